@@ -1,0 +1,1 @@
+//! thalweg-feat-l2

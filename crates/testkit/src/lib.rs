@@ -1,0 +1,1 @@
+//! thalweg-testkit
