@@ -1,1 +1,28 @@
-//! thalweg-buffer
+//! Packet buffers.
+//!
+//! A [`Pool`] is one memory mapping cut into equal buffers. A worker takes buffers from and returns
+//! them to its own [`Cache`]; caches trade batches of [`BATCH`] with the pool's depot, one atomic
+//! operation a batch. A packet in flight is either an owned [`Packet`] or a row of a [`Frame`]:
+//! neither can be copied, so a packet is in exactly one place.
+//!
+//! **Invariant.** A free buffer's [`Meta`] is all default. A frame whose [`FrameFlags`] are empty
+//! holds only packets whose meta is default, so that the fast path neither reads nor writes it.
+//!
+//! This crate knows no protocol. It holds the `unsafe` that the packet path needs.
+
+mod cache;
+mod frame;
+mod meta;
+mod packet;
+mod pool;
+
+pub use cache::Cache;
+pub use frame::{FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PktMut};
+pub use meta::{Flags, GsoKind, Meta, Offload};
+pub use packet::{Packet, Segments};
+pub use pool::{
+    BATCH, DEFAULT_DATA_SIZE, HEADROOM, PageKind, Pool, PoolAudit, PoolConfig, PoolError,
+};
+
+/// The interface of packets that the router made itself: `local0`, index 0.
+pub const LOCAL_IF: u32 = 0;

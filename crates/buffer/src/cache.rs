@@ -1,0 +1,153 @@
+//! A worker's stock of free buffers.
+
+use crate::frame::Frame;
+use crate::meta::Meta;
+use crate::packet::Packet;
+use crate::pool::{BATCH, BufHdr, Pool};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Free buffers at hand, last in first out so that they are still in the processor's cache. Trades
+/// batches with the pool's depot. One thread owns it.
+pub struct Cache {
+    pool: Pool,
+    stack: Vec<NonNull<BufHdr>>,
+    published: Arc<AtomicUsize>,
+    misses: u64,
+}
+
+// SAFETY: free buffers in a cache belong to it alone.
+unsafe impl Send for Cache {}
+
+/// Above this many free buffers, batches go back to the depot.
+const HIGH: usize = 1024;
+
+impl Cache {
+    /// An empty cache of `pool`.
+    pub fn new(pool: Pool) -> Cache {
+        let published = pool.inner.register_cache();
+        Cache { pool, stack: Vec::with_capacity(4 * HIGH), published, misses: 0 }
+    }
+
+    /// The pool behind it.
+    pub fn pool(&self) -> Pool {
+        self.pool
+    }
+
+    /// How often the pool had no buffer for us.
+    pub fn misses(&self) -> u64 {
+        self.misses
+    }
+
+    /// Tells the audit how many buffers are here: one store, once per loop.
+    #[inline]
+    pub fn publish(&self) {
+        self.published.store(self.stack.len(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn take_buf(&mut self) -> Option<NonNull<BufHdr>> {
+        if let Some(b) = self.stack.pop() {
+            return Some(b);
+        }
+        self.refill(1);
+        self.stack.pop()
+    }
+
+    #[cold]
+    fn refill(&mut self, want: usize) {
+        while self.stack.len() < want {
+            if !self.pool.inner.pop_batch(&mut self.stack) {
+                self.misses += 1;
+                break;
+            }
+        }
+    }
+
+    /// A fresh packet: empty, with headroom. `None` if the pool is exhausted.
+    #[inline]
+    pub fn alloc(&mut self) -> Option<Packet> {
+        self.take_buf().map(Packet::fresh)
+    }
+
+    /// Appends up to `want` fresh packets of `len` bytes each (whatever the buffers held before) to
+    /// `frame`; returns how many. For devices that fill frames in bulk.
+    ///
+    /// # Panics
+    /// If `len` exceeds the pool's data size.
+    pub fn alloc_into(&mut self, frame: &mut Frame, want: usize, len: usize) -> usize {
+        assert!(len <= self.pool.data_size());
+        let want = want.min(frame.room());
+        if self.stack.len() < want {
+            self.refill(want);
+        }
+        let n = want.min(self.stack.len());
+        let from = self.stack.len() - n;
+        frame.append_fresh(&self.stack[from..], len);
+        self.stack.truncate(from);
+        n
+    }
+
+    /// Frees a packet with all its segments.
+    #[inline]
+    pub fn free(&mut self, packet: Packet) {
+        let (buf, _) = packet.into_parts();
+        self.free_chain(buf);
+        self.spill();
+    }
+
+    pub(crate) fn free_chain(&mut self, mut buf: NonNull<BufHdr>) {
+        loop {
+            // SAFETY: the caller gives the chain up; free buffers have default meta.
+            let next = unsafe {
+                let hdr = buf.as_mut();
+                hdr.meta = Meta::default();
+                hdr.next.take()
+            };
+            self.stack.push(buf);
+            match next {
+                Some(n) => buf = n,
+                None => return,
+            }
+        }
+    }
+
+    /// Frees all packets of a frame.
+    #[inline]
+    pub fn free_frame(&mut self, frame: &mut Frame) {
+        if frame.flags().is_empty() {
+            // No meta was touched, no packet has a chain.
+            self.stack.extend_from_slice(frame.bufs());
+            frame.forget_all();
+        } else {
+            for buf in frame.drain_bufs() {
+                self.free_chain(buf);
+            }
+        }
+        self.spill();
+    }
+
+    #[inline]
+    fn spill(&mut self) {
+        while self.stack.len() > HIGH {
+            self.spill_batch();
+        }
+    }
+
+    #[cold]
+    fn spill_batch(&mut self) {
+        // The oldest go: the youngest are warm.
+        self.pool.inner.push_batch(&self.stack[..BATCH]);
+        self.stack.drain(..BATCH);
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        for batch in self.stack.chunks(BATCH) {
+            self.pool.inner.push_batch(batch);
+        }
+        self.pool.inner.unregister_cache(&self.published);
+    }
+}

@@ -1,0 +1,654 @@
+//! Frames: up to 256 packets that move through the graph together.
+
+use crate::meta::{Flags, Meta};
+use crate::packet::{Packet, Segments, View, bytes, bytes_mut, pull, push};
+use crate::pool::BufHdr;
+use std::ptr::NonNull;
+
+/// Packets in a full frame.
+pub const FRAME_SIZE: usize = 256;
+
+/// The marks of a frame: at least those of each of its packets.
+pub type FrameFlags = Flags;
+
+/// One interface for the whole frame, or one per packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Iface {
+    /// All packets share this interface.
+    Uniform(u32),
+    /// Each packet has its own: ask by index.
+    Mixed,
+}
+
+/// An interface column: uniform as long as it can be, so that per-interface work is per frame.
+#[derive(Clone)]
+pub struct IfColumn {
+    uniform: u32,
+    mixed: bool,
+    each: [u32; FRAME_SIZE],
+}
+
+impl IfColumn {
+    const fn new() -> IfColumn {
+        IfColumn { uniform: crate::LOCAL_IF, mixed: false, each: [0; FRAME_SIZE] }
+    }
+    #[inline]
+    fn get(&self, i: u8) -> u32 {
+        if self.mixed { self.each[i as usize] } else { self.uniform }
+    }
+    #[inline]
+    fn whole(&self) -> Iface {
+        if self.mixed { Iface::Mixed } else { Iface::Uniform(self.uniform) }
+    }
+    #[inline]
+    fn set_all(&mut self, value: u32) {
+        (self.uniform, self.mixed) = (value, false);
+    }
+    /// Changes the value of row `i` out of `n`.
+    #[inline]
+    fn change(&mut self, i: usize, n: usize, value: u32) {
+        if n == 1 { self.set_all(value) } else { self.set(i, n, value) }
+    }
+    /// Writes the value of the new row `i`, the first `n` rows being in use.
+    #[inline]
+    fn set(&mut self, i: usize, n: usize, value: u32) {
+        if !self.mixed {
+            if n == 0 {
+                self.uniform = value;
+                return;
+            }
+            if self.uniform == value {
+                return;
+            }
+            self.each[..n].fill(self.uniform);
+            self.mixed = true;
+        }
+        self.each[i] = value;
+    }
+}
+
+/// Up to [`FRAME_SIZE`] packets with what the next node needs of each in linear columns: where its
+/// bytes are, one scalar (`aux`: an adjacency, a drop reason), and the interfaces it came from and
+/// leaves by.
+pub struct Frame {
+    n: usize,
+    flags: FrameFlags,
+    holes: bool,
+    rx: IfColumn,
+    tx: IfColumn,
+    bufs: [NonNull<BufHdr>; FRAME_SIZE],
+    views: [View; FRAME_SIZE],
+    aux: [u32; FRAME_SIZE],
+    taken: [bool; FRAME_SIZE],
+}
+
+// SAFETY: a frame owns the packets in its rows.
+unsafe impl Send for Frame {}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Frame {
+            n: 0,
+            flags: Flags::empty(),
+            holes: false,
+            rx: IfColumn::new(),
+            tx: IfColumn::new(),
+            bufs: [NonNull::dangling(); FRAME_SIZE],
+            views: [View(0); FRAME_SIZE],
+            aux: [0; FRAME_SIZE],
+            taken: [false; FRAME_SIZE],
+        }
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
+
+impl Frame {
+    /// An empty frame.
+    pub fn new() -> Box<Frame> {
+        Box::default()
+    }
+    /// Packets in it.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.n
+    }
+    /// True if there is no packet in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+    /// How many packets fit still.
+    #[inline]
+    pub fn room(&self) -> usize {
+        FRAME_SIZE - self.n
+    }
+    /// Marks that at least one packet may have. Empty: every packet's meta is default.
+    #[inline]
+    pub fn flags(&self) -> FrameFlags {
+        self.flags
+    }
+    /// The interface the packets came from.
+    #[inline]
+    pub fn rx(&self) -> Iface {
+        self.rx.whole()
+    }
+    /// The interface the packets leave by.
+    #[inline]
+    pub fn tx(&self) -> Iface {
+        self.tx.whole()
+    }
+    /// The interface packet `i` came from.
+    #[inline]
+    pub fn rx_if(&self, i: u8) -> u32 {
+        self.rx.get(i)
+    }
+    /// The interface packet `i` leaves by.
+    #[inline]
+    pub fn tx_if(&self, i: u8) -> u32 {
+        self.tx.get(i)
+    }
+    /// Says that all packets came from `rx_if`.
+    #[inline]
+    pub fn set_rx(&mut self, rx_if: u32) {
+        self.rx.set_all(rx_if);
+    }
+    /// Says that all packets leave by `tx_if`.
+    #[inline]
+    pub fn set_tx(&mut self, tx_if: u32) {
+        self.tx.set_all(tx_if);
+    }
+    /// The side column.
+    #[inline]
+    pub fn aux(&self) -> &[u32] {
+        &self.aux[..self.n]
+    }
+    /// The side column.
+    #[inline]
+    pub fn aux_mut(&mut self) -> &mut [u32] {
+        &mut self.aux[..self.n]
+    }
+
+    /// Bytes of packet `i`'s first segment.
+    #[inline]
+    pub fn data(&self, i: u8) -> &[u8] {
+        self.check(i);
+        // SAFETY: row i is a packet of ours.
+        unsafe { bytes(self.bufs[i as usize], self.views[i as usize]) }
+    }
+
+    /// Metadata of packet `i`.
+    #[inline]
+    pub fn meta(&self, i: u8) -> &Meta {
+        self.check(i);
+        // SAFETY: row i is a packet of ours.
+        unsafe { &self.bufs[i as usize].as_ref().meta }
+    }
+
+    /// Bytes of all segments of packet `i`.
+    #[inline]
+    pub fn total_len(&self, i: u8) -> usize {
+        let first = self.views[i as usize].len();
+        if self.flags.contains(Flags::CHAINED) {
+            first + self.meta(i).rest_len as usize
+        } else {
+            first
+        }
+    }
+
+    /// Packet `i`'s segments in order.
+    pub fn segments(&self, i: u8) -> Segments<'_> {
+        self.check(i);
+        // SAFETY: row i is a packet of ours, borrowed by the iterator.
+        unsafe { Segments::new(self.bufs[i as usize], self.views[i as usize]) }
+    }
+
+    /// Sum of the packets' lengths, all segments counted.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        let mut sum: u32 = 0;
+        for v in &self.views[..self.n] {
+            sum += v.0 >> 16;
+        }
+        let mut sum = u64::from(sum);
+        if self.flags.contains(Flags::CHAINED) {
+            sum += (0..self.n).map(|i| u64::from(self.meta(i as u8).rest_len)).sum::<u64>();
+        }
+        sum
+    }
+
+    /// Asks the processor to load the first line of packet `i`'s bytes; any `i` is fine.
+    #[inline]
+    pub fn prefetch_data(&self, i: usize) {
+        if i < self.n {
+            let at = self.bufs[i].as_ptr().cast::<u8>().wrapping_add(self.views[i].off());
+            prefetch(at);
+        }
+    }
+
+    /// A packet of this frame, to be changed in place.
+    #[inline]
+    pub fn pkt(&mut self, i: u8) -> PktMut<'_> {
+        self.check(i);
+        let (buf, view) = (self.bufs[i as usize], self.views[i as usize]);
+        PktMut { frame: self, i, buf, view }
+    }
+
+    #[inline]
+    fn check(&self, i: u8) {
+        assert!((i as usize) < self.n, "packet index beyond the frame");
+        assert!(!self.holes || !self.taken[i as usize], "packet was taken");
+    }
+
+    /// Appends a packet; gives it back if the frame is full.
+    pub fn push(&mut self, packet: Packet) -> Result<(), Packet> {
+        if self.n == FRAME_SIZE {
+            return Err(packet);
+        }
+        let (buf, view) = packet.into_parts();
+        // SAFETY: the packet is ours now.
+        let meta = unsafe { &buf.as_ref().meta };
+        let (flags, rx, tx, aux) = (meta.flags, meta.rx_if, meta.tx_if, meta.aux);
+        // What the columns carry leaves the meta, so that an unmarked packet's meta is default.
+        if flags.is_empty() {
+            // SAFETY: as above; an unmarked packet uses no other field.
+            unsafe { (*buf.as_ptr()).meta = Meta::default() };
+        }
+        let i = self.n;
+        self.rx.set(i, i, rx);
+        self.tx.set(i, i, tx);
+        self.bufs[i] = buf;
+        self.views[i] = view;
+        self.aux[i] = aux;
+        self.flags.insert(flags);
+        self.n = i + 1;
+        Ok(())
+    }
+
+    /// Takes the last packet out.
+    pub fn pop(&mut self) -> Option<Packet> {
+        while self.n > 0 {
+            let i = self.n - 1;
+            let taken = self.holes && self.taken[i];
+            self.n = i;
+            if taken {
+                self.taken[i] = false;
+                continue;
+            }
+            let packet = self.lift(i);
+            if i == 0 {
+                self.reset();
+            }
+            return Some(packet);
+        }
+        self.reset();
+        None
+    }
+
+    /// Makes an owned packet of row `i`, which is no longer a row.
+    fn lift(&mut self, i: usize) -> Packet {
+        let buf = self.bufs[i];
+        // SAFETY: the row's packet passes to the handle.
+        let meta = unsafe { &mut (*buf.as_ptr()).meta };
+        meta.rx_if = self.rx.get(i as u8);
+        meta.tx_if = self.tx.get(i as u8);
+        meta.aux = self.aux[i];
+        Packet { buf, view: self.views[i] }
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.n = 0;
+        self.flags = Flags::empty();
+        self.rx.set_all(crate::LOCAL_IF);
+        self.tx.set_all(crate::LOCAL_IF);
+        if self.holes {
+            self.holes = false;
+            self.taken = [false; FRAME_SIZE];
+        }
+    }
+
+    pub(crate) fn bufs(&self) -> &[NonNull<BufHdr>] {
+        debug_assert!(!self.holes);
+        &self.bufs[..self.n]
+    }
+
+    /// Forgets all rows; their buffers have found another owner.
+    pub(crate) fn forget_all(&mut self) {
+        self.reset();
+    }
+
+    pub(crate) fn drain_bufs(&mut self) -> impl Iterator<Item = NonNull<BufHdr>> + use<> {
+        let (bufs, n, holes, taken) = (self.bufs, self.n, self.holes, self.taken);
+        self.reset();
+        (0..n).filter(move |&i| !(holes && taken[i])).map(move |i| bufs[i])
+    }
+
+    pub(crate) fn append_fresh(&mut self, bufs: &[NonNull<BufHdr>], len: usize) {
+        let (from, to) = (self.n, self.n + bufs.len());
+        self.bufs[from..to].copy_from_slice(bufs);
+        self.views[from..to].fill(View::new(View::FRESH.off() as u16, len as u16));
+        self.aux[from..to].fill(0);
+        for column in [&mut self.rx, &mut self.tx] {
+            if column.mixed {
+                column.each[from..to].fill(crate::LOCAL_IF);
+            }
+        }
+        self.n = to;
+    }
+
+    /// Moves all packets behind those of `to`, which must have room for them.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    pub fn append_to(&mut self, to: &mut Frame) {
+        self.compact(&mut []);
+        let (from, n) = (to.n, self.n);
+        assert!(n <= to.room());
+        to.bufs[from..from + n].copy_from_slice(&self.bufs[..n]);
+        to.views[from..from + n].copy_from_slice(&self.views[..n]);
+        to.aux[from..from + n].copy_from_slice(&self.aux[..n]);
+        append_column(&self.rx, &mut to.rx, from, n);
+        append_column(&self.tx, &mut to.tx, from, n);
+        to.flags.insert(self.flags);
+        to.n += n;
+        self.reset();
+    }
+
+    /// Moves every packet into the frame that `place` gives for its index. A frame that is full
+    /// must not be given.
+    ///
+    /// # Panics
+    /// If `place` gives a full frame; the packets not yet moved are then lost to the pool.
+    pub fn scatter<'f>(&mut self, mut place: impl FnMut(u8) -> &'f mut Frame) {
+        self.compact(&mut []);
+        let n = std::mem::take(&mut self.n);
+        for i in 0..n {
+            let to = place(i as u8);
+            let at = to.n;
+            assert!(at < FRAME_SIZE, "scatter into a full frame");
+            to.bufs[at] = self.bufs[i];
+            to.views[at] = self.views[i];
+            to.aux[at] = self.aux[i];
+            to.rx.set(at, at, self.rx.get(i as u8));
+            to.tx.set(at, at, self.tx.get(i as u8));
+            if !self.flags.is_empty() {
+                // SAFETY: the packet is the destination's now.
+                to.flags.insert(unsafe { self.bufs[i].as_ref().meta.flags });
+            }
+            to.n = at + 1;
+        }
+        self.reset();
+    }
+
+    /// Closes the gaps that taken packets have left, here and in `companion` (one value a packet).
+    pub fn compact(&mut self, companion: &mut [u32]) {
+        if !self.holes {
+            return;
+        }
+        let mut at = 0;
+        for i in 0..self.n {
+            if self.taken[i] {
+                continue;
+            }
+            self.bufs[at] = self.bufs[i];
+            self.views[at] = self.views[i];
+            self.aux[at] = self.aux[i];
+            self.rx.each[at] = self.rx.each[i];
+            self.tx.each[at] = self.tx.each[i];
+            if i < companion.len() {
+                companion[at] = companion[i];
+            }
+            at += 1;
+        }
+        self.n = at;
+        self.holes = false;
+        self.taken = [false; FRAME_SIZE];
+        if at == 0 {
+            self.reset();
+        }
+    }
+
+    /// True if packets were taken out of the middle and [`compact`](Self::compact) is due.
+    #[inline]
+    pub fn has_holes(&self) -> bool {
+        self.holes
+    }
+}
+
+fn append_column(from: &IfColumn, to: &mut IfColumn, at: usize, n: usize) {
+    if n == 0 {
+        return;
+    }
+    if !from.mixed && (at == 0 || (!to.mixed && to.uniform == from.uniform)) {
+        to.set_all(from.uniform);
+        return;
+    }
+    if !to.mixed {
+        to.each[..at].fill(to.uniform);
+        to.mixed = true;
+    }
+    if from.mixed {
+        to.each[at..at + n].copy_from_slice(&from.each[..n]);
+    } else {
+        to.each[at..at + n].fill(from.uniform);
+    }
+}
+
+#[inline]
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address has no effect but on the cache.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// One packet of a frame, borrowed by the function that handles it.
+pub struct PktMut<'f> {
+    frame: &'f mut Frame,
+    i: u8,
+    buf: NonNull<BufHdr>,
+    view: View,
+}
+
+impl PktMut<'_> {
+    /// Position in the frame.
+    #[inline]
+    pub fn index(&self) -> u8 {
+        self.i
+    }
+    /// Bytes of the first segment, from the current header on.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { bytes(self.buf, self.view) }
+    }
+    /// Bytes of the first segment, from the current header on.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { bytes_mut(self.buf, self.view) }
+    }
+    /// Up to `n` bytes before the current header: headers that were stepped over.
+    #[inline]
+    pub fn before(&self, n: usize) -> &[u8] {
+        let n = n.min(self.view.off() - crate::pool::HEADER);
+        let view = View::new((self.view.off() - n) as u16, n as u16);
+        // SAFETY: the bytes lie in the data area, behind the buffer's header, which the pool has
+        // initialised by writing or the kernel by zeroing.
+        unsafe { bytes(self.buf, view) }
+    }
+    /// Length of the first segment.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.view.len()
+    }
+    /// True if the first segment has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.view.len() == 0
+    }
+    /// Length of all segments.
+    #[inline]
+    pub fn total_len(&self) -> usize {
+        self.frame.total_len(self.i)
+    }
+    /// The segments' bytes in order.
+    pub fn segments(&self) -> Segments<'_> {
+        self.frame.segments(self.i)
+    }
+    /// True if the packet may have marks: the slow path's question.
+    #[inline]
+    pub fn may_have_flags(&self) -> bool {
+        !self.frame.flags.is_empty()
+    }
+    /// The packet's marks.
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        if self.frame.flags.is_empty() { Flags::empty() } else { self.meta().flags }
+    }
+    /// Metadata.
+    #[inline]
+    pub fn meta(&self) -> &Meta {
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { &self.buf.as_ref().meta }
+    }
+    /// Metadata, to be changed; marks the packet with [`Flags::META`].
+    #[inline]
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        self.mark(Flags::META);
+        // SAFETY: as above.
+        unsafe { &mut self.buf.as_mut().meta }
+    }
+    /// Sets marks, on the packet and on its frame.
+    #[inline]
+    pub fn mark(&mut self, flags: Flags) {
+        self.frame.flags.insert(flags);
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { self.buf.as_mut().meta.flags.insert(flags) };
+    }
+    /// Clears marks of the packet; the frame keeps them.
+    #[inline]
+    pub fn unmark(&mut self, flags: Flags) {
+        if !self.frame.flags.is_empty() {
+            self.frame.flags.insert(Flags::META);
+            // SAFETY: as above.
+            unsafe {
+                let meta = &mut self.buf.as_mut().meta;
+                meta.flags.remove(flags);
+                meta.flags.insert(Flags::META);
+            }
+        }
+    }
+    /// Interface that the packet came from.
+    #[inline]
+    pub fn rx_if(&self) -> u32 {
+        self.frame.rx.get(self.i)
+    }
+    /// Says which interface the packet came from.
+    #[inline]
+    pub fn set_rx_if(&mut self, rx_if: u32) {
+        let n = self.frame.n;
+        self.frame.rx.change(self.i as usize, n, rx_if);
+    }
+    /// Interface that the packet leaves by.
+    #[inline]
+    pub fn tx_if(&self) -> u32 {
+        self.frame.tx.get(self.i)
+    }
+    /// Says which interface the packet leaves by.
+    #[inline]
+    pub fn set_tx_if(&mut self, tx_if: u32) {
+        let n = self.frame.n;
+        self.frame.tx.change(self.i as usize, n, tx_if);
+    }
+    /// The side column's value.
+    #[inline]
+    pub fn aux(&self) -> u32 {
+        self.frame.aux[self.i as usize]
+    }
+    /// Sets the side column's value.
+    #[inline]
+    pub fn set_aux(&mut self, aux: u32) {
+        self.frame.aux[self.i as usize] = aux;
+    }
+    /// Steps over the first `n` bytes; false (and nothing done) if the segment has fewer.
+    #[inline]
+    pub fn pull(&mut self, n: usize) -> bool {
+        let ok = pull(&mut self.view, n);
+        self.frame.views[self.i as usize] = self.view;
+        ok
+    }
+    /// Grows the packet by `n` bytes at its front; `None` if the headroom is spent. The new bytes
+    /// hold whatever stood there: a header stepped over before, or rubbish.
+    #[inline]
+    pub fn push(&mut self, n: usize) -> Option<&mut [u8]> {
+        if !push(&mut self.view, n) {
+            return None;
+        }
+        self.frame.views[self.i as usize] = self.view;
+        Some(&mut self.data_mut()[..n])
+    }
+    /// Cuts the packet to its first `n` bytes if it is longer; later segments go back to `cache`.
+    pub fn truncate(&mut self, n: usize, cache: &mut crate::Cache) {
+        if n > self.view.len() {
+            self.truncate_chain(n, cache);
+            return;
+        }
+        self.view = View::new(self.view.off() as u16, n as u16);
+        self.frame.views[self.i as usize] = self.view;
+        if self.flags().contains(Flags::CHAINED) {
+            // SAFETY: the frame owns the packet.
+            let rest = unsafe { self.buf.as_mut().next.take() };
+            if let Some(rest) = rest {
+                cache.free_chain(rest);
+            }
+            self.meta_mut().rest_len = 0;
+            self.unmark(Flags::CHAINED);
+        }
+    }
+
+    fn truncate_chain(&mut self, n: usize, cache: &mut crate::Cache) {
+        if !self.flags().contains(Flags::CHAINED) {
+            return;
+        }
+        let mut left = n - self.view.len();
+        let mut rest_len = 0;
+        let mut at = self.buf;
+        // SAFETY: the whole chain belongs to this packet.
+        unsafe {
+            while left > 0 {
+                let Some(next) = at.as_ref().next else { break };
+                let hdr = &mut *next.as_ptr();
+                let view = View(hdr.meta.view);
+                let keep = view.len().min(left);
+                hdr.meta.view = View::new(view.off() as u16, keep as u16).0;
+                left -= keep;
+                rest_len += keep as u32;
+                at = next;
+            }
+            if let Some(rest) = at.as_mut().next.take() {
+                cache.free_chain(rest);
+            }
+        }
+        self.meta_mut().rest_len = rest_len;
+    }
+
+    /// Takes the packet out of the frame: the caller owns it from here on.
+    #[must_use = "a taken packet must be kept, sent on or freed"]
+    pub fn take(self) -> Packet {
+        let i = self.i as usize;
+        let packet = self.frame.lift(i);
+        self.frame.taken[i] = true;
+        self.frame.holes = true;
+        packet
+    }
+}

@@ -1,0 +1,128 @@
+//! What a packet carries beside its bytes: the first cache line of its buffer.
+
+/// Per-packet marks. A set bit is mirrored in the flags of the frame that carries the packet.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Flags(u16);
+
+impl Flags {
+    /// More segments follow the first.
+    pub const CHAINED: Flags = Flags(1);
+    /// The packet is being traced; [`Meta::trace`] says where.
+    pub const TRACED: Flags = Flags(2);
+    /// [`Meta::offload`] holds work that a device has left to us (checksum, segmentation).
+    pub const OFFLOAD: Flags = Flags(4);
+    /// The packet was sampled on its way in.
+    pub const SAMPLED: Flags = Flags(8);
+    /// The router itself made this packet.
+    pub const LOCAL: Flags = Flags(16);
+    /// Another field of the meta is in use.
+    pub const META: Flags = Flags(32);
+
+    /// No bit set.
+    pub const fn empty() -> Flags {
+        Flags(0)
+    }
+    /// True if no bit is set.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// True if every bit of `other` is set.
+    #[inline]
+    pub const fn contains(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// True if any bit of `other` is set.
+    #[inline]
+    pub const fn intersects(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// Sets the bits of `other`.
+    #[inline]
+    pub const fn insert(&mut self, other: Flags) {
+        self.0 |= other.0;
+    }
+    /// Clears the bits of `other`.
+    #[inline]
+    pub const fn remove(&mut self, other: Flags) {
+        self.0 &= !other.0;
+    }
+    /// Both sets together.
+    #[inline]
+    pub const fn union(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// What kind of super-packet a device handed us.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum GsoKind {
+    /// An ordinary packet.
+    #[default]
+    None,
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP (every segment is a datagram).
+    Udp,
+}
+
+/// Work that the sender's stack left to the device: the fields of a virtio-net header, with
+/// offsets relative to the start of the Ethernet frame as received.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Offload {
+    /// Segment size in bytes of payload; meaningful if `gso` is not `None`.
+    pub gso_size: u16,
+    /// Length of all headers up to the payload.
+    pub hdr_len: u16,
+    /// Where the checksum's range begins, from the start of the *frame*.
+    pub csum_start: u16,
+    /// Where in that range the checksum field lies.
+    pub csum_offset: u16,
+    /// The checksum field holds the pseudo-header's sum and must be completed.
+    pub needs_csum: bool,
+    /// The frame's receiver has validated its checksums already.
+    pub data_valid: bool,
+    /// Kind of super-packet.
+    pub gso: GsoKind,
+    /// A TCP super-packet with the CWR bit (explicit congestion notification).
+    pub ecn: bool,
+}
+
+/// Metadata of a packet; default in every free buffer.
+#[derive(Default, Debug)]
+#[repr(C)]
+pub struct Meta {
+    /// Marks; see [`Flags`]. Change them through the packet so that its frame learns of it.
+    pub(crate) flags: Flags,
+    /// Number of the trace record, if [`Flags::TRACED`].
+    pub trace: u16,
+    /// Bytes in the segments after the first.
+    pub(crate) rest_len: u32,
+    /// Offset and length of the first segment while no frame carries them.
+    pub(crate) view: u32,
+    /// Interface that the packet came from while no frame carries it.
+    pub(crate) rx_if: u32,
+    /// Interface that the packet leaves by while no frame carries it.
+    pub(crate) tx_if: u32,
+    /// The side column's value while no frame carries it.
+    pub(crate) aux: u32,
+    /// Hash of the flow, 0 if not computed yet.
+    pub flow_hash: u32,
+    /// Offset of the Ethernet header from the buffer's start, 0 if unknown.
+    pub l2_offset: u16,
+    /// Spare word for the feature that set [`Flags::META`].
+    pub opaque: [u16; 5],
+    /// What the device left to us, if [`Flags::OFFLOAD`].
+    pub offload: Offload,
+}
+
+impl Meta {
+    /// The packet's marks.
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+}

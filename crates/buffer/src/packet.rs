@@ -1,0 +1,306 @@
+//! Owned packets, and access to their bytes.
+
+use crate::meta::{Flags, Meta};
+use crate::pool::{BufHdr, HEADER, HEADROOM, free_stray};
+use std::ptr::NonNull;
+
+/// Offset (low half) and length (high half) of the first segment's bytes in its buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct View(pub(crate) u32);
+
+impl View {
+    pub(crate) const FRESH: View = View::new((HEADER + HEADROOM) as u16, 0);
+
+    #[inline]
+    pub(crate) const fn new(off: u16, len: u16) -> View {
+        View(off as u32 | (len as u32) << 16)
+    }
+    #[inline]
+    pub(crate) const fn off(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+    #[inline]
+    pub(crate) const fn len(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+}
+
+/// A packet that one place owns: neither `Copy` nor `Clone`.
+///
+/// Dropping it returns its buffers to their pool behind a lock; the packet path frees through its
+/// [`Cache`](crate::Cache) instead.
+pub struct Packet {
+    pub(crate) buf: NonNull<BufHdr>,
+    pub(crate) view: View,
+}
+
+// SAFETY: a packet is the only handle of its buffers.
+unsafe impl Send for Packet {}
+
+impl Drop for Packet {
+    fn drop(&mut self) {
+        free_stray(self.buf);
+    }
+}
+
+impl Packet {
+    #[inline]
+    pub(crate) fn fresh(buf: NonNull<BufHdr>) -> Packet {
+        Packet { buf, view: View::FRESH }
+    }
+
+    /// Takes the handle apart without freeing.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (NonNull<BufHdr>, View) {
+        let parts = (self.buf, self.view);
+        std::mem::forget(self);
+        parts
+    }
+
+    #[inline]
+    fn hdr(&self) -> &BufHdr {
+        // SAFETY: we own the buffer.
+        unsafe { self.buf.as_ref() }
+    }
+
+    /// Bytes of the first segment.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: we own the buffer and the view lies within it.
+        unsafe { bytes(self.buf, self.view) }
+    }
+
+    /// Bytes of the first segment.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        // SAFETY: we own the buffer and the view lies within it.
+        unsafe { bytes_mut(self.buf, self.view) }
+    }
+
+    /// Metadata.
+    pub fn meta(&self) -> &Meta {
+        &self.hdr().meta
+    }
+
+    /// Metadata. The frame that takes the packet learns of it: [`Flags::META`] is set.
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        // SAFETY: we own the buffer.
+        let meta = unsafe { &mut self.buf.as_mut().meta };
+        meta.flags.insert(Flags::META);
+        meta
+    }
+
+    /// Sets marks.
+    pub fn mark(&mut self, flags: Flags) {
+        // SAFETY: we own the buffer.
+        unsafe { self.buf.as_mut().meta.flags.insert(flags) };
+    }
+
+    /// Clears marks.
+    pub fn unmark(&mut self, flags: Flags) {
+        // SAFETY: we own the buffer.
+        unsafe { self.buf.as_mut().meta.flags.remove(flags) };
+    }
+
+    /// Interface that the packet came from, [`LOCAL_IF`](crate::LOCAL_IF) if none.
+    pub fn rx_if(&self) -> u32 {
+        self.hdr().meta.rx_if
+    }
+
+    /// Says which interface the packet came from.
+    pub fn set_rx_if(&mut self, rx_if: u32) {
+        // SAFETY: we own the buffer.
+        unsafe { self.buf.as_mut().meta.rx_if = rx_if };
+    }
+
+    /// Interface that the packet leaves by.
+    pub fn tx_if(&self) -> u32 {
+        self.hdr().meta.tx_if
+    }
+
+    /// Says which interface the packet leaves by.
+    pub fn set_tx_if(&mut self, tx_if: u32) {
+        // SAFETY: we own the buffer.
+        unsafe { self.buf.as_mut().meta.tx_if = tx_if };
+    }
+
+    /// The side column's value (an adjacency, an error), as the next frame will carry it.
+    pub fn aux(&self) -> u32 {
+        self.hdr().meta.aux
+    }
+
+    /// Sets the side column's value.
+    pub fn set_aux(&mut self, aux: u32) {
+        // SAFETY: we own the buffer.
+        unsafe { self.buf.as_mut().meta.aux = aux };
+    }
+
+    /// Bytes of all segments.
+    pub fn total_len(&self) -> usize {
+        self.view.len() + self.meta().rest_len as usize
+    }
+
+    /// Replaces the contents by `frame`, chaining buffers from `cache` as needed. False, with the
+    /// packet emptied, if the pool is exhausted.
+    pub fn fill(&mut self, frame: &[u8], cache: &mut crate::Cache) -> bool {
+        self.clear(cache);
+        self.append(frame, cache)
+    }
+
+    /// Makes the packet empty again, as if freshly allocated.
+    fn clear(&mut self, cache: &mut crate::Cache) {
+        // SAFETY: we own the buffer and its chain.
+        let rest = unsafe { self.buf.as_mut().next.take() };
+        if let Some(rest) = rest {
+            cache.free_chain(rest);
+        }
+        // SAFETY: we own the buffer.
+        let meta = unsafe { &mut self.buf.as_mut().meta };
+        meta.rest_len = 0;
+        meta.flags.remove(Flags::CHAINED);
+        self.view = View::FRESH;
+    }
+
+    /// Appends `bytes` behind the last segment, chaining buffers as needed. False if the pool is
+    /// exhausted; what was appended until then stays.
+    pub fn append(&mut self, mut bytes: &[u8], cache: &mut crate::Cache) -> bool {
+        let mut last = self.buf;
+        let mut view = self.view;
+        let mut first = true;
+        // SAFETY: we own the chain.
+        while let Some(next) = unsafe { last.as_ref().next } {
+            last = next;
+            // SAFETY: as above.
+            view = View(unsafe { last.as_ref().meta.view });
+            first = false;
+        }
+        loop {
+            // SAFETY: `last` is a segment of ours and the copy ends within its data area.
+            let n = unsafe { append_to(last, view, bytes) };
+            view = View::new(view.off() as u16, (view.len() + n) as u16);
+            if first {
+                self.view = view;
+            } else {
+                // SAFETY: segments after the first keep their view in their own meta.
+                unsafe {
+                    last.as_mut().meta.view = view.0;
+                    self.buf.as_mut().meta.rest_len += n as u32;
+                }
+            }
+            bytes = &bytes[n..];
+            if bytes.is_empty() {
+                return true;
+            }
+            let Some(more) = cache.take_buf() else { return false };
+            // SAFETY: both buffers are ours. A later segment needs no headroom.
+            unsafe {
+                last.as_mut().next = Some(more);
+                self.buf.as_mut().meta.flags.insert(Flags::CHAINED);
+            }
+            (last, view, first) = (more, View::new(HEADER as u16, 0), false);
+        }
+    }
+
+    /// The segments' bytes in order.
+    pub fn segments(&self) -> Segments<'_> {
+        // SAFETY: we own the chain for as long as the iterator borrows us.
+        unsafe { Segments::new(self.buf, self.view) }
+    }
+
+    /// Drops the first `n` bytes of the first segment; false (and nothing done) if it has fewer.
+    pub fn pull(&mut self, n: usize) -> bool {
+        pull(&mut self.view, n)
+    }
+
+    /// Grows the packet by `n` bytes at its front, to be written by the caller; `None` if the
+    /// headroom is spent.
+    pub fn push(&mut self, n: usize) -> Option<&mut [u8]> {
+        if push(&mut self.view, n) { Some(&mut self.data_mut()[..n]) } else { None }
+    }
+}
+
+#[inline]
+pub(crate) fn pull(view: &mut View, n: usize) -> bool {
+    if n > view.len() {
+        return false;
+    }
+    *view = View::new((view.off() + n) as u16, (view.len() - n) as u16);
+    true
+}
+
+#[inline]
+pub(crate) fn push(view: &mut View, n: usize) -> bool {
+    if n > view.off() - HEADER || view.len() + n > u16::MAX as usize {
+        return false;
+    }
+    *view = View::new((view.off() - n) as u16, (view.len() + n) as u16);
+    true
+}
+
+/// The bytes that `view` names in `buf`.
+///
+/// # Safety
+/// The caller may read the buffer, and the view lies in its data area.
+#[inline]
+pub(crate) unsafe fn bytes<'a>(buf: NonNull<BufHdr>, view: View) -> &'a [u8] {
+    // SAFETY: by contract.
+    unsafe {
+        let at = buf.as_ptr().cast::<u8>().add(view.off());
+        std::slice::from_raw_parts(at, view.len())
+    }
+}
+
+/// The bytes that `view` names in `buf`, to be written.
+///
+/// # Safety
+/// The caller owns the buffer, and the view lies in its data area.
+#[inline]
+pub(crate) unsafe fn bytes_mut<'a>(buf: NonNull<BufHdr>, view: View) -> &'a mut [u8] {
+    // SAFETY: by contract.
+    unsafe {
+        let at = buf.as_ptr().cast::<u8>().add(view.off());
+        std::slice::from_raw_parts_mut(at, view.len())
+    }
+}
+
+/// Copies as much of `from` as fits behind `view`'s end; returns how much.
+///
+/// # Safety
+/// The caller owns `buf`.
+unsafe fn append_to(buf: NonNull<BufHdr>, view: View, from: &[u8]) -> usize {
+    // SAFETY: by contract; the end of the data area bounds the copy.
+    unsafe {
+        let end = HEADER + HEADROOM + buf.as_ref().home_data_size();
+        let at = view.off() + view.len();
+        let n = from.len().min(end.saturating_sub(at));
+        std::ptr::copy_nonoverlapping(from.as_ptr(), buf.as_ptr().cast::<u8>().add(at), n);
+        n
+    }
+}
+
+/// Iterator over a packet's segments.
+pub struct Segments<'a> {
+    at: Option<(NonNull<BufHdr>, View)>,
+    owner: std::marker::PhantomData<&'a [u8]>,
+}
+
+impl Segments<'_> {
+    /// # Safety
+    /// The chain that begins with `buf` stays unchanged for the iterator's lifetime.
+    pub(crate) unsafe fn new(buf: NonNull<BufHdr>, view: View) -> Self {
+        Segments { at: Some((buf, view)), owner: std::marker::PhantomData }
+    }
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a [u8];
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (buf, view) = self.at.take()?;
+        // SAFETY: by the contract of `new`.
+        unsafe {
+            self.at = buf.as_ref().next.map(|n| (n, View(n.as_ref().meta.view)));
+            Some(bytes(buf, view))
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! The pool: one mapping, its depot of batches, and the audit.
+
+use crate::meta::Meta;
+use crate::packet::Packet;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Buffers that move between a cache and the depot at once.
+pub const BATCH: usize = 64;
+/// Bytes free before a received frame, for headers that grow.
+pub const HEADROOM: usize = 128;
+/// Bytes for frame data in one buffer unless configured otherwise.
+pub const DEFAULT_DATA_SIZE: usize = 2048;
+/// Bytes of metadata at the start of each buffer: two cache lines.
+pub(crate) const HEADER: usize = 128;
+const LINE: usize = 64;
+const NONE: u32 = u32::MAX;
+
+/// The start of each buffer. The first line is the packet's, the second the pool's.
+#[repr(C, align(64))]
+pub(crate) struct BufHdr {
+    pub(crate) meta: Meta,
+    pub(crate) next: Option<NonNull<BufHdr>>,
+    pool: BufPool,
+}
+
+#[repr(C, align(64))]
+struct BufPool {
+    /// The pool this buffer belongs to.
+    home: &'static Inner,
+    /// Position in the pool.
+    index: u32,
+    /// Index of the next batch in the depot, while this buffer heads one.
+    batch_next: AtomicU64,
+}
+
+/// What the pool is to be made of.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// Number of buffers.
+    pub buffers: usize,
+    /// Data bytes of each, without the headroom. 256 to 16384.
+    pub data_size: usize,
+    /// Page size to insist on in bytes; `None` takes the best there is.
+    pub page_size: Option<usize>,
+}
+
+impl Default for PoolConfig {
+    fn default() -> Self {
+        PoolConfig { buffers: 16384, data_size: DEFAULT_DATA_SIZE, page_size: None }
+    }
+}
+
+/// Why no pool could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// A number in the configuration is out of range.
+    #[error("buffers: {what} must be between {min} and {max}, not {found}")]
+    Range {
+        /// Name of the setting.
+        what: &'static str,
+        /// Least legal value.
+        min: usize,
+        /// Greatest legal value.
+        max: usize,
+        /// What was asked for.
+        found: usize,
+    },
+    /// The kernel gave no memory.
+    #[error(
+        "buffers: cannot map {mib} MiB for {buffers} buffers ({source}); \
+         lower `buffers {{ buffers-per-numa }}` or free memory"
+    )]
+    Map {
+        /// MiB asked for.
+        mib: usize,
+        /// Buffers asked for.
+        buffers: usize,
+        /// The kernel's answer.
+        source: rustix::io::Errno,
+    },
+    /// Less memory is free than the pool would fill.
+    #[error(
+        "buffers: {buffers} buffers need {need_mib} MiB, but only {have_mib} MiB of memory are \
+         free; lower `buffers {{ buffers-per-numa }}`"
+    )]
+    Memory {
+        /// Buffers asked for.
+        buffers: usize,
+        /// MiB needed.
+        need_mib: usize,
+        /// MiB free.
+        have_mib: usize,
+    },
+    /// The page size that was insisted on is not to be had.
+    #[error(
+        "buffers: no {size} pages to be had ({source}); reserve some in /proc/sys/vm/nr_hugepages \
+         or drop `page-size` to take what there is"
+    )]
+    Pages {
+        /// Page size, for people.
+        size: String,
+        /// The kernel's answer.
+        source: rustix::io::Errno,
+    },
+}
+
+/// The pages that hold the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PageKind {
+    /// 1 GiB huge pages.
+    Huge1G,
+    /// 2 MiB huge pages.
+    Huge2M,
+    /// Ordinary mapping for which the kernel uses huge pages as it can.
+    Transparent,
+    /// Ordinary pages.
+    Plain,
+}
+
+impl std::fmt::Display for PageKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PageKind::Huge1G => "1G huge pages",
+            PageKind::Huge2M => "2M huge pages",
+            PageKind::Transparent => "transparent huge pages",
+            PageKind::Plain => "plain pages",
+        })
+    }
+}
+
+/// Where all buffers are at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolAudit {
+    /// Buffers in the pool.
+    pub total: usize,
+    /// In the depot.
+    pub depot: usize,
+    /// In workers' caches.
+    pub cached: usize,
+    /// In packets: `total - depot - cached`.
+    pub in_use: usize,
+}
+
+pub(crate) struct Inner {
+    base: NonNull<u8>,
+    map_len: usize,
+    stride: usize,
+    count: usize,
+    data_size: usize,
+    pages: PageKind,
+    /// Head of the stack of batches: tag in the upper half (against reuse between load and swap),
+    /// index of the batch's first buffer in the lower.
+    depot: AtomicU64,
+    depot_count: AtomicUsize,
+    cached: Mutex<Vec<Arc<AtomicUsize>>>,
+    /// Buffers of packets that were dropped outside of the packet path, one by one.
+    strays: Mutex<Vec<StrayBuf>>,
+    strays_total: AtomicU64,
+}
+
+struct StrayBuf(NonNull<BufHdr>);
+
+// SAFETY: a stray buffer is owned by nobody else; its memory belongs to the pool.
+unsafe impl Send for StrayBuf {}
+// SAFETY: the mapping is shared memory; buffers are reached only through owned handles, and the
+// depot's words are atomics.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+/// A pool of packet buffers. Copies share it.
+///
+/// A pool lives as long as the process: packets point into it without counting references, so its
+/// memory is never given back. A process makes one (a test, a few small ones).
+#[derive(Clone, Copy)]
+pub struct Pool {
+    pub(crate) inner: &'static Inner,
+}
+
+impl Pool {
+    /// Maps and prepares a pool.
+    ///
+    /// # Errors
+    /// [`PoolError`] if a number is out of range or memory or pages are not to be had.
+    pub fn new(config: &PoolConfig) -> Result<Pool, PoolError> {
+        let range = |what, min, max, found| {
+            if (min..=max).contains(&found) {
+                Ok(())
+            } else {
+                Err(PoolError::Range { what, min, max, found })
+            }
+        };
+        range("buffers-per-numa", BATCH, 1 << 26, config.buffers)?;
+        range("default data-size", 256, 16384, config.data_size)?;
+        // An odd number of cache lines spreads buffers over all cache sets.
+        let lines = (HEADER + HEADROOM + config.data_size).div_ceil(LINE) | 1;
+        let stride = lines * LINE;
+        let bytes = stride * config.buffers;
+        check_memory(config.buffers, bytes)?;
+        let (base, map_len, pages) = map(bytes, config)?;
+        let inner = Inner {
+            base,
+            map_len,
+            stride,
+            count: config.buffers,
+            data_size: config.data_size,
+            pages,
+            depot: AtomicU64::new(u64::from(NONE)),
+            depot_count: AtomicUsize::new(0),
+            cached: Mutex::new(Vec::new()),
+            strays: Mutex::new(Vec::new()),
+            strays_total: AtomicU64::new(0),
+        };
+        let pool = Pool { inner: Box::leak(Box::new(inner)) };
+        pool.fill();
+        Ok(pool)
+    }
+
+    /// Writes every header (which also makes the kernel provide the memory) and fills the depot.
+    fn fill(&self) {
+        let home = self.inner;
+        let mut batch = Vec::with_capacity(BATCH);
+        // From the top, so that the lowest buffers are handed out first.
+        for index in (0..self.inner.count).rev() {
+            let at = self.inner.at(index as u32);
+            let hdr = BufHdr {
+                meta: Meta::default(),
+                next: None,
+                pool: BufPool { home, index: index as u32, batch_next: AtomicU64::new(0) },
+            };
+            // SAFETY: `at` is within the mapping, aligned to a line, and nobody uses it yet.
+            unsafe { at.as_ptr().write(hdr) };
+            batch.push(at);
+            if batch.len() == BATCH {
+                self.inner.push_batch(&batch);
+                batch.clear();
+            }
+        }
+        if !batch.is_empty() {
+            self.inner.push_batch(&batch);
+        }
+    }
+
+    /// Pages that hold the pool.
+    pub fn pages(&self) -> PageKind {
+        self.inner.pages
+    }
+    /// Data bytes of one buffer, without headroom.
+    pub fn data_size(&self) -> usize {
+        self.inner.data_size
+    }
+    /// Bytes from one buffer to the next.
+    pub fn stride(&self) -> usize {
+        self.inner.stride
+    }
+    /// Bytes mapped.
+    pub fn mapped(&self) -> usize {
+        self.inner.map_len
+    }
+    /// Packets that were dropped outside of the packet path since start.
+    pub fn strays(&self) -> u64 {
+        self.inner.strays_total.load(Ordering::Relaxed)
+    }
+
+    /// Says where the buffers are. Exact while no worker runs; while they run, a batch on the move
+    /// may be counted as in use.
+    pub fn audit(&self) -> PoolAudit {
+        let i = self.inner;
+        i.bring_strays_home();
+        let depot = i.depot_count.load(Ordering::Relaxed);
+        let caches = i.cached.lock().unwrap_or_else(|e| e.into_inner());
+        let cached = caches.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+        PoolAudit { total: i.count, depot, cached, in_use: i.count.saturating_sub(depot + cached) }
+    }
+}
+
+impl Inner {
+    #[inline]
+    fn at(&self, index: u32) -> NonNull<BufHdr> {
+        debug_assert!((index as usize) < self.count);
+        // SAFETY: index < count, so the buffer lies within the mapping.
+        unsafe { self.base.add(index as usize * self.stride).cast() }
+    }
+
+    pub(crate) fn data_size(&self) -> usize {
+        self.data_size
+    }
+
+    /// Puts up to [`BATCH`] free buffers into the depot: one atomic exchange.
+    pub(crate) fn push_batch(&self, batch: &[NonNull<BufHdr>]) {
+        assert!(!batch.is_empty() && batch.len() <= BATCH);
+        let head = batch[0];
+        // SAFETY: the buffers are free and ours; the head's data area holds the list.
+        let (index, next_word) = unsafe {
+            let list = batch_list(head);
+            list.cast::<u32>().write(batch.len() as u32);
+            for (i, b) in batch.iter().enumerate() {
+                list.add(1 + i).cast::<u32>().write(b.as_ref().pool.index);
+            }
+            (head.as_ref().pool.index, &raw const (*head.as_ptr()).pool.batch_next)
+        };
+        let mut old = self.depot.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the word lies in a buffer that stays mapped.
+            unsafe { (*next_word).store(old & 0xffff_ffff, Ordering::Relaxed) };
+            let new = ((old >> 32).wrapping_add(1) << 32) | u64::from(index);
+            match self.depot.compare_exchange_weak(old, new, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => old = now,
+            }
+        }
+        self.depot_count.fetch_add(batch.len(), Ordering::Relaxed);
+    }
+
+    /// Takes a batch from the depot and appends it to `out`; false if the depot is empty.
+    pub(crate) fn pop_batch(&self, out: &mut Vec<NonNull<BufHdr>>) -> bool {
+        let mut old = self.depot.load(Ordering::Acquire);
+        let head = loop {
+            let index = old as u32;
+            if index == NONE {
+                return self.pop_strays(out);
+            }
+            let head = self.at(index);
+            // SAFETY: the word stays mapped; if another thread has taken the batch meanwhile, the
+            // tag makes the exchange fail and the value is not used.
+            let next = unsafe { (*head.as_ptr()).pool.batch_next.load(Ordering::Relaxed) };
+            let new = ((old >> 32).wrapping_add(1) << 32) | next;
+            match self.depot.compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => break head,
+                Err(now) => old = now,
+            }
+        };
+        // SAFETY: the batch is ours now, and its list was written before it was published.
+        unsafe {
+            let list = batch_list(head);
+            let n = list.cast::<u32>().read() as usize;
+            debug_assert!(n <= BATCH);
+            for i in 0..n {
+                out.push(self.at(list.add(1 + i).cast::<u32>().read()));
+            }
+            self.depot_count.fetch_sub(n, Ordering::Relaxed);
+        }
+        true
+    }
+
+    fn pop_strays(&self, out: &mut Vec<NonNull<BufHdr>>) -> bool {
+        let mut strays = self.strays.lock().unwrap_or_else(|e| e.into_inner());
+        let n = strays.len().min(BATCH);
+        out.extend(strays.drain(..n).map(|s| s.0));
+        n > 0
+    }
+
+    fn bring_strays_home(&self) {
+        let mut strays = self.strays.lock().unwrap_or_else(|e| e.into_inner());
+        let all: Vec<_> = strays.drain(..).map(|s| s.0).collect();
+        drop(strays);
+        for batch in all.chunks(BATCH) {
+            self.push_batch(batch);
+        }
+    }
+
+    pub(crate) fn register_cache(&self) -> Arc<AtomicUsize> {
+        let count = Arc::new(AtomicUsize::new(0));
+        self.cached.lock().unwrap_or_else(|e| e.into_inner()).push(count.clone());
+        count
+    }
+
+    pub(crate) fn unregister_cache(&self, count: &Arc<AtomicUsize>) {
+        let mut all = self.cached.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|c| !Arc::ptr_eq(c, count));
+    }
+}
+
+/// Start of the list that a batch's first buffer carries in its data area, in 4-byte words.
+///
+/// # Safety
+/// `head` must be a free buffer that the caller owns.
+unsafe fn batch_list(head: NonNull<BufHdr>) -> *mut u32 {
+    // SAFETY: HEADER + (1 + BATCH) * 4 bytes are less than the smallest stride.
+    unsafe { head.as_ptr().cast::<u8>().add(HEADER).cast::<u32>() }
+}
+
+/// Returns a packet's buffers to their pool from anywhere: the slow path, behind a lock.
+pub(crate) fn free_stray(mut buf: NonNull<BufHdr>) {
+    loop {
+        // SAFETY: the caller owned the packet; every segment belongs to it.
+        let (inner, next) = unsafe {
+            let hdr = buf.as_mut();
+            let next = hdr.next.take();
+            hdr.meta = Meta::default();
+            (hdr.pool.home, next)
+        };
+        inner.strays_total.fetch_add(1, Ordering::Relaxed);
+        inner.strays.lock().unwrap_or_else(|e| e.into_inner()).push(StrayBuf(buf));
+        match next {
+            Some(n) => buf = n,
+            None => return,
+        }
+    }
+}
+
+fn check_memory(buffers: usize, bytes: usize) -> Result<(), PoolError> {
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
+    let field = |name: &str| -> Option<usize> {
+        let line = text.lines().find(|l| l.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    let free_kib = field("MemAvailable:").unwrap_or(usize::MAX / 2048);
+    let huge_kib = field("HugePages_Free:").unwrap_or(0) * field("Hugepagesize:").unwrap_or(0);
+    let have = (free_kib + huge_kib).saturating_mul(1024);
+    if bytes > have {
+        let (need_mib, have_mib) = (bytes.div_ceil(1 << 20), have >> 20);
+        return Err(PoolError::Memory { buffers, need_mib, have_mib });
+    }
+    Ok(())
+}
+
+fn map(bytes: usize, c: &PoolConfig) -> Result<(NonNull<u8>, usize, PageKind), PoolError> {
+    const G: usize = 1 << 30;
+    const M2: usize = 2 << 20;
+    let huge = |size: usize, flag: MapFlags| {
+        let len = bytes.next_multiple_of(size);
+        anon(len, flag | MapFlags::POPULATE).map(|p| (p, len))
+    };
+    let plain = || {
+        let len = bytes.next_multiple_of(M2);
+        anon(len, MapFlags::empty()).map(|p| (p, len)).map_err(|source| PoolError::Map {
+            mib: len >> 20,
+            buffers: c.buffers,
+            source,
+        })
+    };
+    let named = |size: &str, source| PoolError::Pages { size: size.into(), source };
+    match c.page_size {
+        Some(G) => {
+            let (p, l) =
+                huge(G, MapFlags::HUGETLB | MapFlags::HUGE_1GB).map_err(|e| named("1G", e))?;
+            return Ok((p, l, PageKind::Huge1G));
+        }
+        Some(M2) => {
+            let (p, l) =
+                huge(M2, MapFlags::HUGETLB | MapFlags::HUGE_2MB).map_err(|e| named("2M", e))?;
+            return Ok((p, l, PageKind::Huge2M));
+        }
+        Some(4096) => {
+            let (p, l) = plain()?;
+            return Ok((p, l, PageKind::Plain));
+        }
+        Some(other) => {
+            return Err(PoolError::Range {
+                what: "page-size (4k, 2m or 1g)",
+                min: 4096,
+                max: G,
+                found: other,
+            });
+        }
+        None => {}
+    }
+    if bytes >= G / 2
+        && let Ok((p, l)) = huge(G, MapFlags::HUGETLB | MapFlags::HUGE_1GB)
+    {
+        return Ok((p, l, PageKind::Huge1G));
+    }
+    if let Ok((p, l)) = huge(M2, MapFlags::HUGETLB | MapFlags::HUGE_2MB) {
+        return Ok((p, l, PageKind::Huge2M));
+    }
+    let (p, l) = plain()?;
+    // SAFETY: advice on a mapping of our own changes no contents.
+    let advised =
+        unsafe { rustix::mm::madvise(p.as_ptr().cast::<c_void>(), l, Advice::LinuxHugepage) };
+    let thp = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .is_ok_and(|s| !s.contains("[never]"));
+    let kind = if advised.is_ok() && thp { PageKind::Transparent } else { PageKind::Plain };
+    Ok((p, l, kind))
+}
+
+fn anon(len: usize, flags: MapFlags) -> Result<NonNull<u8>, rustix::io::Errno> {
+    let prot = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new anonymous mapping touches no existing memory.
+    let p = unsafe {
+        rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, prot, MapFlags::PRIVATE | flags)?
+    };
+    NonNull::new(p.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)
+}
+
+/// Compile-time check of the header's size: nodes rely on meta being one cache line.
+const _: () = {
+    assert!(size_of::<BufHdr>() == HEADER);
+    assert!(size_of::<Meta>() <= 56);
+};
+
+impl BufHdr {
+    pub(crate) fn home_data_size(&self) -> usize {
+        self.pool.home.data_size()
+    }
+}
+
+impl Pool {
+    /// Takes one packet straight from the depot: for control threads, not for the packet path.
+    /// Its data begins after the headroom and is empty.
+    pub fn alloc_slow(&self) -> Option<Packet> {
+        let mut out = Vec::with_capacity(BATCH);
+        if !self.inner.pop_batch(&mut out) {
+            return None;
+        }
+        let buf = out.pop()?;
+        if !out.is_empty() {
+            self.inner.push_batch(&out);
+        }
+        Some(Packet::fresh(buf))
+    }
+}

@@ -1,0 +1,268 @@
+//! The pool, its caches and its frames, against a model and across threads.
+
+use proptest::prelude::*;
+use thalweg_buffer::{Cache, Flags, Frame, Iface, LOCAL_IF, Packet, Pool, PoolConfig};
+
+fn pool(buffers: usize) -> Pool {
+    Pool::new(&PoolConfig { buffers, data_size: 256, page_size: None }).unwrap()
+}
+
+fn all_home(pool: Pool) {
+    let audit = pool.audit();
+    assert_eq!(audit.in_use, 0, "{audit:?}");
+    assert_eq!(audit.depot, audit.total);
+}
+
+fn text(p: &Packet) -> Vec<u8> {
+    p.segments().flatten().copied().collect()
+}
+
+#[test]
+fn bad_numbers_are_explained() {
+    let e = Pool::new(&PoolConfig { buffers: 1, ..Default::default() }).err().unwrap();
+    assert!(e.to_string().contains("buffers-per-numa must be between 64"), "{e}");
+    let e = Pool::new(&PoolConfig { buffers: 1 << 25, data_size: 16384, page_size: None });
+    let e = e.err().unwrap().to_string();
+    assert!(e.contains("lower `buffers { buffers-per-numa }`"), "{e}");
+    let c = PoolConfig { buffers: 64, data_size: 2048, page_size: Some(1 << 30) };
+    if let Err(e) = Pool::new(&c) {
+        assert!(e.to_string().contains("nr_hugepages"), "{e}");
+    }
+}
+
+#[test]
+fn exhaustion_is_no_disaster() {
+    let pool = pool(100);
+    let mut cache = Cache::new(pool);
+    let held: Vec<_> = std::iter::from_fn(|| cache.alloc()).collect();
+    assert_eq!(held.len(), 100);
+    assert!(cache.misses() > 0);
+    cache.publish();
+    assert_eq!(pool.audit().in_use, 100);
+    for p in held {
+        cache.free(p);
+    }
+    drop(cache);
+    all_home(pool);
+}
+
+#[test]
+fn long_frames_are_chains() {
+    let pool = pool(512);
+    let mut cache = Cache::new(pool);
+    for len in [0, 1, 255, 256, 257, 384, 385, 9000, 65535] {
+        let bytes: Vec<u8> = (0..len).map(|i| (i * 7 % 251) as u8).collect();
+        let mut p = cache.alloc().unwrap();
+        assert!(p.fill(&bytes, &mut cache));
+        assert_eq!(p.total_len(), len);
+        assert_eq!(text(&p), bytes);
+        let mut f = Frame::new();
+        f.push(p).ok().unwrap();
+        assert_eq!(f.bytes(), len as u64);
+        let cut = len * 2 / 3;
+        f.pkt(0).truncate(cut, &mut cache);
+        assert_eq!(f.total_len(0), cut);
+        let p = f.pop().unwrap();
+        assert_eq!(text(&p), bytes[..cut]);
+        cache.free(p);
+    }
+    drop(cache);
+    all_home(pool);
+}
+
+#[test]
+fn headers_grow_into_the_headroom_only() {
+    let pool = pool(64);
+    let mut cache = Cache::new(pool);
+    let mut p = cache.alloc().unwrap();
+    assert!(p.fill(b"payload", &mut cache));
+    assert!(p.pull(3) && p.data() == b"load");
+    p.push(3).unwrap().copy_from_slice(b"PAY");
+    assert_eq!(p.data(), b"PAYload");
+    assert!(p.push(thalweg_buffer::HEADROOM).is_some());
+    assert!(p.push(1).is_none());
+    assert!(!p.pull(10_000));
+    drop(p);
+    drop(cache);
+    all_home(pool);
+    assert_eq!(pool.strays(), 1);
+}
+
+#[test]
+fn interfaces_stay_uniform_while_they_can() {
+    let pool = pool(64);
+    let mut cache = Cache::new(pool);
+    let mut f = Frame::new();
+    let mut g = Frame::new();
+    assert_eq!(cache.alloc_into(&mut f, 3, 60), 3);
+    f.set_rx(7);
+    assert_eq!(cache.alloc_into(&mut g, 2, 60), 2);
+    g.set_rx(7);
+    g.append_to(&mut f);
+    assert_eq!(f.rx(), Iface::Uniform(7));
+    let mut p = cache.alloc().unwrap();
+    p.set_rx_if(9);
+    f.push(p).ok().unwrap();
+    assert_eq!(f.rx(), Iface::Mixed);
+    assert_eq!((f.rx_if(0), f.rx_if(4), f.rx_if(5)), (7, 7, 9));
+    assert_eq!(f.tx(), Iface::Uniform(LOCAL_IF));
+    cache.free_frame(&mut f);
+    assert!(f.is_empty() && g.is_empty());
+    assert_eq!(f.rx(), Iface::Uniform(LOCAL_IF));
+    drop(cache);
+    all_home(pool);
+}
+
+#[test]
+fn marks_reach_the_frame_and_leave_with_the_buffer() {
+    let pool = pool(64);
+    let mut cache = Cache::new(pool);
+    let mut f = Frame::new();
+    cache.alloc_into(&mut f, 4, 60);
+    assert!(f.flags().is_empty());
+    f.pkt(2).mark(Flags::TRACED);
+    f.pkt(2).meta_mut().trace = 5;
+    assert!(f.flags().contains(Flags::TRACED));
+    assert_eq!(f.meta(2).trace, 5);
+    cache.free_frame(&mut f);
+    assert!(f.flags().is_empty());
+    for _ in 0..64 {
+        let Some(p) = cache.alloc() else { break };
+        assert!(p.meta().flags().is_empty() && p.meta().trace == 0);
+        f.push(p).ok().unwrap();
+    }
+    cache.free_frame(&mut f);
+    drop((f, cache));
+    all_home(pool);
+}
+
+#[test]
+fn batches_cross_threads() {
+    let pool = pool(4096);
+    let (to, from) = std::sync::mpsc::sync_channel::<Box<Frame>>(8);
+    let maker = std::thread::spawn(move || {
+        let mut cache = Cache::new(pool);
+        let mut made = 0u64;
+        while made < 200_000 {
+            let mut f = Frame::new();
+            let n = cache.alloc_into(&mut f, 200, 60);
+            made += n as u64;
+            if n > 0 {
+                to.send(f).unwrap();
+            }
+        }
+        made
+    });
+    let taker = std::thread::spawn(move || {
+        let mut cache = Cache::new(pool);
+        let mut seen = 0u64;
+        while let Ok(mut f) = from.recv() {
+            seen += f.len() as u64;
+            cache.free_frame(&mut f);
+        }
+        seen
+    });
+    assert_eq!(maker.join().unwrap(), taker.join().unwrap());
+    all_home(pool);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Push(usize, u32),
+    Pop(usize),
+    Merge(usize, usize),
+    Take(usize, u8),
+    Scatter(usize),
+    Mark(usize, u8),
+    Free(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let f = 0usize..4;
+    prop_oneof![
+        4 => (f.clone(), 0u32..3).prop_map(|(f, i)| Op::Push(f, i)),
+        1 => f.clone().prop_map(Op::Pop),
+        1 => (f.clone(), 0usize..4).prop_map(|(a, b)| Op::Merge(a, b)),
+        1 => (f.clone(), any::<u8>()).prop_map(|(a, b)| Op::Take(a, b)),
+        1 => f.clone().prop_map(Op::Scatter),
+        1 => (f.clone(), any::<u8>()).prop_map(|(a, b)| Op::Mark(a, b)),
+        1 => f.prop_map(Op::Free),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn frames_behave_as_lists(ops in prop::collection::vec(op(), 1..400)) {
+        let pool = pool(512);
+        let mut cache = Cache::new(pool);
+        let mut frames: Vec<Box<Frame>> = (0..4).map(|_| Frame::new()).collect();
+        let mut model: Vec<Vec<(u32, u32)>> = vec![Vec::new(); 4];
+        let mut serial = 0u32;
+        for op in ops {
+            match op {
+                Op::Push(f, rx) => {
+                    let Some(mut p) = cache.alloc() else { continue };
+                    serial += 1;
+                    assert!(p.fill(&serial.to_be_bytes(), &mut cache));
+                    p.set_rx_if(rx);
+                    p.set_aux(serial);
+                    match frames[f].push(p) {
+                        Ok(()) => model[f].push((serial, rx)),
+                        Err(p) => { prop_assert_eq!(model[f].len(), 256); cache.free(p) }
+                    }
+                }
+                Op::Pop(f) => {
+                    let got = frames[f].pop().map(|p| {
+                        let row = (p.aux(), p.rx_if());
+                        assert_eq!(p.data(), row.0.to_be_bytes());
+                        cache.free(p);
+                        row
+                    });
+                    prop_assert_eq!(got, model[f].pop());
+                }
+                Op::Merge(a, b) if a != b && frames[b].room() >= frames[a].len() => {
+                    let mut from = std::mem::take(&mut frames[a]);
+                    from.append_to(&mut frames[b]);
+                    frames[a] = from;
+                    let rows = std::mem::take(&mut model[a]);
+                    model[b].extend(rows);
+                }
+                Op::Take(f, i) if (i as usize) < frames[f].len() => {
+                    let p = frames[f].pkt(i).take();
+                    let row = model[f].remove(i as usize);
+                    prop_assert_eq!((p.aux(), p.rx_if()), row);
+                    cache.free(p);
+                    frames[f].compact(&mut []);
+                }
+                Op::Scatter(f) => {
+                    let (mut even, mut odd) = (Frame::new(), Frame::new());
+                    frames[f].scatter(|i| {
+                        let to: *mut Frame = if i % 2 == 0 { &mut *even } else { &mut *odd };
+                        // SAFETY: both frames outlive the call and only one is lent at a time.
+                        unsafe { &mut *to }
+                    });
+                    even.append_to(&mut frames[f]);
+                    odd.append_to(&mut frames[f]);
+                    let rows = std::mem::take(&mut model[f]);
+                    model[f].extend(rows.iter().step_by(2));
+                    model[f].extend(rows.iter().skip(1).step_by(2));
+                }
+                Op::Mark(f, i) if (i as usize) < frames[f].len() => {
+                    frames[f].pkt(i).meta_mut().trace = 1;
+                }
+                Op::Free(f) => { cache.free_frame(&mut frames[f]); model[f].clear(); }
+                _ => {}
+            }
+            for (f, m) in frames.iter().zip(&model) {
+                prop_assert_eq!(f.len(), m.len());
+                for (i, row) in m.iter().enumerate() {
+                    prop_assert_eq!((f.aux()[i], f.rx_if(i as u8)), *row);
+                    prop_assert_eq!(f.data(i as u8), &row.0.to_be_bytes()[..]);
+                }
+            }
+        }
+        drop((frames, cache));
+        all_home(pool);
+    }
+}
