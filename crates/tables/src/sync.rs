@@ -1,0 +1,17 @@
+//! The atomics of this crate: the standard ones, or loom's when a model is being explored.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64, Ordering, fence},
+};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64, Ordering, fence},
+};
+
+/// Keeps what one core writes off the lines that its neighbours write. 128 bytes, because
+/// adjacent-line prefetchers fetch 64-byte lines in pairs.
+#[repr(align(128))]
+pub(crate) struct Padded<T>(pub(crate) T);
