@@ -8,10 +8,21 @@
 //! | --- | --- |
 //! | [`qsbr`] | grace periods: when may something that workers could still see be reused |
 //! | [`snapshot`] | immutable values replaced whole, read through one pointer load |
+//! | [`paged`] | big arrays of atomics, updated in place, committed page by page |
+//! | [`index`] | bounded pools of indices that are reused after a grace period |
+//! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
+//! | [`hash`] | hashing of small integer keys |
 
+pub mod hash;
+pub mod index;
+pub mod lpm4;
+pub mod paged;
 pub mod qsbr;
 pub mod snapshot;
 mod sync;
 
+pub use index::{IndexError, IndexPool};
+pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError};
+pub use paged::{AllZeroValid, MapError, PagedTable, Pages};
 pub use qsbr::{Domain, Guard, QsbrError, Reader, Tag};
 pub use snapshot::{Snapshot, Writer};

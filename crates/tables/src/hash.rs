@@ -1,0 +1,45 @@
+//! Hashing of small integer keys.
+
+/// Spreads every bit of `x` over the whole word. It is a bijection: different inputs stay
+/// different. Mix a random seed into `x` where outsiders choose the keys.
+#[inline]
+pub const fn mix64(x: u64) -> u64 {
+    // Stafford's variant 13 of the 64-bit finalizer.
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Hashes two words, with `seed` to make the result unpredictable to outsiders.
+#[inline]
+pub const fn mix128(seed: u64, low: u64, high: u64) -> u64 {
+    mix64(mix64(low ^ seed).wrapping_add(high).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// A seed that differs between runs of the program, for tables whose keys come from outside.
+pub fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bit_of_input_flips_about_half_of_the_output() {
+        for bit in 0..64 {
+            let flipped: u32 = (0..256u64)
+                .map(|n| mix64(n * 0x0101_0101) ^ mix64((n * 0x0101_0101) ^ (1 << bit)))
+                .map(u64::count_ones)
+                .sum();
+            assert!((30 * 256..34 * 256).contains(&flipped), "bit {bit}: {flipped}");
+        }
+    }
+
+    #[test]
+    fn both_words_and_the_seed_count() {
+        let base = mix128(1, 2, 3);
+        assert!([mix128(2, 2, 3), mix128(1, 3, 3), mix128(1, 2, 4)].iter().all(|&h| h != base));
+    }
+}

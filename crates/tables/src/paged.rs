@@ -1,0 +1,227 @@
+//! Arrays of fixed capacity whose memory is committed page by page, when it is first written.
+//!
+//! A table can so be given a generous limit at start and never move: readers keep plain
+//! references, and nothing has to be reallocated under them.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// Transparent huge pages come in this size on x86-64 and on most arm64 kernels.
+const HUGE_PAGE: usize = 2 << 20;
+/// No type that wants more can be put into a mapping.
+const PAGE: usize = 4096;
+
+/// The kernel refused to reserve address space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot reserve {bytes} bytes of address space: {source}; configure a smaller table or raise \
+     the limit (ulimit -v)"
+)]
+pub struct MapError {
+    /// How much was asked for.
+    pub bytes: usize,
+    /// What the kernel said.
+    pub source: rustix::io::Errno,
+}
+
+/// Types of which a run of zero bytes is a valid value.
+///
+/// # Safety
+///
+/// All bytes zero must be a valid, initialised value, and its alignment at most 4096 bytes.
+pub unsafe trait AllZeroValid: Send + Sync {}
+
+macro_rules! all_zero_valid {
+    ($($type:ty),*) => {
+        // SAFETY: plain integers and their atomic twins, for which zero is a value.
+        $(unsafe impl AllZeroValid for $type {})*
+    };
+}
+all_zero_valid!(u8, u16, u32, u64, AtomicU8, AtomicU16, AtomicU32, AtomicU64);
+
+// SAFETY: an array has no bytes of its own.
+unsafe impl<T: AllZeroValid, const N: usize> AllZeroValid for [T; N] {}
+
+/// Whether to ask for transparent huge pages: fewer TLB misses under random access, for 2 MiB of
+/// memory with the first entry touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// The kernel's default size.
+    Normal,
+    /// Huge pages where the kernel has them. Never an error.
+    Huge,
+}
+
+/// A zero-initialised array of `T` in address space of its own. Share it in an `Arc`; `T` is
+/// usually a struct of atomics.
+#[derive(Debug)]
+pub struct PagedTable<T: AllZeroValid> {
+    first: NonNull<T>,
+    capacity: usize,
+    /// What to give back to the kernel; it starts before `first` when that was aligned.
+    map: NonNull<u8>,
+    map_bytes: usize,
+    _owns: PhantomData<T>,
+}
+
+// SAFETY: it is a box of `T` in all but name, and `T` is Send.
+unsafe impl<T: AllZeroValid> Send for PagedTable<T> {}
+// SAFETY: as above; shared access gives out `&T` only, and `T` is Sync.
+unsafe impl<T: AllZeroValid> Sync for PagedTable<T> {}
+
+impl<T: AllZeroValid> PagedTable<T> {
+    const FITS: () = {
+        assert!(size_of::<T>() > 0, "a table of nothing");
+        assert!(align_of::<T>() <= PAGE, "mappings are aligned to pages only");
+        assert!(!std::mem::needs_drop::<T>(), "entries are unmapped, never dropped");
+    };
+
+    /// Reserves address space for `capacity` entries, all bytes zero.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError`] when the kernel refuses.
+    pub fn new(capacity: usize) -> Result<Self, MapError> {
+        Self::with_pages(capacity, Pages::Normal)
+    }
+
+    /// As [`PagedTable::new`], with a say in the page size.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError`] when the kernel refuses.
+    pub fn with_pages(capacity: usize, pages: Pages) -> Result<Self, MapError> {
+        const { Self::FITS };
+        let too_large = MapError { bytes: usize::MAX, source: rustix::io::Errno::NOMEM };
+        let bytes = capacity.checked_mul(size_of::<T>()).ok_or(too_large)?.max(PAGE);
+        // A huge page is used only where it is aligned: reserve one more to align by hand.
+        let spare = if pages == Pages::Huge { HUGE_PAGE } else { 0 };
+        let map_bytes = bytes.checked_add(spare).ok_or(too_large)?;
+        let map = reserve(map_bytes)?;
+        let offset = if spare > 0 { map.align_offset(spare) } else { 0 };
+        // SAFETY: the offset is below `spare`, which was added to the length.
+        let first = unsafe { map.add(offset) };
+        if pages == Pages::Huge {
+            // SAFETY: the range is within our own fresh mapping.
+            let advised = unsafe { madvise(first.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
+            // Kernels without transparent huge pages say EINVAL, and small pages do as well.
+            let _ = advised;
+        }
+        Ok(Self { first: first.cast(), capacity, map, map_bytes, _owns: PhantomData })
+    }
+
+    /// The entry `index`, or `None` at and beyond the capacity.
+    #[inline]
+    pub fn get(&self, index: u32) -> Option<&T> {
+        self.as_slice().get(index as usize)
+    }
+
+    /// The entry `index`.
+    ///
+    /// # Safety
+    ///
+    /// `index` must be below the capacity.
+    #[inline]
+    pub unsafe fn get_unchecked(&self, index: usize) -> &T {
+        debug_assert!(index < self.capacity);
+        // SAFETY: in bounds as the caller promises; mapped, zeroed and valid as in `as_slice`.
+        unsafe { self.first.add(index).as_ref() }
+    }
+
+    /// How many entries there are.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// All entries. Walking over those never written commits no memory, but maps zero pages.
+    #[inline]
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: the mapping holds `capacity` entries, lives as long as `self`, and was all zero,
+        // which is a valid `T`, at the start.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.capacity) }
+    }
+
+    /// All entries, to their only owner.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_slice`, and `&mut self` says that nobody else looks.
+        unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.capacity) }
+    }
+}
+
+impl<T: AllZeroValid> Drop for PagedTable<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and references into it borrow `self`.
+        let unmapped = unsafe { munmap(self.map.as_ptr().cast(), self.map_bytes) };
+        debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
+    }
+}
+
+fn reserve(bytes: usize) -> Result<NonNull<u8>, MapError> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing else.
+    let map = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }
+        .map_err(|source| MapError { bytes, source })?;
+    // The kernel never maps page zero unasked, so the error is not reached.
+    NonNull::new(map.cast()).ok_or(MapError { bytes, source: rustix::io::Errno::NOMEM })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    #[repr(C, align(64))]
+    struct Entry {
+        packets: AtomicU64,
+        bytes: AtomicU64,
+    }
+    // SAFETY: atomics, for which zero is a value.
+    unsafe impl AllZeroValid for Entry {}
+
+    #[test]
+    fn starts_at_zero_and_is_shared() {
+        let table = Arc::new(PagedTable::<Entry>::new(1000).unwrap());
+        assert_eq!((table.capacity(), table.as_slice().len()), (1000, 1000));
+        assert!(table.get(1000).is_none() && table.get(u32::MAX).is_none());
+        assert_eq!(table.get(999).unwrap().bytes.load(Ordering::Relaxed), 0);
+        let other = Arc::clone(&table);
+        std::thread::spawn(move || {
+            other.get(7).unwrap().packets.store(3, Ordering::Relaxed);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(table.get(7).unwrap().packets.load(Ordering::Relaxed), 3);
+        assert_eq!(std::ptr::from_ref(table.get(1).unwrap()).addr() % 64, 0);
+    }
+
+    #[test]
+    fn a_reservation_costs_no_memory_until_it_is_used() {
+        // 64 GiB, of which two pages are touched.
+        let table = PagedTable::<AtomicU64>::new(1 << 33).unwrap();
+        table.get(u32::MAX).unwrap().store(1, Ordering::Relaxed);
+        assert_eq!(table.get(0).unwrap().load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn huge_pages_are_aligned() {
+        let mut table = PagedTable::<u8>::with_pages(3 << 20, Pages::Huge).unwrap();
+        assert_eq!(table.as_slice().as_ptr().addr() % HUGE_PAGE, 0);
+        table.as_mut_slice().fill(9);
+        assert_eq!(table.get((3 << 20) - 1), Some(&9));
+    }
+
+    #[test]
+    fn impossible_sizes_are_errors_for_people() {
+        let error = PagedTable::<AtomicU64>::new(1 << 60).unwrap_err();
+        assert!(error.to_string().contains("smaller table"), "{error}");
+        assert!(PagedTable::<AtomicU64>::new(1 << 50).is_err());
+        assert_eq!(PagedTable::<AtomicU64>::new(0).unwrap().capacity(), 0);
+    }
+}
