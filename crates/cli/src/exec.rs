@@ -1,0 +1,528 @@
+//! Running commands: one after the other, each to its end, until the first that fails.
+
+use std::time::{Duration, Instant};
+
+use crate::args::Args;
+use crate::builtin::read_script;
+use crate::command::{Outcome, Question, Task, TaskPoll};
+use crate::complete::listing;
+use crate::error::{CliError, shorten};
+use crate::filter::Pipeline;
+use crate::lexer::{Script, Statement, TokenKind, tokenize};
+use crate::output::Output;
+use crate::tree::CommandTree;
+
+/// How deep `exec` may call `exec`.
+const MAX_DEPTH: usize = 16;
+
+/// Where an execution is at after a step.
+#[derive(Debug)]
+pub enum Progress {
+    /// Call [`Execution::step`] again at this time, or earlier.
+    Running(Instant),
+    /// All is done, or a command failed.
+    Finished(Result<End, CliError>),
+}
+
+/// How an execution ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Every command was run.
+    Done,
+    /// `quit` was met.
+    Quit,
+}
+
+/// A text of commands on its way through a tree, able to pause for a command that goes on.
+pub struct Execution<C: 'static> {
+    frames: Vec<Frame>,
+    active: Option<Active<C>>,
+    ready: String,
+    /// Whether the last character of the output so far ended a line.
+    line_ended: bool,
+    any: bool,
+}
+
+/// A text being run; the first is what was typed, the others are `exec`ed files.
+struct Frame {
+    script: Script,
+    pipeline: Pipeline,
+    statement: String,
+    line: usize,
+}
+
+/// A command that goes on.
+struct Active<C> {
+    task: Box<dyn Task<C>>,
+    out: Output,
+    pipeline: Pipeline,
+    path: &'static str,
+}
+
+impl Frame {
+    fn new(script: Script, pipeline: Pipeline) -> Self {
+        Self { script, pipeline, statement: String::new(), line: 0 }
+    }
+}
+
+impl<C: 'static> Execution<C> {
+    /// Prepares to run `script`.
+    pub fn new(script: Script) -> Self {
+        let frames = vec![Frame::new(script, Pipeline::default())];
+        Self { frames, active: None, ready: String::new(), line_ended: true, any: false }
+    }
+
+    /// Takes the output so far.
+    pub fn take_output(&mut self) -> String {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Goes on until all is done, a command must wait, or about `budget` of time is used.
+    pub fn step(
+        &mut self,
+        tree: &CommandTree<C>,
+        cx: &mut C,
+        now: Instant,
+        budget: Duration,
+    ) -> Progress {
+        let began = Instant::now();
+        loop {
+            let went = match self.active.is_some() {
+                true => self.poll(cx, now),
+                false => self.next(tree, cx),
+            };
+            match went {
+                Ok(Went::On) => {}
+                Ok(Went::Waits(at)) => return Progress::Running(at),
+                Ok(Went::Ended(end)) => {
+                    // An empty file is fine, an empty request is not.
+                    let typed = self.frames.first().is_some_and(|f| f.script.name().is_none());
+                    self.unwind();
+                    return Progress::Finished(match self.any || !typed {
+                        true => Ok(end),
+                        false => Err(CliError::unknown("", "", tree.root.words())),
+                    });
+                }
+                Err(error) => return Progress::Finished(Err(self.fail(error))),
+            }
+            if self.active.is_none() && began.elapsed() >= budget {
+                return Progress::Running(now);
+            }
+        }
+    }
+
+    /// Stops the command that goes on, if any; no step may follow.
+    pub fn cancel(&mut self, cx: &mut C) {
+        if let Some(mut active) = self.active.take() {
+            active.task.cancel(cx, &mut active.out);
+            self.emit(&mut active.out, &mut active.pipeline);
+            self.close(&mut active.pipeline);
+        }
+        self.unwind();
+    }
+
+    fn next(&mut self, tree: &CommandTree<C>, cx: &mut C) -> Result<Went, CliError> {
+        let Some(frame) = self.frames.last_mut() else { return Ok(Went::Ended(End::Done)) };
+        let statement = match frame.script.next_statement() {
+            Some(Ok(statement)) => statement,
+            Some(Err((line, error))) => {
+                frame.line = line;
+                frame.statement.clear();
+                return Err(error);
+            }
+            None if self.frames.len() == 1 => return Ok(Went::Ended(End::Done)),
+            None => {
+                self.pop();
+                return Ok(Went::On);
+            }
+        };
+        let Statement { text, line } = statement;
+        frame.line = line;
+        frame.statement = text.trim().to_owned();
+        self.any = true;
+        self.run(tree, cx, text.trim())
+    }
+
+    fn run(&mut self, tree: &CommandTree<C>, cx: &mut C, text: &str) -> Result<Went, CliError> {
+        // A comment may contain anything, also what would not split into words.
+        if text.split(|c: char| c.is_whitespace() || c == '{').next() == Some("comment") {
+            return Ok(Went::On);
+        }
+        let tokens = tokenize(text)?;
+        let bar = tokens.iter().position(|t| t.kind == TokenKind::Pipe);
+        let (words, filters) = tokens.split_at(bar.unwrap_or(tokens.len()));
+        let mut pipeline = Pipeline::parse(text, filters)?;
+        if let [before @ .., last] = words
+            && (last.kind, last.text) == (TokenKind::Word, "?")
+            && !before.is_empty()
+        {
+            let mut out = Output::new();
+            let typed = &text[..last.start];
+            write!(out, "{}", listing(&tree.help_at(cx, typed, typed.len())));
+            self.emit(&mut out, &mut pipeline);
+            self.close(&mut pipeline);
+            return Ok(Went::On);
+        }
+        let found = tree.resolve(words)?;
+        let path = found.command.path();
+        let mut args = Args::new(text, path, words[found.used..].to_vec());
+        let mut out = Output::with_format(pipeline.format);
+        let outcome = found.command.run(cx, &mut args, &mut out);
+        let outcome = outcome.and_then(|outcome| match outcome {
+            Outcome::Ask(Question::Help(topic)) => {
+                tree.help(&topic, &mut out).map(|()| Outcome::Done)
+            }
+            Outcome::Ask(Question::Commands(filter)) => {
+                tree.list(&filter, &mut out);
+                Ok(Outcome::Done)
+            }
+            other => Ok(other),
+        });
+        self.outcome(outcome, path, found.command.usage(), out, pipeline)
+    }
+
+    fn outcome(
+        &mut self,
+        outcome: Result<Outcome<C>, CliError>,
+        path: &'static str,
+        usage: &str,
+        mut out: Output,
+        mut pipeline: Pipeline,
+    ) -> Result<Went, CliError> {
+        match outcome {
+            Ok(Outcome::Pending(task)) => {
+                self.active = Some(Active { task, out, pipeline, path });
+                Ok(Went::On)
+            }
+            Ok(Outcome::Script(script)) => {
+                if self.frames.len() >= MAX_DEPTH {
+                    let error = format!("scripts call each other more than {MAX_DEPTH} deep");
+                    return Err(located(path, None, CliError::failed(error)));
+                }
+                if out.wants_json() {
+                    return Err(no_json(path));
+                }
+                self.frames.push(Frame::new(script, pipeline));
+                Ok(Went::On)
+            }
+            Ok(end) => {
+                self.finish(&mut out, &mut pipeline, path)?;
+                let quit = matches!(end, Outcome::Quit);
+                Ok(if quit { Went::Ended(End::Quit) } else { Went::On })
+            }
+            Err(error) => {
+                self.emit(&mut out, &mut pipeline);
+                self.close(&mut pipeline);
+                let usage = error.is_syntax().then(|| usage.to_owned());
+                Err(located(path, usage, error))
+            }
+        }
+    }
+
+    fn poll(&mut self, cx: &mut C, now: Instant) -> Result<Went, CliError> {
+        let Some(mut active) = self.active.take() else { return Ok(Went::On) };
+        let poll = active.task.poll(cx, now, &mut active.out);
+        match poll {
+            TaskPoll::At(at) => {
+                self.emit(&mut active.out, &mut active.pipeline);
+                self.active = Some(active);
+                Ok(Went::Waits(at))
+            }
+            TaskPoll::Done => {
+                self.finish(&mut active.out, &mut active.pipeline, active.path)?;
+                Ok(Went::On)
+            }
+            TaskPoll::Failed(error) => {
+                self.emit(&mut active.out, &mut active.pipeline);
+                self.close(&mut active.pipeline);
+                Err(located(active.path, None, error))
+            }
+        }
+    }
+
+    /// Delivers the rest of a command that did not fail.
+    fn finish(
+        &mut self,
+        out: &mut Output,
+        pipeline: &mut Pipeline,
+        path: &str,
+    ) -> Result<(), CliError> {
+        if out.lacks_json() {
+            return Err(no_json(path));
+        }
+        self.emit(out, pipeline);
+        self.close(pipeline);
+        if out.overflowed() {
+            let error = CliError::failed("the answer is too long and was cut; narrow it down");
+            return Err(located(path, None, error));
+        }
+        Ok(())
+    }
+
+    /// Sends new output through the filters of the command and of the scripts around it.
+    fn emit(&mut self, out: &mut Output, pipeline: &mut Pipeline) {
+        let text = out.take();
+        let mut passed = String::new();
+        pipeline.push(&text, &mut passed);
+        self.deliver(passed, self.frames.len());
+    }
+
+    /// Lets the filters of a command that ended give what they still hold, and ends its line.
+    fn close(&mut self, pipeline: &mut Pipeline) {
+        let mut passed = String::new();
+        pipeline.finish(&mut passed);
+        self.deliver(passed, self.frames.len());
+        if !self.line_ended {
+            self.deliver("\n".to_owned(), self.frames.len());
+        }
+    }
+
+    /// Sends text through the filters of the innermost `depth` frames.
+    fn deliver(&mut self, mut text: String, depth: usize) {
+        if let Some(last) = text.chars().next_back() {
+            self.line_ended = last == '\n';
+        }
+        for frame in self.frames[..depth].iter_mut().rev() {
+            let mut passed = String::new();
+            frame.pipeline.push(&text, &mut passed);
+            text = passed;
+        }
+        if self.ready.is_empty() { self.ready = text } else { self.ready.push_str(&text) }
+    }
+
+    /// Leaves the innermost script.
+    fn pop(&mut self) -> Option<Frame> {
+        let mut frame = self.frames.pop()?;
+        let mut passed = String::new();
+        frame.pipeline.finish(&mut passed);
+        self.deliver(passed, self.frames.len());
+        Some(frame)
+    }
+
+    fn unwind(&mut self) {
+        while self.pop().is_some() {}
+    }
+
+    /// Leaves all scripts, noting in the error where each of them stood.
+    fn fail(&mut self, mut error: CliError) -> CliError {
+        while let Some(frame) = self.pop() {
+            if let Some(name) = frame.script.name() {
+                error = CliError::Script {
+                    file: name.to_owned(),
+                    line: frame.line,
+                    statement: shorten(&frame.statement),
+                    source: Box::new(error),
+                };
+            }
+        }
+        error
+    }
+}
+
+/// How one turn of the loop went.
+enum Went {
+    On,
+    Waits(Instant),
+    Ended(End),
+}
+
+fn no_json(path: &str) -> CliError {
+    located(path, None, CliError::failed("this command has no JSON form; leave out `| json'"))
+}
+
+fn located(path: &str, usage: Option<String>, source: CliError) -> CliError {
+    match source {
+        // These name their place themselves.
+        CliError::In { .. } | CliError::Script { .. } => source,
+        CliError::UnknownInput { path: ref p, .. } | CliError::Ambiguous { path: ref p, .. }
+            if !p.is_empty() =>
+        {
+            source
+        }
+        source => CliError::In { path: path.to_owned(), usage, source: Box::new(source) },
+    }
+}
+
+impl<C: 'static> CommandTree<C> {
+    /// Runs a text to its end, sleeping where a command waits. For start-up and tests: the main
+    /// loop uses [`MainCli`](crate::MainCli), which never sleeps.
+    ///
+    /// Returns the output and how it ended; the error is not part of the output.
+    pub fn run_to_end(&self, cx: &mut C, script: Script) -> (String, Result<End, CliError>) {
+        let mut execution = Execution::new(script);
+        loop {
+            match execution.step(self, cx, Instant::now(), Duration::MAX) {
+                Progress::Finished(result) => return (execution.take_output(), result),
+                Progress::Running(at) => {
+                    std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                }
+            }
+        }
+    }
+
+    /// Runs one typed text to its end; see [`run_to_end`](Self::run_to_end).
+    pub fn run_line(&self, cx: &mut C, line: &str) -> (String, Result<End, CliError>) {
+        match Script::typed(line) {
+            Ok(script) => self.run_to_end(cx, script),
+            Err(error) => (String::new(), Err(error)),
+        }
+    }
+
+    /// Runs the commands of a file to their end, as `exec` does; for start-up.
+    pub fn run_file(&self, cx: &mut C, path: &str) -> (String, Result<End, CliError>) {
+        let script = match read_script(path) {
+            Ok(script) => script,
+            Err(error) => return (String::new(), Err(located("exec", None, error))),
+        };
+        self.run_to_end(cx, script)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestCx, tree};
+
+    /// Output and error as a user sees them.
+    fn run(line: &str) -> String {
+        let (mut text, result) = tree().run_line(&mut TestCx::default(), line);
+        match result {
+            Ok(End::Done) => {}
+            Ok(End::Quit) => text.push_str("(quit)"),
+            Err(error) => text.push_str(&format!("error {}: {error}", error.code())),
+        }
+        text
+    }
+
+    #[test]
+    fn commands_run_until_the_first_error() {
+        assert_eq!(run("set int state eth0 up"), "eth0 is up\n");
+        assert_eq!(run("echo a\nfail -81\necho b"), "a\nerror -81: fail: as asked");
+        assert_eq!(run("comment { don't | \"care } \n"), "");
+        assert_eq!(run("comment\necho { a  { b } }  'c d'"), "{ a  { b } }  'c d'\n");
+        assert_eq!(run("echo a\nq\necho b"), "a\n(quit)");
+        assert!(run("").starts_with("error -1: unknown input `'\n  could be: "));
+        assert_eq!(run("ticks 2\necho b"), "tick 1\ntick 2\nb\n");
+    }
+
+    #[test]
+    fn syntax_errors_show_the_usage() {
+        assert_eq!(
+            run("set int st eth0 sideways"),
+            "error -1: set interface state: bad state `sideways' (argument 2): expected `up' or \
+             `down'\n  usage: set interface state <interface> up|down"
+        );
+        assert_eq!(
+            run("show err all"),
+            "error -1: show errors: unexpected `all' after `show errors'\n  usage: show errors"
+        );
+        assert_eq!(run("wait -1").lines().count(), 2);
+        assert_eq!(run("wait 0"), "");
+    }
+
+    #[test]
+    fn filters_apply_to_one_command() {
+        assert_eq!(
+            run("show int | grep rx\nshow int | count"),
+            "eth0 rx 1\neth1 rx 3\nCount: 3 lines\n"
+        );
+        assert_eq!(run("show int eth1 | json"), "[\"eth0\",\"eth1\"]\n");
+        assert_eq!(run("sh int |json-pretty| head 2"), "[\n  \"eth0\",\n");
+        assert_eq!(
+            run("echo a | json"),
+            "error -1: echo: this command has no JSON form; leave out `| json'"
+        );
+        assert_eq!(run("ticks 3 | grep 2"), "tick 2\n");
+        assert!(run("show int | sort").starts_with("error -1: |: unknown input `sort'"));
+        assert_eq!(run("echo 'a | b'"), "'a | b'\n");
+    }
+
+    #[test]
+    fn help_lists_and_explains() {
+        assert_eq!(
+            run("show ?"),
+            "  cli                   List all commands with their arguments\n\
+             \x20 errors                Show error counters\n\
+             \x20 interface             Show interfaces and their counters\n\
+             \x20 text                  Write lines of 64 bytes\n"
+        );
+        assert_eq!(
+            run("help sh int"),
+            "show interface [<interface>]\n  Show interfaces and their counters\n\n\
+             \x20 address               Show addresses of interfaces\n"
+        );
+        assert_eq!(
+            run("? sh int eth0"),
+            "show interface [<interface>]\n  Show interfaces and their counters\n"
+        );
+        assert_eq!(run("help quit"), "quit\n  End the session\n  also: q, exit\n");
+        assert!(run("help").contains("\n  show                  cli, errors, interface, text\n"));
+        assert!(run("help nonsense").starts_with("error -1: help: unknown input `nonsense'"));
+        assert_eq!(
+            run("show cli interface st"),
+            "set interface state <interface> up|down  Bring an interface up or down\n"
+        );
+        assert!(run("show cli | json").starts_with("[{\"help\":"));
+        assert!(run("help show | json").contains("\"words\":["));
+    }
+
+    #[test]
+    fn scripts_stop_at_the_first_failing_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let good = file("good", "# nothing\n\necho a \\\n b # c\nticks 1\n");
+        assert_eq!(run(&format!("exec {good}\necho z")), "a   b\ntick 1\nz\n");
+        assert_eq!(run(&format!("exec {good} | grep tick")), "tick 1\n");
+        assert!(run(&format!("exec {good} | json")).contains("no JSON form"));
+        let bad = file("bad", "echo a\n\nshow foo\necho b\n");
+        assert_eq!(
+            run(&format!("exec {bad}")),
+            format!(
+                "a\nerror -1: exec: CLI line error: {bad}:3: `show foo'\nshow: unknown input `foo'\n  \
+                 could be: cli, errors, interface, text"
+            )
+        );
+        let outer = file("outer", &format!("exec {bad}\n"));
+        assert!(
+            run(&format!("exec {outer}"))
+                .contains(&format!("{outer}:1: `exec {bad}'\nexec: CLI line error: {bad}:3: "))
+        );
+        let own = dir.path().join("self");
+        std::fs::write(&own, format!("exec {}", own.display())).unwrap();
+        assert!(run(&format!("exec {}", own.display())).contains("more than 16 deep"));
+        let open = file("open", "echo a\necho {\n");
+        assert!(run(&format!("exec {open}")).contains(":2: `'\n"));
+        let empty = file("empty", "");
+        let (_, result) = tree().run_file(&mut TestCx::default(), &empty);
+        assert_eq!(result, Ok(End::Done));
+        assert_eq!(run(&format!("exec {empty}")), "");
+    }
+
+    #[test]
+    fn what_is_no_script_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let binary = dir.path().join("binary");
+        std::fs::write(&binary, b"echo a\n\xff\n").unwrap();
+        assert!(run(&format!("exec {}", binary.display())).contains("line 2 is no UTF-8 text"));
+        assert!(run(&format!("exec {}", dir.path().display())).contains("not a regular file"));
+        assert!(run("exec /dev/zero").contains("not a regular file"));
+        assert!(run("exec /nonexistent").contains("cannot read `/nonexistent'"));
+        assert!(run("exec").contains("missing file"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_panics(line in "(show|int|echo|help|\\?|comment|set|[a-z{}'|\\\\#\n\u{e9} ]){0,12}") {
+            let _ = run(&line);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>) {
+            crate::fuzz_line(&bytes);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! How commands reach the main thread and how answers come back.
+//!
+//! A session (or the binary API) makes a [`CliJob`] and submits it by its [`Dispatch`]. The main
+//! loop gives it to [`MainCli::handle`], and calls [`MainCli::poll_tasks`] when the deadline that
+//! it returned has come or any job arrives. Answers go to the job's [`ReplySink`], which never
+//! blocks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::complete::Completion;
+use crate::error::CliError;
+use crate::exec::{End, Execution, Progress};
+use crate::lexer::Script;
+use crate::tree::CommandTree;
+
+/// How long a long script may keep the main thread before other work gets its turn.
+const SLICE: Duration = Duration::from_millis(10);
+/// The most jobs that may be under way at once.
+const MAX_RUNNING: usize = 256;
+
+/// What is asked of the main thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Run these commands, up to the first that fails.
+    Run {
+        /// One or more commands.
+        line: String,
+    },
+    /// Offer the words that may stand at the cursor.
+    Complete {
+        /// The line as typed so far.
+        line: String,
+        /// The cursor, as a byte offset.
+        cursor: usize,
+        /// Whether this is for `?`, which also shows grammars, rather than for the tab key.
+        help: bool,
+    },
+    /// Nothing but to look at the jobs under way: one was cancelled.
+    Wake,
+}
+
+/// A request with the way back.
+pub struct CliJob {
+    /// What is asked.
+    pub request: Request,
+    /// Where the answer goes.
+    pub reply: Box<dyn ReplySink>,
+    /// Tells the main thread that nobody waits any more.
+    pub cancel: Cancel,
+}
+
+impl CliJob {
+    /// A request whose answer goes to `reply`.
+    pub fn new(request: Request, reply: impl ReplySink + 'static) -> Self {
+        Self { request, reply: Box::new(reply), cancel: Cancel::default() }
+    }
+}
+
+/// A flag that a session sets when its user presses Ctrl-C or goes away.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks for the end of the job. The main thread notices at its next
+    /// [`poll_tasks`](MainCli::poll_tasks); submit [`Request::Wake`] to have one soon.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Output of a command that goes on.
+    Text(String),
+    /// The (rest of the) output, error text included, and how it ended. Nothing follows.
+    Done {
+        /// Output, lines ended by `\n`.
+        text: String,
+        /// How it ended.
+        status: Status,
+    },
+    /// The answer to [`Request::Complete`]. Nothing follows.
+    Completions(Vec<Completion>),
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Every command succeeded.
+    Ok,
+    /// A command failed, with this return code (negative, as VPP numbers them).
+    Failed(i32),
+    /// The user gave up.
+    Cancelled,
+    /// The session is to end.
+    Quit,
+}
+
+/// Whoever was to receive this is no longer there (or does not keep up).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the other side is gone")]
+pub struct Gone;
+
+/// Takes the answers to one request. Must not block: it is called on the main thread.
+pub trait ReplySink: Send {
+    /// Takes one piece.
+    ///
+    /// # Errors
+    /// [`Gone`] if nobody will read it: the job is then cancelled.
+    fn send(&mut self, reply: Reply) -> Result<(), Gone>;
+}
+
+impl<F: FnMut(Reply) -> Result<(), Gone> + Send> ReplySink for F {
+    fn send(&mut self, reply: Reply) -> Result<(), Gone> {
+        self(reply)
+    }
+}
+
+/// The way to the main thread. Also implemented for closures (which can wake an event loop after
+/// they put the job in its queue) and for [`mpsc::Sender`].
+pub trait Dispatch: Clone + Send + 'static {
+    /// Hands a job over without waiting for it.
+    ///
+    /// # Errors
+    /// [`Gone`] if the main thread has ended.
+    fn submit(&self, job: CliJob) -> Result<(), Gone>;
+}
+
+impl<F: Fn(CliJob) -> Result<(), Gone> + Clone + Send + 'static> Dispatch for F {
+    fn submit(&self, job: CliJob) -> Result<(), Gone> {
+        self(job)
+    }
+}
+
+impl Dispatch for mpsc::Sender<CliJob> {
+    fn submit(&self, job: CliJob) -> Result<(), Gone> {
+        self.send(job).map_err(|_| Gone)
+    }
+}
+
+/// The main thread's side: the commands, and what is under way.
+pub struct MainCli<C: 'static> {
+    tree: CommandTree<C>,
+    running: Vec<Running<C>>,
+}
+
+struct Running<C: 'static> {
+    execution: Execution<C>,
+    reply: Box<dyn ReplySink>,
+    cancel: Cancel,
+    at: Instant,
+}
+
+impl<C: 'static> MainCli<C> {
+    /// Serves the commands of `tree`.
+    pub fn new(tree: CommandTree<C>) -> Self {
+        Self { tree, running: Vec::new() }
+    }
+
+    /// The commands.
+    pub fn tree(&self) -> &CommandTree<C> {
+        &self.tree
+    }
+
+    /// How many jobs are under way.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Does what a job asks, or begins to. What is not finished goes on in
+    /// [`poll_tasks`](Self::poll_tasks), which is to be called soon after.
+    pub fn handle(&mut self, cx: &mut C, job: CliJob) {
+        let CliJob { request, mut reply, cancel } = job;
+        match request {
+            Request::Wake => {}
+            Request::Complete { line, cursor, help } => {
+                let words = match help {
+                    true => self.tree.help_at(cx, &line, cursor),
+                    false => self.tree.complete(cx, &line, cursor),
+                };
+                // Whoever asked may be gone: nothing is lost.
+                let _ = reply.send(Reply::Completions(words));
+            }
+            Request::Run { line } => {
+                let script = match Script::typed(line) {
+                    Ok(_) if self.running.len() >= MAX_RUNNING => Err(CliError::failed(
+                        format_args!("{MAX_RUNNING} commands are under way; try again later"),
+                    )),
+                    other => other,
+                };
+                match script {
+                    Ok(script) => {
+                        let execution = Execution::new(script);
+                        let at = Instant::now();
+                        let mut job = Running { execution, reply, cancel, at };
+                        if job.go(&self.tree, cx, at) {
+                            self.running.push(job);
+                        }
+                    }
+                    Err(error) => {
+                        let (text, status) = (format!("{error}\n"), Status::Failed(error.code()));
+                        let _ = reply.send(Reply::Done { text, status });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets every job that is due go on, and ends those that were cancelled. Returns when it wants
+    /// to be called next, at the latest; `None` if nothing is under way.
+    pub fn poll_tasks(&mut self, cx: &mut C, now: Instant) -> Option<Instant> {
+        let tree = &self.tree;
+        self.running.retain_mut(|job| {
+            if job.cancel.is_cancelled() {
+                job.stop(cx);
+                return false;
+            }
+            job.at > now || job.go(tree, cx, now)
+        });
+        self.running.iter().map(|job| job.at).min()
+    }
+
+    /// Ends all that is under way, e.g. before the process exits.
+    pub fn cancel_all(&mut self, cx: &mut C) {
+        for mut job in self.running.drain(..) {
+            job.stop(cx);
+        }
+    }
+}
+
+impl<C: 'static> Running<C> {
+    /// One step; false once the job is finished.
+    fn go(&mut self, tree: &CommandTree<C>, cx: &mut C, now: Instant) -> bool {
+        let progress = self.execution.step(tree, cx, now, SLICE);
+        let mut text = self.execution.take_output();
+        let status = match progress {
+            Progress::Running(at) => {
+                self.at = at;
+                if !text.is_empty() && self.reply.send(Reply::Text(text)).is_err() {
+                    self.execution.cancel(cx);
+                    return false;
+                }
+                return true;
+            }
+            Progress::Finished(Ok(End::Done)) => Status::Ok,
+            Progress::Finished(Ok(End::Quit)) => Status::Quit,
+            Progress::Finished(Err(error)) => {
+                text.push_str(&error.to_string());
+                text.push('\n');
+                Status::Failed(error.code())
+            }
+        };
+        let _ = self.reply.send(Reply::Done { text, status });
+        false
+    }
+
+    fn stop(&mut self, cx: &mut C) {
+        self.execution.cancel(cx);
+        let text = self.execution.take_output();
+        let _ = self.reply.send(Reply::Done { text, status: Status::Cancelled });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestCx, tree};
+
+    fn submit(
+        main: &mut MainCli<TestCx>,
+        cx: &mut TestCx,
+        line: &str,
+    ) -> (mpsc::Receiver<Reply>, Cancel) {
+        let (tx, rx) = mpsc::channel();
+        let sink = move |reply| tx.send(reply).map_err(|_| Gone);
+        let job = CliJob::new(Request::Run { line: line.to_owned() }, sink);
+        let cancel = job.cancel.clone();
+        main.handle(cx, job);
+        (rx, cancel)
+    }
+
+    fn done(text: &str, status: Status) -> Reply {
+        Reply::Done { text: text.to_owned(), status }
+    }
+
+    #[test]
+    fn a_task_streams_and_the_rest_follows_it() {
+        let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
+        let (rx, _) = submit(&mut main, &mut cx, "echo a\nticks 2\necho b");
+        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [Reply::Text("a\ntick 1\n".to_owned())]);
+        let at = main.poll_tasks(&mut cx, Instant::now()).unwrap();
+        assert!(at > Instant::now() && rx.try_recv().is_err());
+        main.poll_tasks(&mut cx, at);
+        assert_eq!(rx.try_recv().unwrap(), done("tick 2\nb\n", Status::Ok));
+        assert_eq!((main.running(), main.poll_tasks(&mut cx, at)), (0, None));
+    }
+
+    #[test]
+    fn cancelling_and_going_away_end_a_task() {
+        let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
+        let (rx, cancel) = submit(&mut main, &mut cx, "ticks 1000");
+        cancel.cancel();
+        main.handle(&mut cx, CliJob::new(Request::Wake, |_| Ok(())));
+        assert_eq!(main.poll_tasks(&mut cx, Instant::now()), None);
+        assert_eq!(rx.try_iter().last().unwrap(), done("stopped\n", Status::Cancelled));
+        assert_eq!(cx.cancelled, 1);
+
+        let (rx, _) = submit(&mut main, &mut cx, "ticks 1000");
+        let at = main.poll_tasks(&mut cx, Instant::now()).unwrap();
+        drop(rx);
+        assert_eq!(main.poll_tasks(&mut cx, at), None);
+        assert_eq!(cx.cancelled, 2);
+
+        let (_rx, _) = submit(&mut main, &mut cx, "wait 1000");
+        main.cancel_all(&mut cx);
+        assert_eq!(main.running(), 0);
+    }
+
+    #[test]
+    fn failures_carry_text_and_code() {
+        let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
+        let (rx, _) = submit(&mut main, &mut cx, "echo a\nfail -81\necho b");
+        assert_eq!(rx.recv().unwrap(), done("a\nfail: as asked\n", Status::Failed(-81)));
+        let (rx, _) = submit(&mut main, &mut cx, "  ");
+        assert!(matches!(rx.recv().unwrap(), Reply::Done { status: Status::Failed(-1), .. }));
+        let (rx, _) = submit(&mut main, &mut cx, "quit\necho b");
+        assert_eq!(rx.recv().unwrap(), done("", Status::Quit));
+    }
+
+    #[test]
+    fn a_long_script_is_cut_into_slices() {
+        let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
+        let (rx, _) = submit(&mut main, &mut cx, &"spin\n".repeat(30));
+        assert_eq!(main.running(), 1);
+        let mut turns = 0;
+        while main.poll_tasks(&mut cx, Instant::now()).is_some() {
+            turns += 1;
+        }
+        assert!(turns >= 1, "{turns}");
+        assert!(rx.try_iter().any(|r| r == done("", Status::Ok)));
+    }
+
+    #[test]
+    fn too_many_jobs_are_refused() {
+        let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
+        let waiting: Vec<_> =
+            (0..MAX_RUNNING).map(|_| submit(&mut main, &mut cx, "wait 1000")).collect();
+        let (rx, _) = submit(&mut main, &mut cx, "echo a");
+        let Reply::Done { text, status: Status::Failed(-1) } = rx.recv().unwrap() else { panic!() };
+        assert!(text.contains("try again later"), "{text}");
+        drop(waiting);
+    }
+
+    #[test]
+    fn completions_are_answered() {
+        let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
+        for (help, want) in [(false, "show"), (true, "show")] {
+            let (tx, rx) = mpsc::channel();
+            let request = Request::Complete { line: "sho".to_owned(), cursor: 3, help };
+            main.handle(&mut cx, CliJob::new(request, move |r| tx.send(r).map_err(|_| Gone)));
+            let Reply::Completions(words) = rx.recv().unwrap() else { panic!() };
+            assert_eq!(words[0].word, want);
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! From text to commands to words.
+//!
+//! A text holds commands, one per line. A line may go on after a backslash, a `{ ... }` group
+//! may span lines, and `#` at the start of a word begins a comment. Inside a group everything
+//! is taken raw but for the nesting of braces; quotes (`'` or `"`, at the start of a word) keep
+//! blanks and braces in a word.
+
+use crate::error::{CliError, shorten};
+
+/// The longest single command, in bytes.
+pub const MAX_COMMAND_BYTES: usize = 256 * 1024;
+/// The largest text given to the interpreter at once (a script file, an API string), in bytes.
+pub const MAX_SCRIPT_BYTES: usize = 64 * 1024 * 1024;
+
+/// What a character means for the division of a text into commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Part of the command.
+    Keep,
+    /// Part of a comment, or undecided (a backslash that may join lines).
+    Drop,
+    /// Two lines are joined here.
+    Join,
+    /// A backslash that joined nothing, then this character.
+    Backslash,
+    /// The command ends here.
+    End,
+}
+
+/// Divides a stream of characters into commands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scanner {
+    depth: usize,
+    quote: Option<char>,
+    in_word: bool,
+    in_comment: bool,
+    backslash: bool,
+}
+
+impl Scanner {
+    fn step(&mut self, c: char) -> Step {
+        if self.in_comment {
+            if c != '\n' {
+                return Step::Drop;
+            }
+            self.in_comment = false;
+        }
+        if std::mem::take(&mut self.backslash) {
+            match c {
+                '\n' => {
+                    self.in_word = false;
+                    return Step::Join;
+                }
+                '\r' => {
+                    self.backslash = true;
+                    return Step::Drop;
+                }
+                '\\' => {}
+                _ => {
+                    self.in_word = true;
+                    return if self.plain(c) == Step::End { Step::End } else { Step::Backslash };
+                }
+            }
+            self.in_word = true;
+            return Step::Backslash;
+        }
+        self.plain(c)
+    }
+
+    fn plain(&mut self, c: char) -> Step {
+        if self.depth > 0 {
+            match c {
+                '{' => self.depth += 1,
+                '}' => self.depth -= 1,
+                _ => {}
+            }
+            return Step::Keep;
+        }
+        if let Some(quote) = self.quote {
+            if c == '\n' {
+                self.quote = None;
+                self.in_word = false;
+                return Step::End;
+            }
+            if c == quote {
+                self.quote = None;
+                self.in_word = false;
+            }
+            return Step::Keep;
+        }
+        match c {
+            '\n' => {
+                self.in_word = false;
+                return Step::End;
+            }
+            '\\' => {
+                self.backslash = true;
+                return Step::Drop;
+            }
+            '#' if !self.in_word => {
+                self.in_comment = true;
+                return Step::Drop;
+            }
+            '\'' | '"' if !self.in_word => self.quote = Some(c),
+            '{' => {
+                self.depth = 1;
+                self.in_word = false;
+            }
+            // A bar of its own is a word: what follows it starts another.
+            '|' if !self.in_word => {}
+            _ => self.in_word = !c.is_whitespace(),
+        }
+        Step::Keep
+    }
+
+    /// Whether a command that ended here would be whole.
+    pub(crate) fn balanced(&self) -> bool {
+        self.depth == 0
+    }
+
+    /// Feeds one character; true if it ended a command.
+    pub(crate) fn ends_at(&mut self, c: char) -> bool {
+        self.step(c) == Step::End
+    }
+}
+
+/// One command of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Statement {
+    pub text: String,
+    /// The line it starts on, counted from 1.
+    pub line: usize,
+}
+
+/// A text of commands, taken one at a time.
+#[derive(Debug)]
+pub struct Script {
+    /// What errors call this text; `None` for what a person typed.
+    name: Option<String>,
+    text: String,
+    at: usize,
+    line: usize,
+}
+
+impl Script {
+    /// Commands typed or sent by a client.
+    ///
+    /// # Errors
+    /// If the text is longer than [`MAX_SCRIPT_BYTES`].
+    pub fn typed(text: impl Into<String>) -> Result<Self, CliError> {
+        Self::new(None, text.into())
+    }
+
+    /// Commands from a file; errors name it as `name`.
+    ///
+    /// # Errors
+    /// If the text is longer than [`MAX_SCRIPT_BYTES`].
+    pub fn named(name: impl Into<String>, text: impl Into<String>) -> Result<Self, CliError> {
+        Self::new(Some(name.into()), text.into())
+    }
+
+    fn new(name: Option<String>, text: String) -> Result<Self, CliError> {
+        if text.len() > MAX_SCRIPT_BYTES {
+            return Err(CliError::failed(format_args!(
+                "input of {} bytes is too long: at most {MAX_SCRIPT_BYTES} bytes are taken at once",
+                text.len()
+            )));
+        }
+        Ok(Self { name, text, at: 0, line: 1 })
+    }
+
+    /// What errors call this text.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The next command that is not blank.
+    pub(crate) fn next_statement(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
+        loop {
+            if self.at >= self.text.len() {
+                return None;
+            }
+            let statement = self.one();
+            match statement {
+                Ok(s) if s.text.trim().is_empty() => {}
+                other => return Some(other),
+            }
+        }
+    }
+
+    fn one(&mut self) -> Result<Statement, (usize, CliError)> {
+        let mut scanner = Scanner::default();
+        let mut text = String::new();
+        let mut first = self.line;
+        for (i, c) in self.text[self.at..].char_indices() {
+            let step = scanner.step(c);
+            if text.trim_start().is_empty() {
+                first = self.line;
+            }
+            self.line += usize::from(c == '\n');
+            match step {
+                Step::Keep => text.push(c),
+                Step::Drop => {}
+                Step::Join => text.push(' '),
+                Step::Backslash => text.extend(['\\', c]),
+                Step::End => {
+                    self.at += i + 1;
+                    return Ok(Statement { text, line: first });
+                }
+            }
+            if text.len() > MAX_COMMAND_BYTES {
+                self.at = self.text.len();
+                let error = format!("command is too long: at most {MAX_COMMAND_BYTES} bytes");
+                return Err((first, CliError::failed(error)));
+            }
+        }
+        self.at = self.text.len();
+        if scanner.balanced() {
+            return Ok(Statement { text, line: first });
+        }
+        let error =
+            format!("`{}' opens a group with `{{' that no `}}' closes", shorten(text.trim()));
+        Err((first, CliError::failed(error)))
+    }
+}
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TokenKind {
+    /// A word, or a quoted text without its quotes.
+    Word,
+    /// What stands between two braces.
+    Group,
+    /// The bar before an output filter.
+    Pipe,
+}
+
+/// A word, group or bar of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    pub kind: TokenKind,
+    pub text: &'a str,
+    /// Where it starts in the command, delimiters included.
+    pub start: usize,
+    /// Where it ends in the command, delimiters included.
+    pub end: usize,
+}
+
+/// Splits a command into tokens.
+pub(crate) fn tokenize(text: &str) -> Result<Vec<Token<'_>>, CliError> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        if c.is_whitespace() {
+            at += c.len_utf8();
+            continue;
+        }
+        let token = match c {
+            '\'' | '"' => quoted(text, at, c)?,
+            '{' => group(text, at)?,
+            '|' => Token { kind: TokenKind::Pipe, text: "|", start: at, end: at + 1 },
+            _ => {
+                let mut end = text[at..]
+                    .find(|c: char| c.is_whitespace() || c == '{')
+                    .map_or(text.len(), |n| at + n);
+                // `show errors| grep x` is common; `a|b` is one word.
+                end -= usize::from(text[at..end].ends_with('|'));
+                Token { kind: TokenKind::Word, text: &text[at..end], start: at, end }
+            }
+        };
+        at = token.end;
+        tokens.push(token);
+    }
+    Ok(tokens)
+}
+
+fn quoted(text: &str, start: usize, quote: char) -> Result<Token<'_>, CliError> {
+    let inside = start + quote.len_utf8();
+    let Some(len) = text[inside..].find(quote) else {
+        let rest = shorten(&text[start..]);
+        return Err(CliError::failed(format_args!("no closing {quote} after {rest}")));
+    };
+    let end = inside + len;
+    let text = &text[inside..end];
+    Ok(Token { kind: TokenKind::Word, text, start, end: end + quote.len_utf8() })
+}
+
+fn group(text: &str, start: usize) -> Result<Token<'_>, CliError> {
+    let mut depth = 0usize;
+    for (i, b) in text.bytes().enumerate().skip(start) {
+        match b {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => continue,
+        }
+        if depth == 0 {
+            let inside = &text[start + 1..i];
+            return Ok(Token { kind: TokenKind::Group, text: inside, start, end: i + 1 });
+        }
+    }
+    let rest = shorten(&text[start..]);
+    Err(CliError::failed(format_args!("no closing }} after {rest}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statements(text: &str) -> Vec<(usize, String)> {
+        let mut script = Script::typed(text).unwrap();
+        std::iter::from_fn(|| script.next_statement())
+            .map(|s| s.map(|s| (s.line, s.text.trim().to_owned())).unwrap_or((0, "error".into())))
+            .collect()
+    }
+
+    #[test]
+    fn a_text_divides_into_commands() {
+        let text =
+            "a b\n\n  # note\nc \\\n  d # tail\r\ne {\n x { y\n } # raw\n} f\n'#' \"a { b\" g#h\n";
+        let want = [
+            (1, "a b"),
+            (4, "c    d"),
+            (6, "e {\n x { y\n } # raw\n} f"),
+            (10, "'#' \"a { b\" g#h"),
+        ];
+        assert_eq!(statements(text), want.map(|(n, s)| (n, s.to_owned())));
+    }
+
+    #[test]
+    fn an_open_group_and_an_endless_line_are_errors() {
+        assert_eq!(statements("a {\n b"), [(0, "error".to_owned())]);
+        assert_eq!(statements(&"x".repeat(MAX_COMMAND_BYTES + 1)), [(0, "error".to_owned())]);
+        assert!(Script::typed("x".repeat(MAX_SCRIPT_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn words_groups_quotes_and_bars() {
+        let tokens = tokenize(r#"a b{ c { d } }"e f" 'g|h'| grep x|y"#).unwrap();
+        let got: Vec<_> = tokens.iter().map(|t| (t.kind, t.text)).collect();
+        use TokenKind::*;
+        let want = [
+            (Word, "a"),
+            (Word, "b"),
+            (Group, " c { d } "),
+            (Word, "e f"),
+            (Word, "g|h"),
+            (Pipe, "|"),
+            (Word, "grep"),
+            (Word, "x|y"),
+        ];
+        assert_eq!(got, want);
+        assert!(tokenize("a { b").is_err());
+        assert!(tokenize("a 'b").is_err());
+    }
+
+    #[test]
+    fn a_backslash_that_joins_nothing_stays() {
+        assert_eq!(statements("a\\b \\ c\\\\d"), [(1, "a\\b \\ c\\\\d".to_owned())]);
+        // At the very end there is nothing to join: it is dropped.
+        assert_eq!(statements("a \\"), [(1, "a".to_owned())]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "[a-c{}'\"#|\\\\ \n\r\u{e9}]{0,60}") {
+            let mut script = Script::typed(text.clone()).unwrap();
+            while let Some(s) = script.next_statement() {
+                if let Ok(s) = s { let _ = tokenize(&s.text); }
+            }
+            let _ = tokenize(&text);
+        }
+    }
+}

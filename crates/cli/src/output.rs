@@ -1,0 +1,307 @@
+//! What a command says: lines of text, or JSON if asked for.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The most text one command may write between two deliveries, in bytes.
+pub const MAX_OUTPUT_BYTES: usize = 256 * 1024 * 1024;
+
+/// The form in which the user wants the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON document per line (`| json`).
+    Json,
+    /// JSON with indentation (`| json-pretty`).
+    JsonPretty,
+}
+
+/// Collects what a command writes.
+///
+/// `write!` and `writeln!` work on it and cannot fail. Where JSON was asked for, text is
+/// discarded and only what [`json`](Self::json) gives is kept; and the other way round.
+#[derive(Debug, Default)]
+pub struct Output {
+    text: String,
+    format: Format,
+    has_json: bool,
+    overflow: bool,
+}
+
+impl Output {
+    /// An empty text answer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty answer of the given form.
+    pub fn with_format(format: Format) -> Self {
+        Self { format, ..Self::default() }
+    }
+
+    /// Whether JSON was asked for: the command need not format text then.
+    pub fn wants_json(&self) -> bool {
+        self.format != Format::Text
+    }
+
+    /// Gives the answer as JSON; ignored unless that was asked for.
+    pub fn json(&mut self, value: Value) {
+        let text = match self.format {
+            Format::Text => return,
+            Format::Json => value.to_string(),
+            Format::JsonPretty => format!("{value:#}"),
+        };
+        self.has_json = true;
+        self.push(&text);
+        self.push("\n");
+    }
+
+    /// Writes one line.
+    pub fn line(&mut self, line: impl fmt::Display) {
+        self.write_fmt(format_args!("{line}\n"));
+    }
+
+    /// Writes text as it is.
+    pub fn text(&mut self, text: &str) {
+        if self.format == Format::Text {
+            self.push(text);
+        }
+    }
+
+    /// What `write!` calls.
+    pub fn write_fmt(&mut self, args: fmt::Arguments<'_>) {
+        if self.format == Format::Text {
+            let _ = fmt::Write::write_fmt(&mut Sink(self), args);
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.overflow || self.text.len() + text.len() > MAX_OUTPUT_BYTES {
+            self.overflow = true;
+            return;
+        }
+        self.text.push_str(text);
+    }
+
+    /// What was written and not yet taken.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Takes what was written, leaving nothing.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Whether text was dropped because it exceeded [`MAX_OUTPUT_BYTES`].
+    pub fn overflowed(&self) -> bool {
+        self.overflow
+    }
+
+    /// Whether JSON was asked for and none was given.
+    pub(crate) fn lacks_json(&self) -> bool {
+        self.wants_json() && !self.has_json
+    }
+}
+
+/// The infallible writer behind `write!`.
+struct Sink<'a>(&'a mut Output);
+
+impl fmt::Write for Sink<'_> {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.0.push(s);
+        Ok(())
+    }
+}
+
+impl fmt::Write for Output {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.text(s);
+        Ok(())
+    }
+}
+
+/// Where the text of a column stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// At the left edge.
+    Left,
+    /// At the right edge.
+    Right,
+    /// In the middle; an odd blank goes to the left.
+    Center,
+}
+
+/// A table of aligned columns with a heading line.
+///
+/// A column is as wide as it was declared, or as its widest cell. Blanks at the end of a line are
+/// left out, so that output compares and greps well.
+#[derive(Debug, Clone)]
+pub struct Table {
+    columns: Vec<(String, Align, usize)>,
+    rows: Vec<Vec<String>>,
+    gap: usize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Table {
+    /// A table without columns; two blanks stand between columns unless [`gap`](Self::gap) says
+    /// otherwise.
+    pub fn new() -> Self {
+        Self { columns: Vec::new(), rows: Vec::new(), gap: 2 }
+    }
+
+    /// Adds a column at least `width` characters wide.
+    #[must_use]
+    pub fn column(mut self, title: &str, align: Align, width: usize) -> Self {
+        self.columns.push((title.to_owned(), align, width));
+        self
+    }
+
+    /// Sets the number of blanks between columns.
+    #[must_use]
+    pub fn gap(mut self, blanks: usize) -> Self {
+        self.gap = blanks;
+        self
+    }
+
+    /// Adds a row; cells beyond the columns are ignored, missing ones are empty.
+    pub fn row<I>(&mut self, cells: I)
+    where
+        I: IntoIterator,
+        I::Item: fmt::Display,
+    {
+        let cells = cells.into_iter().take(self.columns.len());
+        self.rows.push(cells.map(|c| c.to_string()).collect());
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let widest = |i: usize| {
+            let cells = self.rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let column = |(i, (title, _, width)): (usize, &(String, Align, usize))| {
+            widest(i).max(*width).max(title.chars().count())
+        };
+        self.columns.iter().enumerate().map(column).collect()
+    }
+
+    fn write_row<'a>(
+        &'a self,
+        f: &mut fmt::Formatter<'_>,
+        widths: &[usize],
+        cells: impl Iterator<Item = &'a str>,
+    ) -> fmt::Result {
+        // Blanks are owed, not written, until a character follows them.
+        let mut owed = 0;
+        for (((_, align, _), width), cell) in self.columns.iter().zip(widths).zip(cells) {
+            let spare = width - cell.chars().count();
+            let left = match align {
+                Align::Left => 0,
+                Align::Right => spare,
+                Align::Center => spare.div_ceil(2),
+            };
+            let trimmed = cell.trim_end();
+            if !trimmed.is_empty() {
+                write!(f, "{:1$}{trimmed}", "", owed + left)?;
+                owed = (cell.chars().count() - trimmed.chars().count()) + spare - left;
+            } else {
+                owed += width;
+            }
+            owed += self.gap;
+        }
+        f.write_str("\n")
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
+        if self.columns.iter().any(|(title, ..)| !title.is_empty()) {
+            self.write_row(f, &widths, self.columns.iter().map(|(t, ..)| t.as_str()))?;
+        }
+        for row in &self.rows {
+            self.write_row(f, &widths, row.iter().map(String::as_str))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_json_exclude_each_other() {
+        let mut out = Output::new();
+        out.line("one");
+        write!(out, "two {}", 2);
+        out.json(serde_json::json!({"a": 1}));
+        assert_eq!((out.as_str(), out.lacks_json()), ("one\ntwo 2", false));
+        assert_eq!(out.take(), "one\ntwo 2");
+        assert_eq!(out.take(), "");
+
+        let mut out = Output::with_format(Format::Json);
+        out.line("one");
+        assert!(out.lacks_json() && out.wants_json());
+        out.json(serde_json::json!({"a": 1}));
+        assert_eq!((out.take().as_str(), out.lacks_json()), ("{\"a\":1}\n", false));
+        let mut out = Output::with_format(Format::JsonPretty);
+        out.json(serde_json::json!({"a": 1}));
+        assert_eq!(out.take(), "{\n  \"a\": 1\n}\n");
+    }
+
+    #[test]
+    fn headings_stand_where_vpp_puts_them() {
+        let mut table = Table::new()
+            .gap(0)
+            .column("Name", Align::Center, 32)
+            .column("Idx", Align::Center, 5)
+            .column("State", Align::Center, 10)
+            .column("MTU (L3/IP4/IP6/MPLS)", Align::Center, 21)
+            .column("Counter", Align::Center, 16)
+            .column("Count", Align::Center, 16);
+        assert_eq!(
+            table.to_string(),
+            "              Name               Idx    State  MTU (L3/IP4/IP6/MPLS)     Counter          \
+             Count\n"
+        );
+        table.row(["local0", "0"]);
+        assert_eq!(table.len(), 1);
+        assert!(table.to_string().ends_with("\n             local0               0\n"));
+    }
+
+    #[test]
+    fn columns_grow_and_lines_end_without_blanks() {
+        let mut table =
+            Table::new().column("Count", Align::Right, 8).column("Node", Align::Left, 6);
+        table.row(["1", "ip4-lookup"]);
+        table.row(["123456789", ""]);
+        table.row(["7"]);
+        assert_eq!(
+            table.to_string(),
+            "    Count  Node\n        1  ip4-lookup\n123456789\n        7\n"
+        );
+        let mut bare = Table::new().column("", Align::Left, 3).column("", Align::Left, 0);
+        bare.row(["a", "b"]);
+        assert_eq!(bare.to_string(), "a    b\n");
+    }
+}
