@@ -346,7 +346,7 @@ impl Frame {
     /// # Panics
     /// If they do not fit.
     pub fn append_to(&mut self, to: &mut Frame) {
-        self.compact(&mut []);
+        self.compact(());
         let (from, n) = (to.n, self.n);
         assert!(n <= to.room());
         to.bufs[from..from + n].copy_from_slice(&self.bufs[..n]);
@@ -359,16 +359,15 @@ impl Frame {
         self.reset();
     }
 
-    /// Moves every packet into the frame that `place` gives for its index. A frame that is full
-    /// must not be given.
+    /// Moves every packet into the frame that `place` gives for its index.
     ///
     /// # Panics
     /// If `place` gives a full frame; the packets not yet moved are then lost to the pool.
-    pub fn scatter<'f>(&mut self, mut place: impl FnMut(u8) -> &'f mut Frame) {
-        self.compact(&mut []);
+    pub fn scatter(&mut self, place: &mut impl Place) {
+        self.compact(());
         let n = std::mem::take(&mut self.n);
         for i in 0..n {
-            let to = place(i as u8);
+            let to = place.frame_for(i as u8);
             let at = to.n;
             assert!(at < FRAME_SIZE, "scatter into a full frame");
             to.bufs[at] = self.bufs[i];
@@ -385,8 +384,8 @@ impl Frame {
         self.reset();
     }
 
-    /// Closes the gaps that taken packets have left, here and in `companion` (one value a packet).
-    pub fn compact(&mut self, companion: &mut [u32]) {
+    /// Closes the gaps that taken packets have left, here and in `companion`.
+    pub fn compact(&mut self, mut companion: impl Companion) {
         if !self.holes {
             return;
         }
@@ -400,9 +399,7 @@ impl Frame {
             self.aux[at] = self.aux[i];
             self.rx.each[at] = self.rx.each[i];
             self.tx.each[at] = self.tx.each[i];
-            if i < companion.len() {
-                companion[at] = companion[i];
-            }
+            companion.keep(i, at);
             at += 1;
         }
         self.n = at;
@@ -437,6 +434,22 @@ fn append_column(from: &IfColumn, to: &mut IfColumn, at: usize, n: usize) {
     } else {
         to.each[at..at + n].fill(from.uniform);
     }
+}
+
+/// Values kept beside a frame's packets, one each; see [`Frame::compact`].
+pub trait Companion {
+    /// The packet at `from` moves down to `to`.
+    fn keep(&mut self, from: usize, to: usize);
+}
+
+impl Companion for () {
+    fn keep(&mut self, _from: usize, _to: usize) {}
+}
+
+/// Says where each packet of a frame goes; see [`Frame::scatter`].
+pub trait Place {
+    /// The frame for packet `i`, which must have room.
+    fn frame_for(&mut self, i: u8) -> &mut Frame;
 }
 
 #[inline]

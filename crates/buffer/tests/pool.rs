@@ -166,6 +166,14 @@ fn batches_cross_threads() {
     all_home(pool);
 }
 
+struct EvenOdd(Box<Frame>, Box<Frame>);
+
+impl thalweg_buffer::Place for EvenOdd {
+    fn frame_for(&mut self, i: u8) -> &mut Frame {
+        if i.is_multiple_of(2) { &mut self.0 } else { &mut self.1 }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Push(usize, u32),
@@ -233,15 +241,13 @@ proptest! {
                     let row = model[f].remove(i as usize);
                     prop_assert_eq!((p.aux(), p.rx_if()), row);
                     cache.free(p);
-                    frames[f].compact(&mut []);
+                    frames[f].compact(());
                 }
                 Op::Scatter(f) => {
                     let (mut even, mut odd) = (Frame::new(), Frame::new());
-                    frames[f].scatter(|i| {
-                        let to: *mut Frame = if i % 2 == 0 { &mut *even } else { &mut *odd };
-                        // SAFETY: both frames outlive the call and only one is lent at a time.
-                        unsafe { &mut *to }
-                    });
+                    let mut place = EvenOdd(even, odd);
+                    frames[f].scatter(&mut place);
+                    (even, odd) = (place.0, place.1);
                     even.append_to(&mut frames[f]);
                     odd.append_to(&mut frames[f]);
                     let rows = std::mem::take(&mut model[f]);

@@ -1,1 +1,39 @@
-//! thalweg-graph
+//! The engine: what moves frames from node to node.
+//!
+//! * [`decl`]: what a node, a counter, an arc is: statics beside the code that they describe.
+//! * [`node`]: the traits, and the loop that runs a per-packet function over a frame.
+//! * [`worker`]: one thread with its own graph, buffers and counters.
+//! * [`control`]: the main thread, the only writer of configuration.
+//!
+//! The engine knows no protocol and no device.
+
+pub mod arc;
+pub mod clock;
+pub mod control;
+pub mod decl;
+pub mod feature;
+mod gone;
+pub mod mailbox;
+pub mod node;
+pub mod nodes;
+pub mod stats;
+pub mod trace;
+pub mod worker;
+
+pub use control::{BuildCx, Control, EngineConfig, EngineError, Remote};
+pub use decl::{
+    ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity,
+};
+pub use feature::Feature;
+pub use mailbox::{Event, Inject, Topic};
+pub use node::{ErrorCode, FrameVerdict, InputNode, Node, Poll, Runner, Tap, TapCx, Verdict};
+pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};
+
+/// The engine as a feature: its nodes, arcs and commands.
+pub(crate) static ENGINE: Feature = Feature {
+    name: "engine",
+    about: "graph, workers, trace and counters",
+    nodes: nodes::NODES,
+    arcs: control::ARCS,
+    ..Feature::DEFAULT
+};

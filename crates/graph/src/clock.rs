@@ -1,0 +1,132 @@
+//! The time-stamp counter and what it means.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Reads the processor's time-stamp counter: about 20 clocks, no system call.
+#[inline]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe {
+        std::arch::x86_64::_rdtsc()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let origin = origin();
+        origin.instant.elapsed().as_nanos() as u64
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Origin {
+    instant: Instant,
+    wall: SystemTime,
+    ticks: u64,
+    hz: f64,
+}
+
+static ORIGIN: OnceLock<Origin> = OnceLock::new();
+
+fn origin() -> Origin {
+    *ORIGIN.get_or_init(|| {
+        #[cfg(not(target_arch = "x86_64"))]
+        return Origin { instant: Instant::now(), wall: SystemTime::now(), ticks: 0, hz: 1e9 };
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (instant, wall, start) = (Instant::now(), SystemTime::now(), ticks());
+            // Long enough for an error of some parts in 100,000.
+            while instant.elapsed() < Duration::from_millis(20) {
+                std::hint::spin_loop();
+            }
+            let hz = (ticks() - start) as f64 / instant.elapsed().as_secs_f64();
+            Origin { instant, wall, ticks: start, hz }
+        }
+    })
+}
+
+/// Measures the counter's frequency (20 ms, once) and sets the start of time.
+pub fn init() {
+    origin();
+}
+
+/// Ticks per second.
+pub fn hz() -> f64 {
+    origin().hz
+}
+
+/// Seconds since the start of time, from a tick count.
+pub fn seconds(at: u64) -> f64 {
+    let o = origin();
+    (at.wrapping_sub(o.ticks) as i64) as f64 / o.hz
+}
+
+/// Seconds since the start of time.
+pub fn now_seconds() -> f64 {
+    origin().instant.elapsed().as_secs_f64()
+}
+
+/// Wall-clock time of a tick count.
+pub fn wall(at: u64) -> SystemTime {
+    let o = origin();
+    let s = seconds(at);
+    if s >= 0.0 { o.wall + Duration::from_secs_f64(s) } else { o.wall }
+}
+
+/// Ticks in a duration.
+pub fn ticks_in(d: Duration) -> u64 {
+    (d.as_secs_f64() * hz()) as u64
+}
+
+/// `hh:mm:ss:µµµµµµ` since the start of time, as traces print it.
+pub fn format_since_start(at: u64) -> String {
+    let us = (seconds(at).max(0.0) * 1e6) as u64;
+    let s = us / 1_000_000;
+    format!("{:02}:{:02}:{:02}:{:06}", s / 3600, s / 60 % 60, s % 60, us % 1_000_000)
+}
+
+/// `YYYY-MM-DD hh:mm:ss.µµµµµµ` in UTC.
+pub fn format_wall(t: SystemTime) -> String {
+    let d = t.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let (days, secs) = (d.as_secs() / 86_400, d.as_secs() % 86_400);
+    let (y, m, day) = civil(days as i64);
+    let (h, min, s) = (secs / 3600, secs / 60 % 60, secs % 60);
+    format!("{y:04}-{m:02}-{day:02} {h:02}:{min:02}:{s:02}.{:06}", d.subsec_micros())
+}
+
+/// Date of a day count since 1970-01-01 (proleptic Gregorian calendar; eras of 400 years).
+fn civil(days: i64) -> (i64, u32, u32) {
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = (doy - (153 * mp + 2) / 5 + 1) as u32;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 } as u32;
+    (yoe + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_follow_the_clock() {
+        init();
+        let (a, t) = (ticks(), Instant::now());
+        std::thread::sleep(Duration::from_millis(30));
+        let measured = (ticks() - a) as f64 / hz();
+        let real = t.elapsed().as_secs_f64();
+        assert!((measured / real - 1.0).abs() < 0.05, "{measured} vs {real}");
+    }
+
+    #[test]
+    fn dates() {
+        let at = |s| format_wall(SystemTime::UNIX_EPOCH + Duration::from_secs(s));
+        assert_eq!(at(0), "1970-01-01 00:00:00.000000");
+        assert_eq!(at(951_782_399), "2000-02-28 23:59:59.000000");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00:00.000000");
+        assert_eq!(at(1_795_219_200), "2026-11-21 00:00:00.000000");
+    }
+}

@@ -1,0 +1,981 @@
+//! The main thread: the only writer of configuration.
+//!
+//! It owns the registry of nodes, the arcs and every feature's state; it talks to workers through
+//! bounded rings and publishes snapshots; nothing that it does makes a worker wait.
+
+use crate::arc::{ArcConfig, ArcError, ArcTable};
+use crate::clock;
+use crate::decl::{ArcDecl, ArcId, ArcKey, Built, ErrorDecl, Kind, NodeDecl, NodeId};
+use crate::feature::Feature;
+use crate::mailbox::{Event, Inject, ToMain, ToWorker, Topic, Waker};
+use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
+use crate::worker::{Core, NodeInfo, Worker};
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use thalweg_buffer::{Cache, Pool, PoolAudit, PoolConfig, PoolError};
+use thalweg_tables::qsbr::Domain;
+use thalweg_tables::snapshot;
+
+/// Messages that wait for a worker at most, before they queue on the main thread's side.
+const INBOX: usize = 4096;
+/// Events that wait for the main thread at most, per worker.
+const EVENTS: usize = 4096;
+
+/// How the engine is to be laid out.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// One worker per element, pinned to that core or left to the scheduler.
+    pub workers: Vec<Option<usize>>,
+    /// Core for the main thread.
+    pub main_core: Option<usize>,
+    /// The buffer pool.
+    pub pool: PoolConfig,
+    /// How long a worker polls on when there is nothing, before it sleeps.
+    pub spin: Duration,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        EngineConfig {
+            workers: vec![None],
+            main_core: None,
+            pool: PoolConfig::default(),
+            spin: Duration::from_micros(20),
+        }
+    }
+}
+
+/// Why the engine cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No buffers.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// An arc's features cannot be ordered.
+    #[error(transparent)]
+    Arc(#[from] ArcError),
+    /// The graph does not hang together.
+    #[error("graph: {0}")]
+    Graph(String),
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The answer.
+        source: std::io::Error,
+    },
+}
+
+/// A node in the registry.
+#[derive(Clone, Debug)]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What part it plays.
+    pub kind: Kind,
+    /// Its next nodes.
+    pub nexts: Vec<NodeId>,
+    /// Where its drops go.
+    pub drop: NodeId,
+    /// Number of its first counter.
+    pub error_base: u32,
+    /// Its counters.
+    pub errors: &'static [ErrorDecl],
+    /// Its arc, if it is a feature.
+    pub arc: Option<(ArcId, u16)>,
+    /// False once its interface is gone.
+    pub live: bool,
+}
+
+struct WorkerHandle {
+    stats: Arc<WorkerStats>,
+    inbox: rtrb::Producer<ToWorker>,
+    waiting: VecDeque<ToWorker>,
+    events: rtrb::Consumer<Event>,
+    trash: rtrb::Consumer<Box<dyn Any + Send>>,
+    waker: Arc<Waker>,
+    core: Option<usize>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    tid: Arc<std::sync::atomic::AtomicI32>,
+}
+
+/// What a node's build function may ask for.
+pub struct BuildCx<'c> {
+    /// The main thread's state.
+    pub control: &'c Control,
+    /// Number of the worker that the instance is for.
+    pub worker: usize,
+}
+
+impl BuildCx<'_> {
+    /// What a feature has shared with its nodes by [`Control::share`].
+    ///
+    /// # Panics
+    /// If nothing of that type was shared: the feature's `init` is at fault.
+    pub fn shared<T: Any + Send + Sync>(&self) -> Arc<T> {
+        self.control.shared::<T>()
+    }
+}
+
+type Job = Box<dyn FnOnce(&mut Control) + Send>;
+type LocalJob = Box<dyn FnOnce(&mut Control)>;
+type Handler = Rc<dyn Fn(&mut Control, &Event)>;
+
+/// Hands work to the main thread from any other.
+#[derive(Clone)]
+pub struct Remote {
+    jobs: mpsc::Sender<Job>,
+    waker: Arc<Waker>,
+}
+
+impl Remote {
+    /// Runs `job` on the main thread soon. False if that has ended.
+    pub fn submit(&self, job: impl FnOnce(&mut Control) + Send + 'static) -> bool {
+        let ok = self.jobs.send(Box::new(job)).is_ok();
+        self.waker.wake();
+        ok
+    }
+}
+
+/// A worker as `show threads` describes it.
+#[derive(Clone, Debug)]
+pub struct ThreadInfo {
+    /// Thread's name.
+    pub name: String,
+    /// Kernel's thread id.
+    pub tid: i32,
+    /// Core it is pinned to.
+    pub core: Option<usize>,
+}
+
+/// Identifies a timer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct TimerId(u64);
+
+/// The main thread's state.
+pub struct Control {
+    config: EngineConfig,
+    domain: Arc<Domain>,
+    pool: Pool,
+    nodes: Vec<NodeEntry>,
+    by_name: HashMap<Arc<str>, NodeId>,
+    errors: Vec<(NodeId, &'static ErrorDecl)>,
+    arc_decls: Vec<&'static ArcDecl>,
+    arcs: Vec<ArcConfig>,
+    arc_writer: snapshot::Writer<ArcTable>,
+    features: Vec<&'static Feature>,
+    workers: Vec<WorkerHandle>,
+    states: HashMap<TypeId, Rc<dyn Any>>,
+    shared: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    topics: Vec<(&'static str, Handler)>,
+    timers: BinaryHeap<std::cmp::Reverse<(Instant, TimerId)>>,
+    timer_jobs: HashMap<TimerId, LocalJob>,
+    next_timer: u64,
+    jobs: mpsc::Receiver<Job>,
+    remote: Remote,
+    waker: Arc<Waker>,
+    poller: crate::mailbox::Poller,
+    started: Instant,
+    stopping: bool,
+    namer: fn(&Control, u32) -> String,
+    /// What `clear` commands have set aside, subtracted from what workers count.
+    pub baseline: Baseline,
+}
+
+/// Values at the last `clear …`.
+#[derive(Default)]
+pub struct Baseline {
+    /// Errors, per worker and number.
+    pub errors: Vec<Vec<u64>>,
+    /// Interfaces, per index.
+    pub interfaces: BTreeMap<u32, IfTotals>,
+    /// Nodes: calls, vectors, clocks, suspends, per worker and node.
+    pub nodes: Vec<Vec<[u64; 4]>>,
+    /// When runtime statistics were last cleared.
+    pub runtime_since: Option<Instant>,
+}
+
+fn system(what: &str) -> impl FnOnce(std::io::Error) -> EngineError + '_ {
+    move |source| EngineError::System { what: what.into(), source }
+}
+
+impl Control {
+    /// Prepares the engine: pool and registry, no workers yet.
+    ///
+    /// # Errors
+    /// [`EngineError`] if there is no memory or the system refuses descriptors.
+    pub fn new(config: EngineConfig) -> Result<Control, EngineError> {
+        clock::init();
+        let pool = Pool::new(&config.pool)?;
+        let waker = Arc::new(Waker::new().map_err(system("main thread's eventfd"))?);
+        let poller = crate::mailbox::Poller::new(&waker).map_err(system("main thread's epoll"))?;
+        let (tx, jobs) = mpsc::channel();
+        let (arc_writer, _) = snapshot::channel(ArcTable::default());
+        Ok(Control {
+            config,
+            domain: Domain::new(),
+            pool,
+            nodes: Vec::new(),
+            by_name: HashMap::new(),
+            errors: Vec::new(),
+            arc_decls: Vec::new(),
+            arcs: Vec::new(),
+            arc_writer,
+            features: Vec::new(),
+            workers: Vec::new(),
+            states: HashMap::new(),
+            shared: HashMap::new(),
+            topics: Vec::new(),
+            timers: BinaryHeap::new(),
+            timer_jobs: HashMap::new(),
+            next_timer: 0,
+            jobs,
+            remote: Remote { jobs: tx, waker: waker.clone() },
+            waker,
+            poller,
+            started: Instant::now(),
+            stopping: false,
+            namer: |_, i| format!("if{i}"),
+            baseline: Baseline::default(),
+        })
+    }
+
+    /// Builds the graph of all features and starts the workers.
+    ///
+    /// # Errors
+    /// [`EngineError::Graph`] names what does not hang together; nothing runs then.
+    pub fn start(&mut self, features: &[&'static Feature]) -> Result<(), EngineError> {
+        self.features = [&crate::ENGINE].into_iter().chain(features.iter().copied()).collect();
+        let features = self.features.clone();
+        for f in &features {
+            (f.init)(self);
+        }
+        self.register(&features)?;
+        let workers = self.config.workers.clone();
+        for (index, core) in workers.into_iter().enumerate() {
+            self.start_worker(index, core, &features)?;
+        }
+        if let Some(core) = self.config.main_core {
+            pin(core).map_err(system(&format!("cpu {{ main-core {core} }}")))?;
+        }
+        for f in &features {
+            (f.ready)(self);
+        }
+        Ok(())
+    }
+
+    /// Enters all nodes and arcs into the registry and checks that names meet.
+    fn register(&mut self, features: &[&'static Feature]) -> Result<(), EngineError> {
+        let decls: Vec<&'static NodeDecl> =
+            features.iter().flat_map(|f| f.nodes.iter().copied()).collect();
+        self.arc_decls = features.iter().flat_map(|f| f.arcs.iter().copied()).collect();
+        for d in &decls {
+            if self.by_name.contains_key(d.name) {
+                return Err(EngineError::Graph(format!("two nodes are called `{}`", d.name)));
+            }
+            self.enter(d.name.into(), d)?;
+        }
+        for d in &decls {
+            self.connect(d.name, d)?;
+        }
+        for (i, arc) in self.arc_decls.clone().into_iter().enumerate() {
+            let on = |tap: bool| {
+                decls.iter().copied().filter(move |d| {
+                    (d.kind == Kind::Tap) == tap
+                        && d.feature.as_ref().is_some_and(|f| f.arc == arc.name)
+                })
+            };
+            let with_id = |d: &'static NodeDecl| (d, self.by_name[d.name]);
+            let nodes = on(false).map(with_id).collect();
+            let taps: Vec<_> = on(true).map(|d| (d.name, self.by_name[d.name])).collect();
+            let Some(&end) = self.by_name.get(arc.end) else {
+                let text = format!("arc `{}` ends in `{}`, which is no node", arc.name, arc.end);
+                return Err(EngineError::Graph(text));
+            };
+            let config = ArcConfig::new(arc, end, nodes, taps)?;
+            for (slot, (_, id)) in config.features.iter().enumerate() {
+                self.nodes[id.0 as usize].arc = Some((ArcId(i as u8), slot as u16));
+            }
+            for (slot, (_, id)) in config.taps.iter().enumerate() {
+                self.nodes[id.0 as usize].arc = Some((ArcId(i as u8), slot as u16));
+            }
+            self.arcs.push(config);
+        }
+        for d in &decls {
+            if let Some(f) = &d.feature
+                && !self.arc_decls.iter().any(|a| a.name == f.arc)
+            {
+                let text = format!("node `{}` sits on arc `{}`, which nobody opens", d.name, f.arc);
+                return Err(EngineError::Graph(text));
+            }
+        }
+        self.publish_arcs();
+        Ok(())
+    }
+
+    fn enter(&mut self, name: Arc<str>, d: &'static NodeDecl) -> Result<NodeId, EngineError> {
+        if self.nodes.len() >= MAX_NODES || self.errors.len() + d.errors.len() > MAX_ERRORS {
+            let text = format!("no room for node `{name}`: {MAX_NODES} nodes are the limit");
+            return Err(EngineError::Graph(text));
+        }
+        let id = NodeId(self.nodes.len() as u16);
+        let error_base = self.errors.len() as u32;
+        self.errors.extend(d.errors.iter().map(|e| (id, e)));
+        self.by_name.insert(name.clone(), id);
+        self.nodes.push(NodeEntry {
+            name,
+            kind: d.kind,
+            nexts: Vec::new(),
+            drop: NodeId(0),
+            error_base,
+            errors: d.errors,
+            arc: None,
+            live: true,
+        });
+        Ok(id)
+    }
+
+    fn connect(&mut self, name: &str, d: &'static NodeDecl) -> Result<(), EngineError> {
+        let find = |next: &str| {
+            self.by_name.get(next).copied().ok_or_else(|| {
+                EngineError::Graph(format!("node `{name}` names `{next}`, which is no node"))
+            })
+        };
+        let nexts = d.next.iter().map(|n| find(n)).collect::<Result<Vec<_>, _>>()?;
+        let drop = find(d.drop)?;
+        let id = self.by_name[name];
+        let entry = &mut self.nodes[id.0 as usize];
+        (entry.nexts, entry.drop) = (nexts, drop);
+        Ok(())
+    }
+
+    fn start_worker(
+        &mut self,
+        index: usize,
+        core: Option<usize>,
+        features: &[&'static Feature],
+    ) -> Result<(), EngineError> {
+        let stats = Arc::new(WorkerStats::default());
+        let (inbox, from_main) = rtrb::RingBuffer::new(INBOX);
+        let (to_events, events) = rtrb::RingBuffer::new(EVENTS);
+        let (to_trash, trash) = rtrb::RingBuffer::new(256);
+        let waker = Arc::new(Waker::new().map_err(system("worker's eventfd"))?);
+        let to_main = ToMain {
+            worker: index as u16,
+            events: to_events,
+            trash: to_trash,
+            waker: self.waker.clone(),
+        };
+        let reader = self
+            .domain
+            .register()
+            .map_err(|e| EngineError::Graph(format!("worker {index}: {e}")))?;
+        let spin = clock::ticks_in(self.config.spin);
+        let mut worker = Worker::new(
+            index,
+            Cache::new(self.pool),
+            stats.clone(),
+            to_main,
+            reader,
+            self.arc_writer.snapshot(),
+            from_main,
+            waker.clone(),
+            spin,
+        )
+        .map_err(system("worker's epoll"))?;
+        let cx = BuildCx { control: self, worker: index };
+        for d in features.iter().flat_map(|f| f.nodes.iter().copied()) {
+            let id = self.by_name[d.name];
+            worker.install(id, self.info(id), (d.build)(&cx));
+        }
+        worker.reorder(self.order());
+        let tid = Arc::new(std::sync::atomic::AtomicI32::new(0));
+        let thread = spawn(index, core, worker, tid.clone())
+            .map_err(system(&format!("worker {index} on core {core:?}")))?;
+        self.workers.push(WorkerHandle {
+            stats,
+            inbox,
+            waiting: VecDeque::new(),
+            events,
+            trash,
+            waker,
+            core,
+            thread: Some(thread),
+            tid,
+        });
+        Ok(())
+    }
+
+    fn info(&self, id: NodeId) -> NodeInfo {
+        let e = &self.nodes[id.0 as usize];
+        NodeInfo {
+            name: e.name.clone(),
+            nexts: e.nexts.clone(),
+            drop: e.drop,
+            error_base: e.error_base,
+            arc: e.arc,
+        }
+    }
+
+    /// The order of dispatch: along the graph, so that a node runs after those that feed it;
+    /// devices' nodes behind all protocols, drops last.
+    fn order(&self) -> Vec<NodeId> {
+        fn visit(c: &Control, id: NodeId, seen: &mut Vec<bool>, out: &mut Vec<NodeId>) {
+            if std::mem::replace(&mut seen[id.0 as usize], true) {
+                return;
+            }
+            for next in c.successors(id) {
+                visit(c, next, seen, out);
+            }
+            out.push(id);
+        }
+        let (mut seen, mut out) = (vec![false; self.nodes.len()], Vec::new());
+        let class = |id: &NodeId| match self.nodes[id.0 as usize].kind {
+            Kind::Input | Kind::Tap => 0,
+            Kind::Internal => 1,
+            Kind::Tx => 2,
+            Kind::Drop => 3,
+        };
+        let mut roots: Vec<NodeId> = (0..self.nodes.len() as u16).map(NodeId).collect();
+        roots.sort_by_key(class);
+        // Depth first leaves a node behind all that it feeds: reversed, before them.
+        for id in roots.into_iter().rev() {
+            visit(self, id, &mut seen, &mut out);
+        }
+        out.reverse();
+        out.sort_by_key(class);
+        out
+    }
+
+    /// Nodes that `id` may pass packets to, arcs included.
+    fn successors(&self, id: NodeId) -> Vec<NodeId> {
+        let e = &self.nodes[id.0 as usize];
+        let mut all = e.nexts.clone();
+        all.push(e.drop);
+        for arc in &self.arcs {
+            let end = self.by_name[arc.decl.end];
+            let starts = e.nexts.contains(&end)
+                || (e.kind == Kind::Input && arc.decl.name == "device-input");
+            let from = match e.arc {
+                Some((a, slot)) if std::ptr::eq(&self.arcs[a.0 as usize], arc) => slot as usize + 1,
+                _ if starts => 0,
+                _ => continue,
+            };
+            if e.kind != Kind::Tap {
+                all.extend(arc.features.iter().skip(from).map(|(_, id)| *id));
+                all.push(end);
+            }
+        }
+        all.retain(|n| *n != id);
+        all
+    }
+
+    /// Adds a node at run time (an interface's output), or revives the one of that name. `build`
+    /// makes the instance for each worker.
+    ///
+    /// # Errors
+    /// [`EngineError::Graph`] if there is no room or a next node does not exist.
+    pub fn add_node(
+        &mut self,
+        name: &str,
+        decl: &'static NodeDecl,
+        mut build: impl FnMut(usize) -> Built,
+    ) -> Result<NodeId, EngineError> {
+        let name: Arc<str> = name.into();
+        let id = match self.by_name.get(&name) {
+            Some(id) => *id,
+            None => self.enter(name.clone(), decl)?,
+        };
+        self.connect(&name, decl)?;
+        self.nodes[id.0 as usize].live = true;
+        let (info, order) = (self.info(id), self.order());
+        for w in 0..self.workers.len() {
+            let m = ToWorker::Install { id, info: info.clone(), built: build(w) };
+            self.tell(w, m);
+            self.tell(w, ToWorker::Order(order.clone()));
+        }
+        Ok(id)
+    }
+
+    /// Takes a run-time node out of use: packets that still reach it are dropped and counted.
+    pub fn remove_node(&mut self, id: NodeId) {
+        self.nodes[id.0 as usize].live = false;
+        let info = self.info(id);
+        let to = self.by_name["error-drop"];
+        let error =
+            self.nodes[to.0 as usize].error_base + u32::from(crate::nodes::error_drop::GONE.0);
+        for w in 0..self.workers.len() {
+            let built = Built::Node(Box::new(crate::gone::Gone { to, error }));
+            self.tell(w, ToWorker::Install { id, info: info.clone(), built });
+        }
+    }
+
+    fn tell(&mut self, worker: usize, m: ToWorker) {
+        let w = &mut self.workers[worker];
+        if !w.waiting.is_empty() {
+            w.waiting.push_back(m);
+        } else if let Err(rtrb::PushError::Full(m)) = w.inbox.push(m) {
+            w.waiting.push_back(m);
+        }
+        w.waker.wake();
+    }
+
+    /// Sends a message to a node on one worker.
+    pub fn message(&mut self, worker: usize, node: NodeId, message: Box<dyn Any + Send>) {
+        self.tell(worker, ToWorker::Node { node, message });
+    }
+
+    /// Sends a message, made anew for each, to a node on all workers.
+    pub fn message_all(
+        &mut self,
+        node: NodeId,
+        mut make: impl FnMut(usize) -> Box<dyn Any + Send>,
+    ) {
+        for w in 0..self.workers.len() {
+            self.message(w, node, make(w));
+        }
+    }
+
+    /// Sends a packet into the graph through a worker.
+    pub fn inject(&mut self, worker: usize, inject: Inject) {
+        self.tell(worker, ToWorker::Inject(inject));
+    }
+
+    /// Runs `f` on every worker between two loops and waits for the answers (a second at most;
+    /// `None` for a worker that did not answer).
+    pub fn ask<R: Send + 'static>(
+        &mut self,
+        f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
+    ) -> Vec<Option<R>> {
+        let mut answers = Vec::new();
+        for w in 0..self.workers.len() {
+            let (tx, rx) = mpsc::sync_channel(1);
+            let f = f.clone();
+            let call = move |core: &mut Core| {
+                let _ = tx.send(f(core));
+            };
+            self.tell(w, ToWorker::Call(Box::new(call)));
+            answers.push(rx);
+        }
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let left = || deadline.saturating_duration_since(Instant::now());
+        answers.into_iter().map(|rx| rx.recv_timeout(left()).ok()).collect()
+    }
+
+    /// Waits until every worker has seen all that was sent to it before.
+    pub fn sync(&mut self) {
+        self.ask(|_| ());
+    }
+
+    // ---- state -----------------------------------------------------------------------------
+
+    /// Keeps a feature's state on the main thread.
+    pub fn insert<T: Any>(&mut self, state: T) {
+        self.states.insert(TypeId::of::<T>(), Rc::new(RefCell::new(state)));
+    }
+
+    /// A feature's state.
+    ///
+    /// # Panics
+    /// If none of that type was inserted: a feature's `init` is at fault.
+    pub fn state<T: Any>(&self) -> Rc<RefCell<T>> {
+        let any = self.states.get(&TypeId::of::<T>()).cloned();
+        any.and_then(|a| a.downcast::<RefCell<T>>().ok())
+            .unwrap_or_else(|| panic!("no state of type {}", std::any::type_name::<T>()))
+    }
+
+    /// Shares something with workers' nodes.
+    pub fn share<T: Any + Send + Sync>(&mut self, thing: Arc<T>) {
+        self.shared.insert(TypeId::of::<T>(), thing);
+    }
+
+    /// What was shared.
+    ///
+    /// # Panics
+    /// If nothing of that type was shared.
+    pub fn shared<T: Any + Send + Sync>(&self) -> Arc<T> {
+        let any = self.shared.get(&TypeId::of::<T>()).cloned();
+        any.and_then(|a| a.downcast::<T>().ok())
+            .unwrap_or_else(|| panic!("nothing shared of type {}", std::any::type_name::<T>()))
+    }
+
+    /// Says how interfaces are called.
+    pub fn set_namer(&mut self, namer: fn(&Control, u32) -> String) {
+        self.namer = namer;
+    }
+
+    /// An interface's name.
+    pub fn interface_name(&self, sw_if: u32) -> String {
+        (self.namer)(self, sw_if)
+    }
+
+    // ---- registry --------------------------------------------------------------------------
+
+    /// A node by name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(name).copied()
+    }
+    /// All nodes; their position is their id.
+    pub fn nodes(&self) -> &[NodeEntry] {
+        &self.nodes
+    }
+    /// All counters: the node and the declaration, by number.
+    pub fn errors(&self) -> &[(NodeId, &'static ErrorDecl)] {
+        &self.errors
+    }
+    /// All features.
+    pub fn features(&self) -> &[&'static Feature] {
+        &self.features
+    }
+    /// Possible successors of a node, for `show vlib graph`.
+    pub fn node_successors(&self, id: NodeId) -> Vec<NodeId> {
+        let mut all = self.successors(id);
+        all.sort();
+        all.dedup();
+        all
+    }
+    /// Where grace periods are kept.
+    pub fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+    /// The buffer pool.
+    pub fn pool(&self) -> Pool {
+        self.pool
+    }
+    /// How the engine was laid out.
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+    /// A worker's counters.
+    pub fn worker_stats(&self, worker: usize) -> &Arc<WorkerStats> {
+        &self.workers[worker].stats
+    }
+    /// Time since start.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+    /// All threads, main first.
+    pub fn threads(&self) -> Vec<ThreadInfo> {
+        let main = ThreadInfo {
+            name: "main".into(),
+            tid: rustix::process::getpid().as_raw_nonzero().get(),
+            core: self.config.main_core,
+        };
+        let workers = self.workers.iter().enumerate().map(|(i, w)| ThreadInfo {
+            name: thread_name(i),
+            tid: w.tid.load(std::sync::atomic::Ordering::Relaxed),
+            core: w.core,
+        });
+        std::iter::once(main).chain(workers).collect()
+    }
+
+    /// An interface's counters over all workers since they were last cleared.
+    pub fn interface_totals(&self, sw_if: u32) -> IfTotals {
+        let all = self.interface_totals_raw(sw_if);
+        match self.baseline.interfaces.get(&sw_if) {
+            Some(base) => all.since(base),
+            None => all,
+        }
+    }
+
+    /// An interface's counters over all workers, never cleared: for exporters.
+    pub fn interface_totals_raw(&self, sw_if: u32) -> IfTotals {
+        let mut t = IfTotals::default();
+        for w in &self.workers {
+            t.add(w.stats.interface(sw_if));
+        }
+        t
+    }
+
+    // ---- arcs ------------------------------------------------------------------------------
+
+    /// An arc by name.
+    pub fn arc(&self, name: &str) -> Option<ArcId> {
+        self.arc_decls.iter().position(|a| a.name == name).map(|i| ArcId(i as u8))
+    }
+    /// All arcs.
+    pub fn arc_decls(&self) -> &[&'static ArcDecl] {
+        &self.arc_decls
+    }
+    /// Features of an arc in order, taps last.
+    pub fn arc_features(&self, arc: ArcId) -> Vec<&'static str> {
+        let a = &self.arcs[arc.0 as usize];
+        a.features.iter().chain(&a.taps).map(|(n, _)| *n).collect()
+    }
+    /// What is enabled on an interface, arc by arc.
+    pub fn enabled_features(&self, sw_if: u32) -> Vec<(&'static str, Vec<&'static str>)> {
+        self.arcs.iter().map(|a| (a.decl.name, a.enabled(sw_if))).collect()
+    }
+
+    fn arc_mut(&mut self, arc: &str) -> Result<&mut ArcConfig, ArcError> {
+        let known = self.arcs.iter_mut().find(|a| a.decl.name == arc);
+        known.ok_or_else(|| ArcError::UnknownArc(arc.into()))
+    }
+
+    /// Enables or disables a feature or tap on an interface. Takes effect from the workers' next
+    /// loop on; no packet is lost.
+    ///
+    /// # Errors
+    /// If there is no such arc, or no such feature on it.
+    pub fn enable_feature(
+        &mut self,
+        arc: &str,
+        feature: &str,
+        sw_if: u32,
+        on: bool,
+    ) -> Result<(), ArcError> {
+        if self.arc_mut(arc)?.set(feature, sw_if, on)? {
+            self.publish_arcs();
+        }
+        Ok(())
+    }
+
+    /// Gives an interface its own end on an arc (its device behind `interface-output`).
+    ///
+    /// # Errors
+    /// If there is no such arc.
+    pub fn set_arc_end(
+        &mut self,
+        arc: &str,
+        sw_if: u32,
+        end: Option<NodeId>,
+    ) -> Result<(), ArcError> {
+        self.arc_mut(arc)?.set_end(sw_if, end);
+        self.publish_arcs();
+        Ok(())
+    }
+
+    /// Forgets an interface on all arcs.
+    pub fn forget_interface(&mut self, sw_if: u32) {
+        for a in &mut self.arcs {
+            a.remove_interface(sw_if);
+        }
+        self.baseline.interfaces.insert(sw_if, self.interface_totals_raw(sw_if));
+        self.publish_arcs();
+    }
+
+    fn publish_arcs(&mut self) {
+        let table = ArcTable { arcs: self.arcs.iter().map(ArcConfig::compile).collect() };
+        self.arc_writer.publish(&self.domain, table);
+    }
+
+    // ---- events, timers, the loop ----------------------------------------------------------
+
+    /// Registers a kind of event and who handles it.
+    pub fn topic(
+        &mut self,
+        name: &'static str,
+        f: impl Fn(&mut Control, &Event) + 'static,
+    ) -> Topic {
+        self.topics.push((name, Rc::new(f)));
+        Topic(self.topics.len() as u16 - 1)
+    }
+
+    /// Runs `job` after `delay`.
+    pub fn after(&mut self, delay: Duration, job: impl FnOnce(&mut Control) + 'static) -> TimerId {
+        let id = TimerId(self.next_timer);
+        self.next_timer += 1;
+        self.timers.push(std::cmp::Reverse((Instant::now() + delay, id)));
+        self.timer_jobs.insert(id, Box::new(job));
+        id
+    }
+
+    /// Calls a timer off.
+    pub fn cancel(&mut self, id: TimerId) {
+        self.timer_jobs.remove(&id);
+    }
+
+    /// Runs `job` every `period`, first after one period, until it returns false.
+    pub fn every(&mut self, period: Duration, mut job: impl FnMut(&mut Control) -> bool + 'static) {
+        self.after(period, move |c| {
+            if job(c) {
+                c.every(period, job);
+            }
+        });
+    }
+
+    /// A handle for other threads.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// Ends [`run`](Self::run).
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Runs the main loop until [`stop`](Self::stop).
+    pub fn run(&mut self) {
+        while !self.stopping {
+            self.run_once(None);
+        }
+    }
+
+    /// Handles what there is, waiting for it until the next timer (or `limit`) at most.
+    pub fn run_once(&mut self, limit: Option<Duration>) {
+        let mut did = self.work();
+        did |= self.fire_timers();
+        if did {
+            return;
+        }
+        let now = Instant::now();
+        let next = self.timers.peek().map(|t| t.0.0.saturating_duration_since(now));
+        // Retired memory waits for workers; look again soon, but only while there is some.
+        let gc = (self.domain.pending() > 0).then_some(Duration::from_millis(10));
+        let waiting = self.workers.iter().any(|w| !w.waiting.is_empty());
+        let retry = waiting.then_some(Duration::from_micros(200));
+        let timeout = [next, limit, gc, retry].into_iter().flatten().min();
+        self.waker.begin_sleep();
+        match self.jobs.try_recv() {
+            Ok(job) => {
+                self.waker.end_sleep();
+                job(self);
+            }
+            Err(_) => {
+                if self.workers.iter().all(|w| w.events.is_empty() && w.trash.is_empty()) {
+                    self.poller.wait(timeout);
+                }
+                self.waker.end_sleep();
+            }
+        }
+    }
+
+    /// One round over jobs, workers' events and retired memory.
+    fn work(&mut self) -> bool {
+        let mut did = false;
+        for _ in 0..256 {
+            let Ok(job) = self.jobs.try_recv() else { break };
+            job(self);
+            did = true;
+        }
+        for w in 0..self.workers.len() {
+            while let Some(m) = self.workers[w].waiting.pop_front() {
+                if let Err(rtrb::PushError::Full(m)) = self.workers[w].inbox.push(m) {
+                    self.workers[w].waiting.push_front(m);
+                    break;
+                }
+                self.workers[w].waker.wake();
+                did = true;
+            }
+            while self.workers[w].trash.pop().is_ok() {}
+            for _ in 0..1024 {
+                let Ok(e) = self.workers[w].events.pop() else { break };
+                did = true;
+                let handler = self.topics.get(e.topic.0 as usize).map(|(_, h)| h.clone());
+                if let Some(h) = handler {
+                    h(self, &e);
+                }
+            }
+        }
+        self.domain.reclaim();
+        did
+    }
+
+    fn fire_timers(&mut self) -> bool {
+        let mut did = false;
+        let now = Instant::now();
+        while let Some(std::cmp::Reverse((at, id))) = self.timers.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            if let Some(job) = self.timer_jobs.remove(&id) {
+                job(self);
+                did = true;
+            }
+        }
+        did
+    }
+
+    /// Stops the workers and says where all buffers are: `in_use` is 0 unless packets leaked.
+    pub fn shut_down(&mut self) -> PoolAudit {
+        for w in 0..self.workers.len() {
+            self.tell(w, ToWorker::Stop);
+        }
+        for w in &mut self.workers {
+            while let Some(m) = w.waiting.pop_front() {
+                let _ = w.inbox.push(m);
+            }
+            w.waker.wake();
+            if let Some(t) = w.thread.take() {
+                let _ = t.join();
+            }
+            while w.trash.pop().is_ok() {}
+        }
+        self.states.clear();
+        self.pool.audit()
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if self.workers.iter().any(|w| w.thread.is_some()) {
+            self.shut_down();
+        }
+    }
+}
+
+/// The name of a worker's thread.
+fn thread_name(index: usize) -> String {
+    format!("thalweg_wk_{index}")
+}
+
+fn pin(core: usize) -> std::io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    if core >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
+    }
+    set.set(core);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+fn spawn(
+    index: usize,
+    core: Option<usize>,
+    mut worker: Worker,
+    tid: Arc<std::sync::atomic::AtomicI32>,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let (ok, started) = mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new().name(thread_name(index)).spawn(move || {
+        let me = rustix::thread::gettid().as_raw_nonzero().get();
+        tid.store(me, std::sync::atomic::Ordering::Relaxed);
+        let pinned = core.map_or(Ok(()), pin);
+        let fine = pinned.is_ok();
+        let _ = ok.send(pinned);
+        if !fine {
+            return;
+        }
+        let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
+        if end.is_err() {
+            // Rather no router than one that forwards wrongly.
+            let packet = crate::node::BLAMED.with(|b| b.take());
+            eprintln!(
+                "thalweg: worker {index} panicked in node `{}`; {packet}\nthalweg: exiting",
+                worker.current()
+            );
+            std::process::exit(70);
+        }
+        worker.shut_down();
+    })?;
+    match started.recv() {
+        Ok(Ok(())) => Ok(thread),
+        Ok(Err(e)) => Err(e),
+        Err(_) => Err(std::io::Error::other("the thread ended at once")),
+    }
+}
+
+/// The engine's arcs.
+pub(crate) static ARCS: &[&ArcDecl] = &[
+    &ArcDecl { name: "device-input", key: ArcKey::Rx, end: "ethernet-input" },
+    &ArcDecl { name: "interface-output", key: ArcKey::Tx, end: "error-drop" },
+    &ArcDecl { name: "error-drop", key: ArcKey::Rx, end: "drop" },
+];

@@ -1,0 +1,36 @@
+//! What a feature brings: the binary lists features, one line each.
+
+use crate::control::Control;
+use crate::decl::{ArcDecl, NodeDecl};
+use thalweg_cli::Command;
+
+/// A feature, a device driver or the engine itself.
+pub struct Feature {
+    /// Its name, as `show plugins` prints it.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// Its nodes.
+    pub nodes: &'static [&'static NodeDecl],
+    /// The arcs that it opens for others.
+    pub arcs: &'static [&'static ArcDecl],
+    /// Its commands.
+    pub commands: &'static [&'static dyn Command<Control>],
+    /// Puts its state in place, before nodes are built.
+    pub init: fn(&mut Control),
+    /// Runs when the graph stands and workers run.
+    pub ready: fn(&mut Control),
+}
+
+impl Feature {
+    /// For `..Feature::DEFAULT`.
+    pub const DEFAULT: Feature = Feature {
+        name: "",
+        about: "",
+        nodes: &[],
+        arcs: &[],
+        commands: &[],
+        init: |_| {},
+        ready: |_| {},
+    };
+}

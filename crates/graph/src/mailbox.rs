@@ -1,0 +1,181 @@
+//! How the main thread and a worker talk: bounded rings, and a descriptor to wake a sleeper.
+
+use crate::decl::{Built, NodeId};
+use crate::worker::{Core, NodeInfo};
+use rustix::event::{EventfdFlags, epoll};
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
+
+/// A packet that the main thread sends through a worker.
+#[derive(Debug, Default)]
+pub struct Inject {
+    /// Where it enters the graph.
+    pub node: NodeId,
+    /// Its bytes, from the header that the node expects.
+    pub bytes: Vec<u8>,
+    /// Interface it is said to come from.
+    pub rx_if: u32,
+    /// Interface it leaves by.
+    pub tx_if: u32,
+    /// The side column's value.
+    pub aux: u32,
+}
+
+impl Default for NodeId {
+    fn default() -> Self {
+        NodeId(0)
+    }
+}
+
+/// From the main thread to a worker.
+pub(crate) enum ToWorker {
+    Install { id: NodeId, info: NodeInfo, built: Built },
+    Order(Vec<NodeId>),
+    Node { node: NodeId, message: Box<dyn Any + Send> },
+    Inject(Inject),
+    Call(Box<dyn FnOnce(&mut Core) + Send>),
+    Stop,
+}
+
+/// Kind of an event, registered with the main thread by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Topic(pub u16);
+
+/// Bytes that an event can carry.
+pub const EVENT_BYTES: usize = 112;
+
+/// Something that a worker has seen and the main thread should know.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// What kind.
+    pub topic: Topic,
+    /// The worker.
+    pub worker: u16,
+    /// Interface concerned.
+    pub sw_if: u32,
+    /// When, in ticks.
+    pub at: u64,
+    len: u8,
+    bytes: [u8; EVENT_BYTES],
+}
+
+impl Event {
+    /// An event with as much of `bytes` as fits.
+    pub fn new(topic: Topic, sw_if: u32, at: u64, bytes: &[u8]) -> Event {
+        let n = bytes.len().min(EVENT_BYTES);
+        let mut e = Event { topic, worker: 0, sw_if, at, len: n as u8, bytes: [0; EVENT_BYTES] };
+        e.bytes[..n].copy_from_slice(&bytes[..n]);
+        e
+    }
+    /// What it carries.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+}
+
+/// A worker's side of the way to the main thread.
+pub(crate) struct ToMain {
+    pub(crate) worker: u16,
+    pub(crate) events: rtrb::Producer<Event>,
+    pub(crate) trash: rtrb::Producer<Box<dyn Any + Send>>,
+    pub(crate) waker: Arc<Waker>,
+}
+
+impl ToMain {
+    pub(crate) fn event(&mut self, mut event: Event) -> bool {
+        event.worker = self.worker;
+        let ok = self.events.push(event).is_ok();
+        self.waker.wake();
+        ok
+    }
+    pub(crate) fn discard(&mut self, thing: Box<dyn Any + Send>) {
+        // If main is that far behind, dropping it here is the lesser evil.
+        let _ = self.trash.push(thing);
+        self.waker.wake();
+    }
+}
+
+/// Wakes one sleeping thread. Costs its callers one fence while that thread is awake.
+pub struct Waker {
+    fd: OwnedFd,
+    sleeping: AtomicBool,
+}
+
+impl Waker {
+    pub(crate) fn new() -> std::io::Result<Waker> {
+        let fd = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Waker { fd, sleeping: AtomicBool::new(false) })
+    }
+
+    /// Wakes the thread if it sleeps. Call it after the work was made visible.
+    pub fn wake(&self) {
+        // Orders the work before the look at `sleeping`; the sleeper fences the other way round.
+        fence(Ordering::SeqCst);
+        if self.sleeping.load(Ordering::Relaxed) {
+            let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Announces sleep. The caller must look for work once more before it sleeps.
+    pub(crate) fn begin_sleep(&self) {
+        self.sleeping.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn end_sleep(&self) {
+        self.sleeping.store(false, Ordering::Relaxed);
+        let mut buf = [0u8; 8];
+        let _ = rustix::io::read(&self.fd, &mut buf);
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// One epoll set: a worker's devices and its waker.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    watched: BTreeSet<RawFd>,
+}
+
+impl Poller {
+    pub(crate) fn new(waker: &Waker) -> std::io::Result<Poller> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, waker.fd(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        Ok(Poller { epoll, watched: BTreeSet::new() })
+    }
+
+    /// Watches exactly these descriptors (besides the waker's).
+    pub(crate) fn watch(&mut self, fds: BTreeSet<RawFd>) {
+        for fd in self.watched.difference(&fds) {
+            // A closed descriptor has left the set by itself.
+            let _ = epoll::delete(&self.epoll, borrow(*fd));
+        }
+        for fd in &fds {
+            let flags = epoll::EventFlags::IN;
+            // Re-adding one that is in the set fails, and that is fine: numbers are reused.
+            let _ = epoll::add(&self.epoll, borrow(*fd), epoll::EventData::new_u64(1), flags);
+        }
+        self.watched = fds;
+    }
+
+    pub(crate) fn wait(&self, timeout: Option<Duration>) {
+        let timeout = timeout.map(|d| rustix::event::Timespec {
+            tv_sec: d.as_secs() as i64,
+            tv_nsec: i64::from(d.subsec_nanos()),
+        });
+        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 16];
+        let _ = epoll::wait(&self.epoll, &mut events, timeout.as_ref());
+    }
+}
+
+fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: the descriptor belongs to an input node that lives in the same worker; if it has been
+    // closed meanwhile the system call says so and nothing else happens.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}

@@ -1,0 +1,285 @@
+//! Nodes: the traits, the verdict, and the loop that runs a per-packet function over a frame.
+
+use crate::decl::NodeId;
+use crate::worker::{Core, NodeCx};
+use std::any::Any;
+use std::fmt::Write;
+use std::os::fd::RawFd;
+use thalweg_buffer::{Flags, Frame, Iface, PktMut};
+
+/// A counter of a node, by its position in the declaration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ErrorCode(pub u16);
+
+/// What becomes of a packet. A node cannot answer "kept" without taking the packet: see
+/// [`NodeCx::take`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a verdict decides where the packet goes"]
+pub struct Verdict(pub(crate) u32);
+
+pub(crate) const SLOT: u32 = 0;
+pub(crate) const NODE: u32 = 1 << 28;
+pub(crate) const DROP: u32 = 2 << 28;
+pub(crate) const CONTINUE: u32 = 3 << 28;
+pub(crate) const KEPT: u32 = 4 << 28;
+pub(crate) const KIND: u32 = 0xf << 28;
+
+impl Verdict {
+    /// To the declaration's next node number `slot`.
+    pub const fn next(slot: u16) -> Verdict {
+        Verdict(SLOT | slot as u32)
+    }
+    /// To a node found at run time: an interface's output, a feature.
+    #[inline]
+    pub const fn node(id: NodeId) -> Verdict {
+        Verdict(NODE | id.0 as u32)
+    }
+    /// Dropped for a reason.
+    #[inline]
+    pub const fn drop(reason: ErrorCode) -> Verdict {
+        Verdict(DROP | reason.0 as u32)
+    }
+    /// On along the feature arc.
+    pub const CONTINUE: Verdict = Verdict(CONTINUE);
+}
+
+/// What a frame kernel has decided.
+pub enum FrameVerdict {
+    /// Nothing: ask about each packet.
+    PerPacket,
+    /// The whole frame has one verdict.
+    Whole(Verdict),
+    /// The kernel wrote one verdict per packet.
+    Each,
+}
+
+/// A node that handles packets one by one; the engine does the rest.
+pub trait Node: Send + 'static {
+    /// False for nodes that do not look into packets.
+    const TOUCHES_DATA: bool = true;
+
+    /// Called before each frame: per-frame work (look-ups that hold for a uniform frame).
+    #[inline]
+    fn begin(&mut self, _cx: &mut NodeCx<'_>, _frame: &Frame) {}
+
+    /// Decides about one packet.
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict;
+
+    /// Asked a few packets ahead of [`packet`](Self::packet): fetch what it will need.
+    #[inline]
+    fn prefetch(&self, _cx: &NodeCx<'_>, _frame: &Frame, _i: usize) {}
+
+    /// A faster way for a whole frame, held equal to the per-packet function by a test.
+    #[inline]
+    fn frame(
+        &mut self,
+        _cx: &mut NodeCx<'_>,
+        _frame: &mut Frame,
+        _each: &mut [Verdict],
+    ) -> FrameVerdict {
+        FrameVerdict::PerPacket
+    }
+
+    /// Describes a traced packet after the verdict, one or more lines; see `show trace`.
+    fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, _i: u8, _out: &mut dyn Write) {}
+
+    /// Takes a message from the main thread.
+    fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+}
+
+/// A node as the worker sees it: runs frames.
+pub trait Runner: Send {
+    /// Handles a frame. It must leave through `cx`.
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>);
+    /// Takes a message from the main thread.
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>);
+}
+
+/// What an input node found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Poll {
+    /// Nothing; a descriptor will wake the worker.
+    Idle,
+    /// Nothing now; poll again at this tick count.
+    At(u64),
+    /// This many packets; poll again at once.
+    Busy(usize),
+}
+
+/// A node that brings packets in.
+pub trait InputNode: Send + 'static {
+    /// Takes what is there, at most about a frame per queue, and passes it on by
+    /// [`NodeCx::device_input`].
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll;
+    /// Descriptors that become readable when there is something to poll.
+    fn descriptors(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
+    /// Takes a message from the main thread. Descriptors are asked for again afterwards.
+    fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+}
+
+/// Looks at frames on an arc, once per frame, and cannot move them.
+pub trait Tap: Send + 'static {
+    /// Looks at a frame. `on` is the interface for which the tap was enabled; on the drop arc it
+    /// may be mixed, and the tap asks packet by packet. Returns true if there was work worth
+    /// timing.
+    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) -> bool;
+    /// Takes a message from the main thread.
+    fn message(&mut self, _message: Box<dyn Any + Send>) {}
+}
+
+/// What a tap may use.
+pub struct TapCx<'w> {
+    pub(crate) core: &'w Core,
+    pub(crate) error_base: u32,
+}
+
+impl TapCx<'_> {
+    /// Counts `n` events.
+    #[inline]
+    pub fn count(&self, code: ErrorCode, n: u64) {
+        self.core.stats.error(self.error_base + u32::from(code.0)).add(n);
+    }
+    /// Number of this worker, from 0.
+    pub fn worker(&self) -> usize {
+        self.core.index
+    }
+    /// Tick count at the start of the loop.
+    pub fn now(&self) -> u64 {
+        self.core.now
+    }
+    /// Packets that this worker has received on an interface so far.
+    pub fn rx_packets(&self, sw_if: u32) -> u64 {
+        self.core.stats.interface(sw_if).rx_packets.get()
+    }
+}
+
+/// How far ahead packets are fetched.
+const AHEAD: usize = 6;
+
+thread_local! {
+    /// The packet in hand when a node panicked, for the report.
+    pub(crate) static BLAMED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+}
+
+/// Remembers which packet is in hand; if the node panics, notes the packet's bytes.
+struct Blame<'f> {
+    frame: &'f mut Frame,
+    at: u8,
+}
+
+impl Drop for Blame<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && (self.at as usize) < self.frame.len()
+            && !self.frame.has_holes()
+        {
+            let data = self.frame.data(self.at);
+            let mut text = format!("packet of {} bytes: ", data.len());
+            for b in data.iter().take(256) {
+                let _ = write!(text, "{b:02x}");
+            }
+            BLAMED.with(|b| b.replace(text));
+        }
+    }
+}
+
+/// Runs a [`Node`]'s per-packet function over frames.
+pub(crate) struct Adapter<N> {
+    node: N,
+}
+
+impl<N: Node> Adapter<N> {
+    pub(crate) fn new(node: N) -> Self {
+        Adapter { node }
+    }
+
+    /// Asks about each packet; returns the bits in which verdicts differ from the first.
+    #[inline]
+    fn each(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) -> u32 {
+        let n = frame.len();
+        let mut blame = Blame { frame, at: 0 };
+        let frame = &mut *blame.frame;
+        if N::TOUCHES_DATA {
+            for i in 0..2 * AHEAD {
+                frame.prefetch_data(i);
+            }
+        }
+        for i in 0..AHEAD.min(n) {
+            self.node.prefetch(cx, frame, i);
+        }
+        let mut first = Verdict(0);
+        let mut differ = 0;
+        for (i, slot) in each[..n].iter_mut().enumerate() {
+            if N::TOUCHES_DATA {
+                frame.prefetch_data(i + 2 * AHEAD);
+            }
+            if i + AHEAD < n {
+                self.node.prefetch(cx, frame, i + AHEAD);
+            }
+            blame.at = i as u8;
+            let v = self.node.packet(cx, frame.pkt(i as u8));
+            if i == 0 {
+                first = v;
+            }
+            differ |= v.0 ^ first.0;
+            *slot = v;
+        }
+        differ
+    }
+
+    /// The same, slowly, with a trace record of each traced packet.
+    #[cold]
+    fn each_traced(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) {
+        let mut blame = Blame { frame, at: 0 };
+        let frame = &mut *blame.frame;
+        for i in 0..frame.len() {
+            let i = i as u8;
+            blame.at = i;
+            let traced = frame.meta(i).flags().contains(Flags::TRACED);
+            let number = frame.meta(i).trace;
+            let v = self.node.packet(cx, frame.pkt(i));
+            each[i as usize] = v;
+            if traced {
+                let mut text = String::new();
+                if v.0 & KIND == KEPT {
+                    text.push_str("kept\n");
+                } else {
+                    self.node.trace(cx, frame, i, &mut text);
+                }
+                cx.add_trace(number, text);
+            }
+        }
+    }
+}
+
+impl<N: Node> Runner for Adapter<N> {
+    fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        let mut scratch = cx.take_scratch();
+        let each = &mut scratch[..];
+        self.node.begin(cx, &frame);
+        if frame.flags().contains(Flags::TRACED) {
+            self.each_traced(cx, &mut frame, each);
+            cx.dispose(frame, each);
+        } else {
+            match self.node.frame(cx, &mut frame, each) {
+                FrameVerdict::Whole(v) => cx.dispose_whole(frame, v),
+                FrameVerdict::Each => cx.dispose(frame, each),
+                FrameVerdict::PerPacket => {
+                    let differ = self.each(cx, &mut frame, each);
+                    if differ == 0 && !frame.has_holes() && !frame.is_empty() {
+                        cx.dispose_whole(frame, each[0]);
+                    } else {
+                        cx.dispose(frame, each);
+                    }
+                }
+            }
+        }
+        cx.put_scratch(scratch);
+    }
+
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.node.message(cx, message);
+    }
+}

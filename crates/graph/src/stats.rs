@@ -1,0 +1,184 @@
+//! Counters: written by one worker each, read by anybody, never reset by readers.
+//!
+//! An increment is a plain load, add and store: each word has one writer, so no atomic
+//! read-modify-write is needed. `clear …` commands keep a baseline on the reader's side.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Nodes that a graph may have, interfaces' nodes included.
+pub const MAX_NODES: usize = 4096;
+/// Error counters of all nodes.
+pub const MAX_ERRORS: usize = 32_768;
+/// Interfaces.
+pub const MAX_INTERFACES: usize = 1024;
+
+/// A number that one thread counts up and all may read.
+#[derive(Default, Debug)]
+#[repr(transparent)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`. Only the owning thread may call it.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+    /// Sets the value. Only the owning thread may call it.
+    #[inline]
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Relaxed);
+    }
+    /// Reads the value.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// One node on one worker.
+#[derive(Default, Debug)]
+#[repr(align(64))]
+pub struct NodeStats {
+    /// Times that it ran.
+    pub calls: Counter,
+    /// Packets that it handled.
+    pub vectors: Counter,
+    /// Clocks that it took.
+    pub clocks: Counter,
+    /// Times that it went to sleep.
+    pub suspends: Counter,
+    /// Most clocks that one call took.
+    pub max_clocks: Counter,
+}
+
+macro_rules! interface_counters {
+    ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
+        /// One interface on one worker.
+        #[derive(Default, Debug)]
+        #[repr(align(64))]
+        pub struct IfStats { $($(#[$doc])* pub $name: Counter),* }
+
+        /// A consistent-enough copy of an interface's counters, summed over workers.
+        #[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct IfTotals { $($(#[$doc])* pub $name: u64),* }
+
+        impl IfTotals {
+            /// Adds one worker's counters.
+            pub fn add(&mut self, s: &IfStats) { $(self.$name += s.$name.get();)* }
+            /// What came since `base`.
+            pub fn since(&self, base: &IfTotals) -> IfTotals {
+                IfTotals { $($name: self.$name.wrapping_sub(base.$name)),* }
+            }
+            /// Names, as `show interface` prints them, and values.
+            pub fn rows(&self) -> Vec<(&'static str, u64)> { vec![$(($label, self.$name)),*] }
+        }
+    };
+}
+
+interface_counters! {
+    /// Packets received.
+    rx_packets => "rx packets",
+    /// Bytes received, from the Ethernet header on, without FCS.
+    rx_bytes => "rx bytes",
+    /// Packets sent.
+    tx_packets => "tx packets",
+    /// Bytes sent.
+    tx_bytes => "tx bytes",
+    /// Received packets that were dropped.
+    drops => "drops",
+    /// Received packets that were handed to the control plane.
+    punt => "punt",
+    /// Received IPv4 packets.
+    ip4 => "ip4",
+    /// Received IPv6 packets.
+    ip6 => "ip6",
+    /// Packets lost because there was no buffer.
+    rx_no_buf => "rx-no-buf",
+    /// Packets that the device lost before we could take them.
+    rx_miss => "rx-miss",
+    /// Received packets that were bad.
+    rx_error => "rx-error",
+    /// Packets that could not be sent.
+    tx_error => "tx-error",
+    /// Received multicast packets.
+    rx_multicast => "rx multicast",
+    /// Received broadcast packets.
+    rx_broadcast => "rx broadcast",
+    /// Sent multicast packets.
+    tx_multicast => "tx multicast",
+    /// Sent broadcast packets.
+    tx_broadcast => "tx broadcast",
+}
+
+/// Where all packets of a worker have gone:
+/// `rx + originated = tx + delivered + dropped + consumed + still here`.
+#[derive(Default, Debug)]
+#[repr(align(64))]
+pub struct Totals {
+    /// Received from devices.
+    pub rx: Counter,
+    /// Made here: replies, requests, fragments.
+    pub originated: Counter,
+    /// Handed to devices.
+    pub tx: Counter,
+    /// Delivered to the router itself.
+    pub delivered: Counter,
+    /// Dropped for a reason.
+    pub dropped: Counter,
+    /// Replaced by other packets (a packet that was fragmented).
+    pub consumed: Counter,
+    /// Loops of the worker.
+    pub loops: Counter,
+    /// Loops in which there was something to do.
+    pub busy_loops: Counter,
+    /// Clocks spent in busy loops.
+    pub busy_clocks: Counter,
+    /// Longest loop in clocks.
+    pub max_loop: Counter,
+    /// Times that the worker went to sleep.
+    pub sleeps: Counter,
+    /// Events that did not fit into the queue to the main thread.
+    pub events_lost: Counter,
+}
+
+/// All that one worker counts.
+pub struct WorkerStats {
+    nodes: Box<[NodeStats]>,
+    errors: Box<[Counter]>,
+    interfaces: Box<[IfStats]>,
+    /// Where packets went.
+    pub totals: Totals,
+}
+
+fn boxed<T: Default>(n: usize) -> Box<[T]> {
+    (0..n).map(|_| T::default()).collect()
+}
+
+impl Default for WorkerStats {
+    fn default() -> Self {
+        WorkerStats {
+            nodes: boxed(MAX_NODES),
+            errors: boxed(MAX_ERRORS),
+            interfaces: boxed(MAX_INTERFACES),
+            totals: Totals::default(),
+        }
+    }
+}
+
+impl WorkerStats {
+    /// A node's counters.
+    #[inline]
+    pub fn node(&self, id: crate::NodeId) -> &NodeStats {
+        &self.nodes[id.0 as usize % MAX_NODES]
+    }
+    /// An error's counter by its global number.
+    #[inline]
+    pub fn error(&self, index: u32) -> &Counter {
+        &self.errors[index as usize % MAX_ERRORS]
+    }
+    /// An interface's counters.
+    #[inline]
+    pub fn interface(&self, sw_if: u32) -> &IfStats {
+        &self.interfaces[sw_if as usize % MAX_INTERFACES]
+    }
+}

@@ -1,0 +1,111 @@
+//! Packet traces: what each node did with a marked packet.
+
+use crate::decl::NodeId;
+
+/// One node's words about a packet.
+#[derive(Clone, Debug)]
+pub struct TraceStep {
+    /// The node.
+    pub node: NodeId,
+    /// When, in ticks.
+    pub at: u64,
+    /// What it says, one or more lines without indentation of its own.
+    pub text: String,
+}
+
+/// One packet's way through the graph.
+#[derive(Clone, Debug, Default)]
+pub struct PacketTrace {
+    /// Steps in order.
+    pub steps: Vec<TraceStep>,
+}
+
+/// A worker's traces.
+#[derive(Default)]
+pub(crate) struct TraceStore {
+    pub(crate) packets: Vec<PacketTrace>,
+    /// Packets still to be marked, by input node.
+    pub(crate) wanted: Vec<(NodeId, u32)>,
+}
+
+/// Packets that a worker keeps traces of, at most.
+pub const MAX_TRACES: usize = 16_384;
+/// Steps kept of one packet: a loop in the graph must not fill the memory.
+const MAX_STEPS: usize = 64;
+
+impl TraceStore {
+    /// How many of `n` packets from `node` to mark.
+    pub(crate) fn claim(&mut self, node: NodeId, n: usize) -> usize {
+        let room = MAX_TRACES - self.packets.len().min(MAX_TRACES);
+        let Some((_, left)) = self.wanted.iter_mut().find(|(id, _)| *id == node) else { return 0 };
+        let n = n.min(*left as usize).min(room);
+        *left -= n as u32;
+        self.wanted.retain(|(_, left)| *left > 0);
+        n
+    }
+
+    pub(crate) fn open(&mut self) -> u16 {
+        self.packets.push(PacketTrace::default());
+        (self.packets.len() - 1) as u16
+    }
+
+    pub(crate) fn add(&mut self, number: u16, step: TraceStep) {
+        if let Some(p) = self.packets.get_mut(number as usize)
+            && p.steps.len() < MAX_STEPS
+        {
+            p.steps.push(step);
+        }
+    }
+}
+
+/// In a trace's text, stands for an interface's name, which only the main thread knows.
+pub fn interface_token(sw_if: u32) -> String {
+    format!("\u{1}i{sw_if}\u{1}")
+}
+
+/// In a trace's text, stands for a drop reason.
+pub fn error_token(error: u32) -> String {
+    format!("\u{1}e{error}\u{1}")
+}
+
+/// Replaces the tokens in a trace's text.
+pub fn resolve_tokens(
+    text: &str,
+    interface: impl Fn(u32) -> String,
+    error: impl Fn(u32) -> String,
+) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (i, part) in text.split('\u{1}').enumerate() {
+        // Odd parts stand between two marks.
+        let number = || part.get(1..).and_then(|n| n.parse::<u32>().ok());
+        match (i % 2, part.as_bytes().first(), number()) {
+            (1, Some(b'i'), Some(n)) => out.push_str(&interface(n)),
+            (1, Some(b'e'), Some(n)) => out.push_str(&error(n)),
+            _ => out.push_str(part),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_become_names() {
+        let text = format!("rx:{} {}", interface_token(3), error_token(7));
+        let got = resolve_tokens(&text, |i| format!("if{i}"), |e| format!("err{e}"));
+        assert_eq!(got, "rx:if3 err7");
+        assert_eq!(resolve_tokens("a\u{1}x\u{1}b", |_| "".into(), |_| "".into()), "axb");
+    }
+
+    #[test]
+    fn claims_end() {
+        let mut t = TraceStore::default();
+        t.wanted.push((NodeId(4), 3));
+        assert_eq!(t.claim(NodeId(1), 10), 0);
+        assert_eq!(t.claim(NodeId(4), 2), 2);
+        assert_eq!(t.claim(NodeId(4), 9), 1);
+        assert!(t.wanted.is_empty());
+    }
+}
