@@ -1,1 +1,63 @@
-//! thalweg-wire
+//! Headers on the wire: views over bytes, emitters, checksums and pretty printing.
+//!
+//! Each format is one file with the same rhythm: its numbers, a `FooView` that borrows the bytes,
+//! a `FooRepr` that is the parsed value, and tests with real bytes.
+//!
+//! # The panic contract
+//!
+//! `FooView::parse` checks lengths once and keeps the fixed header as an array reference
+//! (`&[u8; N]`), so that getters index with constants inside the bounds: they cannot panic and the
+//! compiler needs no check. Nothing in this crate panics on the content of a packet, however
+//! mangled. Bytes behind the header are always reached through slices that `parse` cut to size.
+//!
+//! `FooRepr::emit` writes a header at the start of a buffer and returns its length; it refuses a
+//! buffer that is too short with [`WireError::NoRoom`] and then leaves it as it was.
+//!
+//! # What is here
+//!
+//! | module | format |
+//! | --- | --- |
+//! | [`ethernet`], [`vlan`], [`llc`] | Ethernet II, 802.1Q/802.1ad, LLC and SNAP |
+//! | [`arp`] | ARP for IPv4 over Ethernet |
+//! | [`ipv4`], [`icmpv4`] | IPv4 with the checks of RFC 1812, ICMP |
+//! | [`ipv6`], [`icmpv6`], [`nd`] | IPv6 with its extension headers, ICMPv6, neighbor discovery |
+//! | [`udp`], [`tcp`] | the transports |
+//! | [`mpls`], [`vxlan`], [`gre`] | encapsulations |
+//! | [`checksum`] | RFC 1071 sums, RFC 1624 updates, finishing offloaded checksums |
+//! | [`gso`] | cutting TSO and USO super-frames into packets |
+//! | [`flow`] | five-tuples and their hashes |
+//! | [`fmt`](mod@fmt) | text for packet traces |
+//! | [`build`] | whole packets for tests and generators (allocates) |
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod arp;
+//build
+mod bytes;
+pub mod checksum;
+mod error;
+pub mod ethernet;
+//flow
+//fmt
+pub mod gre;
+//gso
+pub mod icmpv4;
+pub mod icmpv6;
+pub mod ip;
+pub mod ipv4;
+pub mod ipv6;
+pub mod llc;
+pub mod mpls;
+pub mod nd;
+pub mod tcp;
+pub mod udp;
+pub mod vlan;
+pub mod vxlan;
+
+pub use error::{Result, WireError};
+pub use ethernet::MacAddr;

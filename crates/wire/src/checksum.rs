@@ -1,0 +1,391 @@
+//! The Internet checksum: RFC 1071 sums, RFC 1624 updates, and finishing offloaded checksums.
+//!
+//! A one's complement sum does not care about byte order, so [`Checksum`] adds wide words as the
+//! machine loads them and puts the result in network order once, at the end.
+
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::{Result, WireError};
+
+/// A running one's complement sum over any number of pieces.
+///
+/// Pieces may have odd lengths: the next piece then continues in the middle of a 16-bit word, as
+/// if all pieces had been one slice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Checksum {
+    /// Native byte order. Each piece adds at most 0xffff, so that this does not overflow.
+    sum: u64,
+    odd: bool,
+}
+
+impl Checksum {
+    /// The sum of nothing.
+    #[inline]
+    pub const fn new() -> Self {
+        Self { sum: 0, odd: false }
+    }
+
+    /// Adds the next piece.
+    #[inline]
+    pub fn add(&mut self, data: &[u8]) {
+        let piece = fold_u64(sum_native(data));
+        self.add_native(piece);
+        self.odd ^= data.len() & 1 != 0;
+    }
+
+    /// Adds a 16-bit field (host order), as if its two bytes came next.
+    #[inline]
+    pub fn add_u16(&mut self, v: u16) {
+        self.add_native(v.to_be());
+    }
+
+    /// Adds a 32-bit field (host order), as if its four bytes came next.
+    #[inline]
+    pub fn add_u32(&mut self, v: u32) {
+        self.add_native(fold_u64(u64::from(v.to_be())));
+    }
+
+    #[inline]
+    fn add_native(&mut self, piece: u16) {
+        self.sum += u64::from(if self.odd { piece.swap_bytes() } else { piece });
+    }
+
+    /// The sum folded to 16 bits, in host order: what a field that waits for an offloading device
+    /// holds.
+    #[inline]
+    pub fn fold(&self) -> u16 {
+        u16::from_be(fold_u64(self.sum))
+    }
+
+    /// The checksum to write into a packet: the complement of the folded sum.
+    #[inline]
+    pub fn finish(&self) -> u16 {
+        !self.fold()
+    }
+
+    /// [`finish`](Self::finish) for UDP, where a checksum of zero would mean "none"
+    /// (RFC 768): its other representation is sent instead.
+    #[inline]
+    pub fn finish_udp(&self) -> u16 {
+        match self.finish() {
+            0 => 0xffff,
+            c => c,
+        }
+    }
+
+    /// True if the bytes summed so far, which include their checksum field, are intact.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.fold() == 0xffff
+    }
+}
+
+/// Adds native-order words without folding. The two halves of each 64-bit word are summed apart,
+/// which cannot overflow below 16 GiB and leaves no carry to chase, so that it vectorizes.
+#[inline]
+fn sum_native(data: &[u8]) -> u64 {
+    let (words, tail) = data.as_chunks::<8>();
+    let (mut low, mut high) = (0u64, 0u64);
+    for word in words {
+        let w = u64::from_ne_bytes(*word);
+        low += w & 0xffff_ffff;
+        high += w >> 32;
+    }
+    let (pairs, last) = tail.as_chunks::<2>();
+    for pair in pairs {
+        low += u64::from(u16::from_ne_bytes(*pair));
+    }
+    if let [byte] = last {
+        low += u64::from(u16::from_ne_bytes([*byte, 0]));
+    }
+    low + high
+}
+
+#[inline]
+fn fold_u64(sum: u64) -> u16 {
+    let s = (sum & 0xffff_ffff) + (sum >> 32);
+    let s = (s & 0xffff_ffff) + (s >> 32);
+    fold(s as u32)
+}
+
+/// Folds a sum of 16-bit words to 16 bits with end-around carry.
+#[inline]
+pub const fn fold(sum: u32) -> u16 {
+    let s = (sum & 0xffff) + (sum >> 16);
+    let s = (s & 0xffff) + (s >> 16);
+    s as u16
+}
+
+/// The checksum over one slice, whose own checksum field must be zero.
+#[inline]
+pub fn checksum(data: &[u8]) -> u16 {
+    let mut c = Checksum::new();
+    c.add(data);
+    c.finish()
+}
+
+/// True if `data`, which includes its checksum field, is intact.
+#[inline]
+pub fn verify(data: &[u8]) -> bool {
+    let mut c = Checksum::new();
+    c.add(data);
+    c.is_valid()
+}
+
+/// The checksum of an IPv4 header without options, ignoring what its checksum field holds.
+#[inline]
+pub fn ipv4_header(h: &[u8; 20]) -> u16 {
+    let mut sum = 0u32;
+    for (i, pair) in h.as_chunks::<2>().0.iter().enumerate() {
+        if i != 5 {
+            sum += u32::from(u16::from_be_bytes(*pair));
+        }
+    }
+    !fold(sum)
+}
+
+/// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293 section 3.1, RFC 768).
+/// `length` counts the transport header and its payload.
+#[inline]
+pub fn pseudo_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, length: u32) -> Checksum {
+    let mut c = Checksum::new();
+    c.add_u32(src.to_bits());
+    c.add_u32(dst.to_bits());
+    c.add_u16(u16::from(protocol));
+    c.add_u32(length);
+    c
+}
+
+/// The sum of the pseudo-header of upper layers over IPv6 (RFC 8200 section 8.1).
+#[inline]
+pub fn pseudo_v6(src: &Ipv6Addr, dst: &Ipv6Addr, protocol: u8, length: u32) -> Checksum {
+    let mut c = Checksum::new();
+    c.add(&src.octets());
+    c.add(&dst.octets());
+    c.add_u32(length);
+    c.add_u16(u16::from(protocol));
+    c
+}
+
+/// The checksum after a 16-bit field changed from `old` to `new` (RFC 1624 equation 3).
+#[inline]
+pub const fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
+    !fold(!checksum as u32 + !old as u32 + new as u32)
+}
+
+/// The checksum after a 32-bit field, such as an IPv4 address, changed from `old` to `new`.
+#[inline]
+pub const fn update_u32(checksum: u16, old: u32, new: u32) -> u16 {
+    let (o, n) = (!old, new);
+    let sum = !checksum as u32 + (o >> 16) + (o & 0xffff) + (n >> 16) + (n & 0xffff);
+    !fold(sum)
+}
+
+/// Like [`update_u16`] for UDP: zero (no checksum) stays zero, and a result of zero is sent as
+/// 0xffff.
+#[inline]
+pub const fn update_udp_u16(checksum: u16, old: u16, new: u16) -> u16 {
+    udp_result(checksum, update_u16(checksum, old, new))
+}
+
+/// Like [`update_u32`] for UDP.
+#[inline]
+pub const fn update_udp_u32(checksum: u16, old: u32, new: u32) -> u16 {
+    udp_result(checksum, update_u32(checksum, old, new))
+}
+
+#[inline]
+const fn udp_result(before: u16, after: u16) -> u16 {
+    match (before, after) {
+        (0, _) => 0,
+        (_, 0) => 0xffff,
+        _ => after,
+    }
+}
+
+/// The IPv4 header checksum after the TTL went down by one.
+///
+/// The TTL is the high byte of its word, so the checksum grows by 0x0100. A result of 0xffff is
+/// the other representation of zero, and a header's sum is never zero: it becomes 0x0000, as a
+/// recomputation would have it (RFC 1624 section 3).
+#[inline]
+pub const fn ttl_decrement(checksum: u16) -> u16 {
+    let c = checksum as u32 + 0x0100;
+    (c + (c >= 0xffff) as u32) as u16
+}
+
+/// Finishes a checksum that a sender left to its network card (`CHECKSUM_PARTIAL`,
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
+///
+/// The field at `csum_start + csum_offset` holds the pseudo-header's sum; the checksum covers
+/// everything from `csum_start` to the end of `frame`. Returns the checksum it wrote.
+///
+/// # Errors
+/// `Truncated` when the field lies outside of the frame; the frame is then unchanged.
+#[inline]
+pub fn complete_partial(frame: &mut [u8], csum_start: usize, csum_offset: usize) -> Result<u16> {
+    complete_partial_chain(frame, csum_start, csum_offset, core::iter::empty())
+}
+
+/// [`complete_partial`] for a frame in several pieces: `head` holds the headers with the checksum
+/// field, `rest` gives the pieces that follow it.
+///
+/// # Errors
+/// `Truncated` when the field lies outside of `head`.
+pub fn complete_partial_chain<'a>(
+    head: &mut [u8],
+    csum_start: usize,
+    csum_offset: usize,
+    rest: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<u16> {
+    let have = head.len();
+    let at = csum_start.saturating_add(csum_offset);
+    let need = at.saturating_add(2);
+    if need > have {
+        return Err(WireError::Truncated { what: "offloaded checksum field", need, have });
+    }
+    let mut sum = Checksum::new();
+    sum.add(&head[csum_start..]);
+    for piece in rest {
+        sum.add(piece);
+    }
+    // Only UDP has its checksum at offset 6, and only there zero has a meaning of its own.
+    let value = if csum_offset == 6 { sum.finish_udp() } else { sum.finish() };
+    head[at..need].copy_from_slice(&value.to_be_bytes());
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    /// The definition, word by word.
+    fn naive(data: &[u8]) -> u16 {
+        let mut sum = 0u64;
+        for pair in data.chunks(2) {
+            sum += u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
+        }
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        let mut c = Checksum::new();
+        c.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
+        assert_eq!(c.fold(), 0xddf2);
+        assert_eq!(c.finish(), 0x220d);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        // HC = 0xdd2f, m = 0x5555, m' = 0x3285: equation 3 gives 0x0000, equation 2 would not.
+        assert_eq!(update_u16(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    #[test]
+    fn a_real_ipv4_header() {
+        let h = [
+            0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8,
+            0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7,
+        ];
+        assert!(verify(&h));
+        assert_eq!(ipv4_header(&h), 0xb861);
+    }
+
+    #[test]
+    fn ttl_decrement_equals_recomputation_for_every_checksum() {
+        // For each sum of the other words, a header with TTL 64 and with TTL 63.
+        for rest in 1..=0xffffu32 {
+            let before = !fold(rest + 0x4006);
+            let after = !fold(rest + 0x3f06);
+            assert_eq!(ttl_decrement(before), after, "rest {rest:#x}");
+        }
+    }
+
+    #[test]
+    fn udp_zero_is_sent_as_ones() {
+        let mut c = Checksum::new();
+        c.add_u16(0xffff);
+        assert_eq!((c.finish(), c.finish_udp()), (0, 0xffff));
+        assert_eq!(update_udp_u16(0, 1, 2), 0);
+        let mut frame = [0xff, 0xff, 0, 0, 0, 0, 0, 0];
+        assert_eq!(complete_partial(&mut frame, 0, 6), Ok(0xffff));
+    }
+
+    #[test]
+    fn a_checksum_field_outside_of_the_frame_is_refused() {
+        let mut frame = [0u8; 20];
+        assert!(complete_partial(&mut frame, 14, 5).is_err());
+        assert!(complete_partial(&mut frame, usize::MAX, 6).is_err());
+        assert!(complete_partial(&mut frame, 14, usize::MAX).is_err());
+        assert!(complete_partial(&mut frame, 14, 4).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn wide_sums_equal_the_definition(data in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut c = Checksum::new();
+            c.add(&data);
+            prop_assert_eq!(c.fold(), naive(&data));
+        }
+
+        #[test]
+        fn pieces_sum_like_the_whole(
+            data in proptest::collection::vec(any::<u8>(), 0..200),
+            cuts in proptest::collection::vec(0usize..200, 0..6),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(data.len())).collect();
+            cuts.sort_unstable();
+            let (mut c, mut from) = (Checksum::new(), 0);
+            for cut in cuts {
+                c.add(&data[from..cut]);
+                from = cut;
+            }
+            c.add(&data[from..]);
+            prop_assert_eq!(c.fold(), naive(&data));
+        }
+
+        #[test]
+        fn updates_equal_recomputation(
+            mut data in proptest::collection::vec(any::<u8>(), 12..64),
+            word in 0usize..4,
+            new in any::<u32>(),
+        ) {
+            data[0] = 0x45; // a header is never all zero
+            data.truncate(data.len() & !1);
+            let at = 2 + word * 2;
+            let before = checksum(&data);
+            let old = u32::from_be_bytes(data[at..at + 4].try_into().unwrap());
+            let mut wide = data.clone();
+            wide[at..at + 4].copy_from_slice(&new.to_be_bytes());
+            prop_assert_eq!(update_u32(before, old, new), checksum(&wide));
+            data[at..at + 2].copy_from_slice(&(new as u16).to_be_bytes());
+            prop_assert_eq!(update_u16(before, (old >> 16) as u16, new as u16), checksum(&data));
+        }
+
+        #[test]
+        fn partial_checksums_complete_across_pieces(
+            payload in proptest::collection::vec(any::<u8>(), 0..99),
+            cut in 0usize..99,
+            src in any::<u32>(),
+            dst in any::<u32>(),
+        ) {
+            let mut frame = [&[0xaa; 5][..], &[0; 8], &payload].concat();
+            let pseudo = pseudo_v4(src.into(), dst.into(), 17, frame.len() as u32 - 5);
+            frame[11..13].copy_from_slice(&pseudo.fold().to_be_bytes());
+            let mut chained = frame.clone();
+            complete_partial(&mut frame, 5, 6).unwrap();
+            let mut check = pseudo;
+            check.add(&frame[5..]);
+            prop_assert!(check.is_valid());
+            let (head, rest) = chained.split_at_mut(13 + cut.min(payload.len()));
+            complete_partial_chain(head, 5, 6, [&*rest]).unwrap();
+            prop_assert_eq!(chained, frame);
+        }
+    }
+}

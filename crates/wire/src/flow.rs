@@ -1,0 +1,245 @@
+//! Five-tuples and their hashes, for spreading flows over paths and queues.
+//!
+//! The hashes are not for tables that a stranger may fill: they have no secret.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::ip::has_ports;
+use crate::ipv4::Ipv4View;
+use crate::ipv6::Ipv6View;
+
+/// What tells the flows between hosts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FiveTuple {
+    /// The sender.
+    pub src: IpAddr,
+    /// The receiver.
+    pub dst: IpAddr,
+    /// The transport.
+    pub protocol: u8,
+    /// The sender's port; 0 where there are none.
+    pub src_port: u16,
+    /// The receiver's port; 0 where there are none.
+    pub dst_port: u16,
+}
+
+impl FiveTuple {
+    /// The same flow as the other side sends it.
+    pub const fn reversed(&self) -> Self {
+        let Self { src, dst, protocol, src_port, dst_port } = *self;
+        Self { src: dst, dst: src, protocol, src_port: dst_port, dst_port: src_port }
+    }
+
+    /// A hash that tells the directions of a flow apart.
+    #[inline]
+    pub fn hash32(&self) -> u32 {
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                hash_v4(src, dst, self.protocol, self.src_port, self.dst_port)
+            }
+            (src, dst) => {
+                hash_v6(v6(src), v6(dst), self.protocol, self.src_port, self.dst_port)
+            }
+        }
+    }
+
+    /// A hash that is the same for both directions of a flow.
+    #[inline]
+    pub fn symmetric_hash32(&self) -> u32 {
+        if (self.src, self.src_port) <= (self.dst, self.dst_port) {
+            self.hash32()
+        } else {
+            self.reversed().hash32()
+        }
+    }
+}
+
+fn v6(addr: IpAddr) -> Ipv6Addr {
+    match addr {
+        IpAddr::V4(a) => a.to_ipv6_mapped(),
+        IpAddr::V6(a) => a,
+    }
+}
+
+/// The five-tuple of a packet that starts with its IP header; `None` if that is malformed. The
+/// packet may be cut off behind its headers.
+///
+/// Fragments have no ports, the first included, so that all of a datagram's fragments take the
+/// same path. A transport header that is cut off before its ports has none either.
+#[inline]
+pub fn five_tuple(l3: &[u8]) -> Option<FiveTuple> {
+    match l3.first()? >> 4 {
+        4 => {
+            let ip = Ipv4View::parse_prefix(l3).ok()?;
+            let protocol = ip.protocol();
+            let (src_port, dst_port) = ports(protocol, ip.is_fragment(), ip.payload());
+            let (src, dst) = (ip.src().into(), ip.dst().into());
+            Some(FiveTuple { src, dst, protocol, src_port, dst_port })
+        }
+        6 => {
+            let ip = Ipv6View::parse_prefix(l3).ok()?;
+            let (src, dst) = (ip.src().into(), ip.dst().into());
+            let Ok(t) = ip.transport() else {
+                let protocol = ip.next_header();
+                return Some(FiveTuple { src, dst, protocol, src_port: 0, dst_port: 0 });
+            };
+            let fragment = t.fragment.is_some_and(|f| !f.is_atomic());
+            let (src_port, dst_port) = ports(t.protocol, fragment, t.payload);
+            Some(FiveTuple { src, dst, protocol: t.protocol, src_port, dst_port })
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn ports(protocol: u8, fragment: bool, l4: &[u8]) -> (u16, u16) {
+    match l4.first_chunk::<4>() {
+        Some(&[a, b, c, d]) if has_ports(protocol) && !fragment => {
+            (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+        }
+        _ => (0, 0),
+    }
+}
+
+/// [`FiveTuple::hash32`] for IPv4, without building the tuple.
+#[inline]
+pub fn hash_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, src_port: u16, dst_port: u16) -> u32 {
+    let addresses = u64::from(src.to_bits()) << 32 | u64::from(dst.to_bits());
+    finish(mix(addresses, ports_word(protocol, src_port, dst_port)))
+}
+
+/// [`FiveTuple::hash32`] for IPv6, without building the tuple.
+#[inline]
+pub fn hash_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: u8, src_port: u16, dst_port: u16) -> u32 {
+    let (s, d) = (src.to_bits(), dst.to_bits());
+    let mut h = mix((s >> 64) as u64, s as u64);
+    h = mix(h, (d >> 64) as u64);
+    h = mix(h, d as u64);
+    finish(mix(h, ports_word(protocol, src_port, dst_port)))
+}
+
+#[inline]
+fn ports_word(protocol: u8, src_port: u16, dst_port: u16) -> u64 {
+    u64::from(protocol) << 32 | u64::from(src_port) << 16 | u64::from(dst_port)
+}
+
+/// Odd constants: the fractions of the golden ratio and of the square root of three.
+const K1: u64 = 0x9e37_79b9_7f4a_7c15;
+const K2: u64 = 0xbb67_ae85_84ca_a73b;
+
+#[inline]
+fn mix(a: u64, b: u64) -> u64 {
+    let x = a.wrapping_mul(K1);
+    let x = (x ^ x >> 32 ^ b).wrapping_mul(K2);
+    x ^ x >> 29
+}
+
+#[inline]
+fn finish(h: u64) -> u32 {
+    (h.wrapping_mul(K1) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Packet;
+    use proptest::prelude::*;
+    use std::{vec, vec::Vec};
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    #[test]
+    fn ports_come_from_whole_packets_only() {
+        let udp = Packet::new().ipv4(A, B).udp(1000, 53).payload(b"abc").build();
+        let t = five_tuple(&udp).unwrap();
+        let want =
+            FiveTuple { src: A.into(), dst: B.into(), protocol: 17, src_port: 1000, dst_port: 53 };
+        assert_eq!(t, want);
+        for word in [0x2000u16, 0x0001] {
+            let mut fragment = udp.clone();
+            fragment[6..8].copy_from_slice(&word.to_be_bytes());
+            let t = five_tuple(&fragment).unwrap();
+            assert_eq!((t.src_port, t.dst_port, t.protocol), (0, 0, 17));
+        }
+        assert_eq!(five_tuple(&udp[..23]).unwrap().src_port, 0);
+        assert_eq!(five_tuple(&udp[..19]), None);
+        let ping = Packet::new().ipv4(A, B).icmp_echo_request(7, 1).build();
+        assert_eq!(five_tuple(&ping).unwrap().src_port, 0);
+    }
+
+    #[test]
+    fn ipv6_fragments_have_no_ports() {
+        let (a, b) = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
+        let whole = Packet::new().ipv6(a, b).tcp(1, 2).build();
+        assert_eq!(five_tuple(&whole).unwrap().dst_port, 2);
+        let header = |word: u8| [6, 0, 0, word, 0, 0, 0, 1];
+        for (word, port) in [(0, 2), (1, 0), (8, 0)] {
+            let mut p = [&whole[..40], &header(word), &whole[40..]].concat();
+            p[6] = 44;
+            let t = five_tuple(&p).unwrap();
+            assert_eq!((t.protocol, t.dst_port), (6, port));
+        }
+    }
+
+    /// Spreads `n` flows over 16 paths and returns the fullest's share of the mean.
+    fn worst(n: u32, hash: impl Fn(u32) -> u32) -> f64 {
+        let mut paths = vec![0u32; 16];
+        for i in 0..n {
+            let h = hash(i);
+            paths[(h & 15) as usize] += 1;
+        }
+        f64::from(paths.into_iter().max().unwrap_or(0)) / f64::from(n / 16)
+    }
+
+    #[test]
+    fn similar_flows_spread_over_the_paths() {
+        let by_src = |i| hash_v4((0x0a00_0000 + i).into(), B, 17, 53, 53);
+        let by_dst = |i: u32| hash_v4(A, (0x0a00_0000 + (i << 8)).into(), 6, 1024, 80);
+        let by_port = |i: u32| hash_v4(A, B, 6, 1024 + i as u16, 80);
+        let base = 0x2001_0db8_u128 << 96;
+        let by_v6 = |i: u32| hash_v6((base + u128::from(i)).into(), base.into(), 6, 1, 2);
+        for share in [
+            worst(16_000, by_src),
+            worst(16_000, by_dst),
+            worst(16_000, by_port),
+            worst(16_000, by_v6),
+            worst(16_000, |i| by_src(i) >> 28),
+            worst(16_000, |i| by_port(i) >> 28),
+        ] {
+            assert!(share < 1.2, "{share}");
+        }
+        let mut seen: Vec<u32> = (0..16_000).map(by_src).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert!(seen.len() > 15_990, "{}", seen.len());
+    }
+
+    proptest! {
+        #[test]
+        fn the_symmetric_hash_ignores_direction(
+            src: u32, dst: u32, wide: [u128; 2], protocol: u8, src_port: u16, dst_port: u16,
+        ) {
+            let (src, dst) = (Ipv4Addr::from(src), Ipv4Addr::from(dst));
+            let v4 =
+                FiveTuple { src: src.into(), dst: dst.into(), protocol, src_port, dst_port };
+            let [a, b] = wide.map(|w| IpAddr::from(Ipv6Addr::from(w)));
+            let v6 = FiveTuple { src: a, dst: b, ..v4 };
+            for t in [v4, v6] {
+                prop_assert_eq!(t.symmetric_hash32(), t.reversed().symmetric_hash32());
+                prop_assert_eq!(t.reversed().reversed(), t);
+            }
+            prop_assert_eq!(v4.hash32(), hash_v4(src, dst, protocol, src_port, dst_port));
+        }
+
+        #[test]
+        fn any_bytes_have_a_tuple_or_none(
+            mut data in proptest::collection::vec(any::<u8>(), 0..100), version in 4u8..7,
+        ) {
+            if let Some(first) = data.first_mut() {
+                *first = version << 4 | *first & 0xf;
+            }
+            let _ = five_tuple(&data).map(|t| t.symmetric_hash32());
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! IPv6 (RFC 8200): the fixed header and the walk over extension headers.
+
+use core::net::Ipv6Addr;
+
+use crate::bytes::{array, be16, be32, header, header_mut, put, room};
+use crate::checksum::{self, Checksum};
+use crate::ip::protocol;
+use crate::{Result, WireError};
+
+/// Bytes in the fixed header.
+pub const HEADER_LEN: usize = 40;
+/// More extension headers than this are refused: no sender needs them, and each costs time.
+pub const MAX_EXTENSIONS: usize = 8;
+
+const LENGTH: usize = 4;
+const NEXT: usize = 6;
+const HOP_LIMIT: usize = 7;
+const SRC: usize = 8;
+const DST: usize = 24;
+const WHAT: &str = "IPv6 header";
+
+/// An IPv6 packet whose payload length agrees with the bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Ipv6View<'a> {
+    header: &'a [u8; HEADER_LEN],
+    payload: &'a [u8],
+}
+
+impl<'a> Ipv6View<'a> {
+    /// Reads the packet at the start of `data`; link padding behind it is cut off.
+    ///
+    /// # Errors
+    /// `Truncated`, `BadVersion`, or `BadTotalLength` when the payload length exceeds the bytes.
+    #[inline]
+    pub fn parse(data: &'a [u8]) -> Result<Self> {
+        Self::parse_chain(data, data.len())
+    }
+
+    /// [`parse`](Self::parse) for a packet of `packet_len` bytes of which only `first` are at hand.
+    ///
+    /// # Errors
+    /// As `parse`.
+    #[inline]
+    pub fn parse_chain(first: &'a [u8], packet_len: usize) -> Result<Self> {
+        let (header, rest) = header::<HEADER_LEN>(first, WHAT)?;
+        if header[0] >> 4 != 6 {
+            return Err(WireError::BadVersion { what: WHAT, found: header[0] >> 4, want: 6 });
+        }
+        let length = usize::from(be16(header, LENGTH));
+        let have = packet_len.saturating_sub(HEADER_LEN);
+        if length > have {
+            return Err(WireError::BadTotalLength { what: "IPv6 payload", length, have });
+        }
+        Ok(Self { header, payload: &rest[..length.min(rest.len())] })
+    }
+
+    /// Reads a header whose packet may have been cut off behind it.
+    ///
+    /// # Errors
+    /// `Truncated` or `BadVersion`.
+    #[inline]
+    pub fn parse_prefix(data: &'a [u8]) -> Result<Self> {
+        Self::parse_chain(data, usize::MAX)
+    }
+
+    /// The traffic class: DSCP and ECN.
+    #[inline]
+    pub fn traffic_class(&self) -> u8 {
+        (be16(self.header, 0) >> 4) as u8
+    }
+
+    /// The flow label, 20 bits.
+    #[inline]
+    pub fn flow_label(&self) -> u32 {
+        be32(self.header, 0) & 0xf_ffff
+    }
+
+    /// Bytes behind the fixed header, extension headers included.
+    #[inline]
+    pub fn payload_len(&self) -> u16 {
+        be16(self.header, LENGTH)
+    }
+
+    /// The type of the first header behind this one.
+    #[inline]
+    pub fn next_header(&self) -> u8 {
+        self.header[NEXT]
+    }
+
+    /// The hop limit.
+    #[inline]
+    pub fn hop_limit(&self) -> u8 {
+        self.header[HOP_LIMIT]
+    }
+
+    /// The sender.
+    #[inline]
+    pub fn src(&self) -> Ipv6Addr {
+        array::<16, _>(self.header, SRC).into()
+    }
+
+    /// The receiver.
+    #[inline]
+    pub fn dst(&self) -> Ipv6Addr {
+        array::<16, _>(self.header, DST).into()
+    }
+
+    /// The bytes behind the fixed header.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// Steps over the extension headers to the transport.
+    ///
+    /// # Errors
+    /// `Truncated` when one is cut off, `BadHeaderLength` after [`MAX_EXTENSIONS`].
+    #[inline]
+    pub fn transport(&self) -> Result<Transport<'a>> {
+        walk(self.next_header(), self.payload)
+    }
+
+    /// The sum of the pseudo-header for a transport of `length` bytes.
+    #[inline]
+    pub fn pseudo_header(&self, protocol: u8, length: u32) -> Checksum {
+        checksum::pseudo_v6(&self.src(), &self.dst(), protocol, length)
+    }
+
+    /// The header's fields.
+    pub fn repr(&self) -> Ipv6Repr {
+        Ipv6Repr {
+            src: self.src(),
+            dst: self.dst(),
+            next_header: self.next_header(),
+            hop_limit: self.hop_limit(),
+            traffic_class: self.traffic_class(),
+            flow_label: self.flow_label(),
+            payload_len: self.payload_len(),
+        }
+    }
+}
+
+/// A fragment header (RFC 8200 section 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Where the payload belongs in the datagram, in bytes.
+    pub offset: usize,
+    /// More fragments follow.
+    pub more: bool,
+    /// The datagram's identification.
+    pub id: u32,
+}
+
+impl Fragment {
+    /// True for a packet that carries a fragment header but is whole (RFC 6946).
+    pub const fn is_atomic(&self) -> bool {
+        self.offset == 0 && !self.more
+    }
+}
+
+/// Where the extension headers end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transport<'a> {
+    /// The type of what follows. Behind a fragment that is not the first, this is what the
+    /// datagram's fragmentable part starts with, not what `payload` does.
+    pub protocol: u8,
+    /// Bytes of extension headers.
+    pub offset: usize,
+    /// The fragment header, if there is one.
+    pub fragment: Option<Fragment>,
+    /// The bytes behind the extension headers.
+    pub payload: &'a [u8],
+}
+
+/// Steps over extension headers from a header of type `next` at the start of `data`.
+///
+/// Ends at the first type that is no extension header, at "no next header", and at a fragment
+/// that is not the first of its datagram. ESP hides what follows and counts as a transport.
+///
+/// # Errors
+/// `Truncated` when a header is cut off, `BadHeaderLength` after [`MAX_EXTENSIONS`].
+pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
+    const WHAT: &str = "IPv6 extension header";
+    let (mut rest, mut fragment) = (data, None);
+    for _ in 0..=MAX_EXTENSIONS {
+        let extension = matches!(
+            next,
+            protocol::HOP_BY_HOP
+                | protocol::ROUTING
+                | protocol::DESTINATION
+                | protocol::MOBILITY
+                | protocol::AH
+                | protocol::FRAGMENT
+        );
+        if !extension {
+            let offset = data.len() - rest.len();
+            return Ok(Transport { protocol: next, offset, fragment, payload: rest });
+        }
+        let (h, _) = header::<8>(rest, WHAT)?;
+        let need = match next {
+            protocol::FRAGMENT => 8,
+            // The length of AH counts words of four bytes, less two (RFC 4302 section 2.2).
+            protocol::AH => (usize::from(h[1]) + 2) * 4,
+            _ => (usize::from(h[1]) + 1) * 8,
+        };
+        let have = rest.len();
+        let behind = rest.get(need..).ok_or(WireError::Truncated { what: WHAT, need, have })?;
+        if next == protocol::FRAGMENT {
+            let word = be16(h, 2);
+            let f = Fragment {
+                offset: usize::from(word & 0xfff8),
+                more: word & 1 != 0,
+                id: be32(h, 4),
+            };
+            fragment = Some(f);
+            if f.offset != 0 {
+                let offset = data.len() - behind.len();
+                return Ok(Transport { protocol: h[0], offset, fragment, payload: behind });
+            }
+        }
+        next = h[0];
+        rest = behind;
+    }
+    Err(WireError::BadHeaderLength { what: WHAT, length: data.len() - rest.len() })
+}
+
+/// The fields of the fixed header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Repr {
+    /// The sender.
+    pub src: Ipv6Addr,
+    /// The receiver.
+    pub dst: Ipv6Addr,
+    /// The type of what follows.
+    pub next_header: u8,
+    /// The hop limit.
+    pub hop_limit: u8,
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// The flow label; bits above the 20 are not sent.
+    pub flow_label: u32,
+    /// Bytes behind the fixed header.
+    pub payload_len: u16,
+}
+
+impl Ipv6Repr {
+    /// A header with a hop limit of 64 and nothing special.
+    pub const fn new(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8, payload_len: u16) -> Self {
+        let (hop_limit, traffic_class, flow_label) = (64, 0, 0);
+        Self { src, dst, next_header, hop_limit, traffic_class, flow_label, payload_len }
+    }
+
+    /// Writes the header and returns its length.
+    ///
+    /// # Errors
+    /// `NoRoom` below 40 bytes.
+    pub fn emit(&self, buf: &mut [u8]) -> Result<usize> {
+        let b = room::<HEADER_LEN>(buf, WHAT)?;
+        let word = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff;
+        put(b, 0, word.to_be_bytes());
+        put(b, LENGTH, self.payload_len.to_be_bytes());
+        b[NEXT] = self.next_header;
+        b[HOP_LIMIT] = self.hop_limit;
+        put(b, SRC, self.src.octets());
+        put(b, DST, self.dst.octets());
+        Ok(HEADER_LEN)
+    }
+}
+
+/// A fixed header that is changed in place. IPv6 has no header checksum to keep.
+#[derive(Debug)]
+pub struct Ipv6Mut<'a> {
+    header: &'a mut [u8; HEADER_LEN],
+}
+
+impl<'a> Ipv6Mut<'a> {
+    /// Takes the header at the start of `data`, which the caller has checked to be IPv6.
+    ///
+    /// # Errors
+    /// `Truncated` below 40 bytes.
+    #[inline]
+    pub fn parse(data: &'a mut [u8]) -> Result<Self> {
+        Ok(Self { header: header_mut(data, WHAT)?.0 })
+    }
+
+    /// Takes one off the hop limit and returns what is left; zero stays zero.
+    #[inline]
+    pub fn decrement_hop_limit(&mut self) -> u8 {
+        self.header[HOP_LIMIT] = self.header[HOP_LIMIT].saturating_sub(1);
+        self.header[HOP_LIMIT]
+    }
+
+    /// Sets the hop limit.
+    #[inline]
+    pub fn set_hop_limit(&mut self, hops: u8) {
+        self.header[HOP_LIMIT] = hops;
+    }
+
+    /// Sets the payload's length.
+    #[inline]
+    pub fn set_payload_len(&mut self, length: u16) {
+        put(self.header, LENGTH, length.to_be_bytes());
+    }
+
+    /// Sets the sender. Transport checksums that cover it are the caller's to update.
+    #[inline]
+    pub fn set_src(&mut self, addr: Ipv6Addr) {
+        put(self.header, SRC, addr.octets());
+    }
+
+    /// Sets the receiver. Transport checksums that cover it are the caller's to update.
+    #[inline]
+    pub fn set_dst(&mut self, addr: Ipv6Addr) {
+        put(self.header, DST, addr.octets());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec;
+
+    fn fixed(next: u8, payload_len: u16) -> [u8; 40] {
+        let (src, dst) = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
+        let mut buf = [0; 40];
+        Ipv6Repr::new(src, dst, next, payload_len).emit(&mut buf).unwrap();
+        buf
+    }
+
+    #[test]
+    fn extension_headers_lead_to_the_transport() {
+        let mut p = fixed(0, 8 + 16 + 8 + 12 + 8).to_vec();
+        p.extend([43, 0, 1, 4, 0, 0, 0, 0]); // hop-by-hop
+        p.extend([44, 1, 4, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]); // routing, two units
+        p.extend([51, 0, 0, 1, 0, 0, 0, 7]); // first fragment
+        p.extend([17, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]); // AH, three words
+        p.extend([0, 1, 0, 2, 0, 8, 0, 0]);
+        let t = Ipv6View::parse(&p).unwrap().transport().unwrap();
+        assert_eq!((t.protocol, t.offset, t.payload.len()), (17, 44, 8));
+        assert_eq!(t.fragment, Some(Fragment { offset: 0, more: true, id: 7 }));
+    }
+
+    #[test]
+    fn a_later_fragment_ends_the_walk() {
+        let data = [0, 0, 0x05, 0xa8, 0, 0, 0, 9, 0xff, 0xff];
+        let t = walk(protocol::FRAGMENT, &data).unwrap();
+        assert_eq!((t.protocol, t.offset, t.payload), (0, 8, &data[8..]));
+        assert_eq!(t.fragment, Some(Fragment { offset: 1448, more: false, id: 9 }));
+    }
+
+    #[test]
+    fn endless_extensions_are_refused() {
+        assert!(walk(0, &[0; 8 * 8]).is_err());
+        let mut eight = vec![0u8; 8 * 8];
+        eight[7 * 8] = protocol::TCP;
+        assert_eq!(walk(0, &eight).map(|t| (t.protocol, t.offset)), Ok((6, 64)));
+        assert!(walk(0, &[0; 7]).is_err());
+    }
+
+    #[test]
+    fn version_and_length_are_checked() {
+        let mut p = fixed(59, 0);
+        p[0] = 0x45;
+        assert!(matches!(Ipv6View::parse(&p), Err(WireError::BadVersion { found: 4, .. })));
+        let p = fixed(59, 1);
+        assert!(matches!(Ipv6View::parse(&p), Err(WireError::BadTotalLength { length: 1, .. })));
+        assert!(Ipv6View::parse_prefix(&p).is_ok());
+        assert!(Ipv6View::parse(&p[..39]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_headers_parse_back(
+            src: u128, dst: u128, next_header: u8, hop_limit: u8, traffic_class: u8,
+            flow_label in 0u32..1 << 20, payload_len in 0u16..50,
+        ) {
+            let (src, dst) = (src.into(), dst.into());
+            let repr = Ipv6Repr {
+                src, dst, next_header, hop_limit, traffic_class, flow_label, payload_len,
+            };
+            let mut buf = [0; 90];
+            repr.emit(&mut buf).unwrap();
+            let view = Ipv6View::parse(&buf).unwrap();
+            prop_assert_eq!(view.repr(), repr);
+            prop_assert_eq!(view.payload().len(), usize::from(payload_len));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            data in proptest::collection::vec(any::<u8>(), 0..160),
+            next in prop_oneof![Just(0), Just(43), Just(44), Just(51), Just(60), any::<u8>()],
+        ) {
+            if let Ok(t) = walk(next, &data) {
+                prop_assert_eq!(t.offset + t.payload.len(), data.len());
+            }
+            let _ = Ipv6View::parse_prefix(&data).map(|v| v.transport());
+        }
+    }
+}
