@@ -1,1 +1,23 @@
-//! thalweg-sflow
+//! sFlow version 5 without a dataplane: the codec, an agent that packs and sends datagrams, a
+//! decoder that prints as sflowtool does, and traffic estimates with their confidence intervals.
+//!
+//! * [`decode::Datagram`] takes datagrams apart, lazily and without trusting them.
+//! * [`encode::DatagramEncoder`] packs samples; [`agent::Agent`] keeps their sequence numbers and
+//!   sends them.
+//! * [`text::Printer`] writes a datagram as text, CSV or JSON.
+//! * [`pcapfile::PcapReader`] and [`listen::Listener`] bring datagrams in.
+//! * [`estimate`] turns samples into traffic.
+
+#![forbid(unsafe_code)]
+
+pub mod decode;
+pub mod header;
+pub mod model;
+pub mod pcapfile;
+pub mod text;
+pub mod value;
+pub mod xdr;
+
+pub use decode::{CounterSample, Datagram, DiscardSample, FlowSample, Sample};
+pub use model::{CounterRecord, DataSource, DiscardReason, FlowRecord, Interface, SFLOW_PORT, Tag};
+pub use xdr::{DecodeError, Fault};

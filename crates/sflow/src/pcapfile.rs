@@ -1,0 +1,379 @@
+//! sFlow datagrams out of capture files: classic pcap (both byte orders, micro- and nanoseconds)
+//! and pcapng.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use pcap_parser::traits::PcapReaderIterator;
+use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use thiserror::Error;
+
+use crate::text::Moment;
+
+/// Why a capture file could not be read.
+#[derive(Debug, Error)]
+pub enum CaptureError {
+    /// It could not be opened.
+    #[error("cannot open {path}: {source}")]
+    Open {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is something else.
+    #[error("not a capture file: it starts like neither pcap nor pcapng")]
+    Format,
+    /// It was cut while it was written. What came before has been delivered.
+    #[error("the capture file ends in the middle of a packet, after {packets} whole packets")]
+    Truncated {
+        /// Packets read.
+        packets: u64,
+    },
+    /// A block makes no sense.
+    #[error("packet {packet} of the capture file is malformed: {what}")]
+    Malformed {
+        /// Number of the packet, counted from 1.
+        packet: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// What a file held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CaptureStats {
+    /// Packets.
+    pub packets: u64,
+    /// Packets that carried an sFlow datagram.
+    pub datagrams: u64,
+    /// IP fragments, which are passed over.
+    pub fragments: u64,
+    /// Datagrams that the capture cut short; these are passed over.
+    pub cut: u64,
+    /// Everything else: other ports, protocols and link types.
+    pub other: u64,
+}
+
+/// An sFlow datagram of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapturedDatagram<'r> {
+    /// When it was captured.
+    pub time: Moment,
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// The sFlow datagram.
+    pub payload: &'r [u8],
+}
+
+/// An interface of a pcapng section.
+struct Link {
+    kind: Linktype,
+    resolution: u64,
+    offset: i64,
+}
+
+/// Reads the datagrams of a file one by one, whatever its size.
+pub struct PcapReader {
+    reader: Box<dyn PcapReaderIterator + Send>,
+    port: u16,
+    links: Vec<Link>,
+    nanoseconds: bool,
+    stats: CaptureStats,
+    payload: Vec<u8>,
+}
+
+/// Larger packets than a jumbo datagram do not occur; the buffer grows when one does.
+const BUFFER_BYTES: usize = 1 << 18;
+const MAX_BUFFER_BYTES: usize = 1 << 24;
+
+impl PcapReader {
+    /// Opens a file. Datagrams to UDP `port` are sFlow.
+    ///
+    /// # Errors
+    /// When it cannot be opened or is not a capture.
+    pub fn open(path: impl AsRef<Path>, port: u16) -> Result<Self, CaptureError> {
+        let path = path.as_ref();
+        let file = File::open(path)
+            .map_err(|source| CaptureError::Open { path: path.display().to_string(), source })?;
+        Self::new(file, port)
+    }
+
+    /// Reads from anything, such as standard input.
+    ///
+    /// # Errors
+    /// When it does not start like a capture.
+    pub fn new(input: impl Read + Send + 'static, port: u16) -> Result<Self, CaptureError> {
+        let reader = create_reader(BUFFER_BYTES, WholeReads(input));
+        Ok(PcapReader {
+            reader: reader.map_err(|_| CaptureError::Format)?,
+            port,
+            links: Vec::new(),
+            nanoseconds: false,
+            stats: CaptureStats::default(),
+            payload: Vec::new(),
+        })
+    }
+
+    /// What was read so far.
+    #[must_use]
+    pub fn stats(&self) -> CaptureStats {
+        self.stats
+    }
+
+    /// The next datagram; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// When the file is cut or malformed; there is nothing more to read then.
+    pub fn next_datagram(&mut self) -> Result<Option<CapturedDatagram<'_>>, CaptureError> {
+        loop {
+            let found = match self.reader.next() {
+                Ok((length, block)) => {
+                    let found = take_block(
+                        &block,
+                        &mut self.links,
+                        &mut self.nanoseconds,
+                        &mut self.stats,
+                        self.port,
+                        &mut self.payload,
+                    );
+                    self.reader.consume(length);
+                    found
+                }
+                Err(PcapError::Eof) => return Ok(None),
+                Err(PcapError::Incomplete(_)) => {
+                    self.refill()?;
+                    None
+                }
+                Err(PcapError::BufferTooSmall) => {
+                    self.grow()?;
+                    None
+                }
+                Err(PcapError::UnexpectedEof) => {
+                    return Err(CaptureError::Truncated { packets: self.stats.packets });
+                }
+                Err(error) => {
+                    let (packet, what) = (self.stats.packets + 1, error.to_string());
+                    return Err(CaptureError::Malformed { packet, what });
+                }
+            };
+            if let Some((time, source)) = found {
+                return Ok(Some(CapturedDatagram { time, source, payload: &self.payload }));
+            }
+        }
+    }
+
+    fn refill(&mut self) -> Result<(), CaptureError> {
+        let before = self.reader.data().len();
+        let exhausted = self.reader.reader_exhausted();
+        match self.reader.refill() {
+            Ok(()) => {}
+            Err(PcapError::BufferTooSmall) => return self.grow(),
+            Err(_) => return Err(CaptureError::Truncated { packets: self.stats.packets }),
+        }
+        if exhausted && self.reader.data().len() == before {
+            return Err(CaptureError::Truncated { packets: self.stats.packets });
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self) -> Result<(), CaptureError> {
+        let size = self.reader.data().len().max(BUFFER_BYTES) * 2;
+        if size > MAX_BUFFER_BYTES || !self.reader.grow(size) {
+            return Err(CaptureError::Malformed {
+                packet: self.stats.packets + 1,
+                what: format!("a block is larger than {MAX_BUFFER_BYTES} bytes"),
+            });
+        }
+        let _ = self.reader.refill();
+        Ok(())
+    }
+}
+
+/// A pipe gives a few bytes at a time, but the reader wants to see a whole file header at once.
+struct WholeReads<R>(R);
+
+impl<R: Read> Read for WholeReads<R> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match self.0.read(&mut buf[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if filled == 0 => return Err(error),
+                Err(_) => break,
+            }
+            // Past a file header, what a live capture has written so far is enough.
+            if filled >= 512 {
+                break;
+            }
+        }
+        Ok(filled)
+    }
+}
+
+fn take_block(
+    block: &PcapBlockOwned<'_>,
+    links: &mut Vec<Link>,
+    nanoseconds: &mut bool,
+    stats: &mut CaptureStats,
+    port: u16,
+    payload: &mut Vec<u8>,
+) -> Option<(Moment, SocketAddr)> {
+    let (link, time, data) = match block {
+        PcapBlockOwned::LegacyHeader(header) => {
+            *nanoseconds = header.is_nanosecond_precision();
+            links.push(Link { kind: header.network, resolution: 0, offset: 0 });
+            return None;
+        }
+        PcapBlockOwned::Legacy(packet) => {
+            let micros = packet.ts_usec / if *nanoseconds { 1000 } else { 1 };
+            let time = Moment { seconds: packet.ts_sec.into(), micros };
+            (links.first()?, time, packet.data)
+        }
+        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+            links.clear();
+            return None;
+        }
+        PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+            links.push(Link {
+                kind: interface.linktype,
+                resolution: interface.ts_resolution().unwrap_or(1_000_000),
+                offset: interface.ts_offset(),
+            });
+            return None;
+        }
+        PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+            let link = links.get(packet.if_id as usize)?;
+            let time = link.time(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low));
+            let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
+            (link, time, data)
+        }
+        PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+            let data = packet.data.get(..packet.origlen as usize).unwrap_or(packet.data);
+            (links.first()?, Moment::default(), data)
+        }
+        PcapBlockOwned::NG(_) => return None,
+    };
+    stats.packets += 1;
+    match extract(link.kind, data, port) {
+        Extracted::Datagram { source, data } => {
+            stats.datagrams += 1;
+            payload.clear();
+            payload.extend_from_slice(data);
+            Some((time, source))
+        }
+        Extracted::Fragment => {
+            stats.fragments += 1;
+            None
+        }
+        Extracted::Cut => {
+            stats.cut += 1;
+            None
+        }
+        Extracted::Other => {
+            stats.other += 1;
+            None
+        }
+    }
+}
+
+impl Link {
+    fn time(&self, ticks: u64) -> Moment {
+        let resolution = self.resolution.max(1);
+        let seconds = (ticks / resolution).saturating_add_signed(self.offset);
+        let micros = u128::from(ticks % resolution) * 1_000_000 / u128::from(resolution);
+        Moment { seconds, micros: micros as u32 }
+    }
+}
+
+enum Extracted<'p> {
+    Datagram { source: SocketAddr, data: &'p [u8] },
+    Fragment,
+    Cut,
+    Other,
+}
+
+fn be16(data: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?]))
+}
+
+fn extract(link: Linktype, data: &[u8], port: u16) -> Extracted<'_> {
+    let ip = match link {
+        Linktype::ETHERNET => behind_ether_type(data, 12),
+        Linktype::LINUX_SLL => behind_ether_type(data, 14),
+        // EtherType first, the rest of the twenty bytes behind it.
+        Linktype(276) => match be16(data, 0) {
+            Some(0x0800 | 0x86dd) => data.get(20..),
+            _ => None,
+        },
+        // BSD loopback: the address family in front.
+        Linktype::NULL | Linktype(108) => data.get(4..),
+        Linktype::RAW | Linktype(12 | 14) | Linktype::IPV4 | Linktype::IPV6 => Some(data),
+        _ => None,
+    };
+    let Some(ip) = ip else { return Extracted::Other };
+    match ip.first().map(|b| b >> 4) {
+        Some(4) => extract_ipv4(ip, port),
+        Some(6) => extract_ipv6(ip, port),
+        _ => Extracted::Other,
+    }
+}
+
+/// What follows the EtherType at `at` and any VLAN tags, if it is IP.
+fn behind_ether_type(data: &[u8], mut at: usize) -> Option<&[u8]> {
+    loop {
+        match be16(data, at)? {
+            0x8100 | 0x88a8 | 0x9100 => at += 4,
+            0x0800 | 0x86dd => return data.get(at + 2..),
+            _ => return None,
+        }
+    }
+}
+
+fn extract_ipv4(ip: &[u8], port: u16) -> Extracted<'_> {
+    let Some(header) = ip.get(..20) else { return Extracted::Cut };
+    if header[9] != 17 {
+        return Extracted::Other;
+    }
+    if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
+        return Extracted::Fragment;
+    }
+    let source = Ipv4Addr::new(header[12], header[13], header[14], header[15]);
+    extract_udp(ip, usize::from(header[0] & 15) * 4, source.into(), port)
+}
+
+fn extract_ipv6(ip: &[u8], port: u16) -> Extracted<'_> {
+    let Some(header) = ip.get(..40) else { return Extracted::Cut };
+    let mut next = header[6];
+    let mut at = 40;
+    while let 0 | 43 | 60 = next {
+        let Some(extension) = ip.get(at..at + 8) else { return Extracted::Cut };
+        next = extension[0];
+        at += (usize::from(extension[1]) + 1) * 8;
+    }
+    let mut source = [0; 16];
+    source.copy_from_slice(&header[8..24]);
+    match next {
+        17 => extract_udp(ip, at, Ipv6Addr::from(source).into(), port),
+        44 => Extracted::Fragment,
+        _ => Extracted::Other,
+    }
+}
+
+fn extract_udp(ip: &[u8], at: usize, source: IpAddr, port: u16) -> Extracted<'_> {
+    let (Some(from), Some(to), Some(length)) = (be16(ip, at), be16(ip, at + 2), be16(ip, at + 4))
+    else {
+        return Extracted::Cut;
+    };
+    if to != port {
+        return Extracted::Other;
+    }
+    match ip.get(at + 8..at + usize::from(length)) {
+        Some(data) => Extracted::Datagram { source: SocketAddr::new(source, from), data },
+        None => Extracted::Cut,
+    }
+}

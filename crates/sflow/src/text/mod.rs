@@ -1,0 +1,177 @@
+//! Datagrams as text, CSV and JSON, in the formats of sflowtool.
+
+mod fields;
+mod json;
+mod line;
+mod notation;
+mod tagged;
+mod time;
+mod walk;
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+pub use time::{Moment, Zone};
+
+use crate::decode::Datagram;
+use crate::xdr::DecodeError;
+
+/// What to write for each datagram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    /// A field per line.
+    Text,
+    /// A field per line with its full context in front, for `grep`.
+    Grep,
+    /// A comma-separated line per flow or counter sample.
+    Line,
+    /// The named fields of each sample, comma-separated.
+    Fields(Vec<String>),
+    /// A JSON object per line.
+    Json,
+    /// A JSON object, indented.
+    JsonIndented,
+}
+
+/// How a datagram came in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Who sent it; shown as `-` when unknown.
+    pub source: Option<IpAddr>,
+    /// When it was received.
+    pub received: Moment,
+    /// When it was captured, if it comes from a file.
+    pub captured: Option<Moment>,
+}
+
+impl Arrival {
+    /// A datagram that has just been received.
+    #[must_use]
+    pub fn live(source: IpAddr, received: Moment) -> Self {
+        Arrival { source: Some(source), received, captured: None }
+    }
+
+    /// A datagram from a capture file. As sflowtool does, the source and the time of reception
+    /// are left out; only the time of capture is shown.
+    #[must_use]
+    pub fn captured(at: Moment) -> Self {
+        Arrival { captured: Some(at), ..Arrival::default() }
+    }
+}
+
+/// Writes datagrams in one of the formats.
+#[derive(Debug)]
+pub struct Printer {
+    format: Format,
+    zone: Zone,
+    exact: bool,
+    out: Vec<u8>,
+    /// What sflowtool's receive buffer would hold: this datagram over the earlier ones.
+    memory: Vec<u8>,
+}
+
+impl Printer {
+    /// A printer with times in the local zone.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        Printer { format, zone: Zone::local(), exact: true, out: Vec::new(), memory: Vec::new() }
+    }
+
+    /// Shows times in another zone.
+    #[must_use]
+    pub fn with_zone(mut self, zone: Zone) -> Self {
+        self.zone = zone;
+        self
+    }
+
+    /// Whether to print what sflowtool prints even where it reads past the end of a sampled header:
+    /// the flags of a TCP header that is cut after its eighth byte. On (the default) gives output
+    /// that can be compared byte for byte; off leaves such flags out, as they are not known.
+    #[must_use]
+    pub fn with_exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
+    }
+
+    /// Writes one datagram in a single `write_all`. Malformed samples and records are left out and
+    /// returned as errors; a datagram whose header is malformed is not written at all.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn print(
+        &mut self,
+        arrival: &Arrival,
+        payload: &[u8],
+        out: &mut dyn Write,
+    ) -> io::Result<Vec<DecodeError>> {
+        let errors = self.format(arrival, payload);
+        out.write_all(&self.out)?;
+        Ok(errors)
+    }
+
+    /// Formats one datagram; [`Printer::text`] is the result.
+    pub fn format(&mut self, arrival: &Arrival, payload: &[u8]) -> Vec<DecodeError> {
+        self.out.clear();
+        self.remember(payload);
+        let datagram = match Datagram::parse(payload) {
+            Ok(datagram) => datagram,
+            Err(error) => return vec![error],
+        };
+        let memory: &[u8] = if self.exact { &self.memory } else { &[] };
+        let beyond = Beyond { payload, memory };
+        let job = walk::Job { arrival, payload, datagram: &datagram };
+        match &self.format {
+            Format::Text => {
+                walk::walk(&job, tagged::Tagged::new(&mut self.out, &self.zone, beyond, None))
+            }
+            Format::Grep => {
+                let context = tagged::Context::new(arrival);
+                let sink = tagged::Tagged::new(&mut self.out, &self.zone, beyond, Some(context));
+                walk::walk(&job, sink)
+            }
+            Format::Json => {
+                walk::walk(&job, json::Json::new(&mut self.out, &self.zone, beyond, false))
+            }
+            Format::JsonIndented => {
+                walk::walk(&job, json::Json::new(&mut self.out, &self.zone, beyond, true))
+            }
+            Format::Fields(names) => {
+                walk::walk(&job, fields::Fields::new(&mut self.out, &self.zone, beyond, names))
+            }
+            Format::Line => line::print(&mut self.out, &datagram, beyond),
+        }
+    }
+
+    /// What the last datagram looks like.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.out
+    }
+
+    fn remember(&mut self, payload: &[u8]) {
+        if self.exact {
+            if self.memory.len() < payload.len() {
+                self.memory.resize(payload.len(), 0);
+            }
+            self.memory[..payload.len()].copy_from_slice(payload);
+        }
+    }
+}
+
+/// Finds bytes behind a sampled header in what sflowtool would have in memory.
+#[derive(Clone, Copy)]
+struct Beyond<'p> {
+    payload: &'p [u8],
+    memory: &'p [u8],
+}
+
+impl Beyond<'_> {
+    fn byte(&self, header: &[u8], at: usize) -> Option<u8> {
+        let offset = header.as_ptr().addr().checked_sub(self.payload.as_ptr().addr())?;
+        if self.memory.is_empty() || offset > self.payload.len() {
+            return None;
+        }
+        // Nothing was ever received there: a fresh buffer is all zeros.
+        Some(self.memory.get(offset + at).copied().unwrap_or(0))
+    }
+}

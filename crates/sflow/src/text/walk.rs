@@ -1,0 +1,196 @@
+//! The one walk over a datagram that the formats share.
+
+use super::{Arrival, Moment};
+use crate::decode::{CounterSample, Datagram, DiscardSample, FlowSample, Records, Sample};
+use crate::model::{CounterRecord, DataSource, FlowRecord, Tag};
+use crate::value::{Value, Visitor};
+use crate::xdr::DecodeError;
+
+/// What a format does at the joints of a datagram.
+pub(super) trait Sink: Visitor {
+    fn start_datagram(&mut self);
+    fn end_datagram(&mut self);
+    fn start_samples(&mut self) {}
+    fn end_samples(&mut self) {}
+    fn start_sample(&mut self, tag: Tag);
+    fn end_sample(&mut self);
+    fn start_elements(&mut self) {}
+    fn end_elements(&mut self) {}
+    fn start_element(&mut self, _tag: Tag) {}
+    fn end_element(&mut self) {}
+    /// A name that precedes those of all fields until further notice.
+    fn set_prefix(&mut self, prefix: &'static str);
+    /// Something was passed over.
+    fn skipped(&mut self, what: &str, tag: Tag, length: usize);
+    /// A time of the day.
+    fn time(&mut self, name: &str, moment: Moment);
+    /// What is known about the datagram by now; only `grep` wants to know.
+    fn datagram_context(&mut self, _datagram: &Datagram<'_>, _sequence: bool) {}
+    /// The data source is known by now.
+    fn source_context(&mut self, _source: DataSource) {}
+}
+
+/// One datagram.
+pub(super) struct Job<'j, 'a> {
+    pub arrival: &'j Arrival,
+    pub payload: &'a [u8],
+    pub datagram: &'j Datagram<'a>,
+}
+
+pub(super) fn walk<S: Sink>(job: &Job<'_, '_>, mut sink: S) -> Vec<DecodeError> {
+    let sink = &mut sink;
+    let mut errors = Vec::new();
+    sink.start_datagram();
+    datagram_fields(job, sink);
+    sink.start_samples();
+    for sample in job.datagram.samples() {
+        match sample {
+            Ok(sample) => {
+                sink.start_sample(sample.tag());
+                self::sample(&sample, sink, &mut errors);
+                sink.end_sample();
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    sink.end_samples();
+    sink.end_datagram();
+    if errors.is_empty() {
+        errors.extend(job.datagram.check_end().err());
+    }
+    errors
+}
+
+fn datagram_fields<S: Sink>(job: &Job<'_, '_>, sink: &mut S) {
+    let Job { arrival, payload, datagram } = job;
+    sink.field("datagramSourceIP", Value::Address(arrival.source));
+    sink.field("datagramSize", Value::U32(payload.len() as u32));
+    sink.field("unixSecondsUTC", Value::U64(arrival.received.seconds));
+    sink.field("unixSecondsUTC_uS", Value::U32(arrival.received.micros));
+    sink.time("localtime", arrival.received);
+    if let Some(captured) = arrival.captured {
+        sink.time("pcapTimestamp", captured);
+        sink.field("pcapTimestamp_uS", Value::U32(captured.micros));
+    }
+    sink.field("datagramVersion", Value::U32(5));
+    sink.datagram_context(datagram, false);
+    sink.field("agentSubId", Value::U32(datagram.sub_agent));
+    sink.datagram_context(datagram, true);
+    sink.field("agent", Value::Address(datagram.agent));
+    sink.field("packetSequenceNo", Value::U32(datagram.sequence));
+    sink.field("sysUpTime", Value::U32(datagram.uptime_ms));
+    sink.field("samplesInPacket", Value::U32(datagram.sample_count));
+}
+
+fn sample<S: Sink>(sample: &Sample<'_>, sink: &mut S, errors: &mut Vec<DecodeError>) {
+    let tag = sample.tag();
+    sink.field("sampleType_tag", Value::Pair(tag.enterprise(), tag.format()));
+    match sample {
+        Sample::Flow(flow) => {
+            flow_sample(flow, sink);
+            flow_records(flow.records.clone(), sink, errors);
+        }
+        Sample::Counters(counters) => {
+            counter_sample(counters, sink);
+            counter_records(counters.records.clone(), sink, errors);
+        }
+        Sample::Discard(discard) => {
+            discard_sample(discard, sink);
+            flow_records(discard.records.clone(), sink, errors);
+            sink.set_prefix("");
+        }
+        Sample::Unknown(tag, body) => sink.skipped("sample", *tag, body.len()),
+    }
+}
+
+fn source<S: Sink>(source: DataSource, sink: &mut S) {
+    sink.field("sourceId", Value::Pair(source.class, source.index));
+}
+
+fn flow_sample<S: Sink>(flow: &FlowSample<'_>, sink: &mut S) {
+    sink.field("sampleType", Value::Str("FLOWSAMPLE"));
+    sink.source_context(flow.source);
+    sink.field("sampleSequenceNo", Value::U32(flow.sequence));
+    source(flow.source, sink);
+    sink.field("meanSkipCount", Value::U32(flow.rate));
+    sink.field("samplePool", Value::U32(flow.pool));
+    sink.field("dropEvents", Value::U32(flow.drops));
+    sink.field("inputPort", Value::Display(&flow.input));
+    sink.field("outputPort", Value::Display(&flow.output));
+}
+
+fn counter_sample<S: Sink>(counters: &CounterSample<'_>, sink: &mut S) {
+    sink.field("sampleType", Value::Str("COUNTERSSAMPLE"));
+    sink.field("sampleSequenceNo", Value::U32(counters.sequence));
+    sink.source_context(counters.source);
+    source(counters.source, sink);
+}
+
+fn discard_sample<S: Sink>(discard: &DiscardSample<'_>, sink: &mut S) {
+    sink.field("sampleType", Value::Str("DISCARD"));
+    sink.source_context(discard.source);
+    sink.field("sampleSequenceNo", Value::U32(discard.sequence));
+    source(discard.source, sink);
+    sink.field("dropEvents", Value::U32(discard.drops));
+    sink.field("inputPort", Value::U32(discard.input));
+    sink.field("outputPort", Value::U32(discard.output));
+    sink.field("discardCode", Value::U32(discard.reason.0));
+    sink.field("discardReason", Value::Str(discard.reason.name().unwrap_or("NotFound")));
+    sink.set_prefix("discarded_");
+}
+
+fn flow_records<'a, S: Sink>(
+    mut records: Records<'a, FlowRecord<'a>>,
+    sink: &mut S,
+    errors: &mut Vec<DecodeError>,
+) {
+    sink.start_elements();
+    while let Some(next) = records.next_tagged() {
+        let (tag, record) = match next {
+            Ok(next) => next,
+            Err(error) => {
+                errors.push(error);
+                break;
+            }
+        };
+        sink.start_element(tag);
+        sink.field("flowBlock_tag", Value::Pair(tag.enterprise(), tag.format()));
+        match record {
+            Ok(FlowRecord::Unknown(tag, body)) => {
+                sink.skipped("flow_sample_element", tag, body.len());
+            }
+            Ok(record) => record.visit(sink),
+            Err(error) => errors.push(error),
+        }
+        sink.end_element();
+    }
+    sink.end_elements();
+}
+
+fn counter_records<'a, S: Sink>(
+    mut records: Records<'a, CounterRecord<'a>>,
+    sink: &mut S,
+    errors: &mut Vec<DecodeError>,
+) {
+    sink.start_elements();
+    while let Some(next) = records.next_tagged() {
+        let (tag, record) = match next {
+            Ok(next) => next,
+            Err(error) => {
+                errors.push(error);
+                break;
+            }
+        };
+        sink.start_element(tag);
+        sink.field("counterBlock_tag", Value::Pair(tag.enterprise(), tag.format()));
+        match record {
+            Ok(CounterRecord::Unknown(tag, body)) => {
+                sink.skipped("counters_sample_element", tag, body.len());
+            }
+            Ok(record) => record.visit(sink),
+            Err(error) => errors.push(error),
+        }
+        sink.end_element();
+    }
+    sink.end_elements();
+}
