@@ -1,1 +1,17 @@
-//! thalweg-config
+//! What Thalweg is told before it starts: the startup configuration, in the grammar of VPP's
+//! `startup.conf`.
+//!
+//! [`StartupConfig::from_args`] takes the arguments of the program, [`StartupConfig::parse_file`]
+//! and [`StartupConfig::parse_args`] the two forms of the text. Mistakes come with their place, the
+//! line they stand in and, for misspelt words, the word that was probably meant.
+
+#![forbid(unsafe_code)]
+
+mod startup;
+
+pub use startup::{
+    ApiSegmentConfig, ApiTraceConfig, BuffersConfig, CliListen, CoreDumpSize, CoreList, CpuConfig,
+    Item, LoggingConfig, MAX_CORE, MAX_WORKERS, MemoryConfig, PageSize, PhysmemConfig, PluginRule,
+    PluginsConfig, Problem, SchedulerPolicy, SocksvrConfig, Stanza, StartupConfig, StartupError,
+    StatsegConfig, UnixConfig, Warning, Word, fuzz_startup, parse_size,
+};

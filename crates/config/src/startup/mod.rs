@@ -1,0 +1,117 @@
+//! The startup configuration: stanzas such as `unix { nodaemon cli-listen /run/x/cli.sock }`.
+//!
+//! Text is cut into tokens ([`source`]), these are put into a tree ([`tree`]), and each stanza that
+//! Thalweg knows is read from the tree by its own function ([`sections`], [`lenient`]). `unix`,
+//! `cpu` and `buffers` are known completely, so that an unknown word in one of them is an error; in
+//! the others it is a warning, as is an unknown stanza: configurations written for VPP name plugins
+//! and devices that do not exist here.
+
+mod lenient;
+mod model;
+mod reader;
+mod report;
+mod sections;
+mod source;
+mod suggest;
+mod tree;
+mod values;
+
+use std::fs;
+use std::path::Path;
+
+pub use model::{
+    ApiSegmentConfig, ApiTraceConfig, BuffersConfig, CliListen, CoreDumpSize, CpuConfig,
+    LoggingConfig, MemoryConfig, PageSize, PhysmemConfig, PluginRule, PluginsConfig,
+    SchedulerPolicy, SocksvrConfig, StartupConfig, StatsegConfig, UnixConfig,
+};
+pub use report::{Problem, StartupError, Warning};
+pub use tree::{Item, Stanza, Word};
+pub use values::{CoreList, MAX_CORE, MAX_WORKERS, parse_size};
+
+use report::Report;
+use source::Source;
+
+impl StartupConfig {
+    /// Reads the arguments of the program, without its own name: either `-c FILE`, possibly with
+    /// stanzas after it that go on where the file ends, or stanzas alone.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the configuration has mistakes; all of them are reported.
+    pub fn from_args<A: AsRef<str>>(args: &[A]) -> Result<(Self, Vec<Warning>), StartupError> {
+        let mut config = StartupConfig::default();
+        let mut warnings = Vec::new();
+        let mut rest = args;
+        if let [flag, tail @ ..] = args
+            && flag.as_ref() == "-c"
+        {
+            let [file, tail @ ..] = tail else { return Err(StartupError::NoFile) };
+            let path = Path::new(file.as_ref());
+            let bytes = fs::read(path)
+                .map_err(|error| StartupError::Unreadable { path: path.to_owned(), error })?;
+            let text = String::from_utf8_lossy(&bytes);
+            warnings.extend(config.apply(Source::file(file.as_ref(), &text))?);
+            rest = tail;
+        }
+        warnings.extend(config.apply(Source::args(rest))?);
+        Ok((config, warnings))
+    }
+
+    /// Reads a file's text, in which `#` at the start of a word makes the rest of the line a
+    /// comment. `name` is for messages.
+    ///
+    /// # Errors
+    /// If there are mistakes; all of them are reported.
+    pub fn parse_file(name: &str, text: &str) -> Result<(Self, Vec<Warning>), StartupError> {
+        let mut config = StartupConfig::default();
+        let warnings = config.apply(Source::file(name, text))?;
+        Ok((config, warnings))
+    }
+
+    /// Reads arguments, joined by blanks.
+    ///
+    /// # Errors
+    /// If there are mistakes; all of them are reported.
+    pub fn parse_args<A: AsRef<str>>(args: &[A]) -> Result<(Self, Vec<Warning>), StartupError> {
+        let mut config = StartupConfig::default();
+        let warnings = config.apply(Source::args(args))?;
+        Ok((config, warnings))
+    }
+
+    /// The last stanza of this name, for a feature that reads its own.
+    pub fn stanza(&self, name: &str) -> Option<&Stanza> {
+        self.stanzas.iter().rev().find(|stanza| stanza.name.text == name)
+    }
+
+    /// Reads a text on top of what is there; a later word wins.
+    fn apply(&mut self, source: Source) -> Result<Vec<Warning>, StartupError> {
+        let mut report = Report::new(source);
+        let tokens = source::tokens(&mut report);
+        let stanzas = tree::stanzas(&tokens, &mut report);
+        for stanza in &stanzas {
+            if !sections::read(self, stanza, &mut report) {
+                lenient::read(self, stanza, &mut report);
+            }
+        }
+        sections::check(self, &stanzas, &mut report);
+        self.stanzas.extend(stanzas);
+        report.finish()
+    }
+}
+
+/// Reads arbitrary bytes as a file and as arguments; for fuzzing. It must not panic.
+pub fn fuzz_startup(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let args: Vec<&str> = text.split('\0').collect();
+    for result in [StartupConfig::parse_file("fuzz", &text), StartupConfig::parse_args(&args)] {
+        match result {
+            Ok((config, warnings)) => {
+                let _ = format!("{config:?}");
+                warnings.iter().for_each(|warning| drop(warning.to_string()));
+            }
+            Err(error) => drop(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
