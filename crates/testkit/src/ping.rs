@@ -202,7 +202,9 @@ rtt min/avg/max/mdev = 0.045/0.622/1.200/0.577 ms
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_panic(text in "(64 bytes from |time=|ttl=|, |packets transmitted|[0-9.+ \n]|\\PC){0,60}") {
+        fn any_text_is_read_without_panic(
+            text in "(64 bytes from |time=|ttl=|, | packets transmitted|[0-9.+ \n]|\\PC){0,60}",
+        ) {
             parse(&text);
         }
     }

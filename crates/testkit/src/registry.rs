@@ -83,8 +83,8 @@ impl GeneratedList<'_> {
         let head = format!(
             "//! Every {what} of this folder, one per file.\n\
              //!\n\
-             //! Generated from the names of the files by a unit test, which also keeps it current:\n\
-             //! add a file, then run the tests twice.\n",
+             //! Generated from the files' names by a unit test, which keeps it current: add a\n\
+             //! file, then run the tests twice.\n",
             what = self.what
         );
         let one_line = format!(
