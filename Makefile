@@ -1,0 +1,49 @@
+# `make` alone lists the verbs.
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Seconds per fuzz target.
+TIME ?= 60
+CARGO ?= cargo
+RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+
+.PHONY: help build demo test lint bench bench-full fuzz doc install setup clean
+
+help: ## list the verbs
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+build: ## build thalweg and thalctl, optimised
+	$(CARGO) build --release --bins
+
+demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it running)
+	$(RELEASE)/thalweg demo $(if $(KEEP),--keep)
+
+test: setup ## unit tests, scenarios in namespaces, a short fuzz run
+	scripts/test.sh
+
+lint: ## formatting, clippy and documentation, without a warning
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+bench: setup ## measure, and print tables
+	$(CARGO) bench --workspace --bench '*'
+
+bench-full: bench ## as bench
+
+fuzz: ## fuzz every parser, TIME seconds each
+	TIME=$(TIME) scripts/fuzz.sh
+
+doc: ## build the documentation of the code
+	$(CARGO) doc --workspace --no-deps
+
+install: build ## install to $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(RELEASE)/thalweg $(RELEASE)/thalctl $(DESTDIR)$(PREFIX)/bin
+
+setup: ## install the programs that tests and demo call (as root), or say which are missing
+	@scripts/setup.sh
+
+clean: ## remove what was built
+	$(CARGO) clean
+	rm -rf fuzz/target fuzz/corpus fuzz/artifacts

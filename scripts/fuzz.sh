@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Runs the parser fuzz targets, each for TIME seconds (default 60), or only those named as
+# arguments. Works with stable Rust: the compiler's own coverage pass feeds libFuzzer, which the
+# crate libfuzzer-sys brings as C++ source. There is no address sanitizer in this build; the
+# parsers have no unsafe code.
+#
+#   TIME=600 scripts/fuzz.sh startup_conf
+#
+# An input that crashes is left in fuzz/artifacts/TARGET. Move it to fuzz/corpus-crashes/TARGET
+# under a name that says what it is about: the parser's own tests replay that folder.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+time=${TIME:-60}
+if (($# > 0)); then
+    targets=("$@")
+else
+    mapfile -t targets < <(cd fuzz/fuzz_targets && for file in *.rs; do echo "${file%.rs}"; done)
+fi
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+export CARGO_TARGET_DIR=${FUZZ_TARGET_DIR:-fuzz/target}
+# Naming the target, though it is the host, keeps the flags from build scripts.
+flags=(
+    --cfg fuzzing
+    -Cpasses=sancov-module
+    -Cllvm-args=-sanitizer-coverage-level=4
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+    -Cllvm-args=-sanitizer-coverage-pc-table
+    -Cllvm-args=-sanitizer-coverage-trace-compares
+    -Ccodegen-units=1
+)
+RUSTFLAGS="${flags[*]}" cargo build --quiet --release --manifest-path fuzz/Cargo.toml \
+    --target "$host" "${targets[@]/#/--bin=}"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for target in "${targets[@]}"; do
+    corpus=fuzz/corpus/$target
+    artifacts=fuzz/artifacts/$target
+    mkdir -p "$corpus" "$artifacts"
+    known=()
+    for dir in "fuzz/seeds/$target" "fuzz/corpus-crashes/$target"; do
+        [[ -d $dir ]] && known+=("$dir")
+    done
+    echo "fuzz $target for $time s"
+    if ! "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$time" -timeout=10 \
+        -rss_limit_mb=1024 -artifact_prefix="$artifacts/" "$corpus" "${known[@]}" >"$log" 2>&1; then
+        tail -n 60 "$log" >&2
+        echo "fuzz: $target failed; its input is in $artifacts" >&2
+        exit 1
+    fi
+    # The last line of progress: inputs tried, and code reached.
+    sed -n 's/^#\([0-9]*\)\tDONE *cov: \([0-9]*\).*/     \1 inputs, \2 places reached/p' "$log"
+done
