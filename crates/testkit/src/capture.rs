@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::netns::Netns;
 use crate::process::{Cmd, Running, Signal};
+use crate::wait::wait_until_seen;
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -59,11 +60,58 @@ impl Capture {
         &self.path
     }
 
-    /// Ends the capture and tells what it has.
-    pub fn stop(self) -> Result<CaptureCounts> {
+    /// Ends the capture and tells what it has. All that was on the link before is in the file.
+    pub fn stop(mut self) -> Result<CaptureCounts> {
+        self.settle()?;
         let output = self.tcpdump.interrupt(Signal::INT, STOP_LIMIT)?.success()?;
         Ok(parse_counts(&output.stderr))
     }
+}
+
+/// How often tcpdump has to say the same to be believed.
+const SAME_REPORTS: u32 = 8;
+
+impl Capture {
+    /// Lets tcpdump read what the kernel still holds for it, which a signal to end would discard.
+    ///
+    /// On SIGUSR1 it reports what it has written and what the kernel's filter has let pass.
+    /// Usually the two become equal at once; on loopback the second counts everything twice.
+    fn settle(&mut self) -> Result<()> {
+        let mut reports = 0;
+        let mut last = None;
+        let mut same = 0;
+        wait_until_seen(STOP_LIMIT, "tcpdump to write all that it has seen", || {
+            let report = self.report(&mut reports).map_err(|error| error.to_string())?;
+            same = if last == Some(report) { same + 1 } else { 0 };
+            last = Some(report);
+            let (captured, passed) = report;
+            if captured >= passed || same >= SAME_REPORTS {
+                Ok(())
+            } else {
+                Err(format!("{report:?}"))
+            }
+        })
+    }
+
+    /// Packets written, and packets that passed the filter.
+    fn report(&mut self, reports: &mut usize) -> Result<(u64, u64)> {
+        self.tcpdump.signal(Signal::USR1)?;
+        let line = self.tcpdump.wait_for_output(STOP_LIMIT, "a report", |_, stderr| {
+            stderr.split_inclusive('\n').filter_map(report_counts).nth(*reports)
+        })?;
+        *reports += 1;
+        Ok(line)
+    }
+}
+
+/// `tcpdump: 4 packets captured, 8 packets received by filter, 0 packets dropped by kernel`
+fn report_counts(line: &str) -> Option<(u64, u64)> {
+    let mut counts = line.strip_prefix("tcpdump: ")?.strip_suffix('\n')?.split(", ");
+    let mut count = |what: &str| {
+        let (number, rest) = counts.next()?.split_once(' ')?;
+        rest.contains(what).then(|| number.parse().ok())?
+    };
+    Some((count("captured")?, count("received by filter")?))
 }
 
 /// Whether setgroups(2) is forbidden to this process (user_namespaces(7)).
@@ -126,6 +174,11 @@ mod tests {
         );
         assert_eq!(counts, CaptureCounts { captured: 1, dropped_by_kernel: 2 });
         assert_eq!(parse_counts(""), CaptureCounts::default());
+        let report =
+            "tcpdump: 1 packet captured, 8 packets received by filter, 0 packets dropped\n";
+        assert_eq!(report_counts(report), Some((1, 8)));
+        assert_eq!(report_counts(report.trim_end()), None);
+        assert_eq!(report_counts("tcpdump: listening on eth0, link-type EN10MB\n"), None);
     }
 
     lab_test! {
