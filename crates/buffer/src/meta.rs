@@ -69,15 +69,15 @@ pub enum GsoKind {
     Udp,
 }
 
-/// Work that the sender's stack left to the device: the fields of a virtio-net header, with
-/// offsets relative to the start of the Ethernet frame as received.
+/// Work that the sender's stack left to the device: the fields of a virtio-net header, but with
+/// offsets from the network header, so that they hold whatever link header comes before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Offload {
     /// Segment size in bytes of payload; meaningful if `gso` is not `None`.
     pub gso_size: u16,
-    /// Length of all headers up to the payload.
+    /// Length of the headers from the network header up to the payload.
     pub hdr_len: u16,
-    /// Where the checksum's range begins, from the start of the *frame*.
+    /// Where the checksum's range begins, from the start of the network header.
     pub csum_start: u16,
     /// Where in that range the checksum field lies.
     pub csum_offset: u16,

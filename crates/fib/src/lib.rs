@@ -1,1 +1,24 @@
-//! thalweg-fib
+//! What a route ends in: adjacencies (the Ethernet header to write, and where to), load balance
+//! over several of them, and the special ends (local, drop, unreachable …).
+//!
+//! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
+//!   single-word stores.
+//! * [`forwarding`]: the main thread's side: who uses which entry, neighbours, interfaces.
+// The table's marker trait is the only unsafe here.
+#![deny(unsafe_code)]
+
+pub mod dpo;
+pub mod forwarding;
+
+pub use dpo::{Dpo, DpoTable, Entry, EntryState, Kind, REWRITE_BYTES};
+pub use forwarding::{Adjacency, FibError, Forwarding};
+
+use thalweg_graph::Feature;
+
+/// The feature: adjacencies and load balance.
+pub static FEATURE: Feature = Feature {
+    name: "fib",
+    about: "adjacencies and load balance",
+    init: Forwarding::init,
+    ..Feature::DEFAULT
+};

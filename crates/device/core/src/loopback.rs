@@ -1,0 +1,82 @@
+//! Devices without hardware: loopbacks, which carry addresses, and sinks, which swallow packets for
+//! benchmarks. Both count what they are given as sent and free it.
+
+use crate::interface::{self, Caps, Device, DeviceError, InterfaceSpec, Mac, SwIfIndex};
+use std::any::Any;
+use thalweg_buffer::Frame;
+use thalweg_graph::{Built, Control, Kind, NodeCx, NodeDecl, Runner};
+
+/// Declaration of a loopback's or sink's transmitting node.
+pub static TX: NodeDecl = NodeDecl { name: "null-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
+
+struct Sink;
+
+impl Runner for Sink {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        cx.trace_frame(&frame, |f, i, out| {
+            let _ = writeln!(out, "{} bytes, freed", f.total_len(i));
+        });
+        cx.sent_frame(frame);
+    }
+    fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+}
+
+struct NullDevice(&'static str);
+
+impl Device for NullDevice {
+    fn dev_type(&self) -> &'static str {
+        self.0
+    }
+    fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+    fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
+        vec!["no hardware: transmitted packets are freed".into()]
+    }
+}
+
+/// Creates `loop<instance>` (the next free one if `None`), by default with MAC address
+/// `de:ad:00:00:00:<instance>`.
+///
+/// # Errors
+/// If the instance exists or there is no room.
+pub fn create_loopback(
+    c: &mut Control,
+    instance: Option<u32>,
+    mac: Option<Mac>,
+) -> Result<SwIfIndex, DeviceError> {
+    create(c, "loop", "Loopback", instance, |i| {
+        mac.unwrap_or([0xde, 0xad, 0, 0, (i >> 8) as u8, i as u8])
+    })
+}
+
+/// Creates `sink<n>`, an interface that frees what it is given.
+///
+/// # Errors
+/// If there is no room.
+pub fn create_sink(c: &mut Control) -> Result<SwIfIndex, DeviceError> {
+    create(c, "sink", "sink", None, |i| [0x02, 0x51, 0, 0, (i >> 8) as u8, i as u8])
+}
+
+fn create(
+    c: &mut Control,
+    prefix: &str,
+    kind: &'static str,
+    instance: Option<u32>,
+    mac: impl FnOnce(u32) -> Mac,
+) -> Result<SwIfIndex, DeviceError> {
+    let free = || (0..).find(|i| interface::find(c, &format!("{prefix}{i}")).is_err());
+    let instance = instance.or_else(free).unwrap_or(0);
+    let spec = InterfaceSpec {
+        name: format!("{prefix}{instance}"),
+        mac: mac(instance),
+        mtu: 9000,
+        speed_kbps: 0,
+        link_up: true,
+        caps: Caps { tx_csum: true, tx_tso: true, tx_uso: true },
+        device: Box::new(NullDevice(kind)),
+        tx: &TX,
+        input: None,
+    };
+    interface::create(c, spec, |_, _| Built::Node(Box::new(Sink)))
+}

@@ -1,0 +1,146 @@
+//! Work that a sender left to "the device" and that our device cannot do: partial checksums are
+//! completed, super-packets are cut into segments.
+
+use crate::interface::Caps;
+use thalweg_buffer::{Flags, Frame, GsoKind, Meta, Offload, Packet, PktMut};
+use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+use thalweg_wire::checksum::Checksum;
+use thalweg_wire::{gso, vlan};
+
+/// True if the device can take every packet of the frame as it is.
+pub fn suits(frame: &Frame, caps: Caps) -> bool {
+    (0..frame.len()).all(|i| lacks(frame.meta(i as u8), caps) == Lack::Nothing)
+}
+
+#[derive(PartialEq, Eq)]
+enum Lack {
+    Nothing,
+    Checksum,
+    Segmentation,
+}
+
+fn lacks(meta: &Meta, caps: Caps) -> Lack {
+    if !meta.flags().contains(Flags::OFFLOAD) {
+        return Lack::Nothing;
+    }
+    let o = &meta.offload;
+    match o.gso {
+        GsoKind::Tcp4 | GsoKind::Tcp6 if !caps.tx_tso => Lack::Segmentation,
+        GsoKind::Udp if !caps.tx_uso => Lack::Segmentation,
+        _ if o.needs_csum && !caps.tx_csum => Lack::Checksum,
+        _ => Lack::Nothing,
+    }
+}
+
+/// Counters of the node that calls [`finish`].
+#[derive(Clone, Copy)]
+pub struct Reasons {
+    /// The pool had no buffer for a segment.
+    pub no_buffers: ErrorCode,
+    /// The super-packet is none.
+    pub bad: ErrorCode,
+}
+
+/// Does the work for each packet of a frame that needs it; returns frames that suit the device, in
+/// order. `scratch` is reused between calls.
+pub fn finish(
+    cx: &mut NodeCx<'_>,
+    mut frame: Box<Frame>,
+    caps: Caps,
+    reasons: Reasons,
+    scratch: &mut Vec<u8>,
+    mut emit: impl FnMut(&mut NodeCx<'_>, Box<Frame>),
+) {
+    let mut out = cx.new_frame();
+    let mut put = |cx: &mut NodeCx<'_>, p: Packet| {
+        if out.room() == 0 {
+            let full = std::mem::replace(&mut out, cx.new_frame());
+            emit(cx, full);
+        }
+        if let Err(p) = out.push(p) {
+            cx.consume(p);
+        }
+    };
+    for i in 0..frame.len() {
+        let i = i as u8;
+        let lack = lacks(frame.meta(i), caps);
+        let mut p = frame.pkt(i);
+        if lack == Lack::Checksum {
+            complete_checksum(&mut p);
+        }
+        let (packet, _) = cx.take(p);
+        if lack == Lack::Segmentation {
+            segment(cx, packet, reasons, scratch, &mut put);
+        } else {
+            put(cx, packet);
+        }
+    }
+    frame.compact(());
+    cx.put_frame(frame);
+    if out.is_empty() { cx.put_frame(out) } else { emit(cx, out) }
+}
+
+/// Length of the Ethernet header and its tags.
+fn l2_len(data: &[u8]) -> usize {
+    vlan::layer2(data).map_or(14, |l2| l2.payload_offset)
+}
+
+/// Completes a packet's partial checksum in place, over all its segments.
+pub fn complete_checksum(p: &mut PktMut<'_>) {
+    let o = p.meta().offload;
+    let start = l2_len(p.data()) + usize::from(o.csum_start);
+    let field = start + usize::from(o.csum_offset);
+    let mut sum = Checksum::new();
+    let mut skip = start;
+    for s in p.segments() {
+        let at = skip.min(s.len());
+        sum.add(&s[at..]);
+        skip -= at;
+    }
+    if let Some(bytes) = p.data_mut().get_mut(field..field + 2) {
+        bytes.copy_from_slice(&sum.finish_udp().to_be_bytes());
+    }
+    let meta = p.meta_mut();
+    meta.offload = Offload { data_valid: true, ..Offload::default() };
+    p.unmark(Flags::OFFLOAD);
+}
+
+/// Cuts a super-packet into packets of its own.
+fn segment(
+    cx: &mut NodeCx<'_>,
+    packet: Packet,
+    reasons: Reasons,
+    scratch: &mut Vec<u8>,
+    put: &mut impl FnMut(&mut NodeCx<'_>, Packet),
+) {
+    scratch.clear();
+    for s in packet.segments() {
+        scratch.extend_from_slice(s);
+    }
+    let size = usize::from(packet.meta().offload.gso_size);
+    let (rx_if, tx_if) = (packet.rx_if(), packet.tx_if());
+    let mut lost = false;
+    let done = gso::segment(scratch, size, |headers, payload| {
+        let Some(mut p) = cx.originate() else {
+            lost = true;
+            return;
+        };
+        let fits = p.fill(headers, cx.cache()) && p.append(payload, cx.cache());
+        p.set_rx_if(rx_if);
+        p.set_tx_if(tx_if);
+        if fits {
+            put(cx, p);
+        } else {
+            lost = true;
+            cx.consume(p);
+        }
+    });
+    match done {
+        Ok(_) if lost => {
+            cx.count(reasons.no_buffers, 1);
+            cx.consume(packet);
+        }
+        Ok(_) => cx.consume(packet),
+        Err(_) => cx.send(packet, Verdict::drop(reasons.bad)),
+    }
+}

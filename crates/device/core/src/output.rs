@@ -1,0 +1,60 @@
+//! `<interface>-output`: the node in front of each interface's device.
+//!
+//! Reads: flags. Next: the first feature of the `interface-output` arc or `<interface>-tx`; packets
+//! whose checksum or segmentation the device cannot do pass through [`offload`](crate::offload)
+//! first.
+
+use crate::interface::{IfTable, SwIfIndex};
+use crate::offload;
+use std::any::Any;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame};
+use thalweg_graph::{Built, Kind, NodeCx, NodeDecl, Runner};
+use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::errors! {
+    DOWN: Error, 331, "interface is down";
+    NO_BUFFERS: Error, 259, "no buffers for segmentation";
+    BAD_OFFLOAD: Error, 275, "segmentation of a packet that is none";
+}
+
+/// Declaration of every interface's output node.
+pub static NODE: NodeDecl =
+    NodeDecl { name: "interface-output", kind: Kind::Tx, errors: ERRORS, ..NodeDecl::DEFAULT };
+
+pub(crate) fn build(sw_if: SwIfIndex, table: Arc<Snapshot<IfTable>>) -> Built {
+    Built::Node(Box::new(Output { sw_if, table, scratch: Vec::with_capacity(1 << 17) }))
+}
+
+struct Output {
+    sw_if: SwIfIndex,
+    table: Arc<Snapshot<IfTable>>,
+    /// A super-packet in one piece.
+    scratch: Vec<u8>,
+}
+
+impl Runner for Output {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        let guard = cx.guard();
+        let row = self.table.load(guard).get(self.sw_if);
+        let (up, caps) = (row.admin_up, row.caps);
+        cx.trace_frame(&frame, |f, i, out| {
+            let _ = writeln!(out, "{} bytes", f.total_len(i));
+        });
+        if !up {
+            cx.drop_frame(frame, DOWN);
+            return;
+        }
+        if frame.flags().contains(Flags::OFFLOAD) && !offload::suits(&frame, caps) {
+            let reasons = offload::Reasons { no_buffers: NO_BUFFERS, bad: BAD_OFFLOAD };
+            let sw_if = self.sw_if;
+            offload::finish(cx, frame, caps, reasons, &mut self.scratch, |cx, f| {
+                cx.interface_output(f, sw_if);
+            });
+            return;
+        }
+        cx.interface_output(frame, self.sw_if);
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+}

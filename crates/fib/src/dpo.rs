@@ -1,0 +1,202 @@
+//! The table of forwarding ends, as workers read it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use thalweg_tables::{MapError, PagedTable};
+
+/// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
+pub type Dpo = u32;
+
+/// What becomes of packets that a route sends to an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// There is no route.
+    Miss = 0,
+    /// A complete adjacency: write the header, send.
+    Rewrite = 1,
+    /// An adjacency whose neighbour's MAC address is not known yet.
+    Incomplete = 2,
+    /// A connected subnet: the destination itself is to be resolved.
+    Glean = 3,
+    /// The router's own address.
+    Local = 4,
+    /// One of several, by flow.
+    LoadBalance = 5,
+    /// Answer "host unreachable" and drop.
+    Unreachable = 6,
+    /// Answer "administratively prohibited" and drop.
+    Prohibit = 7,
+    /// Drop silently.
+    Drop = 8,
+    /// The interface is down.
+    Down = 9,
+}
+
+impl Kind {
+    const ALL: [Kind; 10] = [
+        Kind::Miss,
+        Kind::Rewrite,
+        Kind::Incomplete,
+        Kind::Glean,
+        Kind::Local,
+        Kind::LoadBalance,
+        Kind::Unreachable,
+        Kind::Prohibit,
+        Kind::Drop,
+        Kind::Down,
+    ];
+    fn from_bits(b: u8) -> Kind {
+        Kind::ALL.get(b as usize).copied().unwrap_or(Kind::Miss)
+    }
+}
+
+/// Bytes that an adjacency may write in front of a packet.
+pub const REWRITE_BYTES: usize = 24;
+
+/// One entry. Its state is one word, so that a reader sees it change at once; the bytes that an
+/// update changes while packets flow (the destination MAC address) lie within one word too.
+#[derive(Default, Debug)]
+#[repr(C, align(64))]
+pub struct Entry {
+    state: AtomicU64,
+    /// Node that transmits (an interface's output), or the base of the buckets.
+    next: AtomicU32,
+    spare: AtomicU32,
+    rewrite: [AtomicU64; 3],
+}
+
+/// An entry's state, read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryState {
+    /// What to do.
+    pub kind: Kind,
+    /// Bytes to write in front of the packet; for [`Kind::LoadBalance`] the buckets' log2.
+    pub len: u8,
+    /// Largest packet, without the bytes written in front.
+    pub mtu: u16,
+    /// Interface to send by.
+    pub tx_if: u32,
+}
+
+impl EntryState {
+    fn pack(self) -> u64 {
+        u64::from(self.kind as u8)
+            | u64::from(self.len) << 8
+            | u64::from(self.mtu) << 16
+            | u64::from(self.tx_if) << 32
+    }
+}
+
+impl Entry {
+    /// What to do, and what it takes.
+    #[inline]
+    pub fn state(&self) -> EntryState {
+        let w = self.state.load(Ordering::Acquire);
+        EntryState {
+            kind: Kind::from_bits(w as u8),
+            len: (w >> 8) as u8,
+            mtu: (w >> 16) as u16,
+            tx_if: (w >> 32) as u32,
+        }
+    }
+    /// Node that transmits.
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.next.load(Ordering::Relaxed)
+    }
+    /// The bytes to write, `state().len` of them.
+    #[inline]
+    pub fn rewrite(&self) -> [u8; REWRITE_BYTES] {
+        let mut out = [0; REWRITE_BYTES];
+        for (i, w) in self.rewrite.iter().enumerate() {
+            out[i * 8..i * 8 + 8].copy_from_slice(&w.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        out
+    }
+
+    pub(crate) fn set_state(&self, s: EntryState) {
+        self.state.store(s.pack(), Ordering::Release);
+    }
+    pub(crate) fn set_next(&self, next: u32) {
+        self.next.store(next, Ordering::Relaxed);
+    }
+    /// Writes the words that differ.
+    pub(crate) fn set_rewrite(&self, bytes: &[u8]) {
+        let mut all = [0; REWRITE_BYTES];
+        let n = bytes.len().min(REWRITE_BYTES);
+        all[..n].copy_from_slice(&bytes[..n]);
+        for (i, w) in self.rewrite.iter().enumerate() {
+            let mut word = [0; 8];
+            word.copy_from_slice(&all[i * 8..i * 8 + 8]);
+            w.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: every field is an atomic integer, for which zero bytes are a value.
+#[allow(unsafe_code)]
+unsafe impl thalweg_tables::AllZeroValid for Entry {}
+
+/// Most buckets of one load balance.
+pub const MAX_BUCKETS: usize = 64;
+
+/// All forwarding ends. Shared with the workers; memory is reserved at start and committed as used.
+pub struct DpoTable {
+    entries: PagedTable<Entry>,
+    buckets: PagedTable<AtomicU32>,
+}
+
+impl DpoTable {
+    pub(crate) fn new(capacity: usize) -> Result<DpoTable, MapError> {
+        let entries = PagedTable::new(capacity)?;
+        let buckets = PagedTable::new(capacity * 16)?;
+        Ok(DpoTable { entries, buckets })
+    }
+
+    /// An entry; that of "no route" if there is none.
+    #[inline]
+    pub fn get(&self, dpo: Dpo) -> &Entry {
+        match self.entries.get(dpo) {
+            Some(e) => e,
+            None => &self.entries.as_slice()[0],
+        }
+    }
+
+    /// The member of a load balance that a flow takes.
+    #[inline]
+    pub fn pick(&self, entry: &Entry, state: EntryState, hash: u32) -> Dpo {
+        let slot = hash & ((1u32 << (state.len & 31)) - 1);
+        self.buckets.get(entry.next().wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_bucket(&self, at: u32, dpo: Dpo) {
+        if let Some(b) = self.buckets.get(at) {
+            b.store(dpo, Ordering::Release);
+        }
+    }
+
+    /// Entries that fit.
+    pub fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_per_entry_and_states_survive() {
+        assert_eq!(size_of::<Entry>(), 64);
+        let e = Entry::default();
+        assert_eq!(e.state().kind, Kind::Miss);
+        for kind in Kind::ALL {
+            let s = EntryState { kind, len: 14, mtu: 9000, tx_if: 0xffff_fffe };
+            e.set_state(s);
+            assert_eq!(e.state(), s);
+        }
+        let bytes: Vec<u8> = (1..=22).collect();
+        e.set_rewrite(&bytes);
+        assert_eq!(e.rewrite()[..22], bytes[..]);
+    }
+}
