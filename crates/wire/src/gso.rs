@@ -84,7 +84,9 @@ impl Plan {
             ethertype::IPV4 | ethertype::IPV6 => {
                 Self::at(head, l2.payload_offset, frame_len, gso_size)
             }
-            other => Err(WireError::BadField { what: "segmentation ethertype", found: other.into() }),
+            other => {
+                Err(WireError::BadField { what: "segmentation ethertype", found: other.into() })
+            }
         }
     }
 
@@ -112,7 +114,10 @@ impl Plan {
                 (Transport::Udp, udp::HEADER_LEN)
             }
             other => {
-                return Err(WireError::BadField { what: "segmentation transport", found: other.into() });
+                return Err(WireError::BadField {
+                    what: "segmentation transport",
+                    found: other.into(),
+                });
             }
         };
         let header_len = l4 + l4_len;
@@ -311,11 +316,7 @@ fn parse_ipv6(packet: &[u8]) -> Result<FoundIp<'_>> {
 ///
 /// # Errors
 /// As [`Plan::new`]; `emit` is then not called.
-pub fn segment(
-    frame: &[u8],
-    gso_size: usize,
-    mut emit: impl FnMut(&[u8], &[u8]),
-) -> Result<usize> {
+pub fn segment(frame: &[u8], gso_size: usize, mut emit: impl FnMut(&[u8], &[u8])) -> Result<usize> {
     let plan = Plan::new(frame, frame.len(), gso_size)?;
     let mut headers = [0; MAX_HEADERS];
     let headers = &mut headers[..plan.header_len()];

@@ -37,15 +37,15 @@ extern crate alloc;
 extern crate std;
 
 pub mod arp;
-//build
+pub mod build;
 mod bytes;
 pub mod checksum;
 mod error;
 pub mod ethernet;
-//flow
-//fmt
+pub mod flow;
+pub mod fmt;
 pub mod gre;
-//gso
+pub mod gso;
 pub mod icmpv4;
 pub mod icmpv6;
 pub mod ip;

@@ -256,7 +256,7 @@ impl TcpRepr {
     /// `NoRoom`, or `BadHeaderLength` for options of another length.
     pub fn emit(&self, options: &[u8], buf: &mut [u8]) -> Result<usize> {
         let length = HEADER_LEN + options.len();
-        if length % 4 != 0 || length > MAX_HEADER_LEN {
+        if !length.is_multiple_of(4) || length > MAX_HEADER_LEN {
             return Err(WireError::BadHeaderLength { what: WHAT, length });
         }
         let no_room = WireError::NoRoom { what: WHAT, need: length, have: buf.len() };

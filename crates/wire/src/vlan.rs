@@ -180,7 +180,7 @@ pub fn layer2(frame: &[u8]) -> Result<Layer2<'_>> {
     let ethernet = EthernetView::parse(frame)?;
     let mut walk = Tags::new(ethernet.ethertype(), ethernet.payload());
     let (mut tags, mut tag_count) = ([None; 2], 0);
-    while let Some(tag) = walk.next() {
+    for tag in walk.by_ref() {
         if let Some(place) = tags.get_mut(tag_count) {
             *place = Some(tag);
         }
