@@ -102,6 +102,7 @@ struct WorkerHandle {
     core: Option<usize>,
     thread: Option<std::thread::JoinHandle<()>>,
     tid: Arc<std::sync::atomic::AtomicI32>,
+    epoll: std::os::fd::RawFd,
 }
 
 /// What a node's build function may ask for.
@@ -125,6 +126,7 @@ impl BuildCx<'_> {
 type Job = Box<dyn FnOnce(&mut Control) + Send>;
 type LocalJob = Box<dyn FnOnce(&mut Control)>;
 type Handler = Rc<dyn Fn(&mut Control, &Event)>;
+type FileLister = Rc<dyn Fn(&Control) -> Vec<FileInfo>>;
 
 /// Hands work to the main thread from any other.
 #[derive(Clone)]
@@ -151,6 +153,30 @@ pub struct ThreadInfo {
     pub tid: i32,
     /// Core it is pinned to.
     pub core: Option<usize>,
+}
+
+/// A descriptor as `show unix files` describes it.
+#[derive(Clone, Debug)]
+pub struct FileInfo {
+    /// Its number.
+    pub fd: std::os::fd::RawFd,
+    /// The thread that waits for it: 0 is main, worker `n` is `n + 1`.
+    pub thread: usize,
+    /// What it is for.
+    pub description: String,
+    /// Reads, writes and errors so far, if its owner counts them.
+    pub counts: Option<[u64; 3]>,
+}
+
+/// What the main thread's loop has done.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct MainStats {
+    /// Times that the loop went round.
+    pub loops: u64,
+    /// Times that it slept.
+    pub sleeps: u64,
+    /// Ticks that it did not sleep.
+    pub busy: u64,
 }
 
 /// Identifies a timer.
@@ -183,6 +209,8 @@ pub struct Control {
     started: Instant,
     stopping: bool,
     namer: fn(&Control, u32) -> String,
+    files: Vec<FileLister>,
+    main: MainStats,
     /// What `clear` commands have set aside, subtracted from what workers count.
     pub baseline: Baseline,
 }
@@ -196,6 +224,10 @@ pub struct Baseline {
     pub interfaces: BTreeMap<u32, IfTotals>,
     /// Nodes: calls, vectors, clocks, suspends, per worker and node.
     pub nodes: Vec<Vec<[u64; 4]>>,
+    /// The main thread's loop.
+    pub main: MainStats,
+    /// Packets received, sent, dropped and delivered, and loops, per worker.
+    pub totals: Vec<[u64; 5]>,
     /// When runtime statistics were last cleared.
     pub runtime_since: Option<Instant>,
 }
@@ -241,6 +273,8 @@ impl Control {
             started: Instant::now(),
             stopping: false,
             namer: |_, i| format!("if{i}"),
+            files: Vec::new(),
+            main: MainStats::default(),
             baseline: Baseline::default(),
         })
     }
@@ -394,6 +428,7 @@ impl Control {
             worker.install(id, self.info(id), (d.build)(&cx));
         }
         worker.reorder(self.order());
+        let epoll = worker.epoll_fd();
         let tid = Arc::new(std::sync::atomic::AtomicI32::new(0));
         let thread = spawn(index, core, worker, tid.clone())
             .map_err(system(&format!("worker {index} on core {core:?}")))?;
@@ -407,6 +442,7 @@ impl Control {
             core,
             thread: Some(thread),
             tid,
+            epoll,
         });
         Ok(())
     }
@@ -563,8 +599,38 @@ impl Control {
             answers.push(rx);
         }
         let deadline = Instant::now() + Duration::from_secs(1);
-        let left = || deadline.saturating_duration_since(Instant::now());
-        answers.into_iter().map(|rx| rx.recv_timeout(left()).ok()).collect()
+        let mut answer = |rx: mpsc::Receiver<R>| loop {
+            // What queues on our side goes out only when we push it.
+            let more = self.flush();
+            let left = deadline.saturating_duration_since(Instant::now());
+            let wait = if more { left.min(Duration::from_micros(200)) } else { left };
+            match rx.recv_timeout(wait) {
+                Ok(r) => return Some(r),
+                Err(mpsc::RecvTimeoutError::Timeout) if more && wait < left => {}
+                Err(_) => return None,
+            }
+        };
+        answers.into_iter().map(&mut answer).collect()
+    }
+
+    /// Moves messages that found a worker's ring full into it as room allows. True if some are
+    /// left.
+    fn flush(&mut self) -> bool {
+        let mut left = false;
+        for w in &mut self.workers {
+            if w.waiting.is_empty() {
+                continue;
+            }
+            while let Some(m) = w.waiting.pop_front() {
+                if let Err(rtrb::PushError::Full(m)) = w.inbox.push(m) {
+                    w.waiting.push_front(m);
+                    left = true;
+                    break;
+                }
+            }
+            w.waker.wake();
+        }
+        left
     }
 
     /// Waits until every worker has seen all that was sent to it before.
@@ -676,6 +742,41 @@ impl Control {
             core: w.core,
         });
         std::iter::once(main).chain(workers).collect()
+    }
+
+    /// Whether a worker sleeps right now.
+    pub fn worker_sleeps(&self, worker: usize) -> bool {
+        self.workers[worker].waker.sleeps()
+    }
+    /// What the main thread's loop has done so far.
+    pub fn main_stats(&self) -> MainStats {
+        self.main
+    }
+
+    /// Adds descriptors to `show unix files`: `list` is called when that runs.
+    pub fn describe_files(&mut self, list: impl Fn(&Control) -> Vec<FileInfo> + 'static) {
+        self.files.push(Rc::new(list));
+    }
+
+    /// All descriptors that somebody has described, the engine's own first.
+    pub fn files(&self) -> Vec<FileInfo> {
+        use std::os::fd::AsRawFd;
+        let file = |fd, thread, description: &str| FileInfo {
+            fd,
+            thread,
+            description: description.into(),
+            counts: None,
+        };
+        let mut all = vec![
+            file(self.waker.fd().as_raw_fd(), 0, "wakes the main thread"),
+            file(self.poller.fd(), 0, "main thread's epoll set"),
+        ];
+        for (i, w) in self.workers.iter().enumerate() {
+            all.push(file(w.waker.fd().as_raw_fd(), i + 1, "wakes the worker"));
+            all.push(file(w.epoll, i + 1, "worker's epoll set"));
+        }
+        all.extend(self.files.iter().flat_map(|list| list(self)));
+        all
     }
 
     /// An interface's counters over all workers since they were last cleared.
@@ -822,8 +923,11 @@ impl Control {
 
     /// Handles what there is, waiting for it until the next timer (or `limit`) at most.
     pub fn run_once(&mut self, limit: Option<Duration>) {
+        let start = clock::ticks();
+        self.main.loops += 1;
         let mut did = self.work();
         did |= self.fire_timers();
+        self.main.busy += clock::ticks().wrapping_sub(start);
         if did {
             return;
         }
@@ -842,6 +946,7 @@ impl Control {
             }
             Err(_) => {
                 if self.workers.iter().all(|w| w.events.is_empty() && w.trash.is_empty()) {
+                    self.main.sleeps += 1;
                     self.poller.wait(timeout);
                 }
                 self.waker.end_sleep();
@@ -857,15 +962,8 @@ impl Control {
             job(self);
             did = true;
         }
+        self.flush();
         for w in 0..self.workers.len() {
-            while let Some(m) = self.workers[w].waiting.pop_front() {
-                if let Err(rtrb::PushError::Full(m)) = self.workers[w].inbox.push(m) {
-                    self.workers[w].waiting.push_front(m);
-                    break;
-                }
-                self.workers[w].waker.wake();
-                did = true;
-            }
             while self.workers[w].trash.pop().is_ok() {}
             for _ in 0..1024 {
                 let Ok(e) = self.workers[w].events.pop() else { break };
@@ -901,11 +999,12 @@ impl Control {
         for w in 0..self.workers.len() {
             self.tell(w, ToWorker::Stop);
         }
+        // A worker that has more messages than its ring holds must see the last of them, too.
+        let running = |w: &WorkerHandle| w.thread.as_ref().is_some_and(|t| !t.is_finished());
+        while self.flush() && self.workers.iter().any(running) {
+            std::thread::sleep(Duration::from_micros(200));
+        }
         for w in &mut self.workers {
-            while let Some(m) = w.waiting.pop_front() {
-                let _ = w.inbox.push(m);
-            }
-            w.waker.wake();
             if let Some(t) = w.thread.take() {
                 let _ = t.join();
             }

@@ -5,7 +5,7 @@ use crate::worker::{Core, NodeInfo};
 use rustix::event::{EventfdFlags, epoll};
 use std::any::Any;
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
@@ -135,6 +135,11 @@ impl Waker {
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+
+    /// Whether the thread sleeps, or is about to.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.sleeping.load(Ordering::Relaxed)
+    }
 }
 
 /// One epoll set: a worker's devices and its waker.
@@ -148,6 +153,11 @@ impl Poller {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, waker.fd(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         Ok(Poller { epoll, watched: BTreeSet::new() })
+    }
+
+    /// The set's own descriptor, for show commands.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
     }
 
     /// Watches exactly these descriptors (besides the waker's).

@@ -49,6 +49,8 @@ pub struct NodeStats {
     pub suspends: Counter,
     /// Most clocks that one call took.
     pub max_clocks: Counter,
+    /// Packets of that call.
+    pub max_vectors: Counter,
 }
 
 macro_rules! interface_counters {

@@ -26,6 +26,9 @@ pub(crate) struct TraceStore {
     pub(crate) packets: Vec<PacketTrace>,
     /// Packets still to be marked, by input node.
     pub(crate) wanted: Vec<(NodeId, u32)>,
+    /// Number of the first packet kept. Numbers go on after a clear (round and round), so that a
+    /// packet marked before it finds no record of another's.
+    first: u16,
 }
 
 /// Packets that a worker keeps traces of, at most.
@@ -46,11 +49,17 @@ impl TraceStore {
 
     pub(crate) fn open(&mut self) -> u16 {
         self.packets.push(PacketTrace::default());
-        (self.packets.len() - 1) as u16
+        self.first.wrapping_add((self.packets.len() - 1) as u16)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.first = self.first.wrapping_add(self.packets.len() as u16);
+        self.packets = Vec::new();
+        self.wanted.clear();
     }
 
     pub(crate) fn add(&mut self, number: u16, step: TraceStep) {
-        if let Some(p) = self.packets.get_mut(number as usize)
+        if let Some(p) = self.packets.get_mut(number.wrapping_sub(self.first) as usize)
             && p.steps.len() < MAX_STEPS
         {
             p.steps.push(step);
@@ -97,6 +106,20 @@ mod tests {
         let got = resolve_tokens(&text, |i| format!("if{i}"), |e| format!("err{e}"));
         assert_eq!(got, "rx:if3 err7");
         assert_eq!(resolve_tokens("a\u{1}x\u{1}b", |_| "".into(), |_| "".into()), "axb");
+    }
+
+    #[test]
+    fn numbers_are_not_reused_after_a_clear() {
+        let step = |text: &str| TraceStep { node: NodeId(0), at: 0, text: text.into() };
+        let mut t = TraceStore::default();
+        let old = t.open();
+        t.clear();
+        let new = t.open();
+        t.add(old, step("old"));
+        t.add(new, step("new"));
+        assert_eq!(t.packets.len(), 1);
+        assert_eq!(t.packets[0].steps.len(), 1);
+        assert_eq!(t.packets[0].steps[0].text, "new");
     }
 
     #[test]

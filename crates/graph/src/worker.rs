@@ -108,9 +108,20 @@ impl Core {
         }
     }
 
-    /// Forgets all traces; packets to be traced still stay so only if `keep_wanted`.
+    /// Forgets all traces and marks no more packets. What is under way with a mark stays marked,
+    /// and its number is not given to another packet.
     pub fn trace_clear(&mut self) {
-        self.trace = TraceStore::default();
+        self.trace.clear();
+    }
+
+    /// Forgets how long calls and loops took at most.
+    pub(crate) fn clear_max(&mut self) {
+        for id in (0..self.info.len() as u16).map(NodeId) {
+            let stats = self.stats.node(id);
+            stats.max_clocks.set(0);
+            stats.max_vectors.set(0);
+        }
+        self.stats.totals.max_loop.set(0);
     }
 
     /// A copy of the traces.
@@ -697,6 +708,12 @@ impl Worker {
         while self.runners.len() <= id.0 as usize {
             self.runners.push(None);
         }
+        // A revived or removed input node: the one before it must not be polled on.
+        if let Some(at) = self.inputs.iter().position(|(i, _)| *i == id) {
+            let (_, old) = self.inputs.remove(at);
+            self.core.to_main.discard(Box::new(old));
+            self.rearm();
+        }
         match built {
             Built::Node(r) => {
                 if let Some(old) = self.runners[id.0 as usize].replace(r) {
@@ -718,6 +735,10 @@ impl Worker {
 
     pub(crate) fn reorder(&mut self, by_rank: Vec<NodeId>) {
         self.core.reorder(by_rank);
+    }
+
+    pub(crate) fn epoll_fd(&self) -> std::os::fd::RawFd {
+        self.poller.fd()
     }
 
     fn rearm(&mut self) {
@@ -880,6 +901,7 @@ fn note(stats: &crate::stats::NodeStats, n: u64, clocks: u64) {
     stats.clocks.add(clocks);
     if clocks > stats.max_clocks.get() {
         stats.max_clocks.set(clocks);
+        stats.max_vectors.set(n);
     }
 }
 
