@@ -1,5 +1,6 @@
 //! Virtual Ethernet pairs, bridges, and what `ip` says about an interface.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -8,6 +9,13 @@ use serde_json::Value;
 use crate::ethtool::{Offloads, set_offloads};
 use crate::netns::Netns;
 use crate::wait::wait_for_link_up;
+
+/// Interface numbers for the ends of pairs.
+///
+/// The kernel passes on a change of carrier at once if an interface and the one below it have
+/// different numbers, which it takes as a sign that somebody waits; otherwise only within a second.
+/// Left to itself it would give both ends of a pair across namespaces the same number.
+static NEXT_INDEX: AtomicU32 = AtomicU32::new(1001);
 
 /// How long a link of ours may take to come up; it takes about a millisecond.
 const LINK_UP_LIMIT: Duration = Duration::from_secs(10);
@@ -60,7 +68,12 @@ impl LinkOptions {
     /// Words after `ip link add` for this end.
     fn creation(&self) -> String {
         let mac = self.mac.as_ref().map(|mac| format!(" address {mac}")).unwrap_or_default();
-        format!("mtu {}{mac} numtxqueues {q} numrxqueues {q}", self.mtu, q = self.queues)
+        let index = NEXT_INDEX.fetch_add(1, Ordering::Relaxed);
+        format!(
+            "index {index} mtu {}{mac} numtxqueues {q} numrxqueues {q}",
+            self.mtu,
+            q = self.queues
+        )
     }
 
     fn finish(&self, ns: &Netns, dev: &str) -> Result<()> {
@@ -99,13 +112,13 @@ pub fn veth(
     Ok(())
 }
 
-/// Makes the kernel bridge the given interfaces of `ns`.
+/// Makes the kernel bridge the given interfaces of `ns`. It forwards at once between those that are
+/// up.
 pub fn bridge(ns: &Netns, name: &str, members: &[&str]) -> Result<()> {
     let mut lines = vec![format!("link add name {name} type bridge stp_state 0 forward_delay 0")];
     lines.extend(members.iter().map(|member| format!("link set {member} master {name}")));
     lines.push(format!("link set {name} up"));
-    ns.ip_batch(&lines)?;
-    wait_for_link_up(ns, name, LINK_UP_LIMIT)
+    ns.ip_batch(&lines)
 }
 
 /// An interface as `ip -json -stats link show` tells it.
