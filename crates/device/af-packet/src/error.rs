@@ -1,0 +1,132 @@
+//! What can go wrong while opening or configuring a host interface.
+
+use std::io;
+
+/// Why a host interface could not be opened or configured.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name cannot be that of a Linux network device.
+    #[error(
+        "\"{0}\" cannot be the name of a network device: use 1 to 15 characters, without \
+         spaces, slashes or colons"
+    )]
+    BadName(String),
+
+    /// No device of that name in the namespace of the calling thread.
+    #[error("there is no network device \"{name}\" in this namespace, which has: {}", list(.known))]
+    NoSuchDevice {
+        /// The name that was asked for.
+        name: String,
+        /// The devices that are there.
+        known: Vec<String>,
+    },
+
+    /// The device does not carry Ethernet frames.
+    #[error(
+        "device \"{name}\" does not carry Ethernet frames (its ARP hardware type is {kind}, not 1)"
+    )]
+    NotEthernet {
+        /// Name of the device.
+        name: String,
+        /// Its ARP hardware type (`ARPHRD_*`).
+        kind: u16,
+    },
+
+    /// This process has the device open already.
+    #[error("device \"{0}\" is attached already: delete its host interface first")]
+    AlreadyAttached(String),
+
+    /// The kernel refused for want of privileges.
+    #[error(
+        "not allowed to {what}: this needs CAP_NET_RAW in the network namespace (run as root, \
+         or inside `unshare -Urn`)"
+    )]
+    Permission {
+        /// What was attempted.
+        what: &'static str,
+    },
+
+    /// An option has a value that no ring can have.
+    #[error("{option} {value} is out of range: {want}")]
+    BadOption {
+        /// Name of the option, as in `create host-interface`.
+        option: &'static str,
+        /// The value that was given.
+        value: u64,
+        /// What would be right.
+        want: &'static str,
+    },
+
+    /// The kernel could not give memory even for the smallest rings.
+    #[error(
+        "no memory for the packet rings of \"{name}\", not even {kib} KiB: use smaller rx-size, \
+         rx-per-block, tx-size or tx-per-block"
+    )]
+    RingMemory {
+        /// Name of the device.
+        name: String,
+        /// Size of the last attempt in KiB.
+        kib: usize,
+    },
+
+    /// Another system call failed.
+    #[error("device \"{name}\": {what} failed")]
+    System {
+        /// Name of the device.
+        name: String,
+        /// What was attempted.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+
+    /// Asking the kernel about links failed.
+    #[error("cannot {what} over netlink")]
+    Netlink {
+        /// What was attempted.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Wraps a failed system call; lack of privileges gets its own message.
+    pub(crate) fn system(name: &str, what: &'static str, source: io::Error) -> Self {
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => Self::Permission { what },
+            _ => Self::System { name: name.to_owned(), what, source },
+        }
+    }
+}
+
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.is_empty() {
+        text.push_str("none");
+    } else if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_help() {
+        let error =
+            Error::NoSuchDevice { name: "eth9".into(), known: vec!["lo".into(), "eth0".into()] };
+        assert_eq!(
+            error.to_string(),
+            "there is no network device \"eth9\" in this namespace, which has: lo, eth0"
+        );
+        let denied = Error::system("x", "open a packet socket", io::Error::from_raw_os_error(1));
+        assert!(denied.to_string().contains("CAP_NET_RAW"), "{denied}");
+        let many: Vec<String> = (0..25).map(|n| format!("eth{n}")).collect();
+        assert!(list(&many).ends_with("and 5 more"));
+        assert_eq!(list(&[]), "none");
+    }
+}

@@ -1,0 +1,310 @@
+//! How large the rings are.
+
+use crate::Error;
+
+const PAGE: usize = 4096;
+/// What the headers of a slot and two VLAN tags need beside the MTU.
+const SLOT_OVERHEAD: usize = 128;
+/// A slot for the largest frame there is: 64 KiB and its headers.
+const LARGE_SLOT: usize = 66 * 1024;
+/// What a ring may take by default.
+const RX_BUDGET: usize = 8 << 20;
+const RX_SLOTS: usize = 4096;
+const TX_SLOTS: usize = 1024;
+const TX_BUDGET: usize = 4 << 20;
+/// A V3 block holds the largest frame.
+const V3_BLOCK: usize = 128 * 1024;
+/// What one ring may take at all.
+const MAX_RING: usize = 256 << 20;
+const MIN_SLOT: u32 = 256;
+const MAX_SLOT: u32 = 256 * 1024;
+const MAX_PER_BLOCK: u32 = 16 * 1024;
+const MAX_QUEUES: u16 = 64;
+
+/// Layout of the slots that the kernel and we share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// `TPACKET_V2`: every frame is handed over as it arrives.
+    #[default]
+    V2,
+    /// `TPACKET_V3`: frames are handed over in blocks, at most 1 ms late.
+    V3,
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::V2 => "v2",
+            Self::V3 => "v3",
+        })
+    }
+}
+
+/// What `create host-interface` lets one choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Layout of the rings.
+    pub version: Version,
+    /// Receive queues, 1 to 64. Flows are spread over them by hash.
+    pub rx_queues: u16,
+    /// Transmit queues, 1 to 64.
+    pub tx_queues: u16,
+    /// Bytes of a receive slot, headers included (V3: with `rx_per_block`, of a block).
+    pub rx_size: Option<u32>,
+    /// Bytes of a transmit slot, headers included.
+    pub tx_size: Option<u32>,
+    /// Receive slots in a block of memory.
+    pub rx_per_block: Option<u32>,
+    /// Transmit slots in a block of memory.
+    pub tx_per_block: Option<u32>,
+    /// Send past the queueing discipline: faster, but without its shaping and queue.
+    pub qdisc_bypass: bool,
+    /// Exchange packets whose checksum or segmentation is still to be done
+    /// (off by `cksum-gso-disable`).
+    pub offload: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            version: Version::default(),
+            rx_queues: 1,
+            tx_queues: 1,
+            rx_size: None,
+            tx_size: None,
+            rx_per_block: None,
+            tx_per_block: None,
+            qdisc_bypass: true,
+            offload: true,
+        }
+    }
+}
+
+/// Memory of one ring: so many blocks of slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingSize {
+    /// Bytes of a slot, headers included. A V3 receive ring packs frames instead.
+    pub slot: usize,
+    /// Slots in a block.
+    pub per_block: usize,
+    /// Bytes of a block: at least those of its slots.
+    pub block: usize,
+    /// Blocks in the ring.
+    pub blocks: usize,
+}
+
+impl RingSize {
+    fn new(slot: usize, per_block: usize, slots: usize) -> Self {
+        let block = (slot * per_block).next_multiple_of(PAGE);
+        Self { slot, per_block: block / slot, block, blocks: slots.div_ceil(per_block).max(1) }
+    }
+
+    /// Bytes of the whole ring.
+    pub fn bytes(&self) -> usize {
+        self.block * self.blocks
+    }
+
+    /// Slots of the whole ring.
+    pub fn slots(&self) -> usize {
+        self.per_block * self.blocks
+    }
+
+    /// The next smaller ring to try when memory is short.
+    pub(super) fn smaller(&self) -> Option<Self> {
+        (self.blocks > 1).then_some(Self { blocks: self.blocks / 2, ..*self })
+    }
+}
+
+/// A place in a ring, moving slot by slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor {
+    /// Byte offset of the slot from the start of the mapping.
+    pub at: usize,
+    base: usize,
+    in_block: usize,
+    block: usize,
+}
+
+impl Cursor {
+    pub(super) fn new(base: usize) -> Self {
+        Self { at: base, base, in_block: 0, block: 0 }
+    }
+
+    #[inline]
+    pub(super) fn advance(&mut self, geometry: &RingSize) {
+        self.in_block += 1;
+        self.at += geometry.slot;
+        if self.in_block == geometry.per_block {
+            self.in_block = 0;
+            self.block += 1;
+            if self.block == geometry.blocks {
+                self.block = 0;
+            }
+            self.at = self.base + self.block * geometry.block;
+        }
+    }
+}
+
+impl Options {
+    /// Refuses values that no ring can have.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let queues = |option, value: u16| {
+            range(option, u32::from(value), 1..=u32::from(MAX_QUEUES), "1 to 64 queues")
+        };
+        queues("num-rx-queues", self.rx_queues)?;
+        queues("num-tx-queues", self.tx_queues)?;
+        for (option, size) in [("rx-size", self.rx_size), ("tx-size", self.tx_size)] {
+            let size = size.unwrap_or(MIN_SLOT);
+            range(option, size, MIN_SLOT..=MAX_SLOT, "256 to 262144 bytes")?;
+        }
+        for (option, count) in
+            [("rx-per-block", self.rx_per_block), ("tx-per-block", self.tx_per_block)]
+        {
+            range(option, count.unwrap_or(1), 1..=MAX_PER_BLOCK, "1 to 16384 slots")?;
+        }
+        Ok(())
+    }
+
+    /// The receive ring for an MTU. `deep_queue`: the socket can queue large frames.
+    pub(super) fn rx_geometry(&self, mtu: u32, deep_queue: bool) -> Result<RingSize, Error> {
+        if self.version == Version::V3 {
+            let slot = align(self.rx_size.unwrap_or(2048));
+            let wanted = slot * self.rx_per_block.map_or(V3_BLOCK / slot, |n| n as usize);
+            // A block is the largest frame's slot, so it cannot be smaller.
+            let block = wanted.max(V3_BLOCK).max(slot).next_multiple_of(PAGE);
+            let blocks = (RX_BUDGET / block).max(4);
+            // To the kernel a V3 slot is a formality: frames are packed.
+            let geometry = RingSize { slot, per_block: block / slot, block, blocks };
+            return limit("rx-per-block", self.rx_per_block, geometry);
+        }
+        let slot = match self.rx_size {
+            Some(size) => align(size),
+            None if deep_queue => slot_for(mtu),
+            None => LARGE_SLOT.max(slot_for(mtu)),
+        };
+        let slots = (RX_BUDGET / slot).clamp(128, RX_SLOTS);
+        let per_block = self.rx_per_block.map_or_else(|| natural_block(slot), |n| n as usize);
+        limit("rx-per-block", self.rx_per_block, RingSize::new(slot, per_block, slots))
+    }
+
+    /// The transmit ring for an MTU.
+    pub(super) fn tx_geometry(&self, mtu: u32) -> Result<RingSize, Error> {
+        let slot = self.tx_size.map_or_else(|| slot_for(mtu), align);
+        let slots = (TX_BUDGET / slot).clamp(64, TX_SLOTS);
+        let per_block = self.tx_per_block.map_or_else(|| natural_block(slot), |n| n as usize);
+        limit("tx-per-block", self.tx_per_block, RingSize::new(slot, per_block, slots))
+    }
+}
+
+fn range(
+    option: &'static str,
+    value: u32,
+    allowed: std::ops::RangeInclusive<u32>,
+    want: &'static str,
+) -> Result<(), Error> {
+    if allowed.contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::BadOption { option, value: value.into(), want })
+    }
+}
+
+fn limit(option: &'static str, value: Option<u32>, ring: RingSize) -> Result<RingSize, Error> {
+    if ring.bytes() <= MAX_RING {
+        Ok(ring)
+    } else {
+        let want = "a ring (size times slots per block, times its blocks) may take 256 MiB";
+        Err(Error::BadOption { option, value: value.unwrap_or(0).into(), want })
+    }
+}
+
+/// Slots start at multiples of `TPACKET_ALIGNMENT`.
+fn align(size: u32) -> usize {
+    (size as usize).next_multiple_of(16)
+}
+
+/// The slot for the frames of an MTU: whole pages are split evenly where possible.
+fn slot_for(mtu: u32) -> usize {
+    let need = (mtu as usize).clamp(1500, 65_536) + SLOT_OVERHEAD;
+    if need <= PAGE { need.next_power_of_two() } else { need.next_multiple_of(1024) }
+}
+
+/// Slots per block such that blocks are powers of two, as the kernel's page
+/// allocator rounds up to these.
+fn natural_block(slot: usize) -> usize {
+    if slot <= 16 * 1024 { 64 * 1024 / slot } else { (1 << 20) / slot }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn defaults() {
+        let options = Options::default();
+        let rx = options.rx_geometry(1500, true).unwrap();
+        assert_eq!((rx.slot, rx.slots(), rx.bytes()), (2048, 4096, 8 << 20));
+        let jumbo = options.rx_geometry(9000, true).unwrap();
+        assert_eq!(jumbo.slot, 9216);
+        assert!(jumbo.slots() >= 900 && jumbo.bytes() <= 9 << 20, "{jumbo:?}");
+        let rootless = options.rx_geometry(1500, false).unwrap();
+        assert!(rootless.slot > 65_536 + 80, "{rootless:?}");
+        assert!(rootless.slots() >= 128 && rootless.bytes() <= 10 << 20, "{rootless:?}");
+        let tx = options.tx_geometry(1500).unwrap();
+        assert_eq!((tx.slots(), tx.bytes()), (1024, 2 << 20));
+        let v3 = Options { version: Version::V3, ..options };
+        let v3 = v3.rx_geometry(1500, true).unwrap();
+        assert_eq!((v3.block, v3.blocks), (128 * 1024, 64));
+    }
+
+    #[test]
+    fn refuses_silly_options() {
+        let check = |options: Options| options.check().unwrap_err().to_string();
+        let none = Options { rx_queues: 0, ..Options::default() };
+        assert_eq!(check(none), "num-rx-queues 0 is out of range: 1 to 64 queues");
+        let tiny = Options { tx_size: Some(64), ..Options::default() };
+        assert!(check(tiny).contains("tx-size 64"));
+        let huge = Options {
+            rx_size: Some(MAX_SLOT),
+            rx_per_block: Some(MAX_PER_BLOCK),
+            ..Options::default()
+        };
+        huge.check().unwrap();
+        assert!(huge.rx_geometry(1500, true).is_err());
+    }
+
+    proptest! {
+        /// What the kernel asks of a ring (`packet_set_ring`), and that cursors stay inside.
+        #[test]
+        fn geometries_suit_the_kernel(
+            v3: bool,
+            deep: bool,
+            mtu in 68u32..70_000,
+            size in proptest::option::of(MIN_SLOT..=MAX_SLOT),
+            per_block in proptest::option::of(1u32..=2048),
+        ) {
+            let options = Options {
+                version: if v3 { Version::V3 } else { Version::V2 },
+                rx_size: size,
+                tx_size: size,
+                rx_per_block: per_block,
+                tx_per_block: per_block,
+                ..Options::default()
+            };
+            for ring in [options.rx_geometry(mtu, deep), options.tx_geometry(mtu)] {
+                let Ok(ring) = ring else { continue };
+                prop_assert_eq!(ring.slot % 16, 0);
+                prop_assert_eq!(ring.block % PAGE, 0);
+                prop_assert_eq!(ring.per_block, ring.block / ring.slot);
+                prop_assert!(ring.per_block > 0 && ring.blocks > 0);
+                let mut cursor = Cursor::new(0);
+                for _ in 0..ring.slots() {
+                    prop_assert!(cursor.at + ring.slot <= ring.bytes());
+                    cursor.advance(&ring);
+                }
+                prop_assert_eq!(cursor.at, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Frames in and out of a device through memory shared with the kernel.
+//!
+//! [`HostPort::open`] opens the queues of a device. A queue is a packet socket
+//! with a receive ring ([`RxRing`]), a transmit ring ([`TxRing`]) or both in one
+//! mapping; each ring is used by one thread at a time, and the [`Socket`] they
+//! share is for settings and counters.
+//!
+//! **Which version.** `TPACKET_V2` hands over each frame by itself, the moment
+//! it arrives. `TPACKET_V3` collects frames in blocks and hands over a part-filled
+//! block only when its timer fires, 1 ms later at best: more frames per second,
+//! but no use for a conversation. V2 is the default, V3 for who asks.
+//!
+//! **Slots and large frames.** A device may give us frames of up to 64 KiB with
+//! segmentation and checksum still to be done (see [`VnetHdr`]). Slots of that size
+//! would make a ring of useful depth enormous, so slots hold what the MTU allows,
+//! and the few larger frames take another way: the kernel queues them on the
+//! socket ([`RxRing`] fetches them in order), and [`TxRing`] sends them directly from
+//! the caller's buffers. Where the kernel does not let us enlarge the socket's
+//! queue (no root), slots are large and few instead.
+
+mod claim;
+mod layout;
+mod map;
+mod parse;
+mod port;
+mod rx;
+mod socket;
+mod tx;
+mod vnet;
+
+pub use layout::{Options, RingSize, Version};
+pub use parse::Tag;
+pub use port::HostPort;
+pub use rx::{RxFrame, RxRing, RxStats};
+pub use socket::{KernelStats, Socket};
+pub use tx::{SendError, TxRing, TxSlot, TxStats};
+pub use vnet::{BadOffload, VnetHdr};

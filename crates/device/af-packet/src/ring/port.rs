@@ -1,0 +1,105 @@
+//! All queues of one device.
+
+use std::sync::Arc;
+
+use super::claim::Claim;
+use super::layout::Options;
+use super::rx::RxRing;
+use super::socket::{Builder, KernelStats, Socket};
+use super::tx::TxRing;
+use crate::Error;
+use crate::link::IfInfo;
+
+/// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`: devices whose frames start with an
+/// Ethernet header.
+const ETHERNET_KINDS: [u16; 2] = [1, 772];
+
+/// A device with its queues, open until this is dropped.
+///
+/// The rings may be moved out (`std::mem::take` on [`HostPort::rx`], [`HostPort::tx`])
+/// to the threads that serve them; they keep their sockets alive by themselves.
+#[derive(Debug)]
+pub struct HostPort {
+    /// What the device was when it was opened.
+    pub info: IfInfo,
+    /// The receive queues.
+    pub rx: Vec<RxRing>,
+    /// The transmit queues.
+    pub tx: Vec<TxRing>,
+    sockets: Vec<Arc<Socket>>,
+    _claim: Claim,
+}
+
+impl HostPort {
+    /// Opens the queues of the device `name` in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// There is no such device or it is not Ethernet, this process has it open
+    /// already, privileges or memory are missing, or an option is out of range.
+    pub fn open(name: &str, options: &Options) -> Result<Self, Error> {
+        options.check()?;
+        let info = IfInfo::query(name)?;
+        if !ETHERNET_KINDS.contains(&info.kind) {
+            return Err(Error::NotEthernet { name: name.to_owned(), kind: info.kind });
+        }
+        let claim =
+            Claim::take(info.ifindex).ok_or_else(|| Error::AlreadyAttached(name.to_owned()))?;
+        let sockets = open_sockets(&info, options)?;
+        let rx = sockets.iter().filter_map(RxRing::new).collect();
+        let tx = sockets.iter().filter_map(TxRing::new).collect();
+        Ok(Self { info, rx, tx, sockets, _claim: claim })
+    }
+
+    /// The sockets, for settings and counters.
+    pub fn sockets(&self) -> &[Arc<Socket>] {
+        &self.sockets
+    }
+
+    /// Sends past the queueing discipline, or through it, on all queues.
+    pub fn set_qdisc_bypass(&self, on: bool) -> Result<(), Error> {
+        self.sockets.iter().try_for_each(|socket| socket.set_qdisc_bypass(on))
+    }
+
+    /// Makes the device show us all frames, or only its own.
+    pub fn set_promiscuous(&self, on: bool) -> Result<(), Error> {
+        // One socket's wish is the device's.
+        self.sockets.first().map_or(Ok(()), |socket| socket.set_promiscuous(on))
+    }
+
+    /// Tells all transmit queues the device's MTU in bytes.
+    pub fn set_mtu(&self, mtu: u32) {
+        self.sockets.iter().for_each(|socket| socket.set_mtu(mtu));
+    }
+
+    /// What the kernel counted over all queues.
+    pub fn kernel_stats(&self) -> KernelStats {
+        self.sockets.iter().map(|socket| socket.kernel_stats()).fold(
+            KernelStats::default(),
+            |sum, one| KernelStats {
+                packets: sum.packets + one.packets,
+                drops: sum.drops + one.drops,
+                freezes: sum.freezes + one.freezes,
+            },
+        )
+    }
+}
+
+fn open_sockets(info: &IfInfo, options: &Options) -> Result<Vec<Arc<Socket>>, Error> {
+    let (rx, tx) = (options.rx_queues, options.tx_queues);
+    let gather = rx > 1;
+    let sockets = (0..rx.max(tx))
+        .map(|queue| {
+            let (rx, tx) = (queue < rx, queue < tx);
+            Builder::new(info, options)?.finish(rx, tx, rx && gather).map(Arc::new)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    if gather {
+        // Only when all are in the group may frames come: a socket that is
+        // bound but not yet a member would get those of its siblings too.
+        let members = &sockets[..usize::from(rx)];
+        let group = members[0].found_group()?;
+        members[1..].iter().try_for_each(|socket| socket.join(group))?;
+        members.iter().try_for_each(|socket| socket.accept())?;
+    }
+    Ok(sockets)
+}

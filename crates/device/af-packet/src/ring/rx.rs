@@ -1,0 +1,390 @@
+//! Receiving frames.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use super::layout::{Cursor, RingSize, Version};
+use super::parse::{self, Slot, Tag};
+use super::socket::Socket;
+use super::vnet::VnetHdr;
+use crate::sys;
+
+/// The largest frame that is fetched from the socket, with its vnet header.
+const LARGEST: usize = 65_536 + 256;
+/// Slots that are fetched ahead: memory is far, and a slot takes a few tens of
+/// nanoseconds.
+const AHEAD: usize = 4;
+/// Where the tag goes: after the two addresses.
+const TAG_AT: usize = 12;
+
+/// A frame that was received, valid during the call that gets it.
+#[derive(Debug, Clone, Copy)]
+pub struct RxFrame<'a> {
+    /// The frame from its Ethernet header on, without the tag in `vlan`.
+    pub data: &'a [u8],
+    /// Bytes it had on the wire, with its tag; equals [`RxFrame::len`], since frames
+    /// that are not whole are dropped and counted.
+    pub wire_len: usize,
+    /// Work that is still to be done on it; offsets count the tag in `vlan` in.
+    pub vnet: VnetHdr,
+    /// The outermost VLAN tag, if the kernel took it out: it belongs at byte 12.
+    pub vlan: Option<Tag>,
+    /// When it arrived, in ns of the realtime clock.
+    pub timestamp_ns: u64,
+}
+
+impl RxFrame<'_> {
+    /// Length of the frame in bytes, its tag included.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a frame has at least its header")]
+    pub fn len(&self) -> usize {
+        self.data.len() + if self.vlan.is_some() { Tag::LEN } else { 0 }
+    }
+
+    /// Copies what follows byte `from` of the frame, its tag included, into `to`.
+    ///
+    /// Returns the number of bytes copied: as many as there are and fit.
+    #[inline]
+    pub fn copy(&self, from: usize, to: &mut [u8]) -> usize {
+        match self.vlan {
+            None => copy_part(self.data, from, to),
+            Some(tag) => self.copy_tagged(tag, from, to),
+        }
+    }
+
+    fn copy_tagged(&self, tag: Tag, from: usize, to: &mut [u8]) -> usize {
+        let tag = tag.to_bytes();
+        let (addresses, rest) = self.data.split_at(TAG_AT.min(self.data.len()));
+        let mut skip = from;
+        let mut done = 0;
+        for piece in [addresses, &tag, rest] {
+            done += copy_part(piece, skip, &mut to[done..]);
+            skip = skip.saturating_sub(piece.len());
+        }
+        done
+    }
+}
+
+#[inline]
+fn copy_part(piece: &[u8], skip: usize, to: &mut [u8]) -> usize {
+    let piece = piece.get(skip..).unwrap_or_default();
+    let len = piece.len().min(to.len());
+    to[..len].copy_from_slice(&piece[..len]);
+    len
+}
+
+/// What a receive ring counted. Drops as the ring was full are the kernel's:
+/// [`Socket::kernel_stats`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RxStats {
+    /// Frames handed over.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Of them, frames too large for a slot, which were fetched from the socket.
+    pub large: u64,
+    /// Dropped: a frame too large for its slot, of which the rest is lost.
+    pub truncated: u64,
+    /// Dropped: a slot that makes no sense, or a frame below 14 bytes.
+    pub malformed: u64,
+    /// Passed over: frames that this host sent.
+    pub outgoing: u64,
+}
+
+/// The receive ring of one queue.
+#[derive(Debug)]
+pub struct RxRing {
+    socket: Arc<Socket>,
+    ring: RingSize,
+    /// The next slot (V2) or block (V3).
+    cursor: Cursor,
+    /// V3: the next packet of the block at the cursor, and how many there are.
+    block: Option<(usize, u32)>,
+    /// For frames that do not fit a slot.
+    large: Box<[u8]>,
+    stats: RxStats,
+}
+
+impl RxRing {
+    pub(super) fn new(socket: &Arc<Socket>) -> Option<Self> {
+        let mut ring = socket.rx?;
+        if socket.version == Version::V3 {
+            // To us a block is what a slot is in V2.
+            ring = RingSize { slot: ring.block, per_block: 1, ..ring };
+        }
+        Some(Self {
+            socket: Arc::clone(socket),
+            ring,
+            // The receive ring is first in the mapping.
+            cursor: Cursor::new(0),
+            block: None,
+            large: vec![0; LARGEST].into_boxed_slice(),
+            stats: RxStats::default(),
+        })
+    }
+
+    /// The socket, for settings and counters.
+    pub fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
+    /// What this ring counted.
+    pub fn stats(&self) -> RxStats {
+        self.stats
+    }
+
+    /// Whether frames wait: what to ask a last time before sleeping in epoll.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        let status_at = match self.socket.version {
+            Version::V2 => parse::V2_STATUS_AT,
+            Version::V3 => parse::V3_BLOCK_STATUS_AT,
+        };
+        self.block.is_some()
+            || self.socket.region.word(self.cursor.at + status_at).load(Ordering::Acquire)
+                & parse::USER
+                != 0
+    }
+
+    /// Calls `each` for up to `max` waiting frames, until it returns `false`.
+    ///
+    /// The frame for which it returned `false` is consumed. Never blocks. Returns
+    /// the number of frames handed over.
+    #[inline]
+    pub fn poll<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, each: F) -> usize {
+        match self.socket.version {
+            Version::V2 => self.poll_v2(max, each),
+            Version::V3 => self.poll_v3(max, each),
+        }
+    }
+
+    fn poll_v2<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, mut each: F) -> usize {
+        let socket = Arc::clone(&self.socket);
+        let region = &socket.region;
+        let first = self.cursor;
+        let mut cursor = first;
+        let mut taken = 0;
+        let mut given = 0;
+        let slots = self.ring.slots();
+        while given < max && taken < slots {
+            let status = region.word(cursor.at + parse::V2_STATUS_AT).load(Ordering::Acquire);
+            if status & parse::USER == 0 {
+                break;
+            }
+            region.prefetch(cursor.at + AHEAD * self.ring.slot);
+            // SAFETY: the status, read with Acquire, says that the slot is ours; it
+            // goes back to the kernel below, after the slice is gone. The ring is
+            // borrowed mutably, so that nobody else reads or returns slots.
+            let slot = unsafe { region.slice(cursor.at, self.ring.slot) };
+            let parsed = parse::v2_slot(slot, status, socket.vnet);
+            taken += 1;
+            cursor.advance(&self.ring);
+            let go_on = match parsed {
+                Ok(parsed) => self.deliver(&parsed, slot, status, &mut given, &mut each),
+                Err(_) => {
+                    self.stats.malformed += 1;
+                    true
+                }
+            };
+            if !go_on {
+                break;
+            }
+        }
+        // One fence for all: what was read above was read before the kernel may write.
+        fence(Ordering::Release);
+        let mut back = first;
+        for _ in 0..taken {
+            region.word(back.at + parse::V2_STATUS_AT).store(0, Ordering::Relaxed);
+            back.advance(&self.ring);
+        }
+        self.cursor = cursor;
+        given
+    }
+
+    fn poll_v3<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, mut each: F) -> usize {
+        let socket = Arc::clone(&self.socket);
+        let mut given = 0;
+        let mut go_on = true;
+        while go_on && given < max {
+            if !self.is_ready() {
+                break;
+            }
+            // SAFETY: `is_ready` read with Acquire that the block is ours, or did so
+            // when `self.block` was set; it goes back to the kernel in
+            // `next_block`, which is not called while `bytes` is used.
+            let bytes = unsafe { socket.region.slice(self.cursor.at, self.ring.block) };
+            let (mut at, mut left) = match self.block {
+                Some(position) => position,
+                None => match parse::v3_block(bytes) {
+                    Ok(block) => (block.first, block.packets),
+                    Err(_) => (0, 0),
+                },
+            };
+            while go_on && left > 0 && given < max {
+                let Ok((packet, next)) = parse::v3_packet(bytes, at, socket.vnet) else {
+                    // The chain is broken: what follows cannot be found.
+                    self.stats.malformed += u64::from(left);
+                    left = 0;
+                    break;
+                };
+                socket.region.prefetch(self.cursor.at + next);
+                (at, left) = (next, left - 1);
+                go_on = self.deliver(&packet, bytes, 0, &mut given, &mut each);
+            }
+            if left > 0 {
+                self.block = Some((at, left));
+                break;
+            }
+            self.next_block();
+        }
+        given
+    }
+
+    /// Gives the block at the cursor back to the kernel.
+    fn next_block(&mut self) {
+        self.block = None;
+        let status_at = self.cursor.at + parse::V3_BLOCK_STATUS_AT;
+        self.socket.region.word(status_at).store(0, Ordering::Release);
+        self.cursor.advance(&self.ring);
+    }
+
+    /// Hands a frame over if it is whole; returns whether to go on.
+    #[inline]
+    fn deliver<F: FnMut(RxFrame<'_>) -> bool>(
+        &mut self,
+        slot: &Slot,
+        bytes: &[u8],
+        status: u32,
+        given: &mut usize,
+        each: &mut F,
+    ) -> bool {
+        let whole = slot.len == slot.wire_len;
+        if !whole || slot.outgoing || !parse::is_frame(slot.len) {
+            return self.deliver_unusual(slot, status, given, each);
+        }
+        let data = &bytes[slot.start..slot.start + slot.len];
+        self.hand_over(slot, data, slot.vnet, given, each)
+    }
+
+    #[inline]
+    fn hand_over<F: FnMut(RxFrame<'_>) -> bool>(
+        &mut self,
+        slot: &Slot,
+        data: &[u8],
+        vnet: VnetHdr,
+        given: &mut usize,
+        each: &mut F,
+    ) -> bool {
+        let mut frame =
+            RxFrame { data, wire_len: 0, vnet, vlan: slot.tag, timestamp_ns: slot.timestamp_ns };
+        frame.wire_len = frame.len();
+        *given += 1;
+        self.stats.frames += 1;
+        self.stats.bytes += frame.wire_len as u64;
+        each(frame)
+    }
+
+    /// Frames that are not whole in their slot, or not for us.
+    #[cold]
+    fn deliver_unusual<F: FnMut(RxFrame<'_>) -> bool>(
+        &mut self,
+        slot: &Slot,
+        status: u32,
+        given: &mut usize,
+        each: &mut F,
+    ) -> bool {
+        // The socket has the frame in full: take it in any case, since the next
+        // large frame is behind it.
+        let fetched = if status & parse::COPY != 0 { self.fetch(slot) } else { None };
+        if slot.outgoing {
+            self.stats.outgoing += 1;
+            return true;
+        }
+        let Some((start, vnet)) = fetched else {
+            if slot.len < slot.wire_len {
+                self.stats.truncated += 1;
+            } else {
+                self.stats.malformed += 1;
+            }
+            return true;
+        };
+        self.stats.large += 1;
+        let large = std::mem::take(&mut self.large);
+        let data = &large[start..start + slot.wire_len];
+        let go_on = self.hand_over(slot, data, vnet, given, each);
+        self.large = large;
+        go_on
+    }
+
+    /// Fetches the frame of a slot from the socket's queue into `self.large`.
+    fn fetch(&mut self, slot: &Slot) -> Option<(usize, VnetHdr)> {
+        let start = if self.socket.vnet { VnetHdr::LEN } else { 0 };
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // The queue is in the order of the slots. An error that the device left at
+        // the socket comes before a frame, once; a frame of another length would be
+        // one whose slot we never saw.
+        for _ in 0..8 {
+            let got = match sys::recv(self.socket.fd(), &mut self.large, flags) {
+                Ok(got) => got,
+                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return None,
+                Err(_) => continue,
+            };
+            if got == start + slot.wire_len {
+                if got > self.large.len() {
+                    return None;
+                }
+                let mut vnet = VnetHdr::default();
+                if self.socket.vnet {
+                    vnet = VnetHdr::parse(&self.large)?;
+                }
+                if slot.tag.is_some() {
+                    vnet = vnet.shifted(Tag::LEN as i16);
+                }
+                return Some((start, vnet));
+            }
+        }
+        None
+    }
+}
+
+impl AsFd for RxRing {
+    /// The descriptor for epoll: readable when frames wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Copying in pieces gives the frame with its tag at byte 12.
+        #[test]
+        fn copies_in_pieces(
+            data in proptest::collection::vec(any::<u8>(), 14..200),
+            tag in proptest::option::of((any::<u16>(), any::<u16>())),
+            piece in 1usize..80,
+        ) {
+            let vlan = tag.map(|(tpid, tci)| Tag { tpid, tci });
+            let frame =
+                RxFrame { data: &data, wire_len: 0, vnet: VnetHdr::default(), vlan, timestamp_ns: 0 };
+            let mut whole = data.clone();
+            if let Some(tag) = vlan {
+                whole.splice(12..12, tag.to_bytes());
+            }
+            prop_assert_eq!(frame.len(), whole.len());
+            let mut copied = Vec::new();
+            let mut buffer = vec![0; piece];
+            while copied.len() < whole.len() {
+                let len = frame.copy(copied.len(), &mut buffer);
+                prop_assert!(len > 0);
+                copied.extend_from_slice(&buffer[..len]);
+            }
+            prop_assert_eq!(copied, whole);
+            prop_assert_eq!(frame.copy(frame.len(), &mut buffer), 0);
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! Sending frames.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::layout::{Cursor, RingSize, Version};
+use super::parse;
+use super::socket::Socket;
+use super::vnet::{BadOffload, VnetHdr};
+use crate::sys;
+
+/// `tp_status`: the kernel may take the slot.
+const SEND_REQUEST: u32 = 1;
+/// `tp_status`: the kernel has the slot.
+const SENDING: u32 = 2;
+/// A length that the kernel refuses silently: how a slot that must not be sent
+/// is made to pass, since the kernel takes slots strictly in turn.
+const VOID: u32 = u32::MAX;
+/// Refusals in one kick after which the device is taken to be unwilling.
+const PATIENCE: u32 = 4;
+const ETHERNET_HDR: usize = 14;
+const TAG: usize = 4;
+/// The largest packet with segmentation to be done, with its Ethernet header.
+const LARGEST: usize = 65_536 + ETHERNET_HDR + 2 * TAG;
+/// What of a frame the kernel copies into one piece; a frame up to this length
+/// needs no page references, which cost more than copying it.
+const LINEAR: usize = 2048;
+/// What it copies at least of a longer one: all headers.
+const HEADERS: usize = 128;
+/// Pieces of a frame that are gathered without allocating.
+const PIECES: usize = 64;
+
+/// Why a frame was not sent. Each case has its counter in [`TxStats`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// No slot is free, or the socket has too much in flight.
+    #[error("the transmit ring is full")]
+    Full,
+    /// Longer than the MTU allows, and not to be segmented.
+    #[error("a frame of {len} bytes is too long: the device takes {max}")]
+    TooLong {
+        /// Length of the frame in bytes.
+        len: usize,
+        /// What would be right.
+        max: usize,
+    },
+    /// Shorter than an Ethernet header.
+    #[error("{0} bytes are not a frame: an Ethernet header alone has 14")]
+    TooShort(usize),
+    /// The vnet header does not fit the frame.
+    #[error("bad offload request: {0}")]
+    Offload(#[from] BadOffload),
+    /// Offload was asked for on a socket without it.
+    #[error("checksum or segmentation is left to be done, but offload is off")]
+    NoOffload,
+    /// The device, or its queueing discipline, dropped the frame.
+    #[error("the device refused the frame")]
+    Refused,
+    /// The device is down or gone.
+    #[error("the device is down")]
+    Down,
+}
+
+/// What a transmit ring counted. Every frame that was accepted ends in `frames`,
+/// `refused`, `down` or `rejected`, or is still pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TxStats {
+    /// Frames that the device took.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Of them, frames sent past the ring as they were larger than a slot.
+    pub large: u64,
+    /// System calls made to send.
+    pub kicks: u64,
+    /// Calls after which frames stayed in the ring, as too much was in flight.
+    pub would_block: u64,
+    /// Not accepted: no free slot.
+    pub full: u64,
+    /// Not accepted: too long or too short.
+    pub bad_length: u64,
+    /// Not accepted: a vnet header that does not fit.
+    pub bad_offload: u64,
+    /// Dropped by the device or its queueing discipline.
+    pub refused: u64,
+    /// Dropped as the device was down.
+    pub down: u64,
+    /// Dropped by the kernel as malformed. It tells only how many bytes, so this
+    /// is exact if the frames of a burst are of equal length, and at least 1.
+    pub rejected: u64,
+}
+
+/// The transmit ring of one queue.
+#[derive(Debug)]
+pub struct TxRing {
+    socket: Arc<Socket>,
+    ring: RingSize,
+    /// Where in a slot its length, its status and its data are.
+    len_at: usize,
+    status_at: usize,
+    data_at: usize,
+    /// Bytes before the frame: the vnet header, if there is one.
+    prefix: usize,
+    /// The next slot to fill.
+    head: Cursor,
+    /// The first slot that the kernel may not have taken, and how many follow.
+    tail: Cursor,
+    unsent: usize,
+    stats: TxStats,
+}
+
+impl TxRing {
+    pub(super) fn new(socket: &Arc<Socket>) -> Option<Self> {
+        let ring = socket.tx?;
+        // The transmit ring follows the receive ring in the mapping.
+        let base = socket.rx.map_or(0, |rx| rx.bytes());
+        let (len_at, status_at, data_at) = match socket.version {
+            Version::V2 => (4, parse::V2_STATUS_AT, parse::V2_HDR),
+            Version::V3 => (16, parse::V3_STATUS_AT, parse::V3_HDR),
+        };
+        Some(Self {
+            socket: Arc::clone(socket),
+            ring,
+            len_at,
+            status_at,
+            data_at,
+            prefix: if socket.vnet { VnetHdr::LEN } else { 0 },
+            head: Cursor::new(base),
+            tail: Cursor::new(base),
+            unsent: 0,
+            stats: TxStats::default(),
+        })
+    }
+
+    /// The socket, for settings and counters.
+    pub fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
+    /// What this ring counted.
+    pub fn stats(&self) -> TxStats {
+        self.stats
+    }
+
+    /// Frames that were accepted but not yet taken by the kernel.
+    #[inline]
+    pub fn pending(&self) -> usize {
+        self.unsent
+    }
+
+    /// The longest frame that fits a slot, in bytes.
+    #[inline]
+    pub fn slot_room(&self) -> usize {
+        self.ring.slot - self.data_at - self.prefix
+    }
+
+    /// A free slot, or `None` if the ring is full: then [`TxRing::kick`], or drop.
+    #[inline]
+    pub fn reserve(&mut self) -> Option<TxSlot<'_>> {
+        let status = self.socket.region.word(self.head.at + self.status_at);
+        if status.load(Ordering::Acquire) & (SEND_REQUEST | SENDING) != 0 {
+            self.stats.full += 1;
+            return None;
+        }
+        Some(TxSlot { ring: self, len: 0, vnet: VnetHdr::default() })
+    }
+
+    /// Sends one frame, gathered from pieces: in a slot if it fits, and else at once
+    /// from where it is, after what waits in the ring.
+    ///
+    /// # Errors
+    /// The frame was not sent, see [`SendError`].
+    pub fn send(&mut self, vnet: VnetHdr, pieces: &[IoSlice<'_>]) -> Result<(), SendError> {
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        if len > self.slot_room() {
+            return self.send_large(vnet, pieces, len);
+        }
+        let Some(mut slot) = self.reserve() else { return Err(SendError::Full) };
+        slot.vnet(vnet);
+        for piece in pieces {
+            slot.append(piece);
+        }
+        slot.commit()
+    }
+
+    /// Makes the kernel send what waits in the ring: call it once per burst.
+    ///
+    /// Never blocks. Returns whether frames are still pending, as too much is in
+    /// flight: then call it again, at the latest when epoll says that the socket
+    /// is writable. Frames that the device refuses are dropped and counted.
+    pub fn kick(&mut self) -> bool {
+        let mut refusals = 0;
+        let mut retried = false;
+        while self.unsent > 0 {
+            self.stats.kicks += 1;
+            let result = sys::send(self.socket.fd(), &[], libc::MSG_DONTWAIT);
+            let (frames, bytes) = self.reap();
+            let error = match result {
+                Ok(sent) => {
+                    self.note_rejected(frames, bytes, sent as u64);
+                    self.stats.would_block += u64::from(self.unsent > 0);
+                    break;
+                }
+                Err(error) => error.raw_os_error().unwrap_or_default(),
+            };
+            match error {
+                libc::EINTR => {}
+                libc::EAGAIN => {
+                    self.stats.would_block += 1;
+                    break;
+                }
+                // The first answer may be an old error that waited at the socket.
+                libc::ENETDOWN | libc::ENXIO | libc::ENODEV if !retried => retried = true,
+                libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
+                    // What waits now would be stale when the device comes back.
+                    self.stats.down += self.void(usize::MAX);
+                    break;
+                }
+                // The kernel stopped at a frame that was dropped on the way to the
+                // device (ENOBUFS), and would try that one again.
+                _ if refusals < PATIENCE => {
+                    refusals += 1;
+                    self.stats.refused += self.void(1);
+                }
+                _ if refusals == PATIENCE => {
+                    refusals += 1;
+                    self.stats.refused += self.void(usize::MAX);
+                }
+                _ => break,
+            }
+        }
+        self.unsent > 0
+    }
+
+    /// Passes over the slots that the kernel took; returns their frames and bytes.
+    fn reap(&mut self) -> (u64, u64) {
+        let (mut frames, mut bytes) = (0, 0);
+        while self.unsent > 0 {
+            let word = |at| self.socket.region.word(self.tail.at + at);
+            if word(self.status_at).load(Ordering::Acquire) & SEND_REQUEST != 0 {
+                break;
+            }
+            let len = word(self.len_at).load(Ordering::Relaxed);
+            if len != VOID {
+                frames += 1;
+                bytes += u64::from(len) - self.prefix as u64;
+            }
+            self.unsent -= 1;
+            self.tail.advance(&self.ring);
+        }
+        self.stats.frames += frames;
+        self.stats.bytes += bytes;
+        (frames, bytes)
+    }
+
+    /// Books frames that the kernel passed over, by the bytes it did not send.
+    fn note_rejected(&mut self, frames: u64, bytes: u64, sent: u64) {
+        if let Some(missing) = bytes.checked_sub(sent).filter(|missing| *missing > 0) {
+            let share = (missing * frames).div_ceil(bytes).clamp(1, frames);
+            self.stats.frames -= share;
+            self.stats.bytes -= missing;
+            self.stats.rejected += share;
+        }
+    }
+
+    /// Makes up to `count` slots that the kernel has yet to take void; returns how
+    /// many were not so before.
+    fn void(&mut self, count: usize) -> u64 {
+        let mut cursor = self.tail;
+        let mut voided = 0;
+        for _ in 0..count.min(self.unsent) {
+            // The kernel looks at slots only while we ask it to send.
+            let len = self.socket.region.word(cursor.at + self.len_at);
+            voided += u64::from(len.swap(VOID, Ordering::Relaxed) != VOID);
+            cursor.advance(&self.ring);
+        }
+        voided
+    }
+
+    /// Checks a frame before it is accepted.
+    #[inline]
+    fn check(&mut self, vnet: &VnetHdr, len: usize) -> Result<(), SendError> {
+        if len < ETHERNET_HDR {
+            self.stats.bad_length += 1;
+            return Err(SendError::TooShort(len));
+        }
+        let max = match vnet.is_gso() {
+            true => LARGEST,
+            // Room for a tag; with vnet headers the kernel leaves the rest to the
+            // device, without them it refuses more than one.
+            false => {
+                let tags = if self.prefix == 0 { TAG } else { 2 * TAG };
+                self.socket.mtu() as usize + ETHERNET_HDR + tags
+            }
+        };
+        if len > max {
+            self.stats.bad_length += 1;
+            return Err(SendError::TooLong { len, max });
+        }
+        let offload = if self.prefix == 0 && (vnet.is_gso() || vnet.needs_csum()) {
+            Err(SendError::NoOffload)
+        } else {
+            vnet.check(len).map_err(SendError::from)
+        };
+        self.stats.bad_offload += u64::from(offload.is_err());
+        offload
+    }
+
+    /// Sends a frame that no slot can hold.
+    #[cold]
+    fn send_large(
+        &mut self,
+        vnet: VnetHdr,
+        pieces: &[IoSlice<'_>],
+        len: usize,
+    ) -> Result<(), SendError> {
+        self.check(&vnet, len)?;
+        // Frames keep their order: what is in the ring goes first.
+        let fd = self.socket.clone();
+        if self.kick() {
+            self.stats.full += 1;
+            return Err(SendError::Full);
+        }
+        let Some(fd) = fd.large_fd() else { return Err(SendError::Full) };
+        let header = prepare(vnet, len).to_bytes();
+        let count = pieces.len() + 1;
+        let mut few = [IoSlice::new(&[]); PIECES];
+        let mut many = Vec::new();
+        let gathered = match few.get_mut(..count) {
+            Some(few) => few,
+            None => {
+                many.resize(count, IoSlice::new(&[]));
+                &mut many[..]
+            }
+        };
+        gathered[0] = IoSlice::new(&header[..self.prefix]);
+        gathered[1..].copy_from_slice(pieces);
+        self.stats.kicks += 1;
+        let mut result = sys::send_gather(fd, gathered);
+        if matches!(&result, Err(error) if error.raw_os_error() == Some(libc::ENETDOWN)) {
+            // As above: this may be an old error.
+            result = sys::send_gather(fd, gathered);
+        }
+        self.finish_large(result, len)
+    }
+
+    fn finish_large(&mut self, result: io::Result<usize>, len: usize) -> Result<(), SendError> {
+        let Err(error) = result else {
+            self.stats.frames += 1;
+            self.stats.bytes += len as u64;
+            self.stats.large += 1;
+            return Ok(());
+        };
+        match error.raw_os_error().unwrap_or_default() {
+            libc::EAGAIN => {
+                self.stats.full += 1;
+                Err(SendError::Full)
+            }
+            libc::EMSGSIZE => {
+                self.stats.bad_length += 1;
+                Err(SendError::TooLong { len, max: self.socket.mtu() as usize + ETHERNET_HDR })
+            }
+            libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
+                self.stats.down += 1;
+                Err(SendError::Down)
+            }
+            _ => {
+                self.stats.refused += 1;
+                Err(SendError::Refused)
+            }
+        }
+    }
+}
+
+impl AsFd for TxRing {
+    /// The descriptor for epoll: writable when [`TxRing::kick`] can go on.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd()
+    }
+}
+
+/// Sets the header length, by which the kernel decides what to copy.
+#[inline]
+fn prepare(mut vnet: VnetHdr, len: usize) -> VnetHdr {
+    let headers = match usize::from(vnet.hdr_len) {
+        given @ ETHERNET_HDR..=256 if vnet.is_gso() => given.max(HEADERS),
+        _ => HEADERS,
+    };
+    let linear = if len <= LINEAR { len } else { headers };
+    vnet.hdr_len = linear as u16;
+    vnet
+}
+
+/// A transmit slot being filled. Dropped without [`TxSlot::commit`], it stays free.
+#[derive(Debug)]
+#[must_use = "a slot that is not committed is not sent"]
+pub struct TxSlot<'a> {
+    ring: &'a mut TxRing,
+    len: usize,
+    vnet: VnetHdr,
+}
+
+impl TxSlot<'_> {
+    /// Says which work the kernel is to do on the frame.
+    #[inline]
+    pub fn vnet(&mut self, vnet: VnetHdr) {
+        self.vnet = vnet;
+    }
+
+    /// Bytes that may follow.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.ring.slot_room().saturating_sub(self.len)
+    }
+
+    /// Appends bytes of the frame. If they do not fit, [`TxSlot::commit`] says so.
+    #[inline]
+    pub fn append(&mut self, bytes: &[u8]) {
+        if bytes.len() <= self.room() {
+            let at = self.ring.head.at + self.ring.data_at + self.ring.prefix + self.len;
+            // SAFETY: `reserve` saw with Acquire that the slot is free; it stays so
+            // until `commit`, and `self` borrows the only ring that writes to it. The
+            // receive ring is another part of the mapping.
+            let room = unsafe { self.ring.socket.region.slice_mut(at, bytes.len()) };
+            room.copy_from_slice(bytes);
+        }
+        self.len = self.len.saturating_add(bytes.len());
+    }
+
+    /// Hands the slot to the next [`TxRing::kick`].
+    ///
+    /// # Errors
+    /// The frame is too long or too short, or its vnet header does not fit it; the
+    /// slot stays free.
+    #[inline]
+    pub fn commit(self) -> Result<(), SendError> {
+        let Self { ring, len, vnet } = self;
+        ring.check(&vnet, len)?;
+        if len > ring.slot_room() {
+            ring.stats.bad_length += 1;
+            return Err(SendError::TooLong { len, max: ring.slot_room() });
+        }
+        let region = &ring.socket.region;
+        if ring.prefix != 0 {
+            let at = ring.head.at + ring.data_at;
+            // SAFETY: as in `append`.
+            let room = unsafe { region.slice_mut(at, VnetHdr::LEN) };
+            room.copy_from_slice(&prepare(vnet, len).to_bytes());
+        }
+        let total = (len + ring.prefix) as u32;
+        region.word(ring.head.at + ring.len_at).store(total, Ordering::Relaxed);
+        // Release: the kernel sees the frame if it sees the status.
+        region.word(ring.head.at + ring.status_at).store(SEND_REQUEST, Ordering::Release);
+        ring.head.advance(&ring.ring);
+        ring.unsent += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The kernel refuses a header length beyond the frame.
+        #[test]
+        fn header_length_stays_inside(hdr_len: u16, gso: bool, len in 14usize..LARGEST) {
+            let gso_type = if gso { VnetHdr::GSO_TCPV4 } else { VnetHdr::GSO_NONE };
+            let vnet = prepare(VnetHdr { hdr_len, gso_type, ..VnetHdr::default() }, len);
+            prop_assert!(usize::from(vnet.hdr_len) <= len);
+            prop_assert!(usize::from(vnet.hdr_len) >= len.min(ETHERNET_HDR));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Thin, safe wrappers over the system calls of this crate.
+
+use std::ffi::c_int;
+use std::io::{self, IoSlice};
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Types that may be handed to `setsockopt` byte for byte.
+///
+/// # Safety
+/// The kernel must be able to read every byte of the value: a C structure or
+/// integer in which pointers, if any, stay valid during the call.
+pub(crate) unsafe trait Option_: Copy {}
+
+// SAFETY: plain integers and structures of integers.
+unsafe impl Option_ for c_int {}
+// SAFETY: as above.
+unsafe impl Option_ for libc::tpacket_req {}
+// SAFETY: as above.
+unsafe impl Option_ for libc::tpacket_req3 {}
+// SAFETY: as above.
+unsafe impl Option_ for libc::packet_mreq {}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn check_len(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Opens a socket that is closed on exec and never blocks.
+pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers; the descriptor that comes back is nobody else's.
+    unsafe { check(libc::socket(domain, kind, protocol)).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// `setsockopt` with a plain value.
+pub(crate) fn set_option<T: Option_>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    value: T,
+) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe `value`, which lives across
+    // the call; the kernel only reads it.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(result).map(drop)
+}
+
+/// `getsockopt` of up to `N` 32-bit words; words the kernel does not write are 0.
+pub(crate) fn get_option<const N: usize>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+) -> io::Result<[u32; N]> {
+    let mut words = [0u32; N];
+    let mut len = (N * 4) as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `words`, for which any bytes are valid.
+    let result = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), level, name, words.as_mut_ptr().cast(), &raw mut len)
+    };
+    check(result).map(|_| words)
+}
+
+/// Takes the error that the socket keeps for its owner, if there is one.
+pub(crate) fn take_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
+    match get_option::<1>(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
+        Ok([0]) => None,
+        Ok([code]) => Some(io::Error::from_raw_os_error(code as i32)),
+        Err(error) => Some(error),
+    }
+}
+
+/// Binds a packet socket to a device; protocol 0 receives nothing.
+pub(crate) fn bind_packet(fd: BorrowedFd<'_>, ifindex: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: all zeroes is a valid `sockaddr_ll`.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = ifindex as i32;
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `address`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
+}
+
+/// Binds a netlink socket to multicast groups (a bit mask).
+pub(crate) fn bind_netlink(fd: BorrowedFd<'_>, groups: u32) -> io::Result<()> {
+    // SAFETY: all zeroes is a valid `sockaddr_nl`.
+    let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+    address.nl_family = libc::AF_NETLINK as u16;
+    address.nl_groups = groups;
+    let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `address`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
+}
+
+/// Attaches (`true`) or removes a filter that refuses every frame.
+pub(crate) fn refuse_all(fd: BorrowedFd<'_>, refuse: bool) -> io::Result<()> {
+    if !refuse {
+        return set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);
+    }
+    // One instruction of classic BPF: return 0 (BPF_RET | BPF_K), keep no byte.
+    let mut code = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut code };
+    // SAFETY: the pointer and the length describe `program`, whose own pointer
+    // is to `code`; both live across the call and the kernel copies them.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    check(result).map(drop)
+}
+
+/// Receives one message; with `MSG_TRUNC` the result may exceed the buffer.
+pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io::Result<usize> {
+    // SAFETY: the pointer and the length describe `buffer`.
+    let result =
+        unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+    check_len(result)
+}
+
+/// Sends bytes to the peer that the socket has by default.
+pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
+    // SAFETY: the pointer and the length describe `bytes`.
+    check_len(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
+/// Sends one message gathered from several pieces, without waiting.
+pub(crate) fn send_gather(fd: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: all zeroes is a valid `msghdr`.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // `IoSlice` is documented to have the layout of `iovec`; the kernel only
+    // reads through it here.
+    message.msg_iov = pieces.as_ptr().cast_mut().cast();
+    message.msg_iovlen = pieces.len();
+    // SAFETY: `message` points to `pieces`, which outlive the call.
+    check_len(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) })
+}
+
+/// Reads the speed of a device through `SIOCETHTOOL`, in Mbit/s, if it has one.
+///
+/// `/sys/class/net` is no use here: it shows the namespace of whoever mounted
+/// it, not that of the calling thread.
+pub(crate) fn link_speed(fd: BorrowedFd<'_>, name: &str) -> Option<u32> {
+    // ETHTOOL_GLINKSETTINGS: `struct ethtool_link_settings` is 48 bytes, then
+    // three bit maps whose size the kernel tells, as a negative number, in
+    // byte 15 of the first answer. 48 + 3 * 127 * 4 bytes is the most there can be.
+    const GLINKSETTINGS: u32 = 0x4c;
+    const MAP_WORDS_AT: usize = 15;
+    let mut settings = [0u32; 12 + 3 * 127];
+    settings[0] = GLINKSETTINGS;
+    ethtool(fd, name, &mut settings)?;
+    let words = settings[MAP_WORDS_AT / 4].to_ne_bytes()[MAP_WORDS_AT % 4] as i8;
+    if words < 0 {
+        settings = [0u32; 12 + 3 * 127];
+        settings[0] = GLINKSETTINGS;
+        let mut word = [0u8; 4];
+        word[MAP_WORDS_AT % 4] = words.unsigned_abs();
+        settings[MAP_WORDS_AT / 4] = u32::from_ne_bytes(word);
+        ethtool(fd, name, &mut settings)?;
+    }
+    let speed = settings[1];
+    (speed != 0 && speed != u32::MAX).then_some(speed)
+}
+
+/// One ethtool request; `words` must be large enough for its answer.
+fn ethtool(fd: BorrowedFd<'_>, name: &str, words: &mut [u32; 12 + 3 * 127]) -> Option<()> {
+    // SAFETY: all zeroes is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte stays 0 to end the name.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: `request` is a NUL-terminated name and a pointer to `words`,
+    // which is as large as the largest answer to ETHTOOL_GLINKSETTINGS.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    (result >= 0).then_some(())
+}
