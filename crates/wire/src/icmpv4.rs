@@ -247,7 +247,7 @@ impl IcmpRepr {
         Self { kind: kind::TIME_EXCEEDED, code: exceeded::TTL, rest: 0 }
     }
 
-    /// The packet cannot be delivered; `code` says why (see [`unreachable`]).
+    /// The packet cannot be delivered; `code` says why (see [`mod@unreachable`]).
     pub const fn unreachable(code: u8) -> Self {
         Self { kind: kind::DESTINATION_UNREACHABLE, code, rest: 0 }
     }

@@ -219,7 +219,8 @@ mod tests {
     proptest! {
         #[test]
         fn emitted_datagrams_parse_back_and_verify(
-            ports: [u16; 4], ips: [u32; 3], payload in proptest::collection::vec(any::<u8>(), 0..40),
+            ports: [u16; 4], ips: [u32; 3],
+            payload in proptest::collection::vec(any::<u8>(), 0..40),
         ) {
             let payload_len = payload.len() as u16;
             let repr = UdpRepr { src_port: ports[0], dst_port: ports[1], payload_len };
