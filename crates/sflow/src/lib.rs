@@ -10,8 +10,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod decode;
+pub mod encode;
+pub mod estimate;
+pub mod fuzz;
 pub mod header;
+pub mod listen;
 pub mod model;
 pub mod pcapfile;
 pub mod text;
@@ -19,5 +24,6 @@ pub mod value;
 pub mod xdr;
 
 pub use decode::{CounterSample, Datagram, DiscardSample, FlowSample, Sample};
+pub use fuzz::fuzz_decode;
 pub use model::{CounterRecord, DataSource, DiscardReason, FlowRecord, Interface, SFLOW_PORT, Tag};
 pub use xdr::{DecodeError, Fault};

@@ -1,0 +1,240 @@
+//! Packing of samples into datagrams.
+
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+use crate::model::{
+    CounterRecord, DataSource, DiscardReason, FlowRecord, Interface, RawHeader, Tag,
+};
+use crate::xdr::Writer;
+
+/// Datagrams are at most this long unless asked otherwise: what fits into an Ethernet frame with
+/// room for tunnels.
+pub const DEFAULT_DATAGRAM_BYTES: usize = 1400;
+
+/// Limits that a datagram size must keep.
+pub const DATAGRAM_BYTES: std::ops::RangeInclusive<usize> = 200..=65_507;
+
+/// Samples in one datagram; some collectors keep a fixed number.
+pub const MAX_SAMPLES: u32 = 64;
+
+/// A sampled packet, to be encoded in the expanded form.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowSampleOut {
+    /// Number of the sample, per data source.
+    pub sequence: u32,
+    /// Data source.
+    pub source: DataSource,
+    /// One packet in so many was sampled.
+    pub rate: u32,
+    /// Packets that could have been sampled.
+    pub pool: u32,
+    /// Samples lost.
+    pub drops: u32,
+    /// Where the packet came in.
+    pub input: Interface,
+    /// Where it went out.
+    pub output: Interface,
+}
+
+/// A discarded packet, to be encoded.
+#[derive(Debug, Clone, Copy)]
+pub struct DiscardSampleOut {
+    /// Number of the sample, per data source.
+    pub sequence: u32,
+    /// Data source.
+    pub source: DataSource,
+    /// Notifications suppressed.
+    pub drops: u32,
+    /// ifIndex that the packet came in by, 0 unknown.
+    pub input: u32,
+    /// ifIndex that it would have left by, 0 unknown.
+    pub output: u32,
+    /// Why it was discarded.
+    pub reason: DiscardReason,
+}
+
+/// Whether a sample went into the datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Push {
+    /// It did.
+    Added,
+    /// It did not, as there is no room left: finish the datagram and push it again.
+    Full,
+}
+
+/// A sample that fits into no datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a sample makes a datagram of {needed} bytes, but the limit is {limit}")]
+pub struct SampleTooLong {
+    /// Length of a datagram with the sample alone.
+    pub needed: usize,
+    /// The limit.
+    pub limit: usize,
+}
+
+/// Packs samples. Its buffer is kept from datagram to datagram, so nothing is allocated once it is
+/// as long as a datagram can be.
+#[derive(Debug)]
+pub struct DatagramEncoder {
+    buf: Vec<u8>,
+    limit: usize,
+    /// Where sequence number, uptime and number of samples stand.
+    patch_at: usize,
+    header: usize,
+    samples: u32,
+    sequence: u32,
+    /// The datagram has been handed out: the next sample starts another.
+    finished: bool,
+}
+
+impl DatagramEncoder {
+    /// Packs datagrams for an agent. `limit` is brought within [`DATAGRAM_BYTES`].
+    #[must_use]
+    pub fn new(agent: IpAddr, sub_agent: u32, limit: usize) -> Self {
+        let limit = limit.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
+        let mut buf = Vec::with_capacity(limit);
+        let mut w = Writer::new(&mut buf);
+        w.u32(5);
+        w.address(Some(agent));
+        w.u32(sub_agent);
+        let patch_at = buf.len();
+        buf.extend_from_slice(&[0; 12]);
+        let header = buf.len();
+        DatagramEncoder { buf, limit, patch_at, header, samples: 0, sequence: 0, finished: false }
+    }
+
+    /// Samples in the datagram that is being packed.
+    #[must_use]
+    pub fn samples(&self) -> u32 {
+        if self.finished { 0 } else { self.samples }
+    }
+
+    /// Adds a flow sample. `records` are written in reverse and the header comes last, as hsflowd
+    /// has it.
+    ///
+    /// # Errors
+    /// When it does not even fit into a datagram of its own.
+    pub fn flow_sample(
+        &mut self,
+        sample: &FlowSampleOut,
+        header: Option<RawHeader<'_>>,
+        records: &[FlowRecord<'_>],
+    ) -> Result<Push, SampleTooLong> {
+        self.sample(Tag::FLOW_SAMPLE_EXPANDED, |w| {
+            w.u32(sample.sequence);
+            w.u32(sample.source.class);
+            w.u32(sample.source.index);
+            w.u32(sample.rate);
+            w.u32(sample.pool);
+            w.u32(sample.drops);
+            for interface in [sample.input, sample.output] {
+                let (format, value) = interface.parts();
+                w.u32(format);
+                w.u32(value);
+            }
+            flow_records(w, header, records);
+        })
+    }
+
+    /// Adds a discarded packet, its records in reverse and the header last.
+    ///
+    /// # Errors
+    /// When it does not even fit into a datagram of its own.
+    pub fn discard_sample(
+        &mut self,
+        sample: &DiscardSampleOut,
+        header: Option<RawHeader<'_>>,
+        records: &[FlowRecord<'_>],
+    ) -> Result<Push, SampleTooLong> {
+        self.sample(Tag::DISCARDED_PACKET, |w| {
+            w.u32(sample.sequence);
+            w.u32(sample.source.class);
+            w.u32(sample.source.index);
+            w.u32(sample.drops);
+            w.u32(sample.input);
+            w.u32(sample.output);
+            w.u32(sample.reason.0);
+            flow_records(w, header, records);
+        })
+    }
+
+    /// Adds a counter sample, its records in reverse.
+    ///
+    /// # Errors
+    /// When it does not even fit into a datagram of its own.
+    pub fn counter_sample(
+        &mut self,
+        sequence: u32,
+        source: DataSource,
+        records: &[CounterRecord<'_>],
+    ) -> Result<Push, SampleTooLong> {
+        self.sample(Tag::COUNTER_SAMPLE_EXPANDED, |w| {
+            w.u32(sequence);
+            w.u32(source.class);
+            w.u32(source.index);
+            w.u32(records.len() as u32);
+            for record in records.iter().rev() {
+                record.encode(w);
+            }
+        })
+    }
+
+    fn sample(
+        &mut self,
+        tag: Tag,
+        write: impl FnOnce(&mut Writer<'_>),
+    ) -> Result<Push, SampleTooLong> {
+        if self.finished {
+            self.buf.truncate(self.header);
+            self.samples = 0;
+            self.finished = false;
+        }
+        if self.samples == MAX_SAMPLES {
+            return Ok(Push::Full);
+        }
+        let before = self.buf.len();
+        let mut w = Writer::new(&mut self.buf);
+        w.u32(tag.0);
+        let mark = w.begin();
+        write(&mut w);
+        w.end(mark);
+        let needed = self.buf.len() - before + self.header;
+        if self.buf.len() > self.limit {
+            self.buf.truncate(before);
+            if needed > self.limit {
+                return Err(SampleTooLong { needed, limit: self.limit });
+            }
+            return Ok(Push::Full);
+        }
+        self.samples += 1;
+        Ok(Push::Added)
+    }
+
+    /// Completes the datagram with its number and the agent's uptime in milliseconds; `None` when
+    /// there is nothing in it. The first datagram has number 1.
+    pub fn finish(&mut self, uptime_ms: u32) -> Option<&[u8]> {
+        if self.samples() == 0 {
+            return None;
+        }
+        self.finished = true;
+        self.sequence = self.sequence.wrapping_add(1);
+        let words = [self.sequence, uptime_ms, self.samples];
+        for (at, word) in (self.patch_at..self.header).step_by(4).zip(words) {
+            self.buf[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        }
+        Some(&self.buf)
+    }
+}
+
+fn flow_records(w: &mut Writer<'_>, header: Option<RawHeader<'_>>, records: &[FlowRecord<'_>]) {
+    w.u32(records.len() as u32 + u32::from(header.is_some()));
+    for record in records.iter().rev() {
+        record.encode(w);
+    }
+    if let Some(header) = header {
+        FlowRecord::RawHeader(header).encode(w);
+    }
+}

@@ -1,0 +1,199 @@
+//! A UDP socket that sFlow datagrams come in by.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use thiserror::Error;
+
+use crate::text::Moment;
+
+/// Where to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenOn {
+    /// IPv4 and IPv6 with one socket, or IPv4 alone where there is no IPv6.
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+    /// One address.
+    Address(IpAddr),
+}
+
+/// Why listening failed.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// The port cannot be had.
+    #[error("cannot listen on UDP port {port}: {source}")]
+    Bind {
+        /// The port.
+        port: u16,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The socket broke.
+    #[error("receiving failed: {0}")]
+    Receive(io::Error),
+}
+
+/// A datagram that came in.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'b> {
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// When.
+    pub time: Moment,
+    /// The datagram.
+    pub payload: &'b [u8],
+}
+
+/// Receives datagrams until it is told to stop.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UdpSocket,
+}
+
+/// A stop that nothing wakes the socket for is seen this late.
+const STOP_LATENCY: Duration = Duration::from_millis(200);
+
+/// Bursts of samples of many agents should fit; the kernel may grant less.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+impl Listener {
+    /// Opens the socket. Port 0 picks a free one.
+    ///
+    /// # Errors
+    /// When the port cannot be had.
+    pub fn bind(on: ListenOn, port: u16) -> Result<Self, ListenError> {
+        let socket = match on {
+            ListenOn::Any => open(Ipv6Addr::UNSPECIFIED.into(), port, false).or_else(|error| {
+                // No IPv6 in this kernel. A port that is taken stays an error.
+                match error.kind() {
+                    ErrorKind::AddrInUse | ErrorKind::PermissionDenied => Err(error),
+                    _ => open(Ipv4Addr::UNSPECIFIED.into(), port, false),
+                }
+            }),
+            ListenOn::V4 => open(Ipv4Addr::UNSPECIFIED.into(), port, false),
+            ListenOn::V6 => open(Ipv6Addr::UNSPECIFIED.into(), port, true),
+            ListenOn::Address(address) => open(address, port, true),
+        };
+        match socket {
+            Ok(socket) => Ok(Listener { socket }),
+            Err(source) => Err(ListenError::Bind { port, source }),
+        }
+    }
+
+    /// The address that the socket has.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Calls `handle` for each datagram, until `stop` is set or `handle` breaks. `stop` is looked at
+    /// five times a second, and at once after a signal or an empty datagram.
+    ///
+    /// # Errors
+    /// When the socket breaks.
+    pub fn run(
+        &self,
+        stop: &AtomicBool,
+        mut handle: impl FnMut(Received<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ListenError> {
+        let mut buf = vec![0; 65_536];
+        while !stop.load(Ordering::Acquire) {
+            let (length, from) = match self.socket.recv_from(&mut buf) {
+                Ok((0, _)) => continue,
+                Ok(received) => received,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {
+                        continue;
+                    }
+                    _ => return Err(ListenError::Receive(error)),
+                },
+            };
+            // IPv4 senders come in as ::ffff:a.b.c.d by a socket for both.
+            let source = SocketAddr::new(from.ip().to_canonical(), from.port());
+            let received = Received { source, time: Moment::now(), payload: &buf[..length] };
+            if handle(received).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open(address: IpAddr, port: u16, v6_only: bool) -> io::Result<UdpSocket> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = rustix::net::socket_with(
+        family,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        Some(ipproto::UDP),
+    )?;
+    if address.is_ipv6() {
+        // The system's default depends on net.ipv6.bindv6only.
+        sockopt::set_ipv6_v6only(&socket, v6_only)?;
+    }
+    // Less is granted silently, and none is no reason to give up.
+    let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
+    rustix::net::bind(&socket, &SocketAddr::new(address, port))?;
+    let socket = UdpSocket::from(socket);
+    socket.set_read_timeout(Some(STOP_LATENCY))?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_families_come_in_by_one_socket() {
+        let listener = Listener::bind(ListenOn::Any, 0).unwrap();
+        let local = listener.local_addr().unwrap();
+        let mut expected = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        if local.is_ipv6() {
+            expected.push(Ipv6Addr::LOCALHOST.into());
+        }
+        for address in &expected {
+            let sender = UdpSocket::bind((*address, 0)).unwrap();
+            sender.send_to(b"", (*address, local.port())).unwrap();
+            sender.send_to(b"datagram", (*address, local.port())).unwrap();
+        }
+        let mut sources = Vec::new();
+        let count = expected.len();
+        listener
+            .run(&AtomicBool::new(false), |received| {
+                assert_eq!(received.payload, b"datagram");
+                assert!(received.time.seconds > 1_500_000_000);
+                sources.push(received.source.ip());
+                if sources.len() == count {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+            .unwrap();
+        assert_eq!(sources, expected);
+    }
+
+    #[test]
+    fn it_stops_when_told() {
+        let listener = Listener::bind(ListenOn::V4, 0).unwrap();
+        let stop = AtomicBool::new(true);
+        listener.run(&stop, |_| ControlFlow::Continue(())).unwrap();
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_named() {
+        let first = Listener::bind(ListenOn::Address(Ipv4Addr::LOCALHOST.into()), 0).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let error = Listener::bind(ListenOn::Any, port).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot listen on UDP port {port}:")), "{error}");
+    }
+}
