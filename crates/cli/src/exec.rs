@@ -153,7 +153,7 @@ impl<C: 'static> Execution<C> {
         let (words, filters) = tokens.split_at(bar.unwrap_or(tokens.len()));
         let mut pipeline = Pipeline::parse(text, filters)?;
         if let [before @ .., last] = words
-            && (last.kind, last.text) == (TokenKind::Word, "?")
+            && (last.kind, &text[last.start..last.end]) == (TokenKind::Word, "?")
             && !before.is_empty()
         {
             let mut out = Output::new();

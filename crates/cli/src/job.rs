@@ -18,6 +18,8 @@ use crate::tree::CommandTree;
 
 /// How long a long script may keep the main thread before other work gets its turn.
 const SLICE: Duration = Duration::from_millis(10);
+/// How long a job rests whose output is not taken as fast as it comes.
+const REST: Duration = Duration::from_millis(5);
 /// The most jobs that may be under way at once.
 const MAX_RUNNING: usize = 256;
 
@@ -117,6 +119,11 @@ pub trait ReplySink: Send {
     /// # Errors
     /// [`Gone`] if nobody will read it: the job is then cancelled.
     fn send(&mut self, reply: Reply) -> Result<(), Gone>;
+
+    /// Whether more may be produced now. While it may not, the main thread lets the job rest.
+    fn is_ready(&self) -> bool {
+        true
+    }
 }
 
 impl<F: FnMut(Reply) -> Result<(), Gone> + Send> ReplySink for F {
@@ -240,6 +247,10 @@ impl<C: 'static> MainCli<C> {
 impl<C: 'static> Running<C> {
     /// One step; false once the job is finished.
     fn go(&mut self, tree: &CommandTree<C>, cx: &mut C, now: Instant) -> bool {
+        if !self.reply.is_ready() {
+            self.at = now + REST;
+            return true;
+        }
         let progress = self.execution.step(tree, cx, now, SLICE);
         let mut text = self.execution.take_output();
         let status = match progress {

@@ -32,7 +32,7 @@
 
 mod args;
 mod builtin;
-//pub mod client;
+pub mod client;
 mod command;
 mod complete;
 mod error;
@@ -42,8 +42,8 @@ mod job;
 mod lexer;
 mod output;
 mod pattern;
-//pub mod server;
-//mod telnet;
+pub mod server;
+mod telnet;
 #[cfg(test)]
 mod testing;
 mod tree;

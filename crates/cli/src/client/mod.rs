@@ -1,0 +1,225 @@
+//! The other end of the CLI socket, for `thalctl` and for tests.
+//!
+//! [`Client`] runs commands and tells whether they succeeded, by the `thalctl` form of the
+//! protocol (see [`server`](crate::server)); [`interactive`] connects a terminal.
+
+mod interactive;
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+pub use interactive::{interactive, interactive_at};
+
+use crate::server::{Listen, Stream};
+use crate::telnet::{self, Decoder, Event};
+
+/// How long the server may take to say its first words.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a command could not be run, or failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// Nobody listens, or access is denied.
+    #[error("cannot connect to the CLI at {at}: {source}{}", hint(source))]
+    Connect {
+        /// The socket.
+        at: Listen,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The server does not take the session; the text is its own.
+    #[error("the CLI refused the session: {0}")]
+    Refused(String),
+    /// The server said nothing, or something else than a CLI server says.
+    #[error("what listens at {at} is no CLI server: {what}")]
+    Protocol {
+        /// The socket.
+        at: Listen,
+        /// What it did.
+        what: &'static str,
+    },
+    /// The connection broke.
+    #[error("lost the connection to the CLI: {0}")]
+    Io(#[from] io::Error),
+    /// The server ended the session before the answer was complete.
+    #[error("the CLI ended the session before the answer was complete")]
+    Closed,
+    /// The command failed; what it wrote, its error included, is here.
+    #[error("{}", .output.trim_end())]
+    Failed {
+        /// Output and error text.
+        output: String,
+    },
+    /// An interactive session needs a terminal.
+    #[error("standard input is not a terminal; give a command, or pipe commands in")]
+    NotATerminal,
+    /// A signal asked the interactive session to end.
+    #[error("ended by a signal")]
+    Signal,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => " (is the router running?)",
+        io::ErrorKind::PermissionDenied => " (are you in the group that owns the socket?)",
+        _ => "",
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It succeeded.
+    Ok,
+    /// It failed; its output says why.
+    Failed,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// A connection that runs commands one after the other.
+#[derive(Debug)]
+pub struct Client {
+    stream: Stream,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Client {
+    /// Connects to a Unix socket.
+    ///
+    /// # Errors
+    /// If nobody listens there, or not a CLI server.
+    pub fn connect(path: impl AsRef<Path>) -> Result<Self, ClientError> {
+        Self::connect_to(&Listen::Unix(path.as_ref().to_owned()))
+    }
+
+    /// Connects to a Unix socket or TCP address.
+    ///
+    /// # Errors
+    /// If nobody listens there, or not a CLI server.
+    pub fn connect_to(at: &Listen) -> Result<Self, ClientError> {
+        let connect = |source| ClientError::Connect { at: at.clone(), source };
+        let stream = Stream::connect(at).map_err(connect)?;
+        stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
+        let mut client = Self { stream, decoder: Decoder::default(), buffer: Vec::new(), at: 0 };
+        let mut said = Vec::new();
+        loop {
+            let event = match client.next() {
+                Ok(event) => event,
+                Err(ClientError::Closed) if !said.is_empty() => {
+                    let text = String::from_utf8_lossy(&said).trim().to_owned();
+                    return Err(ClientError::Refused(text));
+                }
+                Err(ClientError::Closed) => {
+                    return Err(ClientError::Protocol { at: at.clone(), what: "it hung up" });
+                }
+                Err(ClientError::Io(e)) if is_timeout(&e) => {
+                    return Err(ClientError::Protocol { at: at.clone(), what: "it says nothing" });
+                }
+                Err(other) => return Err(other),
+            };
+            match event {
+                Event::AsksTerminalType => break,
+                Event::Data(byte) if said.len() < 1000 => said.push(byte),
+                _ => {}
+            }
+        }
+        client.stream.set_read_timeout(None)?;
+        client.stream.write_all(&telnet::terminal_type("thalctl"))?;
+        Ok(client)
+    }
+
+    /// Runs one or more commands and returns what they wrote.
+    ///
+    /// # Errors
+    /// [`ClientError::Failed`], with all output, if a command failed; others if the connection did.
+    pub fn run(&mut self, command: &str) -> Result<String, ClientError> {
+        let mut output = Vec::new();
+        let ended = self.stream(command, &mut output)?;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        match ended {
+            Ended::Ok => Ok(output),
+            Ended::Failed | Ended::Cancelled => Err(ClientError::Failed { output }),
+        }
+    }
+
+    /// Runs one or more commands and passes on what they write as it comes.
+    ///
+    /// # Errors
+    /// If the connection breaks or `out` cannot be written. A command that fails is no error here.
+    pub fn stream(&mut self, command: &str, out: &mut dyn Write) -> Result<Ended, ClientError> {
+        // The server would close the session, and has nothing to say.
+        if matches!(command.trim(), "quit" | "q" | "exit") {
+            return Ok(Ended::Ok);
+        }
+        let mut request: Vec<u8> = command.bytes().filter(|b| *b != 0).collect();
+        request.push(0);
+        self.stream.write_all(&request)?;
+        let mut text = Vec::new();
+        loop {
+            // What is known already is written before waiting for more.
+            if self.at >= self.buffer.len() && !text.is_empty() {
+                out.write_all(&text)?;
+                out.flush()?;
+                text.clear();
+            }
+            match self.next()? {
+                Event::Data(0) => break,
+                // Line ends are CR LF on the wire.
+                Event::Data(b'\r') => {}
+                Event::Data(byte) => text.push(byte),
+                _ => {}
+            }
+        }
+        out.write_all(&text)?;
+        out.flush()?;
+        loop {
+            if let Event::Data(status) = self.next()? {
+                return Ok(match status {
+                    b'0' => Ended::Ok,
+                    b'2' => Ended::Cancelled,
+                    _ => Ended::Failed,
+                });
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Event, ClientError> {
+        loop {
+            while let Some(byte) = self.buffer.get(self.at) {
+                self.at += 1;
+                if let Some(event) = self.decoder.feed(*byte) {
+                    return Ok(event);
+                }
+            }
+            self.at = 0;
+            self.buffer.resize(16 * 1024, 0);
+            let count = loop {
+                match self.stream.read(&mut self.buffer) {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    other => break other,
+                }
+            };
+            self.buffer.truncate(*count.as_ref().unwrap_or(&0));
+            if count? == 0 {
+                return Err(ClientError::Closed);
+            }
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// Connects, runs one command, and returns what it wrote.
+///
+/// # Errors
+/// As [`Client::connect`] and [`Client::run`].
+pub fn one_shot(path: impl AsRef<Path>, command: &str) -> Result<String, ClientError> {
+    Client::connect(path)?.run(command)
+}

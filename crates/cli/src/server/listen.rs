@@ -1,0 +1,273 @@
+//! Sockets of either kind, to listen on and to talk over.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{ServerConfig, ServerError};
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A TCP address, as `host:port`.
+    Tcp(String),
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => path.display().fmt(f),
+            Self::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+impl FromStr for Listen {
+    type Err = std::convert::Infallible;
+
+    /// A path if it contains `/` or no `:`, else `host:port`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.contains('/') || !text.contains(':') {
+            true => Self::Unix(text.into()),
+            false => Self::Tcp(text.to_owned()),
+        })
+    }
+}
+
+/// The number of a group, by its name or number in `/etc/group`.
+pub fn group_id(name: &str) -> Option<u32> {
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let by_name = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let found = fields.next() == Some(name);
+        fields.nth(1).filter(|_| found)?.parse().ok()
+    });
+    by_name.or_else(|| name.parse().ok())
+}
+
+#[derive(Debug)]
+pub(super) enum Listener {
+    Unix {
+        socket: UnixListener,
+        path: PathBuf,
+        /// Device and inode, so as to remove no socket but ours.
+        id: Option<(u64, u64)>,
+    },
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    pub(super) fn open(listen: &Listen, config: &ServerConfig) -> Result<Self, ServerError> {
+        match listen {
+            Listen::Unix(path) => unix(path, config),
+            Listen::Tcp(address) => tcp(address, config.allow_remote),
+        }
+    }
+
+    pub(super) fn accept(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Unix { socket, .. } => Stream::Unix(socket.accept()?.0),
+            Self::Tcp(socket) => {
+                let stream = socket.accept()?.0;
+                // An echoed character should not wait for the next.
+                stream.set_nodelay(true)?;
+                Stream::Tcp(stream)
+            }
+        })
+    }
+
+    pub(super) fn address(&self) -> Listen {
+        match self {
+            Self::Unix { path, .. } => Listen::Unix(path.clone()),
+            Self::Tcp(socket) => {
+                Listen::Tcp(socket.local_addr().map(|a| a.to_string()).unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix { socket, .. } => socket.as_fd(),
+            Self::Tcp(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix { path, id: Some(id), .. } = self
+            && inode(path).as_ref() == Some(id)
+        {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()))
+}
+
+fn unix(path: &Path, config: &ServerConfig) -> Result<Listener, ServerError> {
+    let fail = |what| move |source| ServerError::Unix { what, path: path.to_owned(), source };
+    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o755).create(dir).map_err(fail("make the directory of"))?;
+    }
+    remove_stale(path)?;
+    let socket = UnixListener::bind(path).map_err(fail("listen on"))?;
+    let listener = Listener::Unix { socket, path: path.to_owned(), id: inode(path) };
+    if let Some(group) = config.group {
+        chown(path, None, Some(group)).map_err(fail("set the group of"))?;
+    }
+    let permissions = fs::Permissions::from_mode(config.mode);
+    fs::set_permissions(path, permissions).map_err(fail("set the permissions of"))?;
+    listener.set_nonblocking().map_err(fail("listen on"))?;
+    Ok(listener)
+}
+
+/// Removes the socket of a process that ended without doing so.
+fn remove_stale(path: &Path) -> Result<(), ServerError> {
+    let fail = |what| move |source| ServerError::Unix { what, path: path.to_owned(), source };
+    let kind = match fs::symlink_metadata(path) {
+        Ok(meta) => meta.file_type(),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(fail("look at")(e)),
+    };
+    if !kind.is_socket() {
+        return Err(ServerError::NotASocket { path: path.to_owned() });
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(ServerError::InUse { path: path.to_owned() }),
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(fail("remove the stale"))
+        }
+        Err(e) => Err(fail("probe")(e)),
+    }
+}
+
+fn tcp(address: &str, allow_remote: bool) -> Result<Listener, ServerError> {
+    let fail = |source| ServerError::Tcp { address: address.to_owned(), source };
+    let resolved: Vec<_> = address.to_socket_addrs().map_err(fail)?.collect();
+    if !allow_remote && resolved.iter().any(|a| !a.ip().is_loopback()) {
+        return Err(ServerError::Remote { address: address.to_owned() });
+    }
+    let listener = Listener::Tcp(TcpListener::bind(&resolved[..]).map_err(fail)?);
+    listener.set_nonblocking().map_err(fail)?;
+    Ok(listener)
+}
+
+impl Listener {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix { socket, .. } => socket.set_nonblocking(true),
+            Self::Tcp(socket) => socket.set_nonblocking(true),
+        }
+    }
+}
+
+/// A connection to a client.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    /// Connects to a server.
+    pub(crate) fn connect(to: &Listen) -> io::Result<Self> {
+        match to {
+            Listen::Unix(path) => UnixStream::connect(path).map(Self::Unix),
+            Listen::Tcp(address) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                Ok(Self::Tcp(stream))
+            }
+        }
+    }
+
+    /// How long a read may take.
+    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Unix(s) => s.set_read_timeout(timeout),
+            Self::Tcp(s) => s.set_read_timeout(timeout),
+        }
+    }
+
+    /// Tells the other side that nothing more will be sent.
+    pub(crate) fn end_writing(&self) {
+        let _ = match self {
+            Self::Unix(s) => s.shutdown(Shutdown::Write),
+            Self::Tcp(s) => s.shutdown(Shutdown::Write),
+        };
+    }
+
+    pub(super) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(s) => s.set_nonblocking(true),
+            Self::Tcp(s) => s.set_nonblocking(true),
+        }
+    }
+
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Unix(s) => Self::Unix(s.try_clone()?),
+            Self::Tcp(s) => Self::Tcp(s.try_clone()?),
+        })
+    }
+
+    pub(super) fn shutdown(&self) {
+        let _ = match self {
+            Self::Unix(s) => s.shutdown(Shutdown::Both),
+            Self::Tcp(s) => s.shutdown(Shutdown::Both),
+        };
+    }
+
+    /// Writes what fits the socket's buffer, before the stream is dropped.
+    pub(super) fn last_words(mut self, text: &[u8]) {
+        if self.set_nonblocking().is_ok() {
+            let _ = self.write(text);
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(s) => s.read(buffer),
+            Self::Tcp(s) => s.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(s) => s.write(bytes),
+            Self::Tcp(s) => s.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(s) => s.as_fd(),
+            Self::Tcp(s) => s.as_fd(),
+        }
+    }
+}

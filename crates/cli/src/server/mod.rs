@@ -1,0 +1,340 @@
+//! The socket behind which the command line is served, for `vppctl`, `thalctl`, telnet and socat.
+//!
+//! A thread per session talks to its client and hands lines to the main thread by a
+//! [`Dispatch`]; the main thread never waits for a client.
+//!
+//! # Protocol
+//!
+//! The server begins with telnet negotiation (36 bytes) and asks for the terminal type. What
+//! follows depends on the answer:
+//!
+//! | terminal type | session |
+//! | --- | --- |
+//! | `vppctl` | lines in; for each, the output with CR LF line ends and one NUL byte |
+//! | `thalctl` | requests ended by NUL (which may contain line feeds) in; for each, the output with CR LF line ends, a NUL and one status byte: `0` success, `1` failure, `2` cancelled |
+//! | another, or none within a second, or data without any | interactive: banner, prompt, echo, line editing |
+//!
+//! A line of a `vppctl` session also ends at a NUL, or where nothing follows for a second: a client
+//! that pipes text without a last line feed would otherwise wait for ever.
+
+mod editor;
+mod keys;
+mod listen;
+mod pager;
+mod queue;
+mod session;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::job::Dispatch;
+use listen::Listener;
+pub(crate) use listen::Stream;
+pub use listen::{Listen, group_id};
+use session::Session;
+
+/// How to listen, and what sessions look like.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Where to listen.
+    pub listen: Vec<Listen>,
+    /// Permissions of Unix sockets.
+    pub mode: u32,
+    /// Group of Unix sockets, by number; see [`group_id`]. `None` keeps the process's group.
+    pub group: Option<u32>,
+    /// Whether TCP may listen on other addresses than those of the local host. The command line
+    /// knows no passwords.
+    pub allow_remote: bool,
+    /// The most sessions at once.
+    pub max_sessions: usize,
+    /// What interactive sessions look like.
+    pub session: SessionConfig,
+}
+
+impl Default for ServerConfig {
+    /// The default socket, mode 0660, 32 sessions.
+    fn default() -> Self {
+        Self {
+            listen: vec![Listen::Unix(PathBuf::from(crate::DEFAULT_SOCKET))],
+            mode: 0o660,
+            group: None,
+            allow_remote: false,
+            max_sessions: 32,
+            session: SessionConfig::default(),
+        }
+    }
+}
+
+/// What a session looks like.
+#[derive(Debug, Clone)]
+pub struct SessionConfig {
+    /// Greets interactive users; lines ended by `\n`. Empty for none.
+    pub banner: String,
+    /// The prompt.
+    pub prompt: String,
+    /// Whether to use colours on terminals that have them.
+    pub colour: bool,
+    /// Whether to stop at the end of each page.
+    pub pager: bool,
+    /// How many lines an interactive session remembers.
+    pub history: usize,
+    /// A client that reads nothing for so long, while there is something to read, is dropped.
+    pub write_timeout: Duration,
+    /// How long to wait for the terminal type; also how long an unfinished line of a `vppctl`
+    /// session waits for its end.
+    pub patience: Duration,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            banner: String::new(),
+            prompt: "thalweg# ".to_owned(),
+            colour: true,
+            pager: true,
+            history: 100,
+            write_timeout: Duration::from_secs(30),
+            patience: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why the command line cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// Another process serves the socket.
+    #[error("CLI socket {} is in use by a running process; stop it or choose another path", path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something that is no socket is in the way.
+    #[error("cannot make CLI socket {}: a file that is no socket is there", path.display())]
+    NotASocket {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A system call failed for a Unix socket.
+    #[error("cannot {what} CLI socket {}: {source}", path.display())]
+    Unix {
+        /// What was tried.
+        what: &'static str,
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A system call failed for a TCP address.
+    #[error("cannot listen for CLI sessions on {address}: {source}")]
+    Tcp {
+        /// The address.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A TCP address that other hosts can reach.
+    #[error(
+        "refusing to listen for CLI sessions on {address}: other hosts could reach it, and the \
+         CLI has no passwords; use localhost, or allow it explicitly"
+    )]
+    Remote {
+        /// The address.
+        address: String,
+    },
+    /// No thread or no wake-up socket could be made.
+    #[error("cannot start the CLI server: {0}")]
+    Start(#[source] io::Error),
+}
+
+/// A running server. Dropping it ends all sessions and removes its sockets.
+#[derive(Debug)]
+pub struct Server {
+    /// Tells the accepting thread to end.
+    stop: UnixStream,
+    accepting: Option<JoinHandle<()>>,
+    sessions: Arc<Sessions>,
+    addresses: Vec<Listen>,
+}
+
+impl Server {
+    /// Listens, and serves sessions on threads of their own from now on.
+    ///
+    /// # Errors
+    /// If an address cannot be listened on; then none is.
+    pub fn start<D: Dispatch>(config: ServerConfig, dispatch: D) -> Result<Self, ServerError> {
+        let listeners = config
+            .listen
+            .iter()
+            .map(|listen| Listener::open(listen, &config))
+            .collect::<Result<Vec<_>, _>>()?;
+        let addresses = listeners.iter().map(Listener::address).collect();
+        let (stop, stopped) = UnixStream::pair().map_err(ServerError::Start)?;
+        let sessions = Arc::new(Sessions::default());
+        let acceptor = Acceptor {
+            listeners,
+            stopped,
+            sessions: Arc::clone(&sessions),
+            max_sessions: config.max_sessions,
+            config: Arc::new(config.session),
+            dispatch,
+        };
+        let accepting = std::thread::Builder::new()
+            .name("cli-accept".to_owned())
+            .spawn(move || acceptor.run())
+            .map_err(ServerError::Start)?;
+        Ok(Self { stop, accepting: Some(accepting), sessions, addresses })
+    }
+
+    /// Where it listens; a TCP port 0 was replaced by the port that was chosen.
+    pub fn addresses(&self) -> &[Listen] {
+        &self.addresses
+    }
+
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.sessions.lock().open.len()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.stop.shutdown(Shutdown::Both);
+        if let Some(thread) = self.accepting.take() {
+            let _ = thread.join();
+        }
+        let threads: Vec<_> = {
+            let mut sessions = self.sessions.lock();
+            sessions.open.values().for_each(Stream::shutdown);
+            sessions.threads.drain().map(|(_, thread)| thread).collect()
+        };
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The sessions under way.
+#[derive(Debug, Default)]
+struct Sessions(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    open: HashMap<u64, Stream>,
+    threads: HashMap<u64, JoinHandle<()>>,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        // Maps are whole at every point where a panic could happen.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a session off the list, however its thread ends.
+struct Leave {
+    sessions: Arc<Sessions>,
+    id: u64,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let mut sessions = self.sessions.lock();
+        sessions.open.remove(&self.id);
+        // Detaches the thread, which is about to end.
+        sessions.threads.remove(&self.id);
+    }
+}
+
+struct Acceptor<D> {
+    listeners: Vec<Listener>,
+    stopped: UnixStream,
+    sessions: Arc<Sessions>,
+    max_sessions: usize,
+    config: Arc<SessionConfig>,
+    dispatch: D,
+}
+
+impl<D: Dispatch> Acceptor<D> {
+    fn run(self) {
+        loop {
+            let mut fds: Vec<PollFd<'_>> = self
+                .listeners
+                .iter()
+                .map(|l| PollFd::from_borrowed_fd(l.as_fd(), PollFlags::IN))
+                .collect();
+            fds.push(PollFd::new(&self.stopped, PollFlags::IN));
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => {
+                    tracing::error!(%error, "the CLI takes no more sessions");
+                    return;
+                }
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready.last() == Some(&true) {
+                return;
+            }
+            for (listener, _) in self.listeners.iter().zip(ready).filter(|(_, ready)| *ready) {
+                match listener.accept() {
+                    Ok(stream) => self.admit(stream),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a CLI session");
+                        // Out of descriptors, likely: it will not pass at once.
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: Stream) {
+        let mut sessions = self.sessions.lock();
+        if sessions.open.len() >= self.max_sessions {
+            tracing::warn!(limit = self.max_sessions, "CLI session refused: too many");
+            let text = format!("too many CLI sessions: at most {}\r\n", self.max_sessions);
+            stream.last_words(text.as_bytes());
+            return;
+        }
+        let Ok(copy) = stream.try_clone() else { return };
+        let id = sessions.next;
+        sessions.next += 1;
+        sessions.open.insert(id, copy);
+        // If the thread cannot be made, dropping `leave` takes the lock.
+        drop(sessions);
+        let leave = Leave { sessions: Arc::clone(&self.sessions), id };
+        let (config, dispatch) = (Arc::clone(&self.config), self.dispatch.clone());
+        let thread = std::thread::Builder::new().name(format!("cli-{id}")).spawn(move || {
+            let _leave = leave;
+            match Session::new(stream, config, dispatch) {
+                Ok(session) => session.run(),
+                Err(error) => tracing::warn!(%error, "cannot begin a CLI session"),
+            }
+        });
+        match thread {
+            Ok(thread) => {
+                let mut sessions = self.sessions.lock();
+                // A session may be over already.
+                if sessions.open.contains_key(&id) {
+                    sessions.threads.insert(id, thread);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot begin a CLI session"),
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! One session: a loop over the client's socket and the answers of the main thread.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::SessionConfig;
+use super::listen::Stream;
+use super::queue::Answers;
+use super::terminal::{Action, Terminal};
+use crate::job::{Cancel, CliJob, Dispatch, Reply, Request, Status};
+use crate::lexer::{MAX_COMMAND_BYTES, Scanner};
+use crate::telnet;
+
+/// The largest request of a `thalctl` session, in bytes.
+const MAX_REQUEST_BYTES: usize = 1024 * 1024;
+/// How much input may wait while a command runs, in bytes.
+const MAX_INPUT_BYTES: usize = 64 * 1024;
+/// With so much output waiting for the client, nothing more is fetched or run, in bytes.
+const HIGH_WATER_BYTES: usize = 256 * 1024;
+
+/// Terminal types that get colours and cursor control.
+const ANSI_TERMINALS: [&str; 6] =
+    ["xterm", "xterm-color", "xterm-256color", "screen", "screen-256color", "ansi"];
+
+/// Who is at the other end.
+enum Mode {
+    /// Not known yet; wait for the terminal type until then.
+    Unknown(Instant),
+    /// A program that sends lines, or (framed) requests ended by NUL.
+    Program { framed: bool, scanner: Scanner, line: Vec<u8> },
+    /// A person.
+    Person(Box<Terminal>),
+}
+
+/// What the session waits for the main thread to answer.
+struct Waiting {
+    cancel: Cancel,
+    /// Whether output has been shown already.
+    streamed: bool,
+    help: bool,
+}
+
+/// A session.
+pub(super) struct Session<D> {
+    stream: Stream,
+    config: Arc<SessionConfig>,
+    dispatch: D,
+    answers: Answers,
+    decoder: telnet::Decoder,
+    mode: Mode,
+    input: VecDeque<u8>,
+    /// When input last arrived.
+    last_input: Instant,
+    /// The client sends nothing more.
+    ended: bool,
+    waiting: Option<Waiting>,
+    out: Vec<u8>,
+    sent: usize,
+    /// When the client last took output, or had none to take.
+    last_output: Instant,
+    closing: bool,
+    window: (u16, u16),
+}
+
+impl<D: Dispatch> Session<D> {
+    pub(super) fn new(stream: Stream, config: Arc<SessionConfig>, dispatch: D) -> io::Result<Self> {
+        stream.set_nonblocking()?;
+        let now = Instant::now();
+        Ok(Self {
+            stream,
+            mode: Mode::Unknown(now + config.patience),
+            config,
+            dispatch,
+            answers: Answers::new()?,
+            decoder: telnet::Decoder::default(),
+            input: VecDeque::new(),
+            last_input: now,
+            ended: false,
+            waiting: None,
+            out: telnet::GREETING.to_vec(),
+            sent: 0,
+            last_output: now,
+            closing: false,
+            window: (0, 0),
+        })
+    }
+
+    /// Serves the client until it or the server ends.
+    pub(super) fn run(mut self) {
+        if let Err(error) = self.serve() {
+            tracing::debug!(%error, "CLI session ended");
+        }
+        self.cancel();
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.flush()?;
+            if self.finished() {
+                return Ok(());
+            }
+            let (client, woken) = self.wait()?;
+            if client.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                self.receive()?;
+            }
+            // Both directions are closed, and everything was read.
+            if self.ended && client.intersects(PollFlags::HUP | PollFlags::ERR) {
+                return Ok(());
+            }
+            if woken {
+                self.answers.clear_wake();
+            }
+            if self.answers.overflowed() {
+                let text =
+                    "a CLI client does not read what it asked for: output and session dropped";
+                tracing::warn!("{text}");
+                return Err(io::Error::new(ErrorKind::TimedOut, text));
+            }
+            if self.pending() > 0 && self.last_output.elapsed() >= self.config.write_timeout {
+                tracing::warn!("a CLI client has stopped reading: session dropped");
+                return Err(ErrorKind::TimedOut.into());
+            }
+            self.recognise();
+            self.work();
+        }
+    }
+
+    fn finished(&self) -> bool {
+        let idle = self.waiting.is_none() && self.pending() == 0;
+        let started = !matches!(self.mode, Mode::Unknown(_));
+        idle && (self.closing || (self.ended && started && self.input.is_empty()))
+    }
+
+    /// Output that the socket has not taken yet, in bytes.
+    fn pending(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// Sleeps until there is something to do.
+    fn wait(&self) -> io::Result<(PollFlags, bool)> {
+        let mut wanted = PollFlags::empty();
+        if !self.ended && self.input.len() < MAX_INPUT_BYTES {
+            wanted |= PollFlags::IN;
+        }
+        if self.pending() > 0 {
+            wanted |= PollFlags::OUT;
+        }
+        let timeout = self.deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = timeout.map(|t| Timespec {
+            tv_sec: t.as_secs() as i64,
+            tv_nsec: i64::from(t.subsec_nanos()) as _,
+        });
+        let mut fds =
+            [PollFd::new(&self.stream, wanted), PollFd::new(&self.answers, PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) => Ok((fds[0].revents(), !fds[1].revents().is_empty())),
+            Err(rustix::io::Errno::INTR) => Ok((PollFlags::empty(), false)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// When to wake up though nothing happens.
+    fn deadline(&self) -> Option<Instant> {
+        let stalled = (self.pending() > 0).then(|| self.last_output + self.config.write_timeout);
+        let patience = match &self.mode {
+            Mode::Unknown(until) => Some(*until),
+            Mode::Program { line, framed: false, .. } if !line.is_empty() && !self.busy() => {
+                Some(self.last_input + self.config.patience)
+            }
+            _ => None,
+        };
+        let now = self.ready().then(Instant::now);
+        [stalled, patience, now].into_iter().flatten().min()
+    }
+
+    /// Whether there is work that waits for nobody.
+    fn ready(&self) -> bool {
+        let something = if self.busy() { self.answers.is_ready() } else { !self.input.is_empty() };
+        something && self.pending() < HIGH_WATER_BYTES && !self.closing
+    }
+
+    fn busy(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Reads what the client sent.
+    fn receive(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 4096];
+        let count = match self.stream.read(&mut buffer) {
+            Ok(0) => {
+                self.ended = true;
+                return Ok(());
+            }
+            Ok(count) => count,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        self.last_input = Instant::now();
+        for byte in &buffer[..count] {
+            match self.decoder.feed(*byte) {
+                Some(telnet::Event::Data(byte)) => self.data(byte),
+                Some(telnet::Event::TerminalType(name)) => self.terminal_type(&name),
+                Some(telnet::Event::WindowSize(columns, rows)) => {
+                    self.window = (columns, rows);
+                    if let Mode::Person(terminal) = &mut self.mode {
+                        terminal.set_window(self.window);
+                    }
+                }
+                Some(telnet::Event::Interrupt) => self.data(3),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, byte: u8) {
+        if byte == 3 && self.busy() && matches!(self.mode, Mode::Person(_)) {
+            self.input.clear();
+            self.out.extend(b"^C\r\n");
+            self.cancel();
+        } else {
+            self.input.push_back(byte);
+        }
+    }
+
+    fn cancel(&mut self) {
+        if let Some(waiting) = &self.waiting {
+            waiting.cancel.cancel();
+            let _ = self.dispatch.submit(CliJob::new(Request::Wake, |_| Ok(())));
+        }
+    }
+
+    fn terminal_type(&mut self, name: &str) {
+        if !matches!(self.mode, Mode::Unknown(_)) {
+            return;
+        }
+        match name {
+            "vppctl" | "thalctl" => {
+                let framed = name == "thalctl";
+                self.mode = Mode::Program { framed, scanner: Scanner::default(), line: Vec::new() };
+            }
+            name => self.greet(ANSI_TERMINALS.contains(&name)),
+        }
+    }
+
+    /// Decides who is there if the client does not say: whoever types does not wait.
+    fn recognise(&mut self) {
+        if let Mode::Unknown(until) = self.mode
+            && (Instant::now() >= until || !self.input.is_empty() || self.ended)
+        {
+            self.greet(false);
+        }
+    }
+
+    fn greet(&mut self, ansi: bool) {
+        let mut terminal = Terminal::new(&self.config, ansi, self.window);
+        terminal.greet(&self.config.banner, &mut self.out);
+        self.mode = Mode::Person(Box::new(terminal));
+    }
+
+    /// Takes answers and input as far as possible without waiting.
+    fn work(&mut self) {
+        while self.pending() < HIGH_WATER_BYTES && !self.closing {
+            if self.busy() {
+                match self.answers.take() {
+                    Some(reply) => self.answer(reply),
+                    None => return,
+                }
+                continue;
+            }
+            let Some(byte) = self.input.pop_front() else { break };
+            match &mut self.mode {
+                Mode::Unknown(_) => return self.input.push_front(byte),
+                Mode::Program { .. } => self.program(byte),
+                Mode::Person(terminal) => {
+                    let action = terminal.byte(byte, &mut self.out);
+                    self.act(action);
+                }
+            }
+        }
+        // A line without its end is taken as whole once nothing follows.
+        let lonely = self.ended || self.last_input.elapsed() >= self.config.patience;
+        if !self.closing && !self.busy() && self.input.is_empty() && lonely {
+            self.end_line();
+        }
+    }
+
+    /// A byte from a program.
+    fn program(&mut self, byte: u8) {
+        let Mode::Program { framed, scanner, line } = &mut self.mode else { return };
+        let framed = *framed;
+        // Only ASCII matters to the scanner.
+        let c = if byte.is_ascii() { char::from(byte) } else { 'x' };
+        let max = if framed { MAX_REQUEST_BYTES } else { MAX_COMMAND_BYTES };
+        if byte == 0 {
+            if framed { self.submit_line() } else { self.end_line() }
+        } else if !framed && scanner.ends_at(c) {
+            self.submit_line();
+        } else if line.len() >= max {
+            let text = format!("input is too long: at most {max} bytes\n");
+            self.finish_program(&text, Status::Failed(-1));
+            self.closing = true;
+        } else {
+            line.push(byte);
+        }
+    }
+
+    /// Takes an unfinished line of an unframed program as whole.
+    fn end_line(&mut self) {
+        if let Mode::Program { framed: false, line, .. } = &mut self.mode {
+            if line.iter().all(u8::is_ascii_whitespace) {
+                line.clear();
+            } else {
+                self.submit_line();
+            }
+        }
+    }
+
+    fn submit_line(&mut self) {
+        let Mode::Program { scanner, line, framed } = &mut self.mode else { return };
+        *scanner = Scanner::default();
+        let framed = *framed;
+        let line = match String::from_utf8(std::mem::take(line)) {
+            Ok(line) => line,
+            Err(_) => {
+                return self.finish_program("input is no UTF-8 text\n", Status::Failed(-1));
+            }
+        };
+        match line.trim() {
+            "quit" | "q" | "exit" => self.closing = true,
+            "" if !framed => self.finish_program("", Status::Ok),
+            _ => self.submit(Request::Run { line }),
+        }
+    }
+
+    fn finish_program(&mut self, text: &str, status: Status) {
+        let Mode::Program { framed, .. } = self.mode else { return };
+        to_wire(text, &mut self.out);
+        self.out.push(0);
+        if framed {
+            self.out.push(match status {
+                Status::Ok | Status::Quit => b'0',
+                Status::Failed(_) => b'1',
+                Status::Cancelled => b'2',
+            });
+        }
+    }
+
+    fn submit(&mut self, request: Request) {
+        let help = matches!(request, Request::Complete { help: true, .. });
+        let job = CliJob::new(request, self.answers.sink());
+        self.waiting = Some(Waiting { cancel: job.cancel.clone(), streamed: false, help });
+        if self.dispatch.submit(job).is_err() {
+            self.out.extend(b"the router is shutting down\r\n");
+            self.waiting = None;
+            self.closing = true;
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::None => {}
+            Action::Quit => self.closing = true,
+            Action::Submit(request) => self.submit(request),
+        }
+    }
+
+    /// A piece of an answer of the main thread.
+    fn answer(&mut self, reply: Reply) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let (streamed, help) = (waiting.streamed, waiting.help);
+        match reply {
+            Reply::Text(text) => {
+                waiting.streamed = true;
+                to_wire(&text, &mut self.out);
+            }
+            Reply::Done { text, status } => {
+                self.waiting = None;
+                self.closing |= status == Status::Quit;
+                match &mut self.mode {
+                    Mode::Person(terminal) if self.closing || streamed => {
+                        to_wire(&text, &mut self.out);
+                        if !self.closing {
+                            terminal.prompt(&mut self.out);
+                        }
+                    }
+                    Mode::Person(terminal) => terminal.show(&text, &mut self.out),
+                    _ => self.finish_program(&text, status),
+                }
+            }
+            Reply::Completions(words) => {
+                self.waiting = None;
+                if let Mode::Person(terminal) = &mut self.mode {
+                    terminal.completions(&words, help, &mut self.out);
+                }
+            }
+        }
+    }
+
+    /// Gives the socket what it takes.
+    fn flush(&mut self) -> io::Result<()> {
+        while self.pending() > 0 {
+            match self.stream.write(&self.out[self.sent..]) {
+                Ok(count) => {
+                    self.sent += count;
+                    self.last_output = Instant::now();
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.out.clear();
+        self.out.shrink_to(HIGH_WATER_BYTES);
+        self.sent = 0;
+        self.last_output = Instant::now();
+        Ok(())
+    }
+}
+
+/// Text as terminals take it: CR LF line ends, and no other control characters than tabs. A NUL
+/// would end the answer, an escape could do anything.
+pub(super) fn to_wire(text: &str, out: &mut Vec<u8>) {
+    out.reserve(text.len() + text.len() / 32);
+    for byte in text.bytes() {
+        match byte {
+            b'\n' => out.extend(b"\r\n"),
+            b'\t' | 0x20..=0x7e | 0x80.. => out.push(byte),
+            _ => {}
+        }
+    }
+}
