@@ -4,7 +4,7 @@ use crate::control::BuildCx;
 use crate::node::{InputNode, Node, Runner, Tap};
 
 /// Position of a node in every worker's graph.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct NodeId(pub u16);
 
 /// A feature arc: a place in the graph where features may be hung in, per interface.

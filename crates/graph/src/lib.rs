@@ -8,6 +8,7 @@
 //! The engine knows no protocol and no device.
 
 pub mod arc;
+pub mod cli;
 pub mod clock;
 pub mod control;
 pub mod decl;
@@ -16,11 +17,12 @@ mod gone;
 pub mod mailbox;
 pub mod node;
 pub mod nodes;
+mod report;
 pub mod stats;
 pub mod trace;
 pub mod worker;
 
-pub use control::{BuildCx, Control, EngineConfig, EngineError, Remote};
+pub use control::{BuildCx, Control, EngineConfig, EngineError, FileInfo, Remote};
 pub use decl::{
     ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity,
 };
@@ -35,5 +37,34 @@ pub(crate) static ENGINE: Feature = Feature {
     about: "graph, workers, trace and counters",
     nodes: nodes::NODES,
     arcs: control::ARCS,
-    ..Feature::DEFAULT
+    commands: cli::COMMANDS,
+    init: report::Sampler::init,
+    ready: report::Sampler::start,
 };
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn command_list_is_current() {
+        thalweg_testkit::GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
+            what: "command",
+            list: "COMMANDS",
+            element: "&dyn thalweg_cli::Command<crate::Control>",
+            item: "COMMAND",
+        }
+        .check();
+    }
+
+    #[test]
+    fn node_list_is_current() {
+        thalweg_testkit::GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
+            what: "graph node",
+            list: "NODES",
+            element: "&crate::NodeDecl",
+            item: "NODE",
+        }
+        .check();
+    }
+}

@@ -25,12 +25,6 @@ pub struct Inject {
     pub aux: u32,
 }
 
-impl Default for NodeId {
-    fn default() -> Self {
-        NodeId(0)
-    }
-}
-
 /// From the main thread to a worker.
 pub(crate) enum ToWorker {
     Install { id: NodeId, info: NodeInfo, built: Built },

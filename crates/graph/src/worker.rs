@@ -51,6 +51,8 @@ pub struct Core {
     ready: [u64; MAX_NODES / 64],
     ready_words: u64,
     spare: Vec<Box<Frame>>,
+    // Boxes: taking one is a pointer's move.
+    #[allow(clippy::vec_box)]
     scratch: Vec<Box<[Verdict; FRAME_SIZE]>>,
     pub(crate) trace: TraceStore,
     taps: Vec<Vec<TapSlot>>,
@@ -114,6 +116,19 @@ impl Core {
         self.trace.clear();
     }
 
+    /// Tells the pool's audit how many buffers this worker keeps; returns how often it got none.
+    pub(crate) fn publish_cache(&mut self) -> u64 {
+        self.cache.publish();
+        self.cache.misses()
+    }
+
+    /// Packets received, originated, sent, delivered, dropped and consumed so far.
+    pub(crate) fn accounting(&mut self) -> [u64; 6] {
+        self.cache.publish();
+        let t = &self.stats.totals;
+        [&t.rx, &t.originated, &t.tx, &t.delivered, &t.dropped, &t.consumed].map(|c| c.get())
+    }
+
     /// Forgets how long calls and loops took at most.
     pub(crate) fn clear_max(&mut self) {
         for id in (0..self.info.len() as u16).map(NodeId) {
@@ -127,6 +142,12 @@ impl Core {
     /// A copy of the traces.
     pub fn traces(&self) -> Vec<PacketTrace> {
         self.trace.packets.clone()
+    }
+
+    /// How many traces there are, and a copy of the first `max`: copying takes a worker's time.
+    pub fn first_traces(&self, max: usize) -> (usize, Vec<PacketTrace>) {
+        let all = &self.trace.packets;
+        (all.len(), all[..max.min(all.len())].to_vec())
     }
 
     #[inline]
@@ -156,7 +177,7 @@ impl Core {
 
     #[inline]
     fn spare_frame(&mut self) -> Box<Frame> {
-        self.spare.pop().unwrap_or_else(Frame::new)
+        self.spare.pop().unwrap_or_default()
     }
 
     #[inline]
@@ -352,6 +373,11 @@ impl<'w> NodeCx<'w> {
     pub fn count(&self, code: ErrorCode, n: u64) {
         let base = self.core.info[self.node.0 as usize].error_base;
         self.core.stats.error(base + u32::from(code.0)).add(n);
+    }
+    /// The global number of one of this node's counters: what aux holds on the way to a drop.
+    #[inline]
+    pub fn error_id(&self, code: ErrorCode) -> u32 {
+        self.core.info[self.node.0 as usize].error_base + u32::from(code.0)
     }
     /// A node's name.
     pub fn node_name(&self, id: NodeId) -> &str {

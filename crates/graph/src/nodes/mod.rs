@@ -1,7 +1,10 @@
-//! The engine's own nodes. This list is generated: a test rewrites it when the folder changes.
+//! Every graph node of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
 
 pub mod drop;
 pub mod error_drop;
 
-/// All nodes of this folder.
-pub static NODES: &[&crate::decl::NodeDecl] = &[&drop::NODE, &error_drop::NODE];
+/// Every graph node, in the order of the files' names.
+pub static NODES: &[&crate::NodeDecl] = &[&drop::NODE, &error_drop::NODE];

@@ -1,0 +1,39 @@
+//! `clear errors`: `show errors` begins at zero.
+
+use crate::control::Control;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+
+/// `clear errors`
+pub struct ClearErrors;
+
+/// The command.
+pub static COMMAND: ClearErrors = ClearErrors;
+
+impl Command<Control> for ClearErrors {
+    fn path(&self) -> &'static str {
+        "clear errors"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["clear node counters"]
+    }
+
+    fn help(&self) -> &'static str {
+        "Begin the counts of `show errors' at zero\n\
+         What exporters read goes on counting."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let errors = c.errors().len() as u32;
+        let row = |w| (0..errors).map(|e| c.worker_stats(w).error(e).get()).collect();
+        c.baseline.errors = (0..c.workers()).map(row).collect();
+        out.json(serde_json::json!({ "cleared": errors }));
+        Ok(Outcome::Done)
+    }
+}

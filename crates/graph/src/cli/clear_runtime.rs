@@ -1,0 +1,34 @@
+//! `clear runtime`: `show runtime` begins at zero.
+
+use crate::control::Control;
+use crate::report;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+
+/// `clear runtime`
+pub struct ClearRuntime;
+
+/// The command.
+pub static COMMAND: ClearRuntime = ClearRuntime;
+
+impl Command<Control> for ClearRuntime {
+    fn path(&self) -> &'static str {
+        "clear runtime"
+    }
+
+    fn help(&self) -> &'static str {
+        "Begin the figures of `show runtime' at zero\n\
+         What exporters read goes on counting."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        report::clear_runtime(c);
+        out.json(serde_json::json!({ "cleared": true }));
+        Ok(Outcome::Done)
+    }
+}

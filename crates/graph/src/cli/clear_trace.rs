@@ -1,0 +1,33 @@
+//! `clear trace`: forgets traces and marks no more packets.
+
+use crate::control::Control;
+use crate::worker::Core;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+
+/// `clear trace`
+pub struct ClearTrace;
+
+/// The command.
+pub static COMMAND: ClearTrace = ClearTrace;
+
+impl Command<Control> for ClearTrace {
+    fn path(&self) -> &'static str {
+        "clear trace"
+    }
+
+    fn help(&self) -> &'static str {
+        "Forget packet traces and trace no more packets"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        c.ask(Core::trace_clear);
+        out.json(serde_json::json!({ "cleared": true }));
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,140 @@
+//! `show threads`: who runs where.
+
+use crate::control::Control;
+use crate::report;
+use serde_json::{Value, json};
+use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
+
+/// `show threads`
+pub struct ShowThreads;
+
+/// The command.
+pub static COMMAND: ShowThreads = ShowThreads;
+
+struct Row {
+    id: usize,
+    name: String,
+    kind: &'static str,
+    lwp: i32,
+    policy: String,
+    lcore: Option<usize>,
+    pinned: bool,
+    core: Option<usize>,
+    socket: Option<usize>,
+    state: &'static str,
+}
+
+impl Command<Control> for ShowThreads {
+    fn path(&self) -> &'static str {
+        "show threads"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show threads and the processors they run on\n\
+         The lcore of a thread that is not pinned is the one that it ran on last."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let rows = collect(c);
+        out.json(rows.iter().map(to_json).collect());
+        out.text(&format(&rows));
+        Ok(Outcome::Done)
+    }
+}
+
+fn collect(c: &Control) -> Vec<Row> {
+    let row = |(id, t): (usize, crate::control::ThreadInfo)| {
+        let now = report::scheduling(t.tid);
+        let lcore = t.core.or(now.cpu);
+        let at = |what: &str| lcore.and_then(|cpu| report::topology(cpu, what));
+        Row {
+            id,
+            name: t.name,
+            kind: if id == 0 { "" } else { "workers" },
+            lwp: t.tid,
+            policy: now.policy,
+            lcore,
+            pinned: t.core.is_some(),
+            core: at("core_id"),
+            socket: at("physical_package_id"),
+            state: match id.checked_sub(1) {
+                Some(w) if c.worker_sleeps(w) => "sleeping",
+                Some(_) => "polling",
+                None => "running",
+            },
+        }
+    };
+    c.threads().into_iter().enumerate().map(row).collect()
+}
+
+fn to_json(r: &Row) -> Value {
+    json!({
+        "id": r.id, "name": r.name, "type": r.kind, "lwp": r.lwp, "sched_policy": r.policy,
+        "lcore": r.lcore, "pinned": r.pinned, "core": r.core, "socket": r.socket,
+        "state": r.state,
+    })
+}
+
+fn format(rows: &[Row]) -> String {
+    let headings = [
+        ("ID", 7),
+        ("Name", 20),
+        ("Type", 12),
+        ("LWP", 8),
+        ("Sched Policy (Priority)", 25),
+        ("lcore", 7),
+        ("Core", 7),
+        ("Socket", 7),
+        ("State", 10),
+    ];
+    let blank = Table::new().gap(0);
+    let mut table = headings.iter().fold(blank, |t, (name, w)| t.column(name, Align::Left, *w));
+    for r in rows {
+        let number = |n: Option<usize>| n.map_or(String::new(), |n| n.to_string());
+        table.row([
+            r.id.to_string(),
+            r.name.clone(),
+            r.kind.into(),
+            r.lwp.to_string(),
+            r.policy.clone(),
+            number(r.lcore),
+            number(r.core),
+            number(r.socket),
+            r.state.into(),
+        ]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stands_as_vpp_prints_it() {
+        let row = |id, name: &str, kind, lcore, core, state| Row {
+            id,
+            name: name.into(),
+            kind,
+            lwp: 4711 + id as i32,
+            policy: "other (0)".into(),
+            lcore,
+            pinned: lcore.is_some(),
+            core,
+            socket: core.map(|_| 0),
+            state,
+        };
+        let rows = [
+            row(0, "main", "", Some(1), Some(1), "running"),
+            row(1, "thalweg_wk_0", "workers", Some(2), Some(2), "polling"),
+            row(2, "thalweg_wk_1", "workers", None, None, "sleeping"),
+        ];
+        thalweg_testkit::golden!("tests/golden/threads.txt", format(&rows));
+    }
+}

@@ -1,0 +1,180 @@
+//! `show trace`: what each node did with the traced packets.
+
+use crate::clock;
+use crate::control::Control;
+use crate::report::error_text;
+use crate::trace::{MAX_TRACES, PacketTrace, resolve_tokens};
+use serde_json::{Value, json};
+use std::time::SystemTime;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+
+/// `show trace [max <count>]`
+pub struct ShowTrace;
+
+/// The command.
+pub static COMMAND: ShowTrace = ShowTrace;
+
+/// Packets shown of a thread unless `max` says otherwise.
+const SHOWN: usize = 50;
+
+/// A trace in words.
+struct Step {
+    node: String,
+    /// Since start.
+    time: String,
+    text: String,
+}
+
+struct Packet {
+    wall: SystemTime,
+    steps: Vec<Step>,
+}
+
+struct Thread {
+    index: usize,
+    name: String,
+    /// All that are there, shown or not.
+    count: usize,
+    packets: Vec<Packet>,
+}
+
+impl Command<Control> for ShowTrace {
+    fn path(&self) -> &'static str {
+        "show trace"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[max <count>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show the traced packets' ways through the graph\n\
+         At most 50 per thread unless `max' says otherwise. `trace add' marks packets."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let max = match args.keyword("max") {
+            true => args.number("count", 1, MAX_TRACES as u64)? as usize,
+            false => SHOWN,
+        };
+        args.end()?;
+        let threads = collect(c, max)?;
+        if out.wants_json() {
+            out.json(threads.iter().map(to_json).collect());
+        } else {
+            out.text(&format(&threads, max));
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn collect(c: &mut Control, max: usize) -> Result<Vec<Thread>, CliError> {
+    let traces = c.ask(move |core| core.first_traces(max));
+    let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
+    let mut threads = Vec::new();
+    for (w, answer) in traces.into_iter().enumerate() {
+        let Some((count, packets)) = answer else {
+            return Err(CliError::failed(format!("worker {w} does not answer")));
+        };
+        threads.push(Thread {
+            index: w + 1,
+            name: names.get(w + 1).cloned().unwrap_or_default(),
+            count,
+            packets: packets.iter().map(|p| in_words(c, p)).collect(),
+        });
+    }
+    Ok(threads)
+}
+
+fn in_words(c: &Control, packet: &PacketTrace) -> Packet {
+    let step = |s: &crate::trace::TraceStep| Step {
+        node: c.nodes().get(s.node.0 as usize).map_or("?".into(), |n| n.name.to_string()),
+        time: clock::format_since_start(s.at),
+        text: resolve_tokens(&s.text, |i| c.interface_name(i), |e| error_text(c, e)),
+    };
+    Packet {
+        wall: clock::wall(packet.steps.first().map_or(0, |s| s.at)),
+        steps: packet.steps.iter().map(step).collect(),
+    }
+}
+
+fn to_json(t: &Thread) -> Value {
+    let step = |s: &Step| json!({ "time": s.time, "node": s.node, "text": s.text.trim_end() });
+    let packet = |p: &Packet| {
+        json!({
+            "wall_clock": clock::format_wall(p.wall),
+            "steps": p.steps.iter().map(step).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "thread": t.index, "name": t.name, "packets_traced": t.count,
+        "packets": t.packets.iter().map(packet).collect::<Vec<_>>(),
+    })
+}
+
+fn format(threads: &[Thread], max: usize) -> String {
+    let mut lines = Vec::new();
+    for t in threads {
+        let dashes = "-------------------";
+        lines.push(format!("{dashes} Start of thread {} {} {dashes}", t.index, t.name));
+        if t.packets.is_empty() {
+            lines.push("No packets in trace buffer".into());
+        }
+        for (i, p) in t.packets.iter().enumerate() {
+            lines.push(format!("Packet {} at {} UTC", i + 1, clock::format_wall(p.wall)));
+            lines.push(String::new());
+            for s in &p.steps {
+                lines.push(format!("{}: {}", s.time, s.node));
+                lines.extend(s.text.lines().map(|l| format!("  {l}").trim_end().to_owned()));
+            }
+            lines.push(String::new());
+        }
+        if t.count > t.packets.len() {
+            lines.push(format!(
+                "Limiting display to {max} packets of {}. To display more specify max.",
+                t.count
+            ));
+        }
+    }
+    lines.into_iter().map(|l| l + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn text_stands_as_vpp_prints_it() {
+        let step = |node: &str, us: u32, text: &str| Step {
+            node: node.into(),
+            time: format!("00:00:12:{us:06}"),
+            text: text.into(),
+        };
+        let packet = |steps| Packet {
+            wall: SystemTime::UNIX_EPOCH + Duration::from_micros(1_795_230_921_123_456),
+            steps,
+        };
+        let threads = [
+            Thread {
+                index: 1,
+                name: "thalweg_wk_0".into(),
+                count: 3,
+                packets: vec![
+                    packet(vec![
+                        step("pg-input", 345_678, "stream a, 60 bytes\n\n  indented"),
+                        step("ethernet-input", 345_700, "IP4: 02:00 -> 02:01\n"),
+                    ]),
+                    packet(vec![step("pg-input", 345_900, "")]),
+                ],
+            },
+            Thread { index: 2, name: "thalweg_wk_1".into(), count: 0, packets: vec![] },
+        ];
+        thalweg_testkit::golden!("tests/golden/trace.txt", format(&threads, 2));
+    }
+}

@@ -1,0 +1,244 @@
+//! What the show commands have in common: numbers in VPP's formats, and the sampler behind the
+//! "10 sec" figures.
+
+use crate::control::{Baseline, Control};
+use crate::decl::{Kind, NodeId};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Samples kept: one a second.
+const SAMPLES: usize = 11;
+
+/// Centres `text` in `width` columns, an odd blank to the left, as VPP's headings do.
+pub(crate) fn centre(text: &str, width: usize) -> String {
+    let spare = width.saturating_sub(text.chars().count());
+    let left = spare.div_ceil(2);
+    format!("{:left$}{text}{:2$}", "", "", spare - left)
+}
+
+/// The same, with a blank at least on either side, so that columns stay apart.
+pub(crate) fn centre_apart(text: &str, width: usize) -> String {
+    let spare = width.saturating_sub(text.chars().count());
+    let left = spare.div_ceil(2).max(1);
+    format!("{:left$}{text}{:2$}", "", "", spare.saturating_sub(left).max(1))
+}
+
+/// Joins cells to a line without blanks at its end.
+pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
+    let text: String = cells.into_iter().collect();
+    text.trim_end().to_owned()
+}
+
+/// One look at a thread's counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) at: Instant,
+    pub(crate) loops: u64,
+    /// Calls of internal nodes and the packets that these saw.
+    pub(crate) calls: u64,
+    pub(crate) vectors: u64,
+}
+
+/// Looks at all threads' counters once a second.
+#[derive(Default, Debug)]
+pub(crate) struct Sampler {
+    /// Per thread (main first), the youngest last.
+    rings: Vec<VecDeque<Sample>>,
+}
+
+impl Sampler {
+    /// Puts the sampler in place.
+    pub(crate) fn init(c: &mut Control) {
+        c.insert(Sampler::default());
+    }
+
+    /// Starts the sampling.
+    pub(crate) fn start(c: &mut Control) {
+        Sampler::sample(c);
+        c.every(Duration::from_secs(1), |c| {
+            Sampler::sample(c);
+            true
+        });
+    }
+
+    fn sample(c: &mut Control) {
+        let state = c.state::<Sampler>();
+        let now: Vec<Sample> = (0..=c.workers()).map(|t| look(c, t)).collect();
+        state.borrow_mut().enter(&now);
+    }
+
+    fn enter(&mut self, now: &[Sample]) {
+        self.rings.resize_with(now.len(), VecDeque::new);
+        for (ring, sample) in self.rings.iter_mut().zip(now) {
+            if ring.len() == SAMPLES {
+                ring.pop_front();
+            }
+            ring.push_back(*sample);
+        }
+    }
+
+    /// Packets per call of internal nodes and loops per second, over the last ten seconds (or
+    /// since start, if that is later).
+    pub(crate) fn rates(&self, thread: usize, now: Sample) -> (f64, f64) {
+        let Some(old) = self.rings.get(thread).and_then(VecDeque::front) else { return (0.0, 0.0) };
+        let seconds = now.at.saturating_duration_since(old.at).as_secs_f64();
+        let calls = now.calls.saturating_sub(old.calls);
+        let vectors = now.vectors.saturating_sub(old.vectors);
+        let per_call = if calls == 0 { 0.0 } else { vectors as f64 / calls as f64 };
+        let loops = now.loops.saturating_sub(old.loops) as f64;
+        (per_call, if seconds > 0.0 { loops / seconds } else { 0.0 })
+    }
+}
+
+/// A thread's counters now; 0 is main.
+pub(crate) fn look(c: &Control, thread: usize) -> Sample {
+    let at = Instant::now();
+    let Some(worker) = thread.checked_sub(1) else {
+        return Sample { at, loops: c.main_stats().loops, calls: 0, vectors: 0 };
+    };
+    let stats = c.worker_stats(worker);
+    let (mut calls, mut vectors) = (0, 0);
+    for (i, entry) in c.nodes().iter().enumerate() {
+        if entry.kind == Kind::Internal {
+            let n = stats.node(NodeId(i as u16));
+            calls += n.calls.get();
+            vectors += n.vectors.get();
+        }
+    }
+    Sample { at, loops: stats.totals.loops.get(), calls, vectors }
+}
+
+/// A node's calls, vectors, clocks and suspends on a worker, never cleared.
+pub(crate) fn node_counts(c: &Control, worker: usize, id: NodeId) -> [u64; 4] {
+    let n = c.worker_stats(worker).node(id);
+    [n.calls.get(), n.vectors.get(), n.clocks.get(), n.suspends.get()]
+}
+
+/// A worker's packets received, sent, dropped and delivered, and its loops, never cleared.
+pub(crate) fn total_counts(c: &Control, worker: usize) -> [u64; 5] {
+    let t = &c.worker_stats(worker).totals;
+    [t.rx.get(), t.tx.get(), t.dropped.get(), t.delivered.get(), t.loops.get()]
+}
+
+/// `now` less what was set aside; a row that is missing there is zero.
+pub(crate) fn since<const N: usize>(now: [u64; N], base: Option<&[u64; N]>) -> [u64; N] {
+    let base = base.copied().unwrap_or([0; N]);
+    std::array::from_fn(|i| now[i].wrapping_sub(base[i]))
+}
+
+/// Sets today's runtime counters aside, so that `show runtime` begins at zero.
+pub(crate) fn clear_runtime(c: &mut Control) {
+    let workers = c.workers();
+    let nodes = (0..c.nodes().len() as u16).map(NodeId);
+    c.baseline = Baseline {
+        nodes: (0..workers)
+            .map(|w| nodes.clone().map(|id| node_counts(c, w, id)).collect())
+            .collect(),
+        totals: (0..workers).map(|w| total_counts(c, w)).collect(),
+        main: c.main_stats(),
+        runtime_since: Some(Instant::now()),
+        ..std::mem::take(&mut c.baseline)
+    };
+    // A maximum cannot be set aside: its owner forgets it.
+    c.ask(crate::worker::Core::clear_max);
+}
+
+/// An error counter's value over all workers since the last clear.
+pub(crate) fn error_count(c: &Control, error: usize) -> u64 {
+    let one = |w: usize| {
+        let base = c.baseline.errors.get(w).and_then(|row| row.get(error)).copied();
+        c.worker_stats(w).error(error as u32).get().wrapping_sub(base.unwrap_or(0))
+    };
+    (0..c.workers()).map(one).sum()
+}
+
+/// An error as traces name it.
+pub(crate) fn error_text(c: &Control, error: u32) -> String {
+    match c.errors().get(error as usize) {
+        Some((node, decl)) => format!("{}: {}", c.nodes()[node.0 as usize].name, decl.text),
+        None => format!("error {error}"),
+    }
+}
+
+/// Where the kernel runs a thread, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scheduling {
+    pub(crate) cpu: Option<usize>,
+    pub(crate) policy: String,
+}
+
+/// Reads `/proc/self/task/<tid>/stat`; all unknown if that cannot be read.
+pub(crate) fn scheduling(tid: i32) -> Scheduling {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
+    text.map(|t| parse_stat(&t)).unwrap_or_default()
+}
+
+/// Picks the processor, priority and policy (fields 39 to 41) of proc(5)'s stat line.
+fn parse_stat(text: &str) -> Scheduling {
+    // The name, in parentheses, may hold anything.
+    let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |i: usize| fields.get(i - 3).and_then(|f| f.parse::<usize>().ok());
+    let name = match number(41) {
+        Some(0) => "other",
+        Some(1) => "fifo",
+        Some(2) => "rr",
+        Some(3) => "batch",
+        Some(5) => "idle",
+        Some(6) => "deadline",
+        _ => "unknown",
+    };
+    Scheduling { cpu: number(39), policy: format!("{name} ({})", number(40).unwrap_or(0)) }
+}
+
+/// A number from a CPU's topology folder in sysfs: `core_id`, `physical_package_id`.
+pub(crate) fn topology(cpu: usize, what: &str) -> Option<usize> {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{what}");
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn centring() {
+        assert_eq!(centre("Count", 10), "   Count  ");
+        assert_eq!(centre("long", 2), "long");
+        assert_eq!(centre_apart("ab", 2), " ab ");
+        assert_eq!(centre_apart("ab", 6), "  ab  ");
+    }
+
+    #[test]
+    fn ten_seconds_slide() {
+        let start = Instant::now();
+        let at = |s: u64| Sample {
+            at: start + Duration::from_secs(s),
+            loops: 100 * s,
+            calls: 10 * s,
+            vectors: 40 * s,
+        };
+        let mut sampler = Sampler::default();
+        assert_eq!(sampler.rates(0, at(0)), (0.0, 0.0));
+        for s in 0..30 {
+            sampler.enter(&[at(s)]);
+        }
+        assert_eq!(sampler.rings[0].len(), SAMPLES);
+        assert_eq!(sampler.rings[0][0].loops, 1900);
+        assert_eq!(sampler.rates(0, at(29)), (4.0, 100.0));
+        let idle = Sample { at: start + Duration::from_secs(49), ..at(19) };
+        assert_eq!(sampler.rates(0, idle), (0.0, 0.0));
+        assert_eq!(sampler.rates(7, at(29)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_stat_line_gives_cpu_and_policy() {
+        let numbers: Vec<String> = (4..=52).map(|n| n.to_string()).collect();
+        let text = format!("77 (a) b) S {}", numbers.join(" "));
+        let want = Scheduling { cpu: Some(39), policy: "unknown (40)".into() };
+        assert_eq!(parse_stat(&text), want);
+        assert_eq!(parse_stat(""), Scheduling { cpu: None, policy: "unknown (0)".into() });
+        let me = scheduling(rustix::thread::gettid().as_raw_nonzero().get());
+        assert!(me.cpu.is_some() && me.policy.starts_with("other"), "{me:?}");
+    }
+}
