@@ -271,6 +271,21 @@ proptest! {
         fuzz_decode(&payload);
     }
 
+    #[test]
+    fn a_changed_capture_is_survived(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+        let mut file = std::fs::read(path.join("vppmsgs_osindex_on_noattr.pcap")).unwrap();
+        for (at, value) in changes {
+            let at = at.index(file.len());
+            file[at] = value;
+        }
+        fuzz_capture(&file);
+        fuzz_capture(&file[..cut.index(file.len())]);
+    }
+
     /// Whatever a body decodes to, encoding it and decoding that gives the same.
     #[test]
     fn records_survive_the_round_trip(

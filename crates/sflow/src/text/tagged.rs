@@ -20,6 +20,8 @@ pub(super) struct Context {
     source: DataSource,
     sample: Tag,
     element: Tag,
+    /// All of this as it is written, made anew when something has changed.
+    written: Vec<u8>,
 }
 
 impl Context {
@@ -32,16 +34,20 @@ impl Context {
             source: DataSource::NONE,
             sample: Tag(0),
             element: Tag(0),
+            written: Vec::new(),
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>, zone: &Zone) {
-        zone.write(out, self.time);
-        out.push(b' ');
-        notation::address(out, self.agent);
-        let Context { sub_agent, sequence, source, sample, element, .. } = self;
-        // Writing to a vector cannot fail.
-        let _ = write!(out, " {sub_agent} {sequence} {source} {sample} {element} ");
+    fn write(&mut self, out: &mut Vec<u8>, zone: &Zone) {
+        if self.written.is_empty() {
+            zone.write(&mut self.written, self.time);
+            self.written.push(b' ');
+            notation::address(&mut self.written, self.agent);
+            let Context { sub_agent, sequence, source, sample, element, .. } = self;
+            // Writing to a vector cannot fail.
+            let _ = write!(self.written, " {sub_agent} {sequence} {source} {sample} {element} ");
+        }
+        out.extend_from_slice(&self.written);
     }
 }
 
@@ -64,8 +70,15 @@ impl<'o> Tagged<'o> {
     }
 
     fn start_line(&mut self) {
-        if let Some(context) = &self.context {
+        if let Some(context) = &mut self.context {
             context.write(self.out, self.zone);
+        }
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Context)) {
+        if let Some(context) = &mut self.context {
+            change(context);
+            context.written.clear();
         }
     }
 
@@ -112,11 +125,11 @@ impl Sink for Tagged<'_> {
     }
 
     fn start_sample(&mut self, tag: Tag) {
-        if let Some(context) = &mut self.context {
+        self.change(|context| {
             context.sample = tag;
             context.source = DataSource::NONE;
             context.element = Tag(0);
-        }
+        });
         self.line("startSample ----------------------");
     }
 
@@ -125,9 +138,7 @@ impl Sink for Tagged<'_> {
     }
 
     fn start_element(&mut self, tag: Tag) {
-        if let Some(context) = &mut self.context {
-            context.element = tag;
-        }
+        self.change(|context| context.element = tag);
     }
 
     fn set_prefix(&mut self, prefix: &'static str) {
@@ -148,18 +159,16 @@ impl Sink for Tagged<'_> {
     }
 
     fn datagram_context(&mut self, datagram: &Datagram<'_>, sequence: bool) {
-        if let Some(context) = &mut self.context {
+        self.change(|context| {
             context.agent = datagram.agent;
             context.sub_agent = datagram.sub_agent;
             if sequence {
                 context.sequence = datagram.sequence;
             }
-        }
+        });
     }
 
     fn source_context(&mut self, source: DataSource) {
-        if let Some(context) = &mut self.context {
-            context.source = source;
-        }
+        self.change(|context| context.source = source);
     }
 }
