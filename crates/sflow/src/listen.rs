@@ -95,8 +95,8 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Calls `handle` for each datagram, until `stop` is set or `handle` breaks. `stop` is looked at
-    /// five times a second, and at once after a signal or an empty datagram.
+    /// Calls `handle` for each datagram, until `stop` is set or `handle` breaks. `stop` is looked
+    /// at five times a second, and at once after a signal or an empty datagram.
     ///
     /// # Errors
     /// When the socket breaks.

@@ -147,7 +147,10 @@ impl<'a> From<&'a str> for Text<'a> {
 pub struct Address(pub Option<IpAddr>);
 
 macro_rules! field {
-    ($ty:ty, |$r:ident, $what:ident| $get:expr, |$s:ident, $w:ident| $put:expr, |$v:ident| $value:expr) => {
+    (
+        $ty:ty, |$r:ident, $what:ident| $get:expr, |$s:ident, $w:ident| $put:expr,
+        |$v:ident| $value:expr
+    ) => {
         impl<'a> Field<'a> for $ty {
             fn get($r: &mut Reader<'a>, $what: &'static str) -> Result<Self, DecodeError> {
                 $get
@@ -267,7 +270,10 @@ macro_rules! records {
     (
         $(#[$meta:meta])*
         $name:ident <$lt:lifetime> {
-            $( $(#[$vmeta:meta])* $variant:ident($ty:ty) = $ent:literal : $fmt:literal $(, $prefix:literal)? ; )*
+            $(
+                $(#[$vmeta:meta])*
+                $variant:ident($ty:ty) = $ent:literal : $fmt:literal $(, $prefix:literal)? ;
+            )*
         }
     ) => {
         $(#[$meta])*

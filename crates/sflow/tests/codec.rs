@@ -124,8 +124,8 @@ fn real_datagrams_are_encoded_as_they_were() {
     assert!(compared > 200, "{compared}");
 }
 
-/// What is left of a datagram that was cut is an error with a place, or shorter by whole samples that
-/// are missed.
+/// What is left of a datagram that was cut is an error with a place, or shorter by whole samples
+/// that are missed.
 #[test]
 fn a_cut_anywhere_is_an_error() {
     for payload in [

@@ -72,8 +72,8 @@ fn score(address: &LocalAddress) -> u32 {
 }
 
 /// Elects the agent's address as hsflowd does: an address of the first preferred prefix that any
-/// has, else by kind, from class E at the bottom to global IPv4 at the top. Between equals, a static
-/// address beats SLAAC, then the lower ifIndex and the earlier one win.
+/// has, else by kind, from class E at the bottom to global IPv4 at the top. Between equals, a
+/// static address beats SLAAC, then the lower ifIndex and the earlier one win.
 pub fn elect_agent_address(
     addresses: impl IntoIterator<Item = impl Into<LocalAddress>>,
     preferred: &[AddressPrefix],

@@ -1,7 +1,7 @@
 //! The agent: numbers samples, packs them into datagrams and sends these to every collector.
 //!
-//! It reads no clock of its own and never waits. Its owner hands it samples with the time, and calls
-//! [`Agent::tick`] when [`Agent::deadline`] has come.
+//! It reads no clock of its own and never waits. Its owner hands it samples with the time, and
+//! calls [`Agent::tick`] when [`Agent::deadline`] has come.
 
 mod election;
 mod transport;
@@ -160,8 +160,8 @@ pub struct FlowSampleIn<'a> {
     pub protocol: HeaderProtocol,
     /// Bytes of the packet as the dataplane has it.
     pub frame_length: u32,
-    /// Bytes that are on the wire but not in the packet, [`FCS_BYTES`] for Ethernet. The length that
-    /// is sent counts them.
+    /// Bytes that are on the wire but not in the packet, [`FCS_BYTES`] for Ethernet. The length
+    /// that is sent counts them.
     pub stripped: u32,
     /// The first bytes of the packet; what is longer than configured is cut.
     pub header: &'a [u8],
@@ -288,8 +288,8 @@ pub struct Agent<T = UdpTransport> {
 }
 
 impl Agent<UdpTransport> {
-    /// An agent that sends over UDP. Its uptime counts from `now`. A collector that cannot be reached
-    /// yet is not an error.
+    /// An agent that sends over UDP. Its uptime counts from `now`. A collector that cannot be
+    /// reached yet is not an error.
     ///
     /// # Errors
     /// When the configuration is impossible.

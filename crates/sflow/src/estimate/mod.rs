@@ -1,4 +1,5 @@
-//! Traffic from samples, with 95 % confidence intervals (Phaal and Panchen, "Packet Sampling Basics").
+//! Traffic from samples, with 95 % confidence intervals (Phaal and Panchen, "Packet Sampling
+//! Basics").
 //!
 //! What decides the accuracy is how many samples a class has, not which share of the packets was
 //! sampled: with `c` samples the error is at most `196 * sqrt(1 / c)` percent.
@@ -40,8 +41,8 @@ impl Estimate {
         Estimate { value, low: value, high: value, samples }
     }
 
-    /// Packets of a class: `class` of `all` samples belong to it, and `all` were taken out of `total`
-    /// packets. Use it when the total is known, from interface counters or the sample pool.
+    /// Packets of a class: `class` of `all` samples belong to it, and `all` were taken out of
+    /// `total` packets. Use it when the total is known, from interface counters or the sample pool.
     #[must_use]
     pub fn packets_of(class: u64, all: u64, total: u64) -> Self {
         if all == 0 {
@@ -76,8 +77,8 @@ impl Estimate {
         }
     }
 
-    /// Packets of a class with `class` samples, one packet in `rate` being sampled, when the number of
-    /// all packets is not known.
+    /// Packets of a class with `class` samples, one packet in `rate` being sampled, when the number
+    /// of all packets is not known.
     #[must_use]
     pub fn packets(class: u64, rate: f64) -> Self {
         let mut sum = Sum::default();

@@ -23,7 +23,8 @@ pub fn poisson_limits(count: u64) -> (f64, f64) {
 
 const Z975: f64 = 1.959_963_984_540_054;
 
-/// Half a chi-square quantile with `2 * c` degrees of freedom, by its cube root, which is nearly normal.
+/// Half a chi-square quantile with `2 * c` degrees of freedom, by its cube root, which is nearly
+/// normal.
 fn wilson_hilferty(c: f64, z: f64) -> f64 {
     c * (1.0 - 1.0 / (9.0 * c) + z / (3.0 * c.sqrt())).powi(3)
 }

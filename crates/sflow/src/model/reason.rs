@@ -9,7 +9,10 @@ pub struct DiscardReason(pub u32);
 macro_rules! reasons {
     ($($code:literal $constant:ident $name:literal;)*) => {
         impl DiscardReason {
-            $( #[doc = concat!("`", $name, "`, code ", $code)] pub const $constant: DiscardReason = DiscardReason($code); )*
+            $(
+                #[doc = concat!("`", $name, "`, code ", $code)]
+                pub const $constant: DiscardReason = DiscardReason($code);
+            )*
 
             /// Every named reason, by code.
             pub const ALL: &'static [(DiscardReason, &'static str)] =
