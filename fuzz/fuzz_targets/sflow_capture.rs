@@ -1,0 +1,4 @@
+//! Capture files that sFlow datagrams are read from.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_sflow::fuzz::fuzz_capture(data));

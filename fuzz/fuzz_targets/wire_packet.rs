@@ -1,0 +1,26 @@
+//! Packets: every header view by way of the decoder, flow hashing, cutting up super-packets, and
+//! answering with ICMP. The first two bytes are the size to cut to.
+#![no_main]
+
+use thalweg_wire::{flow, fmt, gso, icmpv4, ipv4};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some((size, frame)) = data.split_first_chunk() else { return };
+    let _ = fmt::Frame(frame).to_string();
+    let _ = fmt::Ip(frame).to_string();
+
+    let mut payload = 0;
+    let size = usize::from(u16::from_be_bytes(*size));
+    if let Ok(segments) = gso::segment(frame, size, |_, part| payload += part.len()) {
+        assert!(segments == 0 || payload <= frame.len(), "{segments} segments of {payload} bytes");
+    }
+
+    let Some(packet) = frame.get(14..) else { return };
+    if let Some(tuple) = flow::five_tuple(packet) {
+        let _ = (tuple.hash32(), tuple.symmetric_hash32());
+    }
+    if let Ok(packet) = ipv4::Ipv4View::parse(packet) {
+        let _ = icmpv4::may_answer_with_error(&packet);
+    }
+    let _ = icmpv4::make_echo_reply(&mut packet.to_vec());
+});
