@@ -1,7 +1,7 @@
 //! Frames: up to 256 packets that move through the graph together.
 
 use crate::meta::{Flags, Meta};
-use crate::packet::{Packet, Segments, View, bytes, bytes_mut, pull, push};
+use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
 use std::ptr::NonNull;
 
@@ -179,6 +179,13 @@ impl Frame {
         self.check(i);
         // SAFETY: row i is a packet of ours.
         unsafe { bytes(self.bufs[i as usize], self.views[i as usize]) }
+    }
+
+    /// Up to `n` bytes before packet `i`'s current header: headers that were stepped over.
+    pub fn before(&self, i: u8, n: usize) -> &[u8] {
+        self.check(i);
+        // SAFETY: row i is a packet of ours.
+        unsafe { bytes_before(self.bufs[i as usize], self.views[i as usize], n) }
     }
 
     /// Metadata of packet `i`.
@@ -493,11 +500,8 @@ impl PktMut<'_> {
     /// Up to `n` bytes before the current header: headers that were stepped over.
     #[inline]
     pub fn before(&self, n: usize) -> &[u8] {
-        let n = n.min(self.view.off() - crate::pool::HEADER);
-        let view = View::new((self.view.off() - n) as u16, n as u16);
-        // SAFETY: the bytes lie in the data area, behind the buffer's header, which the pool has
-        // initialised by writing or the kernel by zeroing.
-        unsafe { bytes(self.buf, view) }
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { bytes_before(self.buf, self.view, n) }
     }
     /// Length of the first segment.
     #[inline]

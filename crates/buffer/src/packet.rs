@@ -251,6 +251,18 @@ pub(crate) unsafe fn bytes<'a>(buf: NonNull<BufHdr>, view: View) -> &'a [u8] {
     }
 }
 
+/// Up to `n` bytes before those that `view` names in `buf`.
+///
+/// # Safety
+/// As for [`bytes`].
+#[inline]
+pub(crate) unsafe fn bytes_before<'a>(buf: NonNull<BufHdr>, view: View, n: usize) -> &'a [u8] {
+    let n = n.min(view.off() - HEADER);
+    // SAFETY: by contract; the bytes lie in the data area, behind the buffer's header, which the
+    // kernel has zeroed if nobody has written it yet.
+    unsafe { bytes(buf, View::new((view.off() - n) as u16, n as u16)) }
+}
+
 /// The bytes that `view` names in `buf`, to be written.
 ///
 /// # Safety

@@ -66,7 +66,8 @@ pub fn finish(
         let lack = lacks(frame.meta(i), caps);
         let mut p = frame.pkt(i);
         if lack == Lack::Checksum {
-            complete_checksum(&mut p);
+            let l3 = l2_len(p.data());
+            complete_checksum(&mut p, l3);
         }
         let (packet, _) = cx.take(p);
         if lack == Lack::Segmentation {
@@ -85,10 +86,14 @@ fn l2_len(data: &[u8]) -> usize {
     vlan::layer2(data).map_or(14, |l2| l2.payload_offset)
 }
 
-/// Completes a packet's partial checksum in place, over all its segments.
-pub fn complete_checksum(p: &mut PktMut<'_>) {
+/// Completes a packet's partial checksum in place, over all its segments. `l3` is the offset of its
+/// network header.
+pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
     let o = p.meta().offload;
-    let start = l2_len(p.data()) + usize::from(o.csum_start);
+    if !o.needs_csum {
+        return;
+    }
+    let start = l3 + usize::from(o.csum_start);
     let field = start + usize::from(o.csum_offset);
     let mut sum = Checksum::new();
     let mut skip = start;

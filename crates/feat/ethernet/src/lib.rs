@@ -1,1 +1,77 @@
-//! thalweg-feat-ethernet
+//! Ethernet: which protocol a received frame belongs to.
+//!
+//! Protocols register their ethertype by [`register`] in their feature's `init`; this crate knows
+//! none of them.
+#![forbid(unsafe_code)]
+
+pub mod nodes;
+
+use std::sync::Arc;
+use thalweg_graph::{Control, Feature, NodeId};
+use thalweg_tables::snapshot::{self, Snapshot};
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "ethernet",
+    about: "Ethernet input by ethertype",
+    nodes: nodes::NODES,
+    init,
+    ready,
+    ..Feature::DEFAULT
+};
+
+/// Which node takes which ethertype, as workers read it.
+#[derive(Clone, Debug, Default)]
+pub struct Ethertypes {
+    entries: Vec<(u16, NodeId)>,
+}
+
+impl Ethertypes {
+    /// The node for an ethertype.
+    #[inline]
+    pub fn get(&self, ethertype: u16) -> Option<NodeId> {
+        self.entries.iter().find(|e| e.0 == ethertype).map(|e| e.1)
+    }
+}
+
+struct Registry {
+    names: Vec<(u16, &'static str)>,
+    writer: snapshot::Writer<Ethertypes>,
+}
+
+fn init(c: &mut Control) {
+    let (writer, snapshot) = snapshot::channel(Ethertypes::default());
+    let snapshot: Arc<Snapshot<Ethertypes>> = snapshot;
+    c.share(snapshot);
+    c.insert(Registry { names: Vec::new(), writer });
+}
+
+/// Sends frames of an ethertype to a node, which finds its own header at the packet's start. To be
+/// called from a feature's `init`, listed behind this one.
+pub fn register(c: &mut Control, ethertype: u16, node: &'static str) {
+    c.state::<Registry>().borrow_mut().names.push((ethertype, node));
+}
+
+fn ready(c: &mut Control) {
+    let registry = c.state::<Registry>();
+    let mut r = registry.borrow_mut();
+    let entries = r.names.iter().filter_map(|(t, n)| c.node(n).map(|id| (*t, id))).collect();
+    r.writer.publish(c.domain(), Ethertypes { entries });
+}
+
+#[cfg(test)]
+mod lists {
+    use thalweg_testkit::GeneratedList;
+
+    #[test]
+    fn nodes_are_listed() {
+        GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
+            what: "graph node",
+            list: "NODES",
+            element: "&thalweg_graph::NodeDecl",
+            item: "NODE",
+        }
+        .check();
+    }
+}

@@ -1,0 +1,126 @@
+//! `ethernet-input`: sorts frames by ethertype.
+//!
+//! Reads: rx interface. Moves the packet's start behind the Ethernet header, which nodes behind may
+//! still see before it. Next: the node that registered the ethertype.
+
+use crate::Ethertypes;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_device::{IfRow, IfTable, Interfaces};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::ethernet::ethertype;
+
+thalweg_graph::errors! {
+    SHORT: Error, 324, "frame shorter than its header";
+    NOT_US: Error, 305, "frame for another MAC address";
+    VLAN: Error, 264, "tagged frame without a sub-interface";
+    LLC: Error, 270, "802.3 frame with LLC";
+    UNKNOWN: Error, 270, "unknown ethernet type";
+    DOWN: Error, 331, "interface is down";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ethernet-input",
+    errors: ERRORS,
+    build: |cx| {
+        Built::node(EthernetInput {
+            interfaces: Interfaces::table(cx),
+            types: cx.shared(),
+            ip4: None,
+            row: IfRow::default(),
+            uniform: false,
+        })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct EthernetInput {
+    interfaces: Arc<Snapshot<IfTable>>,
+    types: Arc<Snapshot<Ethertypes>>,
+    /// The most frequent answer, looked up once per frame.
+    ip4: Option<Verdict>,
+    /// The frame's interface, if it has just one.
+    row: IfRow,
+    uniform: bool,
+}
+
+const HEADER: usize = 14;
+
+impl EthernetInput {
+    /// Counts group-addressed frames; tells whether the frame is for us.
+    #[inline]
+    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], rx_if: u32) -> bool {
+        if dst[0] & 1 != 0 {
+            let s = cx.stats().interface(rx_if);
+            if dst == [0xff; 6] {
+                s.rx_broadcast.add(1)
+            } else {
+                s.rx_multicast.add(1)
+            }
+            return true;
+        }
+        dst == row.mac || row.accept_all
+    }
+
+    #[cold]
+    fn other(&self, cx: &NodeCx<'_>, kind: u16) -> Verdict {
+        match self.types.load(cx.guard()).get(kind) {
+            Some(id) => Verdict::node(id),
+            None if kind < 0x600 => Verdict::drop(LLC),
+            None if kind == ethertype::VLAN || kind == ethertype::DOT1AD => Verdict::drop(VLAN),
+            None => Verdict::drop(UNKNOWN),
+        }
+    }
+}
+
+impl Node for EthernetInput {
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        let guard = cx.guard();
+        self.ip4 = self.types.load(guard).get(ethertype::IPV4).map(Verdict::node);
+        self.uniform = matches!(frame.rx(), Iface::Uniform(_));
+        if let Iface::Uniform(sw_if) = frame.rx() {
+            self.row.clone_from(self.interfaces.load(guard).get(sw_if));
+        }
+    }
+
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let Some(header) = p.data().first_chunk::<HEADER>() else { return Verdict::drop(SHORT) };
+        let dst = [header[0], header[1], header[2], header[3], header[4], header[5]];
+        let kind = u16::from_be_bytes([header[12], header[13]]);
+        if !self.uniform {
+            self.row.clone_from(self.interfaces.load(cx.guard()).get(p.rx_if()));
+        }
+        if !self.row.admin_up {
+            return Verdict::drop(DOWN);
+        }
+        if !Self::for_us(cx, &self.row, dst, p.rx_if()) {
+            return Verdict::drop(NOT_US);
+        }
+        match self.ip4 {
+            Some(v) if kind == ethertype::IPV4 => {
+                p.pull(HEADER);
+                v
+            }
+            _ => {
+                let v = self.other(cx, kind);
+                p.pull(HEADER);
+                v
+            }
+        }
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        // The header was stepped over, unless the frame was too short for one.
+        let mut header = [0u8; HEADER];
+        let before = frame.before(i, HEADER);
+        if before.len() == HEADER {
+            header.copy_from_slice(before);
+            let _ = thalweg_wire::fmt::ethernet(&header, out, 0);
+        }
+    }
+}

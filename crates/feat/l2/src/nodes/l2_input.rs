@@ -1,0 +1,67 @@
+//! `l2-input`: takes frames of layer 2 interfaces to their cross connect's other end.
+//!
+//! Reads: rx interface. Next: the other interface's output node.
+
+use crate::L2Table;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::errors! {
+    NO_PEER: Error, 267, "no cross connect";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "l2-input",
+    errors: ERRORS,
+    build: |cx| Built::node(L2Input { table: cx.shared() }),
+    ..NodeDecl::DEFAULT
+};
+
+struct L2Input {
+    table: Arc<Snapshot<L2Table>>,
+}
+
+impl L2Input {
+    #[inline]
+    fn verdict(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
+        match self.table.load(cx.guard()).output(rx_if) {
+            Some(node) => Verdict::node(node),
+            None => Verdict::drop(NO_PEER),
+        }
+    }
+}
+
+impl Node for L2Input {
+    const TOUCHES_DATA: bool = false;
+
+    /// A uniform frame has one answer.
+    fn frame(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        _each: &mut [Verdict],
+    ) -> FrameVerdict {
+        match frame.rx() {
+            Iface::Uniform(rx_if) => FrameVerdict::Whole(self.verdict(cx, rx_if)),
+            Iface::Mixed => FrameVerdict::PerPacket,
+        }
+    }
+
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        self.verdict(cx, p.rx_if())
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let mac = |b: &[u8]| b.iter().map(|x| format!("{x:02x}")).collect::<Vec<_>>().join(":");
+        let d = frame.data(i);
+        if d.len() >= 12 {
+            let rx = interface_token(frame.rx_if(i));
+            let _ = writeln!(out, "l2-input: {rx} dst {} src {}", mac(&d[..6]), mac(&d[6..12]));
+        }
+    }
+}
