@@ -10,16 +10,16 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// # Safety
 /// The kernel must be able to read every byte of the value: a C structure or
 /// integer in which pointers, if any, stay valid during the call.
-pub(crate) unsafe trait Option_: Copy {}
+pub(crate) unsafe trait SockOption: Copy {}
 
 // SAFETY: plain integers and structures of integers.
-unsafe impl Option_ for c_int {}
+unsafe impl SockOption for c_int {}
 // SAFETY: as above.
-unsafe impl Option_ for libc::tpacket_req {}
+unsafe impl SockOption for libc::tpacket_req {}
 // SAFETY: as above.
-unsafe impl Option_ for libc::tpacket_req3 {}
+unsafe impl SockOption for libc::tpacket_req3 {}
 // SAFETY: as above.
-unsafe impl Option_ for libc::packet_mreq {}
+unsafe impl SockOption for libc::packet_mreq {}
 
 fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -37,7 +37,7 @@ pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<
 }
 
 /// `setsockopt` with a plain value.
-pub(crate) fn set_option<T: Option_>(
+pub(crate) fn set_option<T: SockOption>(
     fd: BorrowedFd<'_>,
     level: c_int,
     name: c_int,

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 use super::layout::{Cursor, RingSize, Version};
 use super::parse::{self, Slot, Tag};
@@ -101,6 +101,12 @@ pub struct RxRing {
     cursor: Cursor,
     /// V3: the next packet of the block at the cursor, and how many there are.
     block: Option<(usize, u32)>,
+    desk: Desk,
+}
+
+/// Where frames are looked at and booked before they are handed over.
+#[derive(Debug)]
+struct Desk {
     /// For frames that do not fit a slot.
     large: Box<[u8]>,
     stats: RxStats,
@@ -119,8 +125,7 @@ impl RxRing {
             // The receive ring is first in the mapping.
             cursor: Cursor::new(0),
             block: None,
-            large: vec![0; LARGEST].into_boxed_slice(),
-            stats: RxStats::default(),
+            desk: Desk { large: vec![0; LARGEST].into_boxed_slice(), stats: RxStats::default() },
         })
     }
 
@@ -131,7 +136,7 @@ impl RxRing {
 
     /// What this ring counted.
     pub fn stats(&self) -> RxStats {
-        self.stats
+        self.desk.stats
     }
 
     /// Whether frames wait: what to ask a last time before sleeping in epoll.
@@ -149,8 +154,9 @@ impl RxRing {
 
     /// Calls `each` for up to `max` waiting frames, until it returns `false`.
     ///
-    /// The frame for which it returned `false` is consumed. Never blocks. Returns
-    /// the number of frames handed over.
+    /// The frame for which it returned `false` is consumed. A frame's slot (V3: its
+    /// block, after the last frame of it) goes back to the kernel when `each`
+    /// returns. Never blocks. Returns the number of frames handed over.
     #[inline]
     pub fn poll<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, each: F) -> usize {
         match self.socket.version {
@@ -160,99 +166,83 @@ impl RxRing {
     }
 
     fn poll_v2<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, mut each: F) -> usize {
-        let socket = Arc::clone(&self.socket);
+        let Self { socket, ring, cursor, desk, .. } = self;
         let region = &socket.region;
-        let first = self.cursor;
-        let mut cursor = first;
-        let mut taken = 0;
         let mut given = 0;
-        let slots = self.ring.slots();
-        while given < max && taken < slots {
-            let status = region.word(cursor.at + parse::V2_STATUS_AT).load(Ordering::Acquire);
-            if status & parse::USER == 0 {
+        // At most one round, in case that all frames are dropped here.
+        for _ in 0..ring.slots() {
+            let status_at = cursor.at + parse::V2_STATUS_AT;
+            let status = region.word(status_at).load(Ordering::Acquire);
+            if given == max || status & parse::USER == 0 {
                 break;
             }
-            region.prefetch(cursor.at + AHEAD * self.ring.slot);
+            region.prefetch(cursor.at + AHEAD * ring.slot);
             // SAFETY: the status, read with Acquire, says that the slot is ours; it
-            // goes back to the kernel below, after the slice is gone. The ring is
-            // borrowed mutably, so that nobody else reads or returns slots.
-            let slot = unsafe { region.slice(cursor.at, self.ring.slot) };
-            let parsed = parse::v2_slot(slot, status, socket.vnet);
-            taken += 1;
-            cursor.advance(&self.ring);
-            let go_on = match parsed {
-                Ok(parsed) => self.deliver(&parsed, slot, status, &mut given, &mut each),
+            // goes back to the kernel below, after the last use of the slice. The ring
+            // is borrowed mutably, so that nobody else reads or returns slots.
+            let slot = unsafe { region.slice(cursor.at, ring.slot) };
+            let go_on = match parse::v2_slot(slot, status, socket.vnet) {
+                Ok(parsed) => desk.deliver(socket, &parsed, slot, status, &mut given, &mut each),
                 Err(_) => {
-                    self.stats.malformed += 1;
+                    desk.stats.malformed += 1;
                     true
                 }
             };
+            // At once rather than at the end: the line is at hand, and the kernel
+            // sooner has room.
+            region.word(status_at).store(0, Ordering::Release);
+            cursor.advance(ring);
             if !go_on {
                 break;
             }
         }
-        // One fence for all: what was read above was read before the kernel may write.
-        fence(Ordering::Release);
-        let mut back = first;
-        for _ in 0..taken {
-            region.word(back.at + parse::V2_STATUS_AT).store(0, Ordering::Relaxed);
-            back.advance(&self.ring);
-        }
-        self.cursor = cursor;
         given
     }
 
     fn poll_v3<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, mut each: F) -> usize {
-        let socket = Arc::clone(&self.socket);
         let mut given = 0;
         let mut go_on = true;
-        while go_on && given < max {
-            if !self.is_ready() {
-                break;
-            }
+        while go_on && given < max && self.is_ready() {
+            let Self { socket, ring, cursor, block, desk } = self;
             // SAFETY: `is_ready` read with Acquire that the block is ours, or did so
-            // when `self.block` was set; it goes back to the kernel in
-            // `next_block`, which is not called while `bytes` is used.
-            let bytes = unsafe { socket.region.slice(self.cursor.at, self.ring.block) };
-            let (mut at, mut left) = match self.block {
-                Some(position) => position,
-                None => match parse::v3_block(bytes) {
-                    Ok(block) => (block.first, block.packets),
-                    Err(_) => (0, 0),
-                },
+            // when `block` was set; it goes back to the kernel below, after the last
+            // use of `bytes`.
+            let bytes = unsafe { socket.region.slice(cursor.at, ring.block) };
+            let (mut at, mut left) = match (*block, parse::v3_block(bytes)) {
+                (Some(position), _) => position,
+                (None, Ok(head)) => (head.first, head.packets),
+                (None, Err(_)) => (0, 0),
             };
             while go_on && left > 0 && given < max {
                 let Ok((packet, next)) = parse::v3_packet(bytes, at, socket.vnet) else {
                     // The chain is broken: what follows cannot be found.
-                    self.stats.malformed += u64::from(left);
+                    desk.stats.malformed += u64::from(left);
                     left = 0;
                     break;
                 };
-                socket.region.prefetch(self.cursor.at + next);
+                socket.region.prefetch(cursor.at + next);
                 (at, left) = (next, left - 1);
-                go_on = self.deliver(&packet, bytes, 0, &mut given, &mut each);
+                go_on = desk.deliver(socket, &packet, bytes, 0, &mut given, &mut each);
             }
             if left > 0 {
-                self.block = Some((at, left));
+                *block = Some((at, left));
                 break;
             }
-            self.next_block();
+            *block = None;
+            let status = socket.region.word(cursor.at + parse::V3_BLOCK_STATUS_AT);
+            status.store(0, Ordering::Release);
+            cursor.advance(ring);
         }
         given
     }
+}
 
-    /// Gives the block at the cursor back to the kernel.
-    fn next_block(&mut self) {
-        self.block = None;
-        let status_at = self.cursor.at + parse::V3_BLOCK_STATUS_AT;
-        self.socket.region.word(status_at).store(0, Ordering::Release);
-        self.cursor.advance(&self.ring);
-    }
-
+impl Desk {
     /// Hands a frame over if it is whole; returns whether to go on.
     #[inline]
     fn deliver<F: FnMut(RxFrame<'_>) -> bool>(
         &mut self,
+        socket: &Socket,
         slot: &Slot,
         bytes: &[u8],
         status: u32,
@@ -261,7 +251,7 @@ impl RxRing {
     ) -> bool {
         let whole = slot.len == slot.wire_len;
         if !whole || slot.outgoing || !parse::is_frame(slot.len) {
-            return self.deliver_unusual(slot, status, given, each);
+            return self.deliver_unusual(socket, slot, status, given, each);
         }
         let data = &bytes[slot.start..slot.start + slot.len];
         self.hand_over(slot, data, slot.vnet, given, each)
@@ -289,6 +279,7 @@ impl RxRing {
     #[cold]
     fn deliver_unusual<F: FnMut(RxFrame<'_>) -> bool>(
         &mut self,
+        socket: &Socket,
         slot: &Slot,
         status: u32,
         given: &mut usize,
@@ -296,7 +287,7 @@ impl RxRing {
     ) -> bool {
         // The socket has the frame in full: take it in any case, since the next
         // large frame is behind it.
-        let fetched = if status & parse::COPY != 0 { self.fetch(slot) } else { None };
+        let fetched = if status & parse::COPY != 0 { self.fetch(socket, slot) } else { None };
         if slot.outgoing {
             self.stats.outgoing += 1;
             return true;
@@ -318,14 +309,14 @@ impl RxRing {
     }
 
     /// Fetches the frame of a slot from the socket's queue into `self.large`.
-    fn fetch(&mut self, slot: &Slot) -> Option<(usize, VnetHdr)> {
-        let start = if self.socket.vnet { VnetHdr::LEN } else { 0 };
+    fn fetch(&mut self, socket: &Socket, slot: &Slot) -> Option<(usize, VnetHdr)> {
+        let start = if socket.vnet { VnetHdr::LEN } else { 0 };
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         // The queue is in the order of the slots. An error that the device left at
         // the socket comes before a frame, once; a frame of another length would be
         // one whose slot we never saw.
         for _ in 0..8 {
-            let got = match sys::recv(self.socket.fd(), &mut self.large, flags) {
+            let got = match sys::recv(socket.fd(), &mut self.large, flags) {
                 Ok(got) => got,
                 Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return None,
                 Err(_) => continue,
@@ -335,7 +326,7 @@ impl RxRing {
                     return None;
                 }
                 let mut vnet = VnetHdr::default();
-                if self.socket.vnet {
+                if socket.vnet {
                     vnet = VnetHdr::parse(&self.large)?;
                 }
                 if slot.tag.is_some() {

@@ -144,7 +144,8 @@ impl TxRing {
         self.stats
     }
 
-    /// Frames that were accepted but not yet taken by the kernel.
+    /// Slots that the kernel has yet to take. Dropped frames are among them while
+    /// the device is down.
     #[inline]
     pub fn pending(&self) -> usize {
         self.unsent
@@ -187,9 +188,11 @@ impl TxRing {
 
     /// Makes the kernel send what waits in the ring: call it once per burst.
     ///
-    /// Never blocks. Returns whether frames are still pending, as too much is in
-    /// flight: then call it again, at the latest when epoll says that the socket
-    /// is writable. Frames that the device refuses are dropped and counted.
+    /// Never blocks. Returns whether frames still wait, as too much is in flight:
+    /// then call it again, at the latest when epoll says that the socket is
+    /// writable. Ask epoll for that only then, since the socket is writable most of
+    /// the time. Frames that the device refuses, or that come while it is down, are
+    /// dropped and counted.
     pub fn kick(&mut self) -> bool {
         let mut refusals = 0;
         let mut retried = false;
@@ -216,7 +219,7 @@ impl TxRing {
                 libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
                     // What waits now would be stale when the device comes back.
                     self.stats.down += self.void(usize::MAX);
-                    break;
+                    return false;
                 }
                 // The kernel stopped at a frame that was dropped on the way to the
                 // device (ENOBUFS), and would try that one again.
@@ -318,12 +321,11 @@ impl TxRing {
     ) -> Result<(), SendError> {
         self.check(&vnet, len)?;
         // Frames keep their order: what is in the ring goes first.
-        let fd = self.socket.clone();
         if self.kick() {
             self.stats.full += 1;
             return Err(SendError::Full);
         }
-        let Some(fd) = fd.large_fd() else { return Err(SendError::Full) };
+        let Some(fd) = self.socket.large_fd() else { return Err(SendError::Full) };
         let header = prepare(vnet, len).to_bytes();
         let count = pieces.len() + 1;
         let mut few = [IoSlice::new(&[]); PIECES];

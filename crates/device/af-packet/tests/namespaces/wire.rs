@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, Stack, in_namespace, in_rootless_namespace, wait};
+use crate::support::{PATIENCE, Stack, in_namespace, in_rootless_namespace, ip, wait};
 use thalweg_device_af_packet::ring::{
     HostPort, Options, RxFrame, RxRing, SendError, TxRing, Version,
 };
@@ -38,7 +38,12 @@ impl Lab {
 
     fn finish(mut self) -> [HostPort; 2] {
         self.stop.store(true, Ordering::Relaxed);
-        self.wire.take().unwrap().join().unwrap()
+        let ports = self.wire.take().unwrap().join().unwrap();
+        // Namespaces go some time after their last thread, and would keep the names.
+        for name in ["wire0", "wire1"] {
+            ip(&format!("link del {name}"));
+        }
+        ports
     }
 }
 
