@@ -93,6 +93,8 @@ pub trait Runner: Send {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>);
     /// Takes a message from the main thread.
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>);
+    /// Called in the next loop after [`NodeCx::ask_again`]: a device that could not take all.
+    fn again(&mut self, _cx: &mut NodeCx<'_>) {}
 }
 
 /// What an input node found.

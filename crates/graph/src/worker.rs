@@ -58,6 +58,7 @@ pub struct Core {
     taps: Vec<Vec<TapSlot>>,
     to_main: ToMain,
     current: NodeId,
+    again: Vec<NodeId>,
 }
 
 /// A node's view of its worker while it runs.
@@ -94,6 +95,7 @@ impl Core {
             taps: Vec::new(),
             to_main,
             current: NodeId(0),
+            again: Vec::with_capacity(16),
         }
     }
 
@@ -541,6 +543,14 @@ impl<'w> NodeCx<'w> {
         self.enqueue(frame, self.next_node(slot));
     }
 
+    /// Has [`Runner::again`] of this node called in the next loop; until then the worker does not
+    /// sleep.
+    pub fn ask_again(&mut self) {
+        if !self.core.again.contains(&self.node) {
+            self.core.again.push(self.node);
+        }
+    }
+
     /// Drops a whole frame for a reason of this node.
     pub fn drop_frame(&mut self, frame: Box<Frame>, reason: ErrorCode) {
         self.dispose_whole(frame, Verdict::drop(reason));
@@ -814,6 +824,13 @@ impl Worker {
         let arcs = self.arcs.load(&guard);
         let mut packets = 0;
         let mut deadline: Option<u64> = None;
+        for id in std::mem::take(&mut self.core.again) {
+            packets += 1;
+            let mut cx = NodeCx { core: &mut self.core, guard: &guard, arcs, node: id };
+            if let Some(Some(r)) = self.runners.get_mut(id.0 as usize) {
+                r.again(&mut cx);
+            }
+        }
         let mut at = clock::ticks();
         for (id, input) in &mut self.inputs {
             self.core.current = *id;

@@ -3,14 +3,61 @@
 //! [`ring`] opens sockets on a device and moves frames through memory that is
 //! shared with the kernel (`PACKET_RX_RING`, `PACKET_TX_RING`). [`link`] says
 //! what a device is and reports when its state changes. Neither knows the
-//! packet engine.
+//! packet engine; [`device`] and [`nodes`] put them into the graph.
 //!
 //! Sockets belong to the network namespace in which the calling thread is
 //! when it opens them.
 
+pub mod cli;
+pub mod device;
 mod error;
 pub mod link;
+pub mod nodes;
+mod offload;
 pub mod ring;
 mod sys;
 
+pub use device::{HostConfig, create, delete, set_qdisc_bypass};
 pub use error::Error;
+
+use thalweg_graph::Feature;
+
+/// The driver.
+pub static FEATURE: Feature = Feature {
+    name: "af_packet",
+    about: "host interfaces on AF_PACKET rings",
+    nodes: nodes::NODES,
+    commands: cli::COMMANDS,
+    init: device::init,
+    ready: device::ready,
+    ..Feature::DEFAULT
+};
+
+#[cfg(test)]
+mod lists {
+    use thalweg_testkit::GeneratedList;
+
+    #[test]
+    fn nodes_are_listed() {
+        GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
+            what: "graph node",
+            list: "NODES",
+            element: "&thalweg_graph::NodeDecl",
+            item: "NODE",
+        }
+        .check();
+    }
+
+    #[test]
+    fn commands_are_listed() {
+        GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
+            what: "command",
+            list: "COMMANDS",
+            element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+            item: "COMMAND",
+        }
+        .check();
+    }
+}

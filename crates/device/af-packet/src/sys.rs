@@ -193,3 +193,27 @@ fn ethtool(fd: BorrowedFd<'_>, name: &str, words: &mut [u32; 12 + 3 * 127]) -> O
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
     (result >= 0).then_some(())
 }
+
+/// Switches a device of the calling thread's namespace on (`SIOCSIFFLAGS`, netdevice(7)).
+pub(crate) fn switch_on(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the kernel reads the name and writes the flags into the request.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just written this arm of the union.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    if flags & libc::IFF_UP as libc::c_short != 0 {
+        return Ok(());
+    }
+    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+    // SAFETY: the kernel reads the request.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

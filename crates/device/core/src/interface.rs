@@ -129,6 +129,15 @@ pub trait Device: 'static {
     fn rx_queues(&self) -> Vec<RxQueue> {
         Vec::new()
     }
+    /// Switches an option of the driver.
+    ///
+    /// # Errors
+    /// If the driver has no such option or the system refuses.
+    fn set_option(&mut self, option: &str, _on: bool) -> Result<(), DeviceError> {
+        Err(DeviceError::Failed(format!("{}: no option `{option}`", self.dev_type())))
+    }
+    /// Called now and then: tell workers, who own the counters, what the device has lost.
+    fn poll_missed(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Stops everything; the interface is about to go.
     fn delete(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
 }

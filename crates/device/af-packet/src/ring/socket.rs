@@ -320,6 +320,12 @@ impl Socket {
         sys::take_error(self.fd())
     }
 
+    /// Switches the device on, as `ip link set up` does.
+    pub fn switch_on(&self) -> Result<(), Error> {
+        sys::switch_on(self.fd(), &self.name)
+            .map_err(|error| Error::system(&self.name, "switch the device on", error))
+    }
+
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -1,0 +1,420 @@
+//! Host interfaces on the main thread.
+
+use crate::link::{LinkEvent, LinkMonitor};
+use crate::nodes::af_packet_input::ToInput;
+use crate::nodes::{af_packet_input, af_packet_tx};
+use crate::ring::{HostPort, Options, RingSize, RxRing, Version};
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::time::Duration;
+use thalweg_device::{
+    Caps, Device, DeviceError, InterfaceSpec, Mac, RxQueue, SwIfIndex, interface,
+};
+use thalweg_graph::{Control, NodeId, Remote};
+
+/// What `create host-interface` says.
+#[derive(Clone, Debug, Default)]
+pub struct HostConfig {
+    /// The kernel's device.
+    pub name: String,
+    /// MAC address of the interface; by default `02:fe` and the device's last four bytes.
+    pub mac: Option<Mac>,
+    /// Rings and offloads.
+    pub options: Options,
+}
+
+/// What the main thread keeps of all host interfaces.
+pub(crate) struct Hosts {
+    by_ifindex: BTreeMap<u32, SwIfIndex>,
+    /// Receive queues per worker, to place the next where there are fewest.
+    load: Vec<usize>,
+    watching: bool,
+}
+
+/// The driver's side of one interface.
+struct HostInterface {
+    port: HostPort,
+    options: Options,
+    rx: Vec<QueueInfo>,
+    tx_size: Option<RingSize>,
+    /// Frames lost by the kernel that workers were told of.
+    missed: u64,
+    input: NodeId,
+}
+
+#[derive(Clone, Copy)]
+struct QueueInfo {
+    queue: u32,
+    worker: usize,
+    size: Option<RingSize>,
+}
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(Hosts { by_ifindex: BTreeMap::new(), load: Vec::new(), watching: false });
+}
+
+pub(crate) fn ready(c: &mut Control) {
+    c.state::<Hosts>().borrow_mut().load = vec![0; c.workers()];
+    c.every(Duration::from_secs(1), |c| {
+        report_missed(c);
+        true
+    });
+}
+
+/// The address of an interface that was given none: a relative of the device's own, so that it is
+/// the same after a restart, and another, so that the kernel's stack leaves our frames alone.
+fn default_mac(device: Mac) -> Mac {
+    let mut mac = [0x02, 0xfe, device[2], device[3], device[4], device[5]];
+    if mac == device {
+        mac[1] = 0xfd;
+    }
+    mac
+}
+
+/// Creates `host-<name>`.
+///
+/// # Errors
+/// If the device does not exist or is in use, rights or memory are missing, or an option is out of
+/// range. Nothing is left behind then.
+pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceError> {
+    let failed = |e: crate::Error| DeviceError::Failed(with_source(&e));
+    let mut options = config.options;
+    // Each worker has a transmit ring of its own: they share nothing.
+    options.tx_queues = options.tx_queues.max(c.workers() as u16);
+    let mut port = HostPort::open(&config.name, &options).map_err(failed)?;
+    let device_mac = port.info.mac.0;
+    let mac = config.mac.unwrap_or_else(|| default_mac(device_mac));
+    if mac != device_mac {
+        port.set_promiscuous(true).map_err(failed)?;
+    }
+    let offload = port.sockets().iter().all(|s| s.offload());
+    let info = port.info.clone();
+    let rx = std::mem::take(&mut port.rx);
+    let mut tx: Vec<_> = std::mem::take(&mut port.tx).into_iter().map(Some).collect();
+    let queues = place(c, &rx);
+    let input = c
+        .node(af_packet_input::NODE.name)
+        .ok_or_else(|| DeviceError::Failed("af-packet-input is not in the graph".into()))?;
+    let device = HostInterface {
+        tx_size: port.sockets().iter().find_map(|s| s.tx_size()),
+        port,
+        options,
+        rx: queues.clone(),
+        missed: 0,
+        input,
+    };
+    let spec = InterfaceSpec {
+        name: format!("host-{}", config.name),
+        mac,
+        mtu: info.mtu,
+        speed_kbps: info.speed_mbps.unwrap_or(0).saturating_mul(1000),
+        link_up: info.is_running(),
+        caps: Caps { tx_csum: offload, tx_tso: offload, tx_uso: offload },
+        device: Box::new(device),
+        tx: &af_packet_tx::NODE,
+        input: None,
+    };
+    let sw_if = interface::create(c, spec, |sw_if, worker| {
+        af_packet_tx::build(sw_if, tx.get_mut(worker).and_then(Option::take))
+    })?;
+    for (ring, q) in rx.into_iter().zip(queues) {
+        let m = ToInput::Add { sw_if, queue: q.queue, ring: Box::new(ring) };
+        c.message(q.worker, input, Box::new(m));
+    }
+    let hosts = c.state::<Hosts>();
+    hosts.borrow_mut().by_ifindex.insert(info.ifindex, sw_if);
+    watch(c);
+    Ok(sw_if)
+}
+
+fn with_source(e: &crate::Error) -> String {
+    match std::error::Error::source(e) {
+        Some(s) => format!("{e}: {s}"),
+        None => e.to_string(),
+    }
+}
+
+/// Gives each queue to the worker with the fewest.
+fn place(c: &Control, rx: &[RxRing]) -> Vec<QueueInfo> {
+    let hosts = c.state::<Hosts>();
+    let mut hosts = hosts.borrow_mut();
+    let place_one = |(i, ring): (usize, &RxRing)| {
+        let worker = (0..hosts.load.len()).min_by_key(|w| hosts.load[*w]).unwrap_or(0);
+        if let Some(n) = hosts.load.get_mut(worker) {
+            *n += 1;
+        }
+        QueueInfo { queue: i as u32, worker, size: ring.socket().rx_size() }
+    };
+    rx.iter().enumerate().map(place_one).collect()
+}
+
+/// Deletes `host-<name>`.
+///
+/// # Errors
+/// If there is no such host interface.
+pub fn delete(c: &mut Control, name: &str) -> Result<(), DeviceError> {
+    let sw_if = find(c, name)?;
+    c.state::<Hosts>().borrow_mut().by_ifindex.retain(|_, i| *i != sw_if);
+    interface::delete(c, sw_if)
+}
+
+fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
+    let full = if name.starts_with("host-") { name.into() } else { format!("host-{name}") };
+    let sw_if = interface::find(c, &full)?;
+    let view = interface::view(c, sw_if)?;
+    if view.dev_type != DEV_TYPE {
+        return Err(DeviceError::Failed(format!("`{full}` is no host interface")));
+    }
+    Ok(sw_if)
+}
+
+/// Sends past the queueing discipline of `host-<name>`, or through it.
+///
+/// # Errors
+/// If there is no such host interface or the kernel refuses.
+pub fn set_qdisc_bypass(c: &mut Control, name: &str, on: bool) -> Result<(), DeviceError> {
+    let sw_if = find(c, name)?;
+    let view = interface::view(c, sw_if)?;
+    let hosts = c.state::<thalweg_device::Interfaces>();
+    let device = hosts.borrow().device(sw_if);
+    let done = device.map(|d| d.borrow_mut().set_option("qdisc-bypass", on));
+    done.unwrap_or(Err(DeviceError::Unknown(view.name)))
+}
+
+const DEV_TYPE: &str = "af-packet";
+
+impl HostInterface {
+    fn tell(&self, c: &mut Control, make: impl Fn() -> ToInput) {
+        let mut workers: Vec<usize> = self.rx.iter().map(|q| q.worker).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        for w in workers {
+            c.message(w, self.input, Box::new(make()));
+        }
+    }
+
+    fn failed(e: crate::Error) -> DeviceError {
+        DeviceError::Failed(with_source(&e))
+    }
+}
+
+fn ring_line(what: &str, queue: u32, size: Option<RingSize>) -> Vec<String> {
+    let Some(s) = size else { return Vec::new() };
+    vec![
+        format!("{what} Queue {queue}:"),
+        format!(
+            "  block size:{} nblocks:{} frame size:{} nframes:{}",
+            s.block,
+            s.blocks,
+            s.slot,
+            s.slots()
+        ),
+    ]
+}
+
+impl Device for HostInterface {
+    fn dev_type(&self) -> &'static str {
+        DEV_TYPE
+    }
+
+    fn set_admin(
+        &mut self,
+        c: &mut Control,
+        sw_if: SwIfIndex,
+        up: bool,
+    ) -> Result<(), DeviceError> {
+        if up && let Some(s) = self.port.sockets().first() {
+            s.switch_on().map_err(Self::failed)?;
+        }
+        self.tell(c, || ToInput::Admin { sw_if, up });
+        Ok(())
+    }
+
+    fn set_promiscuous(&mut self, _c: &mut Control, on: bool) -> Result<(), DeviceError> {
+        // With an address of its own the interface needs all frames anyway.
+        if on { self.port.set_promiscuous(true).map_err(Self::failed) } else { Ok(()) }
+    }
+
+    fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
+        self.port.set_promiscuous(true).map_err(Self::failed)?;
+        Ok(true)
+    }
+
+    fn set_mtu(&mut self, _c: &mut Control, mtu: u32) -> Result<bool, DeviceError> {
+        if mtu > self.port.info.mtu {
+            return Err(DeviceError::Range {
+                what: "MTU (the device's own is the limit: `ip link set mtu`)",
+                min: u64::from(interface::MTU_RANGE.0),
+                max: u64::from(self.port.info.mtu),
+                found: u64::from(mtu),
+            });
+        }
+        Ok(true)
+    }
+
+    fn set_option(&mut self, option: &str, on: bool) -> Result<(), DeviceError> {
+        match option {
+            "qdisc-bypass" => {
+                self.options.qdisc_bypass = on;
+                self.port.set_qdisc_bypass(on).map_err(Self::failed)
+            }
+            other => Err(DeviceError::Failed(format!("no option `{other}`"))),
+        }
+    }
+
+    fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
+        let onoff =
+            |on: bool, name: &str| format!("  {name}-{}", if on { "enabled" } else { "disabled" });
+        let offload = self.port.sockets().iter().all(|s| s.offload());
+        let mut lines = vec![
+            format!("Linux PACKET socket interface {}", self.options.version),
+            "FEATURES:".into(),
+            onoff(self.options.qdisc_bypass, "qdisc-bypass"),
+            onoff(offload, "cksum-gso"),
+        ];
+        if self.options.version == Version::V3 {
+            lines.push("  a part-filled block is delivered after 1 ms".into());
+        }
+        for q in &self.rx {
+            lines.extend(ring_line("RX", q.queue, q.size));
+        }
+        for q in 0..self.options.tx_queues {
+            lines.extend(ring_line("TX", u32::from(q), self.tx_size));
+        }
+        let k = self.port.kernel_stats();
+        lines.push("Kernel counters:".into());
+        lines.push(format!("  rx frames {}", k.packets));
+        lines.push(format!("  rx missed {}", k.drops));
+        lines.push(format!("  rx ring freezes {}", k.freezes));
+        lines
+    }
+
+    fn hardware_json(&self, _c: &Control) -> serde_json::Value {
+        let k = self.port.kernel_stats();
+        serde_json::json!({
+            "device": self.port.info.name,
+            "ifindex": self.port.info.ifindex,
+            "version": self.options.version.to_string(),
+            "qdisc_bypass": self.options.qdisc_bypass,
+            "offload": self.port.sockets().iter().all(|s| s.offload()),
+            "kernel_rx_frames": k.packets,
+            "kernel_rx_missed": k.drops,
+        })
+    }
+
+    fn rx_queues(&self) -> Vec<RxQueue> {
+        let node = af_packet_input::NODE.name.to_string();
+        let row = |q: &QueueInfo| RxQueue {
+            queue: q.queue,
+            worker: q.worker,
+            node: node.clone(),
+            mode: "adaptive",
+        };
+        self.rx.iter().map(row).collect()
+    }
+
+    fn poll_missed(&mut self, c: &mut Control, sw_if: SwIfIndex) {
+        let all = self.port.kernel_stats().drops;
+        let frames = all - self.missed;
+        if frames > 0
+            && let Some(q) = self.rx.first()
+        {
+            self.missed = all;
+            c.message(q.worker, self.input, Box::new(ToInput::Missed { sw_if, frames }));
+        }
+    }
+
+    fn delete(&mut self, c: &mut Control, sw_if: SwIfIndex) {
+        self.tell(c, || ToInput::Remove { sw_if });
+        let hosts = c.state::<Hosts>();
+        let mut hosts = hosts.borrow_mut();
+        for q in &self.rx {
+            if let Some(n) = hosts.load.get_mut(q.worker) {
+                *n -= 1;
+            }
+        }
+    }
+}
+
+/// Tells workers, who own the counters, what the kernel has lost.
+fn report_missed(c: &mut Control) {
+    let all: Vec<SwIfIndex> = c.state::<Hosts>().borrow().by_ifindex.values().copied().collect();
+    for sw_if in all {
+        let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
+        if let Some(d) = device {
+            d.borrow_mut().poll_missed(c, sw_if);
+        }
+    }
+}
+
+/// Starts the thread that follows the kernel's links, once.
+fn watch(c: &mut Control) {
+    let hosts = c.state::<Hosts>();
+    if std::mem::replace(&mut hosts.borrow_mut().watching, true) {
+        return;
+    }
+    let monitor = match LinkMonitor::open() {
+        Ok(m) => m,
+        Err(e) => {
+            tracing::warn!("link changes will not be noticed: {}", with_source(&e));
+            return;
+        }
+    };
+    let remote = c.remote();
+    let spawned = std::thread::Builder::new()
+        .name("links".into())
+        .spawn(move || follow_links(monitor, &remote));
+    if let Err(e) = spawned {
+        tracing::warn!("link changes will not be noticed: {e}");
+    }
+}
+
+fn follow_links(mut monitor: LinkMonitor, remote: &Remote) {
+    loop {
+        let events: Vec<LinkEvent> = monitor.events().collect();
+        for e in events {
+            if !remote.submit(move |c| link_event(c, &e)) {
+                return;
+            }
+        }
+        let fd = monitor.as_fd();
+        let mut fds = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
+        let _ = rustix::event::poll(&mut fds, None);
+    }
+}
+
+fn link_event(c: &mut Control, e: &LinkEvent) {
+    let find =
+        |c: &Control, ifindex: u32| c.state::<Hosts>().borrow().by_ifindex.get(&ifindex).copied();
+    match e {
+        LinkEvent::Changed(info) => {
+            if let Some(sw_if) = find(c, info.ifindex) {
+                let _ = interface::set_link(c, sw_if, info.is_running());
+            }
+        }
+        LinkEvent::Gone { ifindex, name } => {
+            if let Some(sw_if) = find(c, *ifindex) {
+                tracing::warn!(
+                    "device {name} is gone; delete host-{name} and create it again once it is back"
+                );
+                let _ = interface::set_link(c, sw_if, false);
+            }
+        }
+        LinkEvent::Lost => {
+            for info in crate::link::IfInfo::list().unwrap_or_default() {
+                link_event(c, &LinkEvent::Changed(info));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_stable_and_not_the_devices() {
+        assert_eq!(default_mac([2, 0, 0, 0, 1, 1]), [2, 0xfe, 0, 0, 1, 1]);
+        assert_ne!(default_mac([2, 0xfe, 0, 0, 1, 1]), [2, 0xfe, 0, 0, 1, 1]);
+    }
+}

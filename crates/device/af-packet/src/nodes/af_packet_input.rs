@@ -1,0 +1,176 @@
+//! `af-packet-input`: takes frames from host interfaces' receive rings.
+//!
+//! Writes: rx interface; offload work that the sender left. Next: the `device-input` arc.
+
+use crate::offload;
+use crate::ring::{RxFrame, RxRing};
+use std::any::Any;
+use std::fmt::Write;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll};
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "af-packet-input",
+    kind: Kind::Input,
+    build: |_| Built::input(AfPacketInput { queues: Vec::new(), idle: 0 }),
+    ..NodeDecl::DEFAULT
+};
+
+/// What the main thread tells the node.
+pub(crate) enum ToInput {
+    /// Poll this ring from now on (once its interface is up).
+    Add { sw_if: u32, queue: u32, ring: Box<RxRing> },
+    /// Forget all rings of an interface.
+    Remove { sw_if: u32 },
+    /// The interface went up or down.
+    Admin { sw_if: u32, up: bool },
+    /// The kernel has lost this many frames of an interface.
+    Missed { sw_if: u32, frames: u64 },
+}
+
+struct Queue {
+    sw_if: u32,
+    queue: u32,
+    ring: Box<RxRing>,
+    up: bool,
+}
+
+struct AfPacketInput {
+    queues: Vec<Queue>,
+    /// Polls in a row that found nothing.
+    idle: u32,
+}
+
+/// An error at a socket makes epoll call again and again until it is taken: look for one after so
+/// many polls without a frame, but not at each.
+const LOOK_FOR_ERRORS: u32 = 128;
+
+/// Copies a frame into a packet; false if the pool is exhausted.
+#[inline]
+fn take_frame(cache: &mut Cache, frame: &mut Frame, rx: &RxFrame<'_>) -> bool {
+    let Some(mut p) = cache.alloc() else { return false };
+    let whole = match rx.vlan {
+        None => p.append(rx.data, cache),
+        // The kernel took the tag out; put it back behind the addresses.
+        Some(tag) => {
+            let (addresses, rest) = rx.data.split_at(12);
+            p.append(addresses, cache) && p.append(&tag.to_bytes(), cache) && p.append(rest, cache)
+        }
+    };
+    if !whole {
+        cache.free(p);
+        return false;
+    }
+    if let Some(o) = offload::from_kernel(&rx.vnet, p.data()) {
+        p.meta_mut().offload = o;
+        p.mark(Flags::OFFLOAD);
+    }
+    match frame.push(p) {
+        Ok(()) => true,
+        Err(p) => {
+            cache.free(p);
+            false
+        }
+    }
+}
+
+impl Queue {
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
+        if !self.up || !self.ring.is_ready() {
+            return 0;
+        }
+        let mut frame = cx.new_frame();
+        let mut no_buffer = 0;
+        let before = self.ring.stats();
+        let cache = cx.cache();
+        let n = self.ring.poll(FRAME_SIZE, |rx| {
+            if !take_frame(cache, &mut frame, &rx) {
+                no_buffer += 1;
+            }
+            true
+        });
+        let s = cx.stats().interface(self.sw_if);
+        if no_buffer > 0 {
+            s.rx_no_buf.add(no_buffer);
+        }
+        let after = self.ring.stats();
+        let bad = after.truncated + after.malformed - before.truncated - before.malformed;
+        if bad > 0 {
+            s.rx_error.add(bad);
+        }
+        let (sw_if, queue) = (self.sw_if, self.queue);
+        cx.device_input(frame, sw_if, |f, i, out| trace(sw_if, queue, f, i, out));
+        n
+    }
+}
+
+fn trace(sw_if: u32, queue: u32, f: &Frame, i: u8, out: &mut dyn Write) {
+    let name = interface_token(sw_if);
+    let _ = writeln!(out, "af_packet: {name} hw_if_index {sw_if} rx-queue {queue}");
+    let m = f.meta(i);
+    let _ = write!(out, "  frame length {}", f.total_len(i));
+    if m.flags().contains(Flags::OFFLOAD) {
+        let o = m.offload;
+        if o.needs_csum {
+            let _ = write!(out, ", partial checksum at {}+{}", o.csum_start, o.csum_offset);
+        }
+        if o.gso_size > 0 {
+            let _ = write!(out, ", {:?} segments of {}", o.gso, o.gso_size);
+        }
+    }
+    let _ = writeln!(out);
+    let _ = thalweg_wire::fmt::ethernet(f.data(i), out, 2);
+}
+
+impl InputNode for AfPacketInput {
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
+        let n = self.queues.iter_mut().map(|q| q.poll(cx)).sum();
+        if n > 0 {
+            self.idle = 0;
+            return Poll::Busy(n);
+        }
+        self.idle += 1;
+        if self.idle >= LOOK_FOR_ERRORS {
+            self.idle = 0;
+            for q in &self.queues {
+                // The main thread learns of the link from netlink.
+                let _ = q.ring.socket().take_error();
+            }
+        }
+        Poll::Idle
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.queues.iter().filter(|q| q.up).map(|q| q.ring.as_fd().as_raw_fd()).collect()
+    }
+
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        let Ok(message) = message.downcast::<ToInput>() else { return };
+        match *message {
+            ToInput::Add { sw_if, queue, ring } => {
+                self.queues.push(Queue { sw_if, queue, ring, up: false });
+            }
+            ToInput::Remove { sw_if } => {
+                while let Some(i) = self.queues.iter().position(|q| q.sw_if == sw_if) {
+                    // Unmapping and closing are the main thread's.
+                    cx.discard(self.queues.swap_remove(i).ring);
+                }
+            }
+            ToInput::Admin { sw_if, up } => {
+                for q in self.queues.iter_mut().filter(|q| q.sw_if == sw_if) {
+                    if up && !q.up {
+                        // What came while the interface was down is stale.
+                        while q.ring.poll(FRAME_SIZE, |_| true) > 0 {}
+                    }
+                    q.up = up;
+                }
+            }
+            ToInput::Missed { sw_if, frames } => {
+                cx.stats().interface(sw_if).rx_miss.add(frames);
+            }
+        }
+    }
+}

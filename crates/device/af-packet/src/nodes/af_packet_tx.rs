@@ -1,0 +1,131 @@
+//! `host-<device>-tx`: hands frames to a host interface's transmit ring.
+//!
+//! Reads: offload work left to the device. One system call a frame of packets.
+
+use crate::offload;
+use crate::ring::{SendError, TxRing, VnetHdr};
+use std::any::Any;
+use std::io::IoSlice;
+use thalweg_buffer::{Flags, Frame};
+use thalweg_graph::{Built, ErrorCode, Kind, NodeCx, NodeDecl, Runner, Verdict};
+
+thalweg_graph::errors! {
+    FULL: Error, 259, "tx ring full";
+    LENGTH: Error, 262, "frame length does not suit the device";
+    OFFLOAD: Error, 275, "bad offload request";
+    REFUSED: Error, 259, "device refused";
+    DOWN: Error, 331, "device is down";
+}
+
+/// Declaration of every host interface's transmitting node; instances are made at run time.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "af-packet-tx",
+    kind: Kind::Tx,
+    errors: ERRORS,
+    build: |_| Built::Node(Box::new(AfPacketTx { sw_if: 0, ring: None })),
+    ..NodeDecl::DEFAULT
+};
+
+/// A worker's transmit ring of one interface.
+pub(crate) fn build(sw_if: u32, ring: Option<TxRing>) -> Built {
+    Built::Node(Box::new(AfPacketTx { sw_if, ring: ring.map(Box::new) }))
+}
+
+struct AfPacketTx {
+    sw_if: u32,
+    ring: Option<Box<TxRing>>,
+}
+
+/// Segments of one packet that need no allocation.
+const PIECES: usize = 40;
+
+fn send(ring: &mut TxRing, frame: &Frame, i: u8) -> Result<(), SendError> {
+    let marks = frame.flags();
+    let vnet = if marks.contains(Flags::OFFLOAD) && frame.meta(i).flags().contains(Flags::OFFLOAD) {
+        offload::to_kernel(&frame.meta(i).offload, frame.data(i))
+    } else {
+        VnetHdr::default()
+    };
+    if !marks.contains(Flags::CHAINED) {
+        return ring.send(vnet, &[IoSlice::new(frame.data(i))]);
+    }
+    let mut few = [IoSlice::new(&[]); PIECES];
+    let mut n = 0;
+    for s in frame.segments(i) {
+        if n == PIECES {
+            // Tiny buffers and a huge packet.
+            let all: Vec<IoSlice<'_>> = frame.segments(i).map(IoSlice::new).collect();
+            return ring.send(vnet, &all);
+        }
+        few[n] = IoSlice::new(s);
+        n += 1;
+    }
+    ring.send(vnet, &few[..n])
+}
+
+fn reason(e: SendError) -> ErrorCode {
+    match e {
+        SendError::Full => FULL,
+        SendError::TooLong { .. } | SendError::TooShort(_) => LENGTH,
+        SendError::Offload(_) | SendError::NoOffload => OFFLOAD,
+        SendError::Refused => REFUSED,
+        SendError::Down => DOWN,
+    }
+}
+
+impl AfPacketTx {
+    /// Makes the kernel send, and counts what it would not take after all.
+    fn kick(&mut self, cx: &mut NodeCx<'_>) {
+        let Some(ring) = &mut self.ring else { return };
+        let before = ring.stats();
+        if ring.kick() {
+            cx.ask_again();
+        }
+        let after = ring.stats();
+        let lost = |s: &crate::ring::TxStats| s.refused + s.down + s.rejected;
+        let n = lost(&after) - lost(&before);
+        if n > 0 {
+            cx.stats().interface(self.sw_if).tx_error.add(n);
+        }
+    }
+}
+
+impl Runner for AfPacketTx {
+    fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        cx.trace_frame(&frame, |f, i, out| {
+            let _ = writeln!(out, "af_packet: frame length {}", f.total_len(i));
+            let _ = thalweg_wire::fmt::packet(f.data(i), out, 2);
+        });
+        let Some(ring) = &mut self.ring else {
+            cx.drop_frame(frame, DOWN);
+            return;
+        };
+        let mut failed = 0;
+        for i in 0..frame.len() {
+            let i = i as u8;
+            let mut done = send(ring, &frame, i);
+            if done == Err(SendError::Full) {
+                ring.kick();
+                done = send(ring, &frame, i);
+            }
+            if let Err(e) = done {
+                failed += 1;
+                let p = frame.pkt(i);
+                let (packet, _) = cx.take(p);
+                cx.send(packet, Verdict::drop(reason(e)));
+            }
+        }
+        if failed > 0 {
+            cx.stats().interface(self.sw_if).tx_error.add(failed);
+            frame.compact(());
+        }
+        self.kick(cx);
+        cx.sent_frame(frame);
+    }
+
+    fn again(&mut self, cx: &mut NodeCx<'_>) {
+        self.kick(cx);
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+}

@@ -1,0 +1,7 @@
+//! Every graph node of this folder, one per file.
+
+pub mod af_packet_input;
+pub mod af_packet_tx;
+
+/// Every graph node, in the order of the files' names.
+pub static NODES: &[&thalweg_graph::NodeDecl] = &[&af_packet_input::NODE, &af_packet_tx::NODE];

@@ -1,0 +1,76 @@
+//! Between the kernel's offload header and a packet's metadata, whose offsets count from the
+//! network header.
+
+use crate::ring::VnetHdr;
+use thalweg_buffer::{GsoKind, Offload};
+use thalweg_wire::vlan;
+
+/// Length of the link header and its tags.
+fn link_len(frame: &[u8]) -> u16 {
+    vlan::layer2(frame).map_or(14, |l2| l2.payload_offset as u16)
+}
+
+/// What the kernel left to us, if anything; `frame` begins with the Ethernet header.
+pub(crate) fn from_kernel(h: &VnetHdr, frame: &[u8]) -> Option<Offload> {
+    if !h.needs_csum() && !h.is_gso() {
+        return None;
+    }
+    let link = link_len(frame);
+    let gso = match h.gso_type & !VnetHdr::GSO_ECN {
+        VnetHdr::GSO_TCPV4 => GsoKind::Tcp4,
+        VnetHdr::GSO_TCPV6 => GsoKind::Tcp6,
+        VnetHdr::GSO_UDP_L4 => GsoKind::Udp,
+        _ => GsoKind::None,
+    };
+    Some(Offload {
+        gso_size: h.gso_size,
+        hdr_len: h.hdr_len.saturating_sub(link),
+        csum_start: h.csum_start.saturating_sub(link),
+        csum_offset: h.csum_offset,
+        needs_csum: h.needs_csum(),
+        data_valid: h.flags & VnetHdr::DATA_VALID != 0,
+        gso,
+        ecn: h.gso_type & VnetHdr::GSO_ECN != 0,
+    })
+}
+
+/// What the kernel is to do for us; `frame` begins with the Ethernet header.
+pub(crate) fn to_kernel(o: &Offload, frame: &[u8]) -> VnetHdr {
+    let link = link_len(frame);
+    let (gso_type, gso_size) = match o.gso {
+        GsoKind::None => (VnetHdr::GSO_NONE, 0),
+        GsoKind::Tcp4 => (VnetHdr::GSO_TCPV4, o.gso_size),
+        GsoKind::Tcp6 => (VnetHdr::GSO_TCPV6, o.gso_size),
+        GsoKind::Udp => (VnetHdr::GSO_UDP_L4, o.gso_size),
+    };
+    let ecn = if o.ecn && gso_type != VnetHdr::GSO_NONE { VnetHdr::GSO_ECN } else { 0 };
+    let (flags, csum_start, csum_offset) = match o.needs_csum {
+        true => (VnetHdr::NEEDS_CSUM, o.csum_start.saturating_add(link), o.csum_offset),
+        false => (0, 0, 0),
+    };
+    let hdr_len = if o.hdr_len == 0 { 0 } else { o.hdr_len.saturating_add(link) };
+    VnetHdr { flags, gso_type: gso_type | ecn, hdr_len, gso_size, csum_start, csum_offset }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let mut frame = [0u8; 60];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        let h = VnetHdr {
+            flags: VnetHdr::NEEDS_CSUM,
+            gso_type: VnetHdr::GSO_TCPV4 | VnetHdr::GSO_ECN,
+            hdr_len: 66,
+            gso_size: 1448,
+            csum_start: 34,
+            csum_offset: 16,
+        };
+        let o = from_kernel(&h, &frame).unwrap();
+        assert_eq!((o.hdr_len, o.csum_start), (52, 20));
+        assert_eq!(to_kernel(&o, &frame), h);
+        assert!(from_kernel(&VnetHdr::default(), &frame).is_none());
+    }
+}
