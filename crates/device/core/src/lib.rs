@@ -5,13 +5,18 @@
 //! * [`output`]: the node in front of each interface's device.
 //! * [`offload`]: checksums and segmentation that the far side cannot do for us.
 //! * [`loopback`]: `loop0` and the benchmarks' sink, two devices without hardware.
+//! * [`cli`]: the commands; [`command_line`]: what commands of features need, too.
 #![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod command_line;
 pub mod interface;
 pub mod loopback;
 pub mod offload;
 pub mod output;
+mod report;
 
+pub use command_line::interface_arg;
 pub use interface::{
     Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
     Interfaces, Mac, RxQueue, SwIfIndex,
@@ -23,6 +28,7 @@ use thalweg_graph::{Control, Feature};
 pub static FEATURE: Feature = Feature {
     name: "interface",
     about: "interfaces, loopbacks and sinks",
+    commands: cli::COMMANDS,
     init: Interfaces::init,
     ..Feature::DEFAULT
 };

@@ -1,0 +1,39 @@
+//! `clear interfaces`: `show interface` begins at zero.
+
+use crate::interface::{Interfaces, SwIfIndex};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `clear interfaces`
+pub struct ClearInterfaces;
+
+/// The command.
+pub static COMMAND: ClearInterfaces = ClearInterfaces;
+
+impl Command<Control> for ClearInterfaces {
+    fn path(&self) -> &'static str {
+        "clear interfaces"
+    }
+
+    fn help(&self) -> &'static str {
+        "Begin the counters of `show interface' at zero\n\
+         What exporters read goes on counting."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let all: Vec<SwIfIndex> =
+            c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).collect();
+        for sw_if in &all {
+            let now = c.interface_totals_raw(*sw_if);
+            c.baseline.interfaces.insert(*sw_if, now);
+        }
+        out.json(serde_json::json!({ "cleared": all.len() }));
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,36 @@
+//! `create sink interface`: an interface that frees what it is given, for benchmarks.
+
+use crate::command_line::refused;
+use crate::{interface, loopback};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `create sink interface`
+pub struct CreateSinkInterface;
+
+/// The command.
+pub static COMMAND: CreateSinkInterface = CreateSinkInterface;
+
+impl Command<Control> for CreateSinkInterface {
+    fn path(&self) -> &'static str {
+        "create sink interface"
+    }
+
+    fn help(&self) -> &'static str {
+        "Create an interface that counts and frees what it is given"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let sw_if = loopback::create_sink(c).map_err(refused)?;
+        let name = interface::view(c, sw_if).map_err(refused)?.name;
+        out.json(serde_json::json!({ "name": name, "index": sw_if }));
+        out.line(name);
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,62 @@
+//! `set interface mtu`: the largest packet, of the device or of a protocol.
+
+use crate::command_line::{interface_arg, interface_names, refused};
+use crate::interface;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `set interface mtu`
+pub struct SetInterfaceMtu;
+
+/// The command.
+pub static COMMAND: SetInterfaceMtu = SetInterfaceMtu;
+
+impl Command<Control> for SetInterfaceMtu {
+    fn path(&self) -> &'static str {
+        "set interface mtu"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[packet|ip4|ip6|mpls] <bytes> <interface>"
+    }
+
+    fn help(&self) -> &'static str {
+        "Set the largest packet in bytes, without Ethernet header\n\
+         Without a protocol it is the device's, and the L3 MTU with it. `packet' sets the L3 MTU,\n\
+         `ip4', `ip6' and `mpls' that of one protocol (0: as L3)."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let proto = args.one_of(&["packet", "ip4", "ip6", "mpls"])?;
+        // Both orders are in use: `mtu 1500 pg0' and `mtu pg0 1500'.
+        let (sw_if, mtu) = match args.maybe(|a| a.u32("MTU")) {
+            Some(mtu) => (interface_arg(c, args)?, mtu),
+            None => {
+                let sw_if = interface_arg(c, args)?;
+                (sw_if, args.u32("MTU")?)
+            }
+        };
+        args.end()?;
+        let set = match proto {
+            None => interface::set_link_mtu(c, sw_if, mtu),
+            Some("packet") => interface::set_mtu(c, sw_if, 0, mtu),
+            Some("ip4") => interface::set_mtu(c, sw_if, 1, mtu),
+            Some("ip6") => interface::set_mtu(c, sw_if, 2, mtu),
+            Some(_) => interface::set_mtu(c, sw_if, 3, mtu),
+        };
+        set.map_err(refused)?;
+        out.json(serde_json::json!({ "index": sw_if, "protocol": proto, "mtu": mtu }));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, _before: &[&str], _partial: &str) -> Vec<String> {
+        let mut words = interface_names(c);
+        words.extend(["packet", "ip4", "ip6", "mpls"].map(String::from));
+        words
+    }
+}

@@ -1,0 +1,125 @@
+//! `show hardware-interfaces`: links, addresses and what drivers have to say.
+
+use crate::command_line::{interface_arg, interface_names, sorted};
+use crate::interface::{self, InterfaceView, Interfaces, SwIfIndex};
+use crate::report;
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `show hardware-interfaces`
+pub struct ShowHardwareInterfaces;
+
+/// The command.
+pub static COMMAND: ShowHardwareInterfaces = ShowHardwareInterfaces;
+
+/// How much to say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Brief,
+    Usual,
+    All,
+}
+
+fn speed(kbps: u32) -> String {
+    match kbps {
+        0 => "unknown".into(),
+        k if k >= 1_000_000 => format!("{} Gbps", f64::from(k) / 1e6),
+        k if k >= 1000 => format!("{} Mbps", f64::from(k) / 1e3),
+        k => format!("{k} Kbps"),
+    }
+}
+
+fn text(c: &Control, v: &InterfaceView, detail: Detail, out: &mut Output) {
+    let link = report::centre(report::up_down(v.link_up), 8);
+    let index = report::centre(&v.sw_if.to_string(), 6);
+    out.line(format_args!("{:32}{index}{link}{}", v.name, v.name));
+    if detail == Detail::Brief {
+        return;
+    }
+    out.line(format_args!("  Link speed: {}", speed(v.speed_kbps)));
+    match v.ethernet {
+        true => out.line(format_args!("  Ethernet address {}", report::mac(v.mac))),
+        false => out.line(format_args!("  {}", v.dev_type)),
+    }
+    let device = c.state::<Interfaces>().borrow().device(v.sw_if);
+    if let Some(device) = device {
+        for line in device.borrow().hardware(c, detail == Detail::All) {
+            out.line(format_args!("  {line}"));
+        }
+    }
+}
+
+fn value(c: &Control, v: &InterfaceView) -> serde_json::Value {
+    let device = c.state::<Interfaces>().borrow().device(v.sw_if);
+    json!({
+        "name": v.name,
+        "index": v.sw_if,
+        "type": v.dev_type,
+        "link_up": v.link_up,
+        "link_speed_kbps": v.speed_kbps,
+        "link_mtu": v.link_mtu,
+        "mac": v.ethernet.then(|| report::mac(v.mac)),
+        "offloads": {
+            "tx_checksum": v.caps.tx_csum, "tx_tso": v.caps.tx_tso, "tx_uso": v.caps.tx_uso,
+        },
+        "device": device.map(|d| d.borrow().hardware_json(c)),
+    })
+}
+
+impl Command<Control> for ShowHardwareInterfaces {
+    fn path(&self) -> &'static str {
+        "show hardware-interfaces"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[brief|verbose|detail] [<interface> ...]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show links, addresses and the state of devices\n\
+         `brief' leaves the devices out, `detail' asks them for all they know."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let mut chosen: Vec<SwIfIndex> = Vec::new();
+        let mut detail = Detail::Usual;
+        while !args.is_empty() {
+            match args.maybe(|a| interface_arg(c, a)) {
+                Some(sw_if) => chosen.push(sw_if),
+                None => match args.one_of(&["brief", "verbose", "detail"])? {
+                    Some("brief") => detail = Detail::Brief,
+                    Some("verbose") => detail = Detail::Usual,
+                    Some(_) => detail = Detail::All,
+                    None => {
+                        interface_arg(c, args)?;
+                    }
+                },
+            }
+        }
+        if chosen.is_empty() {
+            chosen = sorted(c);
+        }
+        let views: Vec<_> = chosen.iter().filter_map(|i| interface::view(c, *i).ok()).collect();
+        if out.wants_json() {
+            out.json(views.iter().map(|v| value(c, v)).collect());
+            return Ok(Outcome::Done);
+        }
+        let titles = [("Name", 32), ("Idx", 6), ("Link", 8)];
+        let heading: String = titles.map(|(t, n)| report::centre(t, n)).concat();
+        out.line(format_args!("{heading}Hardware"));
+        views.iter().for_each(|v| text(c, v, detail, out));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, _before: &[&str], _partial: &str) -> Vec<String> {
+        let mut words = interface_names(c);
+        words.extend(["brief", "verbose", "detail"].map(String::from));
+        words
+    }
+}

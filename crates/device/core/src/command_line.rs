@@ -1,0 +1,147 @@
+//! What the commands about interfaces have in common, for this crate and for features.
+
+use crate::interface::{self, DeviceError, Interfaces, SwIfIndex};
+use std::cmp::Ordering;
+use thalweg_cli::{Args, CliError};
+use thalweg_graph::Control;
+
+/// Names that an error message lists.
+const LISTED: usize = 8;
+
+/// Takes an interface by name, or by index if no interface is called so.
+///
+/// # Errors
+/// If there is no such interface; the message lists names that come close.
+pub fn interface_arg(c: &Control, args: &mut Args<'_>) -> Result<SwIfIndex, CliError> {
+    let word = args.word("interface")?;
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    if let Ok(sw_if) = all.find(word) {
+        return Ok(sw_if);
+    }
+    if let Some(sw_if) = word.parse().ok().filter(|i| all.get(*i).is_some()) {
+        return Ok(sw_if);
+    }
+    drop(all);
+    Err(args.bad_last("interface", expected(word, &interface_names(c))))
+}
+
+/// Names of all interfaces, in the order in which people count.
+pub fn interface_names(c: &Control) -> Vec<String> {
+    let all = c.state::<Interfaces>();
+    let mut names: Vec<String> = all.borrow().iter().map(|i| i.name.clone()).collect();
+    names.sort_by(|a, b| natural(a, b));
+    names
+}
+
+/// Interfaces by name, in the order in which people count.
+pub(crate) fn sorted(c: &Control) -> Vec<SwIfIndex> {
+    let names = interface_names(c);
+    names.iter().filter_map(|n| interface::find(c, n).ok()).collect()
+}
+
+/// What the registry refused, as a command's failure.
+pub fn refused(e: DeviceError) -> CliError {
+    let code = match e {
+        DeviceError::Unknown(_) => -2,
+        DeviceError::Exists(_) => -81,
+        DeviceError::Range { .. } => -7,
+        DeviceError::Unsupported { .. } => -126,
+        DeviceError::Full => -162,
+        DeviceError::Failed(_) => -1,
+    };
+    CliError::with_code(e, code)
+}
+
+fn expected(word: &str, names: &[String]) -> String {
+    let near: Vec<&str> = names.iter().filter(|n| close(word, n)).map(String::as_str).collect();
+    let (list, lead) = match near.is_empty() {
+        true => (names.iter().map(String::as_str).collect(), ""),
+        false => (near, "did you mean "),
+    };
+    let more = if list.len() > LISTED { ", …" } else { "" };
+    let shown = list[..list.len().min(LISTED)].join(", ");
+    match lead {
+        "" => format!("an interface ({shown}{more})"),
+        lead => format!("an interface ({lead}{shown}{more}?)"),
+    }
+}
+
+/// One begins with the other, or they differ by a slip of the finger.
+fn close(word: &str, name: &str) -> bool {
+    let (a, b) = (word.as_bytes(), name.as_bytes());
+    if a.is_empty() || a.len() > 64 {
+        return false;
+    }
+    name.starts_with(word) || word.starts_with(name) || (a.len() > 2 && distance(a, b) <= 2)
+}
+
+/// Edit distance.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = change.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Compares names so that `pg2` comes before `pg10`.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    loop {
+        let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+        let (n, m) = (digits(a), digits(b));
+        if n > 0 && m > 0 {
+            let (x, y) = (a[..n].trim_start_matches('0'), b[..m].trim_start_matches('0'));
+            let order = x.len().cmp(&y.len()).then_with(|| x.cmp(y)).then(n.cmp(&m));
+            if order != Ordering::Equal {
+                return order;
+            }
+            (a, b) = (&a[n..], &b[m..]);
+            continue;
+        }
+        let (mut x, mut y) = (a.chars(), b.chars());
+        match (x.next(), y.next()) {
+            (None, None) => return Ordering::Equal,
+            (p, q) if p != q => return p.cmp(&q),
+            _ => (a, b) = (x.as_str(), y.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_as_people_count() {
+        let mut names = ["pg10", "pg2", "host-a.10", "host-a", "host-a.9", "loop0", "pg02"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["host-a", "host-a.9", "host-a.10", "loop0", "pg2", "pg02", "pg10"]);
+    }
+
+    #[test]
+    fn close_names_are_offered() {
+        let names = ["local0", "pg0", "pg1", "host-eth0"].map(String::from);
+        assert_eq!(expected("host-eht0", &names), "an interface (did you mean host-eth0?)");
+        assert_eq!(expected("pg7", &names), "an interface (did you mean pg0, pg1?)");
+        assert_eq!(expected("zebra", &names), "an interface (local0, pg0, pg1, host-eth0)");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_order_is_one(a in "[a0-9é]{0,6}", b in "[a0-9é]{0,6}", c in "[a0-9é]{0,6}") {
+            assert_eq!(natural(&a, &b), natural(&b, &a).reverse());
+            if natural(&a, &b).is_le() && natural(&b, &c).is_le() {
+                assert!(natural(&a, &c).is_le());
+            }
+            close(&a, &b);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The commands about interfaces, run as a user types them.
+
+use thalweg_cli::CommandTree;
+use thalweg_device::{FEATURE, interface};
+use thalweg_graph::{
+    Built, Control, EngineConfig, Feature, Inject, Node, NodeCx, NodeDecl, Verdict,
+};
+
+thalweg_graph::errors! { UNWANTED: Error, 256, "no protocol here"; }
+
+/// Where received frames would go.
+static ETHERNET_INPUT: NodeDecl = NodeDecl {
+    name: "ethernet-input",
+    errors: ERRORS,
+    build: |_| Built::node(Refuse),
+    ..NodeDecl::DEFAULT
+};
+
+struct Refuse;
+
+impl Node for Refuse {
+    fn packet(&mut self, _: &mut NodeCx<'_>, _: thalweg_buffer::PktMut<'_>) -> Verdict {
+        Verdict::drop(UNWANTED)
+    }
+}
+
+static STUBS: Feature = Feature { name: "stubs", nodes: &[&ETHERNET_INPUT], ..Feature::DEFAULT };
+
+struct Lab {
+    c: Control,
+    tree: CommandTree<Control>,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let pool = thalweg_buffer::PoolConfig { buffers: 512, ..Default::default() };
+        let mut c = Control::new(EngineConfig { pool, ..Default::default() }).unwrap();
+        c.start(&[&FEATURE, &STUBS]).unwrap();
+        Lab { c, tree: CommandTree::new(FEATURE.commands.to_vec()).unwrap() }
+    }
+
+    /// What a line prints; panics if it fails.
+    fn run(&mut self, line: &str) -> String {
+        let (text, result) = self.tree.run_line(&mut self.c, line);
+        assert!(result.is_ok(), "{line}: {result:?}");
+        text
+    }
+
+    /// How a line fails.
+    fn fail(&mut self, line: &str) -> String {
+        self.tree.run_line(&mut self.c, line).1.unwrap_err().to_string()
+    }
+
+    fn finish(mut self) {
+        assert_eq!(self.c.shut_down().in_use, 0);
+    }
+}
+
+#[test]
+fn interfaces_are_shown_in_vpps_columns() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.run("create loopback interface"), "loop0\n");
+    assert_eq!(lab.run("create loop interface instance 10 mac 02:00:00:00:00:aa"), "loop10\n");
+    assert_eq!(lab.run("create sink interface"), "sink0\n");
+    lab.run("set int state loop0 up");
+    lab.run("set interface mtu packet 1500 loop0");
+    lab.run("set interface mtu loop10 8000");
+    let sw_if = interface::find(&lab.c, "loop0").unwrap();
+    let node = interface::view(&lab.c, sw_if).unwrap().output;
+    for _ in 0..3 {
+        lab.c.inject(0, Inject { node, bytes: vec![0; 60], ..Inject::default() });
+    }
+    lab.c.sync();
+    lab.c.sync();
+    interface::set_l2(&mut lab.c, sw_if, Some("xconnect sink0".into())).unwrap();
+    let all = [
+        "show int",
+        "show int sink0 loop0",
+        "show int addr",
+        "show interface features loop0",
+        "show hardware-interfaces",
+        "show hard brief loop0",
+        "show interface rx-placement",
+        "show interface loop0 | json-pretty",
+        "show hardware-interfaces loop0 | json-pretty",
+        "show interface address loop0 | json",
+        "show interface loop0 features | json",
+    ];
+    let text: String = all.iter().map(|l| format!("# {l}\n{}", lab.run(l))).collect();
+    thalweg_testkit::golden!("tests/golden/show.txt", text);
+    lab.run("clear interfaces");
+    assert!(!lab.run("show int").contains("tx packets"));
+    lab.finish();
+}
+
+#[test]
+fn settings_take_and_mistakes_are_explained() {
+    let mut lab = Lab::new();
+    lab.run("create loopback interface");
+    lab.run("set interface mac address loop0 02fe.0000.0001");
+    lab.run("set int promiscuous on loop0");
+    let v = interface::view(&lab.c, 1).unwrap();
+    assert_eq!((v.mac, v.promiscuous), ([2, 0xfe, 0, 0, 0, 1], true));
+    lab.run("set interface mtu ip4 1400 loop0");
+    lab.run("set interface mtu mpls loop0 1300");
+    lab.run("set interface mtu 1500 1");
+    assert_eq!(interface::view(&lab.c, 1).unwrap().mtu, [1500, 1400, 0, 1300]);
+    lab.run("set int promiscuous off loop0");
+    lab.run("set int state loop0 up");
+    lab.run("set int state loop0 down");
+
+    for (line, want) in [
+        ("set int state loop1 up", "did you mean loop0?"),
+        ("set int state loop0 sideways", "expected `up' or `down'"),
+        ("set interface mtu 60 loop0", "MTU must be between 68 and"),
+        ("set interface mtu packet 1501 loop0", "MTU must be between 68 and 1500, not 1501"),
+        ("set interface mac address loop0 01:00:5e:00:00:01", "neither a group's"),
+        ("show interface loop7", "bad interface `loop7'"),
+        ("show interface loop0 address bogus", "unexpected `bogus'"),
+        ("show hardware bogus", "expected an interface"),
+        ("create loopback interface instance 0", "`loop0` exists already"),
+        ("delete loopback interface intfc local0", "this is a local port"),
+        ("delete loopback interface loop0", "expected `intfc' and an interface"),
+    ] {
+        let text = lab.fail(line);
+        assert!(text.contains(want), "{line}: {text}");
+    }
+    lab.run("delete loopback interface intfc loop0");
+    assert!(lab.fail("show int loop0").contains("local0"));
+    lab.finish();
+}
+
+#[test]
+fn names_complete() {
+    let mut lab = Lab::new();
+    lab.run("create loopback interface");
+    lab.run("create loopback interface");
+    let offers = |line: &str| -> Vec<String> {
+        lab.tree.complete(&lab.c, line, line.len()).into_iter().map(|c| c.word).collect()
+    };
+    assert_eq!(offers("set int state lo"), ["local0", "loop0", "loop1"]);
+    assert_eq!(offers("set int state loop0 "), ["down", "up"]);
+    assert_eq!(offers("delete loopback interface intfc "), ["loop0", "loop1"]);
+    assert_eq!(offers("show interface loop1"), ["loop1"]);
+    assert_eq!(offers("set int mtu pa"), ["packet"]);
+    assert_eq!(offers("set interface promiscuous on loop"), ["loop0", "loop1"]);
+    lab.finish();
+}
+
+#[test]
+fn the_list_of_commands_is_current() {
+    thalweg_testkit::GeneratedList {
+        dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
+        what: "command",
+        list: "COMMANDS",
+        element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+        item: "COMMAND",
+    }
+    .check();
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(8))]
+    #[test]
+    fn no_line_panics(lines in proptest::collection::vec(
+        "(show|set|create|delete|clear) (int|interface|loopback|hard|sink)( [a-z0-9:]{0,8}| mtu| state| loop0| up){0,4}",
+        1..40,
+    )) {
+        let mut lab = Lab::new();
+        for line in lines {
+            let _ = lab.tree.run_line(&mut lab.c, &line);
+        }
+        lab.finish();
+    }
+}
