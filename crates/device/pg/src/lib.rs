@@ -1,1 +1,43 @@
-//! thalweg-device-pg
+//! The packet generator: ports without hardware, streams that come out of them, and captures of
+//! what is sent into them, in the words of VPP's.
+//!
+//! * [`grammar`]: packet descriptions; [`template`]: packets from them; [`pcap`]: packets from
+//!   files.
+//! * [`stream`]: ports, streams and captures on the main thread.
+//! * [`capture`]: how captured bytes reach a file without a worker waiting for a disk.
+//! * [`nodes`]: `pg-input`, which sends; [`port`]: the transmitting node.
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod cli;
+mod command_line;
+mod error;
+pub mod grammar;
+pub mod nodes;
+pub mod pcap;
+pub mod port;
+mod scan;
+mod source;
+pub mod stream;
+pub mod template;
+
+pub use error::PgError;
+pub use stream::{
+    Data, Mode, StreamChange, StreamSpec, change_stream, create_port, define_stream, delete_port,
+    delete_stream, enable_streams, set_capture,
+};
+
+use thalweg_graph::Feature;
+
+/// The feature. It needs [`thalweg_device::FEATURE`] before it.
+pub static FEATURE: Feature = Feature {
+    name: "packet-generator",
+    about: "packet generator: streams, ports and captures",
+    nodes: nodes::NODES,
+    commands: cli::COMMANDS,
+    init: stream::Pg::init,
+    ..Feature::DEFAULT
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! `packet-generator capture`: what a port transmits, as a pcap file.
+
+use crate::command_line::{failed, port_names};
+use crate::stream;
+use std::path::Path;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::interface_arg;
+use thalweg_graph::Control;
+
+/// `packet-generator capture`
+pub struct PacketGeneratorCapture;
+
+/// The command.
+pub static COMMAND: PacketGeneratorCapture = PacketGeneratorCapture;
+
+impl Command<Control> for PacketGeneratorCapture {
+    fn path(&self) -> &'static str {
+        "packet-generator capture"
+    }
+
+    fn usage(&self) -> &'static str {
+        "<interface> pcap <file> [count <n>] | <interface> disable"
+    }
+
+    fn help(&self) -> &'static str {
+        "Capture what a port transmits into a new pcap file\n\
+         The file comes into being with the first packet. `disable' ends the capture; a file name\n\
+         may stand beside it."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let (mut sw_if, mut file, mut count, mut disable) = (None, None, u64::MAX, false);
+        while !args.is_empty() {
+            // An interface goes before a keyword that its name begins like.
+            if sw_if.is_none()
+                && let Some(found) = args.maybe(|a| interface_arg(c, a))
+            {
+                sw_if = Some(found);
+                continue;
+            }
+            match args.one_of(&["pcap", "count", "disable"])? {
+                Some("pcap") => file = Some(args.word("file")?),
+                Some("count") => count = args.u64("count")?,
+                Some(_) => disable = true,
+                None if sw_if.is_none() => sw_if = Some(interface_arg(c, args)?),
+                None => args.end()?,
+            }
+        }
+        let Some(sw_if) = sw_if else { return Err(args.bad("interface", "a port such as pg0")) };
+        let to = match (disable, file) {
+            (true, _) => None,
+            (false, Some(file)) => Some((Path::new(file), count)),
+            (false, None) => return Err(args.bad("file", "`pcap' and a file name, or `disable'")),
+        };
+        stream::set_capture(c, sw_if, to).map_err(failed)?;
+        out.json(serde_json::json!({ "index": sw_if, "capturing": to.is_some() }));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => port_names(c),
+            _ => ["pcap", "count", "disable"].map(String::from).into(),
+        }
+    }
+}

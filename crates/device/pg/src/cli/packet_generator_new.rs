@@ -1,0 +1,104 @@
+//! `packet-generator new`: defines a stream.
+
+use crate::command_line::{failed, parameter};
+use crate::stream::{self, Data, StreamChange, StreamSpec};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `packet-generator new`
+pub struct PacketGeneratorNew;
+
+/// The command.
+pub static COMMAND: PacketGeneratorNew = PacketGeneratorNew;
+
+/// What was said of a stream so far.
+#[derive(Default)]
+struct Draft<'a> {
+    name: Option<&'a str>,
+    data: Option<Data>,
+    interface: Option<String>,
+    tx_interface: Option<String>,
+    node: Option<String>,
+    worker: usize,
+    change: StreamChange,
+}
+
+const WORDS: &[&str] =
+    &["name", "interface", "source", "tx-interface", "node", "worker", "data", "pcap"];
+
+fn define(c: &mut Control, args: &mut Args<'_>, out: &mut Output) -> Result<(), CliError> {
+    let mut d = Draft::default();
+    while !args.is_empty() {
+        if parameter(args, &mut d.change)? {
+            continue;
+        }
+        // Buffers are never re-used with their contents here, and always of one size.
+        if args.exact("no-recycle") || args.exact("recycle") {
+            continue;
+        }
+        if args.exact("buffer-size") {
+            args.u32("buffer size")?;
+            continue;
+        }
+        match args.choice("parameter", WORDS)? {
+            "name" => d.name = Some(args.word("name")?),
+            "interface" | "source" => d.interface = Some(args.word("interface")?.into()),
+            "tx-interface" => d.tx_interface = Some(args.word("interface")?.into()),
+            "node" => d.node = Some(args.word("node")?.into()),
+            "worker" => d.worker = args.number("worker", 0, 255)? as usize,
+            "data" if d.data.is_none() => {
+                d.data = Some(Data::Description(args.group("packet")?.into()))
+            }
+            "pcap" if d.data.is_none() => d.data = Some(Data::Pcap(args.word("file")?.into())),
+            _ => return Err(args.bad_last("parameter", "`data' or `pcap', once")),
+        }
+    }
+    let Some(name) = d.name else { return Err(args.bad("name", "`name' and the stream's name")) };
+    let Some(data) = d.data else { return Err(failed(crate::PgError::NoData(name.into()))) };
+    let mut spec = StreamSpec::new(name, data);
+    (spec.interface, spec.tx_interface, spec.node) = (d.interface, d.tx_interface, d.node);
+    (spec.worker, spec.sizes) = (d.worker, d.change.sizes);
+    spec.limit = d.change.limit.unwrap_or(spec.limit);
+    spec.rate = d.change.rate.unwrap_or(spec.rate);
+    spec.max_frame = d.change.max_frame.unwrap_or(spec.max_frame);
+    stream::define_stream(c, spec).map_err(failed)?;
+    out.json(serde_json::json!({ "stream": name }));
+    Ok(())
+}
+
+impl Command<Control> for PacketGeneratorNew {
+    fn path(&self) -> &'static str {
+        "packet-generator new"
+    }
+
+    fn usage(&self) -> &'static str {
+        "{ name <name> [interface <if>] [node <node>] [limit <n>] [rate <packets/s>] \
+         [size <min>-<max>] [worker <n>] [maxframe <n>] data { <packet> }|pcap <file> }"
+    }
+
+    fn help(&self) -> &'static str {
+        "Define a stream of packets\n\
+         Example: packet-generator new { name s0 limit 100 size 64-64 interface pg0\n\
+         \x20 node ethernet-input data { IP4: 2.0.1 -> 2.0.2\n\
+         \x20 UDP: 10.0.0.1 - 10.0.0.9 -> 10.1.0.1 UDP: 1234 -> 4321 incrementing 22 } }\n\
+         `a - b' counts through a range, `a + b' draws from it. `limit 0' (or -1) is for ever,\n\
+         or a pcap file once. `source pg<n>' names the port, too. A stream of the same name is\n\
+         replaced. The braces may be left out."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        if args.at_group() {
+            let inside = args.group("stream")?;
+            args.end()?;
+            define(c, &mut Args::parse(inside)?, out)?;
+        } else {
+            define(c, args, out)?;
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,144 @@
+//! Classic pcap files: read whole, written record by record.
+
+use crate::error::PgError;
+use std::io::Read;
+use std::path::Path;
+
+/// Files above this size are not replayed.
+const MAX_FILE: u64 = 512 << 20;
+/// Length of the file's header and of each record's.
+const FILE_HEADER: usize = 24;
+pub(crate) const RECORD_HEADER: usize = 16;
+/// Microsecond stamps, in host order.
+const MAGIC: u32 = 0xa1b2_c3d4;
+/// Nanosecond stamps.
+const MAGIC_NS: u32 = 0xa1b2_3c4d;
+
+/// Ethernet frames.
+pub const LINK_ETHERNET: u32 = 1;
+/// IP packets without a link header, by the number that VPP writes.
+pub const LINK_RAW: u32 = 12;
+
+/// The header of a file that we write.
+pub(crate) fn file_header(link: u32) -> [u8; FILE_HEADER] {
+    let mut h = [0; FILE_HEADER];
+    h[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+    h[4..6].copy_from_slice(&2u16.to_ne_bytes());
+    h[6..8].copy_from_slice(&4u16.to_ne_bytes());
+    h[16..20].copy_from_slice(&65_535u32.to_ne_bytes());
+    h[20..24].copy_from_slice(&link.to_ne_bytes());
+    h
+}
+
+/// The header of a record of `len` bytes, all of them kept.
+pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
+    let mut h = [0; RECORD_HEADER];
+    h[..4].copy_from_slice(&((micros / 1_000_000) as u32).to_ne_bytes());
+    h[4..8].copy_from_slice(&((micros % 1_000_000) as u32).to_ne_bytes());
+    h[8..12].copy_from_slice(&len.to_ne_bytes());
+    h[12..].copy_from_slice(&len.to_ne_bytes());
+    h
+}
+
+/// The packets of a file.
+///
+/// # Errors
+/// [`PgError::Pcap`] if the file cannot be read, is no classic pcap file of either byte order, is
+/// larger than 512 MiB, or holds no packet.
+pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, PgError> {
+    let fail = |why: String| PgError::Pcap { path: path.display().to_string(), why };
+    let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
+    if !meta.is_file() {
+        return Err(fail("not a regular file".into()));
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|e| fail(e.to_string()))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(fail(format!("larger than {} MiB", MAX_FILE >> 20)));
+    }
+    parse(&bytes).map_err(fail)
+}
+
+/// The packets of a file's bytes, or what is wrong with these.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let word = |at: usize, swap: bool| -> Option<u32> {
+        let raw: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
+        let v = u32::from_ne_bytes(raw);
+        Some(if swap { v.swap_bytes() } else { v })
+    };
+    let swap = match word(0, false) {
+        Some(MAGIC | MAGIC_NS) => false,
+        Some(m) if matches!(m.swap_bytes(), MAGIC | MAGIC_NS) => true,
+        _ => return Err("not a pcap file (pcapng is not supported)".into()),
+    };
+    let mut packets = Vec::new();
+    let mut at = FILE_HEADER;
+    while at < bytes.len() {
+        let number = packets.len() + 1;
+        let kept = word(at + 8, swap).ok_or_else(|| format!("cut off in packet {number}"))?;
+        let from = at + RECORD_HEADER;
+        let to = from + kept as usize;
+        let data = bytes.get(from..to).ok_or_else(|| format!("cut off in packet {number}"))?;
+        if data.len() > crate::template::SIZES.1 {
+            return Err(format!("packet {number} has {kept} bytes, more than 65535"));
+        }
+        if !data.is_empty() {
+            packets.push(data.to_vec());
+        }
+        at = to;
+    }
+    if packets.is_empty() { Err("no packets in it".into()) } else { Ok(packets) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file(packets: &[Vec<u8>], swap: bool) -> Vec<u8> {
+        let mut out = file_header(LINK_ETHERNET).to_vec();
+        for p in packets {
+            out.extend(record_header(1_234_567, p.len() as u32));
+            out.extend(p);
+        }
+        if swap {
+            out[..4].reverse();
+            let mut at = FILE_HEADER;
+            for p in packets {
+                out[at + 8..at + 12].reverse();
+                at += RECORD_HEADER + p.len();
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn files_read_back(
+            packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..80), 1..8),
+            swap: bool,
+        ) {
+            prop_assert_eq!(parse(&file(&packets, swap)).unwrap(), packets);
+        }
+
+        #[test]
+        fn no_bytes_panic(cut in 0usize..200, at in 0usize..200, value: u8) {
+            let mut bytes = file(&[vec![1; 60], vec![2; 60]], false);
+            bytes.truncate(cut);
+            if let Some(b) = bytes.get_mut(at) { *b = value; }
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert!(parse(b"").unwrap_err().contains("not a pcap"));
+        assert!(parse(&file(&[], false)).unwrap_err().contains("no packets"));
+        let mut cut = file(&[vec![0; 9]], false);
+        cut.pop();
+        assert_eq!(parse(&cut).unwrap_err(), "cut off in packet 1");
+        assert!(read(Path::new("/nonexistent")).is_err() && read(Path::new("/dev")).is_err());
+    }
+}

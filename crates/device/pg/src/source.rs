@@ -1,0 +1,127 @@
+//! A stream's packets on a worker: a ring of ready ones, or a generator.
+
+use crate::template::{self, Generator};
+use std::sync::Arc;
+use thalweg_buffer::Frame;
+use thalweg_graph::NodeCx;
+
+/// Packets that are sent one after the other, and again from the first.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    bytes: Vec<u8>,
+    /// Where each packet begins in `bytes`, and behind them where the last ends.
+    starts: Vec<usize>,
+    longest: usize,
+    uniform: bool,
+}
+
+impl Ring {
+    pub(crate) fn new(packets: &[Vec<u8>]) -> Ring {
+        let mut r = Ring { bytes: Vec::new(), starts: vec![0], longest: 0, uniform: true };
+        for p in packets {
+            r.uniform &= p.len() == packets[0].len();
+            r.longest = r.longest.max(p.len());
+            r.bytes.extend_from_slice(p);
+            r.starts.push(r.bytes.len());
+        }
+        r
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn packet(&self, i: usize) -> &[u8] {
+        &self.bytes[self.starts[i]..self.starts[i + 1]]
+    }
+}
+
+/// Where packets come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Ready packets, and which is next.
+    Ring(Arc<Ring>, usize),
+    /// Made one by one.
+    Generator(Box<Generator>),
+}
+
+impl Source {
+    /// A frame of up to `want` packets; fewer if the pool runs out.
+    #[inline]
+    pub(crate) fn fill(&mut self, cx: &mut NodeCx<'_>, want: usize) -> Box<Frame> {
+        let room = cx.cache().pool().data_size();
+        match self {
+            Source::Ring(ring, next) if ring.longest <= room => from_ring(ring, next, cx, want),
+            Source::Generator(g) if g.max_len() <= room => generate(g, cx, want),
+            _ => self.fill_chained(cx, want),
+        }
+    }
+
+    /// The same for packets that may need several buffers.
+    #[cold]
+    fn fill_chained(&mut self, cx: &mut NodeCx<'_>, want: usize) -> Box<Frame> {
+        let mut frame = cx.new_frame();
+        let mut scratch = Vec::new();
+        for _ in 0..want.min(frame.room()) {
+            let Some(mut packet) = cx.cache().alloc() else { break };
+            let whole = match self {
+                Source::Ring(ring, next) => {
+                    let at = *next;
+                    *next = if at + 1 == ring.len() { 0 } else { at + 1 };
+                    packet.append(ring.packet(at), cx.cache())
+                }
+                Source::Generator(g) => {
+                    scratch.resize(g.next_len(), 0);
+                    g.write(&mut scratch);
+                    packet.append(&scratch, cx.cache())
+                }
+            };
+            if !whole {
+                cx.cache().free(packet);
+                break;
+            }
+            if let Err(back) = frame.push(packet) {
+                cx.cache().free(back);
+                break;
+            }
+        }
+        frame
+    }
+}
+
+fn from_ring(ring: &Ring, next: &mut usize, cx: &mut NodeCx<'_>, want: usize) -> Box<Frame> {
+    let mut frame = cx.alloc_frame(want, ring.longest);
+    let n = frame.len();
+    if ring.len() == 1 {
+        // The benchmark's case: the packet stays in registers.
+        for i in 0..n {
+            template::copy(frame.pkt(i as u8).data_mut(), &ring.bytes);
+        }
+        return frame;
+    }
+    let mut at = *next;
+    for i in 0..n {
+        let from = ring.packet(at);
+        at = if at + 1 == ring.len() { 0 } else { at + 1 };
+        let mut p = frame.pkt(i as u8);
+        if !ring.uniform {
+            p.truncate(from.len(), cx.cache());
+        }
+        template::copy(p.data_mut(), from);
+    }
+    *next = at;
+    frame
+}
+
+fn generate(g: &mut Generator, cx: &mut NodeCx<'_>, want: usize) -> Box<Frame> {
+    let mut frame = cx.alloc_frame(want, g.max_len());
+    for i in 0..frame.len() {
+        let len = g.next_len();
+        let mut p = frame.pkt(i as u8);
+        if len < p.len() {
+            p.truncate(len, cx.cache());
+        }
+        g.write(p.data_mut());
+    }
+    frame
+}

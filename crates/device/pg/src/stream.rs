@@ -1,0 +1,657 @@
+//! Ports, streams and captures on the main thread.
+
+use crate::capture::{CaptureStats, Plan, Writer};
+use crate::error::PgError;
+use crate::grammar::{self, Outermost};
+use crate::nodes::pg_input::{Entry, Message, Running};
+use crate::pcap;
+use crate::port::{self, PgDevice, port_id, port_name};
+use crate::source::{Ring, Source};
+use crate::template::{Layers, Sizes};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use thalweg_buffer::FRAME_SIZE;
+use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, Interfaces, SwIfIndex};
+use thalweg_graph::{Control, Event, Topic};
+
+/// What the nodes need to know.
+pub(crate) struct Shared {
+    /// A stream has sent its last packet.
+    pub(crate) done: Topic,
+}
+
+/// What a port's packets look like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Ethernet frames.
+    #[default]
+    Ethernet,
+    /// IPv4 packets.
+    Ip4,
+    /// IPv6 packets.
+    Ip6,
+}
+
+impl Mode {
+    /// The word for it on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Ethernet => "ethernet",
+            Mode::Ip4 => "ip4",
+            Mode::Ip6 => "ip6",
+        }
+    }
+
+    fn input(self) -> Option<&'static str> {
+        match self {
+            Mode::Ethernet => None,
+            Mode::Ip4 => Some("ip4-input"),
+            Mode::Ip6 => Some("ip6-input"),
+        }
+    }
+
+    fn outermost(self) -> Outermost {
+        match self {
+            Mode::Ethernet => Outermost::Ethernet,
+            Mode::Ip4 => Outermost::Ip4,
+            Mode::Ip6 => Outermost::Ip6,
+        }
+    }
+}
+
+struct Port {
+    sw_if: SwIfIndex,
+    mode: Mode,
+    capture: Option<Capture>,
+}
+
+struct Capture {
+    id: u64,
+    path: PathBuf,
+    stats: Arc<CaptureStats>,
+}
+
+/// Where a stream's packets come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// A description in the grammar of [`grammar`].
+    Description(String),
+    /// The packets of a pcap file.
+    Pcap(PathBuf),
+}
+
+/// A stream as it is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StreamSpec {
+    /// Its name; a stream of the same name is replaced.
+    pub name: String,
+    /// The interface that the packets come from; `None` is `pg0`, made if need be.
+    pub interface: Option<String>,
+    /// The interface that the packets leave by, for nodes that ask.
+    pub tx_interface: Option<String>,
+    /// The node that the packets go to (or the interface that sends them); `None`: as received.
+    pub node: Option<String>,
+    /// Packets to send; 0 is for ever, or a pcap file's packets once.
+    pub limit: u64,
+    /// Packets per second; 0 is as fast as can be.
+    pub rate: f64,
+    /// Sizes of generated packets; `None` follows from the description.
+    pub sizes: Option<Sizes>,
+    /// The worker that sends.
+    pub worker: usize,
+    /// Packets in one frame at most.
+    pub max_frame: usize,
+    /// The packets.
+    pub data: Data,
+}
+
+impl StreamSpec {
+    /// A stream of a name and packets, all else by default.
+    pub fn new(name: impl Into<String>, data: Data) -> StreamSpec {
+        StreamSpec {
+            name: name.into(),
+            interface: None,
+            tx_interface: None,
+            node: None,
+            limit: 0,
+            rate: 0.0,
+            sizes: None,
+            worker: 0,
+            max_frame: FRAME_SIZE,
+            data,
+        }
+    }
+}
+
+/// A stream's packets, ready to be sent.
+#[derive(Clone)]
+enum Prepared {
+    Layers(Box<Layers>),
+    Ring(Arc<Ring>),
+}
+
+/// A stream.
+pub(crate) struct Stream {
+    pub(crate) spec: StreamSpec,
+    number: usize,
+    prepared: Prepared,
+    source: Source,
+    pub(crate) sizes: Sizes,
+    /// Packets to send; 0 is for ever.
+    pub(crate) limit: u64,
+    rx_if: SwIfIndex,
+    entry: Entry,
+    ip: bool,
+    /// The run under way.
+    run: Option<u64>,
+    sent: Arc<AtomicU64>,
+}
+
+impl Stream {
+    /// Whether packets may still be under way.
+    pub(crate) fn enabled(&self) -> bool {
+        self.run.is_some()
+    }
+    /// The interface that its packets come from.
+    pub(crate) fn rx_if(&self) -> SwIfIndex {
+        self.rx_if
+    }
+    /// Packets sent since it was enabled last.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Relaxed)
+    }
+}
+
+/// The packet generator's state.
+pub(crate) struct Pg {
+    ports: BTreeMap<u32, Port>,
+    streams: Vec<Stream>,
+    writer: Option<Writer>,
+    next_key: u64,
+    next_number: usize,
+}
+
+impl Pg {
+    pub(crate) fn init(c: &mut Control) {
+        let done = c.topic("pg-done", on_done);
+        c.share(Arc::new(Shared { done }));
+        c.insert(Pg {
+            ports: BTreeMap::new(),
+            streams: Vec::new(),
+            writer: None,
+            next_key: 0,
+            next_number: 0,
+        });
+        c.state::<Interfaces>().borrow_mut().subscribe(|c, event| {
+            if let InterfaceEvent::Deleted(sw_if) = event {
+                forget_interface(c, sw_if);
+            }
+        });
+    }
+
+    pub(crate) fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    fn position(&self, name: &str) -> Result<usize, PgError> {
+        let found = self.streams.iter().position(|s| s.spec.name == name);
+        found.ok_or_else(|| PgError::NoStream(name.into()))
+    }
+
+    fn port_of(&self, sw_if: SwIfIndex) -> Option<(u32, &Port)> {
+        self.ports.iter().find(|(_, p)| p.sw_if == sw_if).map(|(id, p)| (*id, p))
+    }
+
+    /// Names of the streams that come from a port.
+    pub(crate) fn port_streams(&self, id: u32) -> impl Iterator<Item = &str> {
+        let sw_if = self.ports.get(&id).map(|p| p.sw_if);
+        self.streams.iter().filter(move |s| Some(s.rx_if) == sw_if).map(|s| s.spec.name.as_str())
+    }
+
+    /// Numbers of the ports.
+    pub(crate) fn port_ids(&self) -> impl Iterator<Item = u32> {
+        self.ports.keys().copied()
+    }
+
+    /// A line about a port's capture.
+    pub(crate) fn capture_text(&self, id: u32) -> Option<String> {
+        let capture = self.ports.get(&id)?.capture.as_ref()?;
+        let stats = &capture.stats;
+        let failed = if stats.failed.load(Relaxed) { ", file cannot be written" } else { "" };
+        Some(format!(
+            "capture to {}: {} packets written, {} lost{failed}",
+            capture.path.display(),
+            stats.written.load(Relaxed),
+            stats.lost()
+        ))
+    }
+
+    /// The same for machines.
+    pub(crate) fn capture_json(&self, id: u32) -> Option<serde_json::Value> {
+        let capture = self.ports.get(&id)?.capture.as_ref()?;
+        let stats = &capture.stats;
+        Some(serde_json::json!({
+            "file": capture.path.display().to_string(),
+            "written": stats.written.load(Relaxed),
+            "lost": stats.lost(),
+            "failed": stats.failed.load(Relaxed),
+        }))
+    }
+}
+
+/// Creates port `pg<id>`; one that exists already is returned as it is.
+///
+/// # Errors
+/// If there is no room, or an IP mode lacks the node that takes its packets.
+pub fn create_port(c: &mut Control, id: u32, mode: Mode) -> Result<SwIfIndex, PgError> {
+    if let Some(p) = c.state::<Pg>().borrow().ports.get(&id) {
+        return Ok(p.sw_if);
+    }
+    let input = match mode.input() {
+        None => None,
+        Some(node) => Some(c.node(node).ok_or(PgError::NoInput { mode: mode.word(), node })?),
+    };
+    let random = std::hash::RandomState::new().build_hasher().finish().to_be_bytes();
+    let mac = match mode {
+        Mode::Ethernet => [0x02, 0xfe, random[0], random[1], random[2], random[3]],
+        Mode::Ip4 | Mode::Ip6 => [0; 6],
+    };
+    let spec = InterfaceSpec {
+        name: port_name(id),
+        mac,
+        mtu: 9000,
+        speed_kbps: 0,
+        link_up: false,
+        caps: Caps::default(),
+        device: Box::new(PgDevice { id, mode }),
+        tx: &port::TX,
+        input,
+    };
+    let sw_if = interface::create(c, spec, |_, _| port::build_tx(mode))?;
+    c.state::<Pg>().borrow_mut().ports.insert(id, Port { sw_if, mode, capture: None });
+    Ok(sw_if)
+}
+
+/// Deletes a port with its streams and its capture.
+///
+/// # Errors
+/// If the interface is none of ours.
+pub fn delete_port(c: &mut Control, sw_if: SwIfIndex) -> Result<(), PgError> {
+    check_port(c, sw_if)?;
+    Ok(interface::delete(c, sw_if)?)
+}
+
+/// The number of the port behind an interface.
+fn check_port(c: &Control, sw_if: SwIfIndex) -> Result<u32, PgError> {
+    let found = c.state::<Pg>().borrow().port_of(sw_if).map(|(id, _)| id);
+    found.ok_or_else(|| PgError::NoPort(c.interface_name(sw_if)))
+}
+
+/// An interface is about to go: its streams go too.
+fn forget_interface(c: &mut Control, sw_if: SwIfIndex) {
+    let pg = c.state::<Pg>();
+    let port = pg.borrow().port_of(sw_if).map(|(id, _)| id);
+    let uses = |s: &Stream| {
+        s.rx_if == sw_if || matches!(s.entry, Entry::Node(_, tx_if) if tx_if == sw_if && tx_if != 0)
+    };
+    let names: Vec<String> =
+        pg.borrow().streams.iter().filter(|s| uses(s)).map(|s| s.spec.name.clone()).collect();
+    for name in names {
+        let _ = delete_stream(c, &name);
+    }
+    if let Some(id) = port {
+        let _ = set_capture(c, sw_if, None);
+        pg.borrow_mut().ports.remove(&id);
+    }
+}
+
+/// What a stream's names stand for.
+struct Places {
+    rx_if: SwIfIndex,
+    entry: Entry,
+    outermost: Outermost,
+}
+
+/// Finds a stream's interfaces and node; makes its port if that is a `pg<N>` that does not exist.
+fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
+    let source = spec.interface.clone().unwrap_or_else(|| port_name(0));
+    let mode_of = |c: &Control, sw_if| {
+        let pg = c.state::<Pg>();
+        let mode = pg.borrow().port_of(sw_if).map(|(_, p)| p.mode);
+        mode.unwrap_or_default()
+    };
+    let known = interface::find(c, &source);
+    let node = spec.node.as_deref();
+    let mode = known.as_ref().map_or(Mode::Ethernet, |sw_if| mode_of(c, *sw_if));
+    let tx_if = match &spec.tx_interface {
+        Some(name) => interface::find(c, name)?,
+        None => 0,
+    };
+    let (mut entry, mut outermost) = (Entry::Device, mode.outermost());
+    if let Some(name) = node.filter(|n| *n != "ethernet-input" && Some(*n) != mode.input()) {
+        if let Ok(sw_if) = interface::find(c, name) {
+            entry = Entry::Node(interface::view(c, sw_if)?.output, sw_if);
+            outermost = mode_of(c, sw_if).outermost();
+        } else {
+            let id = c.node(name).ok_or_else(|| PgError::NoNode(name.into()))?;
+            entry = Entry::Node(id, tx_if);
+            outermost = match name {
+                n if n.starts_with("ip4-") => Outermost::Ip4,
+                n if n.starts_with("ip6-") => Outermost::Ip6,
+                _ => Outermost::Ethernet,
+            };
+        }
+    }
+    let rx_if = match (known, port_id(&source)) {
+        (Ok(sw_if), _) => sw_if,
+        (Err(_), Some(id)) => create_port(c, id, Mode::Ethernet)?,
+        (Err(e), None) => return Err(e.into()),
+    };
+    Ok(Places { rx_if, entry, outermost })
+}
+
+/// Defines a stream, replacing one of the same name.
+///
+/// # Errors
+/// If a name, a size or the packets are wrong; nothing has changed then, except that a port may
+/// have been made.
+pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
+    if spec.worker >= c.workers() {
+        return Err(PgError::NoWorker { found: spec.worker, workers: c.workers() });
+    }
+    let places = places(c, &spec)?;
+    let (prepared, sizes) = prepare(&spec, places.outermost)?;
+    let source = source(&prepared, sizes)?;
+    let _ = delete_stream(c, &spec.name);
+    let pg = c.state::<Pg>();
+    let mut pg = pg.borrow_mut();
+    let number = pg.next_number;
+    pg.next_number += 1;
+    pg.streams.push(Stream {
+        number,
+        limit: limit(&spec, &prepared),
+        prepared,
+        source,
+        sizes,
+        rx_if: places.rx_if,
+        entry: places.entry,
+        ip: places.outermost != Outermost::Ethernet,
+        run: None,
+        sent: Arc::default(),
+        spec,
+    });
+    Ok(())
+}
+
+fn prepare(spec: &StreamSpec, outermost: Outermost) -> Result<(Prepared, Sizes), PgError> {
+    match &spec.data {
+        Data::Description(text) => {
+            let layers = grammar::parse(text, outermost)?;
+            let sizes = spec.sizes.unwrap_or_else(|| layers.default_sizes());
+            Ok((Prepared::Layers(Box::new(layers)), sizes))
+        }
+        Data::Pcap(path) => {
+            let packets = pcap::read(path)?;
+            let lengths = || packets.iter().map(Vec::len);
+            let sizes = Sizes {
+                min: lengths().min().unwrap_or(0),
+                max: lengths().max().unwrap_or(0),
+                vary: crate::template::Vary::Increment,
+            };
+            Ok((Prepared::Ring(Arc::new(Ring::new(&packets))), sizes))
+        }
+    }
+}
+
+fn limit(spec: &StreamSpec, prepared: &Prepared) -> u64 {
+    match prepared {
+        Prepared::Ring(r) if spec.limit == 0 => r.len() as u64,
+        _ => spec.limit,
+    }
+}
+
+fn source(prepared: &Prepared, sizes: Sizes) -> Result<Source, PgError> {
+    match prepared {
+        Prepared::Ring(r) => Ok(Source::Ring(r.clone(), 0)),
+        Prepared::Layers(layers) => {
+            let g = layers.compile(sizes)?;
+            Ok(match g.ring() {
+                Some(packets) => Source::Ring(Arc::new(Ring::new(&packets)), 0),
+                None => Source::Generator(Box::new(g)),
+            })
+        }
+    }
+}
+
+/// Changes to a stream; `None` leaves a value as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamChange {
+    /// Packets to send, as in [`StreamSpec::limit`].
+    pub limit: Option<u64>,
+    /// Packets per second.
+    pub rate: Option<f64>,
+    /// Sizes of generated packets.
+    pub sizes: Option<Sizes>,
+    /// Packets in one frame at most.
+    pub max_frame: Option<usize>,
+}
+
+/// Changes a stream that is not running.
+///
+/// # Errors
+/// If there is no such stream, it is running, or the size does not suit its headers.
+pub fn change_stream(c: &mut Control, name: &str, change: StreamChange) -> Result<(), PgError> {
+    let pg = c.state::<Pg>();
+    let mut pg = pg.borrow_mut();
+    let at = pg.position(name)?;
+    let s = &mut pg.streams[at];
+    if s.enabled() {
+        return Err(PgError::Running(name.into()));
+    }
+    if let (Some(sizes), Prepared::Layers(_)) = (change.sizes, &s.prepared) {
+        s.source = source(&s.prepared, sizes)?;
+        (s.sizes, s.spec.sizes) = (sizes, Some(sizes));
+    }
+    if let Some(rate) = change.rate {
+        s.spec.rate = rate;
+    }
+    if let Some(n) = change.max_frame {
+        s.spec.max_frame = n;
+    }
+    if let Some(n) = change.limit {
+        s.spec.limit = n;
+        s.limit = limit(&s.spec, &s.prepared);
+    }
+    Ok(())
+}
+
+/// Starts or stops one stream, or all. Starting brings the source port and its link up.
+///
+/// # Errors
+/// If there is no such stream, or a port cannot be brought up.
+pub fn enable_streams(c: &mut Control, name: Option<&str>, on: bool) -> Result<(), PgError> {
+    let pg = c.state::<Pg>();
+    let chosen: Vec<usize> = match name {
+        Some(name) => vec![pg.borrow().position(name)?],
+        None => (0..pg.borrow().streams.len()).collect(),
+    };
+    let mut stopped = false;
+    for at in chosen {
+        match on {
+            true => start(c, at)?,
+            false => stopped |= stop(c, at),
+        }
+    }
+    if stopped {
+        settle(c);
+    }
+    Ok(())
+}
+
+fn start(c: &mut Control, at: usize) -> Result<(), PgError> {
+    let pg = c.state::<Pg>();
+    let (rx_if, is_port) = {
+        let p = pg.borrow();
+        let s = &p.streams[at];
+        if s.enabled() {
+            return Ok(());
+        }
+        (s.rx_if, p.port_of(s.rx_if).is_some())
+    };
+    if is_port {
+        interface::set_link(c, rx_if, true)?;
+        interface::set_admin(c, rx_if, true)?;
+    }
+    let node = c.node("pg-input").ok_or_else(|| PgError::NoNode("pg-input".into()))?;
+    let (worker, message) = {
+        let mut p = pg.borrow_mut();
+        p.next_key += 1;
+        let key = p.next_key;
+        let s = &mut p.streams[at];
+        s.run = Some(key);
+        s.sent = Arc::default();
+        let running = Running {
+            key,
+            number: s.number,
+            source: s.source.clone(),
+            entry: s.entry,
+            rx_if,
+            left: if s.limit == 0 { u64::MAX } else { s.limit },
+            rate: s.spec.rate,
+            max_frame: s.spec.max_frame.clamp(1, FRAME_SIZE),
+            sent: s.sent.clone(),
+            tokens: 1.0,
+            since: 0,
+            ip: s.ip,
+        };
+        (s.spec.worker, Message::Start(Box::new(running)))
+    };
+    c.message(worker, node, Box::new(message));
+    Ok(())
+}
+
+/// Tells a stream's worker to stop; true if it ran.
+fn stop(c: &mut Control, at: usize) -> bool {
+    let pg = c.state::<Pg>();
+    let (worker, key) = {
+        let mut p = pg.borrow_mut();
+        let s = &mut p.streams[at];
+        let Some(key) = s.run.take() else { return false };
+        (s.spec.worker, key)
+    };
+    if let Some(node) = c.node("pg-input") {
+        c.message(worker, node, Box::new(Message::Stop(key)));
+    }
+    true
+}
+
+/// Waits until the workers have seen what they were told and captures are in their files.
+fn settle(c: &mut Control) {
+    c.sync();
+    let pg = c.state::<Pg>();
+    let pg = pg.borrow();
+    if let Some(w) = pg.writer.as_ref().filter(|_| pg.ports.values().any(|p| p.capture.is_some())) {
+        w.wait();
+    }
+}
+
+/// A stream has sent its last packet, and that has left the worker's graph. It counts as disabled
+/// when other workers have gone round, too, and all captures are in their files.
+fn on_done(c: &mut Control, event: &Event) {
+    let Some(key) = event.bytes().try_into().ok().map(u64::from_ne_bytes) else { return };
+    if c.workers() > 1 {
+        c.sync();
+    }
+    let remote = c.remote();
+    let pg = c.state::<Pg>();
+    let mut pg = pg.borrow_mut();
+    let capturing = pg.ports.values().any(|p| p.capture.is_some());
+    match pg.writer.as_ref().filter(|_| capturing) {
+        Some(writer) => writer.then(move || {
+            remote.submit(move |c| c.state::<Pg>().borrow_mut().finish(key));
+        }),
+        None => pg.finish(key),
+    }
+}
+
+impl Pg {
+    fn finish(&mut self, key: u64) {
+        if let Some(s) = self.streams.iter_mut().find(|s| s.run == Some(key)) {
+            s.run = None;
+        }
+    }
+}
+
+/// Deletes a stream, stopping it first.
+///
+/// # Errors
+/// [`PgError::NoStream`].
+pub fn delete_stream(c: &mut Control, name: &str) -> Result<(), PgError> {
+    let pg = c.state::<Pg>();
+    let at = pg.borrow().position(name)?;
+    if stop(c, at) {
+        settle(c);
+    }
+    pg.borrow_mut().streams.remove(at);
+    Ok(())
+}
+
+/// Captures what a port transmits into a new pcap file, at most `count` packets, or no longer.
+///
+/// # Errors
+/// If the interface is no port, the file exists, or the thread that writes cannot be started.
+pub fn set_capture(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    to: Option<(&Path, u64)>,
+) -> Result<(), PgError> {
+    let id = check_port(c, sw_if)?;
+    let fail = |path: &Path, why: String| PgError::Pcap { path: path.display().to_string(), why };
+    if let Some((path, _)) = to
+        && path.symlink_metadata().is_ok()
+    {
+        return Err(fail(path, "exists already".into()));
+    }
+    stop_capture(c, id, sw_if);
+    let Some((path, count)) = to else { return Ok(()) };
+    let pg = c.state::<Pg>();
+    let probes = {
+        let mut p = pg.borrow_mut();
+        let writer = match &mut p.writer {
+            Some(w) => w,
+            none => none.insert(Writer::start().map_err(|e| fail(path, e.to_string()))?),
+        };
+        let link = match check_mode(c, sw_if) {
+            true => pcap::LINK_ETHERNET,
+            false => pcap::LINK_RAW,
+        };
+        let plan = Plan { path: path.to_owned(), link, count };
+        let (capture, stats, probes) = writer.open(plan, c.workers());
+        if let Some(port) = p.ports.get_mut(&id) {
+            port.capture = Some(Capture { id: capture, path: path.to_owned(), stats });
+        }
+        probes
+    };
+    port::set_probes(c, sw_if, Some(probes));
+    Ok(())
+}
+
+/// Whether an interface carries Ethernet frames.
+fn check_mode(c: &Control, sw_if: SwIfIndex) -> bool {
+    interface::view(c, sw_if).is_ok_and(|v| v.ethernet)
+}
+
+fn stop_capture(c: &mut Control, id: u32, sw_if: SwIfIndex) {
+    let pg = c.state::<Pg>();
+    let old = pg.borrow_mut().ports.get_mut(&id).and_then(|p| p.capture.take());
+    let Some(old) = old else { return };
+    port::set_probes(c, sw_if, None);
+    c.sync();
+    if let Some(w) = &pg.borrow().writer {
+        w.close(old.id);
+        w.wait();
+    }
+}
