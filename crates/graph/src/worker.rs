@@ -104,6 +104,20 @@ impl Core {
         self.index
     }
 
+    /// Tick count at the start of the loop.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Tells the main thread. False if its queue is full (counted).
+    pub fn event(&mut self, event: Event) -> bool {
+        let ok = self.to_main.event(event);
+        if !ok {
+            self.stats.totals.events_lost.add(1);
+        }
+        ok
+    }
+
     /// Starts tracing: the next `n` packets of input node `node`.
     pub fn trace_add(&mut self, node: NodeId, n: u32) {
         self.trace.wanted.retain(|(id, _)| *id != node);
@@ -558,11 +572,7 @@ impl<'w> NodeCx<'w> {
 
     /// Tells the main thread. False if its queue is full (counted).
     pub fn event(&mut self, event: Event) -> bool {
-        let ok = self.core.to_main.event(event);
-        if !ok {
-            self.core.stats.totals.events_lost.add(1);
-        }
-        ok
+        self.core.event(event)
     }
 
     /// Gives something to the main thread to drop: unmapping and closing are not for workers.
@@ -794,6 +804,10 @@ impl Worker {
             let start = clock::ticks();
             self.core.now = start;
             self.messages();
+            if self.stop {
+                // Not to sleep first: nobody would wake us.
+                break;
+            }
             let (packets, deadline) = self.turn();
             let end = clock::ticks();
             let totals = &self.core.stats.totals;

@@ -1,0 +1,197 @@
+//! The main thread: questions, timers, events, other threads' jobs; and workers that sleep.
+
+mod lab;
+
+use lab::{Lab, TO_SINK};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use thalweg_graph::{Event, clock};
+
+#[test]
+fn an_idle_worker_sleeps_and_a_message_wakes_it() {
+    let mut lab = Lab::new(2);
+    lab.c.sync();
+    lab.wait(|lab| (0..2).all(|w| lab.c.worker_sleeps(w)));
+    // Loops, sleeps and calls of all nodes, per worker.
+    let look = |lab: &Lab| -> Vec<(u64, u64, u64)> {
+        let one = |w| {
+            let s = lab.c.worker_stats(w);
+            let ids = (0..lab.c.nodes().len() as u16).map(thalweg_graph::NodeId);
+            let calls = ids.map(|id| s.node(id).calls.get()).sum();
+            (s.totals.loops.get(), s.totals.sleeps.get(), calls)
+        };
+        (0..2).map(one).collect()
+    };
+    // Nothing happens in an idle engine: no tick, no poll. (The only wait in these tests that
+    // passes time on purpose: what does not happen gives no event to wait for.)
+    let before = look(&lab);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(look(&lab), before);
+
+    let mut best = f64::MAX;
+    for i in 1..=20 {
+        lab.wait(|lab| lab.c.worker_sleeps(0));
+        let start = clock::ticks();
+        lab.make(0, 1, vec![vec![TO_SINK]]);
+        lab.settle(i, 0);
+        let arrival = lab.notes.last_arrival.load(Relaxed);
+        best = best.min((arrival - start) as f64 / clock::hz());
+    }
+    // Tens of microseconds; the bound allows for a machine that has other things to do.
+    assert!(best < 0.005, "first packet after {best} s");
+    assert!(look(&lab)[0].1 > before[0].1);
+    lab.close();
+}
+
+#[test]
+fn workers_answer_in_order() {
+    let mut lab = Lab::new(2);
+    assert_eq!(lab.c.ask(|core| core.index()), [Some(0), Some(1)]);
+    // More messages than a ring holds: the rest queues, and the question behind it arrives.
+    let split = lab.node("test-split");
+    for _ in 0..10_000 {
+        lab.c.message(0, split, Box::new(split));
+    }
+    assert_eq!(lab.c.ask(|core| core.index()), [Some(0), Some(1)]);
+    for _ in 0..10_000 {
+        lab.c.message(1, split, Box::new(split));
+    }
+    lab.close();
+}
+
+#[test]
+fn timers_fire_in_order_and_can_be_called_off() {
+    let mut lab = Lab::new(1);
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let note = |what: &'static str| {
+        let log = log.clone();
+        move |_: &mut thalweg_graph::Control| log.borrow_mut().push(what)
+    };
+    lab.c.after(Duration::from_millis(20), note("second"));
+    lab.c.after(Duration::from_millis(5), note("first"));
+    let off = lab.c.after(Duration::from_millis(10), note("never"));
+    lab.c.cancel(off);
+    let ticks = log.clone();
+    let mut n = 0;
+    lab.c.every(Duration::from_millis(3), move |_| {
+        n += 1;
+        ticks.borrow_mut().push("tick");
+        n < 4
+    });
+    let done = log.clone();
+    lab.c.after(Duration::from_millis(60), move |c| {
+        done.borrow_mut().push("stop");
+        c.stop();
+    });
+    let start = Instant::now();
+    lab.c.run();
+    assert!(start.elapsed() >= Duration::from_millis(60));
+    let log = log.borrow();
+    assert_eq!(log.iter().filter(|w| **w == "tick").count(), 4, "{log:?}");
+    let others: Vec<_> = log.iter().filter(|w| **w != "tick").copied().collect();
+    assert_eq!(others, ["first", "second", "stop"]);
+    lab.close();
+}
+
+#[test]
+fn other_threads_hand_in_work() {
+    let mut lab = Lab::new(1);
+    let remote = lab.c.remote();
+    let thread = std::thread::spawn(move || {
+        for i in 0..100u64 {
+            assert!(remote.submit(move |c| c.share(Arc::new(i))));
+        }
+        assert!(remote.submit(|c| c.stop()));
+        remote
+    });
+    lab.c.run();
+    let remote = thread.join().unwrap();
+    assert_eq!(*lab.c.shared::<u64>(), 99);
+    lab.close();
+    assert!(!remote.submit(|_| ()), "nobody is left to run it");
+}
+
+#[test]
+fn events_reach_their_handlers() {
+    struct Seen(Vec<(u16, u32, Vec<u8>)>);
+    let mut lab = Lab::new(2);
+    lab.c.insert(Seen(Vec::new()));
+    let topic = lab.c.topic("test", |c, e| {
+        c.state::<Seen>().borrow_mut().0.push((e.worker, e.sw_if, e.bytes().to_vec()));
+    });
+    let other = lab.c.topic("other", |_, _| panic!("nobody sends this"));
+    assert_ne!(topic, other);
+    lab.c.ask(move |core| {
+        for i in 0..3 {
+            assert!(core.event(Event::new(topic, 7, core.now(), &[i; 200])));
+        }
+    });
+    lab.wait(|lab| lab.c.state::<Seen>().borrow().0.len() == 6);
+    let seen = lab.c.state::<Seen>();
+    for w in 0..2 {
+        let of: Vec<_> = seen.borrow().0.iter().filter(|e| e.0 == w).cloned().collect();
+        // What does not fit is cut.
+        let want = |i: u8| (w, 7, vec![i; thalweg_graph::mailbox::EVENT_BYTES]);
+        assert_eq!(of, [want(0), want(1), want(2)]);
+    }
+    drop(seen);
+    lab.close();
+}
+
+#[test]
+fn snapshots_are_retired_when_workers_have_moved_on() {
+    struct Gone(Arc<AtomicBool>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let mut lab = Lab::new(2);
+    let gone = Arc::new(AtomicBool::new(false));
+    lab.make(0, 1, vec![vec![TO_SINK; 256]; 200]);
+    lab.c.domain().retire_box(Box::new(Gone(gone.clone())));
+    // One worker is busy, the other asleep: neither may keep it from being freed.
+    lab.wait(|_| gone.load(Relaxed));
+    lab.settle(256 * 200, 0);
+    for i in 0..100 {
+        lab.c.set_arc_end("interface-output", i % 5, Some(thalweg_graph::NodeId(0))).unwrap();
+    }
+    lab.wait(|lab| lab.c.domain().pending() == 0);
+    lab.close();
+}
+
+#[test]
+fn a_graph_that_does_not_hang_together_is_refused() {
+    use thalweg_graph::{Control, EngineConfig, Feature, FeatureDecl, NodeDecl};
+    static LOST: NodeDecl = NodeDecl { name: "lost", next: &["nowhere"], ..NodeDecl::DEFAULT };
+    static TWICE: NodeDecl = NodeDecl { name: "drop", ..NodeDecl::DEFAULT };
+    static NO_ARC: NodeDecl = NodeDecl {
+        name: "no-arc",
+        feature: Some(FeatureDecl { arc: "none", before: &[], after: &[] }),
+        ..NodeDecl::DEFAULT
+    };
+    static ETHERNET: NodeDecl = NodeDecl { name: "ethernet-input", ..NodeDecl::DEFAULT };
+    const fn feature(nodes: &'static [&'static NodeDecl]) -> Feature {
+        Feature { name: "bad", nodes, ..Feature::DEFAULT }
+    }
+    static BAD: [Feature; 4] = [
+        feature(&[&LOST, &ETHERNET]),
+        feature(&[&TWICE, &ETHERNET]),
+        feature(&[&NO_ARC, &ETHERNET]),
+        feature(&[]),
+    ];
+    let want = [
+        "graph: node `lost` names `nowhere`, which is no node",
+        "graph: two nodes are called `drop`",
+        "graph: node `no-arc` sits on arc `none`, which nobody opens",
+        "graph: arc `device-input` ends in `ethernet-input`, which is no node",
+    ];
+    for (bad, want) in BAD.iter().zip(want) {
+        let pool = thalweg_buffer::PoolConfig { buffers: 64, data_size: 256, page_size: None };
+        let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
+        assert_eq!(c.start(&[bad]).unwrap_err().to_string(), want);
+    }
+}
