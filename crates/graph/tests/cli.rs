@@ -30,7 +30,10 @@ impl Shell {
     }
 
     fn error(&mut self, line: &str) -> String {
-        self.tree.run_line(&mut self.lab.c, line).1.err().expect(line).to_string()
+        match self.tree.run_line(&mut self.lab.c, line) {
+            (text, Ok(_)) => panic!("{line} was taken: {text}"),
+            (_, Err(error)) => error.to_string(),
+        }
     }
 }
 
@@ -97,6 +100,7 @@ fn errors_count_since_the_last_clear() {
     assert_eq!(s.ok("show errors").lines().count(), 1);
     assert_eq!(s.json("show errors"), serde_json::json!([]));
     s.lab.release(Release::Drop);
+    s.lab.settle(100, 0);
     assert!(s.ok("show error").contains("20             test-keep"));
 }
 

@@ -407,13 +407,10 @@ impl Lab {
         self.c.message(worker, input, Box::new(Make { sw_if, frames }));
     }
 
-    /// Tells the keepers of all workers what to do.
+    /// Tells the keepers of all workers what to do; [`settle`](Self::settle) waits for it.
     pub fn release(&mut self, how: Release) {
         let keep = self.node("test-keep");
         self.c.message_all(keep, |_| Box::new(how));
-        // Messages are handled before the frames that they make; the next question comes after.
-        self.c.sync();
-        self.c.sync();
     }
 
     /// Sum of one of the workers' totals.
