@@ -16,7 +16,7 @@ pub mod offload;
 pub mod output;
 mod report;
 
-pub use command_line::interface_arg;
+pub use command_line::{interface_arg, interface_names};
 pub use interface::{
     Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
     Interfaces, Mac, RxQueue, SwIfIndex,

@@ -1,7 +1,7 @@
 //! `set interface l2 xconnect`.
 
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_device::cli::interface_arg;
+use thalweg_device::interface_arg;
 use thalweg_graph::Control;
 
 /// The command.
@@ -34,6 +34,6 @@ impl Command<Control> for SetInterfaceL2Xconnect {
         Ok(Outcome::Done)
     }
     fn complete(&self, cx: &Control, _before: &[&str], _partial: &str) -> Vec<String> {
-        thalweg_device::cli::interface_names(cx)
+        thalweg_device::interface_names(cx)
     }
 }

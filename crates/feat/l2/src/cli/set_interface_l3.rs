@@ -1,7 +1,7 @@
 //! `set interface l3`.
 
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_device::cli::interface_arg;
+use thalweg_device::interface_arg;
 use thalweg_graph::Control;
 
 /// The command.
@@ -32,6 +32,6 @@ impl Command<Control> for SetInterfaceL3 {
         Ok(Outcome::Done)
     }
     fn complete(&self, cx: &Control, _before: &[&str], _partial: &str) -> Vec<String> {
-        thalweg_device::cli::interface_names(cx)
+        thalweg_device::interface_names(cx)
     }
 }
