@@ -1,1 +1,321 @@
-//! thalweg-feat-ip4
+//! IPv4: input checks, look-up, forwarding, local delivery, ICMP, fragmentation, ping.
+//!
+//! * [`tables`]: what workers read.
+//! * [`route`]: routes on the main thread.
+//! * [`address`]: interface addresses and their routes.
+//! * [`ping`]: the router's own echo requests.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod cli;
+mod fib_text;
+pub mod icmp;
+pub mod nodes;
+pub mod ping;
+pub mod route;
+pub mod tables;
+mod words;
+
+pub use route::{Path, PathKind, RouteError, RouteView, Source};
+
+use crate::route::Table;
+use crate::tables::{Fib, IfIp4, Tables};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_graph::{ArcDecl, ArcKey, Control, Feature, Topic};
+use thalweg_tables::snapshot::{self, Snapshot};
+use thalweg_tables::{Ipv4Prefix, Lpm4, lpm4};
+use thalweg_wire::ethernet::ethertype;
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "ip4",
+    about: "IPv4 forwarding",
+    nodes: nodes::NODES,
+    arcs: &[&ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" }],
+    commands: cli::COMMANDS,
+    init,
+    ready,
+};
+
+/// Kinds of event that IPv4's nodes report.
+pub struct Topics {
+    pub(crate) echo_reply: Topic,
+}
+
+/// IPv4 on the main thread.
+pub struct Ip4 {
+    tables: BTreeMap<u32, Table>,
+    /// Which table an interface uses, if not 0.
+    bound: BTreeMap<SwIfIndex, u32>,
+    addresses: BTreeMap<SwIfIndex, Vec<(Ipv4Addr, u8)>>,
+    writer: snapshot::Writer<Tables>,
+    /// Tables made so far.
+    serial: u32,
+}
+
+/// Most tables.
+pub const MAX_TABLES: usize = 1024;
+
+fn init(c: &mut Control) {
+    let (writer, snapshot) = snapshot::channel(Tables { fibs: Vec::new(), interfaces: Vec::new() });
+    let snapshot: Arc<Snapshot<Tables>> = snapshot;
+    c.share(snapshot);
+    c.insert(Ip4 {
+        tables: BTreeMap::new(),
+        bound: BTreeMap::new(),
+        addresses: BTreeMap::new(),
+        writer,
+        serial: 0,
+    });
+    ping::init(c);
+    thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
+    // ARP knows no ethernet-input, and nothing but IPv4 needs it.
+    thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");
+    let all = c.state::<Interfaces>();
+    let mut all = all.borrow_mut();
+    all.subscribe(|c, e| match e {
+        InterfaceEvent::Created(_) => publish(c),
+        InterfaceEvent::Deleted(i) => address::interface_gone(c, i),
+        _ => {}
+    });
+    all.describe_addresses(|c, i| {
+        let ip4 = c.state::<Ip4>();
+        let ip4 = ip4.borrow();
+        let table = ip4.bound.get(&i).copied().unwrap_or(0);
+        let line = |(a, l): &(Ipv4Addr, u8)| match table {
+            0 => format!("L3 {a}/{l}"),
+            t => format!("L3 {a}/{l} ip4 table-id {t} fib-idx {t}"),
+        };
+        ip4.addresses.get(&i).into_iter().flatten().map(line).collect()
+    });
+}
+
+fn ready(c: &mut Control) {
+    // Table 0 always exists.
+    if let Err(e) = add_table(c, 0) {
+        tracing::error!("IPv4 table 0: {e}");
+    }
+    address::follow_neighbors(c);
+    c.every(std::time::Duration::from_millis(500), |c| {
+        let ip4 = c.state::<Ip4>();
+        for t in ip4.borrow_mut().tables.values_mut() {
+            t.lpm.reclaim(c.domain());
+        }
+        true
+    });
+}
+
+/// Makes a routing table; nothing happens if it exists.
+///
+/// # Errors
+/// If there are too many, or there is no memory for it.
+pub fn add_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
+    let ip4 = c.state::<Ip4>();
+    if ip4.borrow().tables.contains_key(&id) {
+        return Ok(());
+    }
+    if ip4.borrow().tables.len() >= MAX_TABLES {
+        return Err(RouteError::TooManyTables);
+    }
+    // Small tables beside the main one should not cost huge pages.
+    let pages = if id == 0 { thalweg_tables::Pages::Huge } else { thalweg_tables::Pages::Normal };
+    let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
+    let serial = {
+        let mut ip4 = ip4.borrow_mut();
+        ip4.serial += 1;
+        ip4.serial
+    };
+    let mut table = Table::new(id, serial, lpm);
+    for (addr, len) in [(0, 32), (0xf000_0000, 4), (0xe000_0000, 4), (u32::MAX, 32)] {
+        if let Ok(prefix) = Ipv4Prefix::new(addr, len) {
+            table.set(c, prefix, Source::Default, vec![Path::special(PathKind::Drop)])?;
+        }
+    }
+    ip4.borrow_mut().tables.insert(id, table);
+    publish(c);
+    Ok(())
+}
+
+/// Removes a routing table with all its routes.
+///
+/// # Errors
+/// If it is table 0, an interface uses it, or there is none such.
+pub fn del_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
+    let ip4 = c.state::<Ip4>();
+    if id == 0 {
+        return Err(RouteError::MainTable);
+    }
+    let user = ip4.borrow().bound.iter().find(|(_, t)| **t == id).map(|(i, _)| *i);
+    if let Some(i) = user {
+        return Err(RouteError::TableInUse { table: id, interface: c.interface_name(i) });
+    }
+    let gone = ip4.borrow_mut().tables.remove(&id);
+    let mut gone = gone.ok_or(RouteError::NoTable(id))?;
+    publish(c);
+    gone.clear(c);
+    // Workers may be reading it still.
+    c.domain().retire(move || drop(gone));
+    Ok(())
+}
+
+/// Publishes tables and addresses to the workers.
+fn publish(c: &mut Control) {
+    let ip4 = c.state::<Ip4>();
+    let mut ip4 = ip4.borrow_mut();
+    let fib = |t: &Table| Fib { id: t.id, serial: t.serial, routes: t.lpm.reader() };
+    let fibs: Vec<_> = ip4.tables.values().map(fib).collect();
+    let top = c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).max().unwrap_or(0);
+    let mut interfaces = vec![IfIp4::default(); top as usize + 1];
+    for (i, row) in interfaces.iter_mut().enumerate() {
+        let table = ip4.bound.get(&(i as u32)).copied().unwrap_or(0);
+        row.fib = fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16;
+        row.address = ip4.addresses.get(&(i as u32)).and_then(|a| a.first()).map(|a| a.0);
+    }
+    ip4.writer.publish(c.domain(), Tables { fibs, interfaces });
+}
+
+/// Adds paths to a route, or sets them (`replace`).
+///
+/// # Errors
+/// [`RouteError`]; the route is as before then.
+pub fn add_route(
+    c: &mut Control,
+    table: u32,
+    prefix: Ipv4Prefix,
+    mut paths: Vec<Path>,
+    replace: bool,
+) -> Result<(), RouteError> {
+    let ip4 = c.state::<Ip4>();
+    let mut ip4 = ip4.borrow_mut();
+    let t = ip4.tables.get_mut(&table).ok_or(RouteError::NoTable(table))?;
+    // Where nothing goes on, nothing can share the load.
+    let ends = paths.iter().any(|p| p.kind != PathKind::Normal);
+    if !replace
+        && !ends
+        && let Some(old) = t.paths(prefix, Source::Static)
+    {
+        let same =
+            |a: &Path, b: &Path| (a.kind, a.next_hop, a.sw_if) == (b.kind, b.next_hop, b.sw_if);
+        let keep = old.into_iter().filter(|o| !paths.iter().any(|p| same(o, p)));
+        let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
+        paths.extend(keep);
+    }
+    t.set(c, prefix, Source::Static, paths)
+}
+
+/// Removes paths from a route, or the whole route if `paths` is empty.
+///
+/// # Errors
+/// [`RouteError::NoRoute`] if there is no such route or path.
+pub fn del_route(
+    c: &mut Control,
+    table: u32,
+    prefix: Ipv4Prefix,
+    paths: &[Path],
+) -> Result<(), RouteError> {
+    let ip4 = c.state::<Ip4>();
+    let mut ip4 = ip4.borrow_mut();
+    let t = ip4.tables.get_mut(&table).ok_or(RouteError::NoTable(table))?;
+    let Some(mut left) = t.paths(prefix, Source::Static) else {
+        let hint = match t.view(prefix) {
+            Some(v) => format!(" that was configured (this one is from: {})", v.source.word()),
+            None => String::new(),
+        };
+        return Err(RouteError::NoRoute { prefix, table, hint });
+    };
+    for p in paths {
+        let n = left.len();
+        let same = |o: &Path| {
+            (o.kind, o.next_hop) == (p.kind, p.next_hop)
+                && (p.sw_if.is_none() || o.sw_if == p.sw_if)
+        };
+        left.retain(|o| !same(o));
+        if left.len() == n {
+            return Err(RouteError::NoRoute { prefix, table, hint: " with that path".into() });
+        }
+    }
+    if paths.is_empty() || left.is_empty() {
+        t.unset(c, prefix, Source::Static);
+        return Ok(());
+    }
+    t.set(c, prefix, Source::Static, left)
+}
+
+impl Ip4 {
+    /// Ids of all tables.
+    pub fn table_ids(&self) -> Vec<u32> {
+        self.tables.keys().copied().collect()
+    }
+    /// Table of an interface.
+    pub fn table_of(&self, sw_if: SwIfIndex) -> u32 {
+        self.bound.get(&sw_if).copied().unwrap_or(0)
+    }
+    /// Number of routes in a table.
+    pub fn route_count(&self, table: u32) -> usize {
+        self.tables.get(&table).map_or(0, Table::len)
+    }
+    /// Bytes that a table takes.
+    pub fn table_memory(&self, table: u32) -> usize {
+        self.tables.get(&table).map_or(0, |t| t.lpm.memory())
+    }
+    /// All routes of a table in order.
+    pub fn routes(&self, table: u32) -> Vec<RouteView> {
+        self.tables.get(&table).map_or_else(Vec::new, |t| t.iter().collect())
+    }
+    /// All prefixes of a table in order; far less than all routes.
+    pub fn prefixes(&self, table: u32) -> Vec<Ipv4Prefix> {
+        self.tables.get(&table).map_or_else(Vec::new, |t| t.lpm.iter().map(|r| r.0).collect())
+    }
+    /// How many routes a table has of each prefix length.
+    pub fn counts_by_length(&self, table: u32) -> [usize; 33] {
+        let mut counts = [0; 33];
+        for (p, _) in self.tables.get(&table).iter().flat_map(|t| t.lpm.iter_unordered()) {
+            counts[usize::from(p.len())] += 1;
+        }
+        counts
+    }
+    /// A route by exact prefix.
+    pub fn route(&self, table: u32, prefix: Ipv4Prefix) -> Option<RouteView> {
+        self.tables.get(&table)?.view(prefix)
+    }
+    /// The route that a destination takes.
+    pub fn lookup(&self, table: u32, addr: Ipv4Addr) -> Option<RouteView> {
+        self.tables.get(&table)?.lookup(addr)
+    }
+    /// An interface's addresses in the order in which they were added.
+    pub fn addresses(&self, sw_if: SwIfIndex) -> &[(Ipv4Addr, u8)] {
+        self.addresses.get(&sw_if).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod lists {
+    use thalweg_testkit::GeneratedList;
+
+    #[test]
+    fn nodes_are_listed() {
+        GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
+            what: "graph node",
+            list: "NODES",
+            element: "&thalweg_graph::NodeDecl",
+            item: "NODE",
+        }
+        .check();
+    }
+
+    #[test]
+    fn commands_are_listed() {
+        GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
+            what: "command",
+            list: "COMMANDS",
+            element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+            item: "COMMAND",
+        }
+        .check();
+    }
+}

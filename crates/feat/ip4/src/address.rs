@@ -1,0 +1,264 @@
+//! Interface addresses, and the routes that come with them.
+
+use crate::route::{Path, PathKind, Source};
+use crate::{Ip4, RouteError, publish};
+use std::net::Ipv4Addr;
+use thalweg_device::{DeviceError, SwIfIndex, interface};
+use thalweg_feat_arp as arp;
+use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
+
+/// Why an address cannot be added or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// No such interface.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// It would be ambiguous where the subnet is.
+    #[error("{new} overlaps with {old} on `{interface}`")]
+    Overlap {
+        /// What was to be added.
+        new: String,
+        /// What there is.
+        old: String,
+        /// Where.
+        interface: String,
+    },
+    /// No host can have it.
+    #[error("{0} is no address for an interface: {1}")]
+    Unusable(String, &'static str),
+    /// There is no such address to remove.
+    #[error("`{interface}` has no address {address}{has}")]
+    Missing {
+        /// The interface.
+        interface: String,
+        /// What was to be removed.
+        address: String,
+        /// What it has.
+        has: String,
+    },
+    /// Its routes could not be added.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// Its table cannot change under its feet.
+    #[error("`{0}` has addresses; remove them before it moves to another table")]
+    HasAddresses(String),
+}
+
+fn prefix(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError> {
+    Ipv4Prefix::new(addr.to_bits(), len)
+        .map_err(|_| AddressError::Unusable(format!("{addr}/{len}"), "a length is 0 to 32"))
+}
+
+fn check(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError> {
+    let p = prefix(addr, len)?;
+    let why = if len == 0 {
+        "a subnet needs a length of 1 to 32"
+    } else if addr.is_multicast() {
+        "it is a group's"
+    } else if addr.is_loopback() {
+        "it is loopback"
+    } else if addr.octets()[0] == 0 || addr.octets()[0] >= 240 {
+        "it is reserved"
+    } else if len < 31 && addr.to_bits() == p.addr() {
+        "it names the subnet itself"
+    } else if len < 31 && addr.to_bits() == p.last() {
+        "it is the subnet's broadcast address"
+    } else {
+        return Ok(p);
+    };
+    Err(AddressError::Unusable(format!("{addr}/{len}"), why))
+}
+
+/// The routes that an address brings.
+fn routes(sw_if: SwIfIndex, addr: Ipv4Addr, subnet: Ipv4Prefix) -> Vec<(Ipv4Prefix, Path)> {
+    let mut all = Vec::new();
+    if subnet.len() < 32 {
+        all.push((subnet, Path::connected(sw_if)));
+    }
+    if subnet.len() < 31 {
+        let drop = Path::special(PathKind::Drop);
+        all.push((Ipv4Prefix::host(subnet.addr()), drop));
+        all.push((Ipv4Prefix::host(subnet.last()), drop));
+    }
+    all.push((Ipv4Prefix::host(addr.to_bits()), Path::special(PathKind::Local)));
+    all
+}
+
+/// Gives an interface an address.
+///
+/// # Errors
+/// [`AddressError`]; nothing has changed then.
+pub fn add(c: &mut Control, sw_if: SwIfIndex, addr: Ipv4Addr, len: u8) -> Result<(), AddressError> {
+    let subnet = check(addr, len)?;
+    interface::view(c, sw_if)?;
+    let ip4 = c.state::<Ip4>();
+    {
+        let mut ip4 = ip4.borrow_mut();
+        let id = ip4.table_of(sw_if);
+        overlap(c, &ip4, sw_if, addr, len, subnet)?;
+        let t = ip4.tables.get_mut(&id).ok_or(RouteError::NoTable(id))?;
+        let all = routes(sw_if, addr, subnet);
+        for (i, (p, path)) in all.iter().enumerate() {
+            // A second address of the same subnet brings its own host route only.
+            if let Err(e) = t.set(c, *p, Source::Interface, vec![*path]) {
+                for (p, _) in &all[..i] {
+                    t.unset(c, *p, Source::Interface);
+                }
+                return Err(e.into());
+            }
+        }
+        ip4.addresses.entry(sw_if).or_default().push((addr, len));
+    }
+    changed(c, sw_if);
+    Ok(())
+}
+
+fn overlap(
+    c: &Control,
+    ip4: &Ip4,
+    sw_if: SwIfIndex,
+    addr: Ipv4Addr,
+    len: u8,
+    subnet: Ipv4Prefix,
+) -> Result<(), AddressError> {
+    let id = ip4.table_of(sw_if);
+    for (other, list) in &ip4.addresses {
+        if ip4.table_of(*other) != id {
+            continue;
+        }
+        for (a, l) in list {
+            let Ok(old) = prefix(*a, *l) else { continue };
+            let meets = old.contains(subnet.addr()) || subnet.contains(old.addr());
+            // One interface may have several addresses of one subnet.
+            let sister = *other == sw_if && old == subnet && *a != addr;
+            if meets && !sister {
+                return Err(AddressError::Overlap {
+                    new: format!("{addr}/{len}"),
+                    old: format!("{a}/{l}"),
+                    interface: c.interface_name(*other),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes an address from an interface.
+///
+/// # Errors
+/// [`AddressError::Missing`] if it has none such.
+pub fn remove(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    addr: Ipv4Addr,
+    len: u8,
+) -> Result<(), AddressError> {
+    let view = interface::view(c, sw_if)?;
+    let ip4 = c.state::<Ip4>();
+    {
+        let mut ip4 = ip4.borrow_mut();
+        let id = ip4.table_of(sw_if);
+        let list = ip4.addresses.entry(sw_if).or_default();
+        let Some(i) = list.iter().position(|x| *x == (addr, len)) else {
+            let has: Vec<String> = list.iter().map(|(a, l)| format!("{a}/{l}")).collect();
+            let has =
+                if has.is_empty() { String::new() } else { format!("; it has {}", has.join(", ")) };
+            let address = format!("{addr}/{len}");
+            return Err(AddressError::Missing { interface: view.name, address, has });
+        };
+        list.remove(i);
+        let subnet = prefix(addr, len)?;
+        let stays: Vec<Ipv4Prefix> = list
+            .iter()
+            .filter_map(|(a, l)| Some((*a, prefix(*a, *l).ok()?)))
+            .flat_map(|(a, p)| routes(sw_if, a, p))
+            .map(|(p, _)| p)
+            .collect();
+        if let Some(t) = ip4.tables.get_mut(&id) {
+            for (p, _) in routes(sw_if, addr, subnet) {
+                if !stays.contains(&p) {
+                    t.unset(c, p, Source::Interface);
+                }
+            }
+        }
+    }
+    changed(c, sw_if);
+    Ok(())
+}
+
+/// Takes all addresses from an interface.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn remove_all(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressError> {
+    let all = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
+    for (a, l) in all {
+        remove(c, sw_if, a, l)?;
+    }
+    Ok(())
+}
+
+/// Moves an interface to another table.
+///
+/// # Errors
+/// If it has addresses, or there is no such table.
+pub fn set_table(c: &mut Control, sw_if: SwIfIndex, table: u32) -> Result<(), AddressError> {
+    let view = interface::view(c, sw_if)?;
+    let ip4 = c.state::<Ip4>();
+    {
+        let mut ip4 = ip4.borrow_mut();
+        if !ip4.tables.contains_key(&table) {
+            return Err(RouteError::NoTable(table).into());
+        }
+        if !ip4.addresses(sw_if).is_empty() {
+            return Err(AddressError::HasAddresses(view.name));
+        }
+        ip4.bound.insert(sw_if, table);
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Tells workers and ARP.
+fn changed(c: &mut Control, sw_if: SwIfIndex) {
+    publish(c);
+    let list = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
+    arp::set_addresses(c, sw_if, &list);
+}
+
+/// Removes all that an interface has brought.
+pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
+    let _ = remove_all(c, sw_if);
+    let ip4 = c.state::<Ip4>();
+    {
+        let mut ip4 = ip4.borrow_mut();
+        ip4.addresses.remove(&sw_if);
+        ip4.bound.remove(&sw_if);
+        for t in ip4.tables.values_mut() {
+            t.interface_gone(c, sw_if);
+        }
+    }
+    publish(c);
+}
+
+/// Gives each resolved neighbour a host route, so that packets to it do not meet the subnet's
+/// resolving entry.
+pub(crate) fn follow_neighbors(c: &mut Control) {
+    let neighbors = c.state::<arp::Neighbors>();
+    neighbors.borrow_mut().on_change(|c, change| {
+        let ip4 = c.state::<Ip4>();
+        let mut ip4 = ip4.borrow_mut();
+        let id = ip4.table_of(change.sw_if);
+        let Some(t) = ip4.tables.get_mut(&id) else { return };
+        let host = Ipv4Prefix::host(change.ip.to_bits());
+        if change.fib_entry {
+            let path = Path::via(change.ip, Some(change.sw_if));
+            if let Err(e) = t.set(c, host, Source::Adjacency, vec![path]) {
+                tracing::warn!("neighbour {}: {e}", change.ip);
+            }
+        } else {
+            t.unset(c, host, Source::Adjacency);
+        }
+    });
+}

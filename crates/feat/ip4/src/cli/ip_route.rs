@@ -1,0 +1,114 @@
+//! `ip route`: routes that people configure.
+
+use crate::words::{self, RouteSpec};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
+
+/// `ip route [add|del] <prefix> …`
+pub struct IpRoute;
+
+/// The command.
+pub static COMMAND: IpRoute = IpRoute;
+
+/// How long many routes may keep the main thread before other work gets its turn.
+const SLICE: Duration = Duration::from_millis(4);
+
+impl Command<Control> for IpRoute {
+    fn path(&self) -> &'static str {
+        "ip route"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[add|del] [count <n>] <prefix> [table <id>] via <next hop> [<interface>] [weight <n>] \
+         [via ...] | via <interface> | drop | local | unreachable | prohibit"
+    }
+
+    fn help(&self) -> &'static str {
+        "Add or delete a route, or paths of one\n\
+         Bits of the prefix beyond its length do not matter. A further path of a route that exists\n\
+         shares its load by weight. A next hop without interface is looked up, and looked up anew\n\
+         when what covers it changes. `del' without paths deletes the route with all of them.\n\
+         `count' repeats the command for that many prefixes of the same length, each behind the\n\
+         one before."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let del = args.one_of(&["add", "del"])? == Some("del");
+        let spec = words::route_args(c, args)?;
+        if !del && spec.paths.is_empty() {
+            let expected = "`via <next hop>', `via <interface>' or a word such as `drop'";
+            return Err(args.bad("path", expected));
+        }
+        let mut bulk = Bulk { spec, del, done: 0, began: Instant::now() };
+        if bulk.spec.count > 1 {
+            return Ok(Outcome::pending(bulk));
+        }
+        bulk.one(c).map(|()| Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        words::complete_route(c, before)
+    }
+}
+
+/// A route for each of many prefixes, a slice at a time.
+struct Bulk {
+    spec: RouteSpec,
+    del: bool,
+    done: u32,
+    began: Instant,
+}
+
+impl Bulk {
+    fn prefix(&self) -> Ipv4Prefix {
+        let RouteSpec { prefix, .. } = self.spec;
+        // Within 32 bits, as the parser made sure of.
+        let step = u64::from(self.done) << (32 - prefix.len());
+        let addr = u64::from(prefix.addr()) + step;
+        Ipv4Prefix::new(addr as u32, prefix.len()).unwrap_or(prefix)
+    }
+
+    fn one(&mut self, c: &mut Control) -> Result<(), CliError> {
+        let (prefix, table) = (self.prefix(), self.spec.table);
+        let done = match self.del {
+            true => crate::del_route(c, table, prefix, &self.spec.paths),
+            false => crate::add_route(c, table, prefix, self.spec.paths.clone(), false),
+        };
+        self.done += 1;
+        done.map_err(words::route_failed)
+    }
+}
+
+impl Task<Control> for Bulk {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        let end = Instant::now() + SLICE;
+        while self.done < self.spec.count {
+            let prefix = self.prefix();
+            if let Err(e) = self.one(c) {
+                let (n, verb) = (self.done - 1, if self.del { "deleted" } else { "added" });
+                let text = format!("{prefix}: {e}; the {n} routes before it are {verb}");
+                return TaskPoll::Failed(CliError::with_code(text, e.code()));
+            }
+            if self.done.is_multiple_of(64) && Instant::now() >= end {
+                return TaskPoll::At(now);
+            }
+        }
+        let (n, seconds) = (self.done, self.began.elapsed().as_secs_f64().max(1e-9));
+        out.json(serde_json::json!({ "routes": n, "seconds": seconds }));
+        out.line(format_args!("{:.6e} routes/sec", f64::from(n) / seconds));
+        TaskPoll::Done
+    }
+
+    fn cancel(&mut self, _: &mut Control, out: &mut Output) {
+        let last = Ipv4Addr::from_bits(self.prefix().addr());
+        out.line(format_args!("stopped before {last}, after {} routes", self.done));
+    }
+}

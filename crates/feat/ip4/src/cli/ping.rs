@@ -1,0 +1,86 @@
+//! `ping`: asks another host, or ourselves, for an echo.
+
+use crate::ping::{self, MAX_SIZE, Request};
+use std::time::Duration;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::command_line::{interface_arg, interface_names};
+use thalweg_graph::Control;
+
+/// `ping <address> …`
+pub struct PingCommand;
+
+/// The command.
+pub static COMMAND: PingCommand = PingCommand;
+
+/// Least and greatest time between requests in seconds.
+const INTERVAL: (f64, f64) = (0.00001, 86_400.0);
+const MAX_BURST: u64 = 32;
+
+const WORDS: [&str; 7] = ["repeat", "interval", "size", "source", "table-id", "burst", "ipv4"];
+
+impl Command<Control> for PingCommand {
+    fn path(&self) -> &'static str {
+        "ping"
+    }
+
+    fn usage(&self) -> &'static str {
+        "<address> [repeat <n>] [interval <seconds>] [size <bytes>] [source <interface>] \
+         [table-id <id>] [burst <n>] [ipv4]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Send ICMP echo requests and show the replies\n\
+         Five, one a second, with 100 bytes behind a time stamp of 8, unless told otherwise. A\n\
+         reply is late that takes longer than a second (or than the interval, if that is longer).\n\
+         Ctrl-C ends it and shows the statistics. Replies in fragments are not put together."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.exact("ipv4");
+        let mut r = Request {
+            to: args.ipv4("destination")?,
+            repeat: 5,
+            interval: Duration::from_secs(1),
+            size: 100,
+            source: None,
+            table: None,
+            burst: 1,
+        };
+        while !args.is_empty() {
+            match args.one_of(&WORDS)? {
+                Some("repeat") => r.repeat = args.number("repeat", 1, u64::from(u32::MAX))? as u32,
+                Some("interval") => r.interval = interval(args)?,
+                Some("size") => r.size = args.number("size", 0, u64::from(MAX_SIZE))? as u16,
+                Some("source") => r.source = Some(interface_arg(c, args)?),
+                Some("table-id") => r.table = Some(args.u32("table")?),
+                Some("burst") => r.burst = args.number("burst", 1, MAX_BURST)? as u32,
+                Some(_) => {}
+                None => args.end()?,
+            }
+        }
+        Ok(Outcome::pending(ping::start(c, r)?))
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => vec!["ipv4".to_owned()],
+            [.., "source"] => interface_names(c),
+            [.., "repeat" | "interval" | "size" | "table-id" | "burst"] | ["ipv4"] => Vec::new(),
+            _ => WORDS.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+fn interval(args: &mut Args<'_>) -> Result<Duration, CliError> {
+    let (low, high) = INTERVAL;
+    let expected = "seconds from 0.00001 to 86400, such as 1 or 0.0005";
+    args.with("interval", expected, |w| {
+        let seconds = w.parse::<f64>().ok().filter(|s| (low..=high).contains(s))?;
+        Some(Duration::from_secs_f64(seconds))
+    })
+}

@@ -1,0 +1,240 @@
+//! `show ip fib`: routes and what they resolve to.
+
+use crate::fib_text::{self, Detail};
+use crate::{Ip4, words};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::time::Instant;
+use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, Task, TaskPoll};
+use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
+
+/// `show ip fib [table <id>] …`
+pub struct ShowIpFib;
+
+/// The command.
+pub static COMMAND: ShowIpFib = ShowIpFib;
+
+/// Routes that are listed unless `all` is asked for: some megabytes of text.
+const LIMIT: usize = 10_000;
+/// Routes listed before other work gets its turn.
+const SLICE: usize = 1000;
+
+impl Command<Control> for ShowIpFib {
+    fn path(&self) -> &'static str {
+        "show ip fib"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[table <id>] [<address> | <prefix> | summary | all] [detail]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show the IPv4 routes and where they lead\n\
+         An address shows the route that it takes, a prefix exactly that route, both in detail.\n\
+         `summary' counts routes by prefix length. Without more, the first 10000 routes of each\n\
+         table are listed; `all' lists every one."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let request = Request::parse(args)?;
+        let tables = match request.table {
+            Some(id) => vec![words::known_table(c, id)?],
+            None => c.state::<Ip4>().borrow().table_ids(),
+        };
+        match request.what {
+            What::Route(prefix) => one(c, &tables, out, prefix).map(|()| Outcome::Done),
+            What::Lookup(addr) => lookup(c, &tables, out, addr).map(|()| Outcome::Done),
+            What::Summary => {
+                summary(c, &tables, out);
+                Ok(Outcome::Done)
+            }
+            What::List { all } => {
+                let limit = if all { usize::MAX } else { LIMIT };
+                let mut list = Lister { tables, at: None, limit, detail: request.detail };
+                Ok(match list.go(c, out) {
+                    true => Outcome::Done,
+                    false => Outcome::pending(list),
+                })
+            }
+        }
+    }
+}
+
+/// What was asked for.
+enum What {
+    List { all: bool },
+    Summary,
+    Route(Ipv4Prefix),
+    Lookup(Ipv4Addr),
+}
+
+struct Request {
+    table: Option<u32>,
+    what: What,
+    detail: Detail,
+}
+
+impl Request {
+    fn parse(args: &mut Args<'_>) -> Result<Request, CliError> {
+        let mut r = Request { table: None, what: What::List { all: false }, detail: Detail::Brief };
+        while !args.is_empty() {
+            match args.one_of(&["table", "summary", "all", "detail"])? {
+                Some("table") => r.table = Some(words::table_arg(args)?),
+                Some("summary") => r.what = What::Summary,
+                Some("all") => r.what = What::List { all: true },
+                Some(_) => r.detail = Detail::Full,
+                None => {
+                    let expected = "an address or prefix such as 192.0.2.1 or 192.0.2.0/24, \
+                                    `table', `summary', `all' or `detail'";
+                    r.what = match args.maybe(|a| a.ipv4_prefix("prefix")) {
+                        Some(p) => What::Route(words::masked(p)?),
+                        None => match args.maybe(|a| a.ipv4("address")) {
+                            Some(addr) => What::Lookup(addr),
+                            None => return Err(args.bad("route", expected)),
+                        },
+                    };
+                }
+            }
+        }
+        Ok(r)
+    }
+}
+
+/// A table's heading, and its beginning as JSON.
+fn heading(c: &Control, table: u32) -> String {
+    let ip4 = c.state::<Ip4>();
+    let ip4 = ip4.borrow();
+    fib_text::heading(&ip4, table)
+}
+
+fn one(c: &Control, tables: &[u32], out: &mut Output, prefix: Ipv4Prefix) -> Result<(), CliError> {
+    let find = |ip4: &Ip4, id| ip4.route(id, prefix);
+    if found(c, tables, out, find) {
+        return Ok(());
+    }
+    let ip4 = c.state::<Ip4>();
+    let ip4 = ip4.borrow();
+    let cover = tables.iter().find_map(|id| ip4.lookup(*id, Ipv4Addr::from_bits(prefix.addr())));
+    let hint = cover.map_or_else(String::new, |v| format!("; {} covers it", v.prefix));
+    let table = tables.first().filter(|_| tables.len() == 1);
+    let place = table.map_or_else(String::new, |id| format!(" in table {id}"));
+    Err(CliError::with_code(format_args!("no route {prefix}{place}{hint}"), -6))
+}
+
+fn lookup(c: &Control, tables: &[u32], out: &mut Output, addr: Ipv4Addr) -> Result<(), CliError> {
+    match found(c, tables, out, |ip4, id| ip4.lookup(id, addr)) {
+        true => Ok(()),
+        false => Err(CliError::with_code(format_args!("no route to {addr}"), -6)),
+    }
+}
+
+/// Shows what `find` finds in each table; false if that is nothing.
+fn found(
+    c: &Control,
+    tables: &[u32],
+    out: &mut Output,
+    find: impl Fn(&Ip4, u32) -> Option<crate::RouteView>,
+) -> bool {
+    let mut json = Vec::new();
+    for id in tables {
+        let view = find(&c.state::<Ip4>().borrow(), *id);
+        let Some(view) = view else { continue };
+        out.line(heading(c, *id));
+        out.text(&fib_text::route(c, *id, &view, Detail::Full));
+        json.push(json!({ "table": id, "routes": [fib_text::route_json(c, *id, &view)] }));
+    }
+    let any = !json.is_empty();
+    out.json(Value::Array(json));
+    any
+}
+
+fn summary(c: &Control, tables: &[u32], out: &mut Output) {
+    let mut json = Vec::new();
+    for id in tables {
+        out.line(heading(c, *id));
+        let counts = c.state::<Ip4>().borrow().counts_by_length(*id);
+        let mut text = Table::new().gap(0).column("Prefix length", Align::Right, 20).column(
+            "Count",
+            Align::Right,
+            16,
+        );
+        let mut lengths = Vec::new();
+        for (len, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+            text.row([len, *n]);
+            lengths.push(json!({ "length": len, "count": n }));
+        }
+        write!(out, "{text}");
+        let routes: usize = counts.iter().sum();
+        json.push(json!({ "table": id, "routes": routes, "lengths": lengths }));
+    }
+    out.json(Value::Array(json));
+}
+
+/// Lists tables, some routes at a time, so that a million of them neither fill memory nor keep the
+/// main thread.
+struct Lister {
+    tables: Vec<u32>,
+    /// The table being listed, its prefixes, and how many of them were listed.
+    at: Option<(u32, Vec<Ipv4Prefix>, usize)>,
+    limit: usize,
+    detail: Detail,
+}
+
+impl Lister {
+    /// Lists a slice; true if that was all.
+    fn go(&mut self, c: &Control, out: &mut Output) -> bool {
+        let mut room = SLICE;
+        let mut json = Vec::new();
+        while room > 0 {
+            let (id, prefixes, done) = match &mut self.at {
+                Some((id, prefixes, done)) => (*id, prefixes, done),
+                None => {
+                    let Some(id) = self.tables.first().copied() else { break };
+                    self.tables.remove(0);
+                    out.line(heading(c, id));
+                    let prefixes = c.state::<Ip4>().borrow().prefixes(id);
+                    let (_, p, done) = self.at.insert((id, prefixes, 0));
+                    (id, p, done)
+                }
+            };
+            let end = prefixes.len().min(self.limit).min(*done + room);
+            room -= end - *done;
+            let mut routes = Vec::new();
+            for prefix in &prefixes[*done..end] {
+                // It may have gone since the list was made.
+                let Some(view) = c.state::<Ip4>().borrow().route(id, *prefix) else { continue };
+                if out.wants_json() {
+                    routes.push(fib_text::route_json(c, id, &view));
+                } else {
+                    out.text(&fib_text::route(c, id, &view, self.detail));
+                }
+            }
+            *done = end;
+            let (more, last) = (prefixes.len() - end, end == prefixes.len().min(self.limit));
+            let left = if last { more } else { 0 };
+            json.push(json!({ "table": id, "routes": routes, "left_out": left }));
+            if last {
+                if more > 0 {
+                    out.line(format_args!(
+                        "... {more} more routes: `show ip fib all' lists them, `summary' counts them"
+                    ));
+                }
+                self.at = None;
+            }
+        }
+        out.json(Value::Array(json));
+        self.at.is_none() && self.tables.is_empty()
+    }
+}
+
+impl Task<Control> for Lister {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        if self.go(c, out) { TaskPoll::Done } else { TaskPoll::At(now) }
+    }
+}

@@ -1,0 +1,205 @@
+//! Routes in words and as JSON, in the structure in which VPP prints them.
+
+use crate::words::kind_word;
+use crate::{Ip4, Path, PathKind, RouteView, Source};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use thalweg_fib::{Dpo, Forwarding, Kind};
+use thalweg_graph::Control;
+
+/// How much to say of a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Detail {
+    /// Where packets go.
+    Brief,
+    /// Also who says so, and its paths.
+    Full,
+}
+
+/// How deep load balances of load balances are shown.
+const MAX_DEPTH: usize = 4;
+
+/// A table's heading.
+pub(crate) fn heading(ip4: &Ip4, table: u32) -> String {
+    let users = ip4
+        .addresses
+        .keys()
+        .filter(|i| ip4.table_of(**i) == table && !ip4.addresses(**i).is_empty());
+    let mut locks = String::new();
+    match users.count() {
+        0 => {}
+        n => _ = write!(locks, "interface:{n}, "),
+    }
+    locks.push_str(if table == 0 { "default-route:1, " } else { "CLI:1, " });
+    format!(
+        "ipv4-VRF:{table}, fib_index:{table}, flow hash:[src dst sport dport proto ] epoch:0 \
+         flags:none locks:[{locks}]"
+    )
+}
+
+/// A route, one line or more.
+pub(crate) fn route(c: &Control, table: u32, view: &RouteView, detail: Detail) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = match detail {
+        Detail::Brief => writeln!(out, "{}\n  unicast-ip4-chain", view.prefix),
+        Detail::Full => sources(c, table, view, &mut out),
+    };
+    let local = local(c, table, view);
+    chain(c, view.dpo, &local, 1, &mut out);
+    out
+}
+
+fn sources(c: &Control, table: u32, view: &RouteView, out: &mut String) -> std::fmt::Result {
+    let (n, dpo) = (view.sources.len(), view.dpo);
+    writeln!(out, "{} fib:{table} index:{dpo} locks:{n}", view.prefix)?;
+    for (i, source) in view.sources.iter().enumerate() {
+        let flags = if i == 0 { "added,contributing,active," } else { "added," };
+        writeln!(out, "  {} refs:1 src-flags:{flags}", source.word())?;
+        if i == 0 {
+            writeln!(out, "    path-list:[{dpo}] locks:1 len:{}", view.paths.len())?;
+            for p in &view.paths {
+                path(c, p, view, out)?;
+            }
+        }
+    }
+    writeln!(out, " forwarding:   unicast-ip4-chain")
+}
+
+/// A path as it was configured.
+fn path(c: &Control, p: &Path, view: &RouteView, out: &mut String) -> std::fmt::Result {
+    let kind = match (p.kind, p.next_hop, p.sw_if) {
+        (PathKind::Normal, Some(_), Some(_)) => "attached-nexthop",
+        (PathKind::Normal, Some(_), None) => "recursive",
+        (PathKind::Normal, None, _) => "attached",
+        (PathKind::Local, ..) => "receive",
+        _ => "special",
+    };
+    let unresolved = p.sw_if.is_none() && view.dpo == thalweg_fib::forwarding::UNREACHABLE;
+    let oper = if unresolved && p.kind == PathKind::Normal { "drop," } else { "resolved," };
+    writeln!(out, "      path: ip4 weight={} pref=0 {kind}: oper-flags:{oper}", p.weight)?;
+    let interface = p.sw_if.map(|i| c.interface_name(i));
+    match (p.kind, p.next_hop, interface) {
+        (PathKind::Normal, Some(nh), Some(name)) => writeln!(out, "        {nh} {name}"),
+        (PathKind::Normal, Some(nh), None) => writeln!(out, "        via {nh}"),
+        (PathKind::Normal, None, name) => writeln!(out, "        {}", name.unwrap_or_default()),
+        (kind, ..) => writeln!(out, "        {}", kind_word(kind)),
+    }
+}
+
+/// What a local route says beyond being local: whose address it is.
+fn local(c: &Control, table: u32, view: &RouteView) -> String {
+    if view.source != Source::Interface || view.prefix.len() != 32 {
+        return String::new();
+    }
+    let addr = Ipv4Addr::from_bits(view.prefix.addr());
+    let ip4 = c.state::<Ip4>();
+    let ip4 = ip4.borrow();
+    let owns =
+        |i: &u32| ip4.table_of(*i) == table && ip4.addresses(*i).iter().any(|(a, _)| *a == addr);
+    let owner = ip4.addresses.keys().copied().find(owns);
+    owner.map_or_else(String::new, |i| format!(": {addr} on {}", c.interface_name(i)))
+}
+
+/// VPP's number for a kind of end.
+fn type_number(kind: Kind) -> u8 {
+    match kind {
+        Kind::Miss | Kind::Drop | Kind::Down | Kind::LoadBalance => 0,
+        Kind::Unreachable | Kind::Prohibit => 1,
+        Kind::Local => 2,
+        Kind::Incomplete => 3,
+        Kind::Glean => 4,
+        Kind::Rewrite => 5,
+    }
+}
+
+/// An entry's members; none if it is no load balance.
+fn members(f: &Forwarding, dpo: Dpo) -> Option<Vec<(Dpo, u32)>> {
+    Some(f.members(dpo)).filter(|m| m[..] != [(dpo, 1)])
+}
+
+fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
+    let f = c.state::<Forwarding>();
+    let f = f.borrow();
+    let members = members(&f, dpo);
+    let ends = members.clone().unwrap_or_else(|| vec![(dpo, 1)]);
+    let indent = "  ".repeat(depth);
+    let at = if depth == 1 { format!("{indent}[@0]: ") } else { String::new() };
+    let n = ends.len();
+    let _ = writeln!(out, "{at}dpo-load-balance: [proto:ip4 index:{dpo} buckets:{n}]");
+    for (i, (end, weight)) in ends.iter().enumerate() {
+        let weight = if n > 1 { format!(" weight:{weight}") } else { String::new() };
+        let kind = f.table().get(*end).state().kind;
+        let _ = write!(out, "{indent}  [{i}] [@{}]: ", type_number(kind));
+        if kind == Kind::LoadBalance && depth < MAX_DEPTH {
+            // On the same line, its members deeper to the right.
+            chain(c, *end, "", depth + 2, out);
+            continue;
+        }
+        let text = f.describe(c, *end);
+        let local = if kind == Kind::Local { local } else { "" };
+        let _ = writeln!(out, "{}{local}{weight}", text.trim_end());
+    }
+}
+
+/// A route for machines.
+pub(crate) fn route_json(c: &Control, table: u32, view: &RouteView) -> Value {
+    let path = |p: &Path| {
+        json!({
+            "kind": kind_word(p.kind), "next_hop": p.next_hop, "weight": p.weight,
+            "interface": p.sw_if.map(|i| c.interface_name(i)),
+        })
+    };
+    json!({
+        "prefix": view.prefix.to_string(),
+        "table": table,
+        "source": view.source.word(),
+        "sources": view.sources.iter().map(|s| s.word()).collect::<Vec<_>>(),
+        "paths": view.paths.iter().map(path).collect::<Vec<_>>(),
+        "forwarding": ends_json(c, view.dpo, 0),
+    })
+}
+
+fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
+    let f = c.state::<Forwarding>();
+    let f = f.borrow();
+    let one = |(end, weight): &(Dpo, u32)| {
+        let s = f.table().get(*end).state();
+        if s.kind == Kind::LoadBalance && depth < MAX_DEPTH {
+            return json!({ "weight": weight, "members": ends_json(c, *end, depth + 1) });
+        }
+        let (sw_if, via) = f.owner(*end).map_or((None, None), |(i, ip)| (Some(i), ip));
+        let bytes = &f.table().get(*end).rewrite()[..usize::from(s.len)];
+        let complete = s.kind == Kind::Rewrite && s.len > 0;
+        json!({
+            "weight": weight,
+            "kind": end_word(s.kind),
+            "via": via,
+            "interface": sw_if.map(|i| c.interface_name(i)),
+            "mtu": sw_if.map(|_| s.mtu),
+            "rewrite": complete.then(|| hex(bytes)),
+        })
+    };
+    let all = members(&f, dpo).unwrap_or_else(|| vec![(dpo, 1)]);
+    all.iter().map(one).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn end_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Miss => "miss",
+        Kind::Rewrite => "adjacency",
+        Kind::Incomplete => "incomplete",
+        Kind::Glean => "glean",
+        Kind::Local => "receive",
+        Kind::LoadBalance => "load-balance",
+        Kind::Unreachable => "unreachable",
+        Kind::Prohibit => "prohibit",
+        Kind::Drop => "drop",
+        Kind::Down => "interface-down",
+    }
+}

@@ -1,0 +1,114 @@
+//! ICMP errors: what a node asks for, and how often we answer (RFC 792, RFC 1812 section 4.3).
+
+use thalweg_buffer::PktMut;
+use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+use thalweg_wire::icmpv4::IcmpRepr;
+
+/// Type, code and rest of header of an ICMP error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cause {
+    /// ICMP type.
+    pub kind: u8,
+    /// ICMP code.
+    pub code: u8,
+    /// Next hop's MTU, for "fragmentation needed" (RFC 1191).
+    pub mtu: u16,
+}
+
+impl Cause {
+    const fn new(kind: u8, code: u8) -> Cause {
+        Cause { kind, code, mtu: 0 }
+    }
+    /// Time exceeded in transit.
+    pub const TTL_EXCEEDED: Cause = Cause::new(11, 0);
+    /// No route.
+    pub const NET_UNREACHABLE: Cause = Cause::new(3, 0);
+    /// The last hop does not answer.
+    pub const HOST_UNREACHABLE: Cause = Cause::new(3, 1);
+    /// No such protocol here.
+    pub const PROTOCOL_UNREACHABLE: Cause = Cause::new(3, 2);
+    /// Nobody listens.
+    pub const PORT_UNREACHABLE: Cause = Cause::new(3, 3);
+    /// Communication administratively prohibited.
+    pub const PROHIBITED: Cause = Cause::new(3, 13);
+    /// The packet does not fit and must not be cut.
+    pub const fn frag_needed(mtu: u16) -> Cause {
+        Cause { kind: 3, code: 4, mtu }
+    }
+}
+
+/// Asks `ip4-icmp-error` (the calling node's next `to`) to answer a packet before it is dropped for
+/// `reason` of the calling node.
+pub fn ask(
+    cx: &mut NodeCx<'_>,
+    p: &mut PktMut<'_>,
+    cause: Cause,
+    reason: ErrorCode,
+    to: Verdict,
+) -> Verdict {
+    p.set_aux(cx.error_id(reason));
+    let meta = p.meta_mut();
+    meta.opaque[0] = u16::from_be_bytes([cause.kind, cause.code]);
+    meta.opaque[1] = cause.mtu;
+    to
+}
+
+/// What was asked for.
+pub(crate) fn asked(p: &PktMut<'_>) -> Cause {
+    let meta = p.meta();
+    let [kind, code] = meta.opaque[0].to_be_bytes();
+    Cause { kind, code, mtu: meta.opaque[1] }
+}
+
+impl Cause {
+    pub(crate) fn repr(self) -> IcmpRepr {
+        match (self.kind, self.code) {
+            (3, 4) => IcmpRepr::fragmentation_needed(self.mtu),
+            (3, code) => IcmpRepr::unreachable(code),
+            _ => IcmpRepr::ttl_exceeded(),
+        }
+    }
+}
+
+/// Limits how many errors a worker sends: a bucket that fills at a steady rate.
+pub(crate) struct Limiter {
+    tokens: f64,
+    at: u64,
+}
+
+impl Limiter {
+    /// Errors per second and worker, and how many may come at once.
+    const RATE: f64 = 1000.0;
+    const BURST: f64 = 100.0;
+
+    pub(crate) fn new() -> Limiter {
+        Limiter { tokens: Self::BURST, at: 0 }
+    }
+
+    pub(crate) fn allow(&mut self, now: u64) -> bool {
+        let passed = now.wrapping_sub(self.at) as f64 / thalweg_graph::clock::hz();
+        self.at = now;
+        self.tokens = (self.tokens + passed * Self::RATE).min(Self::BURST);
+        if self.tokens < 1.0 {
+            return false;
+        }
+        self.tokens -= 1.0;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_holds_and_recovers() {
+        thalweg_graph::clock::init();
+        let mut l = Limiter::new();
+        let second = thalweg_graph::clock::hz() as u64;
+        let granted = (0..1000).filter(|_| l.allow(second)).count();
+        assert_eq!(granted, 100);
+        let granted = (0..1000).filter(|_| l.allow(2 * second)).count();
+        assert_eq!(granted, 100);
+    }
+}

@@ -1,0 +1,191 @@
+//! `ip4-frag`: cuts packets that exceed the MTU and may be cut (RFC 791 section 2.3).
+//!
+//! Reads: aux (the forwarding entry). The time to live was decremented before. Next: the
+//! adjacency's interface output, with the link header written.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame, GsoKind, PktMut};
+use thalweg_fib::{DpoTable, Entry, EntryState};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+
+thalweg_graph::errors! {
+    FRAGMENTS: Info, 256, "fragments sent";
+    NO_BUFFERS: Error, 259, "no buffers for fragments";
+    SUPER: Error, 262, "super-packet of segments that exceed the MTU";
+    SMALL_MTU: Error, 262, "mtu too small for fragments";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-frag",
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| Built::node(Ip4Frag { dpos: cx.shared(), whole: Vec::with_capacity(1 << 16) }),
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4Frag {
+    dpos: Arc<DpoTable>,
+    /// A packet in one piece.
+    whole: Vec<u8>,
+}
+
+const MORE: u16 = 0x2000;
+
+/// Options that are copied into every fragment have the top bit set (RFC 791 section 3.1); others
+/// become no-ops there.
+fn blank_first_only_options(header: &mut [u8]) {
+    let mut i = 20;
+    while i < header.len() {
+        match header[i] {
+            0 => break,
+            1 => i += 1,
+            kind => {
+                let len = header.get(i + 1).map_or(0, |l| usize::from(*l));
+                if len < 2 || i + len > header.len() {
+                    break;
+                }
+                if kind & 0x80 == 0 {
+                    header[i..i + len].fill(1);
+                }
+                i += len;
+            }
+        }
+    }
+}
+
+/// Calls `emit` with the header and payload of each fragment; false if the MTU leaves no room.
+pub(crate) fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) -> bool {
+    let header_len = usize::from(packet[0] & 15) * 4;
+    let Some((header, payload)) = packet.split_at_checked(header_len) else { return false };
+    let room = mtu.saturating_sub(header_len) & !7;
+    if room < 8 || header_len < 20 {
+        return false;
+    }
+    let word = u16::from_be_bytes([packet[6], packet[7]]);
+    let (first, more) = (usize::from(word & 0x1fff), word & MORE);
+    let mut h = [0u8; 60];
+    let h = &mut h[..header_len];
+    h.copy_from_slice(header);
+    for (i, piece) in payload.chunks(room).enumerate() {
+        if i == 1 {
+            blank_first_only_options(h);
+        }
+        let last = (i + 1) * room >= payload.len();
+        let offset = (first + i * room / 8) as u16 & 0x1fff;
+        let flags = if last { more } else { MORE };
+        h[2..4].copy_from_slice(&((header_len + piece.len()) as u16).to_be_bytes());
+        h[6..8].copy_from_slice(&(offset | flags).to_be_bytes());
+        h[10..12].fill(0);
+        let sum = thalweg_wire::checksum::checksum(h);
+        h[10..12].copy_from_slice(&sum.to_be_bytes());
+        emit(h, piece);
+    }
+    true
+}
+
+impl Ip4Frag {
+    fn send(&self, cx: &mut NodeCx<'_>, entry: &Entry, state: EntryState, rx_if: u32) -> bool {
+        let to = Verdict::node(NodeId(entry.next() as u16));
+        let rewrite = entry.rewrite();
+        let mut ok = true;
+        let fits = fragments(&self.whole, usize::from(state.mtu), |header, payload| {
+            let Some(mut p) = cx.originate() else {
+                ok = false;
+                return;
+            };
+            let filled = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
+            let link = usize::from(state.len);
+            let room = p.push(link).map(|room| room.copy_from_slice(&rewrite[..link]));
+            if filled && room.is_some() {
+                p.set_rx_if(rx_if);
+                cx.count(FRAGMENTS, 1);
+                cx.send(p, to);
+            } else {
+                ok = false;
+                cx.consume(p);
+            }
+        });
+        if !ok {
+            cx.count(NO_BUFFERS, 1);
+        }
+        fits
+    }
+}
+
+impl Node for Ip4Frag {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        if p.flags().contains(Flags::OFFLOAD) {
+            if p.meta().offload.gso != GsoKind::None {
+                return Verdict::drop(SUPER);
+            }
+            thalweg_device::offload::complete_checksum(&mut p, 0);
+        }
+        self.whole.clear();
+        for s in p.segments() {
+            self.whole.extend_from_slice(s);
+        }
+        let dpos = self.dpos.clone();
+        let entry = dpos.get(p.aux());
+        let rx_if = p.rx_if();
+        let (packet, kept) = cx.take(p);
+        if self.send(cx, entry, entry.state(), rx_if) {
+            cx.consume(packet);
+        } else {
+            cx.send(packet, Verdict::drop(SMALL_MTU));
+        }
+        kept
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use thalweg_wire::ipv4;
+
+    proptest! {
+        /// Put together again, the fragments are the packet.
+        #[test]
+        fn fragments_are_the_packet(
+            len in 0usize..5000, mtu in 68usize..2000, first in 0u16..100, more in any::<bool>(),
+        ) {
+            let mut packet = vec![0u8; 20 + len];
+            packet[0] = 0x45;
+            packet[2..4].copy_from_slice(&((20 + len) as u16).to_be_bytes());
+            packet[6..8].copy_from_slice(&(first | if more { MORE } else { 0 }).to_be_bytes());
+            packet[8] = 9;
+            packet[9] = 17;
+            packet[12..16].copy_from_slice(&[10, 0, 0, 1]);
+            packet[16..20].copy_from_slice(&[10, 0, 0, 2]);
+            for (i, b) in packet[20..].iter_mut().enumerate() { *b = (i * 31) as u8; }
+            let mut whole = vec![0u8; len];
+            let (mut total, mut last_seen) = (0, false);
+            let all = fragments(&packet, mtu, |h, piece| {
+                let mut f = h.to_vec();
+                f.extend_from_slice(piece);
+                assert!(f.len() <= mtu);
+                let v = ipv4::check(&f).unwrap();
+                let at = v.fragment_offset() - usize::from(first) * 8;
+                whole[at..at + piece.len()].copy_from_slice(piece);
+                total += piece.len();
+                if at + piece.len() == len { last_seen = true; assert_eq!(v.more_fragments(), more); }
+                else { assert!(v.more_fragments()); assert_eq!(piece.len() % 8, 0); }
+            });
+            prop_assert!(all);
+            prop_assert_eq!(total, len);
+            prop_assert!(last_seen || len == 0);
+            prop_assert_eq!(&whole[..], &packet[20..]);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(p in prop::collection::vec(any::<u8>(), 20..200), mtu in 0usize..300) {
+            fragments(&p, mtu, |_, _| {});
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `ip4-icmp-error`: answers a packet with an ICMP error, then lets it go to its drop.
+//!
+//! Reads: rx interface (whose address is the sender), the cause in the meta. Keeps: aux (the drop
+//! reason of the node that asked). Next: `ip4-lookup` for the message, `ip4-drop` for the packet.
+
+use crate::icmp::{self, Limiter};
+use crate::tables::Tables;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::icmpv4::{emit_error, may_answer_with_error};
+use thalweg_wire::ipv4::Ipv4View;
+
+/// Longest ICMP error (RFC 1812 section 4.3.2.3).
+const MAX_ERROR: usize = 576;
+
+thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup", DROP => "ip4-drop" }
+thalweg_graph::errors! {
+    SENT: Info, 256, "icmp errors sent";
+    LIMITED: Warning, 256, "icmp errors not sent: rate limit";
+    FORBIDDEN: Info, 256, "icmp errors not sent: not allowed for this packet";
+    NO_ADDRESS: Warning, 256, "icmp errors not sent: interface without address";
+    NO_BUFFER: Warning, 256, "icmp errors not sent: no buffer";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-icmp-error",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| Built::node(Ip4IcmpError { tables: cx.shared(), limiter: Limiter::new() }),
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4IcmpError {
+    tables: Arc<Snapshot<Tables>>,
+    limiter: Limiter,
+}
+
+impl Node for Ip4IcmpError {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let asker = Ipv4View::parse_prefix(p.data());
+        let Some(original) = asker.ok().filter(may_answer_with_error) else {
+            cx.count(FORBIDDEN, 1);
+            return DROP;
+        };
+        let Some(from) = self.tables.load(cx.guard()).address(p.rx_if()) else {
+            cx.count(NO_ADDRESS, 1);
+            return DROP;
+        };
+        if !self.limiter.allow(cx.now()) {
+            cx.count(LIMITED, 1);
+            return DROP;
+        }
+        let mut message = [0; MAX_ERROR];
+        let Ok(n) = emit_error(icmp::asked(&p).repr(), from, &original, &mut message) else {
+            cx.count(FORBIDDEN, 1);
+            return DROP;
+        };
+        let Some(mut answer) = cx.originate() else {
+            cx.count(NO_BUFFER, 1);
+            return DROP;
+        };
+        // A message fits into one buffer unless buffers are configured tiny; then it is cut short.
+        if answer.fill(&message[..n], cx.cache()) {
+            answer.set_rx_if(p.rx_if());
+            cx.count(SENT, 1);
+            cx.send(answer, LOOKUP);
+        } else {
+            cx.count(NO_BUFFER, 1);
+            cx.consume(answer);
+        }
+        DROP
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let [kind, code] = frame.meta(i).opaque[0].to_be_bytes();
+        let _ = writeln!(out, "answered with icmp type {kind} code {code}");
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+}

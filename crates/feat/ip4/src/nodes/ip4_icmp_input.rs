@@ -1,0 +1,78 @@
+//! `ip4-icmp-input`: ICMP messages to the router.
+//!
+//! Reads: rx interface. Echo requests go to `ip4-icmp-echo-request`; echo replies are reported to
+//! the main thread (whose `ping` waits for them) and delivered, as are all others.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::checksum::Checksum;
+
+thalweg_graph::next_nodes! { ECHO => "ip4-icmp-echo-request" }
+thalweg_graph::errors! {
+    SHORT: Error, 336, "icmp message shorter than its header";
+    CHECKSUM: Error, 336, "icmp checksum is wrong";
+    REPLIES: Info, 256, "icmp echo replies received";
+    OTHERS: Info, 256, "icmp messages received";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-icmp-input",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| Built::node(Ip4IcmpInput { topics: cx.shared() }),
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4IcmpInput {
+    topics: Arc<crate::Topics>,
+}
+
+/// Sum over a packet from `at` on, all segments.
+pub(crate) fn sum_from(p: &PktMut<'_>, at: usize) -> Checksum {
+    let mut sum = Checksum::new();
+    let mut skip = at;
+    for s in p.segments() {
+        let from = skip.min(s.len());
+        sum.add(&s[from..]);
+        skip -= from;
+    }
+    sum
+}
+
+impl Node for Ip4IcmpInput {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let data = p.data();
+        let header = usize::from(data.first().map_or(0, |b| b & 15)) * 4;
+        let Some(message) = data.get(header..header + 8) else { return Verdict::drop(SHORT) };
+        if !sum_from(&p, header).is_valid() {
+            return Verdict::drop(CHECKSUM);
+        }
+        match message[0] {
+            8 => return ECHO,
+            0 => {
+                cx.count(REPLIES, 1);
+                // Source, identifier and sequence number, time to live, length of the message.
+                let mut say = [0; 13];
+                say[..4].copy_from_slice(&data[12..16]);
+                say[4..8].copy_from_slice(&message[4..8]);
+                say[8] = data[8];
+                say[9..13].copy_from_slice(&((p.total_len() - header) as u32).to_be_bytes());
+                let at = thalweg_graph::clock::ticks();
+                let event = Event::new(self.topics.echo_reply, p.rx_if(), at, &say);
+                cx.event(event);
+            }
+            _ => cx.count(OTHERS, 1),
+        }
+        let (packet, kept) = cx.take(p);
+        cx.deliver(packet);
+        kept
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+}

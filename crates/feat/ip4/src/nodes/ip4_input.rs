@@ -1,0 +1,175 @@
+//! `ip4-input`: the header checks of RFC 1812 section 5.2.2 and 5.3.
+//!
+//! Reads: rx interface. Cuts link-layer padding off. Next: the first feature of the `ip4-unicast`
+//! arc, or `ip4-lookup`. The time to live is checked where it is decremented, so that packets for
+//! the router itself may arrive with 1.
+
+use std::fmt::Write;
+use thalweg_buffer::{Flags, Frame, Iface, PktMut};
+use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
+
+thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup" }
+thalweg_graph::errors! {
+    SHORT: Error, 324, "ip4 packet shorter than its header";
+    VERSION: Error, 275, "ip4 version is not 4";
+    HEADER_LENGTH: Error, 275, "ip4 header length is bad";
+    LENGTH: Error, 275, "ip4 length exceeds the frame";
+    CHECKSUM: Error, 275, "ip4 header checksum is wrong";
+    SRC_MULTICAST: Error, 273, "ip4 source is a group";
+    SRC_LOOPBACK: Error, 274, "ip4 source is loopback";
+    SRC_ZERO: Error, 290, "ip4 source is not specified";
+    SRC_CLASS_E: Error, 295, "ip4 source is class E";
+    DST_LOOPBACK: Error, 272, "ip4 destination is loopback";
+    DST_ZERO: Error, 298, "ip4 destination is this network";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-input",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| {
+        let arc = cx.control.arc("ip4-unicast").unwrap_or(ArcId(u8::MAX));
+        Built::node(Ip4Input { arc, next: LOOKUP, uniform: false })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4Input {
+    arc: ArcId,
+    /// Where the frame's packets go on, if they share an interface.
+    next: Verdict,
+    uniform: bool,
+}
+
+impl Ip4Input {
+    #[inline]
+    fn start(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
+        cx.arcs().first(self.arc, rx_if).map_or(LOOKUP, Verdict::node)
+    }
+}
+
+/// Sum of a header's ten words with end-around carry; 0xffff if its checksum is right.
+#[inline]
+fn header_sum(h: &[u8; 20]) -> u32 {
+    let word = |i: usize| u64::from(u32::from_ne_bytes([h[i], h[i + 1], h[i + 2], h[i + 3]]));
+    let sum = word(0) + word(4) + word(8) + word(12) + word(16);
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u32
+}
+
+/// Checks what a router must; the first fault found, if any.
+#[inline]
+pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
+    let data = p.data();
+    let Some(h) = data.first_chunk::<20>() else { return Err(Verdict::drop(SHORT)) };
+    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
+    let sum = if h[0] == 0x45 { header_sum(h) } else { options_sum(data)? };
+    if sum != 0xffff {
+        return Err(Verdict::drop(CHECKSUM));
+    }
+    if total > data.len() && total > p.total_len() || total < 20 {
+        return Err(Verdict::drop(LENGTH));
+    }
+    let (src, dst) = (h[12], h[16]);
+    // 1 to 126 and 128 to 223 are the unicast first bytes.
+    if src.wrapping_sub(1) >= 223 || src == 127 {
+        return Err(bad_source(src));
+    }
+    if dst == 127 {
+        return Err(Verdict::drop(DST_LOOPBACK));
+    }
+    if dst == 0 {
+        return Err(Verdict::drop(DST_ZERO));
+    }
+    Ok(total)
+}
+
+#[cold]
+fn bad_source(first: u8) -> Verdict {
+    Verdict::drop(match first {
+        0 => SRC_ZERO,
+        127 => SRC_LOOPBACK,
+        224..=239 => SRC_MULTICAST,
+        _ => SRC_CLASS_E,
+    })
+}
+
+/// The sum over a header with options, which are otherwise let pass.
+#[cold]
+fn options_sum(data: &[u8]) -> Result<u32, Verdict> {
+    if data[0] >> 4 != 4 {
+        return Err(Verdict::drop(VERSION));
+    }
+    let len = usize::from(data[0] & 15) * 4;
+    let total = usize::from(u16::from_be_bytes([data[2], data[3]]));
+    if len < 20 || len > data.len() || total < len {
+        return Err(Verdict::drop(HEADER_LENGTH));
+    }
+    let ok = thalweg_wire::checksum::verify(&data[..len]);
+    Ok(if ok { 0xffff } else { 0 })
+}
+
+impl Node for Ip4Input {
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        match frame.rx() {
+            Iface::Uniform(rx_if) => {
+                cx.stats().interface(rx_if).ip4.add(frame.len() as u64);
+                self.next = self.start(cx, rx_if);
+                self.uniform = true;
+            }
+            Iface::Mixed => {
+                for i in 0..frame.len() {
+                    cx.stats().interface(frame.rx_if(i as u8)).ip4.add(1);
+                }
+                self.uniform = false;
+            }
+        }
+    }
+
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let total = match check(&p) {
+            Ok(n) => n,
+            Err(v) => return v,
+        };
+        if total != p.len() {
+            trim(cx, &mut p, total);
+        }
+        if self.uniform { self.next } else { self.start(cx, p.rx_if()) }
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+}
+
+/// Cuts padding off; a chained packet has its length in several pieces.
+#[cold]
+fn trim(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, total: usize) {
+    if !p.flags().contains(Flags::CHAINED) || total < p.total_len() {
+        p.truncate(total, cx.cache());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_quick_sum_is_the_slow_sum(h in prop::array::uniform20(any::<u8>())) {
+            prop_assert_eq!(header_sum(&h) == 0xffff, thalweg_wire::checksum::verify(&h));
+        }
+    }
+
+    #[test]
+    fn an_all_zero_header_is_wrong() {
+        assert_ne!(header_sum(&[0; 20]), 0xffff);
+    }
+}

@@ -1,0 +1,147 @@
+//! `ip4-lookup`: the longest matching prefix, and which of its paths.
+//!
+//! Reads: rx interface (its table). Writes: aux (the forwarding entry). Next: by the entry's kind.
+
+use crate::tables::{Fib, Tables};
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame, Iface, PktMut};
+use thalweg_fib::{DpoTable, Kind};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::flow::five_tuple;
+
+thalweg_graph::next_nodes! {
+    REWRITE => "ip4-rewrite",
+    LOCAL => "ip4-local",
+    ARP => "ip4-arp",
+    GLEAN => "ip4-glean",
+    ICMP_ERROR => "ip4-icmp-error",
+}
+thalweg_graph::errors! {
+    NO_ROUTE: Error, 269, "no route";
+    UNREACHABLE: Error, 1, "unreachable route";
+    PROHIBITED: Error, 13, "prohibited route";
+    BLACKHOLE: Error, 269, "drop route";
+    DOWN: Error, 331, "next hop's interface is down";
+    MULTICAST: Error, 285, "multicast is not routed";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-lookup",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| {
+        Built::node(Ip4Lookup { tables: cx.shared(), dpos: cx.shared(), fib: None, uniform: false })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4Lookup {
+    tables: Arc<Snapshot<Tables>>,
+    dpos: Arc<DpoTable>,
+    /// The table of the frame's packets, if they share one. A clone of a handle: the snapshot may
+    /// be replaced between frames.
+    fib: Option<Fib>,
+    uniform: bool,
+}
+
+#[inline]
+fn dst(data: &[u8]) -> u32 {
+    match data.first_chunk::<20>() {
+        Some(h) => u32::from_be_bytes([h[16], h[17], h[18], h[19]]),
+        None => 0,
+    }
+}
+
+impl Ip4Lookup {
+    /// What to do with a packet that is not simply sent on.
+    #[cold]
+    fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
+        use crate::icmp::{self, Cause};
+        let multicast = p.data().get(16).is_some_and(|b| b & 0xf0 == 0xe0);
+        match kind {
+            Kind::Local => LOCAL,
+            Kind::Incomplete => ARP,
+            Kind::Glean => GLEAN,
+            Kind::Down => icmp::ask(cx, p, Cause::HOST_UNREACHABLE, DOWN, ICMP_ERROR),
+            Kind::Miss | Kind::Drop if multicast => Verdict::drop(MULTICAST),
+            Kind::Miss => icmp::ask(cx, p, Cause::NET_UNREACHABLE, NO_ROUTE, ICMP_ERROR),
+            Kind::Unreachable => icmp::ask(cx, p, Cause::HOST_UNREACHABLE, UNREACHABLE, ICMP_ERROR),
+            Kind::Prohibit => icmp::ask(cx, p, Cause::PROHIBITED, PROHIBITED, ICMP_ERROR),
+            Kind::Drop | Kind::LoadBalance | Kind::Rewrite => Verdict::drop(BLACKHOLE),
+        }
+    }
+
+    #[inline]
+    fn leaf(&self, cx: &NodeCx<'_>, p: &PktMut<'_>) -> u32 {
+        match &self.fib {
+            Some(fib) if self.uniform => fib.routes.lookup(dst(p.data())),
+            _ => {
+                let fib = self.tables.load(cx.guard()).fib(p.rx_if());
+                fib.map_or(0, |f| f.routes.lookup(dst(p.data())))
+            }
+        }
+    }
+}
+
+impl Node for Ip4Lookup {
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        let tables = self.tables.load(cx.guard());
+        self.uniform = false;
+        if let Iface::Uniform(rx_if) = frame.rx() {
+            let fib = tables.fib(rx_if);
+            let serial = |f: Option<&Fib>| f.map(|f| f.serial);
+            if serial(self.fib.as_ref()) != serial(fib) {
+                let old = std::mem::replace(&mut self.fib, fib.cloned());
+                // The last to hold a deleted table unmaps it, which is not for workers.
+                if let Some(old) = old
+                    && tables.fibs.iter().all(|f| f.serial != old.serial)
+                {
+                    cx.discard(Box::new(old));
+                }
+            }
+            self.uniform = self.fib.is_some();
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, _cx: &NodeCx<'_>, frame: &Frame, i: usize) {
+        if let (true, Some(fib)) = (self.uniform, &self.fib) {
+            fib.routes.prefetch(dst(frame.data(i as u8)));
+        }
+    }
+
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let mut dpo = self.leaf(cx, &p);
+        let mut entry = self.dpos.get(dpo);
+        let mut state = entry.state();
+        if state.kind == Kind::LoadBalance {
+            let hash = five_tuple(p.data()).map_or(0, |t| t.hash32());
+            // A member may itself be a balance (a recursive route): two levels are enough, and
+            // bounded.
+            for level in 0..2 {
+                dpo = self.dpos.pick(entry, state, hash.rotate_left(level * 13));
+                entry = self.dpos.get(dpo);
+                state = entry.state();
+                if state.kind != Kind::LoadBalance {
+                    break;
+                }
+            }
+        }
+        p.set_aux(dpo);
+        if state.kind == Kind::Rewrite { REWRITE } else { self.special(cx, &mut p, state.kind) }
+    }
+
+    fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let dpo = frame.aux()[i as usize];
+        let id = self.tables.load(cx.guard()).fib_id(frame.rx_if(i));
+        let hash = if frame.flags().contains(Flags::META) { frame.meta(i).flow_hash } else { 0 };
+        let _ = writeln!(out, "fib {id} dpo-idx {dpo} flow hash: 0x{hash:08x}");
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+}

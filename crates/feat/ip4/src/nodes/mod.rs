@@ -1,0 +1,27 @@
+//! Every graph node of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
+
+pub mod ip4_drop;
+pub mod ip4_frag;
+pub mod ip4_icmp_echo_request;
+pub mod ip4_icmp_error;
+pub mod ip4_icmp_input;
+pub mod ip4_input;
+pub mod ip4_local;
+pub mod ip4_lookup;
+pub mod ip4_rewrite;
+
+/// Every graph node, in the order of the files' names.
+pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &ip4_drop::NODE,
+    &ip4_frag::NODE,
+    &ip4_icmp_echo_request::NODE,
+    &ip4_icmp_error::NODE,
+    &ip4_icmp_input::NODE,
+    &ip4_input::NODE,
+    &ip4_local::NODE,
+    &ip4_lookup::NODE,
+    &ip4_rewrite::NODE,
+];

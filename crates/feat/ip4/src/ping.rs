@@ -1,0 +1,583 @@
+//! The router's own echo requests (RFC 792): sent through a worker, answered by events.
+//!
+//! Times are tick counts taken where a request is handed over and where its reply is seen, so that
+//! they do not depend on when the main thread gets round to printing them.
+
+use crate::{Ip4, RouteView, Source};
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use thalweg_cli::{CliError, Output, Task, TaskPoll};
+use thalweg_device::SwIfIndex;
+use thalweg_fib::{Dpo, Forwarding, Kind};
+use thalweg_graph::{Control, Event, Inject, clock};
+use thalweg_wire::icmpv4::IcmpRepr;
+use thalweg_wire::ip::protocol;
+use thalweg_wire::ipv4::Ipv4Repr;
+
+/// Bytes of the IP header, of the ICMP header, and of the time stamp in front of the data.
+const IP: usize = 20;
+const ICMP: usize = 8;
+const STAMP: usize = 8;
+/// Most data that a packet holds.
+pub(crate) const MAX_SIZE: u16 = u16::MAX - (IP + ICMP + STAMP) as u16;
+/// Requests sent at once at most, when the main thread has fallen behind.
+const CATCH_UP: u32 = 64;
+/// Requests remembered, to tell late and doubled replies. Half of what a sequence number tells apart.
+const MEMORY: usize = 1 << 15;
+/// How long a reply is waited for at least.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How soon after a request to look for its reply first, and how rarely at last.
+const LOOK: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(10));
+/// Replies that a session keeps for its task, and that it lists as JSON.
+const MAX_REPLIES: usize = 1 << 16;
+
+/// An echo reply as a worker saw it.
+#[derive(Clone, Copy, Debug)]
+struct Reply {
+    from: Ipv4Addr,
+    seq: u16,
+    ttl: u8,
+    /// Bytes of the ICMP message.
+    len: u32,
+    /// When, in ticks.
+    at: u64,
+}
+
+impl Reply {
+    /// The reply and the identifier, from what `ip4-icmp-input` reports.
+    fn decode(event: &Event) -> Option<(u16, Reply)> {
+        let b: &[u8; 13] = event.bytes().first_chunk()?;
+        let reply = Reply {
+            from: Ipv4Addr::new(b[0], b[1], b[2], b[3]),
+            seq: u16::from_be_bytes([b[6], b[7]]),
+            ttl: b[8],
+            len: u32::from_be_bytes([b[9], b[10], b[11], b[12]]),
+            at: event.at,
+        };
+        Some((u16::from_be_bytes([b[4], b[5]]), reply))
+    }
+}
+
+/// All sessions, by the identifier in their packets.
+pub(crate) struct Pings {
+    next: u16,
+    sessions: HashMap<u16, VecDeque<Reply>>,
+}
+
+impl Pings {
+    /// An identifier that no session has.
+    fn open(&mut self) -> Option<u16> {
+        for _ in 0..=u16::MAX {
+            self.next = self.next.wrapping_add(1);
+            if !self.sessions.contains_key(&self.next) {
+                self.sessions.insert(self.next, VecDeque::new());
+                return Some(self.next);
+            }
+        }
+        None
+    }
+}
+
+pub(crate) fn init(c: &mut Control) {
+    // Replies to another router process on the same host should not be taken for ours.
+    let next = std::process::id() as u16;
+    c.insert(Pings { next, sessions: HashMap::new() });
+    let echo_reply = c.topic("icmp-echo-reply", |c, event| {
+        let Some((id, reply)) = Reply::decode(event) else { return };
+        let pings = c.state::<Pings>();
+        let mut pings = pings.borrow_mut();
+        if let Some(queue) = pings.sessions.get_mut(&id)
+            && queue.len() < MAX_REPLIES
+        {
+            queue.push_back(reply);
+        }
+    });
+    c.share(Arc::new(crate::Topics { echo_reply }));
+}
+
+/// What to ping, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) to: Ipv4Addr,
+    pub(crate) repeat: u32,
+    pub(crate) interval: Duration,
+    /// Bytes behind the time stamp.
+    pub(crate) size: u16,
+    /// Interface whose address is the sender.
+    pub(crate) source: Option<SwIfIndex>,
+    pub(crate) table: Option<u32>,
+    /// Requests per interval.
+    pub(crate) burst: u32,
+}
+
+/// Sender, and the interface whose table the requests are looked up in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    from: Ipv4Addr,
+    rx_if: SwIfIndex,
+}
+
+fn no_egress(why: impl std::fmt::Display) -> CliError {
+    CliError::failed(format_args!("Failed: no egress interface: {why}"))
+}
+
+/// The interface that a forwarding end leads to; of several the first.
+fn egress(f: &Forwarding, mut dpo: Dpo) -> Option<SwIfIndex> {
+    for _ in 0..4 {
+        if let Some((sw_if, _)) = f.owner(dpo) {
+            return Some(sw_if);
+        }
+        dpo = f.members(dpo).first()?.0;
+    }
+    None
+}
+
+/// Where requests go and who sends them.
+fn plan(c: &Control, r: &Request) -> Result<Plan, CliError> {
+    let (ip4, forwarding) = (c.state::<Ip4>(), c.state::<Forwarding>());
+    let (ip4, forwarding) = (ip4.borrow(), forwarding.borrow());
+    let table = r.table.or(r.source.map(|i| ip4.table_of(i))).unwrap_or(0);
+    if !ip4.table_ids().contains(&table) {
+        return Err(crate::words::route_failed(crate::RouteError::NoTable(table)));
+    }
+    let view = ip4.lookup(table, r.to).filter(|v| v.source != Source::Default);
+    let Some(view) = view else {
+        return Err(no_egress(format_args!("no route to {} in table {table}", r.to)));
+    };
+    let out = egress(&forwarding, view.dpo);
+    let local = forwarding.table().get(view.dpo).state().kind == Kind::Local;
+    if out.is_none() && !local {
+        let end = forwarding.describe(c, view.dpo);
+        return Err(no_egress(format_args!("route {} to {} is {end}", view.prefix, r.to)));
+    }
+    let from = match r.source.or(out) {
+        Some(i) => sender(c, &ip4, i, &view, r.to)?,
+        // To ourselves: from ourselves.
+        None => r.to,
+    };
+    let mine = |i: &SwIfIndex| ip4.table_of(*i) == table;
+    let known = r.source.into_iter().chain(out).chain([0]).chain(ip4.bound.keys().copied());
+    let rx_if = known
+        .into_iter()
+        .find(mine)
+        .ok_or_else(|| no_egress(format_args!("no interface is in table {table}")))?;
+    Ok(Plan { from, rx_if })
+}
+
+/// An interface's address: the one nearest to where the packet goes next.
+fn sender(
+    c: &Control,
+    ip4: &Ip4,
+    sw_if: SwIfIndex,
+    view: &RouteView,
+    to: Ipv4Addr,
+) -> Result<Ipv4Addr, CliError> {
+    let next_hop = view.paths.first().and_then(|p| p.next_hop).unwrap_or(to);
+    let all = ip4.addresses(sw_if);
+    let near = |(a, len): &&(Ipv4Addr, u8)| {
+        let prefix = thalweg_tables::Ipv4Prefix::new(a.to_bits(), *len);
+        prefix.is_ok_and(|p| p.contains(next_hop.to_bits()))
+    };
+    let best = all.iter().filter(near).max_by_key(|(_, len)| *len).or(all.first());
+    best.map(|(a, _)| *a).ok_or_else(|| {
+        let name = c.interface_name(sw_if);
+        CliError::failed(format_args!(
+            "Failed: `{name}' has no IPv4 address to send from; `source <interface>' names another"
+        ))
+    })
+}
+
+/// Begins a session.
+///
+/// # Errors
+/// If there is no way to the destination, or no address to send from.
+pub(crate) fn start(c: &mut Control, request: Request) -> Result<Ping, CliError> {
+    let plan = plan(c, &request)?;
+    let node = c.node("ip4-lookup").filter(|_| c.workers() > 0);
+    let node = node.ok_or_else(|| CliError::failed("Failed: no worker runs"))?;
+    let id = c.state::<Pings>().borrow_mut().open();
+    let id = id.ok_or_else(|| CliError::failed("Failed: too many pings are under way"))?;
+    let worker = usize::from(id) % c.workers();
+    let timeout = clock::ticks_in(request.interval.max(PATIENCE));
+    Ok(Ping { id, worker, node, plan, timeout, request, stats: Stats::default(), next: None })
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Waiting,
+    Answered,
+    Lost,
+}
+
+/// What a reply turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Match {
+    /// The answer, after that many ticks.
+    Answer(u64),
+    /// The answer to a request given up before.
+    Late(u64),
+    /// Another answer.
+    Duplicate(u64),
+    /// To nothing that is remembered.
+    Unknown,
+}
+
+/// Requests and replies of a session.
+#[derive(Default, Debug)]
+struct Stats {
+    sent: u32,
+    received: u32,
+    late: u32,
+    duplicates: u32,
+    /// The latest requests: when they were sent, and their fate.
+    flights: VecDeque<(u64, Fate)>,
+    /// Requests, from the first, none of which is waited for.
+    settled: u32,
+    waiting: u32,
+    records: Vec<Value>,
+}
+
+impl Stats {
+    fn forgotten(&self) -> u32 {
+        self.sent - self.flights.len() as u32
+    }
+
+    fn flight(&mut self, index: u32) -> Option<&mut (u64, Fate)> {
+        self.flights.get_mut(index.checked_sub(self.forgotten())? as usize)
+    }
+
+    /// Notes a request; returns its sequence number, from 1.
+    fn send(&mut self, at: u64) -> u16 {
+        if self.flights.len() == MEMORY
+            && let Some((_, Fate::Waiting)) = self.flights.pop_front()
+        {
+            self.waiting -= 1;
+        }
+        self.flights.push_back((at, Fate::Waiting));
+        self.sent += 1;
+        self.waiting += 1;
+        self.sent as u16
+    }
+
+    /// Gives requests up that are older than `timeout`.
+    fn expire(&mut self, now: u64, timeout: u64) {
+        self.settled = self.settled.max(self.forgotten());
+        let mut index = self.settled;
+        while let Some((at, fate)) = self.flight(index) {
+            if *fate == Fate::Waiting {
+                if now.saturating_sub(*at) < timeout {
+                    break;
+                }
+                *fate = Fate::Lost;
+                self.waiting -= 1;
+            }
+            index += 1;
+        }
+        self.settled = index;
+    }
+
+    /// When the oldest request that is waited for was sent.
+    fn oldest(&mut self) -> Option<u64> {
+        let index = self.settled.max(self.forgotten());
+        self.flight(index).map(|f| f.0)
+    }
+
+    /// Finds the request that a reply belongs to.
+    fn receive(&mut self, seq: u16, at: u64) -> Match {
+        // The last request with that number.
+        let back = (self.sent as u16).wrapping_sub(seq);
+        let Some(index) = self.sent.checked_sub(u32::from(back) + 1) else { return Match::Unknown };
+        let Some((sent_at, fate)) = self.flight(index) else { return Match::Unknown };
+        let took = at.saturating_sub(*sent_at);
+        match std::mem::replace(fate, Fate::Answered) {
+            Fate::Waiting => {
+                self.waiting -= 1;
+                self.received += 1;
+                Match::Answer(took)
+            }
+            Fate::Lost => {
+                self.late += 1;
+                Match::Late(took)
+            }
+            Fate::Answered => {
+                self.duplicates += 1;
+                Match::Duplicate(took)
+            }
+        }
+    }
+
+    fn loss(&self) -> f64 {
+        match self.sent {
+            0 => 0.0,
+            n => 100.0 * f64::from(n - self.received) / f64::from(n),
+        }
+    }
+
+    fn line(&self) -> String {
+        let mut loss = format!("{:.4}", self.loss());
+        loss.truncate(loss.trim_end_matches('0').trim_end_matches('.').len());
+        let mut text = format!(
+            "Statistics: {} sent, {} received, {loss}% packet loss",
+            self.sent, self.received
+        );
+        for (n, word) in [(self.late, "late"), (self.duplicates, "duplicate")] {
+            if n > 0 {
+                text += &format!(", {n} {word}");
+            }
+        }
+        text
+    }
+}
+
+/// Milliseconds as VPP prints them, four digits behind the point and none in front that is zero.
+fn milliseconds(ticks: u64) -> String {
+    let text = format!("{:.4}", ticks as f64 * 1e3 / clock::hz());
+    match text.strip_prefix("0.") {
+        Some(digits) => format!(".{digits}"),
+        None => text,
+    }
+}
+
+/// A session under way.
+pub(crate) struct Ping {
+    id: u16,
+    worker: usize,
+    node: thalweg_graph::NodeId,
+    plan: Plan,
+    /// Ticks after which a request counts as lost.
+    timeout: u64,
+    request: Request,
+    stats: Stats,
+    /// When the next requests are due and when the last ones were sent.
+    next: Option<(Instant, Instant)>,
+}
+
+/// An echo request from its IP header on.
+fn packet(plan: Plan, r: &Request, id: u16, seq: u16, at: u64) -> Option<Vec<u8>> {
+    let len = ICMP + STAMP + usize::from(r.size);
+    let mut bytes = vec![0; IP + len];
+    let header = Ipv4Repr {
+        id: seq,
+        ..Ipv4Repr::new(plan.from, r.to, protocol::ICMP, u16::try_from(len).ok()?)
+    };
+    header.emit(&mut bytes).ok()?;
+    let message = &mut bytes[IP..];
+    message[ICMP..ICMP + STAMP].copy_from_slice(&at.to_be_bytes());
+    for (i, b) in message[ICMP + STAMP..].iter_mut().enumerate() {
+        *b = i as u8;
+    }
+    IcmpRepr::echo_request(id, seq).emit(message).ok()?;
+    Some(bytes)
+}
+
+impl Ping {
+    fn send(&mut self, c: &mut Control) {
+        let at = clock::ticks();
+        let seq = self.stats.send(at);
+        if let Some(bytes) = packet(self.plan, &self.request, self.id, seq, at) {
+            let rx_if = self.plan.rx_if;
+            c.inject(self.worker, Inject { node: self.node, bytes, rx_if, ..Inject::default() });
+        }
+    }
+
+    /// Sends what is due; returns when the next is.
+    fn send_due(&mut self, c: &mut Control, now: Instant) {
+        let (mut due, mut last) = self.next.unwrap_or((now, now));
+        let mut room = CATCH_UP.max(self.request.burst);
+        while self.stats.sent < self.request.repeat && now >= due && room > 0 {
+            for _ in 0..self.request.burst.min(self.request.repeat - self.stats.sent) {
+                self.send(c);
+                room = room.saturating_sub(1);
+            }
+            due += self.request.interval;
+            last = now;
+        }
+        // Far behind: what was missed is not made up for.
+        if room == 0 {
+            due = due.max(now);
+        }
+        self.next = Some((due, last));
+    }
+
+    fn replies(&mut self, c: &Control, out: &mut Output) {
+        let queue = match c.state::<Pings>().borrow_mut().sessions.get_mut(&self.id) {
+            Some(q) => std::mem::take(q),
+            None => return,
+        };
+        for r in queue.into_iter().filter(|r| r.from == self.request.to) {
+            let (ticks, note) = match self.stats.receive(r.seq, r.at) {
+                Match::Answer(t) => (t, ""),
+                Match::Late(t) => (t, " (late)"),
+                Match::Duplicate(t) => (t, " (duplicate)"),
+                Match::Unknown => continue,
+            };
+            let (len, from, seq, ttl) = (r.len, r.from, r.seq, r.ttl);
+            let time = milliseconds(ticks);
+            out.line(format_args!(
+                "{len} bytes from {from}: icmp_seq={seq} ttl={ttl} time={time} ms{note}"
+            ));
+            if out.wants_json() && self.stats.records.len() < MAX_REPLIES {
+                self.stats.records.push(json!({
+                    "bytes": len, "seq": seq, "ttl": ttl, "note": note.trim(),
+                    "ms": ticks as f64 * 1e3 / clock::hz(),
+                }));
+            }
+        }
+    }
+
+    fn finish(&mut self, c: &Control, out: &mut Output) {
+        c.state::<Pings>().borrow_mut().sessions.remove(&self.id);
+        let s = &mut self.stats;
+        out.line(format_args!("\n{}", s.line()));
+        out.json(json!({
+            "to": self.request.to, "from": self.plan.from, "sent": s.sent,
+            "received": s.received, "late": s.late, "duplicates": s.duplicates,
+            "loss_percent": s.loss(), "replies": std::mem::take(&mut s.records),
+        }));
+    }
+
+    /// When to look again.
+    fn wake(&mut self, now: Instant) -> Instant {
+        let (due, last) = self.next.unwrap_or((now, now));
+        let mut at = now + PATIENCE;
+        if self.stats.sent < self.request.repeat {
+            at = due;
+        }
+        if self.stats.waiting > 0 {
+            // Replies wake the main thread, though perhaps not this task: look often at first.
+            let look = (now.saturating_duration_since(last) / 8).clamp(LOOK.0, LOOK.1);
+            at = at.min(now + look);
+            if let Some(sent) = self.stats.oldest() {
+                let left = (sent + self.timeout).saturating_sub(clock::ticks());
+                at = at.min(now + Duration::from_secs_f64(left as f64 / clock::hz()));
+            }
+        }
+        at
+    }
+}
+
+impl Task<Control> for Ping {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        self.replies(c, out);
+        self.stats.expire(clock::ticks(), self.timeout);
+        self.send_due(c, now);
+        if self.stats.sent == self.request.repeat && self.stats.waiting == 0 {
+            self.finish(c, out);
+            return TaskPoll::Done;
+        }
+        TaskPoll::At(self.wake(now))
+    }
+
+    fn cancel(&mut self, c: &mut Control, out: &mut Output) {
+        self.replies(c, out);
+        self.finish(c, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn replies_find_their_requests() {
+        let mut s = Stats::default();
+        for at in [100, 200, 300] {
+            s.send(at);
+        }
+        assert_eq!(s.receive(2, 260), Match::Answer(60));
+        assert_eq!(s.receive(2, 270), Match::Duplicate(70));
+        assert_eq!((s.receive(4, 1), s.receive(0, 1)), (Match::Unknown, Match::Unknown));
+        s.expire(1100, 1000);
+        assert_eq!((s.waiting, s.oldest()), (1, Some(300)));
+        assert_eq!(s.receive(1, 1200), Match::Late(1100));
+        assert_eq!(s.receive(3, 1200), Match::Answer(900));
+        s.expire(9999, 1000);
+        assert_eq!(
+            s.line(),
+            "Statistics: 3 sent, 2 received, 33.3333% packet loss, 1 late, 1 duplicate"
+        );
+    }
+
+    #[test]
+    fn statistics_read_as_in_vpp() {
+        let stats = |sent, received| Stats { sent, received, ..Stats::default() }.line();
+        assert_eq!(stats(5, 5), "Statistics: 5 sent, 5 received, 0% packet loss");
+        assert_eq!(stats(5, 0), "Statistics: 5 sent, 0 received, 100% packet loss");
+        assert_eq!(stats(4, 3), "Statistics: 4 sent, 3 received, 25% packet loss");
+        assert_eq!(stats(0, 0), "Statistics: 0 sent, 0 received, 0% packet loss");
+        clock::init();
+        let ticks = |s: f64| (clock::hz() * s) as u64;
+        assert_eq!(milliseconds(ticks(0.000_135_2) + 1), ".1352");
+        assert_eq!(milliseconds(ticks(12.5)), "12500.0000");
+    }
+
+    #[test]
+    fn a_request_is_whole() {
+        let plan = Plan { from: [10, 0, 0, 1].into(), rx_if: 0 };
+        for size in [0, 1, 100, 1472, MAX_SIZE] {
+            let r = Request {
+                to: [10, 0, 0, 2].into(),
+                repeat: 1,
+                interval: PATIENCE,
+                size,
+                source: None,
+                table: None,
+                burst: 1,
+            };
+            let bytes = packet(plan, &r, 7, 9, 0x0102).expect("fits");
+            let ip = thalweg_wire::ipv4::check(&bytes).expect("sound header");
+            assert_eq!((ip.src(), ip.dst(), ip.ttl()), (plan.from, r.to, 64));
+            assert_eq!(ip.payload().len(), 16 + usize::from(size));
+            let icmp = thalweg_wire::icmpv4::IcmpView::parse(ip.payload()).expect("icmp");
+            assert!(icmp.checksum_ok());
+            assert_eq!(icmp.echo().map(|e| (e.id, e.seq)), Some((7, 9)));
+        }
+    }
+
+    proptest! {
+        /// Against a plain list of requests.
+        #[test]
+        fn counts_agree_with_a_list(
+            steps in prop::collection::vec((0u8..4, any::<u16>()), 1..300), start in 0u32..200_000,
+        ) {
+            // A session that has run for a while: sequence numbers wrap.
+            let mut s = Stats { sent: start, settled: start, ..Stats::default() };
+            let mut model: Vec<(u64, Fate)> = Vec::new();
+            let (mut now, timeout) = (0u64, 50);
+            for (what, n) in steps {
+                now += u64::from(n % 7);
+                for f in &mut model {
+                    if f.1 == Fate::Waiting && now - f.0 >= timeout { f.1 = Fate::Lost; }
+                }
+                s.expire(now, timeout);
+                match what {
+                    0 | 1 => {
+                        let seq = s.send(now);
+                        model.push((now, Fate::Waiting));
+                        prop_assert_eq!(seq, (start + model.len() as u32) as u16);
+                    }
+                    _ if model.is_empty() => {}
+                    _ => {
+                        let i = usize::from(n) % model.len();
+                        let seq = (start + i as u32 + 1) as u16;
+                        let took = now - model[i].0;
+                        let want = match model[i].1 {
+                            Fate::Waiting => Match::Answer(took),
+                            Fate::Lost => Match::Late(took),
+                            Fate::Answered => Match::Duplicate(took),
+                        };
+                        model[i].1 = Fate::Answered;
+                        prop_assert_eq!(s.receive(seq, now), want);
+                    }
+                }
+                let waiting = model.iter().filter(|f| f.1 == Fate::Waiting).count();
+                prop_assert_eq!(s.waiting as usize, waiting);
+            }
+        }
+    }
+}

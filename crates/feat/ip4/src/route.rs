@@ -1,0 +1,553 @@
+//! Routes on the main thread: what was configured, by whom, and what it resolves to.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+use thalweg_device::{DeviceError, SwIfIndex, interface};
+use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
+use thalweg_fib::{Dpo, FibError, Forwarding};
+use thalweg_graph::Control;
+use thalweg_tables::{Ipv4Prefix, Leaf, Lpm4, LpmError};
+
+/// Who says that a route exists; the lowest wins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Source {
+    /// An interface's own address.
+    Interface,
+    /// A user, by command or message.
+    Static,
+    /// A neighbour that was resolved.
+    Adjacency,
+    /// Every table has it.
+    Default,
+}
+
+impl Source {
+    /// The word that `show ip fib` prints.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Interface => "interface",
+            Source::Static => "CLI",
+            Source::Adjacency => "adjacency",
+            Source::Default => "default-route",
+        }
+    }
+}
+
+/// What a path ends in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum PathKind {
+    /// A next hop or an interface.
+    Normal,
+    /// The router itself.
+    Local,
+    /// Dropped silently.
+    Drop,
+    /// Dropped with "unreachable".
+    Unreachable,
+    /// Dropped with "prohibited".
+    Prohibit,
+}
+
+/// One path of a route.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct Path {
+    /// What it ends in.
+    pub kind: PathKind,
+    /// The next hop; `None`: the destination itself, on the interface.
+    pub next_hop: Option<Ipv4Addr>,
+    /// The interface; `None`: found by looking the next hop up.
+    pub sw_if: Option<SwIfIndex>,
+    /// Share among a route's paths, at least 1.
+    pub weight: u8,
+}
+
+impl Path {
+    /// A path to a next hop.
+    pub fn via(next_hop: Ipv4Addr, sw_if: Option<SwIfIndex>) -> Path {
+        Path { kind: PathKind::Normal, next_hop: Some(next_hop), sw_if, weight: 1 }
+    }
+    /// A path that ends here or nowhere.
+    pub fn special(kind: PathKind) -> Path {
+        Path { kind, next_hop: None, sw_if: None, weight: 1 }
+    }
+    /// A connected subnet.
+    pub fn connected(sw_if: SwIfIndex) -> Path {
+        Path { kind: PathKind::Normal, next_hop: None, sw_if: Some(sw_if), weight: 1 }
+    }
+}
+
+/// Why a route cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum RouteError {
+    /// No such table.
+    #[error("no IPv4 table {0}; `ip table add {0}` makes one")]
+    NoTable(u32),
+    /// Table 0 stays.
+    #[error("table 0 is every interface's unless told otherwise, and cannot be deleted")]
+    MainTable,
+    /// A table with interfaces.
+    #[error(
+        "table {table} is used by `{interface}`; `set interface ip table {interface} 0` frees it"
+    )]
+    TableInUse {
+        /// The table.
+        table: u32,
+        /// One of the interfaces that use it.
+        interface: String,
+    },
+    /// No room for a table.
+    #[error("no room for another IPv4 table: {} are the limit", crate::MAX_TABLES)]
+    TooManyTables,
+    /// No such route.
+    #[error("no route {prefix} in table {table}{hint}")]
+    NoRoute {
+        /// The prefix.
+        prefix: Ipv4Prefix,
+        /// The table.
+        table: u32,
+        /// What there is instead.
+        hint: String,
+    },
+    /// The next hop cannot be reached.
+    #[error(
+        "next hop {0} is not reachable: no connected subnet and no route covers it; name its \
+         interface, or add the address first"
+    )]
+    Unreachable(Ipv4Addr),
+    /// Routes via each other.
+    #[error("next hop {0} is reached by way of itself")]
+    Loop(Ipv4Addr),
+    /// The next hop is the router itself.
+    #[error("next hop {0} is this router's own address")]
+    Own(Ipv4Addr),
+    /// No such interface.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No entries left.
+    #[error(transparent)]
+    Fib(#[from] FibError),
+    /// No room in the table.
+    #[error(transparent)]
+    Lpm(#[from] LpmError),
+    /// The prefix is taken by an interface.
+    #[error("{0} belongs to an interface address; delete that instead")]
+    Interface(Ipv4Prefix),
+}
+
+/// Number of an interned set of paths.
+type ListId = u32;
+
+struct PathList {
+    paths: Vec<Path>,
+    dpo: Dpo,
+    uses: u32,
+}
+
+/// A prefix's sources, best first. Nearly all have one.
+enum Entry {
+    One(Source, ListId),
+    Many(Vec<(Source, ListId)>),
+}
+
+impl Entry {
+    fn best(&self) -> (Source, ListId) {
+        match self {
+            Entry::One(s, l) => (*s, *l),
+            Entry::Many(v) => v[0],
+        }
+    }
+    fn all(&self) -> &[(Source, ListId)] {
+        match self {
+            Entry::One(..) => &[],
+            Entry::Many(v) => v,
+        }
+    }
+    fn find(&self, source: Source) -> Option<ListId> {
+        match self {
+            Entry::One(s, l) if *s == source => Some(*l),
+            Entry::One(..) => None,
+            Entry::Many(v) => v.iter().find(|e| e.0 == source).map(|e| e.1),
+        }
+    }
+    fn with(self, source: Source, list: ListId) -> Entry {
+        let mut all = match self {
+            Entry::One(s, l) => vec![(s, l)],
+            Entry::Many(v) => v,
+        };
+        all.retain(|e| e.0 != source);
+        all.push((source, list));
+        all.sort_unstable();
+        Entry::from(all)
+    }
+    fn without(self, source: Source) -> Option<Entry> {
+        let mut all = match self {
+            Entry::One(s, l) => vec![(s, l)],
+            Entry::Many(v) => v,
+        };
+        all.retain(|e| e.0 != source);
+        if all.is_empty() { None } else { Some(Entry::from(all)) }
+    }
+    fn from(all: Vec<(Source, ListId)>) -> Entry {
+        match all[..] {
+            [(s, l)] => Entry::One(s, l),
+            _ => Entry::Many(all),
+        }
+    }
+}
+
+/// A route as `show ip fib` sees it.
+#[derive(Clone, Debug)]
+pub struct RouteView {
+    /// The prefix.
+    pub prefix: Ipv4Prefix,
+    /// Who says so.
+    pub source: Source,
+    /// Its paths as configured.
+    pub paths: Vec<Path>,
+    /// What it resolves to.
+    pub dpo: Dpo,
+    /// All sources.
+    pub sources: Vec<Source>,
+}
+
+/// One routing table.
+pub(crate) struct Table {
+    pub(crate) id: u32,
+    /// Tells it from an earlier table with the same id.
+    pub(crate) serial: u32,
+    pub(crate) lpm: Lpm4,
+    routes: HashMap<Ipv4Prefix, Entry>,
+    lists: Vec<Option<PathList>>,
+    by_paths: HashMap<Vec<Path>, ListId>,
+    free: Vec<ListId>,
+    /// Lists with a path whose interface is found by look-up.
+    recursive: BTreeSet<ListId>,
+}
+
+const MAX_DEPTH: u32 = 8;
+
+impl Table {
+    pub(crate) fn new(id: u32, serial: u32, lpm: Lpm4) -> Table {
+        Table {
+            id,
+            serial,
+            lpm,
+            routes: HashMap::new(),
+            lists: Vec::new(),
+            by_paths: HashMap::new(),
+            free: Vec::new(),
+            recursive: BTreeSet::new(),
+        }
+    }
+
+    fn list(&self, id: ListId) -> Option<&PathList> {
+        self.lists.get(id as usize)?.as_ref()
+    }
+
+    /// Finds or makes the list of these paths; one use more.
+    fn intern(&mut self, c: &Control, mut paths: Vec<Path>) -> Result<ListId, RouteError> {
+        paths.sort_unstable();
+        if let Some(&id) = self.by_paths.get(&paths) {
+            if let Some(Some(l)) = self.lists.get_mut(id as usize) {
+                l.uses += 1;
+            }
+            return Ok(id);
+        }
+        let dpo = self.resolve(c, &paths, 0)?;
+        let list = PathList { paths: paths.clone(), dpo, uses: 1 };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.lists[id as usize] = Some(list);
+                id
+            }
+            None => {
+                self.lists.push(Some(list));
+                self.lists.len() as ListId - 1
+            }
+        };
+        if paths.iter().any(|p| p.kind == PathKind::Normal && p.sw_if.is_none()) {
+            self.recursive.insert(id);
+        }
+        self.by_paths.insert(paths, id);
+        Ok(id)
+    }
+
+    fn release(&mut self, c: &Control, id: ListId) {
+        let Some(Some(l)) = self.lists.get_mut(id as usize) else { return };
+        l.uses -= 1;
+        if l.uses == 0
+            && let Some(l) = self.lists[id as usize].take()
+        {
+            self.by_paths.remove(&l.paths);
+            self.recursive.remove(&id);
+            self.free.push(id);
+            c.state::<Forwarding>().borrow_mut().release(c, l.dpo);
+        }
+    }
+
+    /// The forwarding end of a set of paths; the caller holds it.
+    fn resolve(&self, c: &Control, paths: &[Path], depth: u32) -> Result<Dpo, RouteError> {
+        let mut members: Vec<(Dpo, u32)> = Vec::new();
+        for p in paths {
+            match self.resolve_path(c, p, depth) {
+                Ok(found) => {
+                    for dpo in found {
+                        members.push((dpo, u32::from(p.weight.max(1))));
+                    }
+                }
+                Err(e) => {
+                    let f = c.state::<Forwarding>();
+                    for (dpo, _) in members {
+                        f.borrow_mut().release(c, dpo);
+                    }
+                    return Err(e);
+                }
+            }
+        }
+        Ok(c.state::<Forwarding>().borrow_mut().balance(c, members)?)
+    }
+
+    fn resolve_path(&self, c: &Control, p: &Path, depth: u32) -> Result<Vec<Dpo>, RouteError> {
+        let f = c.state::<Forwarding>();
+        match (p.kind, p.next_hop, p.sw_if) {
+            (PathKind::Local, ..) => Ok(vec![LOCAL]),
+            (PathKind::Drop, ..) | (PathKind::Normal, None, None) => Ok(vec![DROP]),
+            (PathKind::Unreachable, ..) => Ok(vec![UNREACHABLE]),
+            (PathKind::Prohibit, ..) => Ok(vec![PROHIBIT]),
+            (PathKind::Normal, None, Some(sw_if)) => Ok(vec![f.borrow_mut().glean(c, sw_if)?]),
+            (PathKind::Normal, Some(nh), Some(sw_if)) => {
+                interface::view(c, sw_if)?;
+                Ok(vec![f.borrow_mut().adjacency(c, sw_if, IpAddr::V4(nh))?])
+            }
+            (PathKind::Normal, Some(nh), None) => self.resolve_next_hop(c, nh, depth),
+        }
+    }
+
+    /// A next hop without an interface: by the route that covers it.
+    fn resolve_next_hop(
+        &self,
+        c: &Control,
+        nh: Ipv4Addr,
+        depth: u32,
+    ) -> Result<Vec<Dpo>, RouteError> {
+        if depth >= MAX_DEPTH {
+            return Err(RouteError::Loop(nh));
+        }
+        let f = c.state::<Forwarding>();
+        let mut found = self.lpm.lookup(nh.to_bits());
+        while let Some((prefix, _)) = found {
+            let entry = self.routes.get(&prefix).map(Entry::best);
+            let Some((source, list)) = entry else { break };
+            let Some(list) = self.list(list) else { break };
+            match source {
+                // A neighbour's own route says nothing new: ask what covers it.
+                Source::Adjacency => {}
+                Source::Default => break,
+                Source::Interface => match list.paths.first() {
+                    Some(Path { kind: PathKind::Normal, sw_if: Some(i), .. }) => {
+                        return Ok(vec![f.borrow_mut().adjacency(c, *i, IpAddr::V4(nh))?]);
+                    }
+                    Some(Path { kind: PathKind::Local, .. }) => return Err(RouteError::Own(nh)),
+                    _ => break,
+                },
+                Source::Static => {
+                    let paths = list.paths.clone();
+                    if paths.iter().any(|p| p.next_hop == Some(nh))
+                        && paths.iter().all(|p| p.sw_if.is_none())
+                    {
+                        return Err(RouteError::Loop(nh));
+                    }
+                    if paths.iter().all(|p| p.kind == PathKind::Normal) {
+                        // An attached prefix: the next hop itself lies on that interface.
+                        if let [Path { next_hop: None, sw_if: Some(i), .. }] = paths[..] {
+                            return Ok(vec![f.borrow_mut().adjacency(c, i, IpAddr::V4(nh))?]);
+                        }
+                        return Ok(vec![self.resolve(c, &paths, depth + 1)?]);
+                    }
+                    break;
+                }
+            }
+            found = self.lpm.parent(prefix);
+        }
+        Err(RouteError::Unreachable(nh))
+    }
+
+    fn write(&mut self, c: &Control, prefix: Ipv4Prefix) -> Result<(), RouteError> {
+        let best = self.routes.get(&prefix).map(|e| e.best().1);
+        let dpo = best.and_then(|l| self.list(l)).map(|l| l.dpo);
+        match dpo.and_then(Leaf::new) {
+            Some(leaf) => {
+                if let Err(LpmError::GroupsFull { .. }) = self.lpm.insert(prefix, leaf) {
+                    // Groups of deleted routes may only wait for their grace period.
+                    self.lpm.reclaim(c.domain());
+                    self.lpm.insert(prefix, leaf)?;
+                }
+            }
+            None => {
+                self.lpm.remove(prefix);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds or replaces a source's route to a prefix. On an error nothing has changed.
+    pub(crate) fn set(
+        &mut self,
+        c: &Control,
+        prefix: Ipv4Prefix,
+        source: Source,
+        paths: Vec<Path>,
+    ) -> Result<(), RouteError> {
+        let list = self.intern(c, paths)?;
+        let old = self.routes.remove(&prefix);
+        let replaced = old.as_ref().and_then(|e| e.find(source));
+        let entry = match old {
+            Some(e) => e.with(source, list),
+            None => Entry::One(source, list),
+        };
+        self.routes.insert(prefix, entry);
+        if let Err(e) = self.write(c, prefix) {
+            self.forget(prefix, source);
+            if let Some(l) = replaced {
+                let entry = match self.routes.remove(&prefix) {
+                    Some(e) => e.with(source, l),
+                    None => Entry::One(source, l),
+                };
+                self.routes.insert(prefix, entry);
+            }
+            self.release(c, list);
+            return Err(e);
+        }
+        if let Some(l) = replaced {
+            self.release(c, l);
+        }
+        self.re_resolve(c, prefix);
+        Ok(())
+    }
+
+    fn forget(&mut self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
+        let old = self.routes.remove(&prefix)?;
+        let list = old.find(source);
+        if let Some(rest) = old.without(source) {
+            self.routes.insert(prefix, rest);
+        }
+        list
+    }
+
+    /// Removes a source's route to a prefix; false if there is none.
+    pub(crate) fn unset(&mut self, c: &Control, prefix: Ipv4Prefix, source: Source) -> bool {
+        let Some(list) = self.forget(prefix, source) else { return false };
+        // Removing or falling back to another source needs no room.
+        let _ = self.write(c, prefix);
+        self.release(c, list);
+        self.re_resolve(c, prefix);
+        true
+    }
+
+    /// Gives back all that routes hold; nobody looks up here any more.
+    pub(crate) fn clear(&mut self, c: &Control) {
+        self.routes.clear();
+        self.by_paths.clear();
+        self.recursive.clear();
+        let f = c.state::<Forwarding>();
+        for list in self.lists.drain(..).flatten() {
+            f.borrow_mut().release(c, list.dpo);
+        }
+        self.free.clear();
+    }
+
+    /// A source's paths to a prefix.
+    pub(crate) fn paths(&self, prefix: Ipv4Prefix, source: Source) -> Option<Vec<Path>> {
+        let id = self.routes.get(&prefix)?.find(source)?;
+        self.list(id).map(|l| l.paths.clone())
+    }
+
+    /// After `changed` came or went: routes whose next hop it covers may resolve differently.
+    fn re_resolve(&mut self, c: &Control, changed: Ipv4Prefix) {
+        let stale: Vec<ListId> = self
+            .recursive
+            .iter()
+            .copied()
+            .filter(|id| {
+                self.list(*id).is_some_and(|l| {
+                    let covered =
+                        |p: &Path| p.next_hop.is_some_and(|nh| changed.contains(nh.to_bits()));
+                    l.paths.iter().any(covered)
+                })
+            })
+            .collect();
+        for id in stale {
+            let Some(list) = self.list(id) else { continue };
+            let (paths, old) = (list.paths.clone(), list.dpo);
+            // Unreachable for now: it comes back when its next hop does.
+            let new = self.resolve(c, &paths, 0).unwrap_or(UNREACHABLE);
+            let f = c.state::<Forwarding>();
+            if new == old {
+                f.borrow_mut().release(c, new);
+                continue;
+            }
+            if let Some(Some(l)) = self.lists.get_mut(id as usize) {
+                l.dpo = new;
+            }
+            let mine: Vec<Ipv4Prefix> =
+                self.routes.iter().filter(|(_, e)| e.best().1 == id).map(|(p, _)| *p).collect();
+            for prefix in mine {
+                let _ = self.write(c, prefix);
+            }
+            f.borrow_mut().release(c, old);
+        }
+    }
+
+    /// Removes every path over an interface that goes; routes without paths go too.
+    pub(crate) fn interface_gone(&mut self, c: &Control, sw_if: SwIfIndex) {
+        let hit: Vec<(Ipv4Prefix, Source, Vec<Path>)> = self
+            .routes
+            .iter()
+            .flat_map(|(prefix, e)| {
+                let one = [e.best()];
+                let all = if e.all().is_empty() { &one[..] } else { e.all() };
+                all.iter()
+                    .filter_map(|(s, l)| {
+                        let paths = &self.list(*l)?.paths;
+                        let on = |p: &Path| p.sw_if == Some(sw_if);
+                        paths.iter().any(on).then(|| (*prefix, *s, paths.clone()))
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        for (prefix, source, mut paths) in hit {
+            paths.retain(|p| p.sw_if != Some(sw_if));
+            if paths.is_empty() {
+                self.unset(c, prefix, source);
+            } else {
+                let _ = self.set(c, prefix, source, paths);
+            }
+        }
+    }
+
+    /// A route by its exact prefix.
+    pub(crate) fn view(&self, prefix: Ipv4Prefix) -> Option<RouteView> {
+        let e = self.routes.get(&prefix)?;
+        let (source, list) = e.best();
+        let l = self.list(list)?;
+        let sources = match e {
+            Entry::One(s, _) => vec![*s],
+            Entry::Many(v) => v.iter().map(|x| x.0).collect(),
+        };
+        Some(RouteView { prefix, source, paths: l.paths.clone(), dpo: l.dpo, sources })
+    }
+
+    /// The route that a destination takes.
+    pub(crate) fn lookup(&self, addr: Ipv4Addr) -> Option<RouteView> {
+        self.view(self.lpm.lookup(addr.to_bits())?.0)
+    }
+
+    /// All routes in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = RouteView> + '_ {
+        self.lpm.iter().filter_map(|(p, _)| self.view(p))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.routes.len()
+    }
+}

@@ -1,0 +1,55 @@
+//! What workers know of IPv4: which table an interface's packets are looked up in, and the address
+//! that speaks for the interface.
+
+use std::net::Ipv4Addr;
+use thalweg_tables::Lpm4Reader;
+
+/// A table as workers read it.
+#[derive(Clone, Debug)]
+pub struct Fib {
+    /// What people call it.
+    pub(crate) id: u32,
+    /// Tells it from an earlier one with the same id.
+    pub(crate) serial: u32,
+    /// Its routes.
+    pub(crate) routes: Lpm4Reader,
+}
+
+/// One interface.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IfIp4 {
+    /// Position of its table in [`Tables::fibs`].
+    pub(crate) fib: u16,
+    /// Its first address.
+    pub(crate) address: Option<Ipv4Addr>,
+}
+
+/// All tables and interfaces, published anew when an interface's address or table changes; routes
+/// change in place.
+#[derive(Clone)]
+pub struct Tables {
+    pub(crate) fibs: Vec<Fib>,
+    pub(crate) interfaces: Vec<IfIp4>,
+}
+
+impl Tables {
+    #[inline]
+    fn interface(&self, rx_if: u32) -> IfIp4 {
+        self.interfaces.get(rx_if as usize).copied().unwrap_or_default()
+    }
+    /// Table id of an interface.
+    #[inline]
+    pub fn fib_id(&self, rx_if: u32) -> u32 {
+        self.fib(rx_if).map_or(0, |f| f.id)
+    }
+    /// Table of an interface.
+    #[inline]
+    pub fn fib(&self, rx_if: u32) -> Option<&Fib> {
+        self.fibs.get(usize::from(self.interface(rx_if).fib))
+    }
+    /// The address that speaks for an interface.
+    #[inline]
+    pub fn address(&self, rx_if: u32) -> Option<Ipv4Addr> {
+        self.interface(rx_if).address
+    }
+}
