@@ -370,6 +370,8 @@ fn rates_hold_and_endless_streams_stop() {
         "packet-generator new {{ name fast limit -1 interface pg0 maxframe 32 {data} }}"
     ));
     lab.run("packet-generator enable-stream slow");
+    let text = lab.run("show packet-generator");
+    assert!(text.contains("slow                 Yes    "), "{text}");
     assert!(lab.fail("packet-generator configure slow rate 5").contains("is enabled"));
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(300) {
@@ -380,7 +382,7 @@ fn rates_hold_and_endless_streams_stop() {
     let pg0 = interface::find(&lab.c, "pg0").unwrap();
     let sent = lab.c.interface_totals(pg0).rx_packets as f64;
     // A loaded machine may keep the worker from its work, never make it send too much.
-    assert!(sent <= 2e4 * seconds + 2.0 && sent > 1000.0, "{sent} in {seconds} s");
+    assert!(sent <= 2e4 * seconds + 2.0 && sent > 200.0, "{sent} in {seconds} s");
     assert!(!lab.run("show packet-generator").contains("Yes"));
     lab.run("packet-generator configure slow rate 0 limit 77 size 100-101");
     lab.run("clear interfaces");
@@ -437,6 +439,53 @@ fn ip_ports_and_other_nodes_get_packets_without_ethernet() {
     }
     assert!(lab.run("show hardware-interfaces pg0").contains("packet generator, ip4 mode"));
     lab.finish();
+}
+
+#[test]
+fn packets_are_traced_from_the_stream_to_the_port() {
+    let mut lab = Lab::new(1, 1024);
+    lab.run("create packet-generator interface pg0");
+    lab.run("create packet-generator interface pg1");
+    lab.forward_to("pg1");
+    lab.run("set int state pg1 up");
+    lab.run(&format!(
+        "packet-generator new {{ name s limit 9 interface pg0 data {{ {EXAMPLE} }} }}"
+    ));
+    let input = lab.c.node("pg-input").unwrap();
+    lab.c.ask(move |core| core.trace_add(input, 2));
+    lab.run("packet-generator enable-stream s");
+    lab.wait_until_no_stream_is_enabled();
+    let traces = lab.c.ask(|core| core.traces()).remove(0).unwrap();
+    assert_eq!(traces.len(), 2);
+    let steps: Vec<_> = traces[0]
+        .steps
+        .iter()
+        .map(|s| (lab.c.nodes()[s.node.0 as usize].name.to_string(), s.text.clone()))
+        .collect();
+    let names: Vec<_> = steps.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["pg-input", "ethernet-input", "pg1-output", "pg1-tx"]);
+    assert!(steps[0].1.starts_with("stream 0, 64 bytes, sw_if_index 1\n"), "{}", steps[0].1);
+    for step in [&steps[0].1, &steps[3].1] {
+        assert!(step.contains("10.0.0.1 -> 48.0.0.0") && step.contains("1234 -> 4321"), "{step}");
+    }
+    lab.finish();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+    #[test]
+    fn no_command_panics(lines in prop::collection::vec(
+        "packet-generator (new|configure|delete|enable|disable)( s| pg[0-3]| name| limit| size\
+         | rate| 1-?9?| worker| interface| node| ip4-input| data| \\{ [a-z0-9:.> -]{0,20} \\}\
+         | pcap| disable| mode){0,8}",
+        1..60,
+    )) {
+        let mut lab = Lab::new(1, 512);
+        for line in lines {
+            let _ = lab.tree.run_line(&mut lab.c, &line);
+        }
+        lab.finish();
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::port::port_name;
 use crate::stream::{Data, Pg, Stream};
 use crate::template::Vary;
 use serde_json::json;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
 use thalweg_graph::Control;
 
 /// `show packet-generator`
@@ -79,12 +79,18 @@ impl Command<Control> for ShowPacketGenerator {
         if pg.streams().is_empty() {
             out.line("no streams are defined");
         } else {
-            out.line("Name               Enabled        Count     Parameters");
-        }
-        for s in pg.streams() {
-            let enabled = if s.enabled() { "    Yes     " } else { "     No     " };
-            let count = format!("{:^16}", s.sent());
-            out.line(format_args!("{:16}{enabled}{count}{}", s.spec.name, parameters(s)));
+            let mut table = Table::new()
+                .gap(0)
+                .column("Name", Align::Left, 16)
+                .column("Enabled", Align::Center, 12)
+                .column("Count", Align::Center, 16)
+                .column("Parameters", Align::Left, 0);
+            for s in pg.streams() {
+                let enabled = if s.enabled() { "Yes" } else { "No" };
+                let count = s.sent().to_string();
+                table.row([s.spec.name.as_str(), enabled, &count, &parameters(s)]);
+            }
+            write!(out, "{table}");
         }
         for (id, text) in captures() {
             out.line(format_args!("{}: {text}", port_name(id)));
