@@ -1,1 +1,30 @@
-//! thalweg
+//! The programs `thalweg` and `thalctl`: what they are told, what they start, what they say when
+//! they cannot.
+//!
+//! * [`features`]: the features of the router, one line each;
+//! * [`run`]: `thalweg run`, the router;
+//! * [`sflow`]: `thalweg sflow decode`;
+//! * [`ctl`], which is `thalctl`.
+
+#![forbid(unsafe_code)]
+
+pub mod ctl;
+pub mod features;
+pub mod paths;
+pub mod run;
+pub mod sflow;
+
+use std::process::ExitCode;
+
+/// What was asked for makes no sense: arguments or configuration.
+pub const USAGE: u8 = 2;
+/// It made sense, but could not be done.
+pub const FAILED: u8 = 1;
+/// A fault of the program itself.
+pub const FAULT: u8 = 70;
+
+/// Says what went wrong on standard error, one cause after the other, and gives the status.
+pub(crate) fn fail(status: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("thalweg: {error}");
+    ExitCode::from(status)
+}

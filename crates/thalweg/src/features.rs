@@ -1,0 +1,26 @@
+//! What the router is made of.
+
+use thalweg_graph::Feature;
+
+/// All features and device drivers, in the order in which they are initialised: a feature stands
+/// behind those whose state it uses.
+pub static FEATURES: &[&Feature] =
+    &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_ethernet::FEATURE];
+
+#[cfg(test)]
+mod tests {
+    use super::FEATURES;
+
+    #[test]
+    fn features_fit_together() {
+        let control = thalweg_graph::EngineConfig {
+            pool: thalweg_buffer::PoolConfig { buffers: 512, ..Default::default() },
+            ..Default::default()
+        };
+        let mut control = thalweg_graph::Control::new(control).unwrap();
+        control.start(FEATURES).unwrap();
+        let commands = crate::run::commands(&control);
+        thalweg_cli::CommandTree::new(commands).unwrap();
+        assert_eq!(control.shut_down().in_use, 0);
+    }
+}

@@ -1,0 +1,72 @@
+//! `thalweg`: the router and its sFlow decoder.
+
+#![forbid(unsafe_code)]
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// A software router that forwards packets in vectors and measures what passes through it.
+#[derive(Parser)]
+#[command(name = "thalweg", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg run -c /etc/thalweg/startup.conf
+  thalctl show interface             ask a running router
+  thalweg sflow decode -p 6343       print the sFlow datagrams that arrive";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the router
+    Run(thalweg::run::Args),
+    /// Work with sFlow datagrams
+    Sflow(thalweg::sflow::Args),
+    /// Print the version
+    Version,
+}
+
+/// Whether these are startup stanzas without `run` before them, as programs that start VPP's
+/// binary write them.
+fn are_stanzas(args: &[OsString]) -> bool {
+    let word = |i: usize| args.get(i).and_then(|a| a.to_str()).unwrap_or_default();
+    word(0) == "-c" || word(0).contains('{') || word(1).starts_with('{')
+}
+
+fn main() -> ExitCode {
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    if are_stanzas(args.get(1..).unwrap_or_default()) {
+        args.insert(1, "run".into());
+    }
+    match Args::parse_from(args).command {
+        Command::Run(args) => thalweg::run::main(&args),
+        Command::Sflow(args) => thalweg::sflow::main(&args),
+        Command::Version => {
+            println!("thalweg v{}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn bare_stanzas_are_told_from_commands() {
+        let are = |args: &[&str]| are_stanzas(&args.iter().map(Into::into).collect::<Vec<_>>());
+        assert!(are(&["unix", "{", "nodaemon", "}"]) && are(&["unix{nodaemon}"]));
+        assert!(are(&["-c", "startup.conf"]) && are(&["unix", "{nodaemon}"]));
+        assert!(!are(&["run", "unix", "{", "}"]) && !are(&["version"]) && !are(&[]));
+    }
+}

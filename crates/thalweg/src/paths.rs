@@ -1,0 +1,30 @@
+//! Where sockets are unless somebody says otherwise.
+
+use std::path::{Path, PathBuf};
+
+/// Directory of the router's sockets: `/run/thalweg` for root, else `$XDG_RUNTIME_DIR/thalweg`,
+/// else `/tmp/thalweg-UID`.
+pub fn runtime_dir() -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute());
+    match own {
+        _ if user == 0 => default_dir(),
+        Some(dir) => Path::new(&dir).join("thalweg"),
+        None => std::env::temp_dir().join(format!("thalweg-{user}")),
+    }
+}
+
+fn default_dir() -> PathBuf {
+    Path::new(thalweg_cli::DEFAULT_SOCKET).with_file_name("")
+}
+
+/// The command line's socket in a runtime directory.
+pub fn cli_socket(runtime_dir: &Path) -> PathBuf {
+    runtime_dir.join("cli.sock")
+}
+
+/// The socket that a client tries: the user's own router's if there is one, else the system's.
+pub fn client_socket() -> PathBuf {
+    let own = cli_socket(&runtime_dir());
+    if own.exists() { own } else { thalweg_cli::DEFAULT_SOCKET.into() }
+}

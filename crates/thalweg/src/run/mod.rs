@@ -1,0 +1,197 @@
+//! `thalweg run`: the router.
+
+mod layout;
+mod logging;
+mod serve;
+mod signals;
+
+pub use layout::{Cores, LayoutError, engine};
+
+use crate::features::FEATURES;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use thalweg_cli::Command;
+use thalweg_cli::server::ServerError;
+use thalweg_config::{StartupConfig, StartupError};
+use thalweg_graph::{Control, EngineError};
+
+/// Runs the router in the foreground until it is told to end (SIGINT, SIGTERM).
+///
+/// The configuration is that of VPP: stanzas in a file, on the command line, or both.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// File of startup stanzas
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<String>,
+    /// Startup stanzas, such as: unix { cli-listen /tmp/cli.sock } cpu { workers 2 }
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    stanzas: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Stanzas (others are accepted, with a warning):
+  unix { cli-listen PATH|HOST:PORT  exec FILE  log FILE  runtime-dir DIR  pidfile FILE
+         gid GROUP  cli-prompt TEXT  nobanner  nocolor  cli-no-pager  interactive }
+  cpu { main-core N  workers N | corelist-workers 1-3,5  skip-cores N  relative }
+  buffers { buffers-per-numa N  default data-size BYTES  page-size 2m }
+  logging { default-log-level error|warn|info|debug }
+
+Examples:
+  thalweg run
+  thalweg run -c /etc/thalweg/startup.conf
+  thalweg run unix { cli-listen /tmp/cli.sock exec ./setup.cli } cpu { workers 2 }
+
+Without `cli-listen' the command line is at /run/thalweg/cli.sock; for others than root, below
+$XDG_RUNTIME_DIR or /tmp. Without `cpu' there is one worker on no particular core.
+The status is 0 after a clean end, 1 if something failed (packet buffers left over at the end, too),
+2 for a wrong configuration, 70 after a fault of the program.";
+
+/// Why the router does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The configuration has mistakes.
+    #[error("{0}")]
+    Config(#[from] StartupError),
+    /// The machine has not what the configuration asks for.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// `unix { gid }` names no group.
+    #[error("unix {{ gid {0} }}: there is no such group")]
+    Group(String),
+    /// The engine does not start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The command line cannot be served.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// A file or directory is not to be had.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The directory for sockets is somebody else's.
+    #[error("{} belongs to another user; say `unix {{ runtime-dir DIR }}`", .0.display())]
+    Foreign(PathBuf),
+    /// Another thing that cannot be started.
+    #[error("cannot start: {0}")]
+    Start(String),
+    /// Packets are lost without a trace.
+    #[error("{0} packet buffers were not returned: packets have leaked")]
+    Leak(usize),
+}
+
+impl RunError {
+    fn status(&self) -> u8 {
+        match self {
+            RunError::Config(_) | RunError::Layout(_) | RunError::Group(_) => crate::USAGE,
+            _ => crate::FAILED,
+        }
+    }
+}
+
+fn file<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> RunError + 'a {
+    move |source| RunError::File { what, path: path.to_owned(), source }
+}
+
+/// Every command: of the engine and of all features.
+pub(crate) fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
+    c.features().iter().flat_map(|feature| feature.commands.iter().copied()).collect()
+}
+
+/// The program.
+pub fn main(args: &Args) -> ExitCode {
+    let mut words: Vec<&str> = Vec::new();
+    if let Some(config) = &args.config {
+        words.extend(["-c", config]);
+    }
+    words.extend(args.stanzas.iter().map(String::as_str));
+    let ended = std::panic::catch_unwind(|| run(&words));
+    match ended {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => crate::fail(error.status(), &error),
+        // The message and the place are printed already.
+        Err(_) => crate::fail(crate::FAULT, &"the main thread panicked; exiting"),
+    }
+}
+
+fn run(words: &[&str]) -> Result<(), RunError> {
+    let (config, warnings) = StartupConfig::from_args(words)?;
+    let (engine, notes) = layout::engine(&config, &Cores::of_this_machine())?;
+    let log = config.unix.log.clone().unwrap_or_default();
+    logging::start(&config).map_err(file("open log", &log))?;
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    notes.iter().for_each(|note| tracing::warn!("{note}"));
+    if !config.unix.nodaemon {
+        tracing::debug!("staying in the foreground, as under `unix {{ nodaemon }}`");
+    }
+    let dir = config.unix.runtime_dir.clone().unwrap_or_else(crate::paths::runtime_dir);
+    prepare_dir(&dir)?;
+
+    // From here on signals mean an orderly end.
+    let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
+    let mut c = Control::new(engine)?;
+    c.start(FEATURES)?;
+    serve::install(&mut c)?;
+    // First the socket: if another router has it, nothing must be touched.
+    let server = serve::listen(&c, &config, &dir)?;
+    let pidfile = match &config.unix.pidfile {
+        Some(path) => Some(serve::PidFile::write(path).map_err(file("write", path))?),
+        None => None,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    signals.forward(c.remote(), stop.clone()).map_err(|e| RunError::Start(e.to_string()))?;
+    for at in server.addresses() {
+        tracing::info!("thalweg v{} serves its command line at {at}", env!("CARGO_PKG_VERSION"));
+    }
+    if let Some(script) = &config.unix.exec {
+        serve::run_script(&mut c, script);
+    }
+    if config.unix.interactive {
+        signals::console(server.addresses().to_vec(), c.remote(), stop.clone());
+    }
+
+    while !stop.load(Ordering::Acquire) {
+        let next = serve::poll(&mut c);
+        c.run_once(next.map(|at| at.saturating_duration_since(Instant::now())));
+    }
+
+    tracing::info!("ending");
+    serve::cancel_all(&mut c);
+    drop(server);
+    let audit = c.shut_down();
+    drop(pidfile);
+    if audit.in_use > 0 {
+        tracing::error!("{} of {} buffers were not returned", audit.in_use, audit.total);
+        return Err(RunError::Leak(audit.in_use));
+    }
+    tracing::info!("all {} packet buffers are back; goodbye", audit.total);
+    Ok(())
+}
+
+/// Makes the directory for sockets. One in `/tmp` that another user made first is refused.
+fn prepare_dir(dir: &Path) -> Result<(), RunError> {
+    let root = rustix::process::geteuid().is_root();
+    let mode = if root { 0o755 } else { 0o700 };
+    let make = || fs::DirBuilder::new().recursive(true).mode(mode).create(dir);
+    make().map_err(file("make directory", dir))?;
+    let meta = fs::symlink_metadata(dir).map_err(file("look at", dir))?;
+    if !root && dir.starts_with(std::env::temp_dir()) {
+        let target = if meta.is_symlink() { u32::MAX } else { meta.uid() };
+        if target != rustix::process::geteuid().as_raw() {
+            return Err(RunError::Foreign(dir.to_owned()));
+        }
+    }
+    Ok(())
+}

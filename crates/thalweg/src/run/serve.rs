@@ -1,0 +1,178 @@
+//! The command line on the main thread: jobs of sessions, and the script of the start.
+
+use super::RunError;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use thalweg_cli::server::{Listen, Server, ServerConfig, SessionConfig, group_id};
+use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request, Status};
+use thalweg_config::{CliListen, StartupConfig};
+use thalweg_graph::Control;
+
+/// Commands of sessions wait so long at most for the script of the start.
+const SCRIPT_FIRST: Duration = Duration::from_secs(5);
+
+/// With this an error of `exec` begins, before the file and line.
+const LINE_ERROR: &str = "exec: CLI line error:";
+
+/// The command line as state of the main thread.
+struct Cli {
+    main: MainCli<Control>,
+    /// Until when commands of sessions are held back: whoever connects while the startup script
+    /// runs shall find it done.
+    hold: Option<Instant>,
+    held: Vec<CliJob>,
+}
+
+/// Puts the command line in place.
+pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
+    let tree = CommandTree::new(super::commands(c)).map_err(|e| RunError::Start(e.to_string()))?;
+    c.insert(Cli { main: MainCli::new(tree), hold: None, held: Vec::new() });
+    Ok(())
+}
+
+/// Goes on with all commands under way; returns when it wants to be called again.
+pub(super) fn poll(c: &mut Control) -> Option<Instant> {
+    let cli = c.state::<Cli>();
+    let mut cli = cli.borrow_mut();
+    let now = Instant::now();
+    let next = cli.main.poll_tasks(c, now);
+    match cli.hold {
+        Some(until) if until > now => Some(next.map_or(until, |next| next.min(until))),
+        Some(_) => {
+            release(&mut cli, c);
+            Some(now)
+        }
+        None => next,
+    }
+}
+
+fn release(cli: &mut Cli, c: &mut Control) {
+    cli.hold = None;
+    for job in std::mem::take(&mut cli.held) {
+        cli.main.handle(c, job);
+    }
+}
+
+fn take(c: &mut Control, job: CliJob) {
+    let cli = c.state::<Cli>();
+    let mut cli = cli.borrow_mut();
+    match (&job.request, cli.hold) {
+        (Request::Run { .. }, Some(_)) => cli.held.push(job),
+        _ => cli.main.handle(c, job),
+    }
+}
+
+/// Ends all commands under way.
+pub(super) fn cancel_all(c: &mut Control) {
+    let cli = c.state::<Cli>();
+    let mut cli = cli.borrow_mut();
+    cli.held.clear();
+    cli.main.cancel_all(c);
+}
+
+/// Runs a file of commands. A command that fails ends it and is logged; the router goes on, as VPP
+/// does.
+pub(super) fn run_script(c: &mut Control, path: &Path) {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let line = format!("exec \"{}\"", path.display());
+    let remote = c.remote();
+    let reply = move |reply: Reply| {
+        let (text, status) = match reply {
+            Reply::Text(text) => (text, None),
+            Reply::Done { text, status } => (text, Some(status)),
+            Reply::Completions(_) => return Ok(()),
+        };
+        let fails = matches!(status, Some(Status::Failed(_)));
+        // What commands wrote before comes along with the error of the one that failed.
+        let mut failed = fails && !text.contains(LINE_ERROR);
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            failed |= fails && line.contains(LINE_ERROR);
+            match failed {
+                true => tracing::error!("startup script: {line}"),
+                false => tracing::info!("startup script: {line}"),
+            }
+        }
+        if status.is_some() {
+            // Not at once: this runs inside the command line.
+            remote.submit(|c| {
+                let cli = c.state::<Cli>();
+                release(&mut cli.borrow_mut(), c);
+            });
+        }
+        Ok::<(), Gone>(())
+    };
+    let cli = c.state::<Cli>();
+    let mut cli = cli.borrow_mut();
+    cli.hold = Some(Instant::now() + SCRIPT_FIRST);
+    cli.main.handle(c, CliJob::new(Request::Run { line }, reply));
+}
+
+/// Where the command line listens.
+pub(super) fn addresses(config: &StartupConfig, runtime_dir: &Path) -> Listen {
+    match &config.unix.cli_listen {
+        Some(CliListen::Tcp { host, port }) if host.contains(':') => {
+            Listen::Tcp(format!("[{host}]:{port}"))
+        }
+        Some(CliListen::Tcp { host, port }) => Listen::Tcp(format!("{host}:{port}")),
+        Some(path) => {
+            let default = || crate::paths::cli_socket(runtime_dir);
+            let path = path.socket_path(runtime_dir).unwrap_or_else(default);
+            Listen::Unix(std::path::absolute(&path).unwrap_or(path))
+        }
+        None => Listen::Unix(crate::paths::cli_socket(runtime_dir)),
+    }
+}
+
+/// Starts to listen.
+pub(super) fn listen(
+    c: &Control,
+    config: &StartupConfig,
+    runtime_dir: &Path,
+) -> Result<Server, RunError> {
+    let unix = &config.unix;
+    let group = match &unix.gid {
+        Some(name) => Some(group_id(name).ok_or_else(|| RunError::Group(name.clone()))?),
+        None => None,
+    };
+    let defaults = SessionConfig::default();
+    let banner = format!("Thalweg v{}\n\n", env!("CARGO_PKG_VERSION"));
+    let pager = !unix.cli_no_pager && unix.cli_pager_buffer_limit != Some(0);
+    let session = SessionConfig {
+        banner: if unix.nobanner { String::new() } else { banner },
+        prompt: unix.cli_prompt.clone().unwrap_or(defaults.prompt.clone()),
+        colour: !unix.nocolor,
+        pager,
+        history: unix.cli_history_limit.map_or(defaults.history, |n| n as usize),
+        ..defaults
+    };
+    let listen = vec![addresses(config, runtime_dir)];
+    let remote = c.remote();
+    let dispatch = move |job: CliJob| match remote.submit(|c| take(c, job)) {
+        true => Ok(()),
+        false => Err(Gone),
+    };
+    let server = ServerConfig { listen, group, session, ..ServerConfig::default() };
+    Ok(Server::start(server, dispatch)?)
+}
+
+/// The file that holds the process's number while it runs.
+pub(super) struct PidFile(PathBuf);
+
+impl PidFile {
+    pub(super) fn write(path: &Path) -> std::io::Result<PidFile> {
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        std::fs::write(path, format!("{}\n", std::process::id()))?;
+        Ok(PidFile(path.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        let ours = std::fs::read_to_string(&self.0).unwrap_or_default();
+        if ours.trim() == std::process::id().to_string() {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+}
