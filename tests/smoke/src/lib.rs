@@ -1,0 +1,28 @@
+//! What the scenarios share: the router under test, and the odd clients that talk to it.
+//!
+//! - [`Router`] is a `thalweg run` in a namespace. It shows what it knows when a test fails, and
+//!   [`Router::stop`] holds it to a clean end: every packet accounted for, every buffer home.
+//! - [`vppctl`] speaks to the CLI socket as VPP's own client does, byte for byte.
+//! - [`RawLink`] puts any bytes on a link and reads what comes back.
+//! - [`Collector`] receives sFlow datagrams.
+//! - [`Flow`] is a ping that goes on while other things happen, and knows what it missed.
+//! - [`CpuClock`] measures the processor time of a process.
+
+#![forbid(unsafe_code)]
+
+mod binary;
+mod collector;
+mod cpu;
+mod flow;
+mod raw;
+mod router;
+mod text;
+pub mod vppctl;
+
+pub use binary::thalweg;
+pub use collector::Collector;
+pub use cpu::CpuClock;
+pub use flow::{Flow, FlowResult};
+pub use raw::RawLink;
+pub use router::{Config, Router, counter, host_pair, host_pair_with};
+pub use text::{Delay, hex};

@@ -1,0 +1,350 @@
+//! A router under test.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+use thalweg_cli::client::Client;
+use thalweg_testkit::{
+    Netns, Output, Running, Signal, wait_for_unix_socket, wait_until, wait_until_seen,
+};
+
+use crate::binary::thalweg;
+
+/// How long a router may take to listen.
+const START_LIMIT: Duration = Duration::from_secs(15);
+/// How long it may take to end.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+/// How long packets may stay inside once nobody sends any.
+const REST_LIMIT: Duration = Duration::from_secs(10);
+
+/// Packet buffers of a router that is told nothing else: enough for a full ring on each side.
+const BUFFERS: u32 = 16_384;
+
+/// The startup configuration, in the router's directory.
+const STARTUP: &str = "startup.conf";
+
+fn start_program(ns: &Netns, dir: &Path) -> Result<Running> {
+    ns.command(thalweg()?).args(["run", "-c"]).arg(dir.join(STARTUP)).env("LC_ALL", "C").spawn()
+}
+
+/// What a router is started with.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Stanzas of its startup configuration, `unix` excepted.
+    pub stanzas: String,
+    /// Commands to run, in order, once it listens.
+    pub commands: Vec<String>,
+}
+
+impl Config {
+    /// No interface.
+    pub fn empty() -> Config {
+        Config::default()
+    }
+
+    /// Adds stanzas.
+    #[must_use]
+    pub fn stanza(mut self, text: &str) -> Config {
+        self.stanzas.push_str(text);
+        self.stanzas.push('\n');
+        self
+    }
+
+    /// Adds commands, one per line.
+    #[must_use]
+    pub fn commands(mut self, text: &str) -> Config {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        self.commands.extend(lines.map(str::to_owned));
+        self
+    }
+}
+
+/// Both interfaces of a lab's router, with `.1` of both subnets.
+pub fn host_pair() -> Config {
+    host_pair_with("")
+}
+
+/// As [`host_pair`], with further words for `create host-interface`.
+pub fn host_pair_with(words: &str) -> Config {
+    Config::empty().commands(&format!(
+        "create host-interface name eth0 {words}
+         create host-interface name eth1 {words}
+         set interface ip address host-eth0 10.10.1.1/24
+         set interface ip address host-eth1 10.10.2.1/24
+         set interface state host-eth0 up
+         set interface state host-eth1 up"
+    ))
+}
+
+/// A running `thalweg run`.
+///
+/// If it is dropped without [`stop`](Router::stop), the scenario has failed, and the router's log,
+/// interfaces, errors, runtime and traces go to standard error.
+pub struct Router {
+    running: Option<Running>,
+    ns: Netns,
+    dir: TempDir,
+    socket: PathBuf,
+}
+
+impl Router {
+    /// Starts one in `ns`, waits for its CLI and runs the configuration's commands.
+    ///
+    /// # Errors
+    /// If it ends, does not listen in time, or refuses a command.
+    pub fn start(ns: &Netns, config: &Config) -> Result<Router> {
+        let router = Router::launch(ns, config)?;
+        for command in &config.commands {
+            router.cli(command)?;
+        }
+        Ok(router)
+    }
+
+    fn launch(ns: &Netns, config: &Config) -> Result<Router> {
+        let dir = TempDir::with_prefix("thalweg-smoke-").context("make a directory")?;
+        Router::launch_in(ns, config, dir)
+    }
+
+    fn launch_in(ns: &Netns, config: &Config, dir: TempDir) -> Result<Router> {
+        let socket = dir.path().join("cli.sock");
+        let startup = dir.path().join(STARTUP);
+        let mut text = format!(
+            "unix {{ nodaemon runtime-dir {dir} cli-listen {socket} }}\n{}",
+            config.stanzas,
+            dir = dir.path().display(),
+            socket = socket.display(),
+        );
+        if !config.stanzas.contains("buffers") {
+            let _ = writeln!(text, "buffers {{ buffers-per-numa {BUFFERS} }}");
+        }
+        fs::write(&startup, text).context("write the startup configuration")?;
+        let running = start_program(ns, dir.path())?;
+        let mut router = Router { running: Some(running), ns: ns.clone(), dir, socket };
+        router.await_cli()?;
+        Ok(router)
+    }
+
+    fn await_cli(&mut self) -> Result<()> {
+        let running = self.running.as_mut().context("the router has been stopped")?;
+        let step = Duration::from_millis(50);
+        let mut waited = Duration::ZERO;
+        // In steps, to see at once if it ends instead.
+        while let Err(error) = wait_for_unix_socket(&self.socket, step) {
+            waited += step;
+            if let Some(status) = running.try_status()? {
+                bail!("the router ended at its start, {status}: {}", running.stderr());
+            }
+            if waited >= START_LIMIT {
+                return Err(error).context("the router does not listen");
+            }
+        }
+        Ok(())
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.running.as_ref().map_or(0, Running::pid)
+    }
+
+    /// Its namespace.
+    pub fn ns(&self) -> &Netns {
+        &self.ns
+    }
+
+    /// Its CLI socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// A directory of its own, removed with it.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.running
+            .as_ref()
+            .map(|running| running.stdout() + &running.stderr())
+            .unwrap_or_default()
+    }
+
+    /// Runs a command.
+    ///
+    /// # Errors
+    /// If it fails; the error holds what the router said.
+    pub fn cli(&self, command: &str) -> Result<String> {
+        let mut client = Client::connect(&self.socket)?;
+        client.run(command).with_context(|| format!("command `{command}'"))
+    }
+
+    /// Runs a command that has to fail; gives what the router said.
+    ///
+    /// # Errors
+    /// If the command succeeds, or the router does not answer.
+    pub fn refused(&self, command: &str) -> Result<String> {
+        let mut client = Client::connect(&self.socket)?;
+        match client.run(command) {
+            Err(thalweg_cli::client::ClientError::Failed { output }) => Ok(output),
+            Err(error) => Err(error).with_context(|| format!("command `{command}'")),
+            Ok(output) => bail!("`{command}' should have been refused; it said:\n{output}"),
+        }
+    }
+
+    /// Runs a show command in its form for machines.
+    ///
+    /// # Errors
+    /// If the command fails or has no such form.
+    pub fn json(&self, command: &str) -> Result<Value> {
+        let text = self.cli(&format!("{command} | json"))?;
+        serde_json::from_str(&text).with_context(|| format!("`{command} | json' gave {text:?}"))
+    }
+
+    /// What `show interface` counts for an interface, such as `rx_packets`.
+    ///
+    /// # Errors
+    /// If there is no such interface or counter.
+    pub fn interface_counter(&self, interface: &str, name: &str) -> Result<u64> {
+        let shown = self.json(&format!("show interface {interface}"))?;
+        counter(&shown, interface, name)
+    }
+
+    /// How often a node gave this reason; zero if it never did.
+    ///
+    /// # Errors
+    /// If the router does not answer.
+    pub fn error_count(&self, node: &str, reason: &str) -> Result<u64> {
+        let shown = self.json("show errors")?;
+        let rows = shown.as_array().context("show errors gives a list")?;
+        let matching = rows.iter().filter(|row| {
+            row["node"] == node && row["reason"].as_str().is_some_and(|text| text.contains(reason))
+        });
+        Ok(matching.filter_map(|row| row["count"].as_u64()).sum())
+    }
+
+    /// Waits until every packet that came in has left, and every packet is accounted for.
+    ///
+    /// # Errors
+    /// If packets stay inside, or left uncounted or twice.
+    pub fn await_rest(&self) -> Result<()> {
+        wait_until_seen(REST_LIMIT, "every packet to be accounted for", || {
+            let shown = self.json("show packet accounting").map_err(|e| format!("{e:#}"))?;
+            let sum = shown["threads"].as_array().and_then(|rows| rows.last().cloned());
+            let inside = sum.as_ref().and_then(|sum| sum["in_flight"].as_i64());
+            if inside == Some(0) { Ok(()) } else { Err(format!("in flight: {inside:?}; {shown}")) }
+        })
+    }
+
+    /// Asks it to end, and checks that its accounts balance and it ends well: with status 0, which
+    /// it gives only if every buffer has come home.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn stop(self) -> Result<Output> {
+        self.await_rest()?;
+        self.stop_busy()
+    }
+
+    /// As [`stop`](Router::stop), though packets still come in.
+    ///
+    /// # Errors
+    /// If it does not end, or not well.
+    pub fn stop_busy(mut self) -> Result<Output> {
+        let running = self.running.as_ref().context("the router has been stopped")?;
+        running.signal(Signal::TERM)?;
+        let running = self.running.as_mut().context("the router has been stopped")?;
+        let status = running.wait(STOP_LIMIT)?;
+        ensure!(status.success(), "the router ended with {status}");
+        ensure!(!self.socket.exists(), "the router left its CLI socket behind");
+        let running = self.running.take().context("the router has been stopped")?;
+        running.finish(STOP_LIMIT)
+    }
+
+    /// Kills it (SIGKILL), as a fault would, and starts it again in the same directory.
+    ///
+    /// # Errors
+    /// If it had ended before, or does not start.
+    pub fn kill_and_start(&mut self, config: &Config) -> Result<()> {
+        self.alive()?;
+        let mut running = self.running.take().context("the router has been stopped")?;
+        running.signal(Signal::KILL)?;
+        running.wait(STOP_LIMIT)?;
+        ensure!(self.socket.exists(), "a killed router cannot remove its socket");
+        self.running = Some(start_program(&self.ns, self.dir.path())?);
+        // The socket of the killed one is still there: what listens has to be the new one.
+        wait_until_seen(START_LIMIT, "the CLI to answer", || self.cli("show version").map(drop))?;
+        for command in &config.commands {
+            self.cli(command)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it runs still.
+    ///
+    /// # Errors
+    /// If it has ended, with its log.
+    pub fn alive(&mut self) -> Result<()> {
+        let running = self.running.as_mut().context("the router has been stopped")?;
+        match running.try_status()? {
+            None => Ok(()),
+            Some(status) => bail!("the router has ended with {status}: {}", running.stderr()),
+        }
+    }
+
+    /// Waits until its log says `text`.
+    ///
+    /// # Errors
+    /// If it does not within 10 seconds.
+    pub fn await_log(&self, text: &str) -> Result<()> {
+        let what = format!("{text:?} in the log");
+        wait_until(REST_LIMIT, &what, || self.log().contains(text).then_some(()))
+    }
+
+    /// What helps to find out why a scenario failed.
+    fn report(&self) -> String {
+        let mut report = format!("--- log of the router ---\n{}", self.log());
+        for command in [
+            "show interface",
+            "show hardware-interfaces",
+            "show ip neighbors",
+            "show ip fib",
+            "show errors",
+            "show packet accounting",
+            "show runtime",
+            "show buffers",
+            "show trace max 20",
+        ] {
+            let answer = self.cli(command).unwrap_or_else(|error| format!("{error:#}"));
+            let _ = writeln!(report, "--- {command} ---\n{}", answer.trim_end());
+        }
+        report
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        if self.running.is_some() {
+            eprintln!("{}", self.report());
+        }
+    }
+}
+
+/// Reads a counter from the answer to `show interface | json`.
+///
+/// # Errors
+/// If there is no such interface or counter.
+pub fn counter(shown: &Value, interface: &str, name: &str) -> Result<u64> {
+    let rows = shown.as_array().context("show interface gives a list")?;
+    let row = rows
+        .iter()
+        .find(|row| row["name"] == interface)
+        .with_context(|| format!("show interface lacks {interface}: {shown}"))?;
+    row["counters"][name]
+        .as_u64()
+        .with_context(|| format!("interface {interface} has no counter {name}: {row}"))
+}

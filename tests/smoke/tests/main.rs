@@ -1,0 +1,21 @@
+//! The scenarios, a file per topic.
+//!
+//! Each puts the router into a lab of network namespaces whose hosts are the kernel's own stack.
+//! They need root or user namespaces, and the program: `cargo build --release --bins`.
+
+mod bad_input;
+mod bad_start;
+mod cross_connect;
+mod faults;
+mod idle;
+mod mtu;
+mod neighbours;
+mod ping;
+mod rings;
+mod routing;
+mod sflow;
+mod shows;
+mod throughput;
+mod trace;
+mod transcript;
+mod wire;

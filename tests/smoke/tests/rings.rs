@@ -1,0 +1,81 @@
+//! Every form of host interface: versions, several queues, small rings.
+
+use anyhow::{Context, Result, ensure};
+use thalweg_smoke::{Router, host_pair_with};
+use thalweg_testkit::{Lab, LabOptions, Offloads, PingOptions, lab_test, ping};
+
+fn works_with(words: &str, lab: &LabOptions, stanza: &str) -> Result<()> {
+    let lab = Lab::build(lab)?;
+    let config = host_pair_with(words).stanza(stanza);
+    let router = Router::start(&lab.router, &config)?;
+    lab.ping_all().with_context(|| format!("with `{words}'"))?;
+    crate::throughput::tcp_both_ways(&lab).with_context(|| format!("with `{words}'"))?;
+    let hardware = router.cli("show hardware-interfaces host-eth0")?;
+    let version = if words.contains("v3") { "V3" } else { "V2" };
+    ensure!(hardware.to_uppercase().contains(version), "{words}: {hardware}");
+    router.stop().map(drop)
+}
+
+fn plain() -> LabOptions {
+    LabOptions { offloads: Offloads::ON, ..LabOptions::default() }
+}
+
+lab_test! {
+    fn version_2() {
+        works_with("v2", &plain(), "")
+    }
+
+    fn version_3() {
+        works_with("v3", &plain(), "")
+    }
+
+    fn small_rings() {
+        let words = "rx-size 2048 tx-size 2048 rx-per-block 32 tx-per-block 32";
+        works_with(words, &LabOptions::default(), "")
+    }
+
+    fn through_the_queueing_discipline() {
+        works_with("qdisc-bypass-disable", &plain(), "")
+    }
+
+    fn several_queues() {
+        works_with("num-rx-queues 2 num-tx-queues 2", &LabOptions { queues: 2, ..plain() }, "")
+    }
+
+    /// Each worker takes a queue of each interface, and flows keep their order.
+    fn several_queues_and_workers() {
+        let options = LabOptions { queues: 2, ..LabOptions::default() };
+        let lab = Lab::build(&options)?;
+        let config = host_pair_with("num-rx-queues 2").stanza("cpu { workers 2 }");
+        let router = Router::start(&lab.router, &config)?;
+        let threads = router.cli("show threads")?;
+        ensure!(threads.lines().filter(|line| line.contains("workers")).count() == 2, "{threads}");
+        let placement = router.cli("show interface rx-placement")?;
+        ensure!(placement.matches("host-eth0").count() >= 2, "{placement}");
+        lab.ping_all()?;
+        let parallel = thalweg_testkit::IperfOptions { parallel: 8, ..Default::default() };
+        let result =
+            thalweg_testkit::iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &parallel)?;
+        ensure!(result.bits_per_s > crate::throughput::WORKING_BITS_PER_S, "{result:?}");
+        let runtime = router.json("show runtime")?;
+        let busy = runtime.to_string().matches("\"af-packet-input\"").count();
+        ensure!(busy >= 2, "only {busy} workers receive: {runtime}");
+        router.stop().map(drop)
+    }
+
+    /// A hardware address of the user's choice.
+    fn another_hardware_address() {
+        let lab = Lab::new()?;
+        let config = host_pair_with("").commands(
+            "delete host-interface name eth0
+             create host-interface name eth0 hw-addr 02:fe:12:34:56:78
+             set interface ip address host-eth0 10.10.1.1/24
+             set interface state host-eth0 up",
+        );
+        let router = Router::start(&lab.router, &config)?;
+        ping(&lab.left.ns, lab.right.addr, &PingOptions::default())?.all_answered()?;
+        let neighbours = lab.left.ns.ip("neighbor show dev eth0")?;
+        ensure!(neighbours.contains("02:fe:12:34:56:78"), "{neighbours}");
+        router.stop().map(drop)
+    }
+}

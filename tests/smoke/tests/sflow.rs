@@ -1,0 +1,272 @@
+//! sFlow datagrams of a real router, read by our decoder and by Wireshark's.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use thalweg_sflow::{CounterRecord, Datagram, FlowRecord, Interface, Sample};
+use thalweg_smoke::{Collector, Config, Router, host_pair, thalweg};
+use thalweg_testkit::{
+    Capture, Cmd, IperfOptions, Lab, LabOptions, PingOptions, iperf3, lab_test, ping,
+};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Every packet of host-eth0 is sampled, counters come each second.
+fn sampling(rate: u32) -> Config {
+    host_pair().commands(&format!(
+        "sflow collector add 127.0.0.1
+         sflow agent-address 10.10.1.1
+         sflow sampling-rate {rate}
+         sflow polling-interval 1
+         sflow enable-disable host-eth0"
+    ))
+}
+
+fn index_of(router: &Router, interface: &str) -> Result<u32> {
+    let shown = router.json(&format!("show interface {interface}"))?;
+    let index = shown[0]["index"].as_u64().with_context(|| format!("no index in {shown}"))?;
+    Ok(u32::try_from(index)?)
+}
+
+/// A flow sample, reduced to what the scenarios look at.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    source: u32,
+    input: Interface,
+    rate: u32,
+    pool: u32,
+    drops: u32,
+    frame_length: u32,
+    header: Vec<u8>,
+}
+
+fn flow_samples(datagram: &[u8]) -> Result<Vec<Seen>> {
+    let datagram = Datagram::parse(datagram)?;
+    datagram.check_end()?;
+    let mut seen = Vec::new();
+    for sample in datagram.samples() {
+        let Sample::Flow(sample) = sample? else { continue };
+        for record in sample.records {
+            if let FlowRecord::RawHeader(raw) = record? {
+                seen.push(Seen {
+                    source: sample.source.index,
+                    input: sample.input,
+                    rate: sample.rate,
+                    pool: sample.pool,
+                    drops: sample.drops,
+                    frame_length: raw.frame_length - raw.stripped,
+                    header: raw.header.to_vec(),
+                });
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// Has Wireshark's dissector look for what is wrong in a capture of sFlow.
+fn no_complaints(pcap: &Path) -> Result<()> {
+    let complaints = Cmd::new("tshark")
+        .args(["-n", "-d", "udp.port==6343,sflow", "-r"])
+        .arg(pcap)
+        .args(["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"])
+        // A severity of warning or worse; what is inside sampled headers is cut, and not ours.
+        .args(["-Y", "sflow && (_ws.malformed && !sflow_245.header || udp.checksum.status == 0)"])
+        .output()?;
+    ensure!(complaints.trim().is_empty(), "tshark objects to:\n{complaints}");
+    Ok(())
+}
+
+/// One column of each sFlow packet in a capture, each value in it.
+fn dissected(pcap: &Path, field: &str) -> Result<Vec<String>> {
+    let text = Cmd::new("tshark")
+        .args(["-n", "-d", "udp.port==6343,sflow", "-r"])
+        .arg(pcap)
+        .args(["-Y", "sflow", "-T", "fields", "-e", field])
+        .output()?;
+    Ok(text.split(['\n', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect())
+}
+
+lab_test! {
+    /// Each packet at 1:1: its length, its first bytes, its interface, and the true packet count.
+    fn samples_tell_the_truth() {
+        let lab = Lab::new()?;
+        let collector = Collector::listen(&lab.router)?;
+        let router = Router::start(&lab.router, &sampling(1))?;
+        let index = index_of(&router, "host-eth0")?;
+        let options = PingOptions { count: 10, size: 1000, ..PingOptions::default() };
+        ping(&lab.left.ns, lab.right.addr, &options)?.all_answered()?;
+        let mut pings = 0;
+        let mut last_sequence = None;
+        let pool = collector.receive(LIMIT, "ten samples of pings", |bytes| {
+            let datagram = Datagram::parse(bytes)?;
+            if let Some(last) = last_sequence {
+                ensure!(datagram.sequence == last + 1, "{last}, then {}", datagram.sequence);
+            }
+            last_sequence = Some(datagram.sequence);
+            ensure!(datagram.agent == Some("10.10.1.1".parse()?), "agent {:?}", datagram.agent);
+            let mut pool = 0;
+            for seen in flow_samples(bytes)? {
+                ensure!(seen.source == index && seen.rate == 1 && seen.drops == 0, "{seen:?}");
+                ensure!(seen.input == Interface::Index(index), "{seen:?}");
+                pool = seen.pool;
+                if seen.frame_length == 1042 {
+                    // Ethernet, IPv4 and ICMP headers, and the ping's own pattern behind its time.
+                    ensure!(seen.header.len() == 128, "{seen:?}");
+                    ensure!(seen.header[26..34] == [10, 10, 1, 2, 10, 10, 2, 2], "{seen:?}");
+                    ensure!(seen.header[100] == 100 - 42, "{seen:?}");
+                    pings += 1;
+                }
+            }
+            Ok((pings == 10).then_some(pool))
+        })?;
+        let received = router.interface_counter("host-eth0", "rx_packets")?;
+        ensure!(u64::from(pool) == received, "pool {pool}, received {received}");
+        let shown = router.json("show sflow")?;
+        ensure!(shown["samples"]["sent"].as_u64() == Some(received), "{received}: {shown}");
+        router.stop().map(drop)
+    }
+
+    /// The length of a jumbo frame is told in full, not that of its first buffer.
+    fn jumbo_frames_have_their_length() {
+        let lab = Lab::build(&LabOptions { mtu: 9000, ..LabOptions::default() })?;
+        let collector = Collector::listen(&lab.router)?;
+        let router = Router::start(&lab.router, &sampling(1))?;
+        let options = PingOptions { count: 1, size: 8972, ..PingOptions::default() };
+        ping(&lab.left.ns, lab.right.addr, &options)?.all_answered()?;
+        collector.receive(LIMIT, "a sample of 9014 bytes", |bytes| {
+            Ok(flow_samples(bytes)?.iter().any(|seen| seen.frame_length == 9014).then_some(()))
+        })?;
+        router.stop().map(drop)
+    }
+
+    /// Counters of each interface, each second, with its name.
+    fn counters_are_exported() {
+        let lab = Lab::new()?;
+        let collector = Collector::listen(&lab.router)?;
+        let router = Router::start(&lab.router, &sampling(1000))?;
+        let index = index_of(&router, "host-eth0")?;
+        let options = PingOptions { count: 20, ..PingOptions::default() };
+        ping(&lab.left.ns, lab.right.addr, &options)?.all_answered()?;
+        router.await_rest()?;
+        let received = router.interface_counter("host-eth0", "rx_bytes")?;
+        collector.receive(LIMIT, "counters that have caught up", |bytes| {
+            let datagram = Datagram::parse(bytes)?;
+            for sample in datagram.samples() {
+                let Sample::Counters(sample) = sample? else { continue };
+                ensure!(sample.source.index == index, "counters of {:?}", sample.source);
+                let (mut octets, mut name) = (None, None);
+                for record in sample.records {
+                    match record? {
+                        CounterRecord::Interface(counters) => octets = Some(counters.in_octets),
+                        CounterRecord::PortName(port) => {
+                            name = Some(String::from_utf8_lossy(port.name.0).into_owned());
+                        }
+                        _ => {}
+                    }
+                }
+                ensure!(name.as_deref() == Some("host-eth0"), "name {name:?}");
+                if octets == Some(received) {
+                    return Ok(Some(()));
+                }
+            }
+            Ok(None)
+        })?;
+        router.stop().map(drop)
+    }
+
+    /// Wireshark reads what we send as we mean it, and `thalweg sflow decode` prints it.
+    fn wireshark_and_our_own_decoder_agree() {
+        let lab = Lab::new()?;
+        let _collector = Collector::listen(&lab.router)?;
+        let router = Router::start(&lab.router, &sampling(1))?;
+        let index = index_of(&router, "host-eth0")?.to_string();
+        let pcap = router.dir().join("sflow.pcap");
+        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let options = PingOptions { count: 20, size: 400, ..PingOptions::default() };
+        ping(&lab.left.ns, lab.right.addr, &options)?.all_answered()?;
+        let taken = router.interface_counter("host-eth0", "rx_packets")?;
+        thalweg_testkit::wait_until_seen(LIMIT, "all samples to be sent", || {
+            let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
+            let sent = shown["samples"]["sent"].as_u64();
+            if sent >= Some(taken) { Ok(()) } else { Err(shown.to_string()) }
+        })?;
+        // Counters follow within a second of the polling interval.
+        thalweg_testkit::wait_until_seen(LIMIT, "a counter sample", || {
+            let text = dissected(&pcap, "sflow_245.ifindex").map_err(|e| format!("{e:#}"))?;
+            if text.contains(&index) { Ok(()) } else { Err(format!("{text:?}")) }
+        })?;
+        capture.stop()?;
+
+        no_complaints(&pcap)?;
+        let samples: u64 =
+            dissected(&pcap, "sflow_245.numsamples")?.iter().filter_map(|n| n.parse::<u64>().ok()).sum();
+        ensure!(samples > taken, "Wireshark sees {samples} samples, {taken} packets were sampled");
+        let agents = dissected(&pcap, "sflow_245.agent")?;
+        ensure!(agents.iter().all(|agent| agent == "10.10.1.1"), "{agents:?}");
+
+        let text = Cmd::new(thalweg()?).args(["sflow", "decode", "-r"]).arg(&pcap).output()?;
+        let count = |line: &str| text.lines().filter(|l| *l == line).count();
+        ensure!(count("sampledPacketSize 446") == 20, "{text}");
+        ensure!(count("dstIP 10.10.2.2") >= 20 && count("srcIP 10.10.1.2") >= 20, "{text}");
+        ensure!(count(&format!("inputPort {index}")) as u64 == taken, "{text}");
+        ensure!(count("meanSkipCount 1") as u64 == taken, "{text}");
+        ensure!(text.contains("sampleType COUNTERSSAMPLE"), "{text}");
+        ensure!(text.contains("ifName host-eth0"), "{text}");
+        router.stop().map(drop)
+    }
+
+    /// At 1:100 the number of samples times the rate estimates the packets.
+    fn sampling_estimates_traffic() {
+        let lab = Lab::new()?;
+        let _collector = Collector::listen(&lab.router)?;
+        let router = Router::start(&lab.router, &sampling(100))?;
+        lab.ping_all()?;
+        iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &IperfOptions::default())?;
+        router.await_rest()?;
+        let packets = router.interface_counter("host-eth0", "rx_packets")? as f64;
+        let shown = router.json("show sflow")?;
+        let taken = shown["samples"]["taken"].as_u64().with_context(|| shown.to_string())? as f64;
+        let expected = packets / 100.0;
+        // Six standard deviations of a sample of this size.
+        ensure!(
+            (taken - expected).abs() < 6.0 * expected.sqrt() + 1.0,
+            "{taken} samples of {packets} packets"
+        );
+        ensure!(shown["samples"]["dropped"].as_u64() == Some(0), "{shown}");
+        let errors = router.cli("show errors")?;
+        ensure!(errors.contains("sflow packets sampled"), "{errors}");
+        let runtime = router.cli("show runtime")?;
+        ensure!(runtime.lines().any(|line| line.trim_start().starts_with("sflow ")), "{runtime}");
+        router.stop().map(drop)
+    }
+
+    /// Switching, changing rates and deleting the interface under traffic disturbs no packet.
+    fn settings_change_under_traffic() {
+        let lab = Lab::new()?;
+        let _collector = Collector::listen(&lab.router)?;
+        let router = Router::start(&lab.router, &host_pair())?;
+        lab.ping_all()?;
+        let mut flow =
+            thalweg_smoke::Flow::start(&lab.left.ns, lab.right.addr, Duration::from_millis(2))?;
+        for command in [
+            "sflow collector add 127.0.0.1",
+            "sflow enable-disable host-eth0",
+            "sflow sampling-rate 1",
+            "sflow enable-disable host-eth1 10",
+            "sflow header-bytes 64",
+            "sflow sampling-rate 100",
+            "sflow enable-disable host-eth0 disable",
+            "sflow polling-interval 1",
+            "sflow enable host-eth0",
+            "sflow collector del 127.0.0.1",
+            "sflow enable host-eth0 disable",
+            "sflow enable host-eth1 disable",
+        ] {
+            router.cli(command)?;
+            flow.await_answers(5)?;
+        }
+        flow.stop()?.without_loss()?;
+        router.stop().map(drop)
+    }
+}
