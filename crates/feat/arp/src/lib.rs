@@ -1,1 +1,57 @@
-//! thalweg-feat-arp
+//! ARP (RFC 826) and the table of IPv4 neighbours.
+//!
+//! Workers answer requests, report whom they heard of, and hold packets for neighbours that are not
+//! known yet; the main thread alone owns the table. It completes adjacencies in place, so that the
+//! packets behind the first ones never see this crate.
+//!
+//! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
+//! * [`neighbors`]: the table as the main thread uses it. The IPv4 feature tells it addresses by
+//!   [`set_addresses`] and learns by [`Neighbors::on_change`] which routes (/32) to make.
+//!
+//! How a neighbour lives:
+//!
+//! ```text
+//!             packet for it           three requests, no reply
+//! (unknown) ───────────────► incomplete ───────────────► failed ─► (forgotten)
+//!     │                          │ reply, request            │ packet for it, after a silence
+//!     │ request, reply           ▼                           ▼ of 2, 4, 8, 16, 30 seconds
+//!     └───────────────────► reachable ◄────────┐         incomplete
+//!                                │ age limit   │ reply
+//!                                ▼             │
+//!                         stale ─► probe ──────┴─► three probes, no reply: (forgotten)
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod addrs;
+mod args;
+pub mod cli;
+mod hold;
+mod limit;
+pub mod neighbors;
+pub mod nodes;
+pub mod packet;
+mod table;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use addrs::{IfAddr, IfAddrs};
+pub use neighbors::{
+    ArpError, Neighbor, NeighborChange, NeighborFlags, Neighbors, announce, flush, remove, resolve,
+    set, set_addresses, set_config,
+};
+pub use packet::Origin;
+pub use table::{Config, State, TableStats};
+
+use thalweg_graph::Feature;
+
+/// The feature: ARP and neighbours. To be listed behind `interface` and `fib`, before `ip4`.
+pub static FEATURE: Feature = Feature {
+    name: "arp",
+    about: "ARP and IPv4 neighbours",
+    nodes: nodes::NODES,
+    commands: cli::COMMANDS,
+    init: neighbors::init,
+    ..Feature::DEFAULT
+};

@@ -1,0 +1,131 @@
+//! The interfaces' IPv4 addresses, as workers read them.
+//!
+//! The IPv4 feature owns addresses; it tells them here by [`set_addresses`](crate::set_addresses).
+//! ARP needs them to know whom to answer for, whom to believe, and what to ask with.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use thalweg_device::SwIfIndex;
+
+/// An interface's address with the length of its subnet's prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IfAddr {
+    /// The router's own address.
+    pub ip: Ipv4Addr,
+    /// Bits of the prefix, 0 to 32.
+    pub len: u8,
+}
+
+impl IfAddr {
+    fn mask(self) -> u32 {
+        u32::MAX.checked_shl(32 - u32::from(self.len.min(32))).unwrap_or(0)
+    }
+
+    /// True if `ip` lies in the subnet.
+    #[inline]
+    pub fn covers(self, ip: Ipv4Addr) -> bool {
+        (self.ip.to_bits() ^ ip.to_bits()) & self.mask() == 0
+    }
+
+    /// True for the subnet's lowest and highest address, which no station has. Subnets of one or two
+    /// addresses have none such (RFC 3021).
+    #[inline]
+    pub fn is_edge(self, ip: Ipv4Addr) -> bool {
+        let host = ip.to_bits() & !self.mask();
+        self.len < 31 && self.covers(ip) && (host == 0 || host == !self.mask())
+    }
+}
+
+/// All interfaces' addresses.
+#[derive(Clone, Debug, Default)]
+pub struct IfAddrs {
+    rows: Vec<Arc<[IfAddr]>>,
+}
+
+impl IfAddrs {
+    /// An interface's addresses, none if it is unknown.
+    #[inline]
+    pub fn get(&self, sw_if: SwIfIndex) -> &[IfAddr] {
+        self.rows.get(sw_if as usize).map_or(&[], |r| r)
+    }
+
+    /// True if the interface has this address.
+    #[inline]
+    pub fn is_own(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
+        self.get(sw_if).iter().any(|a| a.ip == ip)
+    }
+
+    /// True if a station with this address may be reached directly: it lies in a subnet of the
+    /// interface and is neither its edge nor our own.
+    #[inline]
+    pub fn is_peer(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
+        let rows = self.get(sw_if);
+        rows.iter().any(|a| a.covers(ip) && !a.is_edge(ip)) && rows.iter().all(|a| a.ip != ip)
+    }
+
+    /// The address to ask with for `ip`: that of the smallest subnet around it, else the first.
+    pub fn source_for(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<Ipv4Addr> {
+        let rows = self.get(sw_if);
+        let near = rows.iter().filter(|a| a.covers(ip)).max_by_key(|a| a.len);
+        near.or(rows.first()).map(|a| a.ip)
+    }
+
+    /// The same with one interface's addresses replaced.
+    pub(crate) fn with(&self, sw_if: SwIfIndex, addrs: &[IfAddr]) -> IfAddrs {
+        let mut rows = self.rows.clone();
+        let i = sw_if as usize;
+        if rows.len() <= i {
+            rows.resize(i + 1, Arc::from([]));
+        }
+        rows[i] = Arc::from(addrs);
+        IfAddrs { rows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ip(s: &str) -> Ipv4Addr {
+        s.parse().unwrap()
+    }
+
+    fn one(s: &str, len: u8) -> IfAddr {
+        IfAddr { ip: ip(s), len }
+    }
+
+    #[test]
+    fn subnets_of_every_size() {
+        let a = one("10.0.0.1", 24);
+        assert!(a.covers(ip("10.0.0.255")) && a.is_edge(ip("10.0.0.255")));
+        assert!(a.is_edge(ip("10.0.0.0")) && !a.is_edge(ip("10.0.0.7")));
+        assert!(!a.covers(ip("10.0.1.0")) && !a.is_edge(ip("10.0.1.0")));
+        let p = one("10.0.0.1", 31);
+        assert!(p.covers(ip("10.0.0.0")) && !p.is_edge(ip("10.0.0.0")));
+        assert!(!one("10.0.0.1", 32).covers(ip("10.0.0.0")));
+        assert!(one("10.0.0.1", 0).covers(ip("255.1.2.3")));
+    }
+
+    #[test]
+    fn the_nearest_address_asks() {
+        let all = IfAddrs::default().with(3, &[one("10.0.0.1", 8), one("10.1.0.1", 16)]);
+        assert_eq!(all.source_for(3, ip("10.1.2.3")), Some(ip("10.1.0.1")));
+        assert_eq!(all.source_for(3, ip("10.2.2.3")), Some(ip("10.0.0.1")));
+        assert_eq!(all.source_for(3, ip("192.0.2.1")), Some(ip("10.0.0.1")));
+        assert_eq!(all.source_for(2, ip("10.1.2.3")), None);
+        assert!(all.is_own(3, ip("10.1.0.1")) && !all.is_peer(3, ip("10.1.0.1")));
+        assert!(all.is_peer(3, ip("10.200.0.0")) && !all.is_peer(3, ip("11.0.0.1")));
+        assert!(all.with(3, &[]).get(3).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn edges_are_covered(a: u32, b: u32, len in 0u8..=32) {
+            let a = IfAddr { ip: a.into(), len };
+            let b = Ipv4Addr::from(b);
+            prop_assert!(a.covers(a.ip));
+            prop_assert!(!a.is_edge(b) || a.covers(b));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `clear ip neighbors`: forgets what was learned.
+
+use crate::{args, neighbors};
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `clear ip neighbors [<interface>]`
+pub struct ClearIpNeighbors;
+
+/// The command.
+pub static COMMAND: ClearIpNeighbors = ClearIpNeighbors;
+
+impl Command<Control> for ClearIpNeighbors {
+    fn path(&self) -> &'static str {
+        "clear ip neighbors"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["ip neighbor flush"]
+    }
+
+    fn usage(&self) -> &'static str {
+        "[<interface>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Forget the neighbours of an interface, or all\nStatic ones stay."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
+        args.end()?;
+        let n = neighbors::flush(c, only);
+        out.json(json!({ "flushed": n }));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
+        if before.is_empty() { args::interfaces(c) } else { Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+
+    #[test]
+    fn static_neighbours_stay() {
+        let mut b = Bench::new();
+        b.cli("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 static");
+        b.cli("set ip neighbor sink0 10.0.0.3 02:00:00:00:00:03");
+        assert_eq!(b.cli("clear ip neighbors local0 | json"), "{\"flushed\":0}\n");
+        assert_eq!(b.cli("ip neighbor flush sink0"), "");
+        let text = b.cli("show ip neighbors");
+        assert!(text.contains("10.0.0.2") && !text.contains("10.0.0.3"), "{text}");
+        b.finish();
+    }
+}

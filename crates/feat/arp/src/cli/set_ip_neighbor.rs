@@ -1,0 +1,125 @@
+//! `set ip neighbor`: configures or deletes a neighbour.
+
+use crate::args;
+use crate::neighbors::{self, NeighborFlags};
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, usage_words};
+use thalweg_graph::Control;
+
+/// `set ip neighbor [del] <interface> <ip> [<mac>] [static] [no-fib-entry] [del]`
+pub struct SetIpNeighbor;
+
+/// The command.
+pub static COMMAND: SetIpNeighbor = SetIpNeighbor;
+
+impl Command<Control> for SetIpNeighbor {
+    fn path(&self) -> &'static str {
+        "set ip neighbor"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["ip neighbor"]
+    }
+
+    fn usage(&self) -> &'static str {
+        "[del] <interface> <ip> <mac> [static] [no-fib-entry] [del]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Configure a neighbour's MAC address, or delete a neighbour\n\
+         A static neighbour stays until deleted; another is probed like one that was learned. With\n\
+         `no-fib-entry' it gets no route of its own. `show ip neighbors' lists them."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let mut del = args.exact("del");
+        let sw_if = args::interface(c, args)?;
+        let ip = args.ipv4("neighbour's address")?;
+        // Deleting needs no MAC address, but one may stand there.
+        let mac = if del || args.peek() == Some("del") {
+            args.maybe(|a| a.mac("MAC address"))
+        } else {
+            Some(args.mac("MAC address")?)
+        };
+        let mut flags = NeighborFlags::default();
+        while let Some(word) = args.one_of(&["static", "no-fib-entry", "del"])? {
+            match word {
+                "static" => flags.is_static = true,
+                "no-fib-entry" => flags.no_fib_entry = true,
+                _ => del = true,
+            }
+        }
+        args.end()?;
+        let mac = mac.filter(|_| !del);
+        match mac {
+            Some(mac) => neighbors::set(c, sw_if, ip, mac, flags).map_err(CliError::failed)?,
+            None => neighbors::remove(c, sw_if, ip).map_err(CliError::failed)?,
+        }
+        let interface = c.interface_name(sw_if);
+        out.json(json!({
+            "interface": interface,
+            "ip": ip.to_string(),
+            "mac": mac.map(|m| thalweg_wire::MacAddr(m).to_string()),
+            "static": flags.is_static,
+            "no_fib_entry": flags.no_fib_entry,
+            "deleted": del,
+        }));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
+        match before {
+            [] => [args::interfaces(c), vec!["del".into()]].concat(),
+            ["del"] => args::interfaces(c),
+            [_] | ["del", _] => Vec::new(),
+            _ => usage_words(self.usage()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+
+    #[test]
+    fn both_spellings_set_and_delete() {
+        let mut b = Bench::new();
+        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 static"), "");
+        assert_eq!(b.cli("ip neighbor sink0 10.0.0.3 02:00:00:00:00:03"), "");
+        let all = crate::Neighbors::list(&b.c.state::<crate::Neighbors>().borrow());
+        assert_eq!(all.len(), 2);
+        assert!(all[0].is_static && !all[1].is_static);
+        assert_eq!(b.cli("ip neighbor del sink0 10.0.0.2"), "");
+        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.3 02:00:00:00:00:03 del"), "");
+        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.4 02:00:00:00:00:04 no-fib-entry"), "");
+        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.4 del"), "");
+        assert!(b.c.state::<crate::Neighbors>().borrow().is_empty());
+        b.finish();
+    }
+
+    #[test]
+    fn refusals_say_why() {
+        let mut b = Bench::new();
+        for (line, want) in [
+            ("set ip neighbor nope 10.0.0.2 02:00:00:00:00:02", "bad interface `nope'"),
+            ("set ip neighbor sink0 10.0.0.2 01:00:00:00:00:02", "neither a group's nor zero"),
+            ("set ip neighbor sink0 10.0.0.1 02:00:00:00:00:02", "the interface's own address"),
+            ("set ip neighbor sink0 224.0.0.1 02:00:00:00:00:02", "a group's address"),
+            ("set ip neighbor sink0 127.0.0.1 02:00:00:00:00:02", "no station on a link"),
+            ("set ip neighbor local0 10.0.0.2 02:00:00:00:00:02", "no Ethernet"),
+            ("set ip neighbor sink0 10.0.0.2", "missing MAC address"),
+            ("set ip neighbor sink0 fe80::1 02:00:00:00:00:02", "expected an IPv4 address"),
+            ("set ip neighbor sink0 10.0.0.9 del", "`show ip neighbors` lists them"),
+            ("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 twice", "unexpected `twice'"),
+        ] {
+            let got = b.cli(line);
+            assert!(got.contains(want), "{line}: {got}");
+        }
+        b.finish();
+    }
+}

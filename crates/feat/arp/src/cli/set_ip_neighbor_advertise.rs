@@ -1,0 +1,44 @@
+//! `set ip neighbor-advertise`: announces an interface's addresses, once.
+
+use crate::{args, neighbors};
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `set ip neighbor-advertise <interface>`
+pub struct SetIpNeighborAdvertise;
+
+/// The command.
+pub static COMMAND: SetIpNeighborAdvertise = SetIpNeighborAdvertise;
+
+impl Command<Control> for SetIpNeighborAdvertise {
+    fn path(&self) -> &'static str {
+        "set ip neighbor-advertise"
+    }
+
+    fn usage(&self) -> &'static str {
+        "<interface>"
+    }
+
+    fn help(&self) -> &'static str {
+        "Send a gratuitous ARP packet for each of an interface's addresses\n\
+         Useful after taking addresses over from another router. Nothing is sent unasked."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let sw_if = args::interface(c, args)?;
+        args.end()?;
+        let sent = neighbors::announce(c, sw_if).map_err(CliError::failed)?;
+        out.json(json!({ "sent": sent }));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
+        if before.is_empty() { args::interfaces(c) } else { Vec::new() }
+    }
+}

@@ -1,0 +1,76 @@
+//! `set ip neighbor-config`: the table's settings.
+
+use crate::neighbors::{self, MAX_LIMIT, Neighbors};
+use serde_json::json;
+use std::time::Duration;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `set ip neighbor-config ip4 [limit <n>] [age <seconds>] [recycle|norecycle]`
+pub struct SetIpNeighborConfig;
+
+/// The command.
+pub static COMMAND: SetIpNeighborConfig = SetIpNeighborConfig;
+
+/// A day: whoever wants to wait longer wants age 0.
+const MAX_AGE_S: u64 = 86_400;
+
+impl Command<Control> for SetIpNeighborConfig {
+    fn path(&self) -> &'static str {
+        "set ip neighbor-config"
+    }
+
+    fn usage(&self) -> &'static str {
+        "ip4 [limit <n>] [age <seconds>] [recycle|norecycle]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Set the neighbour table's limit and ageing\n\
+         A dynamic neighbour that was not heard of for `age' seconds is probed, and forgotten if it\n\
+         does not answer; 0 turns that off. When the table is full, `recycle' lets the oldest\n\
+         dynamic neighbour give way, `norecycle' refuses newcomers."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.choice("address family", &["ip4"])?;
+        let mut config = c.state::<Neighbors>().borrow().config();
+        while let Some(word) = args.one_of(&["limit", "age", "recycle", "norecycle"])? {
+            match word {
+                "limit" => config.limit = args.number("limit", 1, MAX_LIMIT as u64)? as usize,
+                "age" => config.age = Duration::from_secs(args.number("age", 0, MAX_AGE_S)?),
+                other => config.recycle = other == "recycle",
+            }
+        }
+        args.end()?;
+        neighbors::set_config(c, config).map_err(CliError::failed)?;
+        out.json(json!({
+            "limit": config.limit, "age": config.age.as_secs(), "recycle": config.recycle,
+        }));
+        Ok(Outcome::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+
+    #[test]
+    fn what_is_set_is_shown() {
+        let mut b = Bench::new();
+        assert!(b.cli("show ip neighbor-config").contains("limit:50000, age:300, recycle:0"));
+        assert_eq!(b.cli("set ip neighbor-config ip4 limit 100 age 60 recycle"), "");
+        let text = b.cli("show ip neighbor-config");
+        assert!(text.starts_with("ip4:\n  limit:100, age:60, recycle:1\n"), "{text}");
+        assert_eq!(b.cli("set ip neighbor-config ip4 norecycle"), "");
+        assert!(b.cli("show ip neighbor-config | json").contains("\"recycle\":false"));
+        for line in ["ip6 limit 3", "ip4 limit 0", "ip4 age -1", "ip4 often"] {
+            assert!(!b.cli(&format!("set ip neighbor-config {line}")).is_empty(), "{line}");
+        }
+        b.finish();
+    }
+}

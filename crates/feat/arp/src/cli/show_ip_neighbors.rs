@@ -1,0 +1,123 @@
+//! `show ip neighbors`: the table.
+
+use crate::args;
+use crate::neighbors::{Neighbor, Neighbors};
+use crate::table::State;
+use serde_json::json;
+use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
+use thalweg_graph::Control;
+use thalweg_wire::MacAddr;
+
+/// `show ip neighbors [<interface>]`
+pub struct ShowIpNeighbors;
+
+/// The command.
+pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors;
+
+/// S static, D dynamic, N no route of its own; I incomplete, F failed, P being probed.
+fn flags(n: &Neighbor) -> String {
+    let mut f = String::from(if n.is_static { "S" } else { "D" });
+    match n.state {
+        State::Incomplete => f.push('I'),
+        State::Failed => f.push('F'),
+        State::Probe => f.push('P'),
+        State::Reachable | State::Stale => {}
+    }
+    if n.no_fib_entry {
+        f.push('N');
+    }
+    f
+}
+
+impl Command<Control> for ShowIpNeighbors {
+    fn path(&self) -> &'static str {
+        "show ip neighbors"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["show ip neighbor"]
+    }
+
+    fn usage(&self) -> &'static str {
+        "[<interface>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show the IPv4 neighbours of an interface, or all\n\
+         Age is in seconds since the neighbour was last heard of. Flags: S static, D dynamic,\n\
+         N without a route of its own, I being asked for, P being probed, F does not answer."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
+        args.end()?;
+        let mut all = c.state::<Neighbors>().borrow().list();
+        all.retain(|n| only.is_none_or(|i| n.sw_if == i));
+        if out.wants_json() {
+            let rows = all.iter().map(|n| {
+                json!({
+                    "interface": c.interface_name(n.sw_if),
+                    "ip": n.ip.to_string(),
+                    "mac": n.mac.map(|m| MacAddr(m).to_string()),
+                    "state": n.state.word(),
+                    "static": n.is_static,
+                    "no_fib_entry": n.no_fib_entry,
+                    "learned_from": n.origin.word(),
+                    "age": n.age.as_secs_f64(),
+                })
+            });
+            out.json(rows.collect());
+            return Ok(Outcome::Done);
+        }
+        let mut table = Table::new()
+            .gap(0)
+            .column("Age", Align::Center, 12)
+            .column("IP", Align::Center, 40)
+            .column("Flags", Align::Center, 6)
+            .column("Ethernet", Align::Center, 20)
+            .column("Interface", Align::Left, 24);
+        for n in &all {
+            let mac = n.mac.map_or_else(|| "-".to_owned(), |m| MacAddr(m).to_string());
+            let age = format!("{:.4}", n.age.as_secs_f64());
+            table.row([age, n.ip.to_string(), flags(n), mac, c.interface_name(n.sw_if)]);
+        }
+        out.text(&table.to_string());
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
+        if before.is_empty() { args::interfaces(c) } else { Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+
+    #[test]
+    fn the_columns_are_those_that_people_grep() {
+        let mut b = Bench::new();
+        b.cli("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 static");
+        b.cli("set ip neighbor sink0 10.0.0.3 02:00:00:00:00:03 no-fib-entry");
+        crate::resolve(&mut b.c, b.sw_if, [10, 0, 0, 4].into());
+        let text = b.cli("show ip neighbor");
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["Age", "IP", "Flags", "Ethernet", "Interface"]);
+        assert_eq!(rows[1][1..], ["10.0.0.2", "S", "02:00:00:00:00:02", "sink0"]);
+        assert_eq!(rows[2][1..], ["10.0.0.3", "DN", "02:00:00:00:00:03", "sink0"]);
+        assert_eq!(rows[3][1..], ["10.0.0.4", "DI", "-", "sink0"]);
+        assert_eq!(b.cli("sh ip neighbors sink0").lines().count(), 4);
+        assert!(b.cli("show ip neighbors local0").lines().count() <= 1);
+        let json = b.cli("show ip neighbors | json");
+        assert!(
+            json.contains("\"state\":\"incomplete\"") && json.contains("\"mac\":null"),
+            "{json}"
+        );
+        b.finish();
+    }
+}

@@ -1,0 +1,144 @@
+//! Packets that wait on a worker until their neighbour is resolved.
+//!
+//! Per neighbour the newest few are kept, as the latest packet is the one that somebody still waits
+//! for (RFC 1122 section 2.3.2.2). Everything is bounded: neighbours, packets of one, packets in
+//! all. Each neighbour that is waited for was announced to the main thread, which answers every
+//! announcement, so nothing is held for longer than resolution takes: three seconds.
+
+use crate::packet::{Answer, Want};
+use std::collections::HashMap;
+use thalweg_buffer::{Packet, PktMut};
+use thalweg_graph::clock;
+use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+
+/// Packets held per neighbour; a newer one replaces the oldest.
+pub const PER_NEIGHBOR: usize = 4;
+/// Packets held per worker and node.
+pub const PER_WORKER: usize = 256;
+/// Neighbours per worker and node that are waited for, or known not to answer.
+pub const NEIGHBORS: usize = 1024;
+
+/// How a node calls the ends of what it could not hold.
+pub(crate) struct Reasons {
+    /// The neighbour did not answer.
+    pub(crate) unresolved: ErrorCode,
+    /// A newer packet took its place, or too many are held.
+    pub(crate) overflow: ErrorCode,
+    /// Too many neighbours are waited for.
+    pub(crate) crowded: ErrorCode,
+    /// The main thread has too much to do.
+    pub(crate) busy: ErrorCode,
+    /// Counts packets held.
+    pub(crate) held: ErrorCode,
+}
+
+#[derive(Default)]
+struct Pending {
+    /// No answer is expected before this tick count; 0 while one is.
+    dead_until: u64,
+    held: [Option<Packet>; PER_NEIGHBOR],
+    /// Where the next packet goes: behind the newest, where the oldest is.
+    next: usize,
+}
+
+/// The packets that one node holds.
+pub(crate) struct Hold {
+    reasons: Reasons,
+    pending: HashMap<u64, Pending>,
+    packets: usize,
+    /// When entries of dead neighbours were last looked through.
+    purged: u64,
+}
+
+impl Hold {
+    pub(crate) fn new(reasons: Reasons) -> Hold {
+        // Room for all from the start: nothing is allocated while packets flow.
+        Hold { reasons, pending: HashMap::with_capacity(NEIGHBORS * 2), packets: 0, purged: 0 }
+    }
+
+    /// Keeps a packet until `want` is answered. `ask` runs if nobody waits for that yet, and says
+    /// whether the main thread was told.
+    pub(crate) fn keep(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        p: PktMut<'_>,
+        want: Want,
+        ask: impl FnOnce(&mut NodeCx<'_>) -> bool,
+    ) -> Verdict {
+        let (key, now) = (want.key(), cx.now());
+        match self.pending.get_mut(&key) {
+            Some(e) if e.dead_until > now => return Verdict::drop(self.reasons.unresolved),
+            Some(e) if e.dead_until > 0 => {
+                if !ask(cx) {
+                    return Verdict::drop(self.reasons.busy);
+                }
+                e.dead_until = 0;
+            }
+            Some(_) => {}
+            None => {
+                if self.pending.len() >= NEIGHBORS && !self.purge(now) {
+                    return Verdict::drop(self.reasons.crowded);
+                }
+                if !ask(cx) {
+                    return Verdict::drop(self.reasons.busy);
+                }
+                self.pending.insert(key, Pending::default());
+            }
+        }
+        let full = self.packets >= PER_WORKER;
+        let Some(e) = self.pending.get_mut(&key) else {
+            return Verdict::drop(self.reasons.crowded);
+        };
+        let oldest = (0..PER_NEIGHBOR).map(|i| (e.next + i) % PER_NEIGHBOR);
+        let mut oldest = oldest.filter(|i| e.held[*i].is_some());
+        let displaced = match oldest.next() {
+            // At `next` stands the oldest if the row is full.
+            Some(i) if full || i == e.next => e.held[i].take(),
+            None if full => return Verdict::drop(self.reasons.overflow),
+            _ => None,
+        };
+        let (packet, kept) = cx.take(p);
+        e.held[e.next] = Some(packet);
+        e.next = (e.next + 1) % PER_NEIGHBOR;
+        cx.count(self.reasons.held, 1);
+        match displaced {
+            Some(old) => cx.send(old, Verdict::drop(self.reasons.overflow)),
+            None => self.packets += 1,
+        }
+        kept
+    }
+
+    /// Handles the main thread's answer: packets go on by `rewrite`, or end.
+    pub(crate) fn answer(&mut self, cx: &mut NodeCx<'_>, answer: Answer, rewrite: Verdict) {
+        let (Answer::Release { key, .. } | Answer::Fail { key, .. }) = answer;
+        let Some(mut e) = self.pending.remove(&key) else { return };
+        for i in 0..PER_NEIGHBOR {
+            let Some(mut packet) = e.held[(e.next + i) % PER_NEIGHBOR].take() else { continue };
+            self.packets -= 1;
+            match answer {
+                Answer::Release { dpo, .. } => {
+                    packet.set_aux(dpo);
+                    cx.send(packet, rewrite);
+                }
+                Answer::Fail { .. } => cx.send(packet, Verdict::drop(self.reasons.unresolved)),
+            }
+        }
+        match answer {
+            Answer::Fail { until, .. } if until > cx.now() => {
+                self.pending.insert(key, Pending { dead_until: until, ..e });
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets neighbours whose time of silence is over; true if that made room. Looks at most a
+    /// hundred times a second, whatever arrives.
+    fn purge(&mut self, now: u64) -> bool {
+        if now.wrapping_sub(self.purged) < clock::hz() as u64 / 100 {
+            return false;
+        }
+        self.purged = now;
+        self.pending.retain(|_, e| e.dead_until == 0 || e.dead_until > now);
+        self.pending.len() < NEIGHBORS
+    }
+}

@@ -1,0 +1,437 @@
+//! `arp-input`: answers who asks for our addresses and tells the main thread who was heard of
+//! (RFC 826; probes and announcements as RFC 5227 has them).
+//!
+//! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface of answers. Next:
+//! the rx interface's output, for requests that were turned into their answer in place. What was
+//! learned from ends here; what does not concern us is dropped with a reason.
+
+use crate::addrs::IfAddrs;
+use crate::limit::{Bucket, Recent};
+use crate::neighbors::Topics;
+use crate::packet::{ForgetReports, Origin, Report, Seen};
+use std::any::Any;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame, PktMut};
+use thalweg_device::{IfTable, Interfaces};
+use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
+use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
+use thalweg_wire::{MacAddr, WireError, fmt};
+
+thalweg_graph::errors! {
+    REPLIES_SENT: Info, 256, "ARP replies sent";
+    REQUESTS: Info, 256, "ARP requests received";
+    REPLIES: Info, 256, "ARP replies received";
+    GRATUITOUS: Info, 256, "ARP gratuitous packets received";
+    PROBES: Info, 256, "ARP address probes received";
+    THROTTLED: Warning, 256, "ARP senders not learned: too many at once";
+    EVENTS_LOST: Warning, 256, "ARP senders not learned: main thread is busy";
+    TRUNCATED: Error, 312, "ARP packet shorter than 28 bytes";
+    BAD_TYPE: Error, 312, "ARP packet not about IPv4 over Ethernet";
+    BAD_OPCODE: Error, 312, "ARP opcode neither request nor reply";
+    NO_ADDRESS: Info, 281, "ARP on an interface without IPv4 address";
+    BAD_MAC: Error, 263, "ARP sender MAC address is a group's or zero";
+    MISMATCH: Error, 256, "ARP sender MAC address differs from the frame's";
+    BAD_SENDER: Error, 281, "ARP sender IP address is not a station's";
+    NOT_CONNECTED: Error, 302, "ARP sender IP address not in a connected subnet";
+    CONFLICT: Error, 256, "ARP sender claims our IP address";
+    LOOPED: Warning, 256, "ARP packet of our own came back";
+    NOT_FOR_US: Info, 256, "ARP target is not our address";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "arp-input",
+    errors: ERRORS,
+    build: |cx| {
+        let topics = *cx.shared::<Topics>();
+        Built::node(ArpInput {
+            topics,
+            addrs: cx.shared(),
+            interfaces: Interfaces::table(cx),
+            recent: Recent::new(),
+            // Replies, which we may have asked for, do not compete with requests, which anybody
+            // may send.
+            requests: Bucket::new(5000, 512),
+            replies: Bucket::new(5000, 512),
+            conflicts: Bucket::new(1, 1),
+        })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct ArpInput {
+    topics: Topics,
+    addrs: Arc<Snapshot<IfAddrs>>,
+    interfaces: Arc<Snapshot<IfTable>>,
+    recent: Recent,
+    requests: Bucket,
+    replies: Bucket,
+    conflicts: Bucket,
+}
+
+/// MAC addresses that VRRP shares among routers (RFC 5798 section 7.3): their owner may send from
+/// its own address.
+fn is_vrrp(mac: MacAddr) -> bool {
+    matches!(mac.0, [0x00, 0x00, 0x5e, 0x00, 0x01, _])
+}
+
+/// True if the frame was sent by `mac`: its Ethernet header may have up to two tags.
+fn is_sender(before: &[u8], mac: MacAddr) -> bool {
+    [14, 18, 22].iter().any(|back| {
+        let from = before.len().checked_sub(*back).map(|i| i + 6);
+        from.and_then(|i| before.get(i..i + 6)) == Some(&mac.0[..])
+    })
+}
+
+/// What a packet is about, once it has passed the checks that need no configuration.
+fn read(p: &PktMut<'_>) -> Result<ArpRepr, Verdict> {
+    let arp = ArpView::parse(p.data()).map_err(|e| match e {
+        WireError::Truncated { .. } => Verdict::drop(TRUNCATED),
+        _ => Verdict::drop(BAD_TYPE),
+    })?;
+    let arp = arp.repr();
+    if matches!(arp.operation, Operation::Other(_)) {
+        return Err(Verdict::drop(BAD_OPCODE));
+    }
+    if !arp.sender_mac.is_unicast() {
+        return Err(Verdict::drop(BAD_MAC));
+    }
+    if !is_vrrp(arp.sender_mac) && !is_sender(p.before(22), arp.sender_mac) {
+        return Err(Verdict::drop(MISMATCH));
+    }
+    Ok(arp)
+}
+
+impl ArpInput {
+    /// Decides about a packet that makes sense; an answer is due if that says so.
+    fn judge(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Judgement {
+        let addrs = self.addrs.load(cx.guard());
+        let (sender, target) = (arp.sender_ip, arp.target_ip);
+        let is_request = arp.operation == Operation::Request;
+        let for_us = addrs.is_own(rx_if, target);
+        if addrs.get(rx_if).is_empty() {
+            return Judgement::Drop(Verdict::drop(NO_ADDRESS));
+        }
+        if is_request && sender.is_unspecified() {
+            cx.count(PROBES, 1);
+            // Whoever is about to take our address must hear of us, but is not learned from.
+            return if for_us { Judgement::Answer } else { Judgement::not_for_us() };
+        }
+        if sender.is_unspecified()
+            || sender.is_multicast()
+            || sender.is_broadcast()
+            || sender.is_loopback()
+        {
+            return Judgement::Drop(Verdict::drop(BAD_SENDER));
+        }
+        if addrs.is_own(rx_if, sender) {
+            return Judgement::Drop(self.ours(cx, rx_if, arp));
+        }
+        if !addrs.is_peer(rx_if, sender) {
+            let edge = addrs.get(rx_if).iter().any(|a| a.is_edge(sender));
+            return Judgement::Drop(Verdict::drop(if edge { BAD_SENDER } else { NOT_CONNECTED }));
+        }
+        let (origin, counter) = match () {
+            () if sender == target => (Origin::Gratuitous, GRATUITOUS),
+            () if is_request => (Origin::Request, REQUESTS),
+            () => (Origin::Reply, REPLIES),
+        };
+        cx.count(counter, 1);
+        if !for_us && origin != Origin::Gratuitous {
+            return Judgement::not_for_us();
+        }
+        self.learn(cx, rx_if, arp, origin);
+        if origin == Origin::Request { Judgement::Answer } else { Judgement::Done }
+    }
+
+    /// Somebody sends from our address: we ourselves, in a loop, or another station.
+    #[cold]
+    fn ours(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Verdict {
+        if self.interfaces.load(cx.guard()).get(rx_if).mac == arp.sender_mac.0 {
+            return Verdict::drop(LOOPED);
+        }
+        if self.conflicts.allow(cx.now()) {
+            let (mac, ip) = (arp.sender_mac.0, arp.sender_ip);
+            let report = Report { seen: Seen::Conflict, mac, ip };
+            cx.event(Event::new(self.topics.seen, rx_if, cx.now(), &report.encode()));
+        }
+        Verdict::drop(CONFLICT)
+    }
+
+    /// Reports a sender to the main thread, unless it was just reported or too many are.
+    fn learn(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr, origin: Origin) {
+        let (seen, now) = (Seen::Sender(origin), cx.now());
+        let report = Report { seen, mac: arp.sender_mac.0, ip: arp.sender_ip };
+        if self.recent.knows(rx_if, &report, now) {
+            return;
+        }
+        let bucket = match origin {
+            Origin::Reply => &mut self.replies,
+            _ => &mut self.requests,
+        };
+        if !bucket.allow(now) {
+            cx.count(THROTTLED, 1);
+        } else if cx.event(Event::new(self.topics.seen, rx_if, now, &report.encode())) {
+            self.recent.note(rx_if, &report, now);
+        } else {
+            cx.count(EVENTS_LOST, 1);
+        }
+    }
+
+    /// Turns a request into its answer in the same buffer.
+    fn answer(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, arp: &ArpRepr) -> Verdict {
+        let rx_if = p.rx_if();
+        let row = self.interfaces.load(cx.guard()).get(rx_if);
+        let (mac, output) = (MacAddr(row.mac), row.output);
+        let ether = EthernetRepr { dst: arp.sender_mac, src: mac, ethertype: ethertype::ARP };
+        let room = arp.reply(mac).emit(p.data_mut());
+        let header = p.push(HEADER_LEN).map(|h| ether.emit(h));
+        if room.is_err() || !matches!(header, Some(Ok(_))) {
+            return Verdict::drop(TRUNCATED);
+        }
+        // What a device said of the request's checksums does not hold for the answer.
+        p.unmark(Flags::OFFLOAD);
+        p.set_tx_if(rx_if);
+        cx.count(REPLIES_SENT, 1);
+        Verdict::node(output)
+    }
+
+    /// Ends a packet that has done its work.
+    fn done(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        if p.flags().contains(Flags::TRACED) {
+            let mut text = String::new();
+            let _ = fmt::arp(p.data(), &mut text, 0);
+            cx.add_trace(p.meta().trace, text);
+        }
+        let (packet, kept) = cx.take(p);
+        cx.deliver(packet);
+        kept
+    }
+}
+
+enum Judgement {
+    Drop(Verdict),
+    Answer,
+    Done,
+}
+
+impl Judgement {
+    fn not_for_us() -> Judgement {
+        Judgement::Drop(Verdict::drop(NOT_FOR_US))
+    }
+}
+
+impl Node for ArpInput {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let arp = match read(&p) {
+            Ok(arp) => arp,
+            Err(v) => return v,
+        };
+        match self.judge(cx, p.rx_if(), &arp) {
+            Judgement::Drop(v) => v,
+            Judgement::Answer => self.answer(cx, p, &arp),
+            Judgement::Done => self.done(cx, p),
+        }
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        // An answer begins with its Ethernet header, anything else with ARP.
+        let data = frame.data(i);
+        let is_arp = ArpView::parse(data).is_ok() || data.len() < HEADER_LEN;
+        let _ = fmt::arp(if is_arp { data } else { &data[HEADER_LEN..] }, out, 0);
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        if message.is::<ForgetReports>() {
+            self.recent.forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, OUR_IP, US, ip, mac, reply};
+    use proptest::prelude::*;
+    use std::net::Ipv4Addr;
+    use thalweg_wire::MacAddr;
+    use thalweg_wire::arp::{ArpRepr, Operation};
+    use thalweg_wire::build::Packet as Build;
+
+    fn request(m: [u8; 6], from: Ipv4Addr, to: Ipv4Addr) -> ArpRepr {
+        ArpRepr::request(MacAddr(m), from, to)
+    }
+
+    #[test]
+    fn a_request_is_answered_in_place_and_learned_from() {
+        let mut b = Bench::new();
+        b.request_from(7);
+        let sent = b.sent();
+        assert_eq!(sent.len(), 1);
+        let want = Build::arp_reply(MacAddr(US), &request(mac(7), ip(7), OUR_IP)).padded().build();
+        assert_eq!(sent[0], want);
+        assert_eq!(b.known(7), Some(mac(7)));
+        assert_eq!(b.count("arp-input", "REPLIES_SENT"), 1);
+        b.finish();
+    }
+
+    #[test]
+    fn each_bad_packet_is_dropped_for_its_own_reason() {
+        let mut b = Bench::new();
+        let group = [1, 0, 0, 0, 0, 7];
+        let cases = [
+            (request(group, ip(7), OUR_IP), "BAD_MAC"),
+            (request([0; 6], ip(7), OUR_IP), "BAD_MAC"),
+            (request(mac(7), ip(0), OUR_IP), "BAD_SENDER"),
+            (request(mac(7), ip(255), OUR_IP), "BAD_SENDER"),
+            (request(mac(7), Ipv4Addr::new(224, 0, 0, 1), OUR_IP), "BAD_SENDER"),
+            (reply(mac(7), Ipv4Addr::UNSPECIFIED), "BAD_SENDER"),
+            (request(mac(7), Ipv4Addr::new(10, 0, 1, 7), OUR_IP), "NOT_CONNECTED"),
+            (request(mac(7), OUR_IP, OUR_IP), "CONFLICT"),
+            (request(US, OUR_IP, ip(9)), "LOOPED"),
+            (request(mac(7), ip(7), ip(9)), "NOT_FOR_US"),
+            (request(mac(7), Ipv4Addr::UNSPECIFIED, ip(9)), "NOT_FOR_US"),
+            (ArpRepr { operation: Operation::Other(3), ..reply(mac(7), ip(7)) }, "BAD_OPCODE"),
+        ];
+        for (arp, reason) in cases {
+            let before = b.count("arp-input", reason);
+            b.arp(arp);
+            assert_eq!(b.count("arp-input", reason), before + 1, "{reason}: {arp:?}");
+        }
+        let spoofed = Build::new().ether(MacAddr(mac(8)), MacAddr::BROADCAST);
+        b.receive(&spoofed.arp(request(mac(7), ip(7), OUR_IP)).build());
+        b.receive(&Build::arp_request(MacAddr(mac(7)), ip(7), OUR_IP).build()[..41]);
+        let mut token_ring = Build::arp_request(MacAddr(mac(7)), ip(7), OUR_IP).build();
+        token_ring[15] = 6;
+        b.receive(&token_ring);
+        b.settle();
+        for reason in ["MISMATCH", "TRUNCATED", "BAD_TYPE"] {
+            assert_eq!(b.count("arp-input", reason), 1, "{reason}");
+        }
+        assert!(b.sent().is_empty() && b.known(7).is_none());
+        assert_eq!(b.c.state::<crate::Neighbors>().borrow().conflicts(), 1);
+        b.finish();
+    }
+
+    #[test]
+    fn without_an_address_nothing_is_answered() {
+        let mut b = Bench::new();
+        crate::set_addresses(&mut b.c, b.sw_if, &[]);
+        b.request_from(7);
+        assert!(b.sent().is_empty() && b.known(7).is_none());
+        assert_eq!(b.count("arp-input", "NO_ADDRESS"), 1);
+        b.finish();
+    }
+
+    #[test]
+    fn a_probe_for_our_address_hears_of_us_and_is_not_learned() {
+        let mut b = Bench::new();
+        b.arp(request(mac(7), Ipv4Addr::UNSPECIFIED, OUR_IP));
+        let sent = b.sent_arp();
+        assert_eq!(sent.len(), 1);
+        assert_eq!((sent[0].1.sender_ip, sent[0].0), (OUR_IP, mac(7)));
+        assert!(b.c.state::<crate::Neighbors>().borrow().is_empty());
+        b.finish();
+    }
+
+    #[test]
+    fn announcements_update_only_whom_we_know() {
+        let mut b = Bench::new();
+        b.arp(request(mac(7), ip(7), ip(7)));
+        assert_eq!(b.known(7), None);
+        b.request_from(7);
+        b.arp(request(mac(8), ip(7), ip(7)));
+        assert_eq!(b.known(7), Some(mac(8)));
+        assert_eq!(b.count("arp-input", "GRATUITOUS"), 2);
+        b.finish();
+    }
+
+    #[test]
+    fn tags_before_the_packet_do_not_hide_its_sender() {
+        let m = MacAddr([2, 3, 4, 5, 6, 7]);
+        for tags in 0..3 {
+            let mut before = vec![0u8; 6];
+            before.extend(m.0);
+            before.extend(vec![0x81; 4 * tags]);
+            before.extend([8, 6]);
+            assert!(super::is_sender(&before, m));
+            assert!(!super::is_sender(&before, MacAddr([2, 3, 4, 5, 6, 8])));
+        }
+        assert!(!super::is_sender(&[2; 5], m));
+    }
+
+    #[test]
+    fn a_virtual_router_may_send_from_its_own_address() {
+        let mut b = Bench::new();
+        let vrrp = [0, 0, 0x5e, 0, 1, 9];
+        let frame = Build::new().ether(MacAddr(mac(8)), MacAddr::BROADCAST);
+        b.receive(&frame.arp(request(vrrp, ip(7), OUR_IP)).build());
+        b.settle();
+        assert_eq!(b.known(7), Some(vrrp));
+        b.finish();
+    }
+
+    #[test]
+    fn an_unchanged_sender_is_reported_once_a_second() {
+        let mut b = Bench::new();
+        for _ in 0..50 {
+            b.receive(&Build::arp_request(MacAddr(mac(7)), ip(7), OUR_IP).build());
+        }
+        b.settle();
+        assert_eq!(b.count("arp-input", "REPLIES_SENT"), 50);
+        // Forgotten by the operator, it is reported anew at once.
+        crate::flush(&mut b.c, None);
+        b.c.sync();
+        b.request_from(7);
+        assert_eq!(b.known(7), Some(mac(7)));
+        b.finish();
+    }
+
+    #[test]
+    fn traces_show_the_answer_and_what_was_learned() {
+        let mut b = Bench::new();
+        let (sw_if, flood) = (b.sw_if, b.c.node("flood").unwrap());
+        b.c.ask(move |core| core.trace_add(flood, 1));
+        crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 8)]);
+        b.c.message_all(flood, |_| Box::new((sw_if, 1u32)));
+        b.settle();
+        let traces = b.c.ask(|core| core.traces()).remove(0).unwrap();
+        let arp = b.c.node("arp-input");
+        let text = &traces[0].steps.iter().find(|s| Some(s.node) == arp).unwrap().text;
+        assert!(text.starts_with("reply, type ethernet/IP4"), "{text}");
+        b.finish();
+    }
+
+    /// Bytes of every length, and requests in which a few bytes are wrong.
+    fn mangled() -> impl Strategy<Value = Vec<u8>> {
+        let whole = Build::arp_request(MacAddr(mac(7)), ip(7), OUR_IP).build();
+        let flips = prop::collection::vec((0usize..42, any::<u8>()), 0..4);
+        let near = (flips, 0usize..=42).prop_map(move |(flips, len)| {
+            let mut f = whole.clone();
+            flips.iter().for_each(|(at, v)| f[*at] = *v);
+            f.truncate(len);
+            f
+        });
+        prop_oneof![near, prop::collection::vec(any::<u8>(), 0..80)]
+    }
+
+    #[test]
+    fn any_bytes_end_in_one_place() {
+        let mut b = Bench::new();
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(2000));
+        let bench = std::cell::RefCell::new(&mut b);
+        runner
+            .run(&mangled(), |frame| {
+                bench.borrow_mut().receive(&frame);
+                Ok(())
+            })
+            .unwrap();
+        b.settle();
+        let t = b.c.worker_stats(0).clone();
+        let ended = t.totals.tx.get() + t.totals.delivered.get() + t.totals.dropped.get();
+        assert_eq!(ended, t.totals.rx.get() + t.totals.originated.get());
+        b.finish();
+    }
+}

@@ -1,0 +1,160 @@
+//! `ip4-arp`: holds packets for an adjacency whose neighbour is being asked for.
+//!
+//! Reads: aux (the forwarding entry). Next: `ip4-rewrite`, once the neighbour answers; packets for
+//! one that does not are dropped. The main thread, which knows who is behind an adjacency, sends
+//! the requests: the first as soon as it hears of the first packet.
+
+use crate::hold::{Hold, Reasons};
+use crate::neighbors::Topics;
+use crate::packet::{Answer, Want};
+use std::any::Any;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_fib::{DpoTable, Kind};
+use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
+
+thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite" }
+thalweg_graph::errors! {
+    HELD: Info, 279, "packets held for ARP";
+    UNRESOLVED: Error, 279, "unresolved neighbour";
+    OVERFLOW: Error, 279, "too many packets held for ARP";
+    CROWDED: Error, 279, "too many unresolved neighbours";
+    BUSY: Error, 279, "no ARP: main thread is busy";
+    GONE: Error, 331, "adjacency is gone or down";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-arp",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| {
+        let hold = Hold::new(Reasons {
+            unresolved: UNRESOLVED,
+            overflow: OVERFLOW,
+            crowded: CROWDED,
+            busy: BUSY,
+            held: HELD,
+        });
+        Built::node(Ip4Arp { topics: *cx.shared::<Topics>(), dpos: cx.shared(), hold })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4Arp {
+    topics: Topics,
+    dpos: Arc<DpoTable>,
+    hold: Hold,
+}
+
+impl Node for Ip4Arp {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let dpo = p.aux();
+        let state = self.dpos.get(dpo).state();
+        match state.kind {
+            Kind::Incomplete => {}
+            // The answer overtook the packet.
+            Kind::Rewrite => return REWRITE,
+            _ => return Verdict::drop(GONE),
+        }
+        let want = Want::Adjacency(dpo);
+        let topic = self.topics.want;
+        self.hold.keep(cx, p, want, |cx| {
+            cx.event(Event::new(topic, state.tx_if, cx.now(), &want.encode()))
+        })
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = writeln!(out, "dpo-idx {}", frame.aux()[i as usize]);
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        if let Ok(answer) = message.downcast::<Answer>() {
+            self.hold.answer(cx, *answer, REWRITE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, OUR_IP, US, ip, mac};
+    use std::net::IpAddr;
+    use std::time::Duration;
+    use thalweg_fib::{Forwarding, forwarding};
+    use thalweg_wire::MacAddr;
+    use thalweg_wire::arp::ArpRepr;
+
+    fn adjacency(b: &Bench, n: u8) -> u32 {
+        let f = b.c.state::<Forwarding>();
+        f.borrow_mut().adjacency(&b.c, b.sw_if, IpAddr::V4(ip(n))).unwrap()
+    }
+
+    #[test]
+    fn the_main_thread_asks_for_the_neighbour_behind_an_adjacency() {
+        let mut b = Bench::new();
+        let dpo = adjacency(&b, 7);
+        b.packet("ip4-arp", dpo, [192, 0, 2, 99].into(), 1);
+        b.until("request", |b| !b.sent.lock().unwrap().is_empty());
+        assert_eq!(b.sent_arp(), [([0xff; 6], ArpRepr::request(MacAddr(US), OUR_IP, ip(7)))]);
+        b.reply_from(7);
+        b.until("held packet", |b| !b.sent.lock().unwrap().is_empty());
+        let sent = b.sent();
+        assert_eq!((sent.len(), &sent[0][..6]), (1, &mac(7)[..]));
+        // The next one does not wait.
+        b.packet("ip4-arp", dpo, [192, 0, 2, 99].into(), 2);
+        b.settle();
+        assert_eq!(b.sent().len(), 1);
+        assert_eq!(b.count("ip4-arp", "HELD"), 1);
+        b.finish();
+    }
+
+    #[test]
+    fn held_packets_end_when_nobody_answers() {
+        let mut b = Bench::new();
+        b.quick(Duration::from_millis(20));
+        let dpo = adjacency(&b, 7);
+        for mark in 0..3 {
+            b.packet("ip4-arp", dpo, ip(7), mark);
+        }
+        b.until("failure", |b| b.count("ip4-arp", "UNRESOLVED") == 3);
+        assert_eq!(b.sent_arp().len(), 3);
+        // A neighbour that turns up by itself ends the silence everywhere.
+        b.request_from(7);
+        assert_eq!(b.known(7), Some(mac(7)));
+        crate::remove(&mut b.c, b.sw_if, ip(7)).unwrap();
+        b.sent();
+        b.packet("ip4-arp", dpo, ip(7), 9);
+        b.until("request", |b| !b.sent_arp().is_empty());
+        b.finish();
+    }
+
+    #[test]
+    fn entries_that_are_no_adjacency_are_dropped() {
+        let mut b = Bench::new();
+        b.packet("ip4-arp", forwarding::DROP, ip(7), 0);
+        b.packet("ip4-arp", u32::MAX, ip(7), 0);
+        b.settle();
+        assert_eq!(b.count("ip4-arp", "GONE"), 2);
+        b.finish();
+    }
+
+    #[test]
+    fn an_adjacency_that_is_given_up_releases_its_packets() {
+        let mut b = Bench::new();
+        let dpo = adjacency(&b, 7);
+        b.packet("ip4-arp", dpo, ip(7), 0);
+        b.until("request", |b| !b.sent_arp().is_empty());
+        let f = b.c.state::<Forwarding>();
+        f.borrow_mut().release(&b.c, dpo);
+        let other = adjacency(&b, 8);
+        b.reply_from(7);
+        b.until("the end", |b| {
+            b.c.worker_stats(0).totals.dropped.get() == 1 || !b.sent().is_empty()
+        });
+        let _ = other;
+        b.finish();
+    }
+}

@@ -1,0 +1,222 @@
+//! `ip4-glean`: the destination lies in a connected subnet and is not known yet: asks for it and
+//! holds the packet.
+//!
+//! Reads: aux (the glean entry). Next: `ip4-rewrite` with the new neighbour's adjacency, once it
+//! answers. The first request leaves from here, at once; further ones are the main thread's.
+
+use crate::addrs::IfAddrs;
+use crate::hold::{Hold, Reasons};
+use crate::neighbors::Topics;
+use crate::packet::{self, Answer, Want};
+use std::any::Any;
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_device::{IfTable, Interfaces};
+use thalweg_fib::{DpoTable, Kind};
+use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite" }
+thalweg_graph::errors! {
+    HELD: Info, 279, "packets held for ARP";
+    REQUESTS_SENT: Info, 256, "ARP requests sent";
+    NO_BUFFERS: Warning, 259, "ARP requests delayed: no buffers";
+    UNRESOLVED: Error, 279, "unresolved neighbour";
+    OVERFLOW: Error, 279, "too many packets held for ARP";
+    CROWDED: Error, 279, "too many unresolved neighbours";
+    BUSY: Error, 279, "no ARP: main thread is busy";
+    NO_SOURCE: Error, 279, "no address to send ARP requests from";
+    EDGE: Error, 298, "destination is the subnet's own or broadcast address";
+    SHORT: Error, 275, "packet shorter than an IPv4 header";
+    GONE: Error, 331, "subnet is gone or its interface is down";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-glean",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| {
+        let hold = Hold::new(Reasons {
+            unresolved: UNRESOLVED,
+            overflow: OVERFLOW,
+            crowded: CROWDED,
+            busy: BUSY,
+            held: HELD,
+        });
+        Built::node(Ip4Glean {
+            topics: *cx.shared::<Topics>(),
+            addrs: cx.shared(),
+            interfaces: Interfaces::table(cx),
+            dpos: cx.shared(),
+            hold,
+        })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4Glean {
+    topics: Topics,
+    addrs: Arc<Snapshot<IfAddrs>>,
+    interfaces: Arc<Snapshot<IfTable>>,
+    dpos: Arc<DpoTable>,
+    hold: Hold,
+}
+
+fn destination(data: &[u8]) -> Option<Ipv4Addr> {
+    let header = data.first_chunk::<20>()?;
+    Some(Ipv4Addr::new(header[16], header[17], header[18], header[19]))
+}
+
+/// Sends a request from `source` for `dst`.
+fn ask(cx: &mut NodeCx<'_>, interfaces: &IfTable, tx_if: u32, source: Ipv4Addr, dst: Ipv4Addr) {
+    let row = interfaces.get(tx_if);
+    let frame = packet::request(row.mac, source, dst, None);
+    let Some(mut request) = cx.originate() else {
+        // The main thread asks again.
+        cx.count(NO_BUFFERS, 1);
+        return;
+    };
+    // One buffer holds it, and that is there.
+    request.append(&frame, cx.cache());
+    request.set_tx_if(tx_if);
+    cx.count(REQUESTS_SENT, 1);
+    cx.send(request, Verdict::node(row.output));
+}
+
+impl Node for Ip4Glean {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let state = self.dpos.get(p.aux()).state();
+        if state.kind != Kind::Glean {
+            return Verdict::drop(GONE);
+        }
+        let Some(dst) = destination(p.data()) else { return Verdict::drop(SHORT) };
+        let (addrs, tx_if) = (self.addrs.load(cx.guard()), state.tx_if);
+        let Some(source) = addrs.source_for(tx_if, dst).filter(|s| *s != dst) else {
+            return Verdict::drop(NO_SOURCE);
+        };
+        if addrs.get(tx_if).iter().any(|a| a.is_edge(dst)) {
+            return Verdict::drop(EDGE);
+        }
+        let interfaces = self.interfaces.load(cx.guard());
+        let want = Want::Station(tx_if, dst);
+        let topic = self.topics.want;
+        self.hold.keep(cx, p, want, |cx| {
+            let told = cx.event(Event::new(topic, tx_if, cx.now(), &want.encode()));
+            if told {
+                ask(cx, interfaces, tx_if, source, dst);
+            }
+            told
+        })
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = writeln!(out, "dpo-idx {}", frame.aux()[i as usize]);
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        if let Ok(answer) = message.downcast::<Answer>() {
+            self.hold.answer(cx, *answer, REWRITE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::hold::{NEIGHBORS, PER_NEIGHBOR, PER_WORKER};
+    use crate::testing::{Bench, OUR_IP, US, ip, mac};
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+    use thalweg_wire::MacAddr;
+    use thalweg_wire::arp::ArpRepr;
+
+    #[test]
+    fn the_first_packet_asks_and_the_answer_sends_the_newest_ones_in_order() {
+        let mut b = Bench::new();
+        for mark in 0..6 {
+            b.packet("ip4-glean", b.glean, ip(7), mark);
+        }
+        b.settle();
+        let asked = b.sent_arp();
+        assert_eq!(asked, [([0xff; 6], ArpRepr::request(MacAddr(US), OUR_IP, ip(7)))]);
+        assert_eq!(b.count("ip4-glean", "OVERFLOW"), 2);
+        b.reply_from(7);
+        b.until("held packets", |b| b.c.worker_stats(0).totals.tx.get() >= 5);
+        let sent = b.sent();
+        let marks: Vec<u8> = sent.iter().map(|f| *f.last().unwrap()).collect();
+        assert_eq!(marks, [2, 3, 4, 5]);
+        assert!(sent.iter().all(|f| f[..6] == mac(7) && f[6..12] == US && f[12..14] == [8, 0]));
+        b.finish();
+    }
+
+    #[test]
+    fn who_does_not_answer_is_asked_three_times_and_then_left_alone() {
+        let mut b = Bench::new();
+        b.quick(Duration::from_millis(30));
+        b.packet("ip4-glean", b.glean, ip(7), 0);
+        b.until("failure", |b| b.count("ip4-glean", "UNRESOLVED") == 1);
+        assert_eq!(b.sent_arp().len(), 3);
+        // Silence: packets are dropped on the worker, nobody is asked.
+        b.packet("ip4-glean", b.glean, ip(7), 1);
+        b.settle();
+        assert_eq!(b.count("ip4-glean", "UNRESOLVED"), 2);
+        assert!(b.sent_arp().is_empty());
+        // Twice the interval later there is another try.
+        std::thread::sleep(Duration::from_millis(70));
+        b.packet("ip4-glean", b.glean, ip(7), 2);
+        b.settle();
+        assert_eq!(b.sent_arp().len(), 1);
+        b.reply_from(7);
+        b.until("held packet", |b| b.sent().iter().any(|f| f.last() == Some(&2)));
+        b.finish();
+    }
+
+    #[test]
+    fn destinations_that_no_station_has_are_not_asked_for() {
+        let mut b = Bench::new();
+        b.packet("ip4-glean", b.glean, ip(255), 0);
+        b.packet("ip4-glean", b.glean, ip(0), 0);
+        b.packet("ip4-glean", b.glean, OUR_IP, 0);
+        b.packet("ip4-glean", 0, ip(7), 0);
+        b.settle();
+        assert_eq!(b.count("ip4-glean", "EDGE"), 2);
+        assert_eq!(b.count("ip4-glean", "NO_SOURCE"), 1);
+        assert_eq!(b.count("ip4-glean", "GONE"), 1);
+        crate::set_addresses(&mut b.c, b.sw_if, &[]);
+        b.packet("ip4-glean", b.glean, ip(7), 0);
+        b.settle();
+        assert_eq!(b.count("ip4-glean", "NO_SOURCE"), 2);
+        assert!(b.sent().is_empty());
+        b.finish();
+    }
+
+    #[test]
+    fn a_scan_is_bounded() {
+        let mut b = Bench::new();
+        crate::set_addresses(&mut b.c, b.sw_if, &[(OUR_IP, 8)]);
+        let total = NEIGHBORS as u32 + 300;
+        for n in 0..total {
+            b.packet("ip4-glean", b.glean, Ipv4Addr::from(0x0a01_0000 + n + 1), 0);
+        }
+        b.settle();
+        assert_eq!(b.count("ip4-glean", "CROWDED"), 300);
+        assert_eq!(b.count("ip4-glean", "HELD"), PER_WORKER as u64);
+        assert_eq!(b.count("ip4-glean", "OVERFLOW"), (NEIGHBORS - PER_WORKER) as u64);
+        // One that has its share already still gets its newest through.
+        for mark in 1..=2 * PER_NEIGHBOR as u8 {
+            b.packet("ip4-glean", b.glean, Ipv4Addr::from(0x0a01_0001), mark);
+        }
+        b.settle();
+        assert_eq!(b.count("ip4-glean", "HELD"), (PER_WORKER + 2 * PER_NEIGHBOR) as u64);
+        // Taking the interface down ends all of it.
+        thalweg_device::interface::set_admin(&mut b.c, b.sw_if, false).unwrap();
+        b.settle();
+        assert_eq!(b.count("ip4-glean", "UNRESOLVED"), PER_WORKER as u64);
+        assert!(b.c.state::<crate::Neighbors>().borrow().list().is_empty());
+        b.finish();
+    }
+}

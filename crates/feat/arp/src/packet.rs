@@ -1,0 +1,175 @@
+//! ARP frames that we send, and what workers and the main thread tell each other.
+
+use std::net::Ipv4Addr;
+use thalweg_device::{Mac, SwIfIndex};
+use thalweg_fib::Dpo;
+use thalweg_wire::MacAddr;
+use thalweg_wire::arp::{ArpRepr, PACKET_LEN};
+use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
+
+/// Bytes in an ARP frame without padding, which is the device's affair.
+pub const FRAME_LEN: usize = HEADER_LEN + PACKET_LEN;
+
+/// "Who has `target`? Tell `ip` at `mac`", to everybody, or to the one who had it last.
+pub fn request(mac: Mac, ip: Ipv4Addr, target: Ipv4Addr, to: Option<Mac>) -> [u8; FRAME_LEN] {
+    let dst = to.map_or(MacAddr::BROADCAST, MacAddr);
+    frame(dst, ArpRepr::request(MacAddr(mac), ip, target))
+}
+
+/// An announcement (RFC 5227 section 2.3): `ip` is at `mac`.
+pub fn announcement(mac: Mac, ip: Ipv4Addr) -> [u8; FRAME_LEN] {
+    frame(MacAddr::BROADCAST, ArpRepr::request(MacAddr(mac), ip, ip))
+}
+
+fn frame(dst: MacAddr, arp: ArpRepr) -> [u8; FRAME_LEN] {
+    let mut out = [0; FRAME_LEN];
+    let ether = EthernetRepr { dst, src: arp.sender_mac, ethertype: ethertype::ARP };
+    // Both know their sizes; the array has room for both.
+    let _ = ether.emit(&mut out);
+    let _ = arp.emit(&mut out[HEADER_LEN..]);
+    out
+}
+
+/// How a neighbour made itself known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Origin {
+    /// It asked for one of our addresses.
+    Request,
+    /// It answered us.
+    Reply,
+    /// It announced itself to all.
+    Gratuitous,
+    /// Somebody configured it.
+    Config,
+}
+
+impl Origin {
+    /// The word for `show` commands.
+    pub fn word(self) -> &'static str {
+        match self {
+            Origin::Request => "request",
+            Origin::Reply => "reply",
+            Origin::Gratuitous => "gratuitous",
+            Origin::Config => "config",
+        }
+    }
+}
+
+/// A sender that a worker saw. `Conflict`: somebody else uses our address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seen {
+    Sender(Origin),
+    Conflict,
+}
+
+/// What a worker tells of the ARP packets that it saw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Report {
+    pub(crate) seen: Seen,
+    pub(crate) mac: Mac,
+    pub(crate) ip: Ipv4Addr,
+}
+
+impl Report {
+    pub(crate) fn encode(self) -> [u8; 11] {
+        let kind = match self.seen {
+            Seen::Sender(Origin::Request) => 0,
+            Seen::Sender(Origin::Reply) => 1,
+            Seen::Sender(_) => 2,
+            Seen::Conflict => 3,
+        };
+        let ([a, b, c, d, e, f], [g, h, i, j]) = (self.mac, self.ip.octets());
+        [kind, a, b, c, d, e, f, g, h, i, j]
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Report> {
+        let &[kind, a, b, c, d, e, f, g, h, i, j] = bytes.first_chunk::<11>()?;
+        let seen = match kind {
+            0 => Seen::Sender(Origin::Request),
+            1 => Seen::Sender(Origin::Reply),
+            2 => Seen::Sender(Origin::Gratuitous),
+            _ => Seen::Conflict,
+        };
+        Some(Report { seen, mac: [a, b, c, d, e, f], ip: Ipv4Addr::new(g, h, i, j) })
+    }
+}
+
+/// What a worker holds packets for, as its node keys it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub(crate) enum Want {
+    /// `ip4-glean`: a station of a connected subnet. The worker has asked for it already.
+    Station(SwIfIndex, Ipv4Addr),
+    /// `ip4-arp`: the neighbour behind an adjacency.
+    Adjacency(Dpo),
+}
+
+impl Want {
+    pub(crate) fn key(self) -> u64 {
+        match self {
+            Want::Station(sw_if, ip) => u64::from(sw_if) << 32 | u64::from(ip.to_bits()),
+            Want::Adjacency(dpo) => u64::from(dpo),
+        }
+    }
+
+    pub(crate) fn encode(self) -> [u8; 9] {
+        let (kind, key) = (u8::from(matches!(self, Want::Adjacency(_))), self.key().to_be_bytes());
+        let [a, b, c, d, e, f, g, h] = key;
+        [kind, a, b, c, d, e, f, g, h]
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Want> {
+        let &[kind, a, b, c, d, e, f, g, h] = bytes.first_chunk::<9>()?;
+        let low = u32::from_be_bytes([e, f, g, h]);
+        Some(match kind {
+            0 => Want::Station(u32::from_be_bytes([a, b, c, d]), low.into()),
+            _ => Want::Adjacency(low),
+        })
+    }
+}
+
+/// What the main thread answers, to be sent to the node that asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// The neighbour is there: send what is held by this adjacency.
+    Release { key: u64, dpo: Dpo },
+    /// There is no such neighbour: drop what is held, and what comes before `until` (ticks).
+    Fail { key: u64, until: u64 },
+}
+
+/// Tells `arp-input` that neighbours were forgotten: report all senders anew.
+pub(crate) struct ForgetReports;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use thalweg_wire::arp::ArpView;
+    use thalweg_wire::ethernet::EthernetView;
+
+    #[test]
+    fn frames_are_what_they_say() {
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let mac = [2, 0, 0, 0, 0, 1];
+        let all = request(mac, a, b, None);
+        let eth = EthernetView::parse(&all).unwrap();
+        assert!(eth.dst().is_broadcast() && eth.ethertype() == ethertype::ARP);
+        let arp = ArpView::parse(eth.payload()).unwrap();
+        assert_eq!(arp.repr(), ArpRepr::request(MacAddr(mac), a, b));
+        let one = request(mac, a, b, Some([2, 0, 0, 0, 0, 9]));
+        assert_eq!(one[..6], [2, 0, 0, 0, 0, 9]);
+        assert!(ArpView::parse(&announcement(mac, a)[14..]).unwrap().is_gratuitous());
+    }
+
+    proptest! {
+        #[test]
+        fn messages_survive(kind in 0usize..4, mac: [u8; 6], ip: u32, sw_if: u32) {
+            let seen = [Seen::Sender(Origin::Request), Seen::Sender(Origin::Reply),
+                Seen::Sender(Origin::Gratuitous), Seen::Conflict][kind];
+            let report = Report { seen, mac, ip: ip.into() };
+            prop_assert_eq!(Report::decode(&report.encode()), Some(report));
+            for want in [Want::Station(sw_if, ip.into()), Want::Adjacency(ip)] {
+                prop_assert_eq!(Want::decode(&want.encode()), Some(want));
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! A small router for this crate's tests: one interface that records what it is given, and stand-ins
+//! for the features around ARP.
+
+use crate::{Neighbors, cli};
+use std::any::Any;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use thalweg_buffer::{Frame, PktMut, PoolConfig};
+use thalweg_cli::CommandTree;
+use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
+use thalweg_fib::{Dpo, DpoTable, Forwarding};
+use thalweg_graph::{
+    Built, Control, EngineConfig, Feature, Inject, InputNode, Kind, Node, NodeCx, NodeDecl, NodeId,
+    Poll, Runner, Verdict,
+};
+use thalweg_wire::MacAddr;
+use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
+use thalweg_wire::build::Packet as Build;
+
+/// The router's MAC address.
+pub(crate) const US: Mac = [2, 0, 0, 0, 0, 1];
+/// The router's address.
+pub(crate) const OUR_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+/// The MAC address of the test's neighbour `n`.
+pub(crate) fn mac(n: u8) -> Mac {
+    [2, 0, 0, 0, 0, n]
+}
+
+/// The address of the test's neighbour `n`.
+pub(crate) fn ip(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, n)
+}
+
+static ETHERNET: NodeDecl = NodeDecl {
+    name: "ethernet-input",
+    next: &["arp-input"],
+    build: |_| Built::node(Ethernet),
+    ..NodeDecl::DEFAULT
+};
+struct Ethernet;
+impl Node for Ethernet {
+    fn packet(&mut self, _cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let n = p.len().min(14);
+        p.pull(n);
+        Verdict::next(0)
+    }
+}
+
+static IP4_DROP: NodeDecl = NodeDecl {
+    name: "ip4-drop",
+    next: &["error-drop"],
+    build: |_| Built::node(Pass),
+    ..NodeDecl::DEFAULT
+};
+struct Pass;
+impl Node for Pass {
+    fn packet(&mut self, _cx: &mut NodeCx<'_>, _p: PktMut<'_>) -> Verdict {
+        Verdict::next(0)
+    }
+}
+
+static IP4_REWRITE: NodeDecl = NodeDecl {
+    name: "ip4-rewrite",
+    next: &["ip4-arp"],
+    build: |cx| Built::node(Rewrite { dpos: cx.shared() }),
+    ..NodeDecl::DEFAULT
+};
+struct Rewrite {
+    dpos: Arc<DpoTable>,
+}
+impl Node for Rewrite {
+    fn packet(&mut self, _cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let entry = self.dpos.get(p.aux());
+        let state = entry.state();
+        if state.kind != thalweg_fib::Kind::Rewrite {
+            return Verdict::next(0);
+        }
+        let n = usize::from(state.len);
+        p.push(n).unwrap().copy_from_slice(&entry.rewrite()[..n]);
+        Verdict::node(NodeId(entry.next() as u16))
+    }
+}
+
+/// Sends as many requests as it is told, each from another sender.
+static FLOOD: NodeDecl = NodeDecl {
+    name: "flood",
+    kind: Kind::Input,
+    build: |_| Built::input(Flood { sw_if: 0, left: 0, seed: 1 }),
+    ..NodeDecl::DEFAULT
+};
+struct Flood {
+    sw_if: u32,
+    left: u32,
+    seed: u64,
+}
+impl InputNode for Flood {
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
+        if self.left == 0 {
+            return Poll::Idle;
+        }
+        let mut frame = cx.alloc_frame(256.min(self.left as usize), 60);
+        for i in 0..frame.len() {
+            self.seed = thalweg_tables::hash::mix64(self.seed + 1);
+            let [a, b, c, d, e, f, _, _] = self.seed.to_be_bytes();
+            let sender =
+                ArpRepr::request(MacAddr([2, a, b, c, d, e]), Ipv4Addr::new(10, c, d, f), OUR_IP);
+            let bytes =
+                Build::new().ether(sender.sender_mac, MacAddr::BROADCAST).arp(sender).build();
+            frame.pkt(i as u8).data_mut()[..bytes.len()].copy_from_slice(&bytes);
+        }
+        self.left -= frame.len() as u32;
+        let n = frame.len();
+        cx.device_input(frame, self.sw_if, |_, _, _| {});
+        Poll::Busy(n)
+    }
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        (self.sw_if, self.left) = *message.downcast::<(u32, u32)>().unwrap();
+    }
+}
+
+static STAND_INS: Feature = Feature {
+    name: "stand-ins",
+    about: "what surrounds ARP",
+    nodes: &[&ETHERNET, &IP4_DROP, &IP4_REWRITE, &FLOOD],
+    ..Feature::DEFAULT
+};
+
+pub(crate) type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
+
+static TX: NodeDecl = NodeDecl { name: "record-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
+struct Record {
+    sent: Sent,
+    keep: bool,
+}
+impl Runner for Record {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        if self.keep {
+            let mut sent = self.sent.lock().unwrap();
+            sent.extend((0..frame.len()).map(|i| frame.data(i as u8).to_vec()));
+        }
+        cx.sent_frame(frame);
+    }
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.keep = *message.downcast::<bool>().unwrap();
+    }
+}
+struct RecordDevice;
+impl Device for RecordDevice {
+    fn dev_type(&self) -> &'static str {
+        "record"
+    }
+}
+
+/// A running router with one interface, `sink0`, of 10.0.0.1/24.
+pub(crate) struct Bench {
+    pub(crate) c: Control,
+    pub(crate) sw_if: u32,
+    pub(crate) glean: Dpo,
+    tree: CommandTree<Control>,
+    pub(crate) sent: Sent,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Bench {
+        let pool = PoolConfig { buffers: 2048, data_size: 512, ..PoolConfig::default() };
+        let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
+        c.start(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STAND_INS])
+            .unwrap();
+        let sent = Sent::default();
+        let sw_if = add_interface(&mut c, "sink0", &sent);
+        crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
+        let forwarding = c.state::<Forwarding>();
+        let glean = forwarding.borrow_mut().glean(&c, sw_if).unwrap();
+        let tree = CommandTree::new(cli::COMMANDS.to_vec()).unwrap();
+        let mut bench = Bench { c, sw_if, glean, tree, sent };
+        bench.settle();
+        bench
+    }
+
+    /// Makes retries quick.
+    pub(crate) fn quick(&mut self, retry: Duration) {
+        let mut config = self.c.state::<Neighbors>().borrow().config();
+        config.retry = retry;
+        crate::set_config(&mut self.c, config).unwrap();
+    }
+
+    /// What a command says, or its error.
+    pub(crate) fn cli(&mut self, line: &str) -> String {
+        match self.tree.run_line(&mut self.c, line) {
+            (text, Ok(_)) => text,
+            (text, Err(e)) => text + &e.to_string(),
+        }
+    }
+
+    /// Lets worker and main thread do what there is to do now.
+    pub(crate) fn settle(&mut self) {
+        // What arrived, what the main thread makes of it, what workers make of that, and again.
+        for _ in 0..3 {
+            self.turns();
+            self.c.run_once(Some(Duration::ZERO));
+        }
+        self.turns();
+    }
+
+    /// Waits until the worker has run all that was sent to it through its graph.
+    fn turns(&mut self) {
+        let stats = self.c.worker_stats(0).clone();
+        let before = stats.totals.loops.get();
+        self.c.sync();
+        // The first loop may have been under way when the messages arrived.
+        while stats.totals.loops.get() < before + 2 {
+            self.c.sync();
+        }
+    }
+
+    /// Runs the main loop until `done`.
+    pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Bench) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !done(self) {
+            assert!(Instant::now() < deadline, "waited in vain for {what}");
+            self.c.run_once(Some(Duration::from_millis(2)));
+        }
+    }
+
+    fn inject(&mut self, node: &str, bytes: Vec<u8>, aux: u32) {
+        let node = self.c.node(node).unwrap();
+        self.c.inject(0, Inject { node, bytes, rx_if: self.sw_if, tx_if: 0, aux });
+    }
+
+    /// A frame arrives.
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        self.inject("ethernet-input", bytes.to_vec(), 0);
+    }
+
+    /// An ARP packet arrives, sent by its sender.
+    pub(crate) fn arp(&mut self, arp: ArpRepr) {
+        let dst = if arp.target_mac.is_zero() { MacAddr::BROADCAST } else { MacAddr(US) };
+        let bytes = Build::new().ether(arp.sender_mac, dst).arp(arp).padded().build();
+        self.receive(&bytes);
+        self.settle();
+    }
+
+    /// Neighbour `n` asks for us.
+    pub(crate) fn request_from(&mut self, n: u8) {
+        self.arp(ArpRepr::request(MacAddr(mac(n)), ip(n), OUR_IP));
+    }
+
+    /// Neighbour `n` answers us.
+    pub(crate) fn reply_from(&mut self, n: u8) {
+        self.arp(reply(mac(n), ip(n)));
+    }
+
+    /// A packet for `dst`, marked by `mark` in its last byte, reaches `node`.
+    pub(crate) fn packet(&mut self, node: &str, dpo: Dpo, dst: Ipv4Addr, mark: u8) {
+        let bytes =
+            Build::new().ipv4(Ipv4Addr::new(192, 0, 2, 1), dst).udp(1, 2).payload(&[mark]).build();
+        self.inject(node, bytes, dpo);
+    }
+
+    /// What was sent since the last call.
+    pub(crate) fn sent(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.sent.lock().unwrap())
+    }
+
+    /// ARP packets among what was sent, with their Ethernet destination; the rest is lost.
+    pub(crate) fn sent_arp(&mut self) -> Vec<(Mac, ArpRepr)> {
+        let sent = self.sent();
+        let arp = sent.iter().filter(|f| f[12..14] == [8, 6]);
+        arp.map(|f| (*f.first_chunk().unwrap(), ArpView::parse(&f[14..]).unwrap().repr())).collect()
+    }
+
+    /// A counter over all workers.
+    pub(crate) fn count(&self, node: &str, name: &str) -> u64 {
+        let id = self.c.node(node).unwrap();
+        let found = self.c.errors().iter().position(|(n, e)| *n == id && e.name == name);
+        let i = found.unwrap_or_else(|| panic!("no counter {node} {name}")) as u32;
+        (0..self.c.workers()).map(|w| self.c.worker_stats(w).error(i).get()).sum()
+    }
+
+    /// A neighbour's MAC address, if it is known.
+    pub(crate) fn known(&self, n: u8) -> Option<Mac> {
+        self.c.state::<Neighbors>().borrow().find(self.sw_if, ip(n)).and_then(|n| n.mac)
+    }
+
+    /// Ends the router: no packet may be missing.
+    pub(crate) fn finish(mut self) {
+        let stats = self.c.worker_stats(0).clone();
+        let audit = self.c.shut_down();
+        assert_eq!(audit.in_use, 0, "packets leaked");
+        let t = &stats.totals;
+        let ended = t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();
+        assert!(ended <= t.rx.get() + t.originated.get(), "packets counted twice");
+    }
+}
+
+/// Adds an interface that is up.
+pub(crate) fn add_interface(c: &mut Control, name: &str, sent: &Sent) -> u32 {
+    let spec = InterfaceSpec {
+        name: name.into(),
+        mac: US,
+        mtu: 1500,
+        speed_kbps: 0,
+        link_up: true,
+        caps: Caps::default(),
+        device: Box::new(RecordDevice),
+        tx: &TX,
+        input: None,
+    };
+    let build = |_, _| {
+        let sent = sent.clone();
+        Built::Node(Box::new(Record { sent, keep: true }) as Box<dyn Runner>)
+    };
+    let sw_if = interface::create(c, spec, build).unwrap();
+    interface::set_admin(c, sw_if, true).unwrap();
+    sw_if
+}
+
+/// `ip` at `mac` answers us.
+pub(crate) fn reply(mac: Mac, ip: Ipv4Addr) -> ArpRepr {
+    ArpRepr {
+        operation: Operation::Reply,
+        sender_mac: MacAddr(mac),
+        sender_ip: ip,
+        target_mac: MacAddr(US),
+        target_ip: OUR_IP,
+    }
+}

@@ -1,0 +1,202 @@
+//! The feature as a whole.
+
+use crate::testing::{Bench, OUR_IP, Sent, add_interface, ip, mac, reply};
+use crate::{NeighborChange, NeighborFlags, Neighbors, State};
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use thalweg_device::interface;
+use thalweg_fib::{Forwarding, Kind};
+
+#[test]
+fn node_list_is_current() {
+    thalweg_testkit::GeneratedList {
+        dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
+        what: "graph node",
+        list: "NODES",
+        element: "&thalweg_graph::NodeDecl",
+        item: "NODE",
+    }
+    .check();
+}
+
+#[test]
+fn command_list_is_current() {
+    thalweg_testkit::GeneratedList {
+        dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
+        what: "command",
+        list: "COMMANDS",
+        element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+        item: "COMMAND",
+    }
+    .check();
+}
+
+fn watch(b: &Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let log = seen.clone();
+    let state = b.c.state::<Neighbors>();
+    state.borrow_mut().on_change(move |_, change| log.borrow_mut().push(*change));
+    seen
+}
+
+fn kind(b: &Bench, n: u8) -> Option<Kind> {
+    let f = b.c.state::<Forwarding>();
+    let f = f.borrow();
+    f.find(b.sw_if, IpAddr::V4(ip(n))).map(|a| f.table().get(a.dpo).state().kind)
+}
+
+#[test]
+fn subscribers_hear_of_neighbours_with_their_adjacency_complete() {
+    let mut b = Bench::new();
+    let seen = watch(&b);
+    let sw_if = b.sw_if;
+    let want =
+        |mac, fib_entry| NeighborChange { sw_if, ip: ip(7), mac, is_static: false, fib_entry };
+    b.request_from(7);
+    assert_eq!(seen.take(), [want(Some(mac(7)), true)]);
+    assert_eq!(kind(&b, 7), Some(Kind::Rewrite));
+    // Another MAC address.
+    b.arp(reply(mac(9), ip(7)));
+    assert_eq!(seen.take(), [want(Some(mac(9)), true)]);
+    crate::flush(&mut b.c, Some(sw_if));
+    assert_eq!(seen.take(), [want(None, false)]);
+    assert_eq!(kind(&b, 7), None, "nobody holds the adjacency any more");
+    b.finish();
+}
+
+#[test]
+fn static_neighbours_follow_the_subnets() {
+    let mut b = Bench::new();
+    let seen = watch(&b);
+    let (sw_if, far) = (b.sw_if, [172, 16, 0, 9].into());
+    let flags = NeighborFlags { is_static: true, no_fib_entry: false };
+    crate::set(&mut b.c, sw_if, far, mac(9), flags).unwrap();
+    crate::set(&mut b.c, sw_if, ip(8), mac(8), NeighborFlags { no_fib_entry: true, ..flags })
+        .unwrap();
+    let fib: Vec<bool> = seen.take().iter().map(|c| c.fib_entry).collect();
+    assert_eq!(fib, [false, false]);
+    b.request_from(7);
+    seen.take();
+    // The subnet moves: the learned neighbour goes, the far one becomes near.
+    crate::set_addresses(&mut b.c, sw_if, &[([172, 16, 0, 1].into(), 24)]);
+    let changes: Vec<_> = seen.take().iter().map(|c| (c.ip, c.mac, c.fib_entry)).collect();
+    assert_eq!(changes, [(ip(7), None, false), (far, Some(mac(9)), true)]);
+    // Nothing heard moves a static neighbour.
+    crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 24)]);
+    b.arp(reply(mac(1 + 8), ip(8)));
+    assert_eq!(b.known(8), Some(mac(8)));
+    assert_eq!(b.c.state::<Neighbors>().borrow().stats().contradicted, 1);
+    b.finish();
+}
+
+#[test]
+fn links_that_go_down_take_what_was_learned() {
+    let mut b = Bench::new();
+    let sw_if = b.sw_if;
+    let flags = NeighborFlags { is_static: true, no_fib_entry: false };
+    crate::set(&mut b.c, sw_if, ip(8), mac(8), flags).unwrap();
+    b.request_from(7);
+    interface::set_link(&mut b.c, sw_if, false).unwrap();
+    assert_eq!((b.known(7), b.known(8)), (None, Some(mac(8))));
+    assert_eq!(kind(&b, 8), Some(Kind::Down));
+    interface::set_link(&mut b.c, sw_if, true).unwrap();
+    assert_eq!(kind(&b, 8), Some(Kind::Rewrite));
+    b.request_from(7);
+    assert_eq!(b.known(7), Some(mac(7)), "reported anew although it was just heard of");
+    // An interface of the same number has nothing of the old one's.
+    interface::delete(&mut b.c, sw_if).unwrap();
+    assert!(b.c.state::<Neighbors>().borrow().list().is_empty());
+    let again = add_interface(&mut b.c, "again0", &Sent::default());
+    assert_eq!(again, sw_if);
+    assert!(b.c.state::<Neighbors>().borrow().addresses(sw_if).is_empty());
+    b.finish();
+}
+
+#[test]
+fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
+    let mut b = Bench::new();
+    let mut config = b.c.state::<Neighbors>().borrow().config();
+    (config.retry, config.age) = (Duration::from_millis(40), Duration::from_millis(150));
+    crate::set_config(&mut b.c, config).unwrap();
+    b.request_from(7);
+    b.sent();
+    b.until("probe", |b| !b.sent.lock().unwrap().is_empty());
+    let (to, arp) = b.sent_arp()[0];
+    assert_eq!((to, arp.target_ip), (mac(7), ip(7)), "probes go to the neighbour alone");
+    b.reply_from(7);
+    let find = |b: &Bench| b.c.state::<Neighbors>().borrow().find(b.sw_if, ip(7));
+    assert_eq!(find(&b).map(|n| n.state), Some(State::Reachable));
+    b.sent();
+    // Now it is silent: three probes, while its adjacency keeps working, then it goes.
+    b.until("probing", |b| find(b).is_some_and(|n| n.state == State::Probe));
+    assert_eq!(kind(&b, 7), Some(Kind::Rewrite));
+    b.until("expiry", |b| find(b).is_none());
+    assert_eq!(b.sent_arp().len(), 3);
+    assert_eq!(b.c.state::<Neighbors>().borrow().stats().expired, 1);
+    b.finish();
+}
+
+#[test]
+fn a_million_senders_fill_the_table_and_no_more() {
+    let mut b = Bench::new();
+    let sw_if = b.sw_if;
+    crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 8)]);
+    let mut config = b.c.state::<Neighbors>().borrow().config();
+    config.limit = 300;
+    crate::set_config(&mut b.c, config).unwrap();
+    let tx = b.c.node("sink0-tx").unwrap();
+    b.c.message_all(tx, |_| Box::new(false));
+    let flood = b.c.node("flood").unwrap();
+    let (start, total) = (Instant::now(), 1_000_000u32);
+    b.c.message_all(flood, |_| Box::new((sw_if, total)));
+    // Somebody needs an answer meanwhile.
+    b.packet("ip4-glean", b.glean, ip(7), 0);
+    let mut most = Duration::ZERO;
+    b.until("the flood's end", |b| {
+        let turn = Instant::now();
+        b.c.run_once(Some(Duration::ZERO));
+        most = most.max(turn.elapsed());
+        b.c.worker_stats(0).totals.rx.get() == u64::from(total)
+    });
+    b.settle();
+    let (len, stats) = {
+        let state = b.c.state::<Neighbors>();
+        let s = state.borrow();
+        (s.len(), s.stats())
+    };
+    assert!(len == 300 && stats.refused > 0, "{len} {stats:?}");
+    let asked = b.count("arp-input", "REPLIES_SENT");
+    let dropped = b.c.worker_stats(0).totals.dropped.get();
+    assert!(asked + dropped >= u64::from(total), "{asked} + {dropped}");
+    let reported = stats.refused + 300;
+    let bound = 512 + (start.elapsed().as_secs_f64() * 5000.0) as u64 + 1;
+    assert!(reported <= bound, "{reported} reports in {:?}", start.elapsed());
+    let lost = b.count("arp-input", "THROTTLED") + b.count("arp-input", "EVENTS_LOST");
+    assert!(lost > 0 && most < Duration::from_secs(1), "main was busy for {most:?}");
+    // With recycling, newcomers get in.
+    config.recycle = true;
+    crate::set_config(&mut b.c, config).unwrap();
+    b.request_from(7);
+    b.until("newcomer", |b| {
+        b.request_from(7);
+        b.known(7).is_some()
+    });
+    assert_eq!(b.c.state::<Neighbors>().borrow().len(), 300);
+    b.finish();
+}
+
+#[test]
+fn addresses_are_announced_only_when_asked() {
+    let mut b = Bench::new();
+    crate::set_addresses(&mut b.c, b.sw_if, &[(OUR_IP, 24), ([172, 16, 0, 1].into(), 12)]);
+    b.settle();
+    assert!(b.sent().is_empty());
+    assert_eq!(b.cli("set ip neighbor-advertise sink0"), "");
+    b.settle();
+    let sent = b.sent_arp();
+    assert_eq!(sent.len(), 2);
+    assert!(sent.iter().all(|(to, a)| *to == [0xff; 6] && a.sender_ip == a.target_ip));
+    b.finish();
+}
