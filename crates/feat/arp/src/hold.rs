@@ -18,8 +18,17 @@ pub const PER_WORKER: usize = 256;
 /// Neighbours per worker and node that are waited for, or known not to answer.
 pub const NEIGHBORS: usize = 1024;
 
-/// How a node calls the ends of what it could not hold.
-pub(crate) struct Reasons {
+/// What the meta says to `ip4-icmp-error`: type 3, code 1, host unreachable. A router whose
+/// neighbour does not answer has to say so (RFC 1812 section 5.2.7.1).
+const HOST_UNREACHABLE: [u16; 2] = [0x0301, 0];
+
+/// A node's next nodes, and how it calls the ends of what it could not hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Exits {
+    /// To the node that writes the header of a resolved neighbour.
+    pub(crate) rewrite: Verdict,
+    /// To the node that answers with an ICMP error.
+    pub(crate) icmp: Verdict,
     /// The neighbour did not answer.
     pub(crate) unresolved: ErrorCode,
     /// A newer packet took its place, or too many are held.
@@ -43,7 +52,7 @@ struct Pending {
 
 /// The packets that one node holds.
 pub(crate) struct Hold {
-    reasons: Reasons,
+    exits: Exits,
     pending: HashMap<u64, Pending>,
     packets: usize,
     /// When entries of dead neighbours were last looked through.
@@ -51,9 +60,9 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    pub(crate) fn new(reasons: Reasons) -> Hold {
+    pub(crate) fn new(exits: Exits) -> Hold {
         // Room for all from the start: nothing is allocated while packets flow.
-        Hold { reasons, pending: HashMap::with_capacity(NEIGHBORS * 2), packets: 0, purged: 0 }
+        Hold { exits, pending: HashMap::with_capacity(NEIGHBORS * 2), packets: 0, purged: 0 }
     }
 
     /// Keeps a packet until `want` is answered. `ask` runs if nobody waits for that yet, and says
@@ -61,55 +70,59 @@ impl Hold {
     pub(crate) fn keep(
         &mut self,
         cx: &mut NodeCx<'_>,
-        p: PktMut<'_>,
+        mut p: PktMut<'_>,
         want: Want,
         ask: impl FnOnce(&mut NodeCx<'_>) -> bool,
     ) -> Verdict {
         let (key, now) = (want.key(), cx.now());
         match self.pending.get_mut(&key) {
-            Some(e) if e.dead_until > now => return Verdict::drop(self.reasons.unresolved),
+            Some(e) if e.dead_until > now => {
+                p.set_aux(cx.error_id(self.exits.unresolved));
+                [p.meta_mut().opaque[0], p.meta_mut().opaque[1]] = HOST_UNREACHABLE;
+                return self.exits.icmp;
+            }
             Some(e) if e.dead_until > 0 => {
                 if !ask(cx) {
-                    return Verdict::drop(self.reasons.busy);
+                    return Verdict::drop(self.exits.busy);
                 }
                 e.dead_until = 0;
             }
             Some(_) => {}
             None => {
                 if self.pending.len() >= NEIGHBORS && !self.purge(now) {
-                    return Verdict::drop(self.reasons.crowded);
+                    return Verdict::drop(self.exits.crowded);
                 }
                 if !ask(cx) {
-                    return Verdict::drop(self.reasons.busy);
+                    return Verdict::drop(self.exits.busy);
                 }
                 self.pending.insert(key, Pending::default());
             }
         }
         let full = self.packets >= PER_WORKER;
         let Some(e) = self.pending.get_mut(&key) else {
-            return Verdict::drop(self.reasons.crowded);
+            return Verdict::drop(self.exits.crowded);
         };
         let oldest = (0..PER_NEIGHBOR).map(|i| (e.next + i) % PER_NEIGHBOR);
         let mut oldest = oldest.filter(|i| e.held[*i].is_some());
         let displaced = match oldest.next() {
             // At `next` stands the oldest if the row is full.
             Some(i) if full || i == e.next => e.held[i].take(),
-            None if full => return Verdict::drop(self.reasons.overflow),
+            None if full => return Verdict::drop(self.exits.overflow),
             _ => None,
         };
         let (packet, kept) = cx.take(p);
         e.held[e.next] = Some(packet);
         e.next = (e.next + 1) % PER_NEIGHBOR;
-        cx.count(self.reasons.held, 1);
+        cx.count(self.exits.held, 1);
         match displaced {
-            Some(old) => cx.send(old, Verdict::drop(self.reasons.overflow)),
+            Some(old) => cx.send(old, Verdict::drop(self.exits.overflow)),
             None => self.packets += 1,
         }
         kept
     }
 
-    /// Handles the main thread's answer: packets go on by `rewrite`, or end.
-    pub(crate) fn answer(&mut self, cx: &mut NodeCx<'_>, answer: Answer, rewrite: Verdict) {
+    /// Handles the main thread's answer: packets go on, or end.
+    pub(crate) fn answer(&mut self, cx: &mut NodeCx<'_>, answer: Answer) {
         let (Answer::Release { key, .. } | Answer::Fail { key, .. }) = answer;
         let Some(mut e) = self.pending.remove(&key) else { return };
         for i in 0..PER_NEIGHBOR {
@@ -118,9 +131,15 @@ impl Hold {
             match answer {
                 Answer::Release { dpo, .. } => {
                     packet.set_aux(dpo);
-                    cx.send(packet, rewrite);
+                    cx.send(packet, self.exits.rewrite);
                 }
-                Answer::Fail { .. } => cx.send(packet, Verdict::drop(self.reasons.unresolved)),
+                Answer::Fail { until, .. } if until > cx.now() => {
+                    packet.set_aux(cx.error_id(self.exits.unresolved));
+                    [packet.meta_mut().opaque[0], packet.meta_mut().opaque[1]] = HOST_UNREACHABLE;
+                    cx.send(packet, self.exits.icmp);
+                }
+                // Nobody asked in vain: the interface went down, or an operator cleared the table.
+                Answer::Fail { .. } => cx.send(packet, Verdict::drop(self.exits.unresolved)),
             }
         }
         match answer {

@@ -11,8 +11,8 @@ use thalweg_cli::CommandTree;
 use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
 use thalweg_fib::{Dpo, DpoTable, Forwarding};
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, Inject, InputNode, Kind, Node, NodeCx, NodeDecl, NodeId,
-    Poll, Runner, Verdict,
+    Built, Control, EngineConfig, ErrorCode, ErrorDecl, Feature, Inject, InputNode, Kind, Node,
+    NodeCx, NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
 };
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
@@ -54,6 +54,22 @@ static IP4_DROP: NodeDecl = NodeDecl {
     build: |_| Built::node(Pass),
     ..NodeDecl::DEFAULT
 };
+static IP4_ICMP_ERROR: NodeDecl = NodeDecl {
+    name: "ip4-icmp-error",
+    next: &["ip4-drop"],
+    errors: ICMP_ERRORS,
+    build: |_| Built::node(IcmpError),
+    ..NodeDecl::DEFAULT
+};
+static ICMP_ERRORS: &[ErrorDecl] =
+    &[ErrorDecl { name: "ASKED", text: "asked", severity: Severity::Info, discard: 256 }];
+struct IcmpError;
+impl Node for IcmpError {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        cx.count(ErrorCode(0), u64::from(p.meta().opaque[..2] == [0x0301, 0]));
+        Verdict::next(0)
+    }
+}
 struct Pass;
 impl Node for Pass {
     fn packet(&mut self, _cx: &mut NodeCx<'_>, _p: PktMut<'_>) -> Verdict {
@@ -123,7 +139,7 @@ impl InputNode for Flood {
 static STAND_INS: Feature = Feature {
     name: "stand-ins",
     about: "what surrounds ARP",
-    nodes: &[&ETHERNET, &IP4_DROP, &IP4_REWRITE, &FLOOD],
+    nodes: &[&ETHERNET, &IP4_DROP, &IP4_ICMP_ERROR, &IP4_REWRITE, &FLOOD],
     ..Feature::DEFAULT
 };
 

@@ -1,10 +1,10 @@
 //! `ip4-arp`: holds packets for an adjacency whose neighbour is being asked for.
 //!
-//! Reads: aux (the forwarding entry). Next: `ip4-rewrite`, once the neighbour answers; packets for
-//! one that does not are dropped. The main thread, which knows who is behind an adjacency, sends
+//! Reads: aux (the forwarding entry). Next: `ip4-rewrite`, once the neighbour answers; `ip4-icmp-error`
+//! for those whose neighbour does not. The main thread, which knows who is behind an adjacency, sends
 //! the requests: the first as soon as it hears of the first packet.
 
-use crate::hold::{Hold, Reasons};
+use crate::hold::{Exits, Hold};
 use crate::neighbors::Topics;
 use crate::packet::{Answer, Want};
 use std::any::Any;
@@ -14,7 +14,7 @@ use thalweg_buffer::{Frame, PktMut};
 use thalweg_fib::{DpoTable, Kind};
 use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
 
-thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite" }
+thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
     HELD: Info, 279, "packets held for ARP";
     UNRESOLVED: Error, 279, "unresolved neighbour";
@@ -31,7 +31,9 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let hold = Hold::new(Reasons {
+        let hold = Hold::new(Exits {
+            rewrite: REWRITE,
+            icmp: ICMP_ERROR,
             unresolved: UNRESOLVED,
             overflow: OVERFLOW,
             crowded: CROWDED,
@@ -73,7 +75,7 @@ impl Node for Ip4Arp {
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         if let Ok(answer) = message.downcast::<Answer>() {
-            self.hold.answer(cx, *answer, REWRITE);
+            self.hold.answer(cx, *answer);
         }
     }
 }

@@ -2,10 +2,10 @@
 //! holds the packet.
 //!
 //! Reads: aux (the glean entry). Next: `ip4-rewrite` with the new neighbour's adjacency, once it
-//! answers. The first request leaves from here, at once; further ones are the main thread's.
+//! answers; `ip4-icmp-error` if it does not. The first request leaves from here, at once; further ones are the main thread's.
 
 use crate::addrs::IfAddrs;
-use crate::hold::{Hold, Reasons};
+use crate::hold::{Exits, Hold};
 use crate::neighbors::Topics;
 use crate::packet::{self, Answer, Want};
 use std::any::Any;
@@ -18,7 +18,7 @@ use thalweg_fib::{DpoTable, Kind};
 use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite" }
+thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
     HELD: Info, 279, "packets held for ARP";
     REQUESTS_SENT: Info, 256, "ARP requests sent";
@@ -40,7 +40,9 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let hold = Hold::new(Reasons {
+        let hold = Hold::new(Exits {
+            rewrite: REWRITE,
+            icmp: ICMP_ERROR,
             unresolved: UNRESOLVED,
             overflow: OVERFLOW,
             crowded: CROWDED,
@@ -120,7 +122,7 @@ impl Node for Ip4Glean {
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         if let Ok(answer) = message.downcast::<Answer>() {
-            self.hold.answer(cx, *answer, REWRITE);
+            self.hold.answer(cx, *answer);
         }
     }
 }
@@ -164,6 +166,7 @@ mod tests {
         b.packet("ip4-glean", b.glean, ip(7), 1);
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), 2);
+        assert_eq!(b.count("ip4-icmp-error", "ASKED"), 2, "the sender hears of it");
         assert!(b.sent_arp().is_empty());
         // Twice the interval later there is another try.
         std::thread::sleep(Duration::from_millis(70));
@@ -216,6 +219,7 @@ mod tests {
         thalweg_device::interface::set_admin(&mut b.c, b.sw_if, false).unwrap();
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), PER_WORKER as u64);
+        assert_eq!(b.count("ip4-icmp-error", "ASKED"), 0);
         assert!(b.c.state::<crate::Neighbors>().borrow().list().is_empty());
         b.finish();
     }
