@@ -4,8 +4,17 @@ use thalweg_graph::Feature;
 
 /// All features and device drivers, in the order in which they are initialised: a feature stands
 /// behind those whose state it uses.
-pub static FEATURES: &[&Feature] =
-    &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_ethernet::FEATURE];
+pub static FEATURES: &[&Feature] = &[
+    &thalweg_device::FEATURE,
+    &thalweg_fib::FEATURE,
+    &thalweg_device_af_packet::FEATURE,
+    &thalweg_device_pg::FEATURE,
+    &thalweg_feat_ethernet::FEATURE,
+    &thalweg_feat_l2::FEATURE,
+    &thalweg_feat_arp::FEATURE,
+    &thalweg_feat_ip4::FEATURE,
+    &thalweg_feat_sflow::FEATURE,
+];
 
 #[cfg(test)]
 mod tests {

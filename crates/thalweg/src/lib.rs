@@ -4,11 +4,13 @@
 //! * [`features`]: the features of the router, one line each;
 //! * [`run`]: `thalweg run`, the router;
 //! * [`sflow`]: `thalweg sflow decode`;
+//! * [`demo`]: `thalweg demo`;
 //! * [`ctl`], which is `thalctl`.
 
 #![forbid(unsafe_code)]
 
 pub mod ctl;
+pub mod demo;
 pub mod features;
 pub mod paths;
 pub mod run;

@@ -1,4 +1,4 @@
-//! `thalweg`: the router and its sFlow decoder.
+//! `thalweg`: the router, its sFlow decoder and its demonstration.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
+  thalweg demo                       see it at work, in namespaces of its own
   thalweg run -c /etc/thalweg/startup.conf
   thalctl show interface             ask a running router
   thalweg sflow decode -p 6343       print the sFlow datagrams that arrive";
@@ -26,6 +27,8 @@ enum Command {
     Run(thalweg::run::Args),
     /// Work with sFlow datagrams
     Sflow(thalweg::sflow::Args),
+    /// Show a router between two hosts at work
+    Demo(thalweg::demo::Args),
     /// Print the version
     Version,
 }
@@ -45,6 +48,8 @@ fn main() -> ExitCode {
     match Args::parse_from(args).command {
         Command::Run(args) => thalweg::run::main(&args),
         Command::Sflow(args) => thalweg::sflow::main(&args),
+        // Must stand here, where there is one thread: it may enter a user namespace.
+        Command::Demo(args) => thalweg::demo::main(&args),
         Command::Version => {
             println!("thalweg v{}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -106,7 +106,7 @@ fn file<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Run
 }
 
 /// Every command: of the engine and of all features.
-pub(crate) fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
+pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
     c.features().iter().flat_map(|feature| feature.commands.iter().copied()).collect()
 }
 
