@@ -1,0 +1,77 @@
+//! Where moments are shown: the whole terminal, or lines of text.
+
+use super::view::Moment;
+use anyhow::Result;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+const TEXT_PERIOD: Duration = Duration::from_secs(2);
+const SCREEN_PERIOD: Duration = Duration::from_millis(250);
+
+/// Shows moments.
+pub enum Screen {
+    /// The whole terminal, restored when dropped.
+    Full { terminal: Box<DefaultTerminal>, next: Instant },
+    /// A block of text every two seconds.
+    Plain { next: Instant },
+}
+
+impl Screen {
+    /// The whole terminal if there is one, and `plain` was not asked for.
+    pub fn open(plain: bool) -> Result<Screen> {
+        let now = Instant::now();
+        let terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+        if plain || !terminal {
+            return Ok(Screen::Plain { next: now + TEXT_PERIOD });
+        }
+        // Restores the terminal after a panic, too.
+        let terminal = Box::new(ratatui::try_init()?);
+        Ok(Screen::Full { terminal, next: now })
+    }
+
+    /// Whether it is time to show something.
+    pub fn is_due(&self) -> bool {
+        let (Screen::Full { next, .. } | Screen::Plain { next }) = self;
+        Instant::now() >= *next
+    }
+
+    /// Shows a moment.
+    pub fn show(&mut self, moment: &Moment<'_>) -> Result<()> {
+        let now = Instant::now();
+        match self {
+            Screen::Full { terminal, next } => {
+                *next = now + SCREEN_PERIOD;
+                terminal.draw(|frame| moment.draw(frame))?;
+            }
+            Screen::Plain { next } => {
+                *next = now + TEXT_PERIOD;
+                writeln!(io::stdout(), "{}", moment.text())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits a little; true if the user wants to end it.
+    pub fn wait(&mut self, time: Duration) -> Result<bool> {
+        let Screen::Full { .. } = self else {
+            std::thread::sleep(time);
+            return Ok(false);
+        };
+        if !event::poll(time)? {
+            return Ok(false);
+        }
+        let Event::Key(key) = event::read()? else { return Ok(false) };
+        let control_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
+        Ok(control_c || key.code == KeyCode::Char('q'))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if let Screen::Full { .. } = self {
+            ratatui::restore();
+        }
+    }
+}
