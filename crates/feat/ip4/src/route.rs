@@ -1,6 +1,6 @@
 //! Routes on the main thread: what was configured, by whom, and what it resolves to.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
@@ -464,38 +464,63 @@ impl Table {
 
     /// After `changed` came or went: routes whose next hop it covers may resolve differently.
     fn re_resolve(&mut self, c: &Control, changed: Ipv4Prefix) {
-        let stale: Vec<ListId> = self
-            .recursive
-            .iter()
-            .copied()
-            .filter(|id| {
-                self.list(*id).is_some_and(|l| {
-                    let covered =
-                        |p: &Path| p.next_hop.is_some_and(|nh| changed.contains(nh.to_bits()));
-                    l.paths.iter().any(covered)
-                })
-            })
-            .collect();
+        let stale = self.stale(changed);
+        if stale.is_empty() {
+            return;
+        }
+        let f = c.state::<Forwarding>();
+        let mut moved: BTreeMap<ListId, Dpo> = BTreeMap::new();
         for id in stale {
             let Some(list) = self.list(id) else { continue };
             let (paths, old) = (list.paths.clone(), list.dpo);
             // Unreachable for now: it comes back when its next hop does.
             let new = self.resolve(c, &paths, 0).unwrap_or(UNREACHABLE);
-            let f = c.state::<Forwarding>();
             if new == old {
                 f.borrow_mut().release(c, new);
-                continue;
-            }
-            if let Some(Some(l)) = self.lists.get_mut(id as usize) {
+            } else if let Some(Some(l)) = self.lists.get_mut(id as usize) {
                 l.dpo = new;
+                moved.insert(id, old);
             }
-            let mine: Vec<Ipv4Prefix> =
-                self.routes.iter().filter(|(_, e)| e.best().1 == id).map(|(p, _)| *p).collect();
-            for prefix in mine {
-                let _ = self.write(c, prefix);
-            }
+        }
+        let uses = self.routes.iter().filter(|(_, e)| moved.contains_key(&e.best().1));
+        let uses: Vec<Ipv4Prefix> = uses.map(|(p, _)| *p).collect();
+        for prefix in uses {
+            // Replacing a leaf needs no room.
+            let _ = self.write(c, prefix);
+        }
+        for old in moved.into_values() {
             f.borrow_mut().release(c, old);
         }
+    }
+
+    /// Lists with a next hop that `changed` covers, and those that resolve through their routes.
+    fn stale(&self, changed: Ipv4Prefix) -> BTreeSet<ListId> {
+        let any = |id: &ListId, test: &dyn Fn(Ipv4Addr) -> bool| {
+            let paths = self.list(*id).map_or(&[][..], |l| &l.paths);
+            paths.iter().filter(|p| p.sw_if.is_none()).filter_map(|p| p.next_hop).any(test)
+        };
+        let covered = |nh: Ipv4Addr| changed.contains(nh.to_bits());
+        let mut stale: BTreeSet<ListId> =
+            self.recursive.iter().copied().filter(|id| any(id, &covered)).collect();
+        let mut grown = !stale.is_empty();
+        while grown {
+            let through = |nh: Ipv4Addr| {
+                let mut at = self.lpm.lookup(nh.to_bits());
+                while let Some((prefix, _)) = at {
+                    let list = self.routes.get(&prefix).map(|e| e.best().1);
+                    if list.is_some_and(|l| stale.contains(&l)) {
+                        return true;
+                    }
+                    at = self.lpm.parent(prefix);
+                }
+                false
+            };
+            let more = self.recursive.iter().copied().filter(|id| !stale.contains(id));
+            let more: Vec<ListId> = more.filter(|id| any(id, &through)).collect();
+            grown = !more.is_empty();
+            stale.extend(more);
+        }
+        stale
     }
 
     /// Removes every path over an interface that goes; routes without paths go too.
