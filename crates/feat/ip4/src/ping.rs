@@ -25,7 +25,7 @@ const STAMP: usize = 8;
 pub(crate) const MAX_SIZE: u16 = u16::MAX - (IP + ICMP + STAMP) as u16;
 /// Requests sent at once at most, when the main thread has fallen behind.
 const CATCH_UP: u32 = 64;
-/// Requests remembered, to tell late and doubled replies. Half of what a sequence number tells apart.
+/// Requests remembered, to tell late and doubled replies: half of what sequence numbers tell apart.
 const MEMORY: usize = 1 << 15;
 /// How long a reply is waited for at least.
 const PATIENCE: Duration = Duration::from_secs(1);

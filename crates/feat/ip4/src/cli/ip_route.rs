@@ -28,9 +28,9 @@ impl Command<Control> for IpRoute {
 
     fn help(&self) -> &'static str {
         "Add or delete a route, or paths of one\n\
-         Bits of the prefix beyond its length do not matter. A further path of a route that exists\n\
-         shares its load by weight. A next hop without interface is looked up, and looked up anew\n\
-         when what covers it changes. `del' without paths deletes the route with all of them.\n\
+         Bits of the prefix beyond its length do not matter. A further path of a route that\n\
+         exists shares its load by weight. A next hop without interface is looked up, and looked\n\
+         up anew when what covers it changes. `del' without paths deletes the route with all of them.\n\
          `count' repeats the command for that many prefixes of the same length, each behind the\n\
          one before."
     }

@@ -21,8 +21,8 @@ impl Command<Control> for IpTable {
 
     fn help(&self) -> &'static str {
         "Add or delete an IPv4 routing table\n\
-         Table 0 always exists. A table is deleted with all its routes, but not while an interface\n\
-         uses it; `show ip table' tells."
+         Table 0 always exists. A table is deleted with all its routes, but not while an\n\
+         interface uses it; `show ip table' tells."
     }
 
     fn run(

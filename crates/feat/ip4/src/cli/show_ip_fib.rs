@@ -120,7 +120,8 @@ fn one(c: &Control, tables: &[u32], out: &mut Output, prefix: Ipv4Prefix) -> Res
     }
     let ip4 = c.state::<Ip4>();
     let ip4 = ip4.borrow();
-    let cover = tables.iter().find_map(|id| ip4.lookup(*id, Ipv4Addr::from_bits(prefix.addr())));
+    let shorter = (0..prefix.len()).rev().filter_map(|l| Ipv4Prefix::new(prefix.addr(), l).ok());
+    let cover = shorter.into_iter().find_map(|p| tables.iter().find_map(|id| ip4.route(*id, p)));
     let hint = cover.map_or_else(String::new, |v| format!("; {} covers it", v.prefix));
     let table = tables.first().filter(|_| tables.len() == 1);
     let place = table.map_or_else(String::new, |id| format!(" in table {id}"));
@@ -222,7 +223,7 @@ impl Lister {
             if last {
                 if more > 0 {
                     out.line(format_args!(
-                        "... {more} more routes: `show ip fib all' lists them, `summary' counts them"
+                        "... {more} more routes: `show ip fib all' lists, `summary' counts them"
                     ));
                 }
                 self.at = None;

@@ -174,8 +174,13 @@ mod tests {
                 let at = v.fragment_offset() - usize::from(first) * 8;
                 whole[at..at + piece.len()].copy_from_slice(piece);
                 total += piece.len();
-                if at + piece.len() == len { last_seen = true; assert_eq!(v.more_fragments(), more); }
-                else { assert!(v.more_fragments()); assert_eq!(piece.len() % 8, 0); }
+                if at + piece.len() == len {
+                    last_seen = true;
+                    assert_eq!(v.more_fragments(), more);
+                } else {
+                    assert!(v.more_fragments());
+                    assert_eq!(piece.len() % 8, 0);
+                }
             });
             prop_assert!(all);
             prop_assert_eq!(total, len);
@@ -184,7 +189,9 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(p in prop::collection::vec(any::<u8>(), 20..200), mtu in 0usize..300) {
+        fn no_bytes_make_it_panic(
+            p in prop::collection::vec(any::<u8>(), 20..200), mtu in 0usize..300,
+        ) {
             fragments(&p, mtu, |_, _| {});
         }
     }

@@ -1,6 +1,6 @@
 //! `ip4-rewrite`: one hop less to live, the MTU, and the new link header.
 //!
-//! Reads: aux (the forwarding entry). Next: the adjacency's interface output; `ip4-frag` for packets
+//! Reads: aux (the forwarding entry). Next: the adjacency's output node; `ip4-frag` for packets
 //! that are too long. Packets that the router made keep their time to live.
 
 use crate::icmp::{self, Cause};

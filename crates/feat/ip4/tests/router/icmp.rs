@@ -1,0 +1,173 @@
+//! What the router itself says.
+
+use crate::lab::{Lab, framed, icmp_error, ip, sound, udp};
+use std::net::Ipv4Addr;
+use thalweg_wire::build::Packet;
+use thalweg_wire::icmpv4::{IcmpRepr, IcmpView};
+
+#[test]
+fn a_packet_out_of_hops_is_answered_with_its_beginning() {
+    let mut lab = Lab::new();
+    for ttl in [0, 1] {
+        let packet = udp(ip(0, 2), ip(1, 2), 64).ttl(ttl).build();
+        lab.receive(0, vec![framed(0, 2, &packet)]);
+        let e = icmp_error(0, 2, &lab.sent_one(0));
+        assert_eq!((e.kind, e.code, e.src, e.dst), (11, 0, ip(0, 1), ip(0, 2)));
+        assert_eq!(e.quoted, packet);
+    }
+    // A long one is quoted up to 576 bytes.
+    let packet = udp(ip(0, 2), ip(1, 2), 5000).ttl(1).build();
+    lab.receive(0, vec![framed(0, 2, &packet)]);
+    let e = icmp_error(0, 2, &lab.sent_one(0));
+    assert_eq!(e.quoted, packet[..576 - 28]);
+    assert_eq!(lab.count("ip4-rewrite", "ip4 ttl <= 1"), 3);
+    assert_eq!(lab.count("ip4-icmp-error", "icmp errors sent"), 3);
+    lab.close();
+}
+
+#[test]
+fn routes_that_end_here_say_so() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 192.0.2.0/26 drop\n\
+         ip route add 192.0.2.64/26 via unreachable\n\
+         ip route add 192.0.2.128/26 prohibit");
+    let dst = |n: u8| udp(ip(0, 2), [192, 0, 2, n].into(), 8);
+    lab.receive_packet(0, 2, dst(1));
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip4-lookup", "drop route"), 1);
+    for (n, want, text) in [
+        (65, (3, 1), "unreachable route"),
+        (129, (3, 13), "prohibited route"),
+        (200, (3, 0), "no route"),
+    ] {
+        lab.receive_packet(0, 2, dst(n));
+        let e = icmp_error(0, 2, &lab.sent_one(0));
+        assert_eq!((e.kind, e.code), want, "{text}");
+        assert_eq!(e.src, ip(0, 1));
+        assert_eq!(lab.count("ip4-lookup", text), 1, "{text}");
+    }
+    assert_eq!(lab.dropped(), 4);
+    lab.close();
+}
+
+#[test]
+fn an_interface_that_is_down_makes_its_hosts_unreachable() {
+    let mut lab = Lab::new();
+    lab.up(1, false);
+    for host in [2, 99] {
+        lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, host), 8));
+        let e = icmp_error(0, 2, &lab.sent_one(0));
+        assert_eq!((e.kind, e.code, e.src), (3, 1, ip(0, 1)), "host {host}");
+    }
+    assert_eq!(lab.count("ip4-lookup", "next hop's interface is down"), 2);
+    lab.up(1, true);
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 8));
+    sound(1, 2, &lab.sent_one(1));
+    // What arrives on an interface that is down was never there.
+    lab.up(0, false);
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 8));
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ethernet-input", "interface is down"), 1);
+    lab.close();
+}
+
+#[test]
+fn pings_to_every_own_address_are_answered() {
+    let mut lab = Lab::new();
+    for own in [ip(0, 1), ip(1, 1), ip(2, 1)] {
+        for len in [0, 1, 56, 4000] {
+            let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let ask = Packet::new().ipv4(ip(0, 2), own).ttl(1).icmp_echo_request(7, 9);
+            lab.receive_packet(0, 2, ask.payload(&data));
+            let out = lab.sent_one(0);
+            let v = sound(0, 2, &out);
+            assert_eq!((v.src(), v.dst(), v.ttl()), (own, ip(0, 2), 64));
+            let icmp = IcmpView::parse(v.payload()).expect("icmp");
+            assert!(icmp.checksum_ok(), "{len} bytes");
+            assert_eq!((icmp.kind(), icmp.payload()), (0, &data[..]));
+            assert_eq!(icmp.echo().map(|e| (e.id, e.seq)), Some((7, 9)));
+        }
+    }
+    assert_eq!(lab.count("ip4-icmp-echo-request", "icmp echo replies sent"), 12);
+    // With options, and through a cross-wise interface.
+    let ask = Packet::new().ipv4(ip(2, 3), ip(0, 1)).ip_options(&[1, 1, 1, 0]);
+    lab.receive_packet(2, 3, ask.icmp_echo_request(1, 1).payload(b"hello"));
+    assert_eq!(sound(2, 3, &lab.sent_one(2)).src(), ip(0, 1));
+    lab.close();
+}
+
+#[test]
+fn what_nobody_takes_is_refused() {
+    let mut lab = Lab::new();
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(0, 1), 32));
+    let e = icmp_error(0, 2, &lab.sent_one(0));
+    assert_eq!((e.kind, e.code, e.src), (3, 3, ip(0, 1)));
+    assert_eq!(lab.count("ip4-local", "nobody listens on this port"), 1);
+
+    lab.receive_packet(0, 2, Packet::new().ipv4(ip(0, 2), ip(1, 1)).protocol(99).payload(&[0; 30]));
+    let e = icmp_error(0, 2, &lab.sent_one(0));
+    assert_eq!((e.kind, e.code), (3, 2));
+    assert_eq!(lab.count("ip4-local", "protocol is not spoken here"), 1);
+
+    lab.receive_packet(0, 2, Packet::new().ipv4(ip(0, 2), ip(0, 1)).tcp(1, 2));
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip4-local", "nobody listens on this port"), 2);
+
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(0, 1), 32).fragment(0, true));
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip4-local", "fragments for the router are not reassembled"), 1);
+    lab.close();
+}
+
+#[test]
+fn errors_are_not_answered_with_errors() {
+    let mut lab = Lab::new();
+    let nowhere = Ipv4Addr::new(192, 0, 2, 1);
+    let about = udp(nowhere, ip(0, 2), 8).build();
+    let error =
+        Packet::new().ipv4(ip(0, 2), nowhere).icmp(IcmpRepr::unreachable(3)).payload(&about);
+    lab.receive_packet(0, 2, error);
+    lab.receive_packet(0, 2, udp(ip(0, 2), nowhere, 64).fragment(64, false));
+    assert!(lab.sent().is_empty());
+    let text = "icmp errors not sent: not allowed for this packet";
+    assert_eq!(lab.count("ip4-icmp-error", text), 2);
+    assert_eq!(lab.count("ip4-lookup", "no route"), 2);
+    // Pings to nowhere are, as they ask for it.
+    let ping = Packet::new().ipv4(ip(0, 2), nowhere).icmp_echo_request(1, 1);
+    lab.receive_packet(0, 2, ping);
+    assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).kind, 3);
+    lab.close();
+}
+
+#[test]
+fn errors_have_a_limit() {
+    let mut lab = Lab::new();
+    let frame = framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), 8).build());
+    lab.receive(0, vec![frame; 1000]);
+    let sent = lab.sent().len() as u64;
+    assert!((90..600).contains(&sent), "{sent}");
+    assert_eq!(lab.count("ip4-icmp-error", "icmp errors not sent: rate limit"), 1000 - sent);
+    assert_eq!(lab.dropped(), 1000);
+    lab.close();
+}
+
+#[test]
+fn icmp_to_the_router_is_checked() {
+    let mut lab = Lab::new();
+    let mut bad = Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp_echo_request(1, 2).build();
+    bad[22] ^= 1;
+    let short = Packet::new().ipv4(ip(0, 2), ip(0, 1)).protocol(1).payload(&[8, 0, 0]).build();
+    let reply = Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp_echo_reply(0xffff, 1).build();
+    let other = Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp(IcmpRepr::unreachable(1)).build();
+    lab.receive(0, [bad, short, reply, other].map(|p| framed(0, 2, &p)).to_vec());
+    assert!(lab.sent().is_empty());
+    for text in [
+        "icmp checksum is wrong",
+        "icmp message shorter than its header",
+        "icmp echo replies received",
+        "icmp messages received",
+    ] {
+        assert_eq!(lab.count("ip4-icmp-input", text), 1, "{text}");
+    }
+    lab.close();
+}

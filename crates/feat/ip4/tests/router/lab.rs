@@ -1,0 +1,386 @@
+//! A router of the real features between test interfaces: `test0` to `test2`, which record what
+//! they are given and receive what they are told.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+use thalweg_buffer::{Frame, PoolConfig};
+use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
+use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
+use thalweg_feat_arp as arp;
+use thalweg_graph::stats::Totals;
+use thalweg_graph::{
+    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
+};
+use thalweg_tables::Ipv4Prefix;
+use thalweg_wire::MacAddr;
+use thalweg_wire::build::Packet;
+use thalweg_wire::icmpv4::IcmpView;
+use thalweg_wire::ipv4::{self, Ipv4View};
+
+/// What was sent: interface and frame.
+type Sent = Arc<Mutex<Vec<(SwIfIndex, Vec<u8>)>>>;
+
+/// Frames to be received by an interface.
+struct Receive(SwIfIndex, Vec<Vec<u8>>);
+
+static INPUT: NodeDecl = NodeDecl {
+    name: "test-input",
+    kind: Kind::Input,
+    build: |_| Built::input(Input(VecDeque::new())),
+    ..NodeDecl::DEFAULT
+};
+
+struct Input(VecDeque<Receive>);
+
+impl InputNode for Input {
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
+        let Some(Receive(sw_if, frames)) = self.0.front_mut() else { return Poll::Idle };
+        let sw_if = *sw_if;
+        let mut frame = cx.new_frame();
+        while frame.room() > 0
+            && let Some(bytes) = frames.pop()
+        {
+            let mut p = cx.cache().alloc().expect("a buffer");
+            assert!(p.fill(&bytes, cx.cache()), "buffers for {} bytes", bytes.len());
+            assert!(frame.push(p).is_ok());
+        }
+        if frames.is_empty() {
+            self.0.pop_front();
+        }
+        let n = frame.len();
+        cx.device_input(frame, sw_if, |f, i, out| {
+            let _ = writeln!(out, "{} bytes", f.total_len(i));
+        });
+        Poll::Busy(n)
+    }
+    fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.0.push_back(*message.downcast::<Receive>().expect("frames"));
+    }
+}
+
+static TX: NodeDecl = NodeDecl { name: "test-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
+
+struct Record(SwIfIndex, Sent);
+
+impl Runner for Record {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        let bytes = |i| frame.segments(i).collect::<Vec<_>>().concat();
+        let all = (0..frame.len()).map(|i| (self.0, bytes(i as u8)));
+        self.1.lock().unwrap().extend(all);
+        cx.sent_frame(frame);
+    }
+    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
+}
+
+struct TestDevice;
+
+impl Device for TestDevice {
+    fn dev_type(&self) -> &'static str {
+        "test"
+    }
+    fn set_mac(&mut self, _: &mut Control, _: [u8; 6]) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+}
+
+static TEST: Feature =
+    Feature { name: "test", about: "test interfaces", nodes: &[&INPUT], ..Feature::DEFAULT };
+
+/// The MAC address of interface `testN`.
+pub fn our_mac(n: u8) -> MacAddr {
+    MacAddr::new(2, 0, 0, 0, 0, 0x10 + n)
+}
+
+/// The MAC address of host `host` behind interface `testN`.
+pub fn host_mac(n: u8, host: u8) -> MacAddr {
+    MacAddr::new(2, 0, 0, 0x99, n, host)
+}
+
+/// 10.0.n.host
+pub fn ip(n: u8, host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, n, host)
+}
+
+pub fn prefix(text: &str) -> Ipv4Prefix {
+    let (addr, len) = text.split_once('/').expect("a prefix");
+    let addr: Ipv4Addr = addr.parse().expect("an address");
+    Ipv4Prefix::new(addr.to_bits(), len.parse().expect("a length")).expect("a length")
+}
+
+pub struct Lab {
+    pub c: Control,
+    tree: CommandTree<Control>,
+    sent: Sent,
+    received: u64,
+}
+
+impl Lab {
+    /// Interfaces `test0` to `test2` that are up and have no address.
+    pub fn bare() -> Lab {
+        let pool = PoolConfig { buffers: 2048, data_size: 2048, page_size: None };
+        let config = EngineConfig { pool, ..EngineConfig::default() };
+        let mut c = Control::new(config).expect("engine");
+        let features: [&Feature; 6] = [
+            &thalweg_device::FEATURE,
+            &thalweg_fib::FEATURE,
+            &thalweg_feat_ethernet::FEATURE,
+            &arp::FEATURE,
+            &thalweg_feat_ip4::FEATURE,
+            &TEST,
+        ];
+        c.start(&features).expect("graph");
+        let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
+        let tree = CommandTree::new(commands).expect("commands");
+        let mut lab = Lab { c, tree, sent: Sent::default(), received: 0 };
+        for n in 0..3 {
+            let sw_if = lab.interface(n);
+            assert_eq!(sw_if, lab.sw_if(n));
+        }
+        lab
+    }
+
+    /// As [`bare`](Self::bare), with 10.0.n.1/24 on `testN` and static neighbours 10.0.n.2 to .4.
+    pub fn new() -> Lab {
+        let mut lab = Lab::bare();
+        for n in 0..3 {
+            lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));
+            for host in 2..=4 {
+                lab.neighbor(n, ip(n, host), host_mac(n, host));
+            }
+        }
+        lab
+    }
+
+    pub fn interface(&mut self, n: u8) -> SwIfIndex {
+        let spec = InterfaceSpec {
+            name: format!("test{n}"),
+            mac: our_mac(n).0,
+            mtu: 9000,
+            speed_kbps: 0,
+            link_up: true,
+            caps: Caps::default(),
+            device: Box::new(TestDevice),
+            tx: &TX,
+            input: None,
+        };
+        let sent = self.sent.clone();
+        let build = |sw_if, _| Built::Node(Box::new(Record(sw_if, sent.clone())));
+        let sw_if = interface::create(&mut self.c, spec, build).expect("interface");
+        interface::set_admin(&mut self.c, sw_if, true).expect("up");
+        sw_if
+    }
+
+    pub fn sw_if(&self, n: u8) -> SwIfIndex {
+        interface::find(&self.c, &format!("test{n}")).expect("interface")
+    }
+
+    pub fn neighbor(&mut self, n: u8, ip: Ipv4Addr, mac: MacAddr) {
+        let flags = arp::NeighborFlags { is_static: true, ..Default::default() };
+        let sw_if = self.sw_if(n);
+        arp::set(&mut self.c, sw_if, ip, mac.0, flags).expect("neighbour");
+    }
+
+    pub fn up(&mut self, n: u8, up: bool) {
+        let sw_if = self.sw_if(n);
+        interface::set_admin(&mut self.c, sw_if, up).expect("interface");
+    }
+
+    /// Runs a command that ends at once; its output, errors included.
+    pub fn cli(&mut self, line: &str) -> String {
+        let (mut text, end) = self.tree.run_line(&mut self.c, line);
+        if let Err(e) = end {
+            text += &format!("{e}\n");
+        }
+        text
+    }
+
+    /// Runs commands that have nothing to say.
+    pub fn ok(&mut self, lines: &str) {
+        assert_eq!(self.cli(lines), "", "{lines}");
+    }
+
+    pub fn complete(&self, line: &str) -> Vec<String> {
+        let all = self.tree.complete(&self.c, line, line.len());
+        all.into_iter().map(|c| c.word).collect()
+    }
+
+    /// Runs a command in the main loop; `each` is called every round. Ends after `cancel_after`.
+    pub fn run(
+        &mut self,
+        line: &str,
+        cancel_after: Option<Duration>,
+        mut each: impl FnMut(&mut Lab),
+    ) -> String {
+        let commands = self.c.features().iter().flat_map(|f| f.commands).copied().collect();
+        let mut main = MainCli::new(CommandTree::new(commands).expect("commands"));
+        let (tx, rx) = mpsc::channel();
+        let sink = move |reply| tx.send(reply).map_err(|_| Gone);
+        let job = CliJob::new(Request::Run { line: line.to_owned() }, sink);
+        let (cancel, start) = (job.cancel.clone(), Instant::now());
+        main.handle(&mut self.c, job);
+        let mut text = String::new();
+        loop {
+            let next = main.poll_tasks(&mut self.c, Instant::now());
+            for reply in rx.try_iter() {
+                match reply {
+                    Reply::Text(t) => text += &t,
+                    Reply::Done { text: t, .. } => return text + &t,
+                    Reply::Completions(_) => {}
+                }
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "no end of {line}: {text}");
+            if cancel_after.is_some_and(|t| start.elapsed() >= t) {
+                cancel.cancel();
+            }
+            each(self);
+            let wait = next.map(|t| t.saturating_duration_since(Instant::now()));
+            self.c.run_once(Some(wait.unwrap_or_default().min(Duration::from_millis(1))));
+        }
+    }
+
+    /// Lets interface `testN` receive frames, and waits until all is done.
+    pub fn receive(&mut self, n: u8, frames: Vec<Vec<u8>>) {
+        self.deliver(n, frames);
+        self.settle();
+    }
+
+    /// Lets interface `testN` receive frames.
+    pub fn deliver(&mut self, n: u8, mut frames: Vec<Vec<u8>>) {
+        self.received += frames.len() as u64;
+        let (input, sw_if) = (self.c.node("test-input").expect("input"), self.sw_if(n));
+        // The input takes them from the end.
+        frames.reverse();
+        self.c.message(0, input, Box::new(Receive(sw_if, frames)));
+    }
+
+    /// An IPv4 packet from host `host` behind `testN`.
+    pub fn receive_packet(&mut self, n: u8, host: u8, packet: Packet) {
+        self.receive(n, vec![framed(n, host, &packet.build())]);
+    }
+
+    fn total(&self, which: impl Fn(&Totals) -> u64) -> u64 {
+        (0..self.c.workers()).map(|w| which(&self.c.worker_stats(w).totals)).sum()
+    }
+
+    /// Packets that came in or were made, less those that ended.
+    fn in_flight(&self) -> i64 {
+        let into = self.total(|t| t.rx.get() + t.originated.get());
+        let out = |t: &Totals| t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();
+        into as i64 - self.total(out) as i64
+    }
+
+    /// Waits until everything received has found its end.
+    pub fn settle(&mut self) {
+        let start = Instant::now();
+        loop {
+            self.c.sync();
+            self.c.run_once(Some(Duration::ZERO));
+            self.c.sync();
+            if self.total(|t| t.rx.get()) == self.received && self.in_flight() == 0 {
+                return;
+            }
+            let left = self.in_flight();
+            assert!(start.elapsed() < Duration::from_secs(10), "{left} packets do not end");
+            self.c.run_once(Some(Duration::from_micros(200)));
+        }
+    }
+
+    /// Waits until everything received has been looked at; some may be held for a neighbour.
+    pub fn seen(&mut self) {
+        let start = Instant::now();
+        while self.total(|t| t.rx.get()) < self.received {
+            assert!(start.elapsed() < Duration::from_secs(10), "input stands still");
+            self.c.run_once(Some(Duration::from_micros(200)));
+        }
+    }
+
+    /// How many frames `sent` would return.
+    pub fn sent_frames(&self) -> usize {
+        self.sent.lock().unwrap().len()
+    }
+
+    /// What was sent since the last call.
+    pub fn sent(&mut self) -> Vec<(SwIfIndex, Vec<u8>)> {
+        std::mem::take(&mut self.sent.lock().unwrap())
+    }
+
+    /// The only frame sent since the last call, its interface checked.
+    pub fn sent_one(&mut self, n: u8) -> Vec<u8> {
+        let sent = self.sent();
+        assert_eq!(sent.len(), 1, "{sent:02x?}\n{}", self.cli("show errors"));
+        assert_eq!(sent[0].0, self.sw_if(n));
+        sent[0].1.clone()
+    }
+
+    /// A counter by node and text.
+    pub fn count(&self, node: &str, text: &str) -> u64 {
+        let id = self.c.node(node).expect(node);
+        let mut all = self.c.errors().iter();
+        let number = all.position(|(n, e)| *n == id && e.text == text);
+        let number = number.unwrap_or_else(|| panic!("{node} has no counter `{text}`"));
+        (0..self.c.workers()).map(|w| self.c.worker_stats(w).error(number as u32).get()).sum()
+    }
+
+    pub fn dropped(&self) -> u64 {
+        self.total(|t| t.dropped.get())
+    }
+
+    /// Stops: all packets are accounted for, all buffers home.
+    pub fn close(mut self) {
+        self.settle();
+        let audit = self.c.shut_down();
+        assert_eq!(audit.in_use, 0, "{audit:?}");
+    }
+}
+
+/// An Ethernet frame from a host to the router's interface.
+pub fn framed(n: u8, host: u8, packet: &[u8]) -> Vec<u8> {
+    let mut frame = [our_mac(n).0, host_mac(n, host).0].concat();
+    frame.extend([8, 0]);
+    frame.extend(packet);
+    frame
+}
+
+/// A UDP packet of `len` data bytes.
+pub fn udp(src: Ipv4Addr, dst: Ipv4Addr, len: usize) -> Packet {
+    let data: Vec<u8> = (0..len).map(|i| (i * 7 + i / 256) as u8).collect();
+    Packet::new().ipv4(src, dst).udp(1024, 53).payload(&data)
+}
+
+/// An ICMP error that was sent to `host` behind `testN`: type, code, and all behind the first
+/// word of its header.
+pub struct IcmpError {
+    pub src: Ipv4Addr,
+    pub dst: Ipv4Addr,
+    pub kind: u8,
+    pub code: u8,
+    pub mtu: Option<u16>,
+    pub quoted: Vec<u8>,
+}
+
+/// Reads a frame as an ICMP error to a host, checking addresses and checksums on the way.
+pub fn icmp_error(n: u8, host: u8, frame: &[u8]) -> IcmpError {
+    let ip = sound(n, host, frame);
+    assert_eq!(ip.protocol(), 1);
+    let icmp = IcmpView::parse(ip.payload()).expect("icmp");
+    assert!(icmp.checksum_ok());
+    IcmpError {
+        src: ip.src(),
+        dst: ip.dst(),
+        kind: icmp.kind(),
+        code: icmp.code(),
+        mtu: icmp.mtu(),
+        quoted: icmp.payload().to_vec(),
+    }
+}
+
+/// The IPv4 packet in a frame that the router sent to a host.
+pub fn sound(n: u8, host: u8, frame: &[u8]) -> Ipv4View<'_> {
+    assert_eq!(frame[..6], host_mac(n, host).0, "destination");
+    assert_eq!(frame[6..12], our_mac(n).0, "source");
+    assert_eq!(frame[12..14], [8, 0]);
+    ipv4::check(&frame[14..]).expect("a sound header")
+}

@@ -1,0 +1,9 @@
+//! IPv4 from end to end: the real features between test interfaces.
+
+mod commands;
+mod forwarding;
+mod icmp;
+mod lab;
+mod pings;
+mod random;
+mod routes;

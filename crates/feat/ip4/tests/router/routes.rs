@@ -1,0 +1,446 @@
+//! Routes as the main thread keeps them, against plain models.
+
+use crate::lab::{Lab, framed, host_mac, icmp_error, ip, prefix, sound, udp};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use thalweg_device::SwIfIndex;
+use thalweg_feat_ip4::{Ip4, Path, PathKind, RouteError, Source, add_route, address, del_route};
+use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
+use thalweg_fib::{Dpo, Forwarding};
+use thalweg_tables::Ipv4Prefix;
+
+#[test]
+fn routes_follow_their_next_hop() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2");
+    let packet = vec![framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), 8).build())];
+    for _ in 0..2 {
+        lab.receive(0, packet.clone());
+        sound(1, 2, &lab.sent_one(1));
+        lab.ok("set interface ip address del test1 10.0.1.1/24");
+        lab.receive(0, packet.clone());
+        assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).kind, 3);
+        assert!(lab.cli("show ip fib 192.0.2.0/24").contains("recursive: oper-flags:drop,"));
+        // Another way for the time being.
+        lab.ok("ip route add 10.0.1.0/25 via 10.0.2.3");
+        lab.receive(0, packet.clone());
+        sound(2, 3, &lab.sent_one(2));
+        lab.ok("ip route del 10.0.1.0/25\nset interface ip address test1 10.0.1.1/24");
+    }
+    lab.receive(0, packet);
+    sound(1, 2, &lab.sent_one(1));
+    lab.close();
+}
+
+#[test]
+fn an_interface_that_goes_takes_its_routes_along() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1 via 10.0.2.2 test2\n\
+         ip route add 198.51.100.0/24 via 10.0.1.2 test1\n\
+         ip route add 203.0.113.0/24 via test1");
+    let test1 = lab.sw_if(1);
+    thalweg_device::interface::delete(&mut lab.c, test1).expect("delete");
+    let fib = lab.cli("show ip fib");
+    assert!(fib.contains("192.0.2.0/24\n"), "{fib}");
+    for gone in ["198.51.100.0", "203.0.113.0", "10.0.1."] {
+        assert!(!fib.contains(gone), "{gone} in {fib}");
+    }
+    lab.receive_packet(0, 2, udp(ip(0, 2), [192, 0, 2, 1].into(), 8));
+    sound(2, 2, &lab.sent_one(2));
+    // The same name comes back without addresses.
+    lab.interface(1);
+    lab.ok("set interface ip address test1 10.0.1.1/24");
+    lab.neighbor(1, ip(1, 2), host_mac(1, 2));
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 8));
+    sound(1, 2, &lab.sent_one(1));
+    lab.close();
+}
+
+#[test]
+fn deleting_what_shares_a_prefix_leaves_the_rest() {
+    let mut lab = Lab::new();
+    // A user's route for a connected prefix waits behind the interface's.
+    lab.ok("ip route add 10.0.1.0/24 via 10.0.2.2 test2");
+    let source = |lab: &Lab, p: &str| {
+        let ip4 = lab.c.state::<Ip4>();
+        ip4.borrow().route(0, prefix(p)).map(|v| v.source)
+    };
+    assert_eq!(source(&lab, "10.0.1.0/24"), Some(Source::Interface));
+    lab.ok("set interface ip address del test1 all");
+    assert_eq!(source(&lab, "10.0.1.0/24"), Some(Source::Static));
+    lab.ok("ip route del 10.0.1.0/24");
+    assert_eq!(source(&lab, "10.0.1.0/24"), None);
+    // Two addresses of one subnet.
+    lab.ok(
+        "set interface ip address test1 10.0.1.1/24\nset interface ip address test1 10.0.1.9/24",
+    );
+    lab.ok("set interface ip address del test1 10.0.1.1/24");
+    assert_eq!(source(&lab, "10.0.1.0/24"), Some(Source::Interface));
+    assert_eq!(source(&lab, "10.0.1.1/32"), None);
+    lab.ok("set interface ip address del test1 10.0.1.9/24");
+    assert_eq!(source(&lab, "10.0.1.0/24"), None);
+    lab.close();
+}
+
+#[test]
+fn a_hundred_thousand_routes_come_and_go() {
+    let mut lab = Lab::new();
+    let before = lab.c.state::<Ip4>().borrow().route_count(0);
+    let text = lab.run("ip route add count 100000 20.0.0.0/24 via 10.0.1.2", None, |_| {});
+    assert!(text.ends_with(" routes/sec\n"), "{text}");
+    let count = |lab: &Lab| lab.c.state::<Ip4>().borrow().route_count(0);
+    assert_eq!(count(&lab), before + 100_000);
+    for dst in [[20, 0, 0, 1], [20, 77, 3, 4], [21, 134, 159, 255]] {
+        lab.receive_packet(0, 2, udp(ip(0, 2), dst.into(), 8));
+        sound(1, 2, &lab.sent_one(1));
+    }
+    lab.receive_packet(0, 2, udp(ip(0, 2), [21, 134, 160, 0].into(), 8));
+    assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 0);
+    // All move at once when their next hop does.
+    lab.ok("ip route add 10.0.1.2/32 via 10.0.2.2 test2");
+    lab.receive_packet(0, 2, udp(ip(0, 2), [20, 77, 3, 4].into(), 8));
+    sound(2, 2, &lab.sent_one(2));
+    let list = lab.cli("show ip fib");
+    let left = format!(
+        "... {} more routes: `show ip fib all' lists, `summary' counts them",
+        count(&lab) - 10_000
+    );
+    assert!(list.contains(&left), "{}", &list[list.len() - 200..]);
+    let all = lab.run("show ip fib all | count", None, |_| {});
+    assert_eq!(all, format!("Count: {} lines\n", 1 + 4 * count(&lab)));
+    lab.run("ip route del count 100000 20.0.0.0/24", None, |_| {});
+    lab.ok("ip route del 10.0.1.2/32");
+    assert_eq!(count(&lab), before);
+    let text = lab.run("ip route del count 3 20.0.0.0/24", None, |_| {});
+    assert!(text.contains("no route 20.0.0.0/24 in table 0; the 0 routes before it"), "{text}");
+    lab.close();
+}
+
+fn config() -> Config {
+    Config { cases: 200, failure_persistence: None, ..Config::default() }
+}
+
+/// What a route leads to, in terms of the outside.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum End {
+    Special(Dpo),
+    Hop(SwIfIndex, Ipv4Addr),
+    Link(SwIfIndex),
+}
+
+fn ends(lab: &Lab, dpo: Dpo) -> Vec<End> {
+    let f = lab.c.state::<Forwarding>();
+    let f = f.borrow();
+    let one = |dpo| match f.owner(dpo) {
+        Some((i, Some(IpAddr::V4(nh)))) => End::Hop(i, nh),
+        Some((i, _)) => End::Link(i),
+        None => End::Special(dpo),
+    };
+    let mut all: Vec<End> = f.members(dpo).iter().map(|(d, _)| one(*d)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn special(kind: PathKind) -> Dpo {
+    match kind {
+        PathKind::Local => LOCAL,
+        PathKind::Drop | PathKind::Normal => DROP,
+        PathKind::Unreachable => UNREACHABLE,
+        PathKind::Prohibit => PROHIBIT,
+    }
+}
+
+fn end_of(p: &Path) -> End {
+    match (p.kind, p.next_hop, p.sw_if) {
+        (PathKind::Normal, Some(nh), Some(i)) => End::Hop(i, nh),
+        // Connected: 10.0.n.x is behind interface n + 1.
+        (PathKind::Normal, Some(nh), None) => End::Hop(u32::from(nh.octets()[2]) + 1, nh),
+        (PathKind::Normal, None, Some(i)) => End::Link(i),
+        (kind, ..) => End::Special(special(kind)),
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Add(Ipv4Prefix, Vec<Path>),
+    Replace(Ipv4Prefix, Vec<Path>),
+    Delete(Ipv4Prefix),
+    DeletePath(Ipv4Prefix, Path),
+    Look(u32),
+}
+
+fn any_prefix() -> impl Strategy<Value = Ipv4Prefix> {
+    // Few bits, so that prefixes meet.
+    (0u32..16, prop::sample::select(vec![0u8, 7, 8, 16, 23, 24, 25, 31, 32])).prop_map(
+        |(n, len)| {
+            let addr = 0x1400_0000 | (n & 3) << 30 >> 7 | (n & 4) << 14 | (n & 8) << 4;
+            Ipv4Prefix::new(addr, len).expect("a length")
+        },
+    )
+}
+
+fn any_path() -> impl Strategy<Value = Path> {
+    let hop = (0u8..3, 2u8..5, any::<bool>(), 1u8..4).prop_map(|(n, host, named, weight)| Path {
+        weight,
+        ..Path::via(ip(n, host), named.then_some(u32::from(n) + 1))
+    });
+    let end = prop::sample::select(vec![
+        PathKind::Drop,
+        PathKind::Local,
+        PathKind::Unreachable,
+        PathKind::Prohibit,
+    ]);
+    prop_oneof![
+        6 => hop,
+        1 => (1u32..4).prop_map(Path::connected),
+        2 => end.prop_map(Path::special),
+    ]
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    let paths = || prop::collection::vec(any_path(), 1..4);
+    prop_oneof![
+        4 => (any_prefix(), paths()).prop_map(|(p, l)| Op::Add(p, l)),
+        2 => (any_prefix(), paths()).prop_map(|(p, l)| Op::Replace(p, l)),
+        2 => any_prefix().prop_map(Op::Delete),
+        2 => (any_prefix(), any_path()).prop_map(|(p, l)| Op::DeletePath(p, l)),
+        3 => (0u32..1 << 9).prop_map(|n| Op::Look(0x1400_0000 | (n & 7) << 22 | (n >> 3 & 7) << 14
+            | n >> 6 << 5)),
+    ]
+}
+
+type Model = BTreeMap<Ipv4Prefix, Vec<Path>>;
+
+fn same(a: &Path, b: &Path) -> bool {
+    (a.kind, a.next_hop, a.sw_if) == (b.kind, b.next_hop, b.sw_if)
+}
+
+fn apply(lab: &mut Lab, model: &mut Model, op: &Op) -> Result<(), TestCaseError> {
+    match op {
+        Op::Add(p, paths) => {
+            prop_assert!(add_route(&mut lab.c, 0, *p, paths.clone(), false).is_ok());
+            let old = model.remove(p).unwrap_or_default();
+            let normal = |p: &Path| p.kind == PathKind::Normal;
+            let mut new = paths.clone();
+            if paths.iter().all(normal) {
+                let keep =
+                    old.into_iter().filter(|o| normal(o) && !paths.iter().any(|n| same(n, o)));
+                new.extend(keep);
+            }
+            model.insert(*p, new);
+        }
+        Op::Replace(p, paths) => {
+            prop_assert!(add_route(&mut lab.c, 0, *p, paths.clone(), true).is_ok());
+            model.insert(*p, paths.clone());
+        }
+        Op::Delete(p) => {
+            let done = del_route(&mut lab.c, 0, *p, &[]);
+            prop_assert_eq!(done.is_ok(), model.remove(p).is_some());
+        }
+        Op::DeletePath(p, path) => {
+            let done = del_route(&mut lab.c, 0, *p, &[*path]);
+            let gone = |o: &Path| {
+                (o.kind, o.next_hop) == (path.kind, path.next_hop)
+                    && (path.sw_if.is_none() || o.sw_if == path.sw_if)
+            };
+            let had = model.get_mut(p).is_some_and(|l| {
+                let n = l.len();
+                l.retain(|o| !gone(o));
+                l.len() < n
+            });
+            prop_assert_eq!(done.is_ok(), had);
+            model.retain(|_, l| !l.is_empty());
+        }
+        Op::Look(addr) => look(lab, model, *addr)?,
+    }
+    Ok(())
+}
+
+fn look(lab: &Lab, model: &Model, addr: u32) -> Result<(), TestCaseError> {
+    let want = model.iter().filter(|(p, _)| p.contains(addr)).max_by_key(|(p, _)| p.len());
+    let found = lab.c.state::<Ip4>().borrow().lookup(0, addr.into());
+    let Some((p, paths)) = want else {
+        prop_assert!(found.is_none_or(|v| v.source == Source::Default));
+        return Ok(());
+    };
+    let found = found.expect("a route");
+    prop_assert_eq!(found.prefix, *p);
+    let mut want: Vec<End> = paths.iter().map(end_of).collect();
+    want.sort_unstable();
+    want.dedup();
+    prop_assert_eq!(ends(lab, found.dpo), want);
+    Ok(())
+}
+
+#[test]
+fn any_sequence_of_changes_agrees_with_a_plain_table() {
+    let lab = RefCell::new(Lab::new());
+    // With connected routes alone; what is deleted later must give everything back.
+    let entries = |lab: &Lab| lab.c.state::<Forwarding>().borrow().len();
+    let before = entries(&lab.borrow());
+    let mut runner = TestRunner::new(config());
+    let run = runner.run(&prop::collection::vec(any_op(), 1..60), |ops| {
+        let mut lab = lab.borrow_mut();
+        let mut model = Model::new();
+        let mut done = Ok(());
+        for op in &ops {
+            done = done.and_then(|()| apply(&mut lab, &mut model, op));
+        }
+        // The ends of the default route belong to others.
+        for p in model.keys().filter(|p| p.len() > 0) {
+            done = done.and_then(|()| look(&lab, &model, p.addr()));
+            done = done.and_then(|()| look(&lab, &model, p.last()));
+        }
+        for p in model.into_keys() {
+            del_route(&mut lab.c, 0, p, &[]).expect("delete");
+        }
+        done?;
+        prop_assert_eq!(entries(&lab), before, "forwarding entries are left over");
+        Ok(())
+    });
+    run.expect("agreement");
+    lab.into_inner().close();
+}
+
+/// A change for the model of recursive routes.
+#[derive(Clone, Debug)]
+enum Change {
+    Set(usize, usize),
+    Delete(usize),
+    /// Whether `test2` has its address.
+    Address(bool),
+}
+
+/// Routes and the next hops that each may have.
+fn choices() -> [(Ipv4Prefix, Vec<Path>); 4] {
+    let hop = |a: [u8; 4]| Path::via(a.into(), None);
+    [
+        (prefix("40.0.0.0/16"), vec![hop([30, 0, 0, 1]), hop([35, 1, 1, 1])]),
+        (
+            prefix("30.0.0.0/24"),
+            vec![
+                hop([10, 0, 1, 2]),
+                hop([10, 0, 2, 2]),
+                hop([35, 0, 0, 1]),
+                Path::special(PathKind::Drop),
+                Path::connected(2),
+            ],
+        ),
+        (prefix("30.0.0.1/32"), vec![hop([10, 0, 2, 99]), hop([40, 0, 0, 1])]),
+        (prefix("35.0.0.0/8"), vec![hop([10, 0, 2, 3]), hop([10, 0, 1, 3]), hop([30, 0, 0, 9])]),
+    ]
+}
+
+/// Resolves from scratch.
+fn resolve(model: &Model, test2: bool, path: &Path, depth: u32) -> Option<End> {
+    let (PathKind::Normal, Some(nh)) = (path.kind, path.next_hop) else {
+        return Some(end_of(path));
+    };
+    if let [10, 0, n @ 1..=2, _] = nh.octets() {
+        return (n == 1 || test2).then_some(End::Hop(u32::from(n) + 1, nh));
+    }
+    let covering = model.iter().filter(|(p, _)| p.contains(nh.to_bits()));
+    let (_, paths) = covering.max_by_key(|(p, _)| p.len())?;
+    let next = paths[0];
+    match (next.kind, next.next_hop, next.sw_if) {
+        _ if depth == 0 || next.next_hop == Some(nh) => None,
+        (PathKind::Normal, None, Some(i)) => Some(End::Hop(i, nh)),
+        (PathKind::Normal, ..) => resolve(model, test2, &next, depth - 1),
+        _ => None,
+    }
+}
+
+fn change(
+    lab: &mut Lab,
+    (model, test2): (&mut Model, &mut bool),
+    what: &Change,
+) -> Result<(), TestCaseError> {
+    match what {
+        Change::Set(i, j) => {
+            let (p, paths) = &choices()[*i];
+            let path = paths[j % paths.len()];
+            let known = model.get(p) == Some(&vec![path]);
+            let ok = known || resolve(model, *test2, &path, 8).is_some();
+            let done = add_route(&mut lab.c, 0, *p, vec![path], true);
+            prop_assert_eq!(done.is_ok(), ok, "{:?}", done);
+            if ok {
+                model.insert(*p, vec![path]);
+            }
+        }
+        Change::Delete(i) => {
+            let p = choices()[*i].0;
+            let done = del_route(&mut lab.c, 0, p, &[]);
+            prop_assert_eq!(done.is_ok(), model.remove(&p).is_some());
+        }
+        Change::Address(on) if on == test2 => {}
+        Change::Address(on) => {
+            let sw_if = lab.sw_if(2);
+            let done = match on {
+                true => address::add(&mut lab.c, sw_if, ip(2, 1), 24),
+                false => address::remove(&mut lab.c, sw_if, ip(2, 1), 24),
+            };
+            prop_assert!(done.is_ok());
+            *test2 = *on;
+        }
+    }
+    for (p, paths) in model.iter() {
+        let want = resolve(model, *test2, &paths[0], 8).unwrap_or(End::Special(UNREACHABLE));
+        let found = lab.c.state::<Ip4>().borrow().route(0, *p).expect("the route");
+        prop_assert_eq!(ends(lab, found.dpo), vec![want], "{} after {:?}", p, what);
+    }
+    Ok(())
+}
+
+#[test]
+fn recursive_routes_are_always_as_if_resolved_from_scratch() {
+    let lab = RefCell::new(Lab::new());
+    let entries = |lab: &Lab| lab.c.state::<Forwarding>().borrow().len();
+    let before = entries(&lab.borrow());
+    let any = prop_oneof![
+        5 => (0usize..4, 0usize..5).prop_map(|(i, j)| Change::Set(i, j)),
+        2 => (0usize..4).prop_map(Change::Delete),
+        2 => any::<bool>().prop_map(Change::Address),
+    ];
+    let mut runner = TestRunner::new(config());
+    let run = runner.run(&prop::collection::vec(any, 1..40), |changes| {
+        let mut lab = lab.borrow_mut();
+        let (mut model, mut test2) = (Model::new(), true);
+        let mut done = Ok(());
+        for what in &changes {
+            done = done.and_then(|()| change(&mut lab, (&mut model, &mut test2), what));
+        }
+        for (p, _) in choices() {
+            let _ = del_route(&mut lab.c, 0, p, &[]);
+        }
+        if !test2 {
+            let sw_if = lab.sw_if(2);
+            address::add(&mut lab.c, sw_if, ip(2, 1), 24).expect("address");
+        }
+        done?;
+        prop_assert_eq!(entries(&lab), before, "forwarding entries are left over");
+        Ok(())
+    });
+    run.expect("agreement");
+    lab.into_inner().close();
+}
+
+#[test]
+fn next_hops_that_lead_nowhere_are_refused() {
+    let mut lab = Lab::new();
+    let mut add = |p: &str, path: Path| add_route(&mut lab.c, 0, prefix(p), vec![path], false);
+    let via = |a: [u8; 4]| Path::via(a.into(), None);
+    let wrong = add("192.0.2.0/24", via([172, 16, 0, 1]));
+    assert!(matches!(wrong, Err(RouteError::Unreachable(_))), "{wrong:?}");
+    let wrong = add("192.0.2.0/24", via([10, 0, 1, 1]));
+    assert!(matches!(wrong, Err(RouteError::Own(_))), "{wrong:?}");
+    let wrong = add("192.0.2.0/24", Path::via([10, 0, 1, 2].into(), Some(99)));
+    assert!(matches!(wrong, Err(RouteError::Device(_))), "{wrong:?}");
+    assert!(add("192.0.2.0/24", via([10, 0, 1, 2])).is_ok());
+    let wrong = del_route(&mut lab.c, 0, prefix("192.0.2.0/24"), &[via([10, 0, 1, 3])]);
+    assert!(matches!(wrong, Err(RouteError::NoRoute { .. })), "{wrong:?}");
+    lab.close();
+}
