@@ -5,7 +5,7 @@ use crate::stream::{Mode, Pg};
 use std::any::Any;
 use std::time::SystemTime;
 use thalweg_buffer::Frame;
-use thalweg_device::{Device, DeviceError, Mac, SwIfIndex};
+use thalweg_device::{Device, DeviceError, Mac, SwIfIndex, interface};
 use thalweg_graph::{Built, Control, Kind, NodeCx, NodeDecl, Runner, clock};
 use thalweg_wire::fmt;
 
@@ -64,6 +64,17 @@ pub(crate) struct PgDevice {
 impl Device for PgDevice {
     fn dev_type(&self) -> &'static str {
         "pg"
+    }
+
+    /// A port's link follows its administrative state, as VPP's does: there is no far side to wait
+    /// for.
+    fn set_admin(
+        &mut self,
+        c: &mut Control,
+        sw_if: SwIfIndex,
+        up: bool,
+    ) -> Result<(), DeviceError> {
+        interface::set_link(c, sw_if, up)
     }
 
     fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {

@@ -502,7 +502,6 @@ fn start(c: &mut Control, at: usize) -> Result<(), PgError> {
         (s.rx_if, p.port_of(s.rx_if).is_some())
     };
     if is_port {
-        interface::set_link(c, rx_if, true)?;
         interface::set_admin(c, rx_if, true)?;
     }
     let node = c.node("pg-input").ok_or_else(|| PgError::NoNode("pg-input".into()))?;
