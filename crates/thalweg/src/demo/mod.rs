@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use thalweg_cli::client::Client;
 use thalweg_sflow::estimate::{Estimate, Order};
@@ -160,7 +160,17 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
     let poller = Poller::start(&files.socket())?;
     let truth = Truth::since_now(&lab)?;
     let mut stage = Stage { lab, collector, router, poller, truth };
-    let traffic = play(&mut stage, args, stop)?;
+    let phase = Phase::new();
+    let result = traffic::start(&stage.lab, Plan::of(args.seconds), phase.clone())?;
+    let traffic = match play(&mut stage, &result, &phase, args, stop) {
+        Ok(traffic) => traffic,
+        Err(error) => {
+            traffic::abandon(&result, stage.router.pid());
+            // Kept or not, there is nothing to see of half a demonstration.
+            let _ = stage.router.stop();
+            return Err(error);
+        }
+    };
     let mut evidence = gather(&stage, files, traffic)?;
     let pid = stage.router.pid();
     if !args.keep {
@@ -179,11 +189,15 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
 }
 
 /// Shows the traffic until it is over.
-fn play(stage: &mut Stage, args: &Args, stop: &AtomicBool) -> Result<Traffic> {
+fn play(
+    stage: &mut Stage,
+    result: &Receiver<Result<Traffic>>,
+    phase: &Phase,
+    args: &Args,
+    stop: &AtomicBool,
+) -> Result<Traffic> {
     let plan = Plan::of(args.seconds);
-    let phase = Phase::new();
     let start = Instant::now();
-    let result = traffic::start(&stage.lab, plan, phase.clone())?;
     let mut screen = Screen::open(args.plain)?;
     let mut over: Option<(Traffic, Instant)> = None;
     loop {
@@ -316,20 +330,21 @@ fn print_summary(evidence: &Evidence, claims: &[Claim]) {
 }
 
 fn print_what_next(files: &Files, pid: u32) {
-    let socket = files.socket();
+    let program = std::env::current_exe().unwrap_or_else(|_| "thalweg".into());
+    let client = program.with_file_name("thalctl");
+    let client = if client.exists() { client } else { "thalctl".into() };
+    let ctl = format!("{} -s {}", client.display(), files.socket().display());
     let enter = match rustix::process::getuid().is_root() && is_first_user_namespace() {
         true => String::new(),
         false => format!("nsenter --user --mount --preserve-credentials -t {pid} "),
     };
     println!(
-        "\nThe router (process {pid}) and its namespaces stay. Try:\n\
-         \n    thalctl -s {socket}\n    thalctl -s {socket} show interface\n    \
-         thalctl -s {socket} trace add af-packet-input 5\n    \
-         {enter}ip netns exec {PREFIX}-left ping -c 3 10.10.2.2\n    \
-         thalctl -s {socket} show trace\n    thalctl -s {socket} show sflow\n\
-         \nIts log is {log}. To end it:\n\n    thalweg demo --end",
-        socket = socket.display(),
-        log = files.log().display(),
+        "\nThe router (process {pid}) and its namespaces stay. Try:\n\n    {ctl}\n    \
+         {ctl} show interface\n    {ctl} trace add af-packet-input 5\n    \
+         {enter}ip netns exec {PREFIX}-left ping -c 3 10.10.2.2\n    {ctl} show trace\n    \
+         {ctl} show sflow\n\nIts log is {}. To end it:\n\n    {} demo --end",
+        files.log().display(),
+        program.display(),
     );
 }
 

@@ -1,11 +1,12 @@
 //! The traffic: pings and iperf3 between the hosts, and how much each host says it has sent.
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thalweg_sflow::estimate::FlowKey;
 use thalweg_testkit::{
     IperfOptions, IperfResult, Lab, Netns, PingOptions, PingResult, Side, iperf3, ping,
@@ -75,6 +76,34 @@ pub fn start(lab: &Lab, plan: Plan, phase: Phase) -> Result<Receiver<Result<Traf
     };
     std::thread::Builder::new().name("traffic".into()).spawn(run).context("start the traffic")?;
     Ok(result)
+}
+
+/// Ends the programs that make the traffic, and the thread that runs them: all children of this
+/// process but `spared`.
+pub fn abandon(result: &Receiver<Result<Traffic>>, spared: u32) {
+    let end = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < end {
+        for pid in children().into_iter().filter(|pid| *pid != spared) {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                // It may have ended by itself just now.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        match result.recv_timeout(Duration::from_millis(20)) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// The processes that this one has started. Any of its threads may have done so.
+fn children() -> Vec<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().map(str::parse).collect::<Vec<_>>())
+        .flatten()
+        .collect()
 }
 
 fn run(left: &Side, right: &Side, plan: Plan, phase: &Phase) -> Result<Traffic> {

@@ -1,0 +1,275 @@
+//! The two programs as their users meet them: what they print, and their exit status.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use thalweg_testkit::{Cmd, Running, Signal, wait_for_unix_socket};
+
+const THALWEG: &str = env!("CARGO_BIN_EXE_thalweg");
+const THALCTL: &str = env!("CARGO_BIN_EXE_thalctl");
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn thalweg(args: &str) -> Output {
+    Command::new(THALWEG).args(args.split_whitespace()).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A router in a directory of its own.
+struct Router {
+    dir: tempfile::TempDir,
+    running: Running,
+}
+
+impl Router {
+    fn start(more: &str) -> Router {
+        Router::start_in(tempfile::tempdir().unwrap(), more)
+    }
+
+    fn start_in(dir: tempfile::TempDir, more: &str) -> Router {
+        let stanzas = format!(
+            "unix {{ nodaemon runtime-dir {0} pidfile {0}/pid }} buffers {{ buffers-per-numa 1024 }} \
+             {more}",
+            dir.path().display()
+        );
+        let running =
+            Cmd::new(THALWEG).arg("run").args(stanzas.split_whitespace()).spawn().unwrap();
+        let router = Router { dir, running };
+        wait_for_unix_socket(&router.socket(), LIMIT).unwrap();
+        router
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("cli.sock")
+    }
+
+    fn ctl(&self, args: &[&str]) -> Output {
+        Command::new(THALCTL).arg("-s").arg(self.socket()).args(args).output().unwrap()
+    }
+
+    fn says(&self, args: &[&str]) -> String {
+        let output = self.ctl(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Ends it in good order; gives its log.
+    fn stop(self) -> (String, tempfile::TempDir) {
+        let output = self.running.stop(LIMIT).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+        (output.stderr, self.dir)
+    }
+}
+
+#[test]
+fn a_router_runs_and_ends_in_good_order() {
+    let router = Router::start("");
+    assert!(router.says(&["show", "version"]).starts_with("thalweg v"));
+    let features = router.says(&["show", "plugins"]);
+    for feature in ["engine", "ethernet", "arp", "ip4", "l2", "af_packet", "sflow"] {
+        let there = features.replace('-', "_").contains(feature);
+        assert!(there, "{feature} is not among\n{features}");
+    }
+    let pid = fs::read_to_string(router.dir.path().join("pid")).unwrap();
+    assert_eq!(pid.trim(), router.running.pid().to_string());
+    // There is nothing to read again, and nothing to end for.
+    router.running.signal(Signal::HUP).unwrap();
+    router.says(&["show", "interface"]);
+    let (log, dir) = router.stop();
+    assert!(log.contains("all 1024 packet buffers are back"), "{log}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "files are left behind");
+}
+
+#[test]
+fn the_status_of_thalctl_tells_failure() {
+    let router = Router::start("");
+    let failed = router.ctl(&["show", "nonsense"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&failed.stdout);
+    assert!(text.starts_with("show: unknown input `nonsense'"), "{text}");
+    let mut nobody = Command::new(THALCTL);
+    let nobody = nobody.args(["-s", "/nonexistent/cli.sock", "show", "version"]).output().unwrap();
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(stderr(&nobody).contains("is the router running?"));
+    router.stop();
+}
+
+#[test]
+fn scripts_are_piped_in_or_named() {
+    let router = Router::start("");
+    let script = "# a comment\ncreate loopback interface\n\nshow interface address\n";
+    let mut piped = Command::new(THALCTL)
+        .arg("-s")
+        .arg(router.socket())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    piped.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = piped.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("loop0\n"), "{output:?}");
+
+    // The router runs elsewhere, so that a relative path is no use to it.
+    fs::write(router.dir.path().join("a b.cli"), "echo one\nshow nonsense\necho two\n").unwrap();
+    fs::write(router.dir.path().join("c.cli"), "echo three\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::new(THALCTL);
+        command.current_dir(router.dir.path()).arg("-s").arg(router.socket());
+        command.args(args).output().unwrap()
+    };
+    assert_eq!(run(&["exec", "c.cli"]).stdout, b"three\n");
+    let path = format!("\"{}\"", router.dir.path().join("a b.cli").display());
+    let failed = run(&["exec", &path]);
+    assert_eq!(failed.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&failed.stdout);
+    assert!(text.starts_with("one\nexec: CLI line error:") && text.contains("a b.cli:2"), "{text}");
+    assert!(!text.contains("two"));
+    router.stop();
+}
+
+#[test]
+fn the_startup_script_is_done_before_the_first_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("start.cli");
+    let lines = "wait 0.2\n".to_owned() + &"create loopback interface\n".repeat(20);
+    fs::write(&script, lines + "show nonsense\n").unwrap();
+    let router = Router::start_in(dir, &format!("unix {{ exec {} }}", script.display()));
+    assert!(router.says(&["show", "interface"]).contains("loop19"));
+    let (log, _) = router.stop();
+    assert!(log.contains("start.cli:22"), "the failing line is named: {log}");
+}
+
+#[test]
+fn a_second_router_touches_nothing() {
+    let router = Router::start("");
+    let second = thalweg(&format!("run unix {{ runtime-dir {} }}", router.dir.path().display()));
+    assert_eq!(second.status.code(), Some(1));
+    assert!(stderr(&second).contains("is in use by a running process"), "{}", stderr(&second));
+    router.says(&["show", "version"]);
+    router.stop();
+}
+
+#[test]
+fn a_killed_router_leaves_nothing_in_the_way() {
+    let router = Router::start("");
+    router.running.signal(Signal::KILL).unwrap();
+    let Router { dir, mut running } = router;
+    running.wait(LIMIT).unwrap();
+    assert!(dir.path().join("cli.sock").exists());
+    let router = Router::start_in(dir, "");
+    router.says(&["show", "version"]);
+    router.stop();
+}
+
+#[test]
+fn wrong_configurations_are_refused_in_one_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("startup.conf");
+    fs::write(&file, "unix { nodaemon }\ncpu { wrokers 2 }\n").unwrap();
+    let file = file.display();
+    for (args, status, words) in [
+        (format!("run -c {file}"), 2, "startup.conf:2:7"),
+        (format!("-c {file}"), 2, "did you mean `workers`?"),
+        ("run unix { cli-lisen x }".into(), 2, "argument 3"),
+        ("cpu { main-core 8000 }".into(), 2, "core 8000 is not online"),
+        ("run -c /nonexistent.conf".into(), 2, "cannot read startup configuration"),
+        (
+            format!("run unix {{ runtime-dir {}/x gid nosuchgroup }}", dir.path().display()),
+            2,
+            "gid",
+        ),
+        ("run unix { runtime-dir /proc/none }".into(), 1, "/proc/none"),
+        ("run unix { log /nonexistent/log }".into(), 1, "/nonexistent/log"),
+        ("run buffers { buffers-per-numa 60000000 }".into(), 1, "buffers-per-numa"),
+        ("walk".into(), 2, "unrecognized subcommand"),
+    ] {
+        let output = thalweg(&args);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{args}: {text}");
+        assert!(text.contains(words), "{args}: {text}");
+    }
+}
+
+#[test]
+fn unknown_stanzas_are_warned_of() {
+    let router = Router::start("heapsize 4g nonsense { x }");
+    let (log, _) = router.stop();
+    assert!(log.contains("WARN") && log.contains("nonsense"), "{log}");
+}
+
+#[test]
+fn the_console_reads_commands_and_ends_the_router() {
+    let dir = tempfile::tempdir().unwrap();
+    let stanzas = format!("run unix {{ interactive runtime-dir {} }}", dir.path().display());
+    let output = Cmd::new(THALWEG)
+        .args(stanzas.split_whitespace())
+        .stdin("echo one\nshow nonsense\necho two\nquit\necho three\n")
+        .deadline(LIMIT)
+        .output()
+        .unwrap();
+    assert!(
+        output.starts_with("one\nshow: unknown input") && output.ends_with("two\n"),
+        "{output}"
+    );
+}
+
+#[test]
+fn samples_of_a_capture_are_printed() {
+    let none = thalweg("sflow decode -r /nonexistent.pcap");
+    assert_eq!(none.status.code(), Some(1));
+    assert!(stderr(&none).contains("cannot open /nonexistent.pcap"), "{}", stderr(&none));
+    let pcaps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sflow/tests");
+    let found = captures(&pcaps);
+    assert!(!found.is_empty(), "no capture below {}", pcaps.display());
+    for path in found {
+        for (flag, start) in [("-j", "{"), ("-l", ""), ("-J", "{\n")] {
+            let output = thalweg(&format!("sflow decode {flag} -r {}", path.display()));
+            assert!(output.status.success(), "{}: {}", path.display(), stderr(&output));
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(text.starts_with(start) && !text.is_empty(), "{}: {text}", path.display());
+        }
+    }
+}
+
+fn captures(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match path.extension() {
+            _ if path.is_dir() => found.extend(captures(&path)),
+            Some(extension) if extension == "pcap" => found.push(path),
+            _ => {}
+        }
+    }
+    found
+}
+
+thalweg_testkit::lab_test! {
+    /// Whoever ends the demonstration finds neither processes nor files of it.
+    fn an_interrupted_demo_leaves_nothing() {
+        thalweg_testkit::require_tools(&["iperf3", "ping"])?;
+        let dir = tempfile::tempdir()?;
+        let mut demo =
+            Cmd::new(THALWEG).args(["demo", "--plain"]).env("TMPDIR", dir.path()).spawn()?;
+        demo.wait_for_output(LIMIT, "the first figures", |out, _| {
+            out.contains("Top talkers").then_some(())
+        })?;
+        assert_eq!(fs::read_dir(dir.path())?.count(), 1);
+        demo.signal(Signal::TERM)?;
+        let output = demo.finish(LIMIT)?;
+        assert_eq!(output.status.code(), Some(130), "{}", output.stderr);
+        assert_eq!(fs::read_dir(dir.path())?.count(), 0);
+        let mark = dir.path().as_os_str().as_encoded_bytes();
+        for process in fs::read_dir("/proc")?.flatten() {
+            let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let ours = words.windows(mark.len()).any(|part| part == mark);
+            assert!(!ours, "{}", String::from_utf8_lossy(&words));
+        }
+        Ok(())
+    }
+}
