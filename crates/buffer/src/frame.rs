@@ -8,6 +8,20 @@ use std::ptr::NonNull;
 /// Packets in a full frame.
 pub const FRAME_SIZE: usize = 256;
 
+/// Keys for which [`Frame::deal`] looks through the rows that are left.
+const KEYS_TOGETHER: usize = 8;
+
+/// The rows of a full frame.
+const ROWS: [u8; FRAME_SIZE] = {
+    let mut rows = [0; FRAME_SIZE];
+    let mut i = 0;
+    while i < FRAME_SIZE {
+        rows[i] = i as u8;
+        i += 1;
+    }
+    rows
+};
+
 /// The marks of a frame: at least those of each of its packets.
 pub type FrameFlags = Flags;
 
@@ -43,6 +57,21 @@ impl IfColumn {
     #[inline]
     fn set_all(&mut self, value: u32) {
         (self.uniform, self.mixed) = (value, false);
+    }
+    /// Copies rows behind the first `at` rows of `to`.
+    #[inline]
+    fn copy_rows(&self, rows: &[u8], to: &mut IfColumn, at: usize) {
+        if !self.mixed && (at == 0 || (!to.mixed && to.uniform == self.uniform)) {
+            to.set_all(self.uniform);
+            return;
+        }
+        if !to.mixed {
+            to.each[..at].fill(to.uniform);
+            to.mixed = true;
+        }
+        for (to, row) in to.each[at..at + rows.len()].iter_mut().zip(rows) {
+            *to = self.get(*row);
+        }
     }
     /// Changes the value of row `i` out of `n`.
     #[inline]
@@ -366,29 +395,73 @@ impl Frame {
         self.reset();
     }
 
-    /// Moves every packet into the frame that `place` gives for its index.
+    /// Moves every packet into the frame that `place` gives for its key, in order. Packets of one
+    /// key move together, column by column; those of a frame's ninth key and on one by one.
     ///
     /// # Panics
     /// If `place` gives a full frame; the packets not yet moved are then lost to the pool.
-    pub fn scatter(&mut self, place: &mut impl Place) {
+    pub fn deal(&mut self, keys: &[u32; FRAME_SIZE], place: &mut impl Deal) {
         self.compact(());
         let n = std::mem::take(&mut self.n);
-        for i in 0..n {
-            let to = place.frame_for(i as u8);
-            let at = to.n;
-            assert!(at < FRAME_SIZE, "scatter into a full frame");
-            to.bufs[at] = self.bufs[i];
-            to.views[at] = self.views[i];
-            to.aux[at] = self.aux[i];
-            to.rx.set(at, at, self.rx.get(i as u8));
-            to.tx.set(at, at, self.tx.get(i as u8));
-            if !self.flags.is_empty() {
-                // SAFETY: the packet is the destination's now.
-                to.flags.insert(unsafe { self.bufs[i].as_ref().meta.flags });
+        let mut left: [u8; FRAME_SIZE] = ROWS;
+        let mut rows = [0u8; FRAME_SIZE];
+        let mut count = n;
+        for _ in 0..KEYS_TOGETHER {
+            if count == 0 {
+                break;
             }
-            to.n = at + 1;
+            let key = keys[left[0] as usize];
+            // Both lists are written for every row; only the one that it belongs to grows.
+            let (mut of_key, mut others) = (0, 0);
+            for j in 0..count {
+                // The masks tell the compiler what holds anyway: no index is beyond the arrays.
+                let row = left[j % FRAME_SIZE];
+                let same = keys[row as usize] == key;
+                rows[of_key % FRAME_SIZE] = row;
+                left[others % FRAME_SIZE] = row;
+                of_key += usize::from(same);
+                others += usize::from(!same);
+            }
+            count = others;
+            let mut moving = &rows[..of_key];
+            while !moving.is_empty() {
+                let to = place.frame_for(key);
+                let (now, later) = moving.split_at(moving.len().min(to.room()));
+                assert!(!now.is_empty(), "deal into a full frame");
+                self.move_rows(now, to);
+                moving = later;
+            }
+        }
+        for row in &left[..count] {
+            let to = place.frame_for(keys[*row as usize]);
+            assert!(to.room() > 0, "deal into a full frame");
+            self.move_rows(&[*row], to);
         }
         self.reset();
+    }
+
+    /// Copies rows to the end of `to`, which has room; the caller forgets them here.
+    #[inline]
+    fn move_rows(&self, rows: &[u8], to: &mut Frame) {
+        let (at, end) = (to.n, to.n + rows.len());
+        for (to, row) in to.bufs[at..end].iter_mut().zip(rows) {
+            *to = self.bufs[*row as usize];
+        }
+        for (to, row) in to.views[at..end].iter_mut().zip(rows) {
+            *to = self.views[*row as usize];
+        }
+        for (to, row) in to.aux[at..end].iter_mut().zip(rows) {
+            *to = self.aux[*row as usize];
+        }
+        self.rx.copy_rows(rows, &mut to.rx, at);
+        self.tx.copy_rows(rows, &mut to.tx, at);
+        if !self.flags.is_empty() {
+            for row in rows {
+                // SAFETY: the packet is the destination's now.
+                to.flags.insert(unsafe { self.bufs[*row as usize].as_ref().meta.flags });
+            }
+        }
+        to.n = end;
     }
 
     /// Closes the gaps that taken packets have left, here and in `companion`.
@@ -453,10 +526,10 @@ impl Companion for () {
     fn keep(&mut self, _from: usize, _to: usize) {}
 }
 
-/// Says where each packet of a frame goes; see [`Frame::scatter`].
-pub trait Place {
-    /// The frame for packet `i`, which must have room.
-    fn frame_for(&mut self, i: u8) -> &mut Frame;
+/// Says where the packets of a key go; see [`Frame::deal`].
+pub trait Deal {
+    /// The frame for packets of that key, which must have room for one at least.
+    fn frame_for(&mut self, key: u32) -> &mut Frame;
 }
 
 #[inline]

@@ -17,7 +17,7 @@ mod packet;
 mod pool;
 
 pub use cache::Cache;
-pub use frame::{Companion, FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PktMut, Place};
+pub use frame::{Companion, Deal, FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PktMut};
 pub use meta::{Flags, GsoKind, Meta, Offload};
 pub use packet::{Packet, Segments};
 pub use pool::{

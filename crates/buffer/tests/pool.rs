@@ -166,11 +166,19 @@ fn batches_cross_threads() {
     all_home(pool);
 }
 
-struct EvenOdd(Box<Frame>, Box<Frame>);
+/// A pile per key, and a fresh frame when the last of the pile is full.
+struct Piles([Vec<Box<Frame>>; KEYS]);
 
-impl thalweg_buffer::Place for EvenOdd {
-    fn frame_for(&mut self, i: u8) -> &mut Frame {
-        if i.is_multiple_of(2) { &mut self.0 } else { &mut self.1 }
+/// More than are moved together.
+const KEYS: usize = 11;
+
+impl thalweg_buffer::Deal for Piles {
+    fn frame_for(&mut self, key: u32) -> &mut Frame {
+        let pile = &mut self.0[key as usize];
+        if pile.last().is_none_or(|f| f.room() == 0) {
+            pile.push(Frame::new());
+        }
+        pile.last_mut().unwrap()
     }
 }
 
@@ -180,7 +188,7 @@ enum Op {
     Pop(usize),
     Merge(usize, usize),
     Take(usize, u8),
-    Scatter(usize),
+    Deal(usize),
     Mark(usize, u8),
     Free(usize),
 }
@@ -192,7 +200,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => f.clone().prop_map(Op::Pop),
         1 => (f.clone(), 0usize..4).prop_map(|(a, b)| Op::Merge(a, b)),
         1 => (f.clone(), any::<u8>()).prop_map(|(a, b)| Op::Take(a, b)),
-        1 => f.clone().prop_map(Op::Scatter),
+        1 => f.clone().prop_map(Op::Deal),
         1 => (f.clone(), any::<u8>()).prop_map(|(a, b)| Op::Mark(a, b)),
         1 => f.prop_map(Op::Free),
     ]
@@ -243,16 +251,39 @@ proptest! {
                     cache.free(p);
                     frames[f].compact(());
                 }
-                Op::Scatter(f) => {
-                    let (mut even, mut odd) = (Frame::new(), Frame::new());
-                    let mut place = EvenOdd(even, odd);
-                    frames[f].scatter(&mut place);
-                    (even, odd) = (place.0, place.1);
-                    even.append_to(&mut frames[f]);
-                    odd.append_to(&mut frames[f]);
+                Op::Deal(f) => {
+                    let mut keys = [u32::MAX; 256];
+                    for (i, key) in keys.iter_mut().enumerate().take(frames[f].len()) {
+                        *key = (i % KEYS) as u32;
+                    }
+                    let mut piles = Piles([const { Vec::new() }; KEYS]);
+                    // One pile has something already.
+                    if let Some(p) = cache.alloc() {
+                        let mut first = Frame::new();
+                        first.push(p).ok().unwrap();
+                        piles.0[1].push(first);
+                    }
+                    let had = piles.0[1].iter().map(|f| f.len()).sum::<usize>();
+                    frames[f].deal(&keys, &mut piles);
+                    prop_assert!(frames[f].is_empty());
+                    for (k, pile) in piles.0.iter_mut().enumerate() {
+                        for (nth, part) in pile.iter_mut().enumerate() {
+                            if k == 1 && nth == 0 && had == 1 {
+                                // The packet that was there stays the first.
+                                let rest: Vec<_> =
+                                    std::iter::from_fn(|| part.pop()).collect();
+                                for p in rest.into_iter().rev().skip(1) {
+                                    frames[f].push(p).ok().unwrap();
+                                }
+                            } else {
+                                part.append_to(&mut frames[f]);
+                            }
+                        }
+                    }
                     let rows = std::mem::take(&mut model[f]);
-                    model[f].extend(rows.iter().step_by(2));
-                    model[f].extend(rows.iter().skip(1).step_by(2));
+                    for k in 0..KEYS {
+                        model[f].extend(rows.iter().skip(k).step_by(KEYS));
+                    }
                 }
                 Op::Mark(f, i) if (i as usize) < frames[f].len() => {
                     frames[f].pkt(i).meta_mut().trace = 1;

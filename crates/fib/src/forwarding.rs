@@ -362,7 +362,7 @@ impl Forwarding {
 
     /// Entries in use.
     pub fn len(&self) -> usize {
-        self.pool.len() as usize
+        self.pool.len()
     }
 
     /// Never: the special entries are always there.

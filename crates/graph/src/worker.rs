@@ -12,7 +12,7 @@ use crate::trace::{PacketTrace, TraceStep, TraceStore};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame, Iface, Packet, PktMut, Place};
+use thalweg_buffer::{Cache, Deal, FRAME_SIZE, Flags, Frame, Iface, Packet, PktMut};
 use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 
@@ -335,16 +335,15 @@ impl Core {
     }
 }
 
-/// Deals a frame's packets out to pending frames.
+/// Finds the pending frames of the nodes that packets are dealt to.
 struct Dealer<'c> {
     core: &'c mut Core,
-    each: &'c [Verdict],
 }
 
-impl Place for Dealer<'_> {
+impl Deal for Dealer<'_> {
     #[inline]
-    fn frame_for(&mut self, i: u8) -> &mut Frame {
-        self.core.open_frame(NodeId(self.each[i as usize].0 as u16))
+    fn frame_for(&mut self, node: u32) -> &mut Frame {
+        self.core.open_frame(NodeId(node as u16))
     }
 }
 
@@ -664,10 +663,32 @@ impl<'w> NodeCx<'w> {
             self.core.recycle(frame);
             return;
         }
+        let mut nodes = [0u32; FRAME_SIZE];
+        let to = &mut nodes[..n];
+        let kinds = each[..n].iter().fold(0, |all, v| all | v.0) & KIND;
+        if kinds == SLOT {
+            let info = &self.core.info[self.node.0 as usize];
+            for (to, v) in to.iter_mut().zip(&each[..n]) {
+                let next = info.nexts.get(v.0 as usize).unwrap_or(&info.drop);
+                *to = u32::from(next.0);
+            }
+        } else {
+            self.resolve_each(&mut frame, &each[..n], to);
+        }
+        let first = to[0];
+        if to.iter().fold(0, |differ, t| differ | (t ^ first)) == 0 {
+            self.core.enqueue(frame, NodeId(first as u16));
+            return;
+        }
+        frame.deal(&nodes, &mut Dealer { core: self.core });
+        self.core.recycle(frame);
+    }
+
+    /// Finds where each packet goes and notes the reasons of drops.
+    fn resolve_each(&self, frame: &mut Frame, each: &[Verdict], to: &mut [u32]) {
         let base = self.core.info[self.node.0 as usize].error_base;
-        let mut differ = 0;
         let mut last = (Verdict(u32::MAX), NodeId(0));
-        for (i, v) in each[..n].iter_mut().enumerate() {
+        for (i, v) in each.iter().enumerate() {
             match v.0 & KIND {
                 DROP => frame.aux_mut()[i] = base + (v.0 & 0xffff),
                 CONTINUE => last.0 = Verdict(u32::MAX),
@@ -677,18 +698,8 @@ impl<'w> NodeCx<'w> {
                 let to = self.resolve(*v, frame.rx_if(i as u8), frame.tx_if(i as u8));
                 last = (*v, to);
             }
-            *v = Verdict(u32::from(last.1.0));
+            to[i] = u32::from(last.1.0);
         }
-        let first = each[0];
-        for v in &each[..n] {
-            differ |= v.0 ^ first.0;
-        }
-        if differ == 0 {
-            self.core.enqueue(frame, NodeId(first.0 as u16));
-            return;
-        }
-        frame.scatter(&mut Dealer { core: self.core, each });
-        self.core.recycle(frame);
     }
 }
 
