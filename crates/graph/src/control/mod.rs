@@ -3,20 +3,28 @@
 //! It owns the registry of nodes, the arcs and every feature's state; it talks to workers through
 //! bounded rings and publishes snapshots; nothing that it does makes a worker wait.
 
+mod arcs;
+mod launch;
+mod main_loop;
+mod talk;
+
+pub(crate) use arcs::ARCS;
+use launch::{pin, spawn, thread_name};
+
 use crate::arc::{ArcConfig, ArcError, ArcTable};
 use crate::clock;
-use crate::decl::{ArcDecl, ArcId, ArcKey, Built, ErrorDecl, Kind, NodeDecl, NodeId};
+use crate::decl::{ArcDecl, ArcId, Built, ErrorDecl, Kind, NodeDecl, NodeId};
 use crate::feature::Feature;
-use crate::mailbox::{Event, Inject, ToMain, ToWorker, Topic, Waker};
+use crate::mailbox::{Event, ToMain, ToWorker, Waker};
 use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
-use crate::worker::{Core, NodeInfo, Worker};
+use crate::worker::{NodeInfo, Worker};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use thalweg_buffer::{Cache, Pool, PoolAudit, PoolConfig, PoolError};
+use thalweg_buffer::{Cache, Pool, PoolConfig, PoolError};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::snapshot;
 
@@ -551,95 +559,6 @@ impl Control {
         }
     }
 
-    fn tell(&mut self, worker: usize, m: ToWorker) {
-        let w = &mut self.workers[worker];
-        if !w.waiting.is_empty() {
-            w.waiting.push_back(m);
-        } else if let Err(rtrb::PushError::Full(m)) = w.inbox.push(m) {
-            w.waiting.push_back(m);
-        }
-        w.waker.wake();
-    }
-
-    /// Sends a message to a node on one worker.
-    pub fn message(&mut self, worker: usize, node: NodeId, message: Box<dyn Any + Send>) {
-        self.tell(worker, ToWorker::Node { node, message });
-    }
-
-    /// Sends a message, made anew for each, to a node on all workers.
-    pub fn message_all(
-        &mut self,
-        node: NodeId,
-        mut make: impl FnMut(usize) -> Box<dyn Any + Send>,
-    ) {
-        for w in 0..self.workers.len() {
-            self.message(w, node, make(w));
-        }
-    }
-
-    /// Sends a packet into the graph through a worker.
-    pub fn inject(&mut self, worker: usize, inject: Inject) {
-        self.tell(worker, ToWorker::Inject(inject));
-    }
-
-    /// Runs `f` on every worker between two loops and waits for the answers (a second at most;
-    /// `None` for a worker that did not answer).
-    pub fn ask<R: Send + 'static>(
-        &mut self,
-        f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
-    ) -> Vec<Option<R>> {
-        let mut answers = Vec::new();
-        for w in 0..self.workers.len() {
-            let (tx, rx) = mpsc::sync_channel(1);
-            let f = f.clone();
-            let call = move |core: &mut Core| {
-                let _ = tx.send(f(core));
-            };
-            self.tell(w, ToWorker::Call(Box::new(call)));
-            answers.push(rx);
-        }
-        let deadline = Instant::now() + Duration::from_secs(1);
-        let mut answer = |rx: mpsc::Receiver<R>| loop {
-            // What queues on our side goes out only when we push it.
-            let more = self.flush();
-            let left = deadline.saturating_duration_since(Instant::now());
-            let wait = if more { left.min(Duration::from_micros(200)) } else { left };
-            match rx.recv_timeout(wait) {
-                Ok(r) => return Some(r),
-                Err(mpsc::RecvTimeoutError::Timeout) if more && wait < left => {}
-                Err(_) => return None,
-            }
-        };
-        answers.into_iter().map(&mut answer).collect()
-    }
-
-    /// Moves messages that found a worker's ring full into it as room allows. True if some are
-    /// left.
-    fn flush(&mut self) -> bool {
-        let mut left = false;
-        for w in &mut self.workers {
-            if w.waiting.is_empty() {
-                continue;
-            }
-            while let Some(m) = w.waiting.pop_front() {
-                if let Err(rtrb::PushError::Full(m)) = w.inbox.push(m) {
-                    w.waiting.push_front(m);
-                    left = true;
-                    break;
-                }
-            }
-            w.waker.wake();
-        }
-        left
-    }
-
-    /// Waits until every worker has seen all that was sent to it before.
-    pub fn sync(&mut self) {
-        self.ask(|_| ());
-    }
-
-    // ---- state -----------------------------------------------------------------------------
-
     /// Keeps a feature's state on the main thread.
     pub fn insert<T: Any>(&mut self, state: T) {
         self.states.insert(TypeId::of::<T>(), Rc::new(RefCell::new(state)));
@@ -679,8 +598,6 @@ impl Control {
     pub fn interface_name(&self, sw_if: u32) -> String {
         (self.namer)(self, sw_if)
     }
-
-    // ---- registry --------------------------------------------------------------------------
 
     /// A node by name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
@@ -796,223 +713,6 @@ impl Control {
         }
         t
     }
-
-    // ---- arcs ------------------------------------------------------------------------------
-
-    /// An arc by name.
-    pub fn arc(&self, name: &str) -> Option<ArcId> {
-        self.arc_decls.iter().position(|a| a.name == name).map(|i| ArcId(i as u8))
-    }
-    /// All arcs.
-    pub fn arc_decls(&self) -> &[&'static ArcDecl] {
-        &self.arc_decls
-    }
-    /// Features of an arc in order, taps last.
-    pub fn arc_features(&self, arc: ArcId) -> Vec<&'static str> {
-        let a = &self.arcs[arc.0 as usize];
-        a.features.iter().chain(&a.taps).map(|(n, _)| *n).collect()
-    }
-    /// What is enabled on an interface, arc by arc.
-    pub fn enabled_features(&self, sw_if: u32) -> Vec<(&'static str, Vec<&'static str>)> {
-        self.arcs.iter().map(|a| (a.decl.name, a.enabled(sw_if))).collect()
-    }
-
-    fn arc_mut(&mut self, arc: &str) -> Result<&mut ArcConfig, ArcError> {
-        let known = self.arcs.iter_mut().find(|a| a.decl.name == arc);
-        known.ok_or_else(|| ArcError::UnknownArc(arc.into()))
-    }
-
-    /// Enables or disables a feature or tap on an interface. Takes effect from the workers' next
-    /// loop on; no packet is lost.
-    ///
-    /// # Errors
-    /// If there is no such arc, or no such feature on it.
-    pub fn enable_feature(
-        &mut self,
-        arc: &str,
-        feature: &str,
-        sw_if: u32,
-        on: bool,
-    ) -> Result<(), ArcError> {
-        if self.arc_mut(arc)?.set(feature, sw_if, on)? {
-            self.publish_arcs();
-        }
-        Ok(())
-    }
-
-    /// Gives an interface its own end on an arc (its device behind `interface-output`).
-    ///
-    /// # Errors
-    /// If there is no such arc.
-    pub fn set_arc_end(
-        &mut self,
-        arc: &str,
-        sw_if: u32,
-        end: Option<NodeId>,
-    ) -> Result<(), ArcError> {
-        self.arc_mut(arc)?.set_end(sw_if, end);
-        self.publish_arcs();
-        Ok(())
-    }
-
-    /// Forgets an interface on all arcs.
-    pub fn forget_interface(&mut self, sw_if: u32) {
-        for a in &mut self.arcs {
-            a.remove_interface(sw_if);
-        }
-        self.baseline.interfaces.insert(sw_if, self.interface_totals_raw(sw_if));
-        self.publish_arcs();
-    }
-
-    fn publish_arcs(&mut self) {
-        let table = ArcTable { arcs: self.arcs.iter().map(ArcConfig::compile).collect() };
-        self.arc_writer.publish(&self.domain, table);
-    }
-
-    // ---- events, timers, the loop ----------------------------------------------------------
-
-    /// Registers a kind of event and who handles it.
-    pub fn topic(
-        &mut self,
-        name: &'static str,
-        f: impl Fn(&mut Control, &Event) + 'static,
-    ) -> Topic {
-        self.topics.push((name, Rc::new(f)));
-        Topic(self.topics.len() as u16 - 1)
-    }
-
-    /// Runs `job` after `delay`.
-    pub fn after(&mut self, delay: Duration, job: impl FnOnce(&mut Control) + 'static) -> TimerId {
-        let id = TimerId(self.next_timer);
-        self.next_timer += 1;
-        self.timers.push(std::cmp::Reverse((Instant::now() + delay, id)));
-        self.timer_jobs.insert(id, Box::new(job));
-        id
-    }
-
-    /// Calls a timer off.
-    pub fn cancel(&mut self, id: TimerId) {
-        self.timer_jobs.remove(&id);
-    }
-
-    /// Runs `job` every `period`, first after one period, until it returns false.
-    pub fn every(&mut self, period: Duration, mut job: impl FnMut(&mut Control) -> bool + 'static) {
-        self.after(period, move |c| {
-            if job(c) {
-                c.every(period, job);
-            }
-        });
-    }
-
-    /// A handle for other threads.
-    pub fn remote(&self) -> Remote {
-        self.remote.clone()
-    }
-
-    /// Ends [`run`](Self::run).
-    pub fn stop(&mut self) {
-        self.stopping = true;
-    }
-
-    /// Runs the main loop until [`stop`](Self::stop).
-    pub fn run(&mut self) {
-        while !self.stopping {
-            self.run_once(None);
-        }
-    }
-
-    /// Handles what there is, waiting for it until the next timer (or `limit`) at most.
-    pub fn run_once(&mut self, limit: Option<Duration>) {
-        let start = clock::ticks();
-        self.main.loops += 1;
-        let mut did = self.work();
-        did |= self.fire_timers();
-        self.main.busy += clock::ticks().wrapping_sub(start);
-        if did {
-            return;
-        }
-        let now = Instant::now();
-        let next = self.timers.peek().map(|t| t.0.0.saturating_duration_since(now));
-        // Retired memory waits for workers; look again soon, but only while there is some.
-        let gc = (self.domain.pending() > 0).then_some(Duration::from_millis(10));
-        let waiting = self.workers.iter().any(|w| !w.waiting.is_empty());
-        let retry = waiting.then_some(Duration::from_micros(200));
-        let timeout = [next, limit, gc, retry].into_iter().flatten().min();
-        self.waker.begin_sleep();
-        match self.jobs.try_recv() {
-            Ok(job) => {
-                self.waker.end_sleep();
-                job(self);
-            }
-            Err(_) => {
-                if self.workers.iter().all(|w| w.events.is_empty() && w.trash.is_empty()) {
-                    self.main.sleeps += 1;
-                    self.poller.wait(timeout);
-                }
-                self.waker.end_sleep();
-            }
-        }
-    }
-
-    /// One round over jobs, workers' events and retired memory.
-    fn work(&mut self) -> bool {
-        let mut did = false;
-        for _ in 0..256 {
-            let Ok(job) = self.jobs.try_recv() else { break };
-            job(self);
-            did = true;
-        }
-        self.flush();
-        for w in 0..self.workers.len() {
-            while self.workers[w].trash.pop().is_ok() {}
-            for _ in 0..1024 {
-                let Ok(e) = self.workers[w].events.pop() else { break };
-                did = true;
-                let handler = self.topics.get(e.topic.0 as usize).map(|(_, h)| h.clone());
-                if let Some(h) = handler {
-                    h(self, &e);
-                }
-            }
-        }
-        self.domain.reclaim();
-        did
-    }
-
-    fn fire_timers(&mut self) -> bool {
-        let mut did = false;
-        let now = Instant::now();
-        while let Some(std::cmp::Reverse((at, id))) = self.timers.peek().copied() {
-            if at > now {
-                break;
-            }
-            self.timers.pop();
-            if let Some(job) = self.timer_jobs.remove(&id) {
-                job(self);
-                did = true;
-            }
-        }
-        did
-    }
-
-    /// Stops the workers and says where all buffers are: `in_use` is 0 unless packets leaked.
-    pub fn shut_down(&mut self) -> PoolAudit {
-        for w in 0..self.workers.len() {
-            self.tell(w, ToWorker::Stop);
-        }
-        // A worker that has more messages than its ring holds must see the last of them, too.
-        let running = |w: &WorkerHandle| w.thread.as_ref().is_some_and(|t| !t.is_finished());
-        while self.flush() && self.workers.iter().any(running) {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        for w in &mut self.workers {
-            if let Some(t) = w.thread.take() {
-                let _ = t.join();
-            }
-            while w.trash.pop().is_ok() {}
-        }
-        self.states.clear();
-        self.pool.audit()
-    }
 }
 
 impl Drop for Control {
@@ -1022,59 +722,3 @@ impl Drop for Control {
         }
     }
 }
-
-/// The name of a worker's thread.
-fn thread_name(index: usize) -> String {
-    format!("thalweg_wk_{index}")
-}
-
-fn pin(core: usize) -> std::io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    if core >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
-    }
-    set.set(core);
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
-}
-
-fn spawn(
-    index: usize,
-    core: Option<usize>,
-    mut worker: Worker,
-    tid: Arc<std::sync::atomic::AtomicI32>,
-) -> std::io::Result<std::thread::JoinHandle<()>> {
-    let (ok, started) = mpsc::sync_channel(1);
-    let thread = std::thread::Builder::new().name(thread_name(index)).spawn(move || {
-        let me = rustix::thread::gettid().as_raw_nonzero().get();
-        tid.store(me, std::sync::atomic::Ordering::Relaxed);
-        let pinned = core.map_or(Ok(()), pin);
-        let fine = pinned.is_ok();
-        let _ = ok.send(pinned);
-        if !fine {
-            return;
-        }
-        let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
-        if end.is_err() {
-            // Rather no router than one that forwards wrongly.
-            let packet = crate::node::BLAMED.with(|b| b.take());
-            eprintln!(
-                "thalweg: worker {index} panicked in node `{}`; {packet}\nthalweg: exiting",
-                worker.current()
-            );
-            std::process::exit(70);
-        }
-        worker.shut_down();
-    })?;
-    match started.recv() {
-        Ok(Ok(())) => Ok(thread),
-        Ok(Err(e)) => Err(e),
-        Err(_) => Err(std::io::Error::other("the thread ended at once")),
-    }
-}
-
-/// The engine's arcs.
-pub(crate) static ARCS: &[&ArcDecl] = &[
-    &ArcDecl { name: "device-input", key: ArcKey::Rx, end: "ethernet-input" },
-    &ArcDecl { name: "interface-output", key: ArcKey::Tx, end: "error-drop" },
-    &ArcDecl { name: "error-drop", key: ArcKey::Rx, end: "drop" },
-];

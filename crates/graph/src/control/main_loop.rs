@@ -1,0 +1,153 @@
+//! Events, timers, and the loop that handles them.
+
+use super::{Control, Remote, TimerId, WorkerHandle};
+use crate::clock;
+use crate::mailbox::{Event, ToWorker, Topic};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use thalweg_buffer::PoolAudit;
+
+impl Control {
+    /// Registers a kind of event and who handles it.
+    pub fn topic(
+        &mut self,
+        name: &'static str,
+        f: impl Fn(&mut Control, &Event) + 'static,
+    ) -> Topic {
+        self.topics.push((name, Rc::new(f)));
+        Topic(self.topics.len() as u16 - 1)
+    }
+
+    /// Runs `job` after `delay`.
+    pub fn after(&mut self, delay: Duration, job: impl FnOnce(&mut Control) + 'static) -> TimerId {
+        let id = TimerId(self.next_timer);
+        self.next_timer += 1;
+        self.timers.push(std::cmp::Reverse((Instant::now() + delay, id)));
+        self.timer_jobs.insert(id, Box::new(job));
+        id
+    }
+
+    /// Calls a timer off.
+    pub fn cancel(&mut self, id: TimerId) {
+        self.timer_jobs.remove(&id);
+    }
+
+    /// Runs `job` every `period`, first after one period, until it returns false.
+    pub fn every(&mut self, period: Duration, mut job: impl FnMut(&mut Control) -> bool + 'static) {
+        self.after(period, move |c| {
+            if job(c) {
+                c.every(period, job);
+            }
+        });
+    }
+
+    /// A handle for other threads.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// Ends [`run`](Self::run).
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Runs the main loop until [`stop`](Self::stop).
+    pub fn run(&mut self) {
+        while !self.stopping {
+            self.run_once(None);
+        }
+    }
+
+    /// Handles what there is, waiting for it until the next timer (or `limit`) at most.
+    pub fn run_once(&mut self, limit: Option<Duration>) {
+        let start = clock::ticks();
+        self.main.loops += 1;
+        let mut did = self.work();
+        did |= self.fire_timers();
+        self.main.busy += clock::ticks().wrapping_sub(start);
+        if did {
+            return;
+        }
+        let now = Instant::now();
+        let next = self.timers.peek().map(|t| t.0.0.saturating_duration_since(now));
+        // Retired memory waits for workers; look again soon, but only while there is some.
+        let gc = (self.domain.pending() > 0).then_some(Duration::from_millis(10));
+        let waiting = self.workers.iter().any(|w| !w.waiting.is_empty());
+        let retry = waiting.then_some(Duration::from_micros(200));
+        let timeout = [next, limit, gc, retry].into_iter().flatten().min();
+        self.waker.begin_sleep();
+        match self.jobs.try_recv() {
+            Ok(job) => {
+                self.waker.end_sleep();
+                job(self);
+            }
+            Err(_) => {
+                if self.workers.iter().all(|w| w.events.is_empty() && w.trash.is_empty()) {
+                    self.main.sleeps += 1;
+                    self.poller.wait(timeout);
+                }
+                self.waker.end_sleep();
+            }
+        }
+    }
+
+    /// One round over jobs, workers' events and retired memory.
+    fn work(&mut self) -> bool {
+        let mut did = false;
+        for _ in 0..256 {
+            let Ok(job) = self.jobs.try_recv() else { break };
+            job(self);
+            did = true;
+        }
+        self.flush();
+        for w in 0..self.workers.len() {
+            while self.workers[w].trash.pop().is_ok() {}
+            for _ in 0..1024 {
+                let Ok(e) = self.workers[w].events.pop() else { break };
+                did = true;
+                let handler = self.topics.get(e.topic.0 as usize).map(|(_, h)| h.clone());
+                if let Some(h) = handler {
+                    h(self, &e);
+                }
+            }
+        }
+        self.domain.reclaim();
+        did
+    }
+
+    fn fire_timers(&mut self) -> bool {
+        let mut did = false;
+        let now = Instant::now();
+        while let Some(std::cmp::Reverse((at, id))) = self.timers.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            if let Some(job) = self.timer_jobs.remove(&id) {
+                job(self);
+                did = true;
+            }
+        }
+        did
+    }
+
+    /// Stops the workers and says where all buffers are: `in_use` is 0 unless packets leaked.
+    pub fn shut_down(&mut self) -> PoolAudit {
+        for w in 0..self.workers.len() {
+            self.tell(w, ToWorker::Stop);
+        }
+        // A worker that has more messages than its ring holds must see the last of them, too.
+        let running = |w: &WorkerHandle| w.thread.as_ref().is_some_and(|t| !t.is_finished());
+        while self.flush() && self.workers.iter().any(running) {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        for w in &mut self.workers {
+            if let Some(t) = w.thread.take() {
+                let _ = t.join();
+            }
+            while w.trash.pop().is_ok() {}
+        }
+        self.states.clear();
+        self.pool.audit()
+    }
+}

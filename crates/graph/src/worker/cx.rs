@@ -1,0 +1,394 @@
+//! What a node may do while it runs.
+
+use super::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};
+use crate::arc::ArcTable;
+use crate::clock;
+use crate::decl::{ArcKey, NodeId};
+use crate::mailbox::Event;
+use crate::node::{CONTINUE, DROP, ErrorCode, KEPT, KIND, NODE, SLOT, Verdict};
+use crate::stats::WorkerStats;
+use crate::trace::TraceStep;
+use std::fmt::Write;
+use thalweg_buffer::{Cache, Deal, FRAME_SIZE, Flags, Frame, Iface, Packet, PktMut};
+use thalweg_tables::qsbr::Guard;
+
+/// Finds the pending frames of the nodes that packets are dealt to.
+struct Dealer<'c> {
+    core: &'c mut Core,
+}
+
+impl Deal for Dealer<'_> {
+    #[inline]
+    fn frame_for(&mut self, node: u32) -> &mut Frame {
+        self.core.open_frame(NodeId(node as u16))
+    }
+}
+
+impl<'w> NodeCx<'w> {
+    /// The worker's read-side guard: what is read through it lives until the end of the loop.
+    #[inline]
+    pub fn guard(&self) -> &'w Guard<'w> {
+        self.guard
+    }
+    /// The arcs as they are now.
+    #[inline]
+    pub fn arcs(&self) -> &'w ArcTable {
+        self.arcs
+    }
+    /// This node.
+    #[inline]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+    /// Number of this worker, from 0.
+    #[inline]
+    pub fn worker(&self) -> usize {
+        self.core.index
+    }
+    /// Tick count at the start of the loop.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.core.now
+    }
+    /// The worker's free buffers.
+    #[inline]
+    pub fn cache(&mut self) -> &mut Cache {
+        &mut self.core.cache
+    }
+    /// The worker's counters.
+    #[inline]
+    pub fn stats(&self) -> &WorkerStats {
+        &self.core.stats
+    }
+    /// Counts `n` events of this node.
+    #[inline]
+    pub fn count(&self, code: ErrorCode, n: u64) {
+        let base = self.core.info[self.node.0 as usize].error_base;
+        self.core.stats.error(base + u32::from(code.0)).add(n);
+    }
+    /// The global number of one of this node's counters: what aux holds on the way to a drop.
+    #[inline]
+    pub fn error_id(&self, code: ErrorCode) -> u32 {
+        self.core.info[self.node.0 as usize].error_base + u32::from(code.0)
+    }
+    /// A node's name.
+    pub fn node_name(&self, id: NodeId) -> &str {
+        self.core.info.get(id.0 as usize).map_or("?", |i| &i.name)
+    }
+    /// The node behind next number `slot` of this node.
+    #[inline]
+    pub fn next_node(&self, slot: u16) -> NodeId {
+        self.core.info[self.node.0 as usize].nexts[slot as usize]
+    }
+
+    /// Takes a packet out of its frame; the verdict says so.
+    #[inline]
+    pub fn take(&mut self, p: PktMut<'_>) -> (Packet, Verdict) {
+        (p.take(), Verdict(KEPT))
+    }
+
+    /// A fresh packet of the router's own, counted as originated.
+    pub fn originate(&mut self) -> Option<Packet> {
+        let mut p = self.core.cache.alloc()?;
+        p.mark(Flags::LOCAL);
+        self.core.stats.totals.originated.add(1);
+        Some(p)
+    }
+
+    /// Sends an owned packet (kept, or originated) to one of this node's next nodes or any other.
+    pub fn send(&mut self, packet: Packet, to: Verdict) {
+        let node = self.resolve(to, packet.rx_if(), packet.tx_if());
+        let mut packet = packet;
+        if to.0 & KIND == DROP {
+            let base = self.core.info[self.node.0 as usize].error_base;
+            packet.set_aux(base + (to.0 & 0xffff));
+        }
+        self.core.push_packet(packet, node);
+    }
+
+    /// Ends an owned packet that other packets replace.
+    pub fn consume(&mut self, packet: Packet) {
+        self.core.stats.totals.consumed.add(1);
+        self.core.cache.free(packet);
+    }
+
+    /// Ends a frame of packets that were delivered to the router itself.
+    pub fn deliver_frame(&mut self, mut frame: Box<Frame>) {
+        self.core.stats.totals.delivered.add(frame.len() as u64);
+        self.core.cache.free_frame(&mut frame);
+        self.core.recycle(frame);
+    }
+
+    /// Ends an owned packet that was delivered to the router itself.
+    pub fn deliver(&mut self, packet: Packet) {
+        self.core.stats.totals.delivered.add(1);
+        self.core.cache.free(packet);
+    }
+
+    /// Ends a frame that was handed to a device.
+    pub fn sent_frame(&mut self, mut frame: Box<Frame>) {
+        self.core.stats.totals.tx.add(frame.len() as u64);
+        self.core.cache.free_frame(&mut frame);
+        self.core.recycle(frame);
+    }
+
+    /// Ends a frame of dropped packets; for the `drop` node.
+    pub(crate) fn dropped_frame(&mut self, mut frame: Box<Frame>) {
+        self.core.stats.totals.dropped.add(frame.len() as u64);
+        self.core.cache.free_frame(&mut frame);
+        self.core.recycle(frame);
+    }
+
+    /// An empty frame to fill.
+    #[inline]
+    pub fn new_frame(&mut self) -> Box<Frame> {
+        self.core.spare_frame()
+    }
+
+    /// A frame with up to `want` fresh packets of `len` bytes each, of undefined contents.
+    #[inline]
+    pub fn alloc_frame(&mut self, want: usize, len: usize) -> Box<Frame> {
+        let mut frame = self.core.spare_frame();
+        self.core.cache.alloc_into(&mut frame, want, len);
+        frame
+    }
+
+    /// Puts an empty frame back.
+    #[inline]
+    pub fn put_frame(&mut self, frame: Box<Frame>) {
+        self.core.recycle(frame);
+    }
+
+    /// Receives a frame from a device: counts it, lets taps look, marks traced packets (`trace`
+    /// describes them), and passes it to the interface's first feature or protocol.
+    pub fn device_input(
+        &mut self,
+        mut frame: Box<Frame>,
+        sw_if: u32,
+        trace: impl Fn(&Frame, u8, &mut dyn Write),
+    ) {
+        if frame.is_empty() {
+            self.core.recycle(frame);
+            return;
+        }
+        frame.set_rx(sw_if);
+        let n = frame.len() as u64;
+        let stats = &self.core.stats;
+        let i = stats.interface(sw_if);
+        i.rx_packets.add(n);
+        i.rx_bytes.add(frame.bytes());
+        stats.totals.rx.add(n);
+        if !self.core.trace.wanted.is_empty() {
+            self.core.mark_traced(self.node, &mut frame, &trace);
+        }
+        let taps = self.arcs.taps(DEVICE_INPUT, sw_if);
+        if taps != 0 {
+            self.core.run_taps(DEVICE_INPUT, taps, &mut frame, Iface::Uniform(sw_if));
+        }
+        let to = self.arcs.start(DEVICE_INPUT, sw_if);
+        self.core.enqueue(frame, to);
+    }
+
+    /// Sends a frame out by an interface: counts it, lets taps look, and passes it on to the
+    /// interface's first output feature or its device. For the interface's output node.
+    pub fn interface_output(&mut self, mut frame: Box<Frame>, sw_if: u32) {
+        frame.set_tx(sw_if);
+        let i = self.core.stats.interface(sw_if);
+        i.tx_packets.add(frame.len() as u64);
+        i.tx_bytes.add(frame.bytes());
+        let taps = self.arcs.taps(INTERFACE_OUTPUT, sw_if);
+        if taps != 0 {
+            self.core.run_taps(INTERFACE_OUTPUT, taps, &mut frame, Iface::Uniform(sw_if));
+        }
+        let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
+        self.core.enqueue(frame, to);
+    }
+
+    /// Lets the taps on the drop arc look at a frame; for the `error-drop` node.
+    pub(crate) fn drop_taps(&mut self, frame: &mut Frame) {
+        let on = frame.rx();
+        let taps = match on {
+            Iface::Uniform(sw_if) => self.arcs.taps(ERROR_DROP, sw_if),
+            Iface::Mixed => (0..frame.len())
+                .fold(0, |mask, i| mask | self.arcs.taps(ERROR_DROP, frame.rx_if(i as u8))),
+        };
+        if taps != 0 {
+            self.core.run_taps(ERROR_DROP, taps, frame, on);
+        }
+    }
+
+    /// Passes a whole frame on.
+    #[inline]
+    pub fn enqueue(&mut self, frame: Box<Frame>, to: NodeId) {
+        if frame.is_empty() {
+            self.core.recycle(frame);
+        } else {
+            self.core.enqueue(frame, to);
+        }
+    }
+
+    /// Passes a whole frame on to next number `slot` of this node.
+    #[inline]
+    pub fn enqueue_next(&mut self, frame: Box<Frame>, slot: u16) {
+        self.enqueue(frame, self.next_node(slot));
+    }
+
+    /// Has [`Runner::again`] of this node called in the next loop; until then the worker does not
+    /// sleep.
+    pub fn ask_again(&mut self) {
+        if !self.core.again.contains(&self.node) {
+            self.core.again.push(self.node);
+        }
+    }
+
+    /// Drops a whole frame for a reason of this node.
+    pub fn drop_frame(&mut self, frame: Box<Frame>, reason: ErrorCode) {
+        self.dispose_whole(frame, Verdict::drop(reason));
+    }
+
+    /// Tells the main thread. False if its queue is full (counted).
+    pub fn event(&mut self, event: Event) -> bool {
+        self.core.event(event)
+    }
+
+    /// Gives something to the main thread to drop: unmapping and closing are not for workers.
+    pub fn discard(&mut self, thing: Box<dyn std::any::Any + Send>) {
+        self.core.to_main.discard(thing);
+    }
+
+    #[inline]
+    pub(crate) fn take_scratch(&mut self) -> Box<[Verdict; FRAME_SIZE]> {
+        self.core.scratch.pop().unwrap_or_else(|| Box::new([Verdict::next(0); FRAME_SIZE]))
+    }
+    #[inline]
+    pub(crate) fn put_scratch(&mut self, s: Box<[Verdict; FRAME_SIZE]>) {
+        self.core.scratch.push(s);
+    }
+
+    /// Adds to a packet's trace.
+    pub fn add_trace(&mut self, number: u16, text: String) {
+        let step = TraceStep { node: self.node, at: clock::ticks(), text };
+        self.core.trace.add(number, step);
+    }
+
+    /// Adds to the traces of a whole frame's traced packets; for nodes that run frames themselves.
+    pub fn trace_frame(&mut self, frame: &Frame, say: impl Fn(&Frame, u8, &mut dyn Write)) {
+        if frame.flags().contains(Flags::TRACED) {
+            for i in 0..frame.len() as u16 {
+                let i = i as u8;
+                if frame.meta(i).flags().contains(Flags::TRACED) {
+                    let mut text = String::new();
+                    say(frame, i, &mut text);
+                    self.add_trace(frame.meta(i).trace, text);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn resolve(&self, v: Verdict, rx_if: u32, tx_if: u32) -> NodeId {
+        let info = &self.core.info[self.node.0 as usize];
+        match v.0 & KIND {
+            SLOT => info.nexts.get((v.0 & 0xffff) as usize).copied().unwrap_or(info.drop),
+            NODE => NodeId(v.0 as u16),
+            CONTINUE => match info.arc {
+                Some((arc, slot)) => {
+                    let key = match self.arcs.arcs[arc.0 as usize].key {
+                        ArcKey::Rx => rx_if,
+                        ArcKey::Tx => tx_if,
+                    };
+                    self.arcs.next(arc, slot, key)
+                }
+                None => info.drop,
+            },
+            _ => info.drop,
+        }
+    }
+
+    /// Sends all packets of a frame the same way.
+    #[inline]
+    pub(crate) fn dispose_whole(&mut self, mut frame: Box<Frame>, v: Verdict) {
+        if frame.is_empty() {
+            self.core.recycle(frame);
+            return;
+        }
+        if v.0 & KIND == DROP {
+            let base = self.core.info[self.node.0 as usize].error_base;
+            frame.aux_mut().fill(base + (v.0 & 0xffff));
+        }
+        match (frame.rx(), frame.tx()) {
+            (Iface::Mixed, _) | (_, Iface::Mixed) if v == Verdict::CONTINUE => {
+                let mut each = self.take_scratch();
+                each[..frame.len()].fill(v);
+                self.dispose(frame, &mut each[..]);
+                self.put_scratch(each);
+            }
+            _ => {
+                let to = self.resolve(v, frame.rx_if(0), frame.tx_if(0));
+                self.core.enqueue(frame, to);
+            }
+        }
+    }
+
+    /// Sends each packet of a frame its own way.
+    pub(crate) fn dispose(&mut self, mut frame: Box<Frame>, each: &mut [Verdict]) {
+        if frame.has_holes() {
+            frame.compact(verdict_words(each));
+        }
+        let n = frame.len();
+        if n == 0 {
+            self.core.recycle(frame);
+            return;
+        }
+        let mut nodes = [0u32; FRAME_SIZE];
+        let to = &mut nodes[..n];
+        let kinds = each[..n].iter().fold(0, |all, v| all | v.0) & KIND;
+        if kinds == SLOT {
+            let info = &self.core.info[self.node.0 as usize];
+            for (to, v) in to.iter_mut().zip(&each[..n]) {
+                let next = info.nexts.get(v.0 as usize).unwrap_or(&info.drop);
+                *to = u32::from(next.0);
+            }
+        } else {
+            self.resolve_each(&mut frame, &each[..n], to);
+        }
+        let first = to[0];
+        if to.iter().fold(0, |differ, t| differ | (t ^ first)) == 0 {
+            self.core.enqueue(frame, NodeId(first as u16));
+            return;
+        }
+        frame.deal(&nodes, &mut Dealer { core: self.core });
+        self.core.recycle(frame);
+    }
+
+    /// Finds where each packet goes and notes the reasons of drops.
+    fn resolve_each(&self, frame: &mut Frame, each: &[Verdict], to: &mut [u32]) {
+        let base = self.core.info[self.node.0 as usize].error_base;
+        let mut last = (Verdict(u32::MAX), NodeId(0));
+        for (i, v) in each.iter().enumerate() {
+            match v.0 & KIND {
+                DROP => frame.aux_mut()[i] = base + (v.0 & 0xffff),
+                CONTINUE => last.0 = Verdict(u32::MAX),
+                _ => {}
+            }
+            if *v != last.0 {
+                let to = self.resolve(*v, frame.rx_if(i as u8), frame.tx_if(i as u8));
+                last = (*v, to);
+            }
+            to[i] = u32::from(last.1.0);
+        }
+    }
+}
+
+/// Verdicts as the words that they are, for compaction beside a frame.
+fn verdict_words(v: &mut [Verdict]) -> Companion<'_> {
+    Companion(v)
+}
+
+pub(crate) struct Companion<'a>(&'a mut [Verdict]);
+
+impl thalweg_buffer::Companion for Companion<'_> {
+    fn keep(&mut self, from: usize, to: usize) {
+        self.0[to] = self.0[from];
+    }
+}

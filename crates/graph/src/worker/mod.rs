@@ -1,0 +1,338 @@
+//! A worker: one thread, one graph, its own buffers and counters.
+
+mod cx;
+mod run;
+
+pub(crate) use run::Worker;
+
+use crate::arc::ArcTable;
+use crate::clock;
+use crate::decl::{ArcId, NodeId};
+use crate::mailbox::{Event, ToMain};
+use crate::node::{Tap, TapCx, Verdict};
+use crate::stats::{MAX_NODES, WorkerStats};
+use crate::trace::{PacketTrace, TraceStep, TraceStore};
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame, Iface, Packet};
+use thalweg_tables::qsbr::Guard;
+
+/// What a worker knows of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeInfo {
+    pub(crate) name: Arc<str>,
+    pub(crate) nexts: Vec<NodeId>,
+    pub(crate) drop: NodeId,
+    pub(crate) error_base: u32,
+    pub(crate) arc: Option<(ArcId, u16)>,
+}
+
+#[derive(Default)]
+struct Pending {
+    open: Option<Box<Frame>>,
+    full: VecDeque<Box<Frame>>,
+}
+
+struct TapSlot {
+    tap: Option<Box<dyn Tap>>,
+    node: NodeId,
+    error_base: u32,
+}
+
+/// What nodes work with on this worker: buffers, pending frames, counters, traces.
+pub struct Core {
+    pub(crate) index: usize,
+    pub(crate) stats: Arc<WorkerStats>,
+    pub(crate) now: u64,
+    cache: Cache,
+    info: Vec<NodeInfo>,
+    pending: Vec<Pending>,
+    rank_of: Vec<u16>,
+    by_rank: Vec<NodeId>,
+    ready: [u64; MAX_NODES / 64],
+    ready_words: u64,
+    spare: Vec<Box<Frame>>,
+    // Boxes: taking one is a pointer's move.
+    #[allow(clippy::vec_box)]
+    scratch: Vec<Box<[Verdict; FRAME_SIZE]>>,
+    pub(crate) trace: TraceStore,
+    taps: Vec<Vec<TapSlot>>,
+    to_main: ToMain,
+    current: NodeId,
+    again: Vec<NodeId>,
+}
+
+/// A node's view of its worker while it runs.
+pub struct NodeCx<'w> {
+    pub(crate) core: &'w mut Core,
+    guard: &'w Guard<'w>,
+    arcs: &'w ArcTable,
+    node: NodeId,
+}
+
+/// The arc that every received frame enters.
+pub const DEVICE_INPUT: ArcId = ArcId(0);
+/// The arc that every frame passes on its way to a device.
+pub const INTERFACE_OUTPUT: ArcId = ArcId(1);
+/// The arc that dropped packets pass.
+pub const ERROR_DROP: ArcId = ArcId(2);
+
+impl Core {
+    fn new(index: usize, cache: Cache, stats: Arc<WorkerStats>, to_main: ToMain) -> Core {
+        Core {
+            index,
+            stats,
+            now: clock::ticks(),
+            cache,
+            info: Vec::new(),
+            pending: Vec::new(),
+            rank_of: Vec::new(),
+            by_rank: Vec::new(),
+            ready: [0; MAX_NODES / 64],
+            ready_words: 0,
+            spare: Vec::with_capacity(64),
+            scratch: (0..4).map(|_| Box::new([Verdict::next(0); FRAME_SIZE])).collect(),
+            trace: TraceStore::default(),
+            taps: Vec::new(),
+            to_main,
+            current: NodeId(0),
+            again: Vec::with_capacity(16),
+        }
+    }
+
+    /// Number of this worker, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Tick count at the start of the loop.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Tells the main thread. False if its queue is full (counted).
+    pub fn event(&mut self, event: Event) -> bool {
+        let ok = self.to_main.event(event);
+        if !ok {
+            self.stats.totals.events_lost.add(1);
+        }
+        ok
+    }
+
+    /// Starts tracing: the next `n` packets of input node `node`.
+    pub fn trace_add(&mut self, node: NodeId, n: u32) {
+        self.trace.wanted.retain(|(id, _)| *id != node);
+        if n > 0 {
+            self.trace.wanted.push((node, n));
+        }
+    }
+
+    /// Forgets all traces and marks no more packets. What is under way with a mark stays marked,
+    /// and its number is not given to another packet.
+    pub fn trace_clear(&mut self) {
+        self.trace.clear();
+    }
+
+    /// Tells the pool's audit how many buffers this worker keeps; returns how often it got none.
+    pub(crate) fn publish_cache(&mut self) -> u64 {
+        self.cache.publish();
+        self.cache.misses()
+    }
+
+    /// Packets received, originated, sent, delivered, dropped and consumed so far.
+    pub(crate) fn accounting(&mut self) -> [u64; 6] {
+        self.cache.publish();
+        let t = &self.stats.totals;
+        [&t.rx, &t.originated, &t.tx, &t.delivered, &t.dropped, &t.consumed].map(|c| c.get())
+    }
+
+    /// Forgets how long calls and loops took at most.
+    pub(crate) fn clear_max(&mut self) {
+        for id in (0..self.info.len() as u16).map(NodeId) {
+            let stats = self.stats.node(id);
+            stats.max_clocks.set(0);
+            stats.max_vectors.set(0);
+        }
+        self.stats.totals.max_loop.set(0);
+    }
+
+    /// A copy of the traces.
+    pub fn traces(&self) -> Vec<PacketTrace> {
+        self.trace.packets.clone()
+    }
+
+    /// How many traces there are, and a copy of the first `max`: copying takes a worker's time.
+    pub fn first_traces(&self, max: usize) -> (usize, Vec<PacketTrace>) {
+        let all = &self.trace.packets;
+        (all.len(), all[..max.min(all.len())].to_vec())
+    }
+
+    #[inline]
+    fn set_ready(&mut self, node: NodeId) {
+        let rank = self.rank_of[node.0 as usize] as usize;
+        self.ready[rank / 64] |= 1 << (rank % 64);
+        self.ready_words |= 1 << (rank / 64);
+    }
+
+    #[inline]
+    fn first_ready(&self) -> Option<(usize, NodeId)> {
+        if self.ready_words == 0 {
+            return None;
+        }
+        let word = self.ready_words.trailing_zeros() as usize;
+        let rank = word * 64 + self.ready[word].trailing_zeros() as usize;
+        Some((rank, self.by_rank[rank]))
+    }
+
+    #[inline]
+    fn clear_ready(&mut self, rank: usize) {
+        self.ready[rank / 64] &= !(1 << (rank % 64));
+        if self.ready[rank / 64] == 0 {
+            self.ready_words &= !(1 << (rank / 64));
+        }
+    }
+
+    #[inline]
+    fn spare_frame(&mut self) -> Box<Frame> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    #[inline]
+    fn recycle(&mut self, frame: Box<Frame>) {
+        debug_assert!(frame.is_empty());
+        self.spare.push(frame);
+    }
+
+    /// Passes a whole frame on: a pointer, unless it can be merged with what waits there already.
+    #[inline]
+    fn enqueue(&mut self, mut frame: Box<Frame>, to: NodeId) {
+        let p = &mut self.pending[to.0 as usize];
+        match &mut p.open {
+            None => p.open = Some(frame),
+            Some(open) if open.room() >= frame.len() => {
+                frame.append_to(open);
+                self.recycle(frame);
+            }
+            Some(_) => {
+                let old = p.open.replace(frame);
+                p.full.extend(old);
+            }
+        }
+        self.set_ready(to);
+    }
+
+    /// The frame that a single packet for `to` goes into; it has room.
+    #[inline]
+    fn open_frame(&mut self, to: NodeId) -> &mut Frame {
+        let i = to.0 as usize;
+        if self.pending[i].open.as_ref().is_none_or(|f| f.room() == 0) {
+            let fresh = self.spare_frame();
+            let p = &mut self.pending[i];
+            let old = p.open.replace(fresh);
+            p.full.extend(old);
+            self.set_ready(to);
+        }
+        let p = &mut self.pending[i];
+        p.open.get_or_insert_with(Frame::new)
+    }
+
+    fn push_packet(&mut self, packet: Packet, to: NodeId) {
+        if let Err(back) = self.open_frame(to).push(packet) {
+            self.cache.free(back);
+        }
+        self.set_ready(to);
+    }
+
+    fn next_frame(&mut self, node: NodeId) -> Option<Box<Frame>> {
+        let p = &mut self.pending[node.0 as usize];
+        p.full.pop_front().or_else(|| p.open.take())
+    }
+
+    fn install(&mut self, id: NodeId, info: NodeInfo) {
+        let i = id.0 as usize;
+        while self.info.len() <= i {
+            self.info.push(info.clone());
+            self.pending.push(Pending::default());
+            self.rank_of.push(self.by_rank.len() as u16);
+            self.by_rank.push(NodeId(self.info.len() as u16 - 1));
+        }
+        self.info[i] = info;
+    }
+
+    /// Takes a new order of dispatch.
+    fn reorder(&mut self, by_rank: Vec<NodeId>) {
+        for (rank, id) in by_rank.iter().enumerate() {
+            self.rank_of[id.0 as usize] = rank as u16;
+        }
+        self.by_rank = by_rank;
+        (self.ready, self.ready_words) = ([0; MAX_NODES / 64], 0);
+        for id in (0..self.pending.len() as u16).map(NodeId) {
+            let p = &self.pending[id.0 as usize];
+            if p.open.is_some() || !p.full.is_empty() {
+                self.set_ready(id);
+            }
+        }
+    }
+
+    fn install_tap(&mut self, arc: ArcId, bit: usize, slot: TapSlot) {
+        let a = arc.0 as usize;
+        while self.taps.len() <= a {
+            self.taps.push(Vec::new());
+        }
+        let row = &mut self.taps[a];
+        if bit < row.len() {
+            row[bit] = slot;
+        } else {
+            row.push(slot);
+        }
+    }
+
+    /// Lets the taps of `mask` look at a frame.
+    #[cold]
+    fn run_taps(&mut self, arc: ArcId, mut mask: u32, frame: &mut Frame, on: Iface) {
+        while mask != 0 {
+            let bit = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            let Some(slot) = self.taps.get_mut(arc.0 as usize).and_then(|r| r.get_mut(bit)) else {
+                continue;
+            };
+            let (Some(mut tap), node, error_base) = (slot.tap.take(), slot.node, slot.error_base)
+            else {
+                continue;
+            };
+            let stats = self.stats.clone();
+            let stats = stats.node(node);
+            let start = clock::ticks();
+            let worth_timing = tap.frame(&mut TapCx { core: self, error_base }, frame, on);
+            stats.calls.add(1);
+            stats.vectors.add(frame.len() as u64);
+            if worth_timing {
+                stats.clocks.add(clock::ticks() - start);
+            }
+            self.taps[arc.0 as usize][bit].tap = Some(tap);
+        }
+    }
+
+    /// Marks up to as many packets of a fresh frame as are wanted for tracing.
+    #[cold]
+    fn mark_traced(
+        &mut self,
+        node: NodeId,
+        frame: &mut Frame,
+        trace: &dyn Fn(&Frame, u8, &mut dyn Write),
+    ) {
+        let n = self.trace.claim(node, frame.len());
+        for i in 0..n {
+            let number = self.trace.open();
+            {
+                let mut p = frame.pkt(i as u8);
+                p.mark(Flags::TRACED);
+                p.meta_mut().trace = number;
+            }
+            let mut text = String::new();
+            trace(frame, i as u8, &mut text);
+            self.trace.add(number, TraceStep { node, at: clock::ticks(), text });
+        }
+    }
+}

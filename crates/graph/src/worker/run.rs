@@ -1,0 +1,306 @@
+//! The loop of a worker.
+
+use super::{Core, NodeCx, NodeInfo, TapSlot};
+use crate::arc::ArcTable;
+use crate::clock;
+use crate::decl::{Built, NodeId};
+use crate::mailbox::{ToMain, ToWorker, Waker};
+use crate::node::{InputNode, Poll, Runner};
+use crate::stats::WorkerStats;
+use std::sync::Arc;
+use thalweg_buffer::{Cache, Flags};
+use thalweg_tables::qsbr::{Guard, Reader};
+use thalweg_tables::snapshot::Snapshot;
+
+/// A worker before its thread starts.
+pub(crate) struct Worker {
+    pub(crate) core: Core,
+    pub(crate) runners: Vec<Option<Box<dyn Runner>>>,
+    inputs: Vec<(NodeId, Box<dyn InputNode>)>,
+    pub(crate) reader: Reader,
+    pub(crate) arcs: Arc<Snapshot<ArcTable>>,
+    pub(crate) inbox: rtrb::Consumer<ToWorker>,
+    pub(crate) waker: Arc<Waker>,
+    poller: crate::mailbox::Poller,
+    pub(crate) spin: u64,
+    stop: bool,
+}
+
+impl Worker {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        index: usize,
+        cache: Cache,
+        stats: Arc<WorkerStats>,
+        to_main: ToMain,
+        reader: Reader,
+        arcs: Arc<Snapshot<ArcTable>>,
+        inbox: rtrb::Consumer<ToWorker>,
+        waker: Arc<Waker>,
+        spin: u64,
+    ) -> std::io::Result<Worker> {
+        let poller = crate::mailbox::Poller::new(&waker)?;
+        Ok(Worker {
+            core: Core::new(index, cache, stats, to_main),
+            runners: Vec::new(),
+            inputs: Vec::new(),
+            reader,
+            arcs,
+            inbox,
+            waker,
+            poller,
+            spin,
+            stop: false,
+        })
+    }
+
+    pub(crate) fn install(&mut self, id: NodeId, info: NodeInfo, built: Built) {
+        let error_base = info.error_base;
+        let arc = info.arc;
+        self.core.install(id, info);
+        while self.runners.len() <= id.0 as usize {
+            self.runners.push(None);
+        }
+        // A revived or removed input node: the one before it must not be polled on.
+        if let Some(at) = self.inputs.iter().position(|(i, _)| *i == id) {
+            let (_, old) = self.inputs.remove(at);
+            self.core.to_main.discard(Box::new(old));
+            self.rearm();
+        }
+        match built {
+            Built::Node(r) => {
+                if let Some(old) = self.runners[id.0 as usize].replace(r) {
+                    self.core.to_main.discard(Box::new(old));
+                }
+            }
+            Built::Input(i) => {
+                self.inputs.push((id, i));
+                self.rearm();
+            }
+            Built::Tap(t) => {
+                if let Some((arc, bit)) = arc {
+                    let slot = TapSlot { tap: Some(t), node: id, error_base };
+                    self.core.install_tap(arc, bit as usize, slot);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn reorder(&mut self, by_rank: Vec<NodeId>) {
+        self.core.reorder(by_rank);
+    }
+
+    pub(crate) fn epoll_fd(&self) -> std::os::fd::RawFd {
+        self.poller.fd()
+    }
+
+    fn rearm(&mut self) {
+        let fds = self.inputs.iter().flat_map(|(_, i)| i.descriptors());
+        self.poller.watch(fds.collect());
+    }
+
+    /// Name of the node that runs, for the report of a panic.
+    pub(crate) fn current(&self) -> String {
+        self.core.info.get(self.core.current.0 as usize).map_or("?".into(), |i| i.name.to_string())
+    }
+
+    /// Runs until told to stop.
+    pub(crate) fn run(&mut self) {
+        let mut last_work = clock::ticks();
+        while !self.stop {
+            let start = clock::ticks();
+            self.core.now = start;
+            self.messages();
+            if self.stop {
+                // Not to sleep first: nobody would wake us.
+                break;
+            }
+            let (packets, deadline) = self.turn();
+            let end = clock::ticks();
+            let totals = &self.core.stats.totals;
+            totals.loops.add(1);
+            if packets > 0 {
+                last_work = end;
+                totals.busy_loops.add(1);
+                totals.busy_clocks.add(end - start);
+                if end - start > totals.max_loop.get() {
+                    totals.max_loop.set(end - start);
+                }
+                self.core.cache.publish();
+            } else if end.wrapping_sub(last_work) >= self.spin {
+                self.core.cache.publish();
+                self.sleep(deadline);
+                last_work = clock::ticks();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        self.core.cache.publish();
+    }
+
+    /// Polls the inputs and runs the graph until nothing is pending. Returns the packets that came
+    /// in and the earliest time at which an input wants to be polled again.
+    fn turn(&mut self) -> (usize, Option<u64>) {
+        let guard = self.reader.enter();
+        let arcs = self.arcs.load(&guard);
+        let mut packets = 0;
+        let mut deadline: Option<u64> = None;
+        for id in std::mem::take(&mut self.core.again) {
+            packets += 1;
+            let mut cx = NodeCx { core: &mut self.core, guard: &guard, arcs, node: id };
+            if let Some(Some(r)) = self.runners.get_mut(id.0 as usize) {
+                r.again(&mut cx);
+            }
+        }
+        let mut at = clock::ticks();
+        for (id, input) in &mut self.inputs {
+            self.core.current = *id;
+            let before = self.core.stats.totals.rx.get();
+            let mut cx = NodeCx { core: &mut self.core, guard: &guard, arcs, node: *id };
+            let poll = input.poll(&mut cx);
+            match poll {
+                Poll::Idle => {}
+                Poll::At(t) => deadline = Some(deadline.map_or(t, |d| d.min(t))),
+                Poll::Busy(n) => packets += n.max(1),
+            }
+            let got = self.core.stats.totals.rx.get() - before;
+            if got > 0 || matches!(poll, Poll::Busy(_)) {
+                let now = clock::ticks();
+                note(self.core.stats.node(*id), got, now - at);
+                at = now;
+            }
+        }
+        packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs);
+        (packets, deadline)
+    }
+
+    fn messages(&mut self) {
+        while let Ok(m) = self.inbox.pop() {
+            self.message(m);
+        }
+    }
+
+    fn message(&mut self, m: ToWorker) {
+        match m {
+            ToWorker::Install { id, info, built } => self.install(id, info, built),
+            ToWorker::Order(by_rank) => self.core.reorder(by_rank),
+            ToWorker::Node { node, message } => self.node_message(node, message),
+            ToWorker::Inject(i) => {
+                let Some(mut p) = self.core.cache.alloc() else { return };
+                p.mark(Flags::LOCAL);
+                if !p.fill(&i.bytes, &mut self.core.cache) {
+                    self.core.cache.free(p);
+                    return;
+                }
+                p.set_rx_if(i.rx_if);
+                p.set_tx_if(i.tx_if);
+                p.set_aux(i.aux);
+                self.core.stats.totals.originated.add(1);
+                self.core.push_packet(p, i.node);
+            }
+            ToWorker::Call(f) => f(&mut self.core),
+            ToWorker::Stop => self.stop = true,
+        }
+    }
+
+    fn node_message(&mut self, node: NodeId, message: Box<dyn std::any::Any + Send>) {
+        let guard = self.reader.enter();
+        let arcs = self.arcs.load(&guard);
+        let mut cx = NodeCx { core: &mut self.core, guard: &guard, arcs, node };
+        if let Some((_, input)) = self.inputs.iter_mut().find(|(id, _)| *id == node) {
+            input.message(&mut cx, message);
+        } else if let Some(Some(r)) = self.runners.get_mut(node.0 as usize) {
+            r.message(&mut cx, message);
+        } else {
+            let tap = self.core.taps.iter_mut().flatten().find(|t| t.node == node);
+            if let Some(TapSlot { tap: Some(tap), .. }) = tap {
+                tap.message(message);
+            }
+            return;
+        }
+        self.rearm();
+    }
+
+    /// Sleeps until a descriptor, the main thread or the deadline calls.
+    fn sleep(&mut self, deadline: Option<u64>) {
+        let timeout = match deadline {
+            Some(t) => {
+                let left = t.saturating_sub(clock::ticks());
+                if left == 0 {
+                    return;
+                }
+                Some(std::time::Duration::from_secs_f64(left as f64 / clock::hz()))
+            }
+            None => None,
+        };
+        self.waker.begin_sleep();
+        if self.inbox.is_empty() {
+            self.core.stats.totals.sleeps.add(1);
+            for (id, _) in &self.inputs {
+                self.core.stats.node(*id).suspends.add(1);
+            }
+            self.reader.offline();
+            self.poller.wait(timeout);
+        }
+        self.waker.end_sleep();
+    }
+
+    /// Frees what is pending and hands everything back: the pool must be whole afterwards.
+    pub(crate) fn shut_down(&mut self) {
+        for p in &mut self.core.pending {
+            for mut f in p.full.drain(..).chain(p.open.take()) {
+                self.core.cache.free_frame(&mut f);
+            }
+        }
+        self.inputs.clear();
+        self.runners.clear();
+        self.core.taps.clear();
+    }
+}
+
+#[inline]
+fn note(stats: &crate::stats::NodeStats, n: u64, clocks: u64) {
+    stats.calls.add(1);
+    stats.vectors.add(n);
+    stats.clocks.add(clocks);
+    if clocks > stats.max_clocks.get() {
+        stats.max_clocks.set(clocks);
+        stats.max_vectors.set(n);
+    }
+}
+
+/// Runs nodes in the graph's order until no frame is pending; returns the packets handled by the
+/// first nodes (so that injected packets count as work).
+fn dispatch(
+    core: &mut Core,
+    runners: &mut [Option<Box<dyn Runner>>],
+    guard: &Guard<'_>,
+    arcs: &ArcTable,
+) -> usize {
+    let mut handled = 0;
+    let mut at = clock::ticks();
+    while let Some((rank, id)) = core.first_ready() {
+        // Only what is there now: a node upstream may have more for us meanwhile.
+        let waiting = {
+            let p = &core.pending[id.0 as usize];
+            p.full.len() + usize::from(p.open.is_some())
+        };
+        core.clear_ready(rank);
+        core.current = id;
+        for _ in 0..waiting {
+            let Some(frame) = core.next_frame(id) else { break };
+            let n = frame.len();
+            handled += n;
+            let mut cx = NodeCx { core, guard, arcs, node: id };
+            match runners.get_mut(id.0 as usize) {
+                Some(Some(r)) => r.run(&mut cx, frame),
+                // An arc or adjacency still named a node that is gone: nothing is lost silently.
+                _ => cx.dropped_frame(frame),
+            }
+            let now = clock::ticks();
+            note(core.stats.node(id), n as u64, now - at);
+            at = now;
+        }
+    }
+    handled
+}
