@@ -12,6 +12,7 @@ use thalweg_cli::client::Client;
 use thalweg_testkit::{
     Netns, Output, Running, Signal, wait_for_unix_socket, wait_until, wait_until_seen,
 };
+use thalweg_wire::MacAddr;
 
 use crate::binary::thalweg;
 
@@ -212,6 +213,17 @@ impl Router {
     pub fn interface_counter(&self, interface: &str, name: &str) -> Result<u64> {
         let shown = self.json(&format!("show interface {interface}"))?;
         counter(&shown, interface, name)
+    }
+
+    /// The hardware address of an interface, which need not be that of the device below it.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn mac(&self, interface: &str) -> Result<MacAddr> {
+        let text = self.cli(&format!("show hardware-interfaces {interface}"))?;
+        let address = text.lines().find_map(|line| line.trim().strip_prefix("Ethernet address "));
+        let address = address.with_context(|| format!("no address of {interface} in:\n{text}"))?;
+        address.trim().parse().with_context(|| format!("{interface} has address {address:?}"))
     }
 
     /// How often a node gave this reason; zero if it never did.

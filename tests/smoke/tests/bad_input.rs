@@ -56,13 +56,9 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("set host-interface qdisc-bypass host-eth7 enable", &["host-eth7"]),
 ];
 
-fn addresses(lab: &Lab) -> (MacAddr, MacAddr) {
-    (lab.left.mac.parse().unwrap_or_default(), lab.left.router_mac.parse().unwrap_or_default())
-}
-
 /// Frames that no host should send.
-fn nonsense(lab: &Lab) -> Vec<Vec<u8>> {
-    let (host, router) = addresses(lab);
+fn nonsense(lab: &Lab, router: MacAddr) -> Result<Vec<Vec<u8>>> {
+    let host = lab.left.mac.parse()?;
     let (src, dst) = (lab.left.addr, lab.right.addr);
     let ether = || Packet::new().ether(host, router);
     let good = ether().ipv4(src, dst).udp(1, 2).payload(&[1; 32]).build();
@@ -106,13 +102,12 @@ fn nonsense(lab: &Lab) -> Vec<Vec<u8>> {
         // Options that end too early, or have no length.
         ether().ipv4(src, dst).ip_options(&[7, 39, 4, 0]).udp(1, 2).build(),
         ether().ipv4(src, dst).ip_options(&[0x83, 0, 0, 0]).udp(1, 2).build(),
-        // Types without a node, tags without an end, another version under the wrong type.
+        // Types without a node, tags, another version under the wrong type. (A tag cut short does not
+        // get as far as the router: the kernel, which takes tags off, drops it.)
         ether().ethertype(0xffff).payload(&[0; 46]).build(),
         ether().ethertype(0x0000).payload(&[0; 46]).build(),
         ether().ethertype(0x86dd).payload(&[0x60; 46]).build(),
         ether().ethertype(0x86dd).payload(&good[14..]).build(),
-        ether().ethertype(0x8100).payload(&[]).build(),
-        ether().ethertype(0x8100).payload(&[0; 3]).build(),
         ether().vlan(4095).vlan(0).vlan(1).ipv4(src, dst).udp(1, 2).build(),
         ether().mpls(3).ipv4(src, dst).udp(1, 2).build(),
         // ARP of odd kinds.
@@ -148,7 +143,7 @@ fn nonsense(lab: &Lab) -> Vec<Vec<u8>> {
         }
         frames.push(frame);
     }
-    frames
+    Ok(frames)
 }
 
 lab_test! {
@@ -185,7 +180,7 @@ lab_test! {
         let mut flow = Flow::start(&lab.left.ns, lab.right.addr, Duration::from_millis(2))?;
         flow.await_answers(5)?;
         let received = router.interface_counter("host-eth0", "rx_packets")?;
-        let frames = nonsense(&lab);
+        let frames = nonsense(&lab, router.mac("host-eth0")?)?;
         for frame in &frames {
             left.send(frame).with_context(|| format!("send {}", hex(frame)))?;
         }
@@ -200,7 +195,7 @@ lab_test! {
         flow.stop()?.without_loss()?;
         router.await_rest()?;
         let errors = router.cli("show errors")?;
-        for reason in ["checksum", "length", "ersion", "ethertype"] {
+        for reason in ["checksum", "length", "version", "ethernet type"] {
             ensure!(errors.contains(reason), "no {reason:?} among the errors:\n{errors}");
         }
         lab.ping_all()?;
@@ -220,7 +215,7 @@ lab_test! {
         );
         let mut router = Router::start(&lab.router, &config)?;
         let left = RawLink::open(&lab.left.ns, "eth0")?;
-        let frames = nonsense(&lab);
+        let frames = nonsense(&lab, router.mac("host-eth0")?)?;
         for frame in &frames {
             left.send(frame)?;
         }

@@ -9,6 +9,9 @@ use anyhow::{Result, ensure};
 use thalweg_smoke::{Config, Router, host_pair, thalweg};
 use thalweg_testkit::{Cmd, Lab, Output, Privilege, lab_test};
 
+/// The user and group that own nothing.
+const NOBODY: u32 = 65_534;
+
 fn startup(dir: &Path, text: &str) -> Result<std::path::PathBuf> {
     let path = dir.join("startup.conf");
     let socket = dir.join("cli.sock");
@@ -132,13 +135,15 @@ lab_test! {
         let dir = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir()?;
         let program = dir.path().join("thalweg");
         fs::copy(thalweg()?, &program)?;
-        let own = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o777)).tempdir()?;
+        let own = tempfile::tempdir()?;
+        std::os::unix::fs::chown(own.path(), Some(NOBODY), Some(NOBODY))?;
         let path = startup(own.path(), "buffers { buffers-per-numa 4096 }\n")?;
         let lab = Lab::new()?;
         let running = lab
             .router
             .command("setpriv")
-            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"])
+            .args(["--reuid", &NOBODY.to_string(), "--regid", &NOBODY.to_string()])
+            .args(["--clear-groups", "--inh-caps=-all"])
             .args(["--pdeathsig", "KILL", "--"])
             .arg(&program)
             .args(["run", "-c"])

@@ -55,7 +55,7 @@ lab_test! {
         let router = Router::start(&lab.router, &joined())?;
         let left = RawLink::open(&lab.left.ns, "eth0")?;
         let right = RawLink::open(&lab.right.ns, "eth0")?;
-        let (a, b) = (lab.left.mac.parse().unwrap_or_default(), lab.right.mac.parse().unwrap_or_default());
+        let (a, b) = (lab.left.mac.parse()?, lab.right.mac.parse()?);
         let plain = || Packet::new().ether(a, b);
         let frames = [
             plain().ethertype(0x88b5).payload(&[7; 50]).build(),

@@ -11,8 +11,7 @@ use thalweg_wire::arp::{ArpView, Operation};
 use thalweg_wire::build::Packet;
 
 /// An ARP request that the router sends, and to which hardware address.
-fn request(frame: &[u8], from: &str) -> Option<(MacAddr, Ipv4Addr)> {
-    let router: MacAddr = from.parse().ok()?;
+fn request(frame: &[u8], router: MacAddr) -> Option<(MacAddr, Ipv4Addr)> {
     let ether = thalweg_wire::ethernet::EthernetView::parse(frame).ok()?;
     let arp = ArpView::parse(frame.get(14..)?).ok()?;
     let asked = ether.src() == router && arp.operation() == Operation::Request;
@@ -27,10 +26,10 @@ lab_test! {
         router.cli("set ip neighbor-config ip4 age 1")?;
         let right = RawLink::open(&lab.right.ns, "eth0")?;
         let mut flow = Flow::start(&lab.left.ns, lab.right.addr, Duration::from_millis(5))?;
-        let mac: MacAddr = lab.right.mac.parse().unwrap_or_default();
+        let (own, mac) = (router.mac("host-eth1")?, lab.right.mac.parse::<MacAddr>()?);
         for n in 1..=3 {
             right.receive(Duration::from_secs(10), &format!("refresh {n}"), |frame| {
-                let (to, target) = request(frame, lab.right.router_mac)?;
+                let (to, target) = request(frame, own)?;
                 (to == mac && target == lab.right.addr).then_some(())
             })?;
             flow.await_answers(10)?;
@@ -80,19 +79,17 @@ lab_test! {
         let right = RawLink::open(&lab.right.ns, "eth0")?;
         router.cli("ip neighbor host-eth1 10.10.2.50 02:00:00:00:02:50 static")?;
         let frame = Packet::new()
-            .ether(
-                lab.left.mac.parse().unwrap_or_default(),
-                lab.left.router_mac.parse().unwrap_or_default(),
-            )
+            .ether(lab.left.mac.parse()?, router.mac("host-eth0")?)
             .ipv4(lab.left.addr, [10, 10, 2, 50].into())
             .udp(1000, 2000)
             .payload(b"to a static neighbour")
             .build();
         RawLink::open(&lab.left.ns, "eth0")?.send(&frame)?;
+        let own = router.mac("host-eth1")?;
         let (to, asked) = right.receive(Duration::from_secs(5), "the packet", {
             let mut asked = false;
             move |frame| {
-                asked |= request(frame, lab.right.router_mac).is_some();
+                asked |= request(frame, own).is_some();
                 frame.ends_with(b"to a static neighbour").then(|| (frame[..6].to_vec(), asked))
             }
         })?;

@@ -38,6 +38,10 @@ lab_test! {
         works_with("qdisc-bypass-disable", &plain(), "")
     }
 
+    fn without_offloads() {
+        works_with("cksum-gso-disable", &LabOptions::default(), "")
+    }
+
     fn several_queues() {
         works_with("num-rx-queues 2 num-tx-queues 2", &LabOptions { queues: 2, ..plain() }, "")
     }

@@ -32,7 +32,7 @@ lab_test! {
         shows(&router, "show int", &headings)?;
         shows(&router, "show int addr", &["host-eth0 (up):", "10.10.1.1/24"])?;
         shows(&router, "show hardware-interfaces", &["Name", "Idx", "Link", "Hardware"])?;
-        shows(&router, "show hardware host-eth0", &["host-eth0", lab.left.router_mac, "ueue"])?;
+        shows(&router, "show hardware host-eth0", &["host-eth0", "Ethernet address", "RX Queue 0"])?;
         shows(&router, "show ip neighbors", &["Age", "Flags", lab.left.mac, lab.right.mac])?;
         shows(&router, "show ip fib", &["ipv4-VRF:0", "10.10.1.0/24", "10.10.2.2/32"])?;
         shows(&router, "show ip fib 10.10.2.2", &["10.10.2.2/32", "host-eth1"])?;

@@ -58,14 +58,6 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    fn tcp_when_the_router_takes_no_offloads() {
-        let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::default() })?;
-        let config = thalweg_smoke::host_pair_with("cksum-gso-disable");
-        let router = Router::start(&lab.router, &config)?;
-        tcp_both_ways(&lab)?;
-        router.stop().map(drop)
-    }
-
     fn udp_without_loss() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;
