@@ -1,1 +1,63 @@
-//! thalweg-feat-sflow
+//! sFlow in the dataplane: packets are sampled by a tap, exported by a thread.
+//!
+//! * [`nodes::sflow`]: the tap on `device-input`. Per worker and interface it counts down to the
+//!   next sample; a frame without one costs a compare.
+//! * [`ring`]: the way of samples from a worker to the service, one ring per worker.
+//! * [`service`]: the thread that drains the rings, polls interface counters and feeds the agent.
+//! * [`state`]: settings on the main thread, and what [`cli`] calls to change them.
+//!
+//! An interface has one number in all that is sent: its `sw_if_index`.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+mod cli_support;
+pub mod nodes;
+pub mod ring;
+pub mod sampler;
+pub mod service;
+pub mod state;
+pub mod stats;
+
+pub use state::{Direction, SFlow, SFlowError, Settings};
+
+use thalweg_graph::Feature;
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "sflow",
+    about: "packet sampling and interface counters, sFlow v5",
+    nodes: nodes::NODES,
+    commands: cli::COMMANDS,
+    init: state::init,
+    ready: state::ready,
+    ..Feature::DEFAULT
+};
+
+#[cfg(test)]
+mod lists {
+    use thalweg_testkit::GeneratedList;
+
+    #[test]
+    fn nodes_are_listed() {
+        GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
+            what: "graph node",
+            list: "NODES",
+            element: "&thalweg_graph::NodeDecl",
+            item: "NODE",
+        }
+        .check();
+    }
+
+    #[test]
+    fn commands_are_listed() {
+        GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
+            what: "command",
+            list: "COMMANDS",
+            element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+            item: "COMMAND",
+        }
+        .check();
+    }
+}

@@ -1,0 +1,97 @@
+//! `sflow enable-disable`.
+
+use crate::cli_support::{ports, refused, required};
+use crate::state;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::interface_arg;
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: SFlowEnableDisable = SFlowEnableDisable;
+
+/// The command's type.
+pub struct SFlowEnableDisable;
+
+/// What may follow the interface.
+#[derive(Debug, PartialEq, Eq)]
+struct Wish {
+    enable: bool,
+    rate: Option<u32>,
+}
+
+fn wish(args: &mut Args<'_>) -> Result<Wish, CliError> {
+    let mut wish = Wish { enable: true, rate: None };
+    while !args.is_empty() {
+        match args.one_of(&["enable", "disable", "rate"])? {
+            Some("rate") => wish.rate = Some(args.u32("sampling rate")?),
+            Some(word) => {
+                wish.enable = word == "enable";
+                args.end()?;
+            }
+            None => {
+                let expected = "a sampling rate, `rate <N>', `enable' or `disable'";
+                wish.rate = Some(args.parsed("sampling rate", expected)?);
+            }
+        }
+    }
+    Ok(wish)
+}
+
+impl Command<Control> for SFlowEnableDisable {
+    fn path(&self) -> &'static str {
+        "sflow enable-disable"
+    }
+    fn usage(&self) -> &'static str {
+        "<interface> [rate <N>|<N>] [enable|disable]"
+    }
+    fn help(&self) -> &'static str {
+        "Sample the packets that an interface receives, or no longer\n\
+         One packet in N is taken: N is the interface's own if given here (0 takes none), else that\n\
+         of `sflow sampling-rate'. Given again with another N, it changes the interface's rate."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        required(args, "an interface")?;
+        let sw_if = interface_arg(cx, args)?;
+        let wish = wish(args)?;
+        if wish.enable {
+            state::enable(cx, sw_if, wish.rate).map_err(refused)?;
+        } else {
+            state::disable(cx, sw_if).map_err(refused)?;
+        }
+        Ok(Outcome::Done)
+    }
+    fn complete(&self, cx: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => ports(cx),
+            [.., "rate" | "enable" | "disable"] => Vec::new(),
+            _ => ["rate", "enable", "disable"].map(String::from).into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_understood() {
+        let wish =
+            |text: &str| super::wish(&mut Args::parse(text).unwrap()).map_err(|e| e.to_string());
+        let on = |rate| Ok(Wish { enable: true, rate });
+        assert_eq!(wish(""), on(None));
+        assert_eq!(wish("enable"), on(None));
+        assert_eq!(wish("1000"), on(Some(1000)));
+        assert_eq!(wish("rate 100"), on(Some(100)));
+        assert_eq!(wish("rate 100 enable"), on(Some(100)));
+        assert_eq!(wish("1000 disable"), Ok(Wish { enable: false, rate: Some(1000) }));
+        assert_eq!(wish("disable"), Ok(Wish { enable: false, rate: None }));
+        assert!(wish("disable 7").unwrap_err().contains("unexpected `7'"));
+        assert!(wish("many").unwrap_err().contains("expected a sampling rate"));
+        assert!(wish("rate").unwrap_err().contains("missing sampling rate"));
+    }
+}

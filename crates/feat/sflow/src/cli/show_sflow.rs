@@ -1,0 +1,237 @@
+//! `show sflow`.
+
+use crate::service::Status;
+use crate::state::{Report, report};
+use crate::stats::PortTotals;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+use thalweg_sflow::SFLOW_PORT;
+
+/// The command.
+pub static COMMAND: ShowSFlow = ShowSFlow;
+
+/// The command's type.
+pub struct ShowSFlow;
+
+impl Command<Control> for ShowSFlow {
+    fn path(&self) -> &'static str {
+        "show sflow"
+    }
+    fn help(&self) -> &'static str {
+        "Show the settings of sFlow and what was sent\n\
+         The first lines are commands that make these settings."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let report = report(cx);
+        if out.wants_json() {
+            out.json(to_json(&report));
+        } else {
+            out.text(&to_text(&report));
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn sum(r: &Report) -> PortTotals {
+    let mut sum = PortTotals::default();
+    for port in &r.ports {
+        sum.seen += port.totals.seen;
+        sum.taken += port.totals.taken;
+        sum.dropped += port.totals.dropped;
+    }
+    sum
+}
+
+fn switch(on: bool) -> &'static str {
+    if on { "enable" } else { "disable" }
+}
+
+/// Commands that make these settings, one per line.
+fn configuration(r: &Report) -> Vec<String> {
+    let s = &r.settings;
+    let mut lines = vec![
+        format!("sflow sampling-rate {}", s.sampling_rate),
+        format!("sflow direction {}", s.direction.word()),
+        format!("sflow polling-interval {}", s.polling_interval),
+        format!("sflow header-bytes {}", s.header_bytes),
+        format!("sflow drop-monitoring {}", switch(s.drop_monitoring)),
+    ];
+    lines.extend(r.ports.iter().map(|port| match port.own_rate {
+        None => format!("sflow enable {}", port.name),
+        Some(rate) => format!("sflow enable {} rate {rate}", port.name),
+    }));
+    lines.extend(s.agent_address.map(|a| format!("sflow agent-address {a}")));
+    lines.extend(s.collectors.iter().map(|c| match c.port() {
+        SFLOW_PORT => format!("sflow collector add {}", c.ip()),
+        port => format!("sflow collector add {} port {port}", c.ip()),
+    }));
+    lines
+}
+
+fn to_text(r: &Report) -> String {
+    let mut text = configuration(r).join("\n");
+    let totals = sum(r);
+    let none = Status::default();
+    let status = r.service.as_ref().unwrap_or(&none);
+    let lost = totals.dropped + status.samples_refused;
+    let _ = write!(
+        text,
+        "\nStatus\n  interfaces enabled: {}\n  packet samples sent: {}\n  \
+         packet samples dropped: {lost}\n  counter samples sent: {}\n  \
+         counter samples dropped: {}\n  drop samples sent: 0\n  drop samples dropped: 0\n",
+        r.ports.len(),
+        status.samples_sent,
+        status.counters_sent,
+        status.counters_refused,
+    );
+    match (&r.service, status.agent_address) {
+        (Err(error), _) => {
+            let _ = writeln!(text, "  nothing is sent: {error}");
+        }
+        (_, Some(address)) => {
+            let _ = writeln!(text, "  agent address: {address}");
+        }
+        (_, None) => {
+            let why = if status.collectors.is_empty() { "not needed yet" } else { "none found" };
+            let _ = writeln!(text, "  agent address: {why}");
+        }
+    }
+    if status.samples_unwanted > 0 {
+        let _ = writeln!(text, "  packet samples without a collector: {}", status.samples_unwanted);
+    }
+    if status.samples_stale > 0 {
+        let _ = writeln!(text, "  packet samples of deleted interfaces: {}", status.samples_stale);
+    }
+    for (addr, stats) in &status.collectors {
+        let (datagrams, bytes, errors) = (stats.datagrams, stats.bytes, stats.send_errors);
+        let _ = write!(text, "  collector {addr}: datagrams {datagrams}, bytes {bytes}");
+        let _ = write!(text, ", errors {errors}");
+        let latest = stats.last_error.as_ref().map(|e| format!(" (latest: {e})"));
+        let _ = writeln!(text, "{}", latest.unwrap_or_default());
+    }
+    for port in &r.ports {
+        let PortTotals { seen, taken, dropped } = port.totals;
+        let _ = writeln!(
+            text,
+            "  {}: index {}, rate {}, pool {seen}, samples taken {taken}, sent {}, dropped {dropped}",
+            port.name, port.sw_if, port.rate, port.sent,
+        );
+    }
+    text
+}
+
+fn to_json(r: &Report) -> Value {
+    let none = Status::default();
+    let status = r.service.as_ref().unwrap_or(&none);
+    let totals = sum(r);
+    let ports = r.ports.iter().map(|p| {
+        json!({
+            "name": p.name, "sw_if_index": p.sw_if, "rate": p.rate, "own_rate": p.own_rate,
+            "pool": p.totals.seen, "samples": p.totals.taken, "sent": p.sent,
+            "drops": p.totals.dropped,
+        })
+    });
+    let collectors = status.collectors.iter().map(|(addr, s)| {
+        json!({
+            "address": addr.to_string(), "datagrams": s.datagrams, "bytes": s.bytes,
+            "errors": s.send_errors, "last_error": s.last_error,
+        })
+    });
+    json!({
+        "sampling_rate": r.settings.sampling_rate,
+        "polling_interval": r.settings.polling_interval,
+        "header_bytes": r.settings.header_bytes,
+        "direction": r.settings.direction.word(),
+        "drop_monitoring": r.settings.drop_monitoring,
+        "agent_address": status.agent_address.map(|a| a.to_string()),
+        "interfaces": ports.collect::<Vec<_>>(),
+        "samples": {
+            "taken": totals.taken,
+            "sent": status.samples_sent,
+            "dropped": totals.dropped + status.samples_refused,
+            "without_collector": status.samples_unwanted,
+            "of_deleted_interfaces": status.samples_stale,
+        },
+        "counter_samples": { "sent": status.counters_sent, "dropped": status.counters_refused },
+        "drop_samples": { "sent": 0, "dropped": 0 },
+        "collectors": collectors.collect::<Vec<_>>(),
+        "error": r.service.as_ref().err(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{PortReport, Settings};
+    use thalweg_sflow::agent::CollectorStats;
+
+    fn example() -> Report {
+        let port = |sw_if, name: &str, own_rate, seen, taken, dropped| PortReport {
+            sw_if,
+            name: name.into(),
+            own_rate,
+            rate: own_rate.unwrap_or(10_000),
+            totals: PortTotals { seen, taken, dropped },
+            sent: taken,
+        };
+        let collectors = ["192.0.2.9:6343", "[2001:db8::9]:7000"].map(|c| c.parse().unwrap());
+        let failing = CollectorStats {
+            datagrams: 1,
+            bytes: 1252,
+            send_errors: 2,
+            last_error: Some("the send buffer is full".into()),
+            ..CollectorStats::default()
+        };
+        let status = Status {
+            samples_sent: 14,
+            counters_sent: 3,
+            agent_address: Some("192.0.2.1".parse().unwrap()),
+            collectors: vec![(collectors[0], CollectorStats::default()), (collectors[1], failing)],
+            ..Status::default()
+        };
+        Report {
+            settings: Settings { collectors: collectors.into(), ..Settings::default() },
+            ports: vec![
+                port(1, "host-eth0", None, 140_000, 13, 0),
+                port(2, "pg0", Some(100), 160, 1, 2),
+            ],
+            service: Ok(status),
+        }
+    }
+
+    #[test]
+    fn text_is_configuration_and_status() {
+        thalweg_testkit::golden!("tests/golden/show_sflow.txt", to_text(&example()));
+        let idle = Report {
+            settings: Settings::default(),
+            ports: Vec::new(),
+            service: Err("no more threads".into()),
+        };
+        thalweg_testkit::golden!("tests/golden/show_sflow_idle.txt", to_text(&idle));
+    }
+
+    #[test]
+    fn json_holds_the_same() {
+        let value = to_json(&example());
+        assert_eq!(value["sampling_rate"], 10_000);
+        assert_eq!(value["interfaces"][1]["rate"], 100);
+        assert_eq!(value["interfaces"][0]["pool"], 140_000);
+        assert_eq!(
+            value["samples"],
+            json!({
+                "taken": 14, "sent": 14, "dropped": 2, "without_collector": 0,
+                "of_deleted_interfaces": 0,
+            })
+        );
+        assert_eq!(value["collectors"][1]["address"], "[2001:db8::9]:7000");
+        assert_eq!(value["collectors"][1]["errors"], 2);
+    }
+}

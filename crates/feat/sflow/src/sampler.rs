@@ -1,0 +1,245 @@
+//! Which packets are sampled: one in N, by random skips.
+//!
+//! A skip of `k` takes the `k`-th packet from here. Skips are uniform in `1..=2N-1`, so that their
+//! mean is exactly N and no pattern in the traffic can hide from them.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// A small random generator (xorshift64*), seeded by the operating system.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator that no other one resembles.
+    #[must_use]
+    pub fn from_system() -> Random {
+        // The standard library keys its hash maps from the system's entropy.
+        Random::with_seed(RandomState::new().build_hasher().finish())
+    }
+
+    /// A generator for tests: the same numbers each time.
+    #[must_use]
+    pub fn with_seed(seed: u64) -> Random {
+        // A state of zero would stay zero; mixing keeps neighbouring seeds apart.
+        let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Random((mixed ^ (mixed >> 31)) | 1)
+    }
+
+    /// The next 64 bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        let mut x = self.0;
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.0 = x;
+        x.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number in `0..limit`. For limits of 33 bits its bias is below one in two thousand million.
+    #[inline]
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
+    }
+
+    /// A skip for rate `n`: 0 takes no packet, 1 takes all.
+    #[inline]
+    pub fn skip(&mut self, n: u32) -> u64 {
+        match n {
+            0 => u64::MAX,
+            1 => 1,
+            n => 1 + self.below(2 * u64::from(n) - 1),
+        }
+    }
+}
+
+/// The countdown of one interface on one worker.
+#[derive(Debug, Clone)]
+pub struct Countdown {
+    /// Packets up to and including the next sample.
+    left: u64,
+    rate: u32,
+}
+
+impl Default for Countdown {
+    /// Takes nothing.
+    fn default() -> Self {
+        Countdown { left: u64::MAX, rate: 0 }
+    }
+}
+
+impl Countdown {
+    /// The rate: one in so many, 0 none.
+    #[must_use]
+    pub fn rate(&self) -> u32 {
+        self.rate
+    }
+
+    /// Takes another rate. The skip that is under way goes on if the rate is the same.
+    pub fn set_rate(&mut self, rate: u32, random: &mut Random) {
+        if rate != self.rate {
+            (self.rate, self.left) = (rate, random.skip(rate));
+        }
+    }
+
+    /// Lets `n` packets pass; false (and nothing done) if a sample is among them.
+    #[inline]
+    pub fn pass(&mut self, n: u64) -> bool {
+        let free = n < self.left;
+        if free {
+            self.left -= n;
+        }
+        free
+    }
+
+    /// Takes the samples among the next `n` packets: `take` is called with each one's position
+    /// from 0.
+    #[inline]
+    pub fn sample(&mut self, n: u64, random: &mut Random, mut take: impl FnMut(u64)) {
+        // Position behind the packet that is due.
+        let mut at = self.left;
+        while at <= n {
+            take(at - 1);
+            at = at.saturating_add(random.skip(self.rate));
+        }
+        self.left = at - n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One packet at a time, as the rule reads.
+    struct Model {
+        random: Random,
+        rate: u32,
+        skip: u64,
+    }
+
+    impl Model {
+        fn packet(&mut self) -> bool {
+            self.skip -= 1;
+            let hit = self.skip == 0;
+            if hit {
+                self.skip = self.random.skip(self.rate);
+            }
+            hit
+        }
+    }
+
+    fn run(
+        countdown: &mut Countdown,
+        random: &mut Random,
+        frames: impl Iterator<Item = u64>,
+    ) -> (u64, Vec<u64>) {
+        let (mut seen, mut taken) = (0, Vec::new());
+        for n in frames {
+            if !countdown.pass(n) {
+                countdown.sample(n, random, |at| taken.push(seen + at));
+            }
+            seen += n;
+        }
+        (seen, taken)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn frames_are_sampled_as_single_packets_would_be(
+            seed: u64,
+            rate in prop_oneof![Just(0u32), Just(1), 2u32..40, 100u32..2000, Just(u32::MAX)],
+            frames in prop::collection::vec(1u64..=256, 1..60),
+        ) {
+            let mut random = Random::with_seed(seed);
+            let mut countdown = Countdown::default();
+            countdown.set_rate(rate, &mut random);
+            let mut model = Model { random: Random::with_seed(seed), rate, skip: u64::MAX };
+            if rate > 0 {
+                model.skip = model.random.skip(rate);
+            }
+            let (seen, taken) = run(&mut countdown, &mut random, frames.into_iter());
+            let expected: Vec<u64> = (0..seen).filter(|_| model.packet()).collect();
+            prop_assert_eq!(taken, expected);
+        }
+
+        #[test]
+        fn skips_are_in_range(seed: u64, rate in 1u32..) {
+            let mut random = Random::with_seed(seed);
+            for _ in 0..100 {
+                let skip = random.skip(rate);
+                prop_assert!((1..2 * u64::from(rate)).contains(&skip));
+            }
+        }
+    }
+
+    /// Ten million packets in frames of one size: the mean skip lies within six standard errors of
+    /// N, and each tenth of the range is as full as the others.
+    #[test]
+    fn the_mean_is_n_and_skips_are_uniform() {
+        const PACKETS: u64 = 10_000_000;
+        for (frame, rate) in [(1u64, 10u32), (7, 100), (32, 100), (256, 10), (256, 1000)] {
+            let mut random = Random::from_system();
+            let mut countdown = Countdown::default();
+            countdown.set_rate(rate, &mut random);
+            let frames = std::iter::repeat_n(frame, (PACKETS / frame) as usize);
+            let (seen, taken) = run(&mut countdown, &mut random, frames);
+            let n = f64::from(rate);
+            let samples = taken.len() as f64;
+            let mean = *taken.last().unwrap() as f64 / samples;
+            let error = (((n * n - n) / 3.0) / samples).sqrt();
+            assert!((mean - n).abs() < 6.0 * error, "1:{rate} by {frame}: {mean} of {seen}");
+            let mut tenths = [0u32; 10];
+            let range = 2 * u64::from(rate) - 1;
+            for pair in taken.windows(2) {
+                tenths[((pair[1] - pair[0] - 1) * 10 / range) as usize] += 1;
+            }
+            // How many values of the range fall into each tenth: they differ by one at most.
+            let mut width = [0u32; 10];
+            (0..range).for_each(|skip| width[(skip * 10 / range) as usize] += 1);
+            for (found, width) in tenths.iter().zip(width) {
+                let expected = (samples - 1.0) * f64::from(width) / range as f64;
+                let off = (f64::from(*found) - expected).abs();
+                assert!(off < 6.0 * expected.sqrt(), "1:{rate} by {frame}: {tenths:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let mut random = Random::from_system();
+        let mut countdown = Countdown::default();
+        let frames = || (0..100).map(|_| 256);
+        assert_eq!(run(&mut countdown, &mut random, frames()).1, Vec::<u64>::new());
+        countdown.set_rate(1, &mut random);
+        assert_eq!(run(&mut countdown, &mut random, frames()).1, (0..25_600).collect::<Vec<_>>());
+        countdown.set_rate(0, &mut random);
+        assert!(run(&mut countdown, &mut random, frames()).1.is_empty());
+    }
+
+    #[test]
+    fn the_same_rate_keeps_the_skip_and_another_draws_anew() {
+        let mut random = Random::with_seed(7);
+        let mut countdown = Countdown::default();
+        countdown.set_rate(1_000_000, &mut random);
+        let left = countdown.left;
+        countdown.set_rate(1_000_000, &mut random);
+        assert_eq!((countdown.left, countdown.rate()), (left, 1_000_000));
+        countdown.set_rate(2, &mut random);
+        assert!(countdown.left <= 3);
+    }
+
+    #[test]
+    fn generators_differ() {
+        let first: Vec<u64> = (0..100).map(|_| Random::from_system().bits()).collect();
+        let mut unique = first.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), first.len());
+        let near: Vec<u64> = (0..100).map(|s| Random::with_seed(s).skip(1000)).collect();
+        assert!(near.windows(2).filter(|w| w[0] == w[1]).count() < 5, "{near:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Polling of interface counters, spread over the interval.
+
+use super::Service;
+use std::time::Instant;
+use thalweg_graph::stats::IfTotals;
+use thalweg_sflow::agent::InterfaceCountersIn;
+use thalweg_sflow::model::InterfaceCounters;
+
+use super::PortSetup;
+
+/// ifType (RFC 2863, IANAifType) of Ethernet and of loopbacks.
+const ETHERNET: u32 = 6;
+const SOFTWARE_LOOPBACK: u32 = 24;
+/// What VPP says of interfaces that have no speed, in bits per second.
+const NOMINAL_SPEED: u64 = 1_000_000_000;
+
+impl Service {
+    /// Sends the counters of interfaces whose turn has come.
+    pub(super) fn poll_counters(&mut self, now: Instant) {
+        let second = self.seconds(now);
+        if second == self.polled_until {
+            return;
+        }
+        let passed = (self.polled_until, second);
+        self.polled_until = second;
+        let interval = u64::from(self.setup.polling_interval.max(1));
+        for sw_if in 0..self.ports.len() {
+            let Some(port) = &mut self.ports[sw_if] else { continue };
+            if !port.setup.enabled || (port.polled && !due(passed, interval, sw_if as u64)) {
+                continue;
+            }
+            let Some(agent) = self.exporter.agent(now) else { continue };
+            let mut totals = IfTotals::default();
+            self.workers.iter().for_each(|w| totals.add(w.interface(sw_if as u32)));
+            let before = agent.stats().counter_samples;
+            let counters = record(&port.setup, &totals.since(&port.setup.born));
+            let name = Some(port.setup.view.name.as_str());
+            agent.interface_counters(now, &InterfaceCountersIn { counters, name, ethernet: None });
+            port.polled = true;
+            if agent.stats().counter_samples > before {
+                self.status.counters_sent += 1;
+            } else {
+                self.status.counters_refused += 1;
+            }
+        }
+    }
+}
+
+/// Whether one of the seconds after `passed.0` up to `passed.1` is the turn of interface `sw_if`.
+fn due(passed: (u64, u64), interval: u64, sw_if: u64) -> bool {
+    let turns = |second: u64| (second + interval - sw_if % interval) / interval;
+    turns(passed.1) > turns(passed.0)
+}
+
+/// The generic record (0:1) of an interface.
+fn record(port: &PortSetup, t: &IfTotals) -> InterfaceCounters {
+    let view = &port.view;
+    let loopback = view.name.starts_with("loop");
+    let speed = match view.speed_kbps {
+        0 if loopback || view.name.starts_with("tap") => NOMINAL_SPEED,
+        kbps => u64::from(kbps) * 1000,
+    };
+    let unicast = |all: u64, multicast: u64, broadcast: u64| {
+        all.saturating_sub(multicast).saturating_sub(broadcast) as u32
+    };
+    InterfaceCounters {
+        index: view.sw_if,
+        network_type: if loopback { SOFTWARE_LOOPBACK } else { ETHERNET },
+        speed,
+        direction: 1,
+        status: u32::from(view.admin_up) | u32::from(view.is_up()) << 1,
+        in_octets: t.rx_bytes,
+        in_unicast: unicast(t.rx_packets, t.rx_multicast, t.rx_broadcast),
+        in_multicast: t.rx_multicast as u32,
+        in_broadcast: t.rx_broadcast as u32,
+        // RFC 2863: discarded though nothing was wrong with them, for lack of room or by choice.
+        in_discards: (t.rx_no_buf + t.rx_miss + t.drops) as u32,
+        in_errors: t.rx_error as u32,
+        in_unknown_protocols: 0,
+        out_octets: t.tx_bytes,
+        out_unicast: unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast),
+        out_multicast: t.tx_multicast as u32,
+        out_broadcast: t.tx_broadcast as u32,
+        out_discards: 0,
+        out_errors: t.tx_error as u32,
+        promiscuous: u32::from(view.promiscuous),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_interface_is_due_once_an_interval(
+            from in 0u64..1000,
+            steps in 1u64..200,
+            interval in 1u64..50,
+            sw_if in 0u64..100,
+        ) {
+            let hit = |second: u64| second % interval == sw_if % interval;
+            let to = from + steps;
+            prop_assert_eq!(due((from, to), interval, sw_if), (from + 1..=to).any(hit));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The thread `sflow-service`: drains the workers' rings, polls interface counters, and sends both.
+//!
+//! It sleeps a millisecond while samples flow, up to 32 when they do not, and for good while no
+//! interface has sFlow. It reads workers' counters directly and never talks to a worker.
+
+mod counters;
+mod export;
+mod host;
+
+use crate::ring::{MAX_HEADER, SampleMeta, SampleReader};
+use crate::stats::{PortTotals, TapStats};
+use export::Exporter;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use thalweg_device::InterfaceView;
+use thalweg_graph::stats::{IfTotals, MAX_INTERFACES, WorkerStats};
+use thalweg_sflow::agent::{CollectorStats, FCS_BYTES, FlowSampleIn};
+use thalweg_sflow::header::HeaderProtocol;
+use thalweg_sflow::{DataSource, Interface};
+
+/// Sleep between two rounds while samples flow.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Sleep between two rounds when there have been none for a while.
+const LONGEST: Duration = Duration::from_millis(32);
+/// Samples taken from one ring before the next one's turn.
+const BATCH: usize = 64;
+/// Samples taken before orders and counters are looked after.
+const ROUND: usize = 16_384;
+/// How long to look for samples after the last interface was disabled.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// An interface as the service knows it.
+#[derive(Clone, Debug)]
+pub struct PortSetup {
+    /// Name, number, state.
+    pub view: InterfaceView,
+    /// sFlow is enabled.
+    pub enabled: bool,
+    /// Which of that number.
+    pub generation: u32,
+    /// What was counted under its number before it came.
+    pub born: IfTotals,
+}
+
+/// All that the main thread tells the service.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Seconds between two polls, 1 or more.
+    pub polling_interval: u32,
+    /// Where datagrams go.
+    pub collectors: Vec<SocketAddr>,
+    /// The address that names the agent; `None` is elected.
+    pub agent_address: Option<IpAddr>,
+    /// Interfaces that exist, by index.
+    pub ports: Vec<PortSetup>,
+}
+
+/// What the service has done.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// Packet samples put into datagrams.
+    pub samples_sent: u64,
+    /// Packet samples that did not fit into a datagram.
+    pub samples_refused: u64,
+    /// Packet samples that came while there was no collector.
+    pub samples_unwanted: u64,
+    /// Packet samples of interfaces that were gone.
+    pub samples_stale: u64,
+    /// Counter samples put into datagrams.
+    pub counters_sent: u64,
+    /// Counter samples that did not fit into a datagram.
+    pub counters_refused: u64,
+    /// Packet samples sent by interface.
+    pub sent_by_port: Vec<u64>,
+    /// The agent's address, once it is known.
+    pub agent_address: Option<IpAddr>,
+    /// What became of the datagrams.
+    pub collectors: Vec<(SocketAddr, CollectorStats)>,
+    /// Times that the thread woke up.
+    pub wakeups: u64,
+}
+
+enum Order {
+    Setup(Setup),
+    Stop,
+}
+
+/// The main thread's end. Dropping it sends what there is and ends the thread.
+#[derive(Debug)]
+pub struct Handle {
+    orders: Sender<Order>,
+    status: Arc<Mutex<Status>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Handle {
+    /// Replaces the setup.
+    pub fn configure(&self, setup: Setup) {
+        // The thread ends only with this handle.
+        let _ = self.orders.send(Order::Setup(setup));
+    }
+
+    /// What the service has done until its latest round.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let _ = self.orders.send(Order::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts the thread. `rings`, `taps` and `workers` have one element per worker.
+///
+/// # Errors
+/// If the system refuses a thread.
+pub fn start(
+    rings: Vec<SampleReader>,
+    taps: Vec<Arc<TapStats>>,
+    workers: Vec<Arc<WorkerStats>>,
+    setup: Setup,
+) -> std::io::Result<Handle> {
+    let (orders, inbox) = mpsc::channel();
+    let status = Arc::new(Mutex::new(Status::default()));
+    let shared = status.clone();
+    let thread = std::thread::Builder::new().name("sflow-service".into()).spawn(move || {
+        let mut service = Service::new(rings, taps, workers, shared);
+        service.apply(setup);
+        service.run(&inbox);
+    })?;
+    Ok(Handle { orders, status, thread: Some(thread) })
+}
+
+/// An interface, and what was heard of it.
+struct Port {
+    setup: PortSetup,
+    /// Latest pool by worker.
+    pools: Vec<u64>,
+    /// Its counters were sent at least once since it was enabled.
+    polled: bool,
+}
+
+struct Service {
+    rings: Vec<SampleReader>,
+    taps: Vec<Arc<TapStats>>,
+    workers: Vec<Arc<WorkerStats>>,
+    setup: Setup,
+    /// By index.
+    ports: Vec<Option<Port>>,
+    exporter: Exporter,
+    status: Status,
+    shared: Arc<Mutex<Status>>,
+    started: Instant,
+    /// Seconds since start up to which counters were polled.
+    polled_until: u64,
+    /// When the last interface was disabled.
+    idle_since: Option<Instant>,
+}
+
+impl Service {
+    fn new(
+        rings: Vec<SampleReader>,
+        taps: Vec<Arc<TapStats>>,
+        workers: Vec<Arc<WorkerStats>>,
+        shared: Arc<Mutex<Status>>,
+    ) -> Service {
+        let started = Instant::now();
+        Service {
+            rings,
+            taps,
+            workers,
+            setup: Setup { polling_interval: 1, ..Setup::default() },
+            ports: Vec::new(),
+            exporter: Exporter::new(started),
+            status: Status::default(),
+            shared,
+            started,
+            polled_until: 0,
+            idle_since: Some(started),
+        }
+    }
+
+    /// Works until told to stop.
+    fn run(&mut self, orders: &Receiver<Order>) {
+        let mut nap = SHORTEST;
+        loop {
+            let order = match self.timeout(nap) {
+                Some(timeout) => orders.recv_timeout(timeout),
+                None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            self.status.wakeups += 1;
+            // All that was asked for before samples are looked at: these may have come after it.
+            let rest = std::iter::from_fn(|| orders.try_recv().ok().map(Ok));
+            if std::iter::once(order).chain(rest).any(|order| self.obey(order)) {
+                break;
+            }
+            let drained = self.round();
+            nap = match drained {
+                0 => (nap * 2).clamp(SHORTEST, LONGEST),
+                ROUND.. => Duration::ZERO,
+                _ => SHORTEST,
+            };
+        }
+        while self.drain() > 0 {}
+        self.exporter.flush(Instant::now());
+        self.publish();
+    }
+
+    /// Does as told; true if it is to stop.
+    fn obey(&mut self, order: Result<Order, RecvTimeoutError>) -> bool {
+        match order {
+            Ok(Order::Setup(setup)) => {
+                self.apply(setup);
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => true,
+        }
+    }
+
+    /// One round: samples, counters, what has waited long enough. Returns the samples taken.
+    fn round(&mut self) -> usize {
+        let drained = self.drain();
+        let now = Instant::now();
+        self.poll_counters(now);
+        self.exporter.tick(now);
+        self.publish();
+        drained
+    }
+
+    /// How long to sleep; `None` until there is an order.
+    fn timeout(&self, nap: Duration) -> Option<Duration> {
+        let now = Instant::now();
+        let until = |at: Instant| at.saturating_duration_since(now);
+        let deadline = self.exporter.deadline().map(until);
+        let resting = self.idle_since.is_some_and(|since| now >= since + LINGER);
+        if resting {
+            return deadline;
+        }
+        let second = self.started + Duration::from_secs(self.seconds(now) + 1);
+        Some(deadline.unwrap_or(nap).min(nap).min(until(second)))
+    }
+
+    fn seconds(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.started).as_secs()
+    }
+
+    /// Takes a new setup. What concerns the same interface and the same collector goes on.
+    fn apply(&mut self, setup: Setup) {
+        let now = Instant::now();
+        let mut old: Vec<Option<Port>> = std::mem::take(&mut self.ports);
+        let top = setup.ports.iter().map(|p| p.view.sw_if as usize + 1).max().unwrap_or(0);
+        self.ports.resize_with(top.min(MAX_INTERFACES), || None);
+        self.status.sent_by_port.resize(self.ports.len(), 0);
+        for port in &setup.ports {
+            let at = port.view.sw_if as usize;
+            let Some(slot) = self.ports.get_mut(at) else { continue };
+            let before = old.get_mut(at).and_then(Option::take);
+            *slot = match before.filter(|b| b.setup.generation == port.generation) {
+                Some(same) => {
+                    let polled = same.polled && same.setup.enabled;
+                    Some(Port { setup: port.clone(), polled, ..same })
+                }
+                None => {
+                    self.exporter.forget(port.view.sw_if);
+                    self.status.sent_by_port[at] = 0;
+                    let pools = vec![0; self.rings.len()];
+                    Some(Port { setup: port.clone(), pools, polled: false })
+                }
+            };
+        }
+        for gone in old.iter().flatten() {
+            self.exporter.forget(gone.setup.view.sw_if);
+        }
+        let enabled = setup.ports.iter().any(|p| p.enabled);
+        let was = self.idle_since;
+        self.idle_since = if enabled { None } else { was.or(Some(now)) };
+        self.exporter.configure(&setup.collectors, setup.agent_address);
+        self.setup = setup;
+    }
+
+    /// Takes samples from all rings in turn, until these are empty or it is time for other things.
+    fn drain(&mut self) -> usize {
+        let now = Instant::now();
+        let mut header = [0; MAX_HEADER];
+        let mut total = 0;
+        loop {
+            let before = total;
+            for worker in 0..self.rings.len() {
+                for _ in 0..BATCH {
+                    let Some(meta) = self.rings[worker].pop(&mut header) else { break };
+                    total += 1;
+                    self.sample(now, worker, &meta, &header[..meta.header_len.into()]);
+                }
+            }
+            if total == before || total >= ROUND {
+                return total;
+            }
+        }
+    }
+
+    fn sample(&mut self, now: Instant, worker: usize, meta: &SampleMeta, header: &[u8]) {
+        let port = self.ports.get_mut(meta.sw_if as usize).and_then(Option::as_mut);
+        let Some(port) = port.filter(|p| p.setup.generation == meta.generation) else {
+            self.status.samples_stale += 1;
+            return;
+        };
+        port.pools[worker] = meta.pool;
+        let pool = port.pools.iter().sum();
+        let Some(agent) = self.exporter.agent(now) else {
+            self.status.samples_unwanted += 1;
+            return;
+        };
+        let before = agent.stats().flow_samples;
+        let totals = PortTotals::of(self.taps.iter().map(Arc::as_ref), meta.sw_if);
+        agent.flow_sample(
+            now,
+            &FlowSampleIn {
+                source: DataSource::interface(meta.sw_if),
+                rate: meta.rate,
+                pool,
+                drops: totals.dropped,
+                input: meta.sw_if,
+                output: Interface::UNKNOWN,
+                protocol: HeaderProtocol::ETHERNET,
+                frame_length: meta.frame_length,
+                stripped: FCS_BYTES,
+                header,
+                records: &[],
+            },
+        );
+        if agent.stats().flow_samples > before {
+            self.status.samples_sent += 1;
+            self.status.sent_by_port[meta.sw_if as usize] += 1;
+        } else {
+            self.status.samples_refused += 1;
+        }
+    }
+
+    /// Lets the main thread see what was done.
+    fn publish(&mut self) {
+        self.exporter.describe(&mut self.status);
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.clone_from(&self.status);
+    }
+}

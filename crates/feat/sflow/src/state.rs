@@ -1,0 +1,515 @@
+//! Settings and what they are made of on the main thread, the only place that changes them.
+//!
+//! A change goes to the taps as messages and to the service as a whole new [`Setup`]: neither is
+//! stopped for it, and no sample is lost.
+
+use crate::nodes::sflow::TapMessage;
+use crate::ring::{MAX_HEADER, SampleReader};
+use crate::service::{self, PortSetup, Setup, Status};
+use crate::stats::{PortTotals, TapStats};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, interface};
+use thalweg_graph::Control;
+use thalweg_graph::stats::IfTotals;
+
+/// One packet in so many is sampled, unless an interface has a rate of its own.
+pub const DEFAULT_RATE: u32 = 10_000;
+/// Seconds between two polls of an interface's counters.
+pub const DEFAULT_POLLING: u32 = 20;
+/// Bytes of a sampled packet that are sent.
+pub const DEFAULT_HEADER_BYTES: u16 = 128;
+/// Least and most bytes of a sampled packet that are sent.
+pub const HEADER_BYTES: (u16, u16) = (64, MAX_HEADER as u16);
+/// Header bytes are a multiple of this.
+pub const HEADER_STEP: u16 = 32;
+/// Collectors that can be sent to.
+pub const MAX_COLLECTORS: usize = 16;
+
+/// Which packets of an interface are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Those that it receives.
+    Rx,
+    /// Those that it sends.
+    Tx,
+    /// Both.
+    Both,
+}
+
+impl Direction {
+    /// The word on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Direction::Rx => "rx",
+            Direction::Tx => "tx",
+            Direction::Both => "both",
+        }
+    }
+}
+
+/// Why a setting was refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SFlowError {
+    /// Not an interface that packets are sampled on.
+    #[error("Invalid interface, only works on physical ports: `{0}' is none")]
+    NotAPort(String),
+    /// No such interface, or it refused.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// It is so already.
+    #[error("sflow is {} on `{name}' already", if *enabled { "enabled" } else { "disabled" })]
+    Unchanged {
+        /// The interface.
+        name: String,
+        /// What it is.
+        enabled: bool,
+    },
+    /// Polling without a pause.
+    #[error("a polling interval of 0 is not possible: give 1 or more seconds")]
+    Polling,
+    /// Only one direction can be sampled so far.
+    #[error(
+        "direction `{}' is not supported yet: packets are sampled as they are received (rx)",
+        .0.word()
+    )]
+    Direction(Direction),
+    /// Drops cannot be monitored so far.
+    #[error("drop monitoring is not supported yet: see `show errors' for drops and their reasons")]
+    DropMonitoring,
+    /// Nothing can be sent there.
+    #[error("collector {0} cannot be sent to: give an address and a port other than 0")]
+    Collector(SocketAddr),
+    /// It is there already.
+    #[error("collector {0} is configured already")]
+    CollectorExists(SocketAddr),
+    /// It is not there.
+    #[error("collector {0} is not configured{others}", others = known(.1))]
+    CollectorUnknown(SocketAddr, Vec<SocketAddr>),
+    /// Too many.
+    #[error("no room for another collector: {MAX_COLLECTORS} is the limit")]
+    CollectorsFull,
+    /// The address names no agent.
+    #[error("{0} names no agent: give an address of this host, or `auto'")]
+    AgentAddress(IpAddr),
+}
+
+fn known(collectors: &[SocketAddr]) -> String {
+    let list: Vec<String> = collectors.iter().map(ToString::to_string).collect();
+    if list.is_empty() { String::new() } else { format!(": there is {}", list.join(", ")) }
+}
+
+impl SFlowError {
+    /// The number by which the binary API knows it.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            SFlowError::NotAPort(_) | SFlowError::Device(_) => -2,
+            SFlowError::CollectorUnknown(..) => -6,
+            SFlowError::Polling | SFlowError::Collector(_) | SFlowError::AgentAddress(_) => -7,
+            SFlowError::Direction(_) | SFlowError::DropMonitoring => -9,
+            SFlowError::CollectorsFull => -162,
+            SFlowError::Unchanged { .. } | SFlowError::CollectorExists(_) => -81,
+        }
+    }
+}
+
+/// What holds for all interfaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// One packet in so many, 0 none.
+    pub sampling_rate: u32,
+    /// Seconds between two polls of an interface's counters, 1 or more.
+    pub polling_interval: u32,
+    /// Bytes of a sampled packet that are sent.
+    pub header_bytes: u16,
+    /// Which packets are sampled.
+    pub direction: Direction,
+    /// Dropped packets are sampled, too.
+    pub drop_monitoring: bool,
+    /// Where datagrams go.
+    pub collectors: Vec<SocketAddr>,
+    /// The address that names the agent; `None` is elected among the host's.
+    pub agent_address: Option<IpAddr>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            sampling_rate: DEFAULT_RATE,
+            polling_interval: DEFAULT_POLLING,
+            header_bytes: DEFAULT_HEADER_BYTES,
+            direction: Direction::Rx,
+            drop_monitoring: false,
+            collectors: Vec::new(),
+            agent_address: None,
+        }
+    }
+}
+
+/// Where workers' taps leave the other end of what they write to, as they are built.
+#[derive(Default)]
+pub(crate) struct Taps(Mutex<Vec<(SampleReader, Arc<TapStats>)>>);
+
+impl Taps {
+    pub(crate) fn add(&self, reader: SampleReader, stats: Arc<TapStats>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((reader, stats));
+    }
+    fn take(&self) -> Vec<(SampleReader, Arc<TapStats>)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// An interface, told from others that have had its number.
+#[derive(Clone, Copy, Debug)]
+struct Identity {
+    generation: u32,
+    /// What was counted under its number before it came.
+    born: IfTotals,
+}
+
+/// The feature's state.
+pub struct SFlow {
+    settings: Settings,
+    /// Interfaces with sFlow: their own rate, if they have one.
+    ports: BTreeMap<u32, Option<u32>>,
+    identities: BTreeMap<u32, Identity>,
+    generations: u32,
+    taps: Vec<Arc<TapStats>>,
+    service: Result<service::Handle, String>,
+}
+
+/// An interface with sFlow, as `show sflow` lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortReport {
+    /// Its index, and its number in what is sent.
+    pub sw_if: u32,
+    /// Its name.
+    pub name: String,
+    /// Its own rate, if it has one.
+    pub own_rate: Option<u32>,
+    /// The rate that holds.
+    pub rate: u32,
+    /// Packets seen, samples taken and lost.
+    pub totals: PortTotals,
+    /// Samples sent.
+    pub sent: u64,
+}
+
+/// All that `show sflow` shows.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What holds for all interfaces.
+    pub settings: Settings,
+    /// Interfaces with sFlow by index.
+    pub ports: Vec<PortReport>,
+    /// What the service has done, or why it does not run.
+    pub service: Result<Status, String>,
+}
+
+pub(crate) fn init(c: &mut Control) {
+    c.share(Arc::new(Taps::default()));
+    c.insert(SFlow {
+        settings: Settings::default(),
+        ports: BTreeMap::new(),
+        identities: BTreeMap::new(),
+        generations: 0,
+        taps: Vec::new(),
+        service: Err("it has not been started yet".into()),
+    });
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().subscribe(|c, event| match event {
+        InterfaceEvent::Created(sw_if) => {
+            let born = c.interface_totals_raw(sw_if);
+            c.state::<SFlow>().borrow_mut().identify(sw_if, born);
+        }
+        InterfaceEvent::Deleted(sw_if) => forget(c, sw_if),
+        InterfaceEvent::State(sw_if) | InterfaceEvent::Mac(sw_if) => {
+            if c.state::<SFlow>().borrow().ports.contains_key(&sw_if) {
+                publish(c);
+            }
+        }
+        InterfaceEvent::Mtu(_) => {}
+    });
+}
+
+pub(crate) fn ready(c: &mut Control) {
+    let (readers, taps): (Vec<_>, Vec<_>) = c.shared::<Taps>().take().into_iter().unzip();
+    let workers = (0..c.workers()).map(|w| c.worker_stats(w).clone()).collect();
+    let service = service::start(readers, taps.clone(), workers, setup(c));
+    if let Err(error) = &service {
+        tracing::error!("sflow: the service cannot be started: {error}");
+    }
+    let state = c.state::<SFlow>();
+    let mut state = state.borrow_mut();
+    (state.taps, state.service) = (taps, service.map_err(|e| e.to_string()));
+}
+
+impl SFlow {
+    /// What holds for all interfaces.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Interfaces with sFlow by index, with the rate of their own if they have one.
+    pub fn ports(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
+        self.ports.iter().map(|(sw_if, rate)| (*sw_if, *rate))
+    }
+
+    fn identify(&mut self, sw_if: u32, born: IfTotals) -> Identity {
+        self.generations = self.generations.wrapping_add(1).max(1);
+        let identity = Identity { generation: self.generations, born };
+        self.identities.insert(sw_if, identity);
+        identity
+    }
+
+    fn rate(&self, own: Option<u32>) -> u32 {
+        own.unwrap_or(self.settings.sampling_rate)
+    }
+
+    /// What the tap has to know of an interface.
+    fn port_message(&self, sw_if: u32) -> Option<TapMessage> {
+        let rate = self.rate(*self.ports.get(&sw_if)?);
+        let generation = self.identities.get(&sw_if)?.generation;
+        Some(TapMessage::Port { sw_if, generation, rate })
+    }
+}
+
+/// Enables sFlow on an interface, with a rate of its own (0 takes nothing) or the general one. On
+/// an interface that has sFlow already, only another rate is a change.
+///
+/// # Errors
+/// If there is no such interface, it is no port, or nothing would change.
+pub fn enable(c: &mut Control, sw_if: u32, rate: Option<u32>) -> Result<(), SFlowError> {
+    let view = port(c, sw_if)?;
+    let state = c.state::<SFlow>();
+    let (known, identified) = {
+        let s = state.borrow();
+        (s.ports.get(&sw_if).copied(), s.identities.contains_key(&sw_if))
+    };
+    if known.is_some_and(|own| rate.is_none() || own == rate) {
+        return Err(SFlowError::Unchanged { name: view.name, enabled: true });
+    }
+    if !identified {
+        // It was there before this feature: all that was counted is its own.
+        state.borrow_mut().identify(sw_if, IfTotals::default());
+    }
+    state.borrow_mut().ports.insert(sw_if, rate);
+    tell_port(c, sw_if);
+    if known.is_none() {
+        c.enable_feature("device-input", "sflow", sw_if, true)
+            .map_err(|e| DeviceError::Failed(e.to_string()))?;
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Disables sFlow on an interface. Samples that were taken are still sent.
+///
+/// # Errors
+/// If there is no such interface, it is no port, or has no sFlow.
+pub fn disable(c: &mut Control, sw_if: u32) -> Result<(), SFlowError> {
+    let view = port(c, sw_if)?;
+    if c.state::<SFlow>().borrow_mut().ports.remove(&sw_if).is_none() {
+        return Err(SFlowError::Unchanged { name: view.name, enabled: false });
+    }
+    c.enable_feature("device-input", "sflow", sw_if, false)
+        .map_err(|e| DeviceError::Failed(e.to_string()))?;
+    publish(c);
+    Ok(())
+}
+
+/// Sets the rate of interfaces that have none of their own; 0 takes nothing.
+pub fn set_sampling_rate(c: &mut Control, rate: u32) {
+    let state = c.state::<SFlow>();
+    state.borrow_mut().settings.sampling_rate = rate;
+    let ports: Vec<u32> = state.borrow().ports().map(|(sw_if, _)| sw_if).collect();
+    for sw_if in ports {
+        tell_port(c, sw_if);
+    }
+}
+
+/// Sets the seconds between two polls of an interface's counters.
+///
+/// # Errors
+/// If it is 0.
+pub fn set_polling_interval(c: &mut Control, seconds: u32) -> Result<(), SFlowError> {
+    if seconds == 0 {
+        return Err(SFlowError::Polling);
+    }
+    c.state::<SFlow>().borrow_mut().settings.polling_interval = seconds;
+    publish(c);
+    Ok(())
+}
+
+/// Sets how many bytes of a sampled packet are sent: rounded up to a multiple of [`HEADER_STEP`],
+/// within [`HEADER_BYTES`]. Returns what it came to.
+pub fn set_header_bytes(c: &mut Control, bytes: u32) -> u16 {
+    let (min, max) = HEADER_BYTES;
+    let bytes = bytes.min(u32::from(max)) as u16;
+    let bytes = bytes.next_multiple_of(HEADER_STEP).clamp(min, max);
+    c.state::<SFlow>().borrow_mut().settings.header_bytes = bytes;
+    tell(c, TapMessage::HeaderBytes(bytes));
+    bytes
+}
+
+/// Says which packets are sampled.
+///
+/// # Errors
+/// If it is not [`Direction::Rx`].
+pub fn set_direction(_c: &mut Control, direction: Direction) -> Result<(), SFlowError> {
+    match direction {
+        Direction::Rx => Ok(()),
+        other => Err(SFlowError::Direction(other)),
+    }
+}
+
+/// Says whether dropped packets are sampled.
+///
+/// # Errors
+/// If they are to be.
+pub fn set_drop_monitoring(_c: &mut Control, on: bool) -> Result<(), SFlowError> {
+    if on { Err(SFlowError::DropMonitoring) } else { Ok(()) }
+}
+
+/// Sends datagrams to another collector, too.
+///
+/// # Errors
+/// If it cannot be sent to, is there already, or is one too many.
+pub fn add_collector(c: &mut Control, collector: SocketAddr) -> Result<(), SFlowError> {
+    if collector.port() == 0 || collector.ip().is_unspecified() {
+        return Err(SFlowError::Collector(collector));
+    }
+    {
+        let state = c.state::<SFlow>();
+        let list = &mut state.borrow_mut().settings.collectors;
+        if list.contains(&collector) {
+            return Err(SFlowError::CollectorExists(collector));
+        }
+        if list.len() >= MAX_COLLECTORS {
+            return Err(SFlowError::CollectorsFull);
+        }
+        list.push(collector);
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Sends no more datagrams to a collector.
+///
+/// # Errors
+/// If it is not there.
+pub fn remove_collector(c: &mut Control, collector: SocketAddr) -> Result<(), SFlowError> {
+    {
+        let state = c.state::<SFlow>();
+        let list = &mut state.borrow_mut().settings.collectors;
+        let Some(at) = list.iter().position(|known| *known == collector) else {
+            return Err(SFlowError::CollectorUnknown(collector, list.clone()));
+        };
+        list.remove(at);
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Sets the address that names the agent; `None` elects one of the host's.
+///
+/// # Errors
+/// If it names no host.
+pub fn set_agent_address(c: &mut Control, address: Option<IpAddr>) -> Result<(), SFlowError> {
+    if let Some(address) = address.filter(|a| a.is_unspecified() || a.is_multicast()) {
+        return Err(SFlowError::AgentAddress(address));
+    }
+    c.state::<SFlow>().borrow_mut().settings.agent_address = address;
+    publish(c);
+    Ok(())
+}
+
+/// All that there is to show.
+#[must_use]
+pub fn report(c: &Control) -> Report {
+    let state = c.state::<SFlow>();
+    let state = state.borrow();
+    let service = state.service.as_ref().map(service::Handle::status).map_err(Clone::clone);
+    let sent = |sw_if: u32| {
+        let status = service.as_ref().ok()?;
+        status.sent_by_port.get(sw_if as usize).copied()
+    };
+    let ports = state.ports().map(|(sw_if, own_rate)| PortReport {
+        sw_if,
+        name: c.interface_name(sw_if),
+        own_rate,
+        rate: state.rate(own_rate),
+        totals: PortTotals::of(state.taps.iter().map(Arc::as_ref), sw_if),
+        sent: sent(sw_if).unwrap_or(0),
+    });
+    let ports = ports.collect();
+    Report { settings: state.settings.clone(), ports, service }
+}
+
+/// The interface, if packets are sampled on its kind.
+fn port(c: &Control, sw_if: u32) -> Result<InterfaceView, SFlowError> {
+    let view = interface::view(c, sw_if)?;
+    if is_port(&view) { Ok(view) } else { Err(SFlowError::NotAPort(view.name)) }
+}
+
+/// Whether packets are sampled on its kind: not on `local0`, nor on parts of another interface.
+pub(crate) fn is_port(view: &InterfaceView) -> bool {
+    view.sw_if != 0 && !matches!(view.dev_type, "local" | "sub-interface")
+}
+
+fn forget(c: &mut Control, sw_if: u32) {
+    let state = c.state::<SFlow>();
+    let (port, identity) = {
+        let mut s = state.borrow_mut();
+        (s.ports.remove(&sw_if), s.identities.remove(&sw_if))
+    };
+    if port.is_some() {
+        // The tap is known; the interface still exists.
+        let _ = c.enable_feature("device-input", "sflow", sw_if, false);
+    }
+    if identity.is_some() {
+        tell(c, TapMessage::Forget { sw_if });
+        publish(c);
+    }
+}
+
+fn tell(c: &mut Control, message: TapMessage) {
+    if let Some(node) = c.node("sflow") {
+        c.message_all(node, |_| Box::new(message));
+    }
+}
+
+fn tell_port(c: &mut Control, sw_if: u32) {
+    let message = c.state::<SFlow>().borrow().port_message(sw_if);
+    if let Some(message) = message {
+        tell(c, message);
+    }
+}
+
+/// What the service has to know, all of it.
+fn setup(c: &Control) -> Setup {
+    let state = c.state::<SFlow>();
+    let state = state.borrow();
+    let port = |(sw_if, identity): (&u32, &Identity)| {
+        let view = interface::view(c, *sw_if).ok()?;
+        let enabled = state.ports.contains_key(sw_if);
+        Some(PortSetup { view, enabled, generation: identity.generation, born: identity.born })
+    };
+    Setup {
+        polling_interval: state.settings.polling_interval,
+        collectors: state.settings.collectors.clone(),
+        agent_address: state.settings.agent_address,
+        ports: state.identities.iter().filter_map(port).collect(),
+    }
+}
+
+fn publish(c: &Control) {
+    let setup = setup(c);
+    if let Ok(service) = &c.state::<SFlow>().borrow().service {
+        service.configure(setup);
+    }
+}

@@ -1,0 +1,68 @@
+//! What the tap counts per interface: written by one worker, read by all.
+
+use thalweg_graph::stats::{Counter, MAX_INTERFACES};
+
+/// One interface on one worker, since sFlow was first enabled there.
+#[derive(Debug, Default)]
+pub struct PortCounters {
+    /// Packets that could have been sampled.
+    pub seen: Counter,
+    /// Samples put into the ring.
+    pub taken: Counter,
+    /// Samples lost because the ring was full.
+    pub dropped: Counter,
+}
+
+impl PortCounters {
+    /// Starts again. Only the owning worker may call it.
+    pub(crate) fn clear(&self) {
+        for counter in [&self.seen, &self.taken, &self.dropped] {
+            counter.set(0);
+        }
+    }
+}
+
+/// All interfaces on one worker.
+#[derive(Debug)]
+pub struct TapStats {
+    ports: Box<[PortCounters]>,
+}
+
+impl Default for TapStats {
+    fn default() -> Self {
+        TapStats { ports: (0..MAX_INTERFACES).map(|_| PortCounters::default()).collect() }
+    }
+}
+
+impl TapStats {
+    /// An interface's counters.
+    #[inline]
+    pub fn port(&self, sw_if: u32) -> &PortCounters {
+        &self.ports[sw_if as usize % MAX_INTERFACES]
+    }
+}
+
+/// An interface's counters over all workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortTotals {
+    /// Packets that could have been sampled: the pool.
+    pub seen: u64,
+    /// Samples put into rings.
+    pub taken: u64,
+    /// Samples lost because a ring was full.
+    pub dropped: u64,
+}
+
+impl PortTotals {
+    /// Sums workers' counters up.
+    pub fn of<'s>(taps: impl IntoIterator<Item = &'s TapStats>, sw_if: u32) -> PortTotals {
+        let mut sum = PortTotals::default();
+        for tap in taps {
+            let port = tap.port(sw_if);
+            sum.seen += port.seen.get();
+            sum.taken += port.taken.get();
+            sum.dropped += port.dropped.get();
+        }
+        sum
+    }
+}

@@ -1,0 +1,109 @@
+//! The commands, as people and scripts type them.
+
+mod lab;
+
+use lab::Lab;
+
+#[test]
+fn what_is_shown_can_be_typed() {
+    let mut lab = Lab::new(1);
+    lab.interface();
+    lab.interface();
+    for line in [
+        "sflow sampling-rate 100",
+        "sflow polling-interval 10",
+        "sflow header-bytes 64",
+        "sflow direction rx",
+        "sflow drop-monitoring disable",
+        "sflow enable loop0",
+        "sflow enable-disable loop1 1000",
+        "sflow collector add 192.0.2.1",
+        "sflow collector add 2001:db8::1 port 7000",
+        "sflow agent-address 192.0.2.2",
+    ] {
+        assert_eq!(lab.cli(line), "", "{line}");
+    }
+    let shown = lab.cli("show sflow");
+    let configuration: Vec<&str> = shown.lines().take_while(|l| *l != "Status").collect();
+    let expected = [
+        "sflow sampling-rate 100",
+        "sflow direction rx",
+        "sflow polling-interval 10",
+        "sflow header-bytes 64",
+        "sflow drop-monitoring disable",
+        "sflow enable loop0",
+        "sflow enable loop1 rate 1000",
+        "sflow agent-address 192.0.2.2",
+        "sflow collector add 192.0.2.1",
+        "sflow collector add 2001:db8::1 port 7000",
+    ];
+    assert_eq!(configuration, expected);
+    let mut other = Lab::new(1);
+    other.interface();
+    other.interface();
+    for line in &configuration {
+        other.cli(line);
+    }
+    let again = other.cli("show sflow");
+    assert!(again.lines().take_while(|l| *l != "Status").eq(configuration), "{again}");
+    let status: Vec<&str> = again.lines().skip_while(|l| *l != "Status").skip(1).take(7).collect();
+    let expected = [
+        "  interfaces enabled: 2",
+        "  packet samples sent: 0",
+        "  packet samples dropped: 0",
+        "  counter samples sent: 0",
+        "  counter samples dropped: 0",
+        "  drop samples sent: 0",
+        "  drop samples dropped: 0",
+    ];
+    assert_eq!(status, expected);
+    for line in ["sflow agent-address auto", "sflow collector del 192.0.2.1"] {
+        other.cli(line);
+    }
+    let again = other.cli("show sflow");
+    let mut configuration = again.lines().take_while(|l| *l != "Status");
+    assert!(!configuration.any(|l| l.contains("192.0.2.")), "{again}");
+    lab.close();
+    other.close();
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let mut lab = Lab::new(1);
+    lab.interface();
+    lab.cli("sflow enable loop0");
+    for (line, text, code) in [
+        ("sflow sampling-rate", "Please specify a sampling rate...", -1),
+        ("sflow polling-interval", "Please specify a polling interval...", -1),
+        ("sflow header-bytes", "Please specify a header bytes limit...", -1),
+        ("sflow direction", "Please specify a sampling direction (rx|tx|both)...", -1),
+        ("sflow enable-disable", "Please specify an interface...", -1),
+        ("sflow enable local0", "Invalid interface, only works on physical ports", -2),
+        ("sflow enable loop0 enable", "sflow is enabled on `loop0' already", -81),
+        ("sflow enable loop7", "loop0", -1),
+        ("sflow polling-interval 0", "1 or more seconds", -7),
+        ("sflow direction tx", "direction `tx' is not supported yet", -9),
+        ("sflow direction both", "direction `both' is not supported yet", -9),
+        ("sflow drop-monitoring enable", "drop monitoring is not supported yet", -9),
+        ("sflow sampling-rate many", "a number from 0 to 4294967295", -1),
+        ("sflow collector add 0.0.0.0", "cannot be sent to", -7),
+        ("sflow collector add 192.0.2.1 port 0", "a number from 1 to 65535", -1),
+        ("sflow collector del 192.0.2.9", "collector 192.0.2.9:6343 is not configured", -6),
+        ("sflow agent-address 0.0.0.0", "names no agent", -7),
+        ("sflow agent-address here", "or `auto'", -1),
+    ] {
+        let error = lab.cli_error(line);
+        assert!(error.to_string().contains(text), "{line}: {error}");
+        assert_eq!(error.code(), code, "{line}: {error}");
+    }
+    lab.cli("sflow enable loop0 disable");
+    let error = lab.cli_error("sflow enable loop0 disable");
+    assert_eq!((error.code(), error.is_syntax()), (-81, false));
+    lab.cli("sflow collector add 192.0.2.1");
+    assert_eq!(lab.cli_error("sflow collector add 192.0.2.1 port 6343").code(), -81);
+    for n in 2..=16 {
+        lab.cli(&format!("sflow collector add 192.0.2.{n}"));
+    }
+    assert_eq!(lab.cli_error("sflow collector add 192.0.2.17").code(), -162);
+    lab.close();
+}

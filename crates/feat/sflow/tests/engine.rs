@@ -1,0 +1,308 @@
+//! From the tap to the collector, with the engine running.
+
+mod lab;
+
+use lab::{Lab, frames, packet};
+use thalweg_device::interface;
+use thalweg_sflow::Interface;
+
+#[test]
+fn at_one_in_one_every_packet_arrives_once_in_order_and_whole() {
+    let mut lab = Lab::new(1);
+    let sw_if = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow agent-address 192.0.2.7");
+    lab.cli("sflow sampling-rate 1");
+    lab.cli("sflow enable loop0");
+    // In portions that fit the socket's buffer, however late we read.
+    let (mut flows, mut portion, mut waiting) = (0usize, Vec::new(), 0);
+    let sizes = (1..=20).chain([31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256]);
+    for size in sizes {
+        portion.extend(frames((flows + waiting) as u32, [size]));
+        waiting += size;
+        if waiting > 500 || size == 256 {
+            lab.receive(0, sw_if, std::mem::take(&mut portion));
+            flows += std::mem::take(&mut waiting);
+            lab.flows(&mut collector, flows);
+        }
+    }
+    for (i, flow) in collector.flows.iter().enumerate() {
+        let n = i as u32 + 1;
+        assert_eq!((flow.sequence, flow.pool, flow.drops, flow.rate), (n, n, 0, 1));
+        assert_eq!((flow.source, flow.input), ((0, sw_if), Interface::Index(sw_if)));
+        assert_eq!((flow.output, flow.frame_length), (Interface::UNKNOWN, 64));
+        assert_eq!(flow.header, packet(i as u32, 60));
+    }
+    assert!(collector.agents.iter().all(|a| a == "192.0.2.7"));
+    let sequences: Vec<u32> = (1..=collector.datagrams.len() as u32).collect();
+    assert_eq!(collector.datagrams, sequences);
+    assert_eq!(lab.count("sflow packets processed"), flows as u64);
+    assert_eq!(lab.count("sflow packets sampled"), flows as u64);
+    assert_eq!(lab.count("sflow packets dropped"), 0);
+    assert_eq!(lab.marked(), flows as u64);
+    let json = lab.json();
+    assert_eq!(json["interfaces"][0]["pool"], flows);
+    assert_eq!(json["interfaces"][0]["samples"], flows);
+    assert_eq!(json["samples"]["taken"], flows);
+    lab.until("all is shown as sent", |lab| lab.json()["samples"]["sent"] == flows);
+    lab.until("the collector is shown", |lab| {
+        lab.json()["collectors"][0]["datagrams"] == collector.datagrams.len()
+    });
+    assert_eq!(lab.json()["collectors"][0]["errors"], 0);
+    lab.close();
+}
+
+#[test]
+fn headers_and_lengths_of_chained_and_short_packets() {
+    // Small buffers: 9000 bytes make a chain.
+    let mut lab = Lab::with_buffers(1, 1024);
+    let sw_if = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow sampling-rate 1");
+    lab.cli("sflow enable loop0");
+    let lengths = [9000, 14, 60, 127, 128, 129, 255, 256, 257, 64, 1518];
+    let mut expected = 0;
+    for (asked, bytes) in [("128", 128), ("200", 224), ("4000", 256), ("1", 64)] {
+        let text = lab.cli(&format!("sflow header-bytes {asked}"));
+        assert_eq!(text.is_empty(), asked == bytes.to_string(), "{text}");
+        // With little in the first segment, the header goes on in the next.
+        for first in [256, 200, 40, 1] {
+            lab.first = first;
+            let packets = (1..).zip(lengths).map(|(i, length)| packet(i, length)).collect();
+            lab.receive(0, sw_if, vec![packets]);
+            expected += lengths.len();
+            lab.flows(&mut collector, expected);
+            let last = &collector.flows[expected - lengths.len()..];
+            for ((i, length), flow) in (1..).zip(lengths).zip(last) {
+                assert_eq!(flow.frame_length as usize, length + 4);
+                assert_eq!(flow.header, packet(i, length)[..length.min(bytes)], "{length}");
+            }
+        }
+    }
+    lab.close();
+}
+
+#[test]
+fn what_a_full_ring_loses_is_counted_and_told() {
+    let mut lab = Lab::with_buffers(1, 2048);
+    let sw_if = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow enable loop0 rate 1");
+    let packets = 256 * 256u64;
+    let mut dropped = 0;
+    // A burst of sixteen rings; should the service keep pace with it, there is another.
+    for round in 1..=20 {
+        lab.receive(0, sw_if, frames(0, [256; 256]));
+        dropped = lab.count("sflow packets dropped");
+        let sampled = lab.count("sflow packets sampled");
+        assert_eq!(sampled, round * packets);
+        if dropped > 0 {
+            break;
+        }
+    }
+    assert!(dropped > 0, "no ring was ever full");
+    let json = lab.json();
+    assert_eq!(json["interfaces"][0]["drops"], dropped);
+    let taken = json["interfaces"][0]["samples"].as_u64().unwrap();
+    assert_eq!(taken + dropped, json["interfaces"][0]["pool"].as_u64().unwrap());
+    lab.until("the ring is empty", |lab| lab.json()["samples"]["sent"] == taken);
+    // The next sample tells of them. The socket may have lost datagrams of the burst.
+    lab.receive(0, sw_if, frames(7, [1]));
+    lab.until("the last sample is here", |_| {
+        collector.receive();
+        collector.flows.last().is_some_and(|f| f.sequence as u64 == taken + 1)
+    });
+    let last = collector.flows.last().unwrap();
+    assert_eq!(u64::from(last.drops), dropped);
+    assert_eq!(u64::from(last.pool), taken + dropped + 1);
+    lab.close();
+}
+
+#[test]
+fn two_workers_and_two_interfaces_keep_their_counts_apart() {
+    let mut lab = Lab::new(2);
+    let (a, b) = (lab.interface(), lab.interface());
+    let mut collector = lab.collector();
+    lab.cli("sflow enable loop0 1");
+    lab.cli("sflow enable loop1 rate 5");
+    lab.cli("sflow sampling-rate 3");
+    let mut on_a = 0;
+    for round in 0..10 {
+        for worker in 0..2 {
+            lab.receive(worker, a, frames(round, [17, 3]));
+            lab.receive(worker, b, frames(round, [100, 150]));
+            on_a += 20;
+        }
+        lab.until("all samples are here", |lab| {
+            while collector.receive() {}
+            lab.json()["samples"]["taken"] == collector.flows.len()
+        });
+    }
+    let of = |sw_if: u32| collector.flows.iter().filter(move |f| f.source == (0, sw_if));
+    assert_eq!(of(a).count(), on_a);
+    assert_eq!(of(a).next_back().map(|f| f.pool), Some(400));
+    // 5000 packets, one in five: the skip's variance makes this a range of six standard errors.
+    let n = of(b).count();
+    assert!((700..1300).contains(&n), "{n} samples of 5000 at 1:5");
+    assert!(of(b).all(|f| f.rate == 5) && of(a).all(|f| f.rate == 1));
+    for sw_if in [a, b] {
+        let all: Vec<_> = of(sw_if).collect();
+        assert!(all.iter().map(|f| f.sequence).eq(1..=all.len() as u32));
+        assert!(all.windows(2).all(|w| w[0].pool < w[1].pool), "pools grow");
+    }
+    let json = lab.json();
+    assert_eq!(json["interfaces"][0]["pool"], 400);
+    assert_eq!(json["interfaces"][1]["pool"], 5000);
+    assert_eq!(lab.count("sflow packets processed"), 5400);
+    lab.close();
+}
+
+#[test]
+fn rates_change_on_the_fly_and_disabling_ends_it() {
+    let mut lab = Lab::new(1);
+    let (a, b) = (lab.interface(), lab.interface());
+    let mut collector = lab.collector();
+    lab.cli("sflow enable-disable loop0");
+    lab.cli("sflow enable-disable loop1 4000000000");
+    let send = |lab: &mut Lab, n: usize| {
+        lab.receive(0, a, frames(0, [n]));
+        lab.receive(0, b, frames(0, [n]));
+    };
+    lab.cli("sflow sampling-rate 0");
+    send(&mut lab, 200);
+    lab.cli("sflow sampling-rate 1");
+    send(&mut lab, 100);
+    lab.flows(&mut collector, 100);
+    // An own rate wins over the general one, and other interfaces do not notice.
+    lab.cli("sflow enable loop1 rate 1");
+    lab.cli("sflow sampling-rate 0");
+    send(&mut lab, 50);
+    lab.flows(&mut collector, 150);
+    assert!(collector.flows[..100].iter().all(|f| f.source == (0, a)));
+    assert!(collector.flows[100..].iter().all(|f| f.source == (0, b)));
+    assert_eq!(collector.flows[0].pool, 201);
+    assert_eq!(collector.flows[149].pool, 350);
+    lab.cli("sflow enable loop1 disable");
+    send(&mut lab, 10);
+    // Enabled again, sequence numbers and the pool go on; what passed meanwhile is in neither.
+    lab.cli("sflow enable loop1 rate 1");
+    send(&mut lab, 1);
+    lab.flows(&mut collector, 151);
+    let last = collector.flows.last().unwrap();
+    assert_eq!((last.sequence, last.pool), (51, 351));
+    lab.cli("sflow enable loop0 disable");
+    lab.cli("sflow enable-disable loop1 1 disable");
+    let processed = lab.count("sflow packets processed");
+    send(&mut lab, 100);
+    assert_eq!(lab.count("sflow packets processed"), processed);
+    assert!(lab.json()["interfaces"].as_array().unwrap().is_empty());
+    lab.close();
+}
+
+#[test]
+fn counters_are_polled() {
+    let mut lab = Lab::new(2);
+    let sw_if = lab.interface();
+    lab.interface();
+    let mut collector = lab.collector();
+    interface::set_admin(&mut lab.c, sw_if, true).unwrap();
+    lab.cli("sflow polling-interval 1");
+    lab.receive(0, sw_if, frames(0, [30]));
+    lab.receive(1, sw_if, frames(0, [12]));
+    lab.cli("sflow enable loop0");
+    lab.until("counters come twice", |_| {
+        collector.receive();
+        collector.counters.len() >= 2
+    });
+    for (i, counters) in collector.counters.iter().enumerate() {
+        assert_eq!(counters.sequence, i as u32 + 1);
+        assert_eq!((counters.source, counters.name.as_str()), ((0, sw_if), "loop0"));
+        let c = &counters.interface;
+        assert_eq!((c.index, c.network_type, c.speed), (sw_if, 24, 1_000_000_000));
+        assert_eq!((c.status, c.direction), (3, 1));
+        assert_eq!((c.in_octets, c.in_unicast), (42 * 60, 42));
+    }
+    lab.until("they are shown", |lab| lab.json()["counter_samples"]["sent"].as_u64().unwrap() >= 2);
+    lab.close();
+}
+
+#[test]
+fn a_deleted_interface_is_forgotten_and_its_heir_starts_clean() {
+    let mut lab = Lab::new(1);
+    let sw_if = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow polling-interval 1");
+    lab.cli("sflow enable loop0 rate 1");
+    lab.receive(0, sw_if, frames(0, [70]));
+    lab.flows(&mut collector, 70);
+    interface::delete(&mut lab.c, sw_if).unwrap();
+    assert!(lab.json()["interfaces"].as_array().unwrap().is_empty());
+    assert_eq!(lab.interface(), sw_if, "the number is taken again");
+    assert!(!lab.cli("show sflow").contains("loop0"));
+    collector.counters.clear();
+    lab.cli("sflow enable loop0 rate 1");
+    lab.receive(0, sw_if, frames(0, [5]));
+    lab.flows(&mut collector, 75);
+    let first = &collector.flows[70];
+    assert_eq!((first.sequence, first.pool, first.drops), (1, 1, 0));
+    assert_eq!(lab.json()["interfaces"][0]["pool"], 5);
+    lab.until("its counters come", |_| {
+        collector.receive();
+        !collector.counters.is_empty()
+    });
+    let counters = &collector.counters[0];
+    assert_eq!((counters.sequence, counters.interface.in_unicast), (1, 5));
+    lab.close();
+}
+
+#[test]
+fn collectors_come_and_go_and_none_disturbs_another() {
+    let mut lab = Lab::new(1);
+    let sw_if = lab.interface();
+    lab.cli("sflow enable loop0 rate 1");
+    // Nobody wants these: they are counted.
+    lab.receive(0, sw_if, frames(0, [9]));
+    lab.until("they are counted", |lab| lab.json()["samples"]["without_collector"] == 9);
+    // An address at which no other test listens.
+    lab.cli("sflow collector add 127.0.0.2 port 9");
+    let mut first = lab.collector();
+    lab.receive(0, sw_if, frames(0, [20]));
+    lab.flows(&mut first, 20);
+    assert_eq!(first.flows[0].sequence, 1);
+    assert_eq!(first.flows[0].pool, 10);
+    let mut second = lab.collector();
+    lab.receive(0, sw_if, frames(0, [20]));
+    lab.flows(&mut first, 40);
+    lab.flows(&mut second, 20);
+    assert_eq!(second.flows[0], first.flows[20]);
+    lab.cli(&format!("sflow collector del 127.0.0.1 port {}", first.addr.port()));
+    lab.receive(0, sw_if, frames(0, [20]));
+    lab.flows(&mut second, 40);
+    assert!(second.flows.iter().map(|f| f.sequence).eq(21..=60));
+    let sequences = &second.datagrams;
+    assert!(sequences.windows(2).all(|w| w[1] == w[0] + 1), "{sequences:?}");
+    // Another name is another agent.
+    lab.cli("sflow agent-address 198.51.100.1");
+    lab.receive(0, sw_if, frames(0, [1]));
+    lab.flows(&mut second, 41);
+    assert_eq!(second.datagrams.last(), Some(&1));
+    assert_eq!(second.agents.last().map(String::as_str), Some("198.51.100.1"));
+    assert!(!first.receive() && first.flows.len() == 40);
+    let json = lab.json();
+    assert_eq!(json["collectors"].as_array().unwrap().len(), 2);
+    assert!(json["collectors"][0]["errors"].as_u64().unwrap() > 0, "{json:#}");
+    assert_eq!(json["collectors"][1]["errors"], 0);
+    lab.close();
+}
+
+#[test]
+fn what_was_taken_is_sent_when_the_router_stops() {
+    let mut lab = Lab::new(1);
+    let sw_if = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow enable loop0 rate 1");
+    lab.receive(0, sw_if, frames(0, [123]));
+    lab.close();
+    while collector.receive() {}
+    assert_eq!(collector.flows.len(), 123);
+}

@@ -1,0 +1,321 @@
+//! A router of one input and one end, with sFlow between them, and a collector on the loopback.
+
+// Each test binary uses a part of it.
+#![allow(dead_code)]
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use thalweg_buffer::{Flags, Frame, PoolConfig};
+use thalweg_cli::{CliError, CommandTree};
+use thalweg_device::loopback::create_loopback;
+use thalweg_graph::{
+    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
+};
+use thalweg_sflow::model::InterfaceCounters;
+use thalweg_sflow::{CounterRecord, Datagram, FlowRecord, Interface, Sample};
+
+/// Bytes that a buffer holds.
+const BUFFER: usize = 256;
+
+/// What the end of the graph saw.
+#[derive(Default)]
+pub struct Seen {
+    pub packets: AtomicU64,
+    pub marked: AtomicU64,
+}
+
+/// Tells the input to make packets: a frame per element.
+pub struct Make {
+    pub sw_if: u32,
+    pub frames: Vec<Vec<Vec<u8>>>,
+    /// Bytes that the first segment has at most; it could have as many as a buffer.
+    pub first: usize,
+}
+
+static INPUT: NodeDecl = NodeDecl {
+    name: "test-input",
+    kind: Kind::Input,
+    build: |_| Built::input(Input::default()),
+    ..NodeDecl::DEFAULT
+};
+
+#[derive(Default)]
+struct Input {
+    frames: VecDeque<(u32, usize, Vec<Vec<u8>>)>,
+}
+
+impl InputNode for Input {
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
+        let Some((sw_if, first, packets)) = self.frames.pop_front() else { return Poll::Idle };
+        let mut frame = cx.new_frame();
+        for bytes in &packets {
+            let mut p = cx.cache().alloc().expect("a buffer");
+            // What is stepped over makes the first segment shorter.
+            let spare = if bytes.len() > first { BUFFER - first } else { 0 };
+            let padded = [&vec![0; spare], &bytes[..]].concat();
+            assert!(p.fill(&padded, cx.cache()), "buffers for {} bytes", bytes.len());
+            assert!(p.pull(spare));
+            assert!(frame.push(p).is_ok(), "a frame holds 256");
+        }
+        cx.device_input(frame, sw_if, |_, _, _| {});
+        Poll::Busy(packets.len())
+    }
+
+    fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        let make = message.downcast::<Make>().expect("input takes Make");
+        self.frames.extend(make.frames.into_iter().map(|f| (make.sw_if, make.first, f)));
+    }
+}
+
+/// Stands in for the real one, where the arc ends.
+static END: NodeDecl = NodeDecl {
+    name: "ethernet-input",
+    build: |cx| Built::Node(Box::new(End(cx.shared()))),
+    ..NodeDecl::DEFAULT
+};
+
+struct End(Arc<Seen>);
+
+impl Runner for End {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        let marked = |i: &usize| frame.meta(*i as u8).flags().contains(Flags::SAMPLED);
+        let marks = (0..frame.len()).filter(marked).count() as u64;
+        assert!(marks == 0 || frame.flags().contains(Flags::SAMPLED));
+        self.0.marked.fetch_add(marks, Relaxed);
+        self.0.packets.fetch_add(frame.len() as u64, Relaxed);
+        cx.deliver_frame(frame);
+    }
+    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
+}
+
+static TEST: Feature = Feature {
+    name: "test",
+    about: "an input and an end",
+    nodes: &[&INPUT, &END],
+    ..Feature::DEFAULT
+};
+
+/// A sample as the collector got it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    pub sequence: u32,
+    pub source: (u32, u32),
+    pub rate: u32,
+    pub pool: u32,
+    pub drops: u32,
+    pub input: Interface,
+    pub output: Interface,
+    pub frame_length: u32,
+    pub header: Vec<u8>,
+}
+
+/// Counters as the collector got them.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    pub sequence: u32,
+    pub source: (u32, u32),
+    pub interface: InterfaceCounters,
+    pub name: String,
+}
+
+/// A collector on the loopback.
+pub struct Collector {
+    socket: UdpSocket,
+    pub addr: SocketAddr,
+    pub flows: Vec<Flow>,
+    pub counters: Vec<Counters>,
+    pub datagrams: Vec<u32>,
+    pub agents: Vec<String>,
+}
+
+impl Collector {
+    pub fn new() -> Collector {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a timeout");
+        let addr = socket.local_addr().expect("an address");
+        Collector {
+            socket,
+            addr,
+            flows: Vec::new(),
+            counters: Vec::new(),
+            datagrams: Vec::new(),
+            agents: Vec::new(),
+        }
+    }
+
+    /// Takes a datagram if one comes.
+    pub fn receive(&mut self) -> bool {
+        let mut buf = [0; 65_536];
+        let Ok(n) = self.socket.recv(&mut buf) else { return false };
+        let datagram = Datagram::parse(&buf[..n]).expect("a datagram");
+        datagram.check_end().expect("no trailing bytes");
+        self.datagrams.push(datagram.sequence);
+        self.agents.push(datagram.agent.expect("an agent").to_string());
+        for sample in datagram.samples() {
+            match sample.expect("a sample") {
+                Sample::Flow(f) => {
+                    let records: Vec<_> = f.records.clone().map(|r| r.expect("record")).collect();
+                    let [FlowRecord::RawHeader(raw)] = &records[..] else { panic!("{records:?}") };
+                    assert_eq!(raw.stripped, 4);
+                    self.flows.push(Flow {
+                        sequence: f.sequence,
+                        source: (f.source.class, f.source.index),
+                        rate: f.rate,
+                        pool: f.pool,
+                        drops: f.drops,
+                        input: f.input,
+                        output: f.output,
+                        frame_length: raw.frame_length,
+                        header: raw.header.to_vec(),
+                    });
+                }
+                Sample::Counters(c) => {
+                    let mut counters = Counters {
+                        sequence: c.sequence,
+                        source: (c.source.class, c.source.index),
+                        interface: InterfaceCounters::default(),
+                        name: String::new(),
+                    };
+                    for record in c.records.clone() {
+                        match record.expect("a record") {
+                            CounterRecord::Interface(i) => counters.interface = i,
+                            CounterRecord::PortName(n) => {
+                                counters.name = String::from_utf8_lossy(n.name.0).into()
+                            }
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                    self.counters.push(counters);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        true
+    }
+}
+
+/// A running router.
+pub struct Lab {
+    pub c: Control,
+    pub seen: Arc<Seen>,
+    tree: CommandTree<Control>,
+    sent: u64,
+    /// Bytes that the first segment of a packet has at most.
+    pub first: usize,
+}
+
+impl Lab {
+    pub fn new(workers: usize) -> Lab {
+        Lab::with_buffers(workers, 4096)
+    }
+
+    pub fn with_buffers(workers: usize, buffers: usize) -> Lab {
+        let pool = PoolConfig { buffers, data_size: BUFFER, page_size: None };
+        let config = EngineConfig { workers: vec![None; workers], pool, ..EngineConfig::default() };
+        let mut c = Control::new(config).expect("engine");
+        let seen = Arc::new(Seen::default());
+        c.share(seen.clone());
+        let features = [&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &TEST];
+        c.start(&features).expect("graph");
+        let commands = thalweg_feat_sflow::FEATURE.commands.to_vec();
+        let tree = CommandTree::new(commands).expect("commands");
+        Lab { c, seen, tree, sent: 0, first: BUFFER }
+    }
+
+    /// Creates `loop<n>` and returns its index.
+    pub fn interface(&mut self) -> u32 {
+        create_loopback(&mut self.c, None, None).expect("an interface")
+    }
+
+    /// Runs a command that must succeed.
+    pub fn cli(&mut self, line: &str) -> String {
+        let (text, result) = self.tree.run_line(&mut self.c, line);
+        if let Err(e) = result {
+            panic!("{line}: {e}");
+        }
+        text
+    }
+
+    /// Runs a command that must fail.
+    pub fn cli_error(&mut self, line: &str) -> CliError {
+        let (_, result) = self.tree.run_line(&mut self.c, line);
+        result.err().unwrap_or_else(|| panic!("{line} succeeded"))
+    }
+
+    /// `show sflow` for machines.
+    pub fn json(&mut self) -> serde_json::Value {
+        serde_json::from_str(&self.cli("show sflow | json")).expect("JSON")
+    }
+
+    /// Sends datagrams to a new collector.
+    pub fn collector(&mut self) -> Collector {
+        let collector = Collector::new();
+        self.cli(&format!("sflow collector add 127.0.0.1 port {}", collector.addr.port()));
+        collector
+    }
+
+    /// Receives frames on a worker and waits until they are through.
+    pub fn receive(&mut self, worker: usize, sw_if: u32, frames: Vec<Vec<Vec<u8>>>) {
+        self.sent += frames.iter().map(Vec::len).sum::<usize>() as u64;
+        let input = self.c.node("test-input").expect("the input");
+        self.c.message(worker, input, Box::new(Make { sw_if, frames, first: self.first }));
+        let sent = self.sent;
+        self.until("packets are through", |lab| lab.seen.packets.load(Relaxed) == sent);
+    }
+
+    /// Runs the main loop until `done`.
+    pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Lab) -> bool) {
+        let start = Instant::now();
+        while !done(self) {
+            assert!(start.elapsed() < Duration::from_secs(20), "waited too long until {what}");
+            self.c.run_once(Some(Duration::from_millis(1)));
+        }
+    }
+
+    /// Waits until the collector has `n` flow samples, and no more of them come.
+    pub fn flows(&mut self, collector: &mut Collector, n: usize) {
+        self.until(&format!("there are {n} samples"), |_| {
+            collector.receive();
+            collector.flows.len() >= n
+        });
+        assert_eq!(collector.flows.len(), n, "samples too many");
+    }
+
+    /// A counter of the tap.
+    pub fn count(&self, text: &str) -> u64 {
+        let id = self.c.node("sflow").expect("the tap");
+        let at = self.c.errors().iter().position(|(n, e)| *n == id && e.text == text).expect(text);
+        (0..self.c.workers()).map(|w| self.c.worker_stats(w).error(at as u32).get()).sum()
+    }
+
+    pub fn marked(&self) -> u64 {
+        self.seen.marked.load(Relaxed)
+    }
+
+    /// Ends it: every buffer must be home.
+    pub fn close(mut self) {
+        assert_eq!(self.c.shut_down().in_use, 0);
+    }
+}
+
+/// A packet of `length` bytes that differs from others by `number`.
+pub fn packet(number: u32, length: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..length).map(|i| (i as u8).wrapping_add(number as u8)).collect();
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+/// Frames of these sizes, of packets numbered from `first` with 60 bytes each.
+pub fn frames(first: u32, sizes: impl IntoIterator<Item = usize>) -> Vec<Vec<Vec<u8>>> {
+    let mut number = first;
+    let mut frame = |n: usize| {
+        let from = number;
+        number += n as u32;
+        (from..number).map(|i| packet(i, 60)).collect()
+    };
+    sizes.into_iter().map(&mut frame).collect()
+}
