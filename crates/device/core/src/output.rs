@@ -1,7 +1,7 @@
 //! `<interface>-output`: the node in front of each interface's device.
 //!
 //! Reads: flags. Next: the first feature of the `interface-output` arc or `<interface>-tx`; packets
-//! whose checksum or segmentation the device cannot do pass through [`offload`](crate::offload)
+//! whose checksum or segmentation the device cannot do pass through [`crate::offload`]
 //! first.
 
 use crate::interface::{IfTable, SwIfIndex};
