@@ -5,12 +5,12 @@ use crate::nodes::af_packet_input::ToInput;
 use crate::nodes::{af_packet_input, af_packet_tx};
 use crate::ring::{HostPort, Options, RingSize, RxRing, Version};
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use thalweg_device::{
     Caps, Device, DeviceError, InterfaceSpec, Mac, RxQueue, SwIfIndex, interface,
 };
-use thalweg_graph::{Control, NodeId, Remote};
+use thalweg_graph::{Control, FileInfo, NodeId, Remote};
 
 /// What `create host-interface` says.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct HostConfig {
 /// What the main thread keeps of all host interfaces.
 pub(crate) struct Hosts {
     by_ifindex: BTreeMap<u32, SwIfIndex>,
+    /// Descriptors of each interface.
+    files: BTreeMap<SwIfIndex, Vec<FileInfo>>,
     /// Receive queues per worker, to place the next where there are fewest.
     load: Vec<usize>,
     watching: bool,
@@ -50,7 +52,13 @@ struct QueueInfo {
 }
 
 pub(crate) fn init(c: &mut Control) {
-    c.insert(Hosts { by_ifindex: BTreeMap::new(), load: Vec::new(), watching: false });
+    c.insert(Hosts {
+        by_ifindex: BTreeMap::new(),
+        files: BTreeMap::new(),
+        load: Vec::new(),
+        watching: false,
+    });
+    c.describe_files(|c| c.state::<Hosts>().borrow().files.values().flatten().cloned().collect());
 }
 
 pub(crate) fn ready(c: &mut Control) {
@@ -87,7 +95,6 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
     if mac != device_mac {
         port.set_promiscuous(true).map_err(failed)?;
     }
-    let offload = port.sockets().iter().all(|s| s.offload());
     let info = port.info.clone();
     let rx = std::mem::take(&mut port.rx);
     let mut tx: Vec<_> = std::mem::take(&mut port.tx).into_iter().map(Some).collect();
@@ -103,13 +110,15 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         missed: 0,
         input,
     };
+    let caps = device.capabilities();
+    let files = device.files();
     let spec = InterfaceSpec {
         name: format!("host-{}", config.name),
         mac,
         mtu: info.mtu,
         speed_kbps: info.speed_mbps.unwrap_or(0).saturating_mul(1000),
         link_up: info.is_running(),
-        caps: Caps { tx_csum: offload, tx_tso: offload, tx_uso: offload },
+        caps,
         device: Box::new(device),
         tx: &af_packet_tx::NODE,
         input: None,
@@ -123,6 +132,7 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
     }
     let hosts = c.state::<Hosts>();
     hosts.borrow_mut().by_ifindex.insert(info.ifindex, sw_if);
+    hosts.borrow_mut().files.insert(sw_if, files);
     watch(c);
     Ok(sw_if)
 }
@@ -155,6 +165,7 @@ fn place(c: &Control, rx: &[RxRing]) -> Vec<QueueInfo> {
 pub fn delete(c: &mut Control, name: &str) -> Result<(), DeviceError> {
     let sw_if = find(c, name)?;
     c.state::<Hosts>().borrow_mut().by_ifindex.retain(|_, i| *i != sw_if);
+    c.state::<Hosts>().borrow_mut().files.remove(&sw_if);
     interface::delete(c, sw_if)
 }
 
@@ -178,12 +189,37 @@ pub fn set_qdisc_bypass(c: &mut Control, name: &str, on: bool) -> Result<(), Dev
     let hosts = c.state::<thalweg_device::Interfaces>();
     let device = hosts.borrow().device(sw_if);
     let done = device.map(|d| d.borrow_mut().set_option("qdisc-bypass", on));
-    done.unwrap_or(Err(DeviceError::Unknown(view.name)))
+    done.unwrap_or(Err(DeviceError::Unknown(view.name)))?;
+    interface::refresh_caps(c, sw_if)
 }
 
 const DEV_TYPE: &str = "af-packet";
 
 impl HostInterface {
+    /// What may be left to the kernel. Past the queueing discipline it drops a super-packet that
+    /// the device cannot cut (`__dev_direct_xmit` takes back only what it was given); TCP's are
+    /// the only ones of which a device says so in one word.
+    fn capabilities(&self) -> Caps {
+        let offload = self.port.sockets().iter().all(|s| s.offload());
+        let queued = !self.options.qdisc_bypass;
+        Caps {
+            tx_csum: offload,
+            tx_tso: offload && (queued || self.port.segments_tcp()),
+            tx_uso: offload && queued,
+        }
+    }
+
+    /// Its sockets; each worker sends on one, and receive queues are spread over workers.
+    fn files(&self) -> Vec<FileInfo> {
+        let describe = |(i, socket): (usize, &std::sync::Arc<crate::ring::Socket>)| FileInfo {
+            fd: socket.as_fd().as_raw_fd(),
+            thread: 1 + self.rx.get(i).map_or(i, |q| q.worker),
+            description: format!("host-{} queue {i}", self.port.info.name),
+            counts: None,
+        };
+        self.port.sockets().iter().enumerate().map(describe).collect()
+    }
+
     fn tell(&self, c: &mut Control, make: impl Fn() -> ToInput) {
         let mut workers: Vec<usize> = self.rx.iter().map(|q| q.worker).collect();
         workers.sort_unstable();
@@ -313,6 +349,10 @@ impl Device for HostInterface {
         self.rx.iter().map(row).collect()
     }
 
+    fn caps(&self) -> Option<Caps> {
+        Some(self.capabilities())
+    }
+
     fn poll_missed(&mut self, c: &mut Control, sw_if: SwIfIndex) {
         let all = self.port.kernel_stats().drops;
         let frames = all - self.missed;
@@ -390,6 +430,7 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
         LinkEvent::Changed(info) => {
             if let Some(sw_if) = find(c, info.ifindex) {
                 let _ = interface::set_link(c, sw_if, info.is_running());
+                let _ = interface::refresh_caps(c, sw_if);
             }
         }
         LinkEvent::Gone { ifindex, name } => {

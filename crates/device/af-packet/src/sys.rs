@@ -178,6 +178,14 @@ pub(crate) fn link_speed(fd: BorrowedFd<'_>, name: &str) -> Option<u32> {
     (speed != 0 && speed != u32::MAX).then_some(speed)
 }
 
+/// Whether a device cuts TCP super-packets itself (`ETHTOOL_GTSO`).
+pub(crate) fn segments_tcp(fd: BorrowedFd<'_>, name: &str) -> bool {
+    const GTSO: u32 = 0x1e;
+    let mut words = [0u32; 12 + 3 * 127];
+    words[0] = GTSO;
+    ethtool(fd, name, &mut words).is_some() && words[1] != 0
+}
+
 /// One ethtool request; `words` must be large enough for its answer.
 fn ethtool(fd: BorrowedFd<'_>, name: &str, words: &mut [u32; 12 + 3 * 127]) -> Option<()> {
     // SAFETY: all zeroes is a valid `ifreq`.

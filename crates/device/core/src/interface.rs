@@ -136,6 +136,10 @@ pub trait Device: 'static {
     fn set_option(&mut self, option: &str, _on: bool) -> Result<(), DeviceError> {
         Err(DeviceError::Failed(format!("{}: no option `{option}`", self.dev_type())))
     }
+    /// What the device does for us now, if that can change while it is in use.
+    fn caps(&self) -> Option<Caps> {
+        None
+    }
     /// Called now and then: tell workers, who own the counters, what the device has lost.
     fn poll_missed(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Stops everything; the interface is about to go.
@@ -560,6 +564,19 @@ pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devic
         notify(c, InterfaceEvent::State(sw_if));
     }
     Ok(())
+}
+
+/// Asks the driver anew what its device does for us.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
+    let device = c.state::<Interfaces>().borrow().device(sw_if);
+    let caps = device.and_then(|d| d.borrow().caps());
+    match caps {
+        Some(caps) if caps != view(c, sw_if)?.caps => change(c, sw_if, |v| v.caps = caps),
+        _ => Ok(()),
+    }
 }
 
 /// Changes an interface's MAC address.

@@ -1,5 +1,6 @@
 //! All queues of one device.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::claim::Claim;
@@ -9,6 +10,7 @@ use super::socket::{Builder, KernelStats, Socket};
 use super::tx::TxRing;
 use crate::Error;
 use crate::link::IfInfo;
+use crate::sys;
 
 /// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`: devices whose frames start with an
 /// Ethernet header.
@@ -64,6 +66,11 @@ impl HostPort {
     pub fn set_promiscuous(&self, on: bool) -> Result<(), Error> {
         // One socket's wish is the device's.
         self.sockets.first().map_or(Ok(()), |socket| socket.set_promiscuous(on))
+    }
+
+    /// Whether the device itself cuts TCP super-packets, as of now.
+    pub fn segments_tcp(&self) -> bool {
+        self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &self.info.name))
     }
 
     /// Tells all transmit queues the device's MTU in bytes.
