@@ -11,8 +11,9 @@ use thalweg_buffer::{Packet, PktMut};
 use thalweg_graph::clock;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 
-/// Packets held per neighbour; a newer one replaces the oldest.
-pub const PER_NEIGHBOR: usize = 4;
+/// Packets held per neighbour; a newer one replaces the oldest. A traceroute opens with 16 at once,
+/// and so do a few connections that start together.
+pub const PER_NEIGHBOR: usize = 32;
 /// Packets held per worker and node.
 pub const PER_WORKER: usize = 256;
 /// Neighbours per worker and node that are waited for, or known not to answer.
