@@ -107,9 +107,16 @@ impl Node for Ip4Rewrite {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let s = self.dpos.get(frame.aux()[i as usize]).state();
-        let _ =
-            writeln!(out, "tx {} dpo-idx {}", interface_token(s.tx_if), frame.aux()[i as usize]);
-        let _ = thalweg_wire::fmt::packet(frame.data(i), out, 0);
+        let (dpo, data) = (frame.aux()[i as usize], frame.data(i));
+        let entry = self.dpos.get(dpo);
+        let s = entry.state();
+        // What does not go on has a reason for an index, and its IP header in front still.
+        if s.kind != Kind::Rewrite || !data.starts_with(&entry.rewrite()[..usize::from(s.len)]) {
+            let _ = writeln!(out, "not rewritten");
+            let _ = thalweg_wire::fmt::ip4(data, out, 0);
+            return;
+        }
+        let _ = writeln!(out, "tx {} dpo-idx {dpo}", interface_token(s.tx_if));
+        let _ = thalweg_wire::fmt::packet(data, out, 0);
     }
 }
