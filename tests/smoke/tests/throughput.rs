@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Router, host_pair};
-use thalweg_testkit::{IperfOptions, Lab, LabOptions, Offloads, iperf3, lab_test};
+use thalweg_testkit::{IperfOptions, Lab, LabOptions, Offloads, iperf3, lab_test, set_offloads};
 
 /// Far below what the slowest machine forwards, far above what a broken path lets through: a
 /// connection whose every segment has to be sent twice makes less than a megabit.
@@ -48,12 +48,20 @@ lab_test! {
         tcp_with(Offloads::OFF)
     }
 
-    /// The left host sends super-packets, the right host's link takes none.
+    /// The left host sends super-packets, and the router's device on the right cuts none: it did
+    /// when the router took it, but was told otherwise since.
     fn tcp_from_offloads_on_to_off() {
         let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::default() })?;
-        thalweg_testkit::set_offloads(&lab.right.ns, lab.right.dev, Offloads::OFF)?;
-        thalweg_testkit::set_offloads(&lab.router, lab.right.router_dev, Offloads::OFF)?;
         let router = Router::start(&lab.router, &host_pair())?;
+        tcp_both_ways(&lab)?;
+        for bypass in ["enable", "disable", "enable"] {
+            set_offloads(&lab.right.ns, lab.right.dev, Offloads::OFF)?;
+            set_offloads(&lab.router, lab.right.router_dev, Offloads::OFF)?;
+            router.cli(&format!("set host-interface qdisc-bypass host-eth1 {bypass}"))?;
+            tcp_both_ways(&lab).with_context(|| format!("offloads off, bypass {bypass}"))?;
+            set_offloads(&lab.right.ns, lab.right.dev, Offloads::ON)?;
+            set_offloads(&lab.router, lab.right.router_dev, Offloads::ON)?;
+        }
         tcp_both_ways(&lab)?;
         router.stop().map(drop)
     }

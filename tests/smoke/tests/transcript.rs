@@ -61,7 +61,7 @@ const SHOWN: &[Step] = &[
     ("show unix files", &["host-eth0"]),
     ("show version", &["thalweg"]),
     ("show buffers", &["Pool Name"]),
-    ("show memory", &["main"]),
+    ("show memory", &["resident", "Buffer pool"]),
     ("show run", &["Thread 0", "Name", "State", "Calls", "Vectors", "Suspends", "Clocks"]),
     ("show runtime verbose", &["ip4-lookup"]),
     ("show err", &["Count", "Node", "Reason", "Severity"]),
