@@ -233,7 +233,7 @@ impl<'w> NodeCx<'w> {
         self.enqueue(frame, self.next_node(slot));
     }
 
-    /// Has [`Runner::again`] of this node called in the next loop; until then the worker does not
+    /// Has [`Runner::again`](crate::Runner::again) of this node called in the next loop; until then the worker does not
     /// sleep.
     pub fn ask_again(&mut self) {
         if !self.core.again.contains(&self.node) {

@@ -1,4 +1,7 @@
 //! Every command of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
 
 pub mod create_host_interface;
 pub mod delete_host_interface;

@@ -1,8 +1,11 @@
-//! The feature's commands. This list is generated: a test rewrites it when the folder changes.
+//! Every command of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
 
 pub mod set_interface_l2_xconnect;
 pub mod set_interface_l3;
 
-/// All commands of this folder.
+/// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] =
     &[&set_interface_l2_xconnect::COMMAND, &set_interface_l3::COMMAND];

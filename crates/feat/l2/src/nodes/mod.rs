@@ -1,6 +1,9 @@
-//! The feature's nodes. This list is generated: a test rewrites it when the folder changes.
+//! Every graph node of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
 
 pub mod l2_input;
 
-/// All nodes of this folder.
+/// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[&l2_input::NODE];
