@@ -43,9 +43,9 @@ fn fails(text: &str) -> Result<Output> {
 lab_test! {
     /// A misspelt word is named with its line and column, and the word that was probably meant.
     fn misspelt_words() {
-        let output = fails("cpu {\n  worker-cores 1\n}\n")?;
+        let output = fails("cpu {\n  corelist-worker 1\n}\n")?;
         let text = &output.stderr;
-        ensure!(text.contains("worker-cores") && text.contains(":3:3"), "{text}");
+        ensure!(text.contains("corelist-workers") && text.contains(":3:3"), "{text}");
         let output = fails("cpu { workers many }\n")?;
         ensure!(output.stderr.contains("many") && output.stderr.contains(":2:15"), "{}", output.stderr);
         let output = fails("buffers { bufers-per-numa 4096 }\n")?;

@@ -2,9 +2,9 @@
 //!
 //! Text is cut into tokens ([`source`]), these are put into a tree ([`tree`]), and each stanza that
 //! Thalweg knows is read from the tree by its own function ([`sections`], [`lenient`]). `unix`,
-//! `cpu` and `buffers` are known completely, so that an unknown word in one of them is an error; in
-//! the others it is a warning, as is an unknown stanza: configurations written for VPP name plugins
-//! and devices that do not exist here.
+//! `cpu` and `buffers` are known completely, so that a misspelt word in one of them is an error. Any
+//! other unknown word is a warning, as is an unknown stanza: configurations written for VPP name
+//! plugins, devices and words that do not exist here.
 
 mod lenient;
 mod model;

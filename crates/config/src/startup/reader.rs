@@ -169,13 +169,14 @@ impl<'a> Reader<'a> {
         self.error(word.span, message);
     }
 
-    /// Reports a word that a completely known stanza does not have, and passes over what belongs
-    /// to it.
+    /// Reports a slip of the finger in a completely known stanza; a word that resembles none of its
+    /// words is one of VPP's that means nothing here, and only a warning.
     pub(super) fn unknown_error(&mut self, word: &Word, known: &[&str]) {
-        let message = match closest(&word.text, known) {
-            Some(meant) => format!("unknown word `{}`; did you mean `{meant}`?", word.text),
-            None => format!("unknown word `{}`; known here: {}", word.text, known.join(", ")),
+        let Some(meant) = closest(&word.text, known) else {
+            self.unknown_warning(word, known);
+            return;
         };
+        let message = format!("unknown word `{}`; did you mean `{meant}`?", word.text);
         self.error(word.span.clone(), message);
         self.skip_to(known);
     }

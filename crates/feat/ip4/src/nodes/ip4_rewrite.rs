@@ -50,6 +50,16 @@ pub(crate) fn link_header(p: &mut PktMut<'_>, entry: &Entry, state: EntryState) 
     Verdict::node(NodeId(entry.next() as u16))
 }
 
+/// Length of the headers that each segment of a super-packet repeats. What the device says of it is
+/// only a hint.
+fn segment_headers(packet: &[u8], gso: GsoKind) -> usize {
+    let ip = usize::from(packet.first().map_or(0, |b| b & 15)) * 4;
+    match gso {
+        GsoKind::Udp => ip + 8,
+        _ => ip + usize::from(packet.get(ip + 12).map_or(0, |b| b >> 4)) * 4,
+    }
+}
+
 impl Ip4Rewrite {
     /// What to do with a packet longer than the interface carries.
     #[cold]
@@ -57,7 +67,9 @@ impl Ip4Rewrite {
         if p.flags().contains(Flags::OFFLOAD) {
             let o = p.meta().offload;
             // A super-packet is as long as its segments: the sender has sized them.
-            if o.gso != GsoKind::None && o.hdr_len.saturating_add(o.gso_size) <= mtu {
+            if o.gso != GsoKind::None
+                && segment_headers(p.data(), o.gso) + usize::from(o.gso_size) <= usize::from(mtu)
+            {
                 return Verdict::CONTINUE;
             }
         }
