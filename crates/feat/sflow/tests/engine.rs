@@ -3,7 +3,9 @@
 mod lab;
 
 use lab::{Lab, frames, packet};
+use std::time::{Duration, Instant};
 use thalweg_device::interface;
+use thalweg_feat_sflow::state::report;
 use thalweg_sflow::Interface;
 
 #[test]
@@ -305,4 +307,20 @@ fn what_was_taken_is_sent_when_the_router_stops() {
     lab.close();
     while collector.receive() {}
     assert_eq!(collector.flows.len(), 123);
+}
+
+#[test]
+fn without_interfaces_the_service_rests() {
+    let mut lab = Lab::new(1);
+    lab.interface();
+    lab.cli("sflow collector add 127.0.0.2 port 9");
+    let wakeups = |lab: &Lab| report(&lab.c).service.map(|s| s.wakeups).expect("a service");
+    lab.until("the order is obeyed", |lab| wakeups(lab) > 0);
+    let (before, start) = (wakeups(&lab), Instant::now());
+    lab.until("time has passed", |_| start.elapsed() > Duration::from_millis(150));
+    // The creation of the interface may be seen late, but there is no beat.
+    assert!(wakeups(&lab) - before <= 2);
+    lab.cli("sflow enable loop0");
+    lab.until("it looks for samples", |lab| wakeups(lab) > before + 5);
+    lab.close();
 }

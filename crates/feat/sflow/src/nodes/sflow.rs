@@ -10,7 +10,7 @@ use crate::state::Taps;
 use crate::stats::TapStats;
 use std::any::Any;
 use std::sync::Arc;
-use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, Iface};
+use thalweg_buffer::{Flags, Frame, GsoKind, Iface};
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, FeatureDecl, Kind, NodeDecl, Tap, TapCx};
 
@@ -90,13 +90,6 @@ impl SFlowTap {
     #[inline(never)]
     fn sample(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32, before: u64) {
         let port = &mut self.ports[sw_if as usize];
-        let mut hits = [0u8; FRAME_SIZE];
-        let mut count = 0;
-        port.countdown.sample(frame.len() as u64, &mut self.random, |at| {
-            frame.prefetch_data(at as usize);
-            hits[count % FRAME_SIZE] = at as u8;
-            count += 1;
-        });
         let mut meta = SampleMeta {
             sw_if,
             generation: port.generation,
@@ -104,20 +97,23 @@ impl SFlowTap {
             at: cx.now(),
             ..SampleMeta::default()
         };
-        let mut taken = 0;
-        for i in hits[..count].iter().copied() {
+        let offload = frame.flags().contains(Flags::OFFLOAD);
+        let (mut count, mut taken) = (0u64, 0);
+        port.countdown.sample(frame.len() as u64, &mut self.random, |at| {
+            let i = at as u8;
             meta.frame_length = frame.total_len(i) as u32;
-            meta.pool = before + u64::from(i) + 1;
-            if !frame.flags().is_empty() {
+            meta.pool = before + at + 1;
+            if offload {
                 note_super(cx, frame, i);
             }
             taken += u64::from(push(&mut self.ring, meta, frame, i, self.header_bytes));
             frame.pkt(i).mark(Flags::SAMPLED);
-        }
+            count += 1;
+        });
         let counters = self.stats.port(sw_if);
         counters.taken.add(taken);
-        cx.count(SAMPLED, count as u64);
-        let lost = count as u64 - taken;
+        cx.count(SAMPLED, count);
+        let lost = count - taken;
         if lost > 0 {
             counters.dropped.add(lost);
             cx.count(DROPPED, lost);

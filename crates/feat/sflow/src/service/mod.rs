@@ -161,8 +161,10 @@ struct Service {
     started: Instant,
     /// Seconds since start up to which counters were polled.
     polled_until: u64,
-    /// When the last interface was disabled.
-    idle_since: Option<Instant>,
+    /// Some interface has sFlow.
+    enabled: bool,
+    /// How long to look for samples although none has.
+    linger_until: Option<Instant>,
 }
 
 impl Service {
@@ -184,7 +186,8 @@ impl Service {
             shared,
             started,
             polled_until: 0,
-            idle_since: Some(started),
+            enabled: false,
+            linger_until: None,
         }
     }
 
@@ -241,8 +244,7 @@ impl Service {
         let now = Instant::now();
         let until = |at: Instant| at.saturating_duration_since(now);
         let deadline = self.exporter.deadline().map(until);
-        let resting = self.idle_since.is_some_and(|since| now >= since + LINGER);
-        if resting {
+        if !self.enabled && self.linger_until.is_none_or(|at| now >= at) {
             return deadline;
         }
         let second = self.started + Duration::from_secs(self.seconds(now) + 1);
@@ -281,8 +283,10 @@ impl Service {
             self.exporter.forget(gone.setup.view.sw_if);
         }
         let enabled = setup.ports.iter().any(|p| p.enabled);
-        let was = self.idle_since;
-        self.idle_since = if enabled { None } else { was.or(Some(now)) };
+        if self.enabled && !enabled {
+            self.linger_until = Some(now + LINGER);
+        }
+        self.enabled = enabled;
         self.exporter.configure(&setup.collectors, setup.agent_address);
         self.setup = setup;
     }
