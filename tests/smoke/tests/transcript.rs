@@ -213,6 +213,9 @@ lab_test! {
         fs::write(&file, thalweg_smoke::host_pair().commands.join("\n"))?;
         let config = Config::empty().stanza(&format!("unix {{ exec {} }}", file.display()));
         let router = Router::start(&lab.router, &config)?;
+        // Commands wait for the file to be done; packets cannot.
+        let shown = router.cli("show int addr")?;
+        ensure!(shown.contains("10.10.2.1/24"), "{shown}");
         lab.ping_all()?;
         router.stop().map(drop)
     }

@@ -16,6 +16,8 @@ fn judge(pcap: &Path) -> Result<()> {
         .arg(pcap)
         .args(["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"])
         .args(["-o", "udp.check_checksum:TRUE"])
+        // Ports of ours that some protocol owns mean nothing.
+        .args(["-d", "tcp.port==1024-65535,data", "-d", "udp.port==1024-65535,data"])
         .arg("-Y")
         .arg(
             "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \

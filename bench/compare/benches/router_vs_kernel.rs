@@ -1,0 +1,229 @@
+//! Two namespaces joined by Thalweg, and two joined by the kernel's own forwarding, measured in
+//! turns: round trips at three paces, TCP with and without offloads, processor time when idle.
+//!
+//! Prints a table in Markdown; `--json FILE` writes the same as JSON. Needs root or user
+//! namespaces, and the program: `cargo build --release --bins`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use thalweg_bench_compare::{Rounds, Spread};
+use thalweg_smoke::{CpuClock, Delay, Router, host_pair, host_pair_with};
+use thalweg_testkit::{
+    IperfOptions, Lab, LabOptions, Middle, Offloads, PingOptions, Privilege, enter_user_namespace,
+    iperf3, ping, require_tools,
+};
+
+const ROUNDS: usize = 5;
+const IDLE_SPAN: Duration = Duration::from_secs(5);
+
+/// A pace of pings, and how many rounds it gets.
+struct Pace {
+    name: &'static str,
+    interval: Duration,
+    count: u32,
+    rounds: usize,
+}
+
+const PACES: &[Pace] = &[
+    Pace { name: "1 s", interval: Duration::from_secs(1), count: 10, rounds: 1 },
+    Pace { name: "10 ms", interval: Duration::from_millis(10), count: 100, rounds: ROUNDS },
+    Pace { name: "0.5 ms", interval: Duration::from_micros(500), count: 2000, rounds: ROUNDS },
+];
+
+/// A line of the table.
+struct Line {
+    what: String,
+    unit: &'static str,
+    ours: Spread,
+    kernel: Option<Spread>,
+    ratio: Option<Spread>,
+    guide: Option<(&'static str, bool)>,
+}
+
+impl Line {
+    fn compared(what: String, unit: &'static str, rounds: &Rounds) -> Line {
+        Line {
+            what,
+            unit,
+            ours: Spread::of(&rounds.ours),
+            kernel: Some(Spread::of(&rounds.kernel)),
+            ratio: Some(rounds.ratio()),
+            guide: None,
+        }
+    }
+
+    fn guided(mut self, text: &'static str, holds: bool) -> Line {
+        self.guide = Some((text, holds));
+        self
+    }
+
+    fn markdown(&self) -> String {
+        let or_dash = |value: Option<Spread>| value.map_or("–".into(), |s| format!("{s:.2}"));
+        let guide = match self.guide {
+            Some((text, holds)) => format!("{text} {}", if holds { "✔" } else { "✘" }),
+            None => "–".into(),
+        };
+        format!(
+            "| {} | {} | {:.2} | {} | {} | {guide} |",
+            self.what,
+            self.unit,
+            self.ours,
+            or_dash(self.kernel),
+            or_dash(self.ratio)
+        )
+    }
+
+    fn json(&self) -> Value {
+        let spread = |s: Spread| json!({ "median": s.median, "least": s.least, "most": s.most });
+        json!({
+            "what": self.what,
+            "unit": self.unit,
+            "thalweg": spread(self.ours),
+            "kernel": self.kernel.map(spread),
+            "ratio": self.ratio.map(spread),
+            "guide": self.guide.map(|(text, holds)| json!({ "value": text, "holds": holds })),
+        })
+    }
+}
+
+fn lab(middle: Middle, offloads: Offloads) -> Result<Lab> {
+    Lab::build(&LabOptions { middle, offloads, ..LabOptions::default() })
+}
+
+fn rtts(lab: &Lab, pace: &Pace) -> Result<(f64, f64)> {
+    let options =
+        PingOptions { count: pace.count, interval: pace.interval, ..PingOptions::default() };
+    let result = ping(&lab.left.ns, lab.right.addr, &options)?;
+    result.all_answered()?;
+    let of = |percent| result.percentile_us(percent).context("ping tells no times");
+    Ok((of(50.0)?, of(99.0)?))
+}
+
+fn round_trips(ours: &Lab, kernel: &Lab) -> Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    for pace in PACES {
+        let (mut medians, mut tails) = (Rounds::default(), Rounds::default());
+        for _ in 0..pace.rounds {
+            let (theirs, own) = (rtts(kernel, pace)?, rtts(ours, pace)?);
+            medians.push(own.0, theirs.0);
+            tails.push(own.1, theirs.1);
+        }
+        let holds = medians.ratio().median <= 1.3;
+        let what = format!("ping every {}, median", pace.name);
+        lines.push(Line::compared(what, "µs", &medians).guided("≤ 1.3 ×", holds));
+        let what = format!("ping every {}, 99 %", pace.name);
+        lines.push(Line::compared(what, "µs", &tails));
+    }
+    Ok(lines)
+}
+
+fn tcp(ours: &Lab, kernel: &Lab, what: &str) -> Result<Line> {
+    let options = IperfOptions { duration: Duration::from_secs(2), ..IperfOptions::default() };
+    let mut rounds = Rounds::default();
+    for _ in 0..ROUNDS {
+        let rate = |lab: &Lab| -> Result<f64> {
+            let result = iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &options)?;
+            Ok(result.bits_per_s / 1e9)
+        };
+        let theirs = rate(kernel)?;
+        rounds.push(rate(ours)?, theirs);
+    }
+    let holds = rounds.ratio().median >= 0.8;
+    Ok(Line::compared(format!("TCP, {what}"), "Gbit/s", &rounds).guided("≥ 0.8 ×", holds))
+}
+
+fn idle(router: &Router, what: &str) -> Result<Line> {
+    router.await_rest()?;
+    let clock = CpuClock::start(router.pid())?;
+    Delay::measure_over(IDLE_SPAN);
+    let ours = Spread::of(&[clock.percent()?]);
+    let guide = Some(("< 1", ours.median < 1.0));
+    let what = format!("idle, {what}");
+    Ok(Line { what, unit: "% of a processor", ours, kernel: None, ratio: None, guide })
+}
+
+/// TPACKET_V3 hands over a part-filled block after 1 ms: what it costs a ping.
+fn version_3(kernel: &Lab) -> Result<Vec<Line>> {
+    let ours = lab(Middle::Router, Offloads::ON)?;
+    let router = Router::start(&ours.router, &host_pair_with("v3"))?;
+    ours.ping_all()?;
+    let (mut medians, mut tails) = (Rounds::default(), Rounds::default());
+    let pace = &PACES[1];
+    for _ in 0..ROUNDS {
+        let (theirs, own) = (rtts(kernel, pace)?, rtts(&ours, pace)?);
+        medians.push(own.0, theirs.0);
+        tails.push(own.1, theirs.1);
+    }
+    let holds = Spread::of(&tails.ours).median <= 1200.0;
+    let lines = vec![
+        Line::compared("v3: ping every 10 ms, median".into(), "µs", &medians),
+        Line::compared("v3: ping every 10 ms, 99 %".into(), "µs", &tails)
+            .guided("≤ 1200 µs", holds),
+        tcp(&ours, kernel, "v3, offloads on")?,
+        idle(&router, "v3")?,
+    ];
+    router.stop()?;
+    Ok(lines)
+}
+
+fn measure() -> Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    for (offloads, name) in [(Offloads::ON, "offloads on"), (Offloads::OFF, "offloads off")] {
+        let kernel = lab(Middle::KernelRouter, offloads)?;
+        let ours = lab(Middle::Router, offloads)?;
+        let router = Router::start(&ours.router, &host_pair())?;
+        kernel.ping_all()?;
+        ours.ping_all()?;
+        if offloads == Offloads::ON {
+            lines.extend(round_trips(&ours, &kernel)?);
+        }
+        lines.push(tcp(&ours, &kernel, name)?);
+        if offloads == Offloads::ON {
+            lines.push(idle(&router, "v2")?);
+            router.stop()?;
+            lines.extend(version_3(&kernel)?);
+        } else {
+            router.stop()?;
+        }
+    }
+    Ok(lines)
+}
+
+fn json_file() -> Result<Option<PathBuf>> {
+    let mut args = std::env::args().skip(1);
+    let mut file = None;
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--json" => file = Some(args.next().context("--json needs a file")?.into()),
+            // What cargo says to every benchmark.
+            "--bench" => {}
+            other => bail!("unknown argument {other}; there is --json FILE"),
+        }
+    }
+    Ok(file)
+}
+
+fn main() -> Result<()> {
+    let file = json_file()?;
+    if Privilege::check() == Privilege::UserNamespaces {
+        enter_user_namespace()?;
+    }
+    require_tools(&["ip", "ping", "iperf3", "setpriv"])?;
+    thalweg_smoke::thalweg()?;
+    println!("\n## Thalweg beside the kernel's forwarding\n");
+    println!("Medians of up to {ROUNDS} rounds taken in turns, with the least and the greatest.\n");
+    println!("| what | unit | thalweg | kernel | ratio | guide |");
+    println!("|---|---|---|---|---|---|");
+    let lines = measure()?;
+    lines.iter().for_each(|line| println!("{}", line.markdown()));
+    println!();
+    if let Some(file) = file {
+        let value: Vec<Value> = lines.iter().map(Line::json).collect();
+        std::fs::write(&file, serde_json::to_string_pretty(&value)?)
+            .with_context(|| format!("write {}", file.display()))?;
+    }
+    Ok(())
+}
