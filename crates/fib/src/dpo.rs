@@ -53,17 +53,21 @@ impl Kind {
 /// Bytes that an adjacency may write in front of a packet.
 pub const REWRITE_BYTES: usize = 24;
 
-/// One entry. Its state is one word, so that a reader sees it change at once; the bytes that an
-/// update changes while packets flow (the destination MAC address) lie within one word too.
-#[derive(Default, Debug)]
-#[repr(C, align(64))]
-pub struct Entry {
-    state: AtomicU64,
-    /// Node that transmits (an interface's output), or the base of the buckets.
-    next: AtomicU32,
-    spare: AtomicU32,
-    rewrite: [AtomicU64; 3],
-}
+/// One entry's words: a cache line.
+type Line = [AtomicU64; 8];
+
+/// Word that holds the state.
+const STATE: usize = 0;
+/// Word that holds the node that transmits, or the base of the buckets.
+const NEXT: usize = 1;
+/// First word of the bytes to write in front of a packet.
+const REWRITE: usize = 2;
+
+/// One entry, a line of the table. Its state is one word, so that a reader sees it change at once; the
+/// bytes that an update changes while packets flow (the destination MAC address) lie within one word
+/// too.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'t>(&'t Line);
 
 /// An entry's state, read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,11 +91,11 @@ impl EntryState {
     }
 }
 
-impl Entry {
+impl Entry<'_> {
     /// What to do, and what it takes.
     #[inline]
-    pub fn state(&self) -> EntryState {
-        let w = self.state.load(Ordering::Acquire);
+    pub fn state(self) -> EntryState {
+        let w = self.0[STATE].load(Ordering::Acquire);
         EntryState {
             kind: Kind::from_bits(w as u8),
             len: (w >> 8) as u8,
@@ -101,31 +105,31 @@ impl Entry {
     }
     /// Node that transmits.
     #[inline]
-    pub fn next(&self) -> u32 {
-        self.next.load(Ordering::Relaxed)
+    pub fn next(self) -> u32 {
+        self.0[NEXT].load(Ordering::Relaxed) as u32
     }
     /// The bytes to write, `state().len` of them.
     #[inline]
-    pub fn rewrite(&self) -> [u8; REWRITE_BYTES] {
+    pub fn rewrite(self) -> [u8; REWRITE_BYTES] {
         let mut out = [0; REWRITE_BYTES];
-        for (i, w) in self.rewrite.iter().enumerate() {
+        for (i, w) in self.0[REWRITE..REWRITE + 3].iter().enumerate() {
             out[i * 8..i * 8 + 8].copy_from_slice(&w.load(Ordering::Relaxed).to_ne_bytes());
         }
         out
     }
 
-    pub(crate) fn set_state(&self, s: EntryState) {
-        self.state.store(s.pack(), Ordering::Release);
+    pub(crate) fn set_state(self, s: EntryState) {
+        self.0[STATE].store(s.pack(), Ordering::Release);
     }
-    pub(crate) fn set_next(&self, next: u32) {
-        self.next.store(next, Ordering::Relaxed);
+    pub(crate) fn set_next(self, next: u32) {
+        self.0[NEXT].store(u64::from(next), Ordering::Relaxed);
     }
     /// Writes the words that differ.
-    pub(crate) fn set_rewrite(&self, bytes: &[u8]) {
+    pub(crate) fn set_rewrite(self, bytes: &[u8]) {
         let mut all = [0; REWRITE_BYTES];
         let n = bytes.len().min(REWRITE_BYTES);
         all[..n].copy_from_slice(&bytes[..n]);
-        for (i, w) in self.rewrite.iter().enumerate() {
+        for (i, w) in self.0[REWRITE..REWRITE + 3].iter().enumerate() {
             let mut word = [0; 8];
             word.copy_from_slice(&all[i * 8..i * 8 + 8]);
             w.store(u64::from_ne_bytes(word), Ordering::Relaxed);
@@ -133,16 +137,12 @@ impl Entry {
     }
 }
 
-// SAFETY: every field is an atomic integer, for which zero bytes are a value.
-#[allow(unsafe_code)]
-unsafe impl thalweg_tables::AllZeroValid for Entry {}
-
 /// Most buckets of one load balance.
 pub const MAX_BUCKETS: usize = 64;
 
 /// All forwarding ends. Shared with the workers; memory is reserved at start and committed as used.
 pub struct DpoTable {
-    entries: PagedTable<Entry>,
+    entries: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
 }
 
@@ -155,16 +155,13 @@ impl DpoTable {
 
     /// An entry; that of "no route" if there is none.
     #[inline]
-    pub fn get(&self, dpo: Dpo) -> &Entry {
-        match self.entries.get(dpo) {
-            Some(e) => e,
-            None => &self.entries.as_slice()[0],
-        }
+    pub fn get(&self, dpo: Dpo) -> Entry<'_> {
+        Entry(self.entries.get(dpo).unwrap_or(&self.entries.as_slice()[0]))
     }
 
     /// The member of a load balance that a flow takes.
     #[inline]
-    pub fn pick(&self, entry: &Entry, state: EntryState, hash: u32) -> Dpo {
+    pub fn pick(&self, entry: Entry<'_>, state: EntryState, hash: u32) -> Dpo {
         let slot = hash & ((1u32 << (state.len & 31)) - 1);
         self.buckets.get(entry.next().wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
     }
@@ -187,8 +184,9 @@ mod tests {
 
     #[test]
     fn one_line_per_entry_and_states_survive() {
-        assert_eq!(size_of::<Entry>(), 64);
-        let e = Entry::default();
+        assert_eq!(size_of::<Line>(), 64);
+        let line = Line::default();
+        let e = Entry(&line);
         assert_eq!(e.state().kind, Kind::Miss);
         for kind in Kind::ALL {
             let s = EntryState { kind, len: 14, mtu: 9000, tx_if: 0xffff_fffe };

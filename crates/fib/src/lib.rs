@@ -4,8 +4,7 @@
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
 //!   single-word stores.
 //! * [`forwarding`]: the main thread's side: who uses which entry, neighbours, interfaces.
-// The table's marker trait is the only unsafe here.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod dpo;
 pub mod forwarding;

@@ -46,7 +46,7 @@ pub use privilege::{
     Privilege, enter_user_namespace, require_tools, run_lab_test, user_namespace_command,
 };
 pub use process::{Cmd, Output, Running, Signal};
-pub use registry::GeneratedList;
+pub use registry::{GeneratedList, check_feature_lists};
 pub use wait::{
     udp_port_is_bound, wait_for_file, wait_for_link_up, wait_for_tcp_listener, wait_for_udp_port,
     wait_for_unix_socket, wait_until, wait_until_seen,

@@ -42,6 +42,30 @@ pub struct GeneratedList<'a> {
     pub item: &'a str,
 }
 
+/// Checks the lists of a feature crate: `src/nodes` and `src/cli`, as far as it has them. For a unit
+/// test of one line: `check_feature_lists(env!("CARGO_MANIFEST_DIR"))`.
+///
+/// # Panics
+/// As [`GeneratedList::check`].
+pub fn check_feature_lists(crate_dir: &str) {
+    let lists = [
+        ("nodes", "graph node", "NODES", "&thalweg_graph::NodeDecl", "NODE"),
+        (
+            "cli",
+            "command",
+            "COMMANDS",
+            "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+            "COMMAND",
+        ),
+    ];
+    for (folder, what, list, element, item) in lists {
+        let dir = format!("{crate_dir}/src/{folder}");
+        if Path::new(&dir).is_dir() {
+            GeneratedList { dir: &dir, what, list, element, item }.check();
+        }
+    }
+}
+
 impl GeneratedList<'_> {
     /// Passes if `mod.rs` agrees with the folder.
     ///

@@ -61,17 +61,8 @@ fn ready(c: &mut Control) {
 
 #[cfg(test)]
 mod lists {
-    use thalweg_testkit::GeneratedList;
-
     #[test]
-    fn nodes_are_listed() {
-        GeneratedList {
-            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
-            what: "graph node",
-            list: "NODES",
-            element: "&thalweg_graph::NodeDecl",
-            item: "NODE",
-        }
-        .check();
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
     }
 }

@@ -35,29 +35,8 @@ pub static FEATURE: Feature = Feature {
 
 #[cfg(test)]
 mod lists {
-    use thalweg_testkit::GeneratedList;
-
     #[test]
-    fn nodes_are_listed() {
-        GeneratedList {
-            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
-            what: "graph node",
-            list: "NODES",
-            element: "&thalweg_graph::NodeDecl",
-            item: "NODE",
-        }
-        .check();
-    }
-
-    #[test]
-    fn commands_are_listed() {
-        GeneratedList {
-            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
-            what: "command",
-            list: "COMMANDS",
-            element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
-            item: "COMMAND",
-        }
-        .check();
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
     }
 }

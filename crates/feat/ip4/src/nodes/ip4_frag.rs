@@ -86,7 +86,7 @@ pub(crate) fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &
 }
 
 impl Ip4Frag {
-    fn send(&self, cx: &mut NodeCx<'_>, entry: &Entry, state: EntryState, rx_if: u32) -> bool {
+    fn send(&self, cx: &mut NodeCx<'_>, entry: Entry<'_>, state: EntryState, rx_if: u32) -> bool {
         let to = Verdict::node(NodeId(entry.next() as u16));
         let rewrite = entry.rewrite();
         let mut ok = true;

@@ -39,7 +39,7 @@ struct Ip4Rewrite {
 
 /// Writes the link header in front of a packet and says where it goes.
 #[inline]
-pub(crate) fn link_header(p: &mut PktMut<'_>, entry: &Entry, state: EntryState) -> Verdict {
+pub(crate) fn link_header(p: &mut PktMut<'_>, entry: Entry<'_>, state: EntryState) -> Verdict {
     let bytes = entry.rewrite();
     let len = usize::from(state.len);
     match p.push(len) {
