@@ -14,20 +14,24 @@ pub struct Cache {
     pool: Pool,
     stack: Vec<NonNull<BufHdr>>,
     published: Arc<AtomicUsize>,
+    /// Above this many free buffers, batches go back to the depot.
+    high: usize,
     misses: u64,
 }
 
 // SAFETY: free buffers in a cache belong to it alone.
 unsafe impl Send for Cache {}
 
-/// Above this many free buffers, batches go back to the depot.
+/// Most free buffers that a cache keeps. Of a small pool it keeps a sixteenth, so that one worker does
+/// not starve the others.
 const HIGH: usize = 1024;
 
 impl Cache {
     /// An empty cache of `pool`.
     pub fn new(pool: Pool) -> Cache {
         let published = pool.inner.register_cache();
-        Cache { pool, stack: Vec::with_capacity(4 * HIGH), published, misses: 0 }
+        let high = (pool.audit().total / 16).clamp(BATCH, HIGH);
+        Cache { pool, stack: Vec::with_capacity(4 * HIGH), published, high, misses: 0 }
     }
 
     /// The pool behind it.
@@ -130,7 +134,7 @@ impl Cache {
 
     #[inline]
     fn spill(&mut self) {
-        while self.stack.len() > HIGH {
+        while self.stack.len() > self.high {
             self.spill_batch();
         }
     }

@@ -186,9 +186,13 @@ impl Worker {
             ToWorker::Order(by_rank) => self.core.reorder(by_rank),
             ToWorker::Node { node, message } => self.node_message(node, message),
             ToWorker::Inject(i) => {
-                let Some(mut p) = self.core.cache.alloc() else { return };
+                let Some(mut p) = self.core.cache.alloc() else {
+                    self.core.stats.interface(i.rx_if).rx_no_buf.add(1);
+                    return;
+                };
                 p.mark(Flags::LOCAL);
                 if !p.fill(&i.bytes, &mut self.core.cache) {
+                    self.core.stats.interface(i.rx_if).rx_no_buf.add(1);
                     self.core.cache.free(p);
                     return;
                 }
