@@ -111,9 +111,8 @@ struct Count {
 }
 
 impl Tap for Count {
-    fn frame(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) -> bool {
+    fn frame(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
         self.skip = self.skip.wrapping_sub(frame.len());
-        false
     }
 }
 

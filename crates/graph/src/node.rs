@@ -124,9 +124,8 @@ pub trait InputNode: Send + 'static {
 /// Looks at frames on an arc, once per frame, and cannot move them.
 pub trait Tap: Send + 'static {
     /// Looks at a frame. `on` is the interface for which the tap was enabled; on the drop arc it
-    /// may be mixed, and the tap asks packet by packet. Returns true if there was work worth
-    /// timing.
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) -> bool;
+    /// may be mixed, and the tap asks packet by packet.
+    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface);
     /// Takes a message from the main thread.
     fn message(&mut self, _message: Box<dyn Any + Send>) {}
 }
@@ -135,9 +134,16 @@ pub trait Tap: Send + 'static {
 pub struct TapCx<'w> {
     pub(crate) core: &'w Core,
     pub(crate) error_base: u32,
+    pub(crate) began: Option<u64>,
 }
 
 impl TapCx<'_> {
+    /// Begins to time the tap. Reading the clock costs more than looking at a frame without a sample
+    /// in it: to be called when there is work.
+    #[inline]
+    pub fn work_begins(&mut self) {
+        self.began = Some(crate::clock::ticks());
+    }
     /// Counts `n` events.
     #[inline]
     pub fn count(&self, code: ErrorCode, n: u64) {

@@ -301,14 +301,14 @@ impl Core {
             else {
                 continue;
             };
-            let stats = self.stats.clone();
-            let stats = stats.node(node);
-            let start = clock::ticks();
-            let worth_timing = tap.frame(&mut TapCx { core: self, error_base }, frame, on);
+            let mut cx = TapCx { core: self, error_base, began: None };
+            tap.frame(&mut cx, frame, on);
+            let began = cx.began;
+            let stats = self.stats.node(node);
             stats.calls.add(1);
             stats.vectors.add(frame.len() as u64);
-            if worth_timing {
-                stats.clocks.add(clock::ticks() - start);
+            if let Some(began) = began {
+                stats.clocks.add(clock::ticks() - began);
             }
             self.taps[arc.0 as usize][bit].tap = Some(tap);
         }

@@ -339,7 +339,8 @@ struct Look {
 }
 
 impl Tap for Look {
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, _: Iface) -> bool {
+    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
+        cx.work_begins();
         let n = frame.len() as u64;
         cx.count(SEEN, n);
         if self.drops {
@@ -348,7 +349,6 @@ impl Tap for Look {
             self.notes.tap_frames.fetch_add(1, Relaxed);
             self.notes.tap_packets.fetch_add(n, Relaxed);
         }
-        true
     }
 }
 

@@ -153,19 +153,19 @@ fn note_super(cx: &TapCx<'_>, frame: &Frame, i: u8) {
 
 impl Tap for SFlowTap {
     #[inline]
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) -> bool {
-        let Iface::Uniform(sw_if) = on else { return false };
-        let Some(port) = self.ports.get_mut(sw_if as usize) else { return false };
+    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
+        let Iface::Uniform(sw_if) = on else { return };
+        let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
         let n = frame.len() as u64;
         cx.count(PROCESSED, n);
         let seen = &self.stats.port(sw_if).seen;
         let before = seen.get();
         seen.set(before + n);
         if port.countdown.pass(n) {
-            return false;
+            return;
         }
+        cx.work_begins();
         self.sample(cx, frame, sw_if, before);
-        true
     }
 
     fn message(&mut self, message: Box<dyn Any + Send>) {
