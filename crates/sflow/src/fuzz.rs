@@ -42,3 +42,16 @@ pub fn fuzz_capture(data: &[u8]) {
         while let Ok(Some(_)) = reader.next_datagram() {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// Inputs that fuzzing has found to matter; see `fuzz/README.md`.
+    #[test]
+    fn the_crash_corpus_passes() {
+        let corpus =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus-crashes/sflow_capture");
+        for entry in std::fs::read_dir(corpus).unwrap() {
+            super::fuzz_capture(&std::fs::read(entry.unwrap().path()).unwrap());
+        }
+    }
+}

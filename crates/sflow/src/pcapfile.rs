@@ -78,6 +78,7 @@ struct Link {
 /// Reads the datagrams of a file one by one, whatever its size.
 pub struct PcapReader {
     reader: Box<dyn PcapReaderIterator + Send>,
+    sections: Sections,
     port: u16,
     links: Vec<Link>,
     nanoseconds: bool,
@@ -107,8 +108,10 @@ impl PcapReader {
     /// When it does not start like a capture.
     pub fn new(input: impl Read + Send + 'static, port: u16) -> Result<Self, CaptureError> {
         let reader = create_reader(BUFFER_BYTES, WholeReads(input));
+        let reader = reader.map_err(|_| CaptureError::Format)?;
         Ok(PcapReader {
-            reader: reader.map_err(|_| CaptureError::Format)?,
+            sections: Sections::new(reader.data()),
+            reader,
             port,
             links: Vec::new(),
             nanoseconds: false,
@@ -129,6 +132,10 @@ impl PcapReader {
     /// When the file is cut or malformed; there is nothing more to read then.
     pub fn next_datagram(&mut self) -> Result<Option<CapturedDatagram<'_>>, CaptureError> {
         loop {
+            if let Some(length) = self.sections.bad_block(self.reader.data()) {
+                let (packet, what) = (self.stats.packets + 1, format!("a block of {length} bytes"));
+                return Err(CaptureError::Malformed { packet, what });
+            }
             let found = match self.reader.next() {
                 Ok((length, block)) => {
                     let found = take_block(
@@ -189,6 +196,42 @@ impl PcapReader {
         }
         let _ = self.reader.refill();
         Ok(())
+    }
+}
+
+/// Looks at the lengths of pcapng blocks before the parser does, which subtracts the 12 bytes that
+/// every block has (draft-ietf-opsawg-pcapng section 3.1) without looking.
+enum Sections {
+    Classic,
+    Ng { big_endian: bool },
+}
+
+const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+const MIN_BLOCK: u32 = 12;
+
+impl Sections {
+    fn new(start: &[u8]) -> Sections {
+        match start.starts_with(&SECTION_HEADER) {
+            true => Sections::Ng { big_endian: false },
+            false => Sections::Classic,
+        }
+    }
+
+    /// The length of the block at the start of `data`, if no block can be so short.
+    fn bad_block(&mut self, data: &[u8]) -> Option<u32> {
+        let Sections::Ng { big_endian } = self else { return None };
+        let (kind, rest) = data.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        if *kind == SECTION_HEADER
+            && let Some(magic) = rest.first_chunk::<4>()
+        {
+            *big_endian = *magic == [0x1a, 0x2b, 0x3c, 0x4d];
+        }
+        let length = match big_endian {
+            true => u32::from_be_bytes(*length),
+            false => u32::from_le_bytes(*length),
+        };
+        (length < MIN_BLOCK).then_some(length)
     }
 }
 
