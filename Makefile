@@ -26,7 +26,7 @@ lint: ## formatting, clippy and documentation, without a warning
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: setup ## measure, and print tables
+bench: setup build ## measure, and print tables
 	$(CARGO) bench --workspace --bench '*'
 
 bench-full: bench ## as bench
