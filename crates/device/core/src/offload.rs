@@ -86,6 +86,9 @@ fn l2_len(data: &[u8]) -> usize {
     vlan::layer2(data).map_or(14, |l2| l2.payload_offset)
 }
 
+/// Where UDP's checksum lies in its header, unlike that of any other protocol.
+const UDP_CHECKSUM_AT: u16 = 6;
+
 /// Completes a packet's partial checksum in place, over all its segments. `l3` is the offset of its
 /// network header.
 pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
@@ -102,8 +105,10 @@ pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
         sum.add(&s[at..]);
         skip -= at;
     }
+    // Zero means "no checksum" in UDP alone (RFC 768).
+    let sum = if o.csum_offset == UDP_CHECKSUM_AT { sum.finish_udp() } else { sum.finish() };
     if let Some(bytes) = p.data_mut().get_mut(field..field + 2) {
-        bytes.copy_from_slice(&sum.finish_udp().to_be_bytes());
+        bytes.copy_from_slice(&sum.to_be_bytes());
     }
     let meta = p.meta_mut();
     meta.offload = Offload { data_valid: true, ..Offload::default() };
