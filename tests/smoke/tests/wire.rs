@@ -23,8 +23,9 @@ fn judge(pcap: &Path) -> Result<()> {
             // A sum of zero that Linux completes for a sender without offloads is 0xffff, for TCP
             // too (CSUM_MANGLED_0): one packet in 65,536, which Wireshark finds odd.
             "_ws.malformed || ip.checksum.status == 0 \
-             || (tcp.checksum.status == 0 && tcp.checksum != 0xffff) || udp.checksum.status == 0 || icmp.checksum.status == 0 || ip.bogus_ip_length \
-             || eth.len && eth.invalid_lentype",
+             || (tcp.checksum.status == 0 && tcp.checksum != 0xffff) \
+             || udp.checksum.status == 0 || icmp.checksum.status == 0 \
+             || ip.bogus_ip_length || eth.len && eth.invalid_lentype",
         )
         .output()?;
     ensure!(bad.trim().is_empty(), "tshark objects to what the router sent:\n{bad}");
