@@ -324,10 +324,10 @@ fn answer(c: &mut Control, worker: usize, want: Want, answer: Answer) {
 fn release(c: &mut Control, key: Key, dpo: Dpo, waiters: &[Waiter], revived: bool) {
     for w in waiters {
         // An adjacency's number may by now be another neighbour's: its packets must not follow.
-        let (key, now) = (w.want.key(), clock::ticks());
+        let key = w.want.key();
         let fits = matches!(w.want, Want::Station(..)) || w.want == Want::Adjacency(dpo);
         let reply =
-            if fits { Answer::Release { key, dpo } } else { Answer::Fail { key, until: now } };
+            if fits { Answer::Release { key, dpo } } else { Answer::Fail { key, until: AT_ONCE } };
         answer(c, usize::from(w.worker), w.want, reply);
     }
     if revived {
@@ -340,8 +340,12 @@ fn release(c: &mut Control, key: Key, dpo: Dpo, waiters: &[Waiter], revived: boo
     }
 }
 
+/// The end of a silence that does not begin. Not "now": a worker compares with the time at which its
+/// loop began, which may lie before.
+const AT_ONCE: u64 = 0;
+
 fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {
-    let until = clock::ticks() + clock::ticks_in(hold);
+    let until = if hold.is_zero() { AT_ONCE } else { clock::ticks() + clock::ticks_in(hold) };
     for w in waiters {
         let key = w.want.key();
         answer(c, usize::from(w.worker), w.want, Answer::Fail { key, until });
