@@ -4,12 +4,10 @@
 //! Prints a table in Markdown; `--json FILE` writes the same as JSON. Needs root or user
 //! namespaces, and the program: `cargo build --release --bins`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
-use thalweg_bench_compare::{Rounds, Spread};
+use anyhow::{Context, Result};
+use thalweg_bench_common::{Apart, Args, Cell, Column, Report, Rounds, Spread, Table};
 use thalweg_smoke::{CpuClock, Delay, Router, host_pair, host_pair_with};
 use thalweg_testkit::{
     IperfOptions, Lab, LabOptions, Middle, Offloads, PingOptions, Privilege, enter_user_namespace,
@@ -39,7 +37,7 @@ struct Line {
     unit: &'static str,
     ours: Spread,
     kernel: Option<Spread>,
-    ratio: Option<Spread>,
+    ratio: Option<Result<Spread, Apart>>,
     guide: Option<(&'static str, bool)>,
 }
 
@@ -48,8 +46,8 @@ impl Line {
         Line {
             what,
             unit,
-            ours: Spread::of(&rounds.ours),
-            kernel: Some(Spread::of(&rounds.kernel)),
+            ours: rounds.ours.spread(),
+            kernel: Some(rounds.kernel.spread()),
             ratio: Some(rounds.ratio()),
             guide: None,
         }
@@ -60,33 +58,20 @@ impl Line {
         self
     }
 
-    fn markdown(&self) -> String {
-        let or_dash = |value: Option<Spread>| value.map_or("–".into(), |s| format!("{s:.2}"));
-        let guide = match self.guide {
-            Some((text, holds)) => format!("{text} {}", if holds { "✔" } else { "✘" }),
-            None => "–".into(),
-        };
-        format!(
-            "| {} | {} | {:.2} | {} | {} | {guide} |",
-            self.what,
-            self.unit,
-            self.ours,
-            or_dash(self.kernel),
-            or_dash(self.ratio)
-        )
+    fn cells(self) -> Vec<Cell> {
+        vec![
+            self.what.into(),
+            self.unit.into(),
+            Cell::Spread(self.ours, 2),
+            self.kernel.map_or(Cell::None, |kernel| Cell::Spread(kernel, 2)),
+            self.ratio.map_or(Cell::None, Cell::ratio),
+            self.guide.map_or(Cell::None, |(text, holds)| Cell::Guide(text.into(), holds)),
+        ]
     }
+}
 
-    fn json(&self) -> Value {
-        let spread = |s: Spread| json!({ "median": s.median, "least": s.least, "most": s.most });
-        json!({
-            "what": self.what,
-            "unit": self.unit,
-            "thalweg": spread(self.ours),
-            "kernel": self.kernel.map(spread),
-            "ratio": self.ratio.map(spread),
-            "guide": self.guide.map(|(text, holds)| json!({ "value": text, "holds": holds })),
-        })
-    }
+fn at_most(ratio: Result<Spread, Apart>, limit: f64) -> bool {
+    ratio.is_ok_and(|ratio| ratio.median <= limit)
 }
 
 fn lab(middle: Middle, offloads: Offloads) -> Result<Lab> {
@@ -111,7 +96,7 @@ fn round_trips(ours: &Lab, kernel: &Lab) -> Result<Vec<Line>> {
             medians.push(own.0, theirs.0);
             tails.push(own.1, theirs.1);
         }
-        let holds = medians.ratio().median <= 1.3;
+        let holds = at_most(medians.ratio(), 1.3);
         let what = format!("ping every {}, median", pace.name);
         lines.push(Line::compared(what, "µs", &medians).guided("≤ 1.3 ×", holds));
         let what = format!("ping every {}, 99 %", pace.name);
@@ -131,7 +116,7 @@ fn tcp(ours: &Lab, kernel: &Lab, what: &str) -> Result<Line> {
         let theirs = rate(kernel)?;
         rounds.push(rate(ours)?, theirs);
     }
-    let holds = rounds.ratio().median >= 0.8;
+    let holds = rounds.ratio().is_ok_and(|ratio| ratio.median >= 0.8);
     Ok(Line::compared(format!("TCP, {what}"), "Gbit/s", &rounds).guided("≥ 0.8 ×", holds))
 }
 
@@ -157,7 +142,7 @@ fn version_3(kernel: &Lab) -> Result<Vec<Line>> {
         medians.push(own.0, theirs.0);
         tails.push(own.1, theirs.1);
     }
-    let holds = Spread::of(&tails.ours).median <= 1200.0;
+    let holds = tails.ours.spread().median <= 1200.0;
     let lines = vec![
         Line::compared("v3: ping every 10 ms, median".into(), "µs", &medians),
         Line::compared("v3: ping every 10 ms, 99 %".into(), "µs", &tails)
@@ -192,38 +177,27 @@ fn measure() -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-fn json_file() -> Result<Option<PathBuf>> {
-    let mut args = std::env::args().skip(1);
-    let mut file = None;
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--json" => file = Some(args.next().context("--json needs a file")?.into()),
-            // What cargo says to every benchmark.
-            "--bench" => {}
-            other => bail!("unknown argument {other}; there is --json FILE"),
-        }
-    }
-    Ok(file)
-}
-
 fn main() -> Result<()> {
-    let file = json_file()?;
+    let Some(args) = Args::from_env()? else { return Ok(()) };
     if Privilege::check() == Privilege::UserNamespaces {
         enter_user_namespace()?;
     }
     require_tools(&["ip", "ping", "iperf3", "setpriv"])?;
     thalweg_smoke::thalweg()?;
-    println!("\n## Thalweg beside the kernel's forwarding\n");
-    println!("Medians of up to {ROUNDS} rounds taken in turns, with the least and the greatest.\n");
-    println!("| what | unit | thalweg | kernel | ratio | guide |");
-    println!("|---|---|---|---|---|---|");
-    let lines = measure()?;
-    lines.iter().for_each(|line| println!("{}", line.markdown()));
-    println!();
-    if let Some(file) = file {
-        let value: Vec<Value> = lines.iter().map(Line::json).collect();
-        std::fs::write(&file, serde_json::to_string_pretty(&value)?)
-            .with_context(|| format!("write {}", file.display()))?;
-    }
-    Ok(())
+    let mut report = Report::start("router_vs_kernel", "Thalweg beside the kernel's forwarding");
+    report.about(format!(
+        "Medians of up to {ROUNDS} rounds taken in turns, with the least and the greatest."
+    ));
+    let columns = vec![
+        Column::text("what"),
+        Column::text("unit"),
+        Column::values("thalweg", ""),
+        Column::values("kernel", ""),
+        Column::values("ratio", ""),
+        Column::values("guide", ""),
+    ];
+    let mut table = Table::new("Round trips, TCP, processor time when idle", columns);
+    measure()?.into_iter().for_each(|line| table.row(line.cells()));
+    report.table(table);
+    report.finish(&args)
 }

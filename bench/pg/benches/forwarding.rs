@@ -3,9 +3,10 @@
 //! alternate within each round, so that the machine's drift meets them all; medians are printed with
 //! their spread.
 
-use serde_json::json;
 use std::time::Duration;
-use thalweg_bench_pg::{NodeRow, Router, Window, spread};
+
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Spread, Table};
+use thalweg_bench_pg::{NodeRow, Router, Window};
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(400);
@@ -81,9 +82,15 @@ fn set_sflow(r: &mut Router, was: Option<u32>, rate: Option<u32>) {
 
 struct Outcome {
     name: &'static str,
-    /// Per rate: packets per second and clocks per packet of each round.
-    rates: Vec<(&'static str, Vec<f64>, Vec<f64>)>,
+    rates: Vec<Rate>,
     nodes: Vec<(String, NodeRow)>,
+}
+
+/// What was measured at one sampling rate.
+#[derive(Default)]
+struct Rate {
+    mpps: Series,
+    clocks: Series,
 }
 
 fn run(case: &Case) -> Outcome {
@@ -92,18 +99,18 @@ fn run(case: &Case) -> Outcome {
     r.cli(&case.setup);
     r.cli(case.stream);
     r.cli("packet-generator enable-stream");
-    let mut rates: Vec<_> = RATES.iter().map(|(n, _)| (*n, Vec::new(), Vec::new())).collect();
+    let mut rates: Vec<Rate> = RATES.iter().map(|_| Rate::default()).collect();
     let mut plain: Vec<Window> = Vec::new();
     let mut now = None;
     for round in 0..ROUNDS {
         eprint!("\r{}: round {} of {ROUNDS} ", case.name, round + 1);
-        for (i, (_, rate)) in RATES.iter().enumerate() {
+        for (measured, (_, rate)) in rates.iter_mut().zip(&RATES) {
             set_sflow(&mut r, now, *rate);
             now = *rate;
             r.wait(WARM_UP);
             let w = r.measure(WINDOW);
-            rates[i].1.push(w.tx_pps);
-            rates[i].2.push(w.clocks_without_input());
+            measured.mpps.push(w.tx_pps / 1e6);
+            measured.clocks.push(w.clocks_without_input());
             if rate.is_none() {
                 plain.push(w);
             }
@@ -112,81 +119,83 @@ fn run(case: &Case) -> Outcome {
     eprintln!();
     set_sflow(&mut r, now, None);
     r.stop();
-    let mut names: Vec<&String> = plain.iter().flat_map(|w| w.nodes.keys()).collect();
+    Outcome { name: case.name, rates, nodes: medians(&plain) }
+}
+
+/// Each node's figures in the middle of several windows.
+fn medians(windows: &[Window]) -> Vec<(String, NodeRow)> {
+    let mut names: Vec<&String> = windows.iter().flat_map(|w| w.nodes.keys()).collect();
     names.sort();
     names.dedup();
     let median_row = |name: &String| {
-        let rows: Vec<NodeRow> = plain.iter().filter_map(|w| w.nodes.get(name).copied()).collect();
-        let of = |f: fn(&NodeRow) -> f64| spread(&rows.iter().map(f).collect::<Vec<_>>()).0;
+        let rows: Vec<NodeRow> =
+            windows.iter().filter_map(|w| w.nodes.get(name).copied()).collect();
+        let of =
+            |f: fn(&NodeRow) -> f64| Spread::of(&rows.iter().map(f).collect::<Vec<_>>()).median;
         NodeRow { packets: rows[0].packets, clocks: of(|r| r.clocks), per_call: of(|r| r.per_call) }
     };
-    let nodes = names.into_iter().map(|n| (n.clone(), median_row(n))).collect();
-    Outcome { name: case.name, rates, nodes }
+    names.into_iter().map(|n| (n.clone(), median_row(n))).collect()
 }
 
-fn print(outcomes: &[Outcome]) {
-    println!("## Packet generator, 64-byte packets, one worker\n");
-    println!("Clocks per packet are without the generator's input. Medians of {ROUNDS}; spread is");
-    println!("(greatest - least) / median.\n");
-    println!("| path | sFlow | Mpps | of unsampled | clocks/packet | spread |");
-    println!("| --- | --- | ---: | ---: | ---: | ---: |");
+fn rates(outcomes: &[Outcome]) -> Table {
+    let mut table = Table::new(
+        "Packets per second",
+        vec![
+            Column::text("path"),
+            Column::text("sFlow"),
+            Column::values("rate", "Mpps"),
+            Column::values("of unsampled", ""),
+            Column::values("clocks/packet", "clocks/packet"),
+        ],
+    );
     for o in outcomes {
-        let base = spread(&o.rates[0].1).0;
-        for (rate, pps, clocks) in &o.rates {
-            let (m, lo, hi) = spread(pps);
-            println!(
-                "| {} | {rate} | {:.2} | {:.1} % | {:.1} | {:.1} %{} |",
-                o.name,
-                m / 1e6,
-                100.0 * m / base,
-                spread(clocks).0,
-                100.0 * (hi - lo) / m,
-                if (hi - lo) / m > 0.1 { " noisy" } else { "" }
-            );
+        for ((name, _), rate) in RATES.iter().zip(&o.rates) {
+            table.row(vec![
+                o.name.into(),
+                (*name).into(),
+                Cell::series(&rate.mpps, 2),
+                Cell::ratio(rate.mpps.over(&o.rates[0].mpps)),
+                Cell::series(&rate.clocks, 1),
+            ]);
         }
     }
-    println!("\n## Clocks per node, without sFlow\n");
-    println!("| path | node | clocks/packet | packets/call |");
-    println!("| --- | --- | ---: | ---: |");
+    table.note("Clocks per packet are without the generator's input.");
+    table
+}
+
+fn nodes(outcomes: &[Outcome]) -> Table {
+    let mut table = Table::new(
+        "Clocks per node, without sFlow",
+        vec![
+            Column::text("path"),
+            Column::text("node"),
+            Column::values("clocks/packet", "clocks/packet"),
+            Column::values("packets/call", "packets/call"),
+        ],
+    );
     for o in outcomes {
         for (name, row) in &o.nodes {
-            println!("| {} | {name} | {:.2} | {:.0} |", o.name, row.clocks, row.per_call);
+            table.row(vec![
+                o.name.into(),
+                name.as_str().into(),
+                Cell::Number(row.clocks, 2),
+                Cell::Number(row.per_call, 0),
+            ]);
         }
     }
+    table
 }
 
-fn save(outcomes: &[Outcome]) -> std::io::Result<()> {
-    let rows: Vec<_> = outcomes
-        .iter()
-        .map(|o| {
-            let rates: Vec<_> = o
-                .rates
-                .iter()
-                .map(|(rate, pps, clocks)| json!({"sflow": rate, "pps": pps, "clocks": clocks}))
-                .collect();
-            let nodes: Vec<_> = o
-                .nodes
-                .iter()
-                .map(|(n, r)| json!({"node": n, "clocks": r.clocks, "per_call": r.per_call}))
-                .collect();
-            json!({"path": o.name, "rates": rates, "nodes": nodes})
-        })
-        .collect();
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench");
-    std::fs::create_dir_all(&dir)?;
-    std::fs::write(dir.join("forwarding.json"), serde_json::to_string_pretty(&rows)?)
-}
-
-fn main() {
-    // `cargo test --benches` calls us too; there is nothing to measure then.
-    if !std::env::args().any(|a| a == "--bench") {
-        return;
-    }
-    let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let wanted = |c: &Case| only.is_empty() || only.iter().any(|o| c.name.contains(o.as_str()));
-    let outcomes: Vec<Outcome> = cases().iter().filter(|c| wanted(c)).map(run).collect();
-    print(&outcomes);
-    if let Err(e) = save(&outcomes) {
-        eprintln!("cannot save target/bench/forwarding.json: {e}");
-    }
+fn main() -> anyhow::Result<()> {
+    let Some(args) = Args::from_env()? else { return Ok(()) };
+    let mut report =
+        Report::start("forwarding", "Packet generator to packet generator, 64 bytes, one worker");
+    report.about(format!(
+        "Settings alternate within each of {ROUNDS} rounds; medians, with the least and greatest."
+    ));
+    let outcomes: Vec<Outcome> =
+        cases().iter().filter(|case| args.wants(case.name)).map(run).collect();
+    report.table(rates(&outcomes));
+    report.table(nodes(&outcomes));
+    report.finish(&args)
 }

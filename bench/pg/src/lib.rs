@@ -151,13 +151,3 @@ impl Router {
         assert_eq!(audit.in_use, 0, "buffers leaked: {audit:?}");
     }
 }
-
-/// Median, least and greatest.
-pub fn spread(values: &[f64]) -> (f64, f64, f64) {
-    let mut v = values.to_vec();
-    v.sort_by(f64::total_cmp);
-    match v[..] {
-        [] => (0.0, 0.0, 0.0),
-        _ => (v[v.len() / 2], v[0], v[v.len() - 1]),
-    }
-}

@@ -1,0 +1,143 @@
+//! What a benchmark gives back.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::args::Args;
+use crate::machine::{Machine, Steal};
+use crate::table::Table;
+
+/// A report, from the moment when a benchmark starts.
+#[derive(Debug)]
+pub struct Report {
+    bench: String,
+    title: String,
+    about: Vec<String>,
+    machine: Machine,
+    started: String,
+    steal: Steal,
+    tables: Vec<Table>,
+}
+
+impl Report {
+    /// Starts the report of the benchmark that Cargo knows as `bench`.
+    pub fn start(bench: &str, title: &str) -> Report {
+        let machine = Machine::here();
+        Report {
+            bench: bench.to_owned(),
+            title: title.to_owned(),
+            about: Vec::new(),
+            machine,
+            started: utc_now(),
+            steal: Steal::start(),
+            tables: Vec::new(),
+        }
+    }
+
+    /// Adds a paragraph ahead of the tables.
+    pub fn about(&mut self, text: impl Into<String>) {
+        self.about.push(text.into());
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.tables.push(table);
+    }
+
+    /// Whether a measurement in it is noisy.
+    pub fn is_noisy(&self) -> bool {
+        self.tables.iter().any(Table::is_noisy)
+    }
+
+    /// Prints it as Markdown, and writes it as JSON if that was asked for.
+    ///
+    /// # Errors
+    /// If the file cannot be written; it has been printed then.
+    pub fn finish(self, args: &Args) -> Result<()> {
+        let (ended, steal) = (utc_now(), self.steal.percent());
+        println!("{}", self.markdown(&ended, steal));
+        match &args.json {
+            Some(file) => save(file, &self.json(&ended, steal)),
+            None => Ok(()),
+        }
+    }
+
+    fn markdown(&self, ended: &str, steal: f64) -> String {
+        let mut text = format!("\n## {}\n", self.title);
+        for paragraph in &self.about {
+            text += &format!("\n{paragraph}\n");
+        }
+        text += &format!(
+            "\n{}; from {} to {ended}; {steal:.1} % of the time stolen by other machines{}.\n",
+            self.machine,
+            self.started,
+            if self.is_noisy() { "; noisy" } else { "" }
+        );
+        for table in &self.tables {
+            text += &format!("\n### {}\n\n{}", table.title, table.markdown());
+        }
+        text
+    }
+
+    fn json(&self, ended: &str, steal: f64) -> Value {
+        json!({
+            "bench": self.bench,
+            "title": self.title,
+            "about": self.about,
+            "machine": self.machine,
+            "started": self.started,
+            "ended": ended,
+            "steal_percent": steal,
+            "noisy": self.is_noisy(),
+            "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn save(file: &Path, value: &Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)? + "\n";
+    if let Some(dir) = file.parent() {
+        std::fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+    }
+    std::fs::write(file, text).with_context(|| format!("write {}", file.display()))
+}
+
+/// Now, as RFC 3339 has it, in whole seconds.
+fn utc_now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds = i64::try_from(since).unwrap_or(i64::MAX);
+    let Ok(time) = tz::UtcDateTime::from_timespec(seconds, 0) else { return "unknown".into() };
+    let text = time.to_string();
+    text.split_once('.').map_or(text.clone(), |(whole, _)| format!("{whole}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::Spread;
+    use crate::table::{Cell, Column};
+
+    #[test]
+    fn a_report_has_the_promised_fields() {
+        let mut report = Report::start("x", "X beside Y");
+        report.about("In turns.");
+        let mut table = Table::new("T", vec![Column::values("v", "s")]);
+        table.row(vec![Cell::Spread(Spread::of(&[1.0, 2.0]), 0)]);
+        report.table(table);
+        let json = report.json("later", 0.5);
+        for field in ["bench", "machine", "started", "ended", "noisy", "tables", "steal_percent"] {
+            assert!(!json[field].is_null(), "{field}: {json}");
+        }
+        assert_eq!(json["noisy"], true);
+        assert_eq!(json["machine"]["cores"], Machine::here().cores);
+        let started = json["started"].as_str().unwrap();
+        assert!(started.len() == 20 && started.ends_with('Z'), "{started}");
+        let text = report.markdown("later", 0.5);
+        assert!(text.contains("## X beside Y\n\nIn turns.\n"), "{text}");
+        assert!(text.contains("0.5 % of the time stolen by other machines; noisy."), "{text}");
+        assert!(text.contains("### T\n\n| v, s |"), "{text}");
+    }
+}

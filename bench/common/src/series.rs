@@ -1,0 +1,206 @@
+//! What was measured, and how it compares.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// How far apart two values may have been taken for their ratio to mean anything.
+pub const NEAR: Duration = Duration::from_secs(60);
+
+/// Above this spread, (most − least) / median, values are called noisy.
+pub const NOISY: f64 = 0.1;
+
+/// The middle of some values, and the least and greatest of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle; of an even number, the mean of the two in the middle.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub most: f64,
+    /// Number of values.
+    pub rounds: usize,
+}
+
+impl Spread {
+    /// Of these values; zeros if there are none.
+    pub fn of(values: &[f64]) -> Spread {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (Some(&least), Some(&most)) = (sorted.first(), sorted.last()) else {
+            return Spread::default();
+        };
+        let half = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            0 => (sorted[half - 1] + sorted[half]) / 2.0,
+            _ => sorted[half],
+        };
+        Spread { median, least, most, rounds: sorted.len() }
+    }
+
+    /// (most − least) / median; 0 if all are 0.
+    pub fn relative(&self) -> f64 {
+        let width = self.most - self.least;
+        if width == 0.0 { 0.0 } else { width / self.median.abs() }
+    }
+
+    /// Whether it is wider than [`NOISY`].
+    pub fn is_noisy(&self) -> bool {
+        self.relative() > NOISY
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(2);
+        let Spread { median, least, most, .. } = self;
+        if self.rounds == 1 {
+            return write!(f, "{median:.digits$}");
+        }
+        write!(f, "{median:.digits$} ({least:.digits$}–{most:.digits$})")
+    }
+}
+
+/// Why there is no ratio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// The sides have different numbers of rounds.
+    Rounds(usize, usize),
+    /// The values of this round, counted from 1, were taken this long from each other.
+    Time(usize, Duration),
+}
+
+impl fmt::Display for Apart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Apart::Rounds(a, b) => write!(f, "no ratio: {a} rounds beside {b}"),
+            Apart::Time(round, apart) => write!(
+                f,
+                "no ratio: in round {round} the sides were measured {:.0} s apart; {} s at most \
+                 allow one",
+                apart.as_secs_f64(),
+                NEAR.as_secs()
+            ),
+        }
+    }
+}
+
+/// One side's values, each with its time.
+#[derive(Clone, Debug, Default)]
+pub struct Series(Vec<(f64, Instant)>);
+
+impl Series {
+    /// Adds what has just been measured.
+    pub fn push(&mut self, value: f64) {
+        self.push_at(value, Instant::now());
+    }
+
+    /// Adds what was measured at `at`.
+    pub fn push_at(&mut self, value: f64, at: Instant) {
+        self.0.push((value, at));
+    }
+
+    /// The values, in the order in which they were taken.
+    pub fn values(&self) -> Vec<f64> {
+        self.0.iter().map(|(value, _)| *value).collect()
+    }
+
+    /// Their spread.
+    pub fn spread(&self) -> Spread {
+        Spread::of(&self.values())
+    }
+
+    /// These over another side's, round by round.
+    ///
+    /// # Errors
+    /// If some round has no counterpart, or one that was measured too long before or after.
+    pub fn over(&self, other: &Series) -> Result<Spread, Apart> {
+        if self.0.len() != other.0.len() {
+            return Err(Apart::Rounds(self.0.len(), other.0.len()));
+        }
+        let mut ratios = Vec::with_capacity(self.0.len());
+        for (i, ((a, at), (b, then))) in self.0.iter().zip(&other.0).enumerate() {
+            let apart = at.max(then).duration_since(*at.min(then));
+            if apart > NEAR {
+                return Err(Apart::Time(i + 1, apart));
+            }
+            ratios.push(a / b);
+        }
+        Ok(Spread::of(&ratios))
+    }
+}
+
+/// Rounds of one comparison: what the router made, and what the kernel made right before it.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    /// The router's value of each round.
+    pub ours: Series,
+    /// The kernel's.
+    pub kernel: Series,
+    since: Instant,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Rounds { ours: Series::default(), kernel: Series::default(), since: Instant::now() }
+    }
+}
+
+impl Rounds {
+    /// Adds a round, which began when the last one, or this value's life, did.
+    pub fn push(&mut self, ours: f64, kernel: f64) {
+        let now = Instant::now();
+        self.ours.push_at(ours, now);
+        self.kernel.push_at(kernel, self.since);
+        self.since = now;
+    }
+
+    /// The router's value over the kernel's, round by round.
+    ///
+    /// # Errors
+    /// If a round took longer than [`NEAR`].
+    pub fn ratio(&self) -> Result<Spread, Apart> {
+        self.ours.over(&self.kernel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_and_the_ends() {
+        assert_eq!(Spread::of(&[]), Spread::default());
+        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]).median, 2.0);
+        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
+        assert_eq!(format!("{:.1}", Spread::of(&[3.0, 1.0, 2.0])), "2.0 (1.0–3.0)");
+        assert_eq!(format!("{:.1}", Spread::of(&[3.0])), "3.0");
+        assert!(Spread::of(&[1.0, 1.2]).is_noisy());
+        assert!(!Spread::of(&[1.0, 1.05]).is_noisy());
+        assert!(!Spread::of(&[0.0, 0.0]).is_noisy());
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        let mut rounds = Rounds::default();
+        // The machine became ten times slower on the way; the ratio did not change.
+        rounds.push(2.0, 1.0);
+        rounds.push(20.0, 10.0);
+        let two = Spread { median: 2.0, least: 2.0, most: 2.0, rounds: 2 };
+        assert_eq!(rounds.ratio(), Ok(two));
+    }
+
+    #[test]
+    fn what_was_measured_apart_has_no_ratio() {
+        let (mut a, mut b) = (Series::default(), Series::default());
+        let now = Instant::now();
+        a.push_at(1.0, now);
+        assert_eq!(a.over(&b), Err(Apart::Rounds(1, 0)));
+        b.push_at(1.0, now + NEAR + Duration::from_secs(1));
+        let apart = a.over(&b).unwrap_err();
+        assert_eq!(apart, Apart::Time(1, Duration::from_secs(61)));
+        assert!(apart.to_string().contains("61 s apart"), "{apart}");
+    }
+}
