@@ -5,11 +5,12 @@
 //! single-word stores, and every state in between answers with the old or the new route.
 //!
 //! Back of the envelope, for a million routes as the Internet has them: the first level takes
-//! 64 MiB (only where routes are), the route store about 15 MiB, the depths 16 MiB. A group for
-//! routes longer than /24 takes 1.3 KiB.
+//! 64 MiB (only where routes are), the route store about 15 MiB. A group for routes longer than /24
+//! takes 1 KiB.
 //!
-//! A default route is one word. A short prefix fills its range, but only those entries that no
-//! longer route covers; which these are is remembered beside the table, in one byte per entry.
+//! A short prefix fills its range, but only those words that no longer route covers; each word
+//! says beside its leaf how long its route is. Routes of up to 8 bits fill no more than 256 words
+//! in front of the first level, which answer where that says nothing.
 
 mod prefix;
 mod rib;
@@ -18,21 +19,15 @@ mod table;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use prefix::{Ipv4Prefix, Leaf, PrefixLenError};
 use rib::Rib;
 pub use table::Lpm4Reader;
-use table::{FIRST, GROUP, MISS, Table};
+use table::{Cell, FIRST, FIRST_BITS, GROUP, SHORT_BITS, Table, Word};
 
 use crate::index::IndexPool;
 use crate::paged::{MapError, PagedTable, Pages};
 use crate::qsbr::Domain;
-
-/// The depth of an entry of the first level that names a group. No prefix is that long.
-const IN_GROUP: u8 = u8::MAX;
-/// Prefixes up to this length live in the first level.
-const FIRST_BITS: u8 = 24;
 
 /// Limits of a route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,21 +100,10 @@ pub struct Lpm4Usage {
     pub memory: usize,
 }
 
-/// What covers an entry: a leaf and the length of its route, zero and zero for nothing.
-#[derive(Clone, Copy)]
-struct Cover {
-    leaf: u32,
-    depth: u8,
-}
-
 /// The owner's half of a route table.
 pub struct Lpm4 {
     table: Arc<Table>,
     rib: Rib,
-    /// For each entry of the first level the length of the route it holds, or [`IN_GROUP`].
-    depths: PagedTable<u8>,
-    /// The same for each entry of each group.
-    group_depths: PagedTable<u8>,
     /// How many routes longer than /24 each group has.
     group_routes: PagedTable<u16>,
     groups: IndexPool,
@@ -145,8 +129,6 @@ impl Lpm4 {
         Ok(Self {
             table: Arc::new(Table::new(max_groups, pages)?),
             rib: Rib::new(),
-            depths: PagedTable::with_pages(FIRST, pages)?,
-            group_depths: PagedTable::new(max_groups as usize * GROUP)?,
             group_routes: PagedTable::new(max_groups as usize)?,
             groups: IndexPool::new(max_groups),
             unlinked: Vec::new(),
@@ -174,22 +156,18 @@ impl Lpm4 {
             self.make_room(prefix)?;
         }
         self.rib.insert(prefix, leaf);
-        self.paint(prefix, Cover { leaf: leaf.get(), depth: prefix.len() });
+        self.paint(prefix, Word::new(prefix.len(), leaf));
         Ok(old)
     }
 
     /// Removes a route; returns the leaf it had.
     pub fn remove(&mut self, prefix: Ipv4Prefix) -> Option<Leaf> {
         let old = self.rib.remove(prefix)?;
-        // What shines through. The default route never does: it is not in the entries.
-        let below = match prefix.len() {
-            0 => None,
-            len => self.rib.covering(prefix.addr(), len - 1).filter(|(p, _)| p.len() > 0),
-        };
-        let cover = below.map_or(Cover { leaf: MISS, depth: 0 }, |(below, leaf)| Cover {
-            leaf: leaf.get(),
-            depth: below.len(),
-        });
+        // What shines through, in the same level. The short routes answer where there is nothing.
+        let least = if prefix.len() <= SHORT_BITS { 0 } else { SHORT_BITS + 1 };
+        let below = prefix.len().checked_sub(1).and_then(|l| self.rib.covering(prefix.addr(), l));
+        let below = below.filter(|(below, _)| below.len() >= least);
+        let cover = below.map_or(Word::MISS, |(below, leaf)| Word::new(below.len(), leaf));
         self.paint(prefix, cover);
         if prefix.len() > FIRST_BITS {
             self.drop_group_route((prefix.addr() >> 8) as usize);
@@ -237,11 +215,11 @@ impl Lpm4 {
         self.len() == 0
     }
 
-    /// Bytes used, without [`Lpm4::FIRST_LEVEL_BYTES`]: the routes, the depths, and the groups
-    /// that were ever in use. An upper bound, as pages never touched are not taken.
+    /// Bytes used, without [`Lpm4::FIRST_LEVEL_BYTES`]: the routes, and the groups that were ever in
+    /// use.
     pub fn memory(&self) -> usize {
-        let per_group = GROUP * (size_of::<AtomicU32>() + size_of::<u8>()) + size_of::<u16>();
-        self.rib.memory() + FIRST + self.groups.high_water() as usize * per_group
+        let per_group = GROUP * size_of::<u32>() + size_of::<u16>();
+        self.rib.memory() + self.groups.high_water() as usize * per_group
     }
 
     /// How full the table is.
@@ -283,25 +261,21 @@ impl Lpm4 {
         Ok(())
     }
 
-    /// The group of an entry; makes one that answers as the entry did if there is none.
+    /// The group of a word; makes one that answers as the word did if there is none.
     fn open_group(&mut self, index: usize) -> Result<u32, LpmError> {
         if let Some(group) = self.table.group_at(index) {
             return Ok(group);
         }
         let limit = self.groups.limit();
         let group = self.groups.alloc_ready().map_err(|_| LpmError::GroupsFull { limit })?;
-        let leaf = self.table.entries()[index].load(Ordering::Relaxed);
-        for entry in self.table.group(group) {
-            entry.store(leaf, Ordering::Relaxed);
-        }
-        let depth = std::mem::replace(&mut self.depths.as_mut_slice()[index], IN_GROUP);
-        self.group_depths.as_mut_slice()[group as usize * GROUP..][..GROUP].fill(depth);
+        let word = self.table.words()[index].get();
+        self.table.group(group).iter().for_each(|cell| cell.set(word));
         // Publishes the 256 words above.
         self.table.set_group(index, group);
         Ok(group)
     }
 
-    /// Forgets one route of an entry's group; the last one takes the group with it.
+    /// Forgets one route of a word's group; the last one takes the group with it.
     fn drop_group_route(&mut self, index: usize) {
         let Some(group) = self.table.group_at(index) else { return };
         let routes = &mut self.group_routes.as_mut_slice()[group as usize];
@@ -309,49 +283,42 @@ impl Lpm4 {
         if *routes > 0 {
             return;
         }
-        // No longer route is left: all entries are alike.
-        let leaf = self.table.group(group)[0].load(Ordering::Relaxed);
-        let depth = self.group_depths.as_slice()[group as usize * GROUP];
-        self.table.entries()[index].store(leaf, Ordering::Release);
-        self.depths.as_mut_slice()[index] = depth;
+        // No longer route is left: all words are alike.
+        self.table.words()[index].set(self.table.group(group)[0].get());
         self.unlinked.push(group);
     }
 
-    /// Writes `cover` to all entries in `prefix` that no route longer than it covers.
-    fn paint(&mut self, prefix: Ipv4Prefix, cover: Cover) {
-        if prefix.len() == 0 {
-            self.table.set_default(cover.leaf);
+    /// Writes `cover` to all words in `prefix` that no route longer than it covers.
+    fn paint(&self, prefix: Ipv4Prefix, cover: Word) {
+        let (addr, len) = (prefix.addr(), prefix.len());
+        if len <= SHORT_BITS {
+            let (from, count) = ((addr >> 24) as usize, 1 << (SHORT_BITS - len));
+            fill(&self.table.short()[from..from + count], len, cover);
             return;
         }
-        let index = (prefix.addr() >> 8) as usize;
-        if prefix.len() > FIRST_BITS {
+        let index = (addr >> 8) as usize;
+        if len > FIRST_BITS {
             let Some(group) = self.table.group_at(index) else { return };
-            let (from, count) = ((prefix.addr() & 0xff) as usize, 1 << (32 - prefix.len()));
-            self.paint_group(group, from..from + count, prefix.len(), cover);
+            let (from, count) = ((addr & 0xff) as usize, 1 << (32 - len));
+            fill(&self.table.group(group)[from..from + count], len, cover);
             return;
         }
-        let count = 1 << (FIRST_BITS - prefix.len());
-        for at in index..index + count {
-            let depth = &mut self.depths.as_mut_slice()[at];
-            if *depth <= prefix.len() {
-                *depth = cover.depth;
-                self.table.entries()[at].store(cover.leaf, Ordering::Release);
-            } else if *depth == IN_GROUP
-                && let Some(group) = self.table.group_at(at)
-            {
-                self.paint_group(group, 0..GROUP, prefix.len(), cover);
+        let count = 1 << (FIRST_BITS - len);
+        for cell in &self.table.words()[index..index + count] {
+            let word = cell.get();
+            if word.yields_to(len) {
+                cell.set(cover);
+            } else if let Some(group) = word.group() {
+                fill(self.table.group(group), len, cover);
             }
         }
     }
+}
 
-    fn paint_group(&mut self, group: u32, at: std::ops::Range<usize>, len: u8, cover: Cover) {
-        let depths = &mut self.group_depths.as_mut_slice()[group as usize * GROUP..][..GROUP];
-        let entries = &self.table.group(group)[at.clone()];
-        for (entry, depth) in entries.iter().zip(&mut depths[at]) {
-            if *depth <= len {
-                *depth = cover.depth;
-                entry.store(cover.leaf, Ordering::Release);
-            }
+fn fill(cells: &[Cell], len: u8, cover: Word) {
+    for cell in cells {
+        if cell.get().yields_to(len) {
+            cell.set(cover);
         }
     }
 }

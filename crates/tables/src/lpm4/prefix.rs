@@ -84,14 +84,14 @@ impl fmt::Display for Ipv4Prefix {
     }
 }
 
-/// What a route leads to: any number but zero that fits in 30 bits, such as the index of a
-/// load-balance object plus one.
+/// What a route leads to: any number but zero that fits in 26 bits, such as the index of an
+/// adjacency. The other bits of a table's word say how long the route is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Leaf(NonZeroU32);
 
 impl Leaf {
     /// The largest leaf.
-    pub const MAX: u32 = (1 << 30) - 1;
+    pub const MAX: u32 = (1 << 26) - 1;
 
     /// `None` for zero and for numbers above [`Leaf::MAX`].
     #[inline]
@@ -127,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn leaves_have_30_bits() {
-        assert!(Leaf::new(0).is_none() && Leaf::new(1 << 30).is_none());
+    fn leaves_have_26_bits() {
+        assert!(Leaf::new(0).is_none() && Leaf::new(1 << 26).is_none());
         assert_eq!(Leaf::new(Leaf::MAX).unwrap().get(), Leaf::MAX);
         assert_eq!(size_of::<Option<Leaf>>(), 4);
     }

@@ -1,8 +1,10 @@
 //! The forwarding table: what workers read.
 //!
-//! DIR-24-8: the upper 24 bits of an address select an entry of the first level, which holds a
-//! leaf, or the number of a group of 256 entries for the last 8 bits. A lookup is one memory
-//! access, or two beneath routes longer than 24 bits. Every entry is one atomic word.
+//! DIR-24-8 with a step in front: the upper 24 bits of an address select a word of the first level,
+//! which holds a leaf, or the number of a group of 256 words for the last 8 bits. Where that says
+//! nothing, one of 256 words for the upper 8 bits answers: routes of up to 8 bits live there, the
+//! default route among them, and need not be painted over millions of words. A lookup is one memory
+//! access, or two beneath routes longer than 24 bits. Every word is atomic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,25 +12,90 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::prefix::Leaf;
 use crate::paged::{MapError, PagedTable, Pages};
 
-/// Entries of the first level.
+/// Words of the first level.
 pub(super) const FIRST: usize = 1 << 24;
-/// Entries of a group.
+/// Words of a group.
 pub(super) const GROUP: usize = 256;
-/// Set in entries of the first level that name a group rather than a leaf.
+/// Words for the routes of up to [`SHORT_BITS`].
+pub(super) const SHORT: usize = 1 << SHORT_BITS;
+/// Prefixes up to this length live in front of the first level.
+pub(super) const SHORT_BITS: u8 = 8;
+/// Prefixes up to this length, and longer than [`SHORT_BITS`], live in the first level.
+pub(super) const FIRST_BITS: u8 = 24;
+/// Set in words of the first level that name a group rather than a leaf.
 const IS_GROUP: u32 = 1 << 31;
-/// No entry: a leaf is never zero.
-pub(super) const MISS: u32 = 0;
 /// Addresses whose loads are in flight together.
 const BATCH: usize = 16;
 /// How many batches ahead the first level is fetched. With random destinations over a million
 /// routes 4 take 9 clocks a lookup where 1 takes 15; more gain little and crowd a small L1.
 const AHEAD: usize = 4;
 
+/// What a word says: a leaf, and how long its route is. The length is for the writer, which must
+/// not paint a short route over a longer one; readers mask it off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word(u32);
+
+impl Word {
+    /// No route. A leaf is never zero.
+    pub(super) const MISS: Word = Word(0);
+    const LEN_SHIFT: u32 = 26;
+
+    /// A route of `len` bits. Lengths are counted from the level on that the route lives in, so
+    /// that five bits are enough: 0 to 8, and 1 to 24 beyond 8.
+    pub(super) fn new(len: u8, leaf: Leaf) -> Word {
+        Word(u32::from(Self::rank(len)) << Self::LEN_SHIFT | leaf.get())
+    }
+
+    fn rank(len: u8) -> u8 {
+        if len <= SHORT_BITS { len } else { len - SHORT_BITS }
+    }
+
+    /// Whether a route of `len` bits in the same level goes before this one. Never where a group
+    /// is named.
+    pub(super) fn yields_to(self, len: u8) -> bool {
+        self.0 >> Self::LEN_SHIFT <= u32::from(Self::rank(len))
+    }
+
+    #[inline]
+    fn leaf(self) -> u32 {
+        self.0 & Leaf::MAX
+    }
+
+    /// The group that it names, if it names one.
+    pub(super) fn group(self) -> Option<u32> {
+        (self.0 & IS_GROUP != 0).then_some(self.0 & !IS_GROUP)
+    }
+}
+
+/// A word of the table. The writer is alone: what it reads is what it wrote.
+#[derive(Default)]
+#[repr(transparent)]
+pub(super) struct Cell(AtomicU32);
+
+// SAFETY: an atomic integer, for which zero is a value.
+unsafe impl crate::paged::AllZeroValid for Cell {}
+
+impl Cell {
+    pub(super) fn get(&self) -> Word {
+        Word(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Release: a worker that finds a leaf also sees what was written to the object it names, and
+    /// one that finds a group sees its words.
+    pub(super) fn set(&self, word: Word) {
+        self.0.store(word.0, Ordering::Release);
+    }
+
+    #[inline]
+    fn load(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 pub(super) struct Table {
-    first: PagedTable<AtomicU32>,
-    groups: PagedTable<AtomicU32>,
-    /// The default route is not painted over 16 million entries: it answers for the misses.
-    default: AtomicU32,
+    first: PagedTable<Cell>,
+    groups: PagedTable<Cell>,
+    short: Box<[Cell; SHORT]>,
 }
 
 impl Table {
@@ -36,61 +103,63 @@ impl Table {
         Ok(Self {
             first: PagedTable::with_pages(FIRST, pages)?,
             groups: PagedTable::with_pages(max_groups as usize * GROUP, pages)?,
-            default: AtomicU32::new(MISS),
+            short: Box::new(std::array::from_fn(|_| Cell::default())),
         })
     }
 
     #[inline]
-    fn first(&self, addr: u32) -> &AtomicU32 {
-        // SAFETY: 24 bits index 2^24 entries.
+    fn first(&self, addr: u32) -> &Cell {
+        // SAFETY: 24 bits index 2^24 words.
         unsafe { self.first.get_unchecked((addr >> 8) as usize) }
     }
 
-    /// The entry for `addr` in the group that `entry`, read from the first level, names.
+    /// The word for `addr` in the group that `word`, read from the first level, names.
     #[inline]
-    fn second(&self, entry: u32, addr: u32) -> &AtomicU32 {
-        let group = (entry & !IS_GROUP) as usize;
+    fn second(&self, word: u32, addr: u32) -> &Cell {
+        let group = (word & !IS_GROUP) as usize;
         // SAFETY: the first level names groups below the limit only (`set_group` checks).
         unsafe { self.groups.get_unchecked(group * GROUP + (addr & 0xff) as usize) }
     }
 
     #[inline]
     fn lookup(&self, addr: u32) -> u32 {
-        let mut entry = self.first(addr).load(Ordering::Acquire);
-        if entry & IS_GROUP != 0 {
-            entry = self.second(entry, addr).load(Ordering::Acquire);
+        let mut word = self.first(addr).load();
+        if word & IS_GROUP != 0 {
+            word = self.second(word, addr).load();
         }
-        if entry == MISS { self.default.load(Ordering::Acquire) } else { entry }
+        if word == Word::MISS.0 {
+            word = self.short[(addr >> 24) as usize].load();
+        }
+        Word(word).leaf()
     }
 
-    // The writer's side. Release: a worker that finds a leaf also sees what was written to the
-    // object it names, and one that finds a group sees its entries.
+    // The writer's side.
 
-    pub(super) fn set_default(&self, leaf: u32) {
-        self.default.store(leaf, Ordering::Release);
+    /// The words in front, to store routes of up to [`SHORT_BITS`] in.
+    pub(super) fn short(&self) -> &[Cell] {
+        &self.short[..]
     }
 
-    /// The entries of the first level, to store leaves in.
-    pub(super) fn entries(&self) -> &[AtomicU32] {
+    /// The words of the first level, to store routes in.
+    pub(super) fn words(&self) -> &[Cell] {
         self.first.as_slice()
     }
 
-    /// The 256 entries of a group, to store leaves in.
-    pub(super) fn group(&self, group: u32) -> &[AtomicU32] {
+    /// The 256 words of a group, to store routes in.
+    pub(super) fn group(&self, group: u32) -> &[Cell] {
         let at = group as usize * GROUP;
         &self.groups.as_slice()[at..at + GROUP]
     }
 
-    /// Points the first level at a group whose entries are filled.
+    /// Points the first level at a group whose words are filled.
     pub(super) fn set_group(&self, index: usize, group: u32) {
         assert!((group as usize) < self.groups.capacity() / GROUP, "group beyond the limit");
-        self.first.as_slice()[index].store(group | IS_GROUP, Ordering::Release);
+        self.first.as_slice()[index].set(Word(group | IS_GROUP));
     }
 
-    /// The group that an entry names, if it names one.
+    /// The group that a word of the first level names, if it names one.
     pub(super) fn group_at(&self, index: usize) -> Option<u32> {
-        let entry = self.first.as_slice()[index].load(Ordering::Relaxed);
-        (entry & IS_GROUP != 0).then_some(entry & !IS_GROUP)
+        self.first.as_slice()[index].get().group()
     }
 }
 
@@ -158,40 +227,49 @@ impl std::fmt::Debug for Lpm4Reader {
     }
 }
 
-/// A variant with AVX-512 gathers was within the noise of this one (Zen 5, 1 to a million routes),
-/// so there is none.
-///
-/// Stage by stage, so that no load waits for another address's: all first-level words, then the
-/// groups if any of them names one, then the default route.
+/// Stage by stage, so that no load waits for another address's: all words of the first level, then
+/// the groups if any of them names one, then the short routes if any says nothing.
 #[inline]
 fn lookup_chunk(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
-    let entries = addrs.map(|addr| table.first(addr).load(Ordering::Acquire));
-    *leaves = entries;
-    if entries.iter().fold(0, |all, entry| all | entry) & IS_GROUP != 0 {
+    let words = addrs.map(|addr| table.first(addr).load());
+    *leaves = words;
+    if words.iter().fold(0, |all, word| all | word) & IS_GROUP != 0 {
         lookup_groups(table, addrs, leaves);
     }
-    let default = table.default.load(Ordering::Acquire);
-    for leaf in leaves {
-        *leaf = if *leaf == MISS { default } else { *leaf };
+    let mut missed = false;
+    for leaf in &mut *leaves {
+        *leaf &= Leaf::MAX;
+        missed |= *leaf == 0;
+    }
+    if missed {
+        lookup_short(table, addrs, leaves);
     }
 }
 
-fn lookup_groups(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
-    for (&addr, leaf) in addrs.iter().zip(leaves) {
-        if *leaf & IS_GROUP != 0 {
-            *leaf = table.second(*leaf, addr).load(Ordering::Acquire);
+fn lookup_groups(table: &Table, addrs: &[u32; BATCH], words: &mut [u32; BATCH]) {
+    for (&addr, word) in addrs.iter().zip(words) {
+        if *word & IS_GROUP != 0 {
+            *word = table.second(*word, addr).load();
         }
     }
 }
 
+/// Without a branch: with random destinations, which of them miss cannot be foretold.
+fn lookup_short(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
+    for (&addr, leaf) in addrs.iter().zip(leaves) {
+        let short = table.short[(addr >> 24) as usize].load() & Leaf::MAX;
+        *leaf = if *leaf == 0 { short } else { *leaf };
+    }
+}
+
 #[inline]
-fn prefetch(word: &AtomicU32) {
+fn prefetch(cell: &Cell) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch is a hint and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(word.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(cell).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = word;
+    let _ = cell;
 }
