@@ -12,6 +12,7 @@
 //! says beside its leaf how long its route is. Routes of up to 8 bits fill no more than 256 words
 //! in front of the first level, which answer where that says nothing.
 
+mod batch;
 mod prefix;
 mod rib;
 mod table;

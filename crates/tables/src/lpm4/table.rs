@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::batch::{self, Kernel, prefetch};
 use super::prefix::Leaf;
 use crate::paged::{MapError, PagedTable, Pages};
 
@@ -23,13 +24,7 @@ pub(super) const SHORT_BITS: u8 = 8;
 /// Prefixes up to this length, and longer than [`SHORT_BITS`], live in the first level.
 pub(super) const FIRST_BITS: u8 = 24;
 /// Set in words of the first level that name a group rather than a leaf.
-const IS_GROUP: u32 = 1 << 31;
-/// Addresses whose loads are in flight together.
-const BATCH: usize = 16;
-/// How many batches ahead the first level is fetched. With random destinations over a million
-/// routes 4 take 9 clocks a lookup where 1 takes 15; more gain little and crowd a small L1.
-const AHEAD: usize = 4;
-
+pub(super) const IS_GROUP: u32 = 1 << 31;
 /// What a word says: a leaf, and how long its route is. The length is for the writer, which must
 /// not paint a short route over a longer one; readers mask it off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +82,7 @@ impl Cell {
     }
 
     #[inline]
-    fn load(&self) -> u32 {
+    pub(super) fn load(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 }
@@ -96,6 +91,8 @@ pub(super) struct Table {
     first: PagedTable<Cell>,
     groups: PagedTable<Cell>,
     short: Box<[Cell; SHORT]>,
+    /// How many addresses at once are looked up here.
+    kernel: Kernel,
 }
 
 impl Table {
@@ -104,31 +101,47 @@ impl Table {
             first: PagedTable::with_pages(FIRST, pages)?,
             groups: PagedTable::with_pages(max_groups as usize * GROUP, pages)?,
             short: Box::new(std::array::from_fn(|_| Cell::default())),
+            kernel: Kernel::best(max_groups),
         })
     }
 
     #[inline]
-    fn first(&self, addr: u32) -> &Cell {
+    pub(super) fn first(&self, addr: u32) -> &Cell {
         // SAFETY: 24 bits index 2^24 words.
         unsafe { self.first.get_unchecked((addr >> 8) as usize) }
     }
 
     /// The word for `addr` in the group that `word`, read from the first level, names.
     #[inline]
-    fn second(&self, word: u32, addr: u32) -> &Cell {
+    pub(super) fn second(&self, word: u32, addr: u32) -> &Cell {
         let group = (word & !IS_GROUP) as usize;
         // SAFETY: the first level names groups below the limit only (`set_group` checks).
         unsafe { self.groups.get_unchecked(group * GROUP + (addr & 0xff) as usize) }
     }
 
+    /// Where a route of up to [`SHORT_BITS`] for `addr` is.
     #[inline]
-    fn lookup(&self, addr: u32) -> u32 {
+    pub(super) fn short_of(&self, addr: u32) -> &Cell {
+        &self.short[(addr >> 24) as usize]
+    }
+
+    /// Where the levels begin, for instructions that gather words: the first, the groups, the short
+    /// routes.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(super) fn bases(&self) -> (*const i32, *const i32, *const i32) {
+        let groups = self.groups.as_slice().as_ptr();
+        (self.first.as_slice().as_ptr().cast(), groups.cast(), self.short.as_ptr().cast())
+    }
+
+    #[inline]
+    pub(super) fn lookup(&self, addr: u32) -> u32 {
         let mut word = self.first(addr).load();
         if word & IS_GROUP != 0 {
             word = self.second(word, addr).load();
         }
         if word == Word::MISS.0 {
-            word = self.short[(addr >> 24) as usize].load();
+            word = self.short_of(addr).load();
         }
         Word(word).leaf()
     }
@@ -200,24 +213,19 @@ impl Lpm4Reader {
     /// [`Lpm4Reader::lookup`] says of `addrs[i]`.
     #[inline]
     pub fn lookup_batch(&self, addrs: &[u32], leaves: &mut [u32]) {
-        let table = &*self.table;
-        let count = addrs.len().min(leaves.len());
-        let (addrs, leaves) = (&addrs[..count], &mut leaves[..count]);
-        let fetch = |addrs: &[u32]| addrs.iter().for_each(|&addr| prefetch(table.first(addr)));
-        fetch(&addrs[..count.min(AHEAD * BATCH)]);
-        let (ins, rest_in) = addrs.as_chunks::<BATCH>();
-        let (outs, rest_out) = leaves.as_chunks_mut::<BATCH>();
-        for (n, (chunk, leaves)) in ins.iter().zip(outs).enumerate() {
-            match ins.get(n + AHEAD) {
-                Some(ahead) => fetch(ahead),
-                None if n + AHEAD == ins.len() => fetch(rest_in),
-                None => {}
-            }
-            lookup_chunk(table, chunk, leaves);
-        }
-        for (&addr, leaf) in rest_in.iter().zip(rest_out) {
-            *leaf = table.lookup(addr);
-        }
+        batch::lookup(&self.table, self.table.kernel, addrs, leaves);
+    }
+
+    /// As [`Lpm4Reader::lookup_batch`], by each way that this processor has.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn lookup_batches(&self, addrs: &[u32]) -> Vec<Vec<u32>> {
+        let groups = (self.table.groups.capacity() / GROUP) as u32;
+        let one = |kernel| {
+            let mut leaves = vec![0; addrs.len()];
+            batch::lookup(&self.table, kernel, addrs, &mut leaves);
+            leaves
+        };
+        Kernel::available(groups).into_iter().map(one).collect()
     }
 }
 
@@ -225,51 +233,4 @@ impl std::fmt::Debug for Lpm4Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Lpm4Reader").finish_non_exhaustive()
     }
-}
-
-/// Stage by stage, so that no load waits for another address's: all words of the first level, then
-/// the groups if any of them names one, then the short routes if any says nothing.
-#[inline]
-fn lookup_chunk(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
-    let words = addrs.map(|addr| table.first(addr).load());
-    *leaves = words;
-    if words.iter().fold(0, |all, word| all | word) & IS_GROUP != 0 {
-        lookup_groups(table, addrs, leaves);
-    }
-    let mut missed = false;
-    for leaf in &mut *leaves {
-        *leaf &= Leaf::MAX;
-        missed |= *leaf == 0;
-    }
-    if missed {
-        lookup_short(table, addrs, leaves);
-    }
-}
-
-fn lookup_groups(table: &Table, addrs: &[u32; BATCH], words: &mut [u32; BATCH]) {
-    for (&addr, word) in addrs.iter().zip(words) {
-        if *word & IS_GROUP != 0 {
-            *word = table.second(*word, addr).load();
-        }
-    }
-}
-
-/// Without a branch: with random destinations, which of them miss cannot be foretold.
-fn lookup_short(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
-    for (&addr, leaf) in addrs.iter().zip(leaves) {
-        let short = table.short[(addr >> 24) as usize].load() & Leaf::MAX;
-        *leaf = if *leaf == 0 { short } else { *leaf };
-    }
-}
-
-#[inline]
-fn prefetch(cell: &Cell) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(cell).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = cell;
 }

@@ -47,14 +47,16 @@ fn check(lpm: &Lpm4, model: &Model, touched: &[Ipv4Prefix]) -> Result<(), TestCa
         [p.addr().wrapping_sub(1), p.addr(), middle, p.last(), p.last().wrapping_add(1)]
     });
     let addrs: Vec<u32> = edges.chain([0, u32::MAX]).collect();
-    let mut batch = vec![0; addrs.len()];
     let reader = lpm.reader();
-    reader.lookup_batch(&addrs, &mut batch);
-    for (&addr, &batched) in addrs.iter().zip(&batch) {
+    let batches = reader.lookup_batches(&addrs);
+    for (i, &addr) in addrs.iter().enumerate() {
         let expected = model.lookup(addr);
         prop_assert_eq!(lpm.lookup(addr), expected, "routes, {:#x}", addr);
         prop_assert_eq!(reader.lookup_leaf(addr), expected.map(|(_, l)| l), "table, {:#x}", addr);
-        prop_assert_eq!(reader.lookup(addr), batched, "batch, {:#x}", addr);
+        let single = reader.lookup(addr);
+        for (kernel, leaves) in batches.iter().enumerate() {
+            prop_assert_eq!(single, leaves[i], "batch by kernel {}, {:#x}", kernel, addr);
+        }
     }
     Ok(())
 }
@@ -134,6 +136,26 @@ proptest! {
             && lpm.table.short().iter().all(|cell| cell.get() == Word::MISS);
         prop_assert!(empty, "nothing is left behind");
     }
+}
+
+#[test]
+fn batches_of_every_size_are_what_single_look_ups_are() {
+    let mut lpm = Lpm4::new(SMALL).unwrap();
+    for (n, len) in [(1, 0), (2, 8), (3, 16), (4, 24), (5, 26), (6, 32)] {
+        lpm.insert(prefix([10, 1, 2, 128], len), leaf(n)).unwrap();
+    }
+    let reader = lpm.reader();
+    let near = (0..300u32).map(|n| 0x0a01_0280 ^ crate::hash::mix64(n.into()) as u32 >> (n % 32));
+    let addrs: Vec<u32> = near.collect();
+    let single: Vec<u32> = addrs.iter().map(|&addr| reader.lookup(addr)).collect();
+    for count in 0..=addrs.len() {
+        for leaves in reader.lookup_batches(&addrs[..count]) {
+            assert_eq!(leaves, single[..count]);
+        }
+    }
+    let mut fewer = [0; 3];
+    reader.lookup_batch(&addrs, &mut fewer);
+    assert_eq!(fewer, single[..3]);
 }
 
 #[test]
