@@ -3,6 +3,7 @@
 use crate::meta::{Flags, Meta};
 use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
+use crate::simd::LANES;
 use std::ptr::NonNull;
 
 /// Packets in a full frame.
@@ -346,6 +347,25 @@ impl Frame {
             self.holes = false;
             self.taken = [false; FRAME_SIZE];
         }
+    }
+
+    /// The columns that say where packets are.
+    #[inline]
+    pub(crate) fn rows(&self) -> (&[NonNull<BufHdr>], &[View]) {
+        assert!(!self.holes, "a packet was taken");
+        (&self.bufs[..self.n], &self.views[..self.n])
+    }
+
+    /// The views of sixteen rows, some of which may be rubbish.
+    #[inline(always)]
+    pub(crate) fn sixteen_views(&mut self, at: usize) -> &mut [View; LANES] {
+        let (all, _) = self.views.as_chunks_mut();
+        &mut all[at / LANES]
+    }
+
+    #[inline]
+    pub(crate) fn views_mut(&mut self) -> &mut [View] {
+        &mut self.views[..self.n]
     }
 
     pub(crate) fn bufs(&self) -> &[NonNull<BufHdr>] {

@@ -15,6 +15,8 @@ mod frame;
 mod meta;
 mod packet;
 mod pool;
+mod rows;
+pub mod simd;
 
 pub use cache::Cache;
 pub use frame::{Companion, Deal, FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PktMut};
@@ -23,6 +25,7 @@ pub use packet::{Packet, Segments};
 pub use pool::{
     BATCH, DEFAULT_DATA_SIZE, HEADROOM, PageKind, Pool, PoolAudit, PoolConfig, PoolError,
 };
+pub use rows::Rows;
 
 /// The interface of packets that the router made itself: `local0`, index 0.
 pub const LOCAL_IF: u32 = 0;

@@ -5,7 +5,8 @@ use crate::worker::{Core, NodeCx};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::RawFd;
-use thalweg_buffer::{Flags, Frame, Iface, PktMut};
+use thalweg_buffer::simd::{self, Level};
+use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 
 /// A counter of a node, by its position in the declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,8 +50,8 @@ pub enum FrameVerdict {
     PerPacket,
     /// The whole frame has one verdict.
     Whole(Verdict),
-    /// The kernel wrote one verdict per packet.
-    Each,
+    /// The kernel wrote a verdict for each packet but these: ask about them.
+    Each(Rows),
 }
 
 /// A node that handles packets one by one; the engine does the rest.
@@ -69,7 +70,9 @@ pub trait Node: Send + 'static {
     #[inline]
     fn prefetch(&self, _cx: &NodeCx<'_>, _frame: &Frame, _i: usize) {}
 
-    /// A faster way for a whole frame, held equal to the per-packet function by a test.
+    /// A faster way for a whole frame: decides about the packets that are as most are, and leaves the
+    /// rest to [`packet`](Self::packet). Held equal to it by a test. A frame with traced packets does
+    /// not come here.
     #[inline]
     fn frame(
         &mut self,
@@ -237,6 +240,16 @@ impl<N: Node> Adapter<N> {
         differ
     }
 
+    /// Asks about the packets that a kernel has left.
+    fn rest(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict], rest: Rows) {
+        let n = frame.len();
+        let mut blame = Blame { frame, at: 0 };
+        for i in rest.iter().take_while(|i| usize::from(*i) < n) {
+            blame.at = i;
+            each[usize::from(i)] = self.node.packet(cx, blame.frame.pkt(i));
+        }
+    }
+
     /// The same, slowly, with a trace record of each traced packet.
     #[cold]
     fn each_traced(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) {
@@ -271,9 +284,16 @@ impl<N: Node> Runner for Adapter<N> {
             self.each_traced(cx, &mut frame, each);
             cx.dispose(frame, each);
         } else {
-            match self.node.frame(cx, &mut frame, each) {
+            let decided = match simd::level() {
+                Level::PerPacket => FrameVerdict::PerPacket,
+                _ => self.node.frame(cx, &mut frame, each),
+            };
+            match decided {
                 FrameVerdict::Whole(v) => cx.dispose_whole(frame, v),
-                FrameVerdict::Each => cx.dispose(frame, each),
+                FrameVerdict::Each(rest) => {
+                    self.rest(cx, &mut frame, each, rest);
+                    cx.dispose(frame, each);
+                }
                 FrameVerdict::PerPacket => {
                     let differ = self.each(cx, &mut frame, each);
                     if differ == 0 && !frame.has_holes() && !frame.is_empty() {

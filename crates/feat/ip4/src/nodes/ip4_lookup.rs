@@ -5,9 +5,9 @@
 use crate::tables::{Fib, Tables};
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, Iface, PktMut};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Rows};
 use thalweg_fib::{DpoTable, Kind};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::flow::five_tuple;
 
@@ -113,6 +113,38 @@ impl Node for Ip4Lookup {
         if let (true, Some(fib)) = (self.uniform, &self.fib) {
             fib.routes.prefetch(dst(frame.data(i as u8)));
         }
+    }
+
+    /// Looks all destinations of a table up together, and leaves what does not end in an adjacency.
+    #[inline]
+    fn frame(
+        &mut self,
+        _: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let (true, Some(fib)) = (self.uniform, &self.fib) else { return FrameVerdict::PerPacket };
+        let mut addrs = [0; FRAME_SIZE];
+        for (addr, h) in addrs.iter_mut().zip(frame.heads::<20>()) {
+            *addr = u32::from_be_bytes([h[16], h[17], h[18], h[19]]);
+        }
+        let leaves = frame.aux_mut();
+        fib.routes.lookup_batch(&addrs, leaves);
+        let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
+        let goes = |dpo| self.dpos.get(dpo).state().kind == Kind::Rewrite;
+        let rest = if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0 {
+            if goes(first) {
+                return FrameVerdict::Whole(REWRITE);
+            }
+            return FrameVerdict::PerPacket;
+        } else {
+            Rows::of(leaves.iter().map(|l| !goes(*l)))
+        };
+        if rest.is_empty() {
+            return FrameVerdict::Whole(REWRITE);
+        }
+        each[..frame.len()].fill(REWRITE);
+        FrameVerdict::Each(rest)
     }
 
     #[inline]

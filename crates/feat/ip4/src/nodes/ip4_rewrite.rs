@@ -6,10 +6,10 @@
 use crate::icmp::{self, Cause};
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, GsoKind, PktMut};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
 use thalweg_fib::{DpoTable, Entry, EntryState, Kind};
 use thalweg_graph::trace::interface_token;
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
 thalweg_graph::next_nodes! {
     FRAG => "ip4-frag",
@@ -80,6 +80,28 @@ impl Ip4Rewrite {
         FRAG
     }
 
+    /// Rewrites packets by adjacencies of their own; returns those left, and whether the others part
+    /// ways.
+    fn each_way(&self, frame: &mut Frame, each: &mut [Verdict]) -> (Rows, bool) {
+        let (mut dpos, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
+        dpos[..frame.len()].copy_from_slice(frame.aux());
+        lens.iter_mut().zip(frame.lengths()).for_each(|(to, len)| *to = len);
+        let mut way = Way::of(&self.dpos, dpos[0]);
+        let first = way.next;
+        let mut differ = false;
+        let windows = frame.windows_mut(ETHERNET);
+        let rows = windows.zip(&dpos).zip(&lens).zip(each);
+        let rest = Rows::of(rows.map(|(((window, dpo), len), verdict)| {
+            if *dpo != way.dpo {
+                way = Way::of(&self.dpos, *dpo);
+                differ |= way.next != first;
+            }
+            *verdict = way.next;
+            !window.is_some_and(|w| *len <= usize::from(way.longest) && way.send(w))
+        }));
+        (rest, differ)
+    }
+
     /// One hop less: decrements the time to live and follows it in the checksum (RFC 1624).
     #[inline]
     fn decrement_ttl(p: &mut PktMut<'_>) -> bool {
@@ -90,6 +112,51 @@ impl Ip4Rewrite {
         h[8] -= 1;
         let old = u16::from_be_bytes([h[10], h[11]]);
         h[10..12].copy_from_slice(&thalweg_wire::checksum::ttl_decrement(old).to_be_bytes());
+        true
+    }
+}
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
+/// An adjacency as a run of packets needs it.
+struct Way {
+    dpo: u32,
+    /// Longest packet that goes this way without a second thought; 0 if none does.
+    longest: u16,
+    header: [u8; ETHERNET],
+    next: Verdict,
+}
+
+impl Way {
+    #[inline]
+    fn of(dpos: &DpoTable, dpo: u32) -> Way {
+        let entry = dpos.get(dpo);
+        let state = entry.state();
+        let plain = state.kind == Kind::Rewrite && usize::from(state.len) == ETHERNET;
+        let mut header = [0; ETHERNET];
+        header.copy_from_slice(&entry.rewrite()[..ETHERNET]);
+        Way {
+            dpo,
+            longest: if plain { state.mtu.min(u16::MAX - ETHERNET as u16) } else { 0 },
+            header,
+            next: Verdict::node(NodeId(entry.next() as u16)),
+        }
+    }
+
+    /// Rewrites a packet; false, and nothing done, if its time to live is up.
+    #[inline(always)]
+    fn send(&self, window: &mut [u8; ETHERNET + 20]) -> bool {
+        let (link, ip) = window.split_at_mut(ETHERNET);
+        // Time to live, protocol, checksum.
+        let word = u32::from_be_bytes([ip[8], ip[9], ip[10], ip[11]]);
+        if word >> 25 == 0 {
+            return false;
+        }
+        let checksum = thalweg_wire::checksum::ttl_decrement(word as u16);
+        let word = ((word - (1 << 24)) & 0xffff_0000) | u32::from(checksum);
+        ip[8..12].copy_from_slice(&word.to_be_bytes());
+        link.copy_from_slice(&self.header);
         true
     }
 }
@@ -116,6 +183,36 @@ impl Node for Ip4Rewrite {
             }
         }
         link_header(&mut p, entry, state)
+    }
+
+    /// Rewrites packets in one segment that live on, fit, and go out by an Ethernet interface.
+    #[inline]
+    fn frame(
+        &mut self,
+        _: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        if frame.flags().intersects(Flags::LOCAL.union(Flags::CHAINED)) {
+            return FrameVerdict::PerPacket;
+        }
+        let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
+        let first = Way::of(&self.dpos, dpo);
+        let one_way = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
+        let windows = if one_way { frame.long_windows_mut(ETHERNET, first.longest) } else { None };
+        let left = windows.map(|windows| Rows::of(windows.map(|w| !first.send(w))));
+        let (rest, differ) = match left {
+            Some(rest) => (rest, false),
+            None => self.each_way(frame, each),
+        };
+        frame.push_all(ETHERNET as u16, rest);
+        if rest.is_empty() && !differ {
+            return FrameVerdict::Whole(first.next);
+        }
+        if !differ {
+            each[..frame.len()].fill(first.next);
+        }
+        FrameVerdict::Each(rest)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -10,7 +10,7 @@ use thalweg_buffer::{Frame, PoolConfig};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
 use thalweg_feat_arp as arp;
-use thalweg_graph::stats::Totals;
+use thalweg_graph::stats::{Counter, Totals};
 use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
 };
@@ -322,6 +322,26 @@ impl Lab {
         let number = all.position(|(n, e)| *n == id && e.text == text);
         let number = number.unwrap_or_else(|| panic!("{node} has no counter `{text}`"));
         (0..self.c.workers()).map(|w| self.c.worker_stats(w).error(number as u32).get()).sum()
+    }
+
+    /// All counters of nodes but those that go by the clock, and those of the interfaces.
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        let by_clock = self.c.node("ip4-icmp-error").expect("node");
+        let errors: Vec<_> = self.c.errors().iter().collect();
+        let counted = errors.iter().enumerate().filter(|(_, (node, _))| *node != by_clock);
+        let stats = self.c.worker_stats(0);
+        let named = counted.map(|(i, (_, e))| (e.text.to_owned(), stats.error(i as u32).get()));
+        let mut all: Vec<_> = named.collect();
+        for n in 0..3 {
+            let s = stats.interface(self.sw_if(n));
+            let mut add = |what, c: &Counter| all.push((format!("{what} of test{n}"), c.get()));
+            add("packets", &s.rx_packets);
+            add("bytes", &s.rx_bytes);
+            add("ip4", &s.ip4);
+            add("broadcast", &s.rx_broadcast);
+            add("multicast", &s.rx_multicast);
+        }
+        all
     }
 
     pub fn dropped(&self) -> u64 {

@@ -3,6 +3,7 @@
 mod commands;
 mod forwarding;
 mod icmp;
+mod kernels;
 mod lab;
 mod pings;
 mod random;

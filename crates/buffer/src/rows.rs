@@ -1,0 +1,277 @@
+//! Whole columns of a frame at once: what frame kernels are made of.
+//!
+//! A node's kernel handles the rows that are as they usually are and leaves the rest, a [`Rows`], to
+//! the per-packet function. Everything here is safe to call with any frame: rows too short for what
+//! is asked show zeros, or stay as they are.
+
+use crate::frame::{FRAME_SIZE, Frame};
+use crate::meta::Flags;
+use crate::packet::View;
+use crate::pool::{BufHdr, HEADER};
+use crate::simd::{LANES, Lanes};
+use std::ptr::NonNull;
+
+const WORDS: usize = FRAME_SIZE / 64;
+
+/// A set of a frame's rows.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Rows([u64; WORDS]);
+
+impl Rows {
+    /// No row.
+    pub const NONE: Rows = Rows([0; WORDS]);
+
+    /// The rows for which the items are true, in order; items beyond a full frame are not asked for.
+    #[inline(always)]
+    pub fn of(each: impl Iterator<Item = bool>) -> Rows {
+        // Bytes first: most often no bit is set, and the loop has no more to do than to say so.
+        let mut flags = [0u8; FRAME_SIZE];
+        let mut any = 0;
+        for (flag, is) in flags.iter_mut().zip(each) {
+            *flag = u8::from(is);
+            any |= *flag;
+        }
+        if any == 0 { Rows::NONE } else { Rows::pack(&flags) }
+    }
+
+    #[inline(never)]
+    fn pack(flags: &[u8; FRAME_SIZE]) -> Rows {
+        let mut rows = Rows::NONE;
+        for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
+            // Eight bytes of 0 or 1 become the eight bits of the product's top byte.
+            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            rows.0[i / 8] |= bits << (i % 8 * 8);
+        }
+        rows
+    }
+    /// Adds those of the sixteen rows from `at` on that the mask has a bit for.
+    ///
+    /// # Panics
+    /// If `at` is no multiple of 16, or beyond a full frame.
+    #[inline(always)]
+    pub fn insert_lanes(&mut self, at: usize, mask: u16) {
+        assert!(at.is_multiple_of(LANES));
+        self.0[at / 64] |= u64::from(mask) << (at % 64);
+    }
+    /// Adds a row.
+    #[inline]
+    pub fn insert(&mut self, i: u8) {
+        self.0[usize::from(i) / 64] |= 1 << (i % 64);
+    }
+    /// True if row `i` is in it.
+    #[inline]
+    pub fn contains(&self, i: u8) -> bool {
+        self.0[usize::from(i) / 64] >> (i % 64) & 1 != 0
+    }
+    /// True if no row is in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().fold(0, |all, w| all | w) == 0
+    }
+    /// How many rows are in it.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|w| w.count_ones() as usize).sum()
+    }
+    /// The rows in one or the other.
+    #[inline]
+    #[must_use]
+    pub fn or(mut self, other: Rows) -> Rows {
+        for (w, o) in self.0.iter_mut().zip(other.0) {
+            *w |= o;
+        }
+        self
+    }
+    /// The rows, in order.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        self.0.into_iter().enumerate().flat_map(|(word, mut left)| {
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some((word * 64) as u8 + bit as u8)
+            })
+        })
+    }
+}
+
+impl Frame {
+    /// The first `N` bytes of each packet; zeros for one whose first segment is shorter.
+    #[inline(always)]
+    pub fn heads<const N: usize>(&self) -> impl Iterator<Item = &[u8; N]> {
+        let (bufs, views) = self.rows();
+        bufs.iter().zip(views).map(|(buf, view)| {
+            let zeros: &'static [u8; N] = const { &[0; N] };
+            let at = address(*buf, view.off());
+            let at = if view.len() >= N { at } else { zeros.as_ptr() };
+            // SAFETY: the row is a packet of ours with at least N bytes at its view, or we point to
+            // the zeros.
+            unsafe { &*at.cast::<[u8; N]>() }
+        })
+    }
+
+    /// `N` bytes of each packet, from `before` bytes before its current header on; `None` for one
+    /// whose first segment ends earlier, or that has less headroom. What stands before the header is
+    /// a header stepped over, or rubbish.
+    #[inline(always)]
+    pub fn windows_mut<const N: usize>(
+        &mut self,
+        before: usize,
+    ) -> impl Iterator<Item = Option<&mut [u8; N]>> {
+        let (bufs, views) = self.rows();
+        bufs.iter().zip(views).map(move |(buf, view)| {
+            if view.len() + before < N || view.off() < HEADER + before {
+                return None;
+            }
+            let at = address(*buf, view.off() - before).cast_mut();
+            // SAFETY: the row is a packet of ours, each row another one; the bytes begin behind the
+            // buffer's header and end with the first segment at the latest. The kernel has zeroed
+            // what nobody has written yet.
+            Some(unsafe { &mut *at.cast::<[u8; N]>() })
+        })
+    }
+
+    /// As [`heads`](Self::heads), if no packet's first segment is shorter than `N` bytes.
+    #[inline(always)]
+    pub fn long_heads<const N: usize>(&self) -> Option<impl Iterator<Item = &[u8; N]>> {
+        let (bufs, views) = self.rows();
+        let all_long = views.iter().fold(true, |all, v| all & (v.len() >= N));
+        let rows = bufs.iter().zip(views);
+        all_long.then(|| {
+            // SAFETY: each row is a packet of ours with at least N bytes at its view.
+            rows.map(|(buf, view)| unsafe { &*address(*buf, view.off()).cast() })
+        })
+    }
+
+    /// As [`windows_mut`](Self::windows_mut), if there is none that is `None`, and no packet longer
+    /// than `longest`.
+    #[inline(always)]
+    pub fn long_windows_mut<const N: usize>(
+        &mut self,
+        before: usize,
+        longest: u16,
+    ) -> Option<impl Iterator<Item = &mut [u8; N]>> {
+        let (bufs, views) = self.rows();
+        let fits = |v: &View| {
+            (v.len() + before >= N)
+                & (v.len() <= usize::from(longest))
+                & (v.off() >= HEADER + before)
+        };
+        let all_fit = views.iter().fold(true, |all, v| all & fits(v));
+        let rows = bufs.iter().zip(views);
+        all_fit.then(|| {
+            rows.map(move |(buf, v)| {
+                let at = address(*buf, v.off() - before).cast_mut();
+                // SAFETY: as for `windows_mut`.
+                unsafe { &mut *at.cast::<[u8; N]>() }
+            })
+        })
+    }
+
+    /// The first row of each sixteen, and which of the sixteen there are.
+    #[inline(always)]
+    pub fn lane_groups(&self) -> impl Iterator<Item = (usize, u16)> + use<> {
+        let n = self.len();
+        (0..n).step_by(LANES).map(move |at| (at, (u32::MAX >> (32 - (n - at).min(LANES))) as u16))
+    }
+
+    /// The first 20 bytes of each of the sixteen packets from `at` on, as five little-endian
+    /// words. Zeros where there is no packet, or its first segment is shorter.
+    #[inline(always)]
+    pub fn words5<V: Lanes>(&self, at: usize) -> [V; 5] {
+        const NEED: usize = 20;
+        let (bufs, views) = self.rows();
+        let (Some(bufs), Some(views)) = (lanes(bufs, at), lanes(views, at)) else {
+            return self.words5_of_few(at);
+        };
+        if V::load(&views.map(|v| v.0)).lt(V::splat((NEED as u32) << 16)) != 0 {
+            return self.words5_of_few(at);
+        }
+        let at = std::array::from_fn(|i| address(bufs[i], views[i].off()));
+        // SAFETY: each row is a packet of ours with at least that many bytes.
+        unsafe { V::gather5(&at) }
+    }
+
+    #[inline(never)]
+    fn words5_of_few<V: Lanes>(&self, at: usize) -> [V; 5] {
+        let mut words = [[0; LANES]; 5];
+        for (i, head) in self.heads::<20>().skip(at).take(LANES).enumerate() {
+            for (words, bytes) in words.iter_mut().zip(head.as_chunks().0) {
+                words[i] = u32::from_le_bytes(*bytes);
+            }
+        }
+        words.map(|w| V::load(&w))
+    }
+
+    /// Length of each packet's first segment.
+    #[inline(always)]
+    pub fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.rows().1.iter().map(|v| v.len())
+    }
+
+    /// Lengths of the first segments of the sixteen packets from `at` on; rubbish where there is none.
+    #[inline(always)]
+    pub fn lens<V: Lanes>(&mut self, at: usize) -> V {
+        V::load(&self.sixteen_views(at).map(|v| v.0)).shr::<16>()
+    }
+
+    /// Cuts those of the sixteen packets from `at` on that the mask has a bit for to these lengths, if
+    /// they are longer. Not for frames with chained packets: there, nothing is done.
+    #[inline(always)]
+    pub fn truncate<V: Lanes>(&mut self, at: usize, mask: u16, lens: V) {
+        if self.flags().contains(Flags::CHAINED) {
+            return;
+        }
+        let views = self.sixteen_views(at);
+        let old = V::load(&views.map(|v| v.0));
+        let mask = mask & lens.lt(old.shr::<16>());
+        let mut words = [0; LANES];
+        old.replace(mask, (old & V::splat(0xffff)) | lens.shl::<16>()).store(&mut words);
+        *views = words.map(View);
+    }
+
+    /// Steps over the first `n` bytes of each packet but those in `except`. A packet whose first
+    /// segment is shorter stays as it is.
+    #[inline(always)]
+    pub fn pull_all(&mut self, n: u16, except: Rows) {
+        let shift = u32::from(n).wrapping_sub(u32::from(n) << 16);
+        self.change_views(except, |v| {
+            if v.len() >= usize::from(n) { View(v.0.wrapping_add(shift)) } else { v }
+        });
+    }
+
+    /// Grows each packet but those in `except` by `n` bytes at its front: as
+    /// [`PktMut::push`](crate::PktMut::push). A packet without the headroom stays as it is.
+    #[inline(always)]
+    pub fn push_all(&mut self, n: u16, except: Rows) {
+        let shift = (u32::from(n) << 16).wrapping_sub(u32::from(n));
+        let n = usize::from(n);
+        self.change_views(except, |v| {
+            let fits = (v.off() >= HEADER + n) & (v.len() + n <= usize::from(u16::MAX));
+            if fits { View(v.0.wrapping_add(shift)) } else { v }
+        });
+    }
+
+    #[inline(always)]
+    fn change_views(&mut self, except: Rows, mut change: impl FnMut(View) -> View) {
+        let views = self.views_mut();
+        if except.is_empty() {
+            views.iter_mut().for_each(|v| *v = change(*v));
+        } else {
+            for (i, v) in views.iter_mut().enumerate() {
+                let new = change(*v);
+                *v = if except.contains(i as u8) { *v } else { new };
+            }
+        }
+    }
+}
+
+/// The sixteen rows from `at` on, if they are all there.
+#[inline(always)]
+fn lanes<T>(column: &[T], at: usize) -> Option<&[T; LANES]> {
+    column.get(at..)?.first_chunk()
+}
+
+#[inline(always)]
+fn address(buf: NonNull<BufHdr>, off: usize) -> *const u8 {
+    buf.as_ptr().cast::<u8>().wrapping_add(off).cast_const()
+}
