@@ -14,6 +14,7 @@ pub mod control;
 pub mod decl;
 pub mod feature;
 mod gone;
+pub mod loop_times;
 pub mod mailbox;
 pub mod node;
 pub mod nodes;
@@ -27,6 +28,7 @@ pub use decl::{
     ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity,
 };
 pub use feature::Feature;
+pub use loop_times::{LoopCounts, LoopTimes};
 pub use mailbox::{Event, Inject, Topic};
 pub use node::{ErrorCode, FrameVerdict, InputNode, Node, Poll, Runner, Tap, TapCx, Verdict};
 pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};

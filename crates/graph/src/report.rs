@@ -3,6 +3,7 @@
 
 use crate::control::{Baseline, Control};
 use crate::decl::{Kind, NodeId};
+use crate::loop_times::LoopCounts;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -136,11 +137,19 @@ pub(crate) fn clear_runtime(c: &mut Control) {
             .collect(),
         totals: (0..workers).map(|w| total_counts(c, w)).collect(),
         main: c.main_stats(),
+        loops: (0..=workers).map(|t| c.loop_times(t).read()).collect(),
         runtime_since: Some(Instant::now()),
         ..std::mem::take(&mut c.baseline)
     };
     // A maximum cannot be set aside: its owner forgets it.
+    c.loop_times(0).clear_longest();
     c.ask(crate::worker::Core::clear_max);
+}
+
+/// How long a thread's loops took since the last clear; 0 is main.
+pub(crate) fn loop_counts(c: &Control, thread: usize) -> LoopCounts {
+    let now = c.loop_times(thread).read();
+    c.baseline.loops.get(thread).map_or_else(|| now.clone(), |base| now.since(base))
 }
 
 /// An error counter's value over all workers since the last clear.

@@ -3,6 +3,7 @@
 //! An increment is a plain load, add and store: each word has one writer, so no atomic
 //! read-modify-write is needed. `clear …` commands keep a baseline on the reader's side.
 
+use crate::loop_times::LoopTimes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Nodes that a graph may have, interfaces' nodes included.
@@ -135,8 +136,6 @@ pub struct Totals {
     pub busy_loops: Counter,
     /// Clocks spent in busy loops.
     pub busy_clocks: Counter,
-    /// Longest loop in clocks.
-    pub max_loop: Counter,
     /// Times that the worker went to sleep.
     pub sleeps: Counter,
     /// Events that did not fit into the queue to the main thread.
@@ -150,6 +149,8 @@ pub struct WorkerStats {
     interfaces: Box<[IfStats]>,
     /// Where packets went.
     pub totals: Totals,
+    /// How long the loops took in which there was something to do.
+    pub loops: LoopTimes,
 }
 
 fn boxed<T: Default>(n: usize) -> Box<[T]> {
@@ -163,6 +164,7 @@ impl Default for WorkerStats {
             errors: boxed(MAX_ERRORS),
             interfaces: boxed(MAX_INTERFACES),
             totals: Totals::default(),
+            loops: LoopTimes::default(),
         }
     }
 }

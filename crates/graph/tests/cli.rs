@@ -83,6 +83,20 @@ fn runtime_counts_since_the_last_clear() {
 }
 
 #[test]
+fn loops_are_timed_since_the_last_clear() {
+    let mut s = Shell::new(1);
+    traffic(&mut s);
+    let rows = s.json("show runtime loops");
+    let us = |row: &Value, key: &str| row[key].as_f64().unwrap();
+    assert!(rows[1]["loops"].as_u64() > Some(0), "{rows}");
+    assert!(us(&rows[1], "p50_us") > 0.0, "{rows}");
+    assert!(us(&rows[1], "p50_us") <= us(&rows[1], "max_us"), "{rows}");
+    s.ok("clear runtime");
+    assert_eq!(s.json("show runtime loops")[1]["loops"], 0);
+    assert_eq!(s.json("show runtime loops")[1]["max_us"], 0.0);
+}
+
+#[test]
 fn errors_count_since_the_last_clear() {
     let mut s = Shell::new(2);
     assert_eq!(s.ok("show errors").lines().count(), 1);
@@ -164,6 +178,7 @@ fn the_rest_says_what_it_should() {
         ("show features test-arc", vec!["\ntest-arc:\n  test-arc-feature\n  test-split\n"]),
         ("show vlib graph test-split", vec!["test-split                test-sink [0]"]),
         ("show vlib graph dot", vec!["\"test-split\" -> \"test-keep\";", "\"test-tap\" [style"]),
+        ("show runtime loops", vec!["Thread ", " p99.9 us", "\n0 main ", "\n1 thalweg_wk_0 "]),
         ("show clock", vec!["Time now "]),
     ] {
         let text = s.ok(line);

@@ -16,7 +16,7 @@ impl Command<Control> for ClearRuntime {
     }
 
     fn help(&self) -> &'static str {
-        "Begin the figures of `show runtime' at zero\n\
+        "Begin the figures of `show runtime' and `show runtime loops' at zero\n\
          What exporters read goes on counting."
     }
 

@@ -14,6 +14,7 @@ pub mod show_memory;
 pub mod show_packet_accounting;
 pub mod show_plugins;
 pub mod show_runtime;
+pub mod show_runtime_loops;
 pub mod show_threads;
 pub mod show_trace;
 pub mod show_unix_files;
@@ -34,6 +35,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<crate::Control>] = &[
     &show_packet_accounting::COMMAND,
     &show_plugins::COMMAND,
     &show_runtime::COMMAND,
+    &show_runtime_loops::COMMAND,
     &show_threads::COMMAND,
     &show_trace::COMMAND,
     &show_unix_files::COMMAND,

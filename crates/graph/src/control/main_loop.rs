@@ -64,8 +64,10 @@ impl Control {
         self.main.loops += 1;
         let mut did = self.work();
         did |= self.fire_timers();
-        self.main.busy += clock::ticks().wrapping_sub(start);
+        let took = clock::ticks().wrapping_sub(start);
+        self.main.busy += took;
         if did {
+            self.main_loops.add(took);
             return;
         }
         let now = Instant::now();
@@ -79,7 +81,11 @@ impl Control {
         match self.jobs.try_recv() {
             Ok(job) => {
                 self.waker.end_sleep();
+                let start = clock::ticks();
                 job(self);
+                let took = clock::ticks().wrapping_sub(start);
+                self.main.busy += took;
+                self.main_loops.add(took);
             }
             Err(_) => {
                 if self.workers.iter().all(|w| w.events.is_empty() && w.trash.is_empty()) {

@@ -15,6 +15,7 @@ use crate::arc::{ArcConfig, ArcError, ArcTable};
 use crate::clock;
 use crate::decl::{ArcDecl, ArcId, Built, ErrorDecl, Kind, NodeDecl, NodeId};
 use crate::feature::Feature;
+use crate::loop_times::{LoopCounts, LoopTimes};
 use crate::mailbox::{Event, ToMain, ToWorker, Waker};
 use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
 use crate::worker::{NodeInfo, Worker};
@@ -219,6 +220,7 @@ pub struct Control {
     namer: fn(&Control, u32) -> String,
     files: Vec<FileLister>,
     main: MainStats,
+    main_loops: LoopTimes,
     /// What `clear` commands have set aside, subtracted from what workers count.
     pub baseline: Baseline,
 }
@@ -236,6 +238,8 @@ pub struct Baseline {
     pub main: MainStats,
     /// Packets received, sent, dropped and delivered, and loops, per worker.
     pub totals: Vec<[u64; 5]>,
+    /// How long loops took, per thread, main first.
+    pub loops: Vec<LoopCounts>,
     /// When runtime statistics were last cleared.
     pub runtime_since: Option<Instant>,
 }
@@ -283,6 +287,7 @@ impl Control {
             namer: |_, i| format!("if{i}"),
             files: Vec::new(),
             main: MainStats::default(),
+            main_loops: LoopTimes::default(),
             baseline: Baseline::default(),
         })
     }
@@ -668,6 +673,14 @@ impl Control {
     /// What the main thread's loop has done so far.
     pub fn main_stats(&self) -> MainStats {
         self.main
+    }
+
+    /// How long a thread's loops took, those with something to do; 0 is main.
+    pub fn loop_times(&self, thread: usize) -> &LoopTimes {
+        match thread.checked_sub(1) {
+            None => &self.main_loops,
+            Some(worker) => &self.workers[worker].stats.loops,
+        }
     }
 
     /// Adds descriptors to `show unix files`: `list` is called when that runs.

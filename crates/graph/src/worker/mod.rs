@@ -154,7 +154,7 @@ impl Core {
             stats.max_clocks.set(0);
             stats.max_vectors.set(0);
         }
-        self.stats.totals.max_loop.set(0);
+        self.stats.loops.clear_longest();
     }
 
     /// A copy of the traces.

@@ -123,9 +123,7 @@ impl Worker {
                 last_work = end;
                 totals.busy_loops.add(1);
                 totals.busy_clocks.add(end - start);
-                if end - start > totals.max_loop.get() {
-                    totals.max_loop.set(end - start);
-                }
+                self.core.stats.loops.add(end - start);
                 self.core.cache.publish();
             } else if end.wrapping_sub(last_work) >= self.spin {
                 self.core.cache.publish();

@@ -1,0 +1,101 @@
+//! `show runtime loops`: how long a loop keeps what has come meanwhile waiting.
+
+use crate::clock;
+use crate::control::Control;
+use crate::loop_times::LoopCounts;
+use crate::report;
+use serde_json::{Value, json};
+use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
+
+/// `show runtime loops`
+pub struct ShowRuntimeLoops;
+
+/// The command.
+pub static COMMAND: ShowRuntimeLoops = ShowRuntimeLoops;
+
+/// Shares of the loops that the columns are about.
+const PARTS: [(&str, &str, f64); 3] =
+    [("p50 us", "p50_us", 0.5), ("p99 us", "p99_us", 0.99), ("p99.9 us", "p999_us", 0.999)];
+
+struct Row {
+    thread: usize,
+    name: String,
+    counts: LoopCounts,
+}
+
+impl Command<Control> for ShowRuntimeLoops {
+    fn path(&self) -> &'static str {
+        "show runtime loops"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show how long threads' loops took\n\
+         Loops without work do not count. p99.9 is what 999 of 1000 loops did not exceed, known\n\
+         to 1/16; max is the longest. Figures count from the last `clear runtime'."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let rows: Vec<Row> = c
+            .threads()
+            .into_iter()
+            .enumerate()
+            .map(|(thread, t)| Row { thread, name: t.name, counts: report::loop_counts(c, thread) })
+            .collect();
+        out.json(rows.iter().map(|r| to_json(r, clock::hz())).collect());
+        out.text(&format(&rows, clock::hz()));
+        Ok(Outcome::Done)
+    }
+}
+
+fn to_json(r: &Row, hz: f64) -> Value {
+    let us = |clocks: u64| clocks as f64 / hz * 1e6;
+    let mut row = json!({
+        "thread": r.thread, "name": r.name, "loops": r.counts.count(),
+        "max_us": us(r.counts.longest()),
+    });
+    for (_, key, part) in PARTS {
+        row[key] = json!(us(r.counts.quantile(part)));
+    }
+    row
+}
+
+fn format(rows: &[Row], hz: f64) -> String {
+    let us = |clocks: u64| format!("{:.1}", clocks as f64 / hz * 1e6);
+    let mut table = Table::new().column("Thread", Align::Left, 24).column("Loops", Align::Right, 14);
+    for (heading, ..) in PARTS {
+        table = table.column(heading, Align::Right, 10);
+    }
+    table = table.column("max us", Align::Right, 10);
+    for r in rows {
+        let mut cells = vec![format!("{} {}", r.thread, r.name), r.counts.count().to_string()];
+        cells.extend(PARTS.map(|(_, _, part)| us(r.counts.quantile(part))));
+        cells.push(us(r.counts.longest()));
+        table.row(cells);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loop_times::LoopTimes;
+
+    #[test]
+    fn a_row_per_thread() {
+        let row = |thread, name: &str, clocks: &[u64]| {
+            let times = LoopTimes::default();
+            clocks.iter().for_each(|n| times.add(*n));
+            Row { thread, name: name.into(), counts: times.read() }
+        };
+        let rows = [row(0, "main", &[]), row(1, "thalweg_wk_0", &[10_000, 20_000, 3_000_000])];
+        thalweg_testkit::golden!("tests/golden/runtime_loops.txt", format(&rows, 2e9));
+        let json = to_json(&rows[1], 2e9);
+        assert_eq!((&json["loops"], &json["max_us"]), (&json!(3), &json!(1500.0)));
+    }
+}

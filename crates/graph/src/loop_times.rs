@@ -1,0 +1,188 @@
+//! How long loops took: a histogram that its owner counts into by a plain store, and that anybody
+//! reads.
+//!
+//! Buckets are log-linear: 16 for each power of two, so that a value is known to 1/16 whatever its
+//! size.
+
+use crate::stats::Counter;
+
+/// Buckets for each power of two.
+const LINEAR: u64 = 16;
+const LINEAR_BITS: u32 = LINEAR.ilog2();
+/// Longer loops than 2^40 clocks, some minutes, count as that long.
+const LONGEST: u64 = (1 << 40) - 1;
+const BUCKETS: usize = bucket(LONGEST) + 1;
+
+/// The bucket of a number of clocks. Below 16 each has its own.
+#[inline]
+const fn bucket(clocks: u64) -> usize {
+    if clocks < LINEAR {
+        return clocks as usize;
+    }
+    let octave = clocks.ilog2() - LINEAR_BITS;
+    // The leading bit and the four behind it: 16 to 31.
+    (octave as u64 * LINEAR + (clocks >> octave)) as usize
+}
+
+/// The greatest number of clocks that falls into a bucket.
+const fn greatest(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < LINEAR {
+        return bucket;
+    }
+    let octave = bucket / LINEAR - 1;
+    ((bucket % LINEAR + LINEAR + 1) << octave) - 1
+}
+
+/// The histogram, written by one thread.
+#[derive(Debug)]
+pub struct LoopTimes {
+    buckets: Box<[Counter]>,
+    longest: Counter,
+}
+
+impl Default for LoopTimes {
+    fn default() -> Self {
+        let buckets = (0..BUCKETS).map(|_| Counter::default()).collect();
+        LoopTimes { buckets, longest: Counter::default() }
+    }
+}
+
+impl LoopTimes {
+    /// Counts a loop. Only the owning thread may call it.
+    #[inline]
+    pub fn add(&self, clocks: u64) {
+        self.buckets[bucket(clocks.min(LONGEST))].add(1);
+        if clocks > self.longest.get() {
+            self.longest.set(clocks);
+        }
+    }
+
+    /// Forgets the longest loop. Only the owning thread may call it.
+    pub(crate) fn clear_longest(&self) {
+        self.longest.set(0);
+    }
+
+    /// What was counted so far.
+    pub fn read(&self) -> LoopCounts {
+        let buckets = self.buckets.iter().map(Counter::get).collect();
+        LoopCounts { buckets, longest: self.longest.get() }
+    }
+}
+
+/// A copy of a histogram.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopCounts {
+    buckets: Vec<u64>,
+    longest: u64,
+}
+
+impl LoopCounts {
+    /// What came since `base` was read.
+    #[must_use]
+    pub fn since(&self, base: &LoopCounts) -> LoopCounts {
+        let zeros = std::iter::repeat(&0);
+        let pairs = self.buckets.iter().zip(base.buckets.iter().chain(zeros));
+        let buckets: Vec<u64> = pairs.map(|(now, base)| now.wrapping_sub(*base)).collect();
+        // The longest loop may be older than `base`: then only its bucket is known.
+        let top = buckets.iter().rposition(|n| *n > 0);
+        let longest = top.map_or(0, |top| match bucket(self.longest.min(LONGEST)) == top {
+            true => self.longest,
+            false => greatest(top),
+        });
+        LoopCounts { buckets, longest }
+    }
+
+    /// Puts another's loops to these.
+    pub fn add(&mut self, other: &LoopCounts) {
+        self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
+        for (sum, n) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += n;
+        }
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// How many loops there were.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// How many took longer than this many clocks, to the edge of a bucket.
+    pub fn longer_than(&self, clocks: u64) -> u64 {
+        self.buckets.iter().skip(bucket(clocks.min(LONGEST)) + 1).sum()
+    }
+
+    /// Clocks that the share `part` (0 to 1) of the loops did not exceed, at most 1/16 too many; 0
+    /// if there was none.
+    pub fn quantile(&self, part: f64) -> u64 {
+        let rank = ((self.count() as f64 * part).ceil() as u64).max(1);
+        let mut seen = 0;
+        let at = self.buckets.iter().position(|n| {
+            seen += n;
+            seen >= rank
+        });
+        at.map_or(0, |at| greatest(at).min(self.longest))
+    }
+
+    /// Clocks of the longest loop.
+    pub fn longest(&self) -> u64 {
+        self.longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantiles_are_those_of_a_sorted_list(
+            mut values in prop::collection::vec((0u32..41, any::<u64>()), 1..200),
+            part in 0.0f64..=1.0,
+        ) {
+            let times = LoopTimes::default();
+            // Of all orders of magnitude.
+            let mut sorted: Vec<u64> =
+                values.drain(..).map(|(bits, v)| v & ((1u64 << bits) - 1)).collect();
+            sorted.iter().for_each(|v| times.add(*v));
+            sorted.sort_unstable();
+            let counts = times.read();
+            let rank = ((sorted.len() as f64 * part).ceil() as usize).max(1);
+            let (exact, found) = (sorted[rank - 1], counts.quantile(part));
+            prop_assert!(exact <= found && found <= exact + exact / 16, "{exact} {found}");
+            prop_assert_eq!(counts.longest(), *sorted.last().unwrap());
+            prop_assert_eq!(counts.count(), sorted.len() as u64);
+            let longer = sorted.iter().filter(|v| **v > greatest(bucket(exact))).count() as u64;
+            prop_assert_eq!(counts.longer_than(exact), longer);
+        }
+    }
+
+    #[test]
+    fn buckets_follow_each_other() {
+        for at in 0..BUCKETS - 1 {
+            assert_eq!((bucket(greatest(at)), bucket(greatest(at) + 1)), (at, at + 1));
+        }
+        assert_eq!(greatest(BUCKETS - 1), LONGEST);
+        assert_eq!(LoopCounts::default().quantile(0.5), 0);
+    }
+
+    #[test]
+    fn windows_are_apart() {
+        let times = LoopTimes::default();
+        times.add(1000);
+        let base = times.read();
+        times.add(10);
+        times.add(500);
+        let window = times.read().since(&base);
+        assert_eq!((window.count(), window.quantile(0.5)), (2, 10));
+        assert!((500..532).contains(&window.longest()), "{window:?}");
+        times.add(2000);
+        let mut both = times.read().since(&base);
+        assert_eq!((both.count(), both.longest(), both.longer_than(501)), (3, 2000, 1));
+        both.add(&base);
+        assert_eq!(both.count(), 4);
+        times.clear_longest();
+        assert_eq!(times.read().longest(), 0);
+    }
+}
