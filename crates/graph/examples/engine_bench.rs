@@ -12,6 +12,7 @@
 
 use std::any::Any;
 use std::time::Duration;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut, PoolConfig};
 use thalweg_graph::{
     Built, Control, EngineConfig, Feature, FeatureDecl, FrameVerdict, InputNode, Kind, Node,
@@ -48,7 +49,13 @@ impl Node for Hop {
     fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
         Verdict::next(0)
     }
-    fn frame(&mut self, _: &mut NodeCx<'_>, _: &mut Frame, _: &mut [Verdict]) -> FrameVerdict {
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        _: &mut NodeCx<'_>,
+        _: &mut Frame,
+        _: &mut [Verdict],
+    ) -> FrameVerdict {
         FrameVerdict::Whole(Verdict::next(0))
     }
 }
@@ -111,7 +118,8 @@ struct Count {
 }
 
 impl Tap for Count {
-    fn frame(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
+    #[inline(always)]
+    fn frame<V: Lanes>(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
         self.skip = self.skip.wrapping_sub(frame.len());
     }
 }

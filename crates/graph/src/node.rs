@@ -5,7 +5,7 @@ use crate::worker::{Core, NodeCx};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::RawFd;
-use thalweg_buffer::simd::{self, Level};
+use thalweg_buffer::simd::{self, Lanes, Level};
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 
 /// A counter of a node, by its position in the declaration.
@@ -73,8 +73,11 @@ pub trait Node: Send + 'static {
     /// A faster way for a whole frame: decides about the packets that are as most are, and leaves the
     /// rest to [`packet`](Self::packet). Held equal to it by a test. A frame with traced packets does
     /// not come here.
-    #[inline]
-    fn frame(
+    ///
+    /// To be marked `#[inline(always)]`, as must be what it calls: it is then compiled for each of the
+    /// levels of [`simd`], `V` being the lanes of one.
+    #[inline(always)]
+    fn frame<V: Lanes>(
         &mut self,
         _cx: &mut NodeCx<'_>,
         _frame: &mut Frame,
@@ -196,6 +199,22 @@ impl Drop for Blame<'_> {
     }
 }
 
+/// Runs a node's frame kernel.
+struct AtOnce<'a, 'w, N> {
+    node: &'a mut N,
+    cx: &'a mut NodeCx<'w>,
+    frame: &'a mut Frame,
+    each: &'a mut [Verdict],
+}
+
+impl<N: Node> simd::Kernel for AtOnce<'_, '_, N> {
+    type Out = FrameVerdict;
+    #[inline(always)]
+    fn run<V: Lanes>(self) -> FrameVerdict {
+        self.node.frame::<V>(self.cx, self.frame, self.each)
+    }
+}
+
 /// Runs a [`Node`]'s per-packet function over frames.
 pub(crate) struct Adapter<N> {
     node: N,
@@ -286,7 +305,7 @@ impl<N: Node> Runner for Adapter<N> {
         } else {
             let decided = match simd::level() {
                 Level::PerPacket => FrameVerdict::PerPacket,
-                _ => self.node.frame(cx, &mut frame, each),
+                _ => simd::run(AtOnce { node: &mut self.node, cx, frame: &mut frame, each }),
             };
             match decided {
                 FrameVerdict::Whole(v) => cx.dispose_whole(frame, v),

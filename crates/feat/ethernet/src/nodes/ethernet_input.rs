@@ -6,6 +6,7 @@
 use crate::Ethertypes;
 use std::fmt::Write;
 use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut, Rows};
 use thalweg_device::{IfRow, IfTable, Interfaces};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
@@ -160,8 +161,8 @@ impl Node for EthernetInput {
 
     /// Frames of one interface are compared with the header that most of them have: to us, and of
     /// the first packet's ethertype.
-    #[inline]
-    fn frame(
+    #[inline(always)]
+    fn frame<V: Lanes>(
         &mut self,
         cx: &mut NodeCx<'_>,
         frame: &mut Frame,

@@ -3,6 +3,7 @@
 //! Next: `error-drop`, with the reason in aux.
 
 use std::fmt::Write;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, FrameVerdict, Kind, Node, NodeCx, NodeDecl, Verdict};
 
@@ -22,7 +23,13 @@ struct Ip4Drop;
 impl Node for Ip4Drop {
     const TOUCHES_DATA: bool = false;
 
-    fn frame(&mut self, _: &mut NodeCx<'_>, _: &mut Frame, _: &mut [Verdict]) -> FrameVerdict {
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        _: &mut NodeCx<'_>,
+        _: &mut Frame,
+        _: &mut [Verdict],
+    ) -> FrameVerdict {
         FrameVerdict::Whole(ERROR_DROP)
     }
 

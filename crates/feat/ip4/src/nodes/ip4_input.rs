@@ -5,7 +5,7 @@
 //! the router itself may arrive with 1.
 
 use std::fmt::Write;
-use thalweg_buffer::simd::{self, Lanes};
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
@@ -89,39 +89,32 @@ pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
     Ok(total)
 }
 
-/// Finds the packets of a frame without chains that [`check`] has a fault to find with, or that have
-/// options; cuts the others to their length.
-struct CheckAll<'f>(&'f mut Frame);
-
-impl simd::Kernel for CheckAll<'_> {
-    type Out = Rows;
-
-    #[inline(always)]
-    fn run<V: Lanes>(self) -> Rows {
-        let CheckAll(frame) = self;
-        let mut rest = Rows::NONE;
-        let first_byte = |word: V| word & V::splat(0xff);
-        for (at, there) in frame.lane_groups() {
-            let [w0, w1, w2, src, dst] = frame.words5::<V>(at);
-            let total = (w0.shr::<8>() & V::splat(0xff00)) | w0.shr::<24>();
-            let len = frame.lens::<V>(at);
-            let (from, to) = (first_byte(src), first_byte(dst));
-            let bad = !first_byte(w0).eq(V::splat(0x45))
-                | !header_sums([w0, w1, w2, src, dst]).eq(V::splat(0xffff))
-                | len.lt(total)
-                | total.lt(V::splat(20))
-                | !(from - V::splat(1)).lt(V::splat(223))
-                | from.eq(V::splat(127))
-                | to.eq(V::splat(127))
-                | to.eq(V::splat(0));
-            let bad = bad & there;
-            rest.insert_lanes(at, bad);
-            if total.eq(len) & there != there {
-                frame.truncate(at, there & !bad, total);
-            }
+/// The packets of a frame without chains that [`check`] has a fault to find with, or that have
+/// options; the others are cut to their length.
+#[inline(always)]
+fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
+    let mut rest = Rows::NONE;
+    let first_byte = |word: V| word & V::splat(0xff);
+    for (at, there) in frame.lane_groups() {
+        let [w0, w1, w2, src, dst] = frame.words5::<V>(at);
+        let total = (w0.shr::<8>() & V::splat(0xff00)) | w0.shr::<24>();
+        let len = frame.lens::<V>(at);
+        let (from, to) = (first_byte(src), first_byte(dst));
+        let bad = !first_byte(w0).eq(V::splat(0x45))
+            | !header_sums([w0, w1, w2, src, dst]).eq(V::splat(0xffff))
+            | len.lt(total)
+            | total.lt(V::splat(20))
+            | !(from - V::splat(1)).lt(V::splat(223))
+            | from.eq(V::splat(127))
+            | to.eq(V::splat(127))
+            | to.eq(V::splat(0));
+        let bad = bad & there;
+        rest.insert_lanes(at, bad);
+        if total.eq(len) & there != there {
+            frame.truncate(at, there & !bad, total);
         }
-        rest
     }
+    rest
 }
 
 /// As [`header_sum`] for headers in little-endian words.
@@ -190,8 +183,8 @@ impl Node for Ip4Input {
     }
 
     /// Passes packets without options, in one segment, that have nothing wrong.
-    #[inline]
-    fn frame(
+    #[inline(always)]
+    fn frame<V: Lanes>(
         &mut self,
         _: &mut NodeCx<'_>,
         frame: &mut Frame,
@@ -200,7 +193,7 @@ impl Node for Ip4Input {
         if !self.uniform || frame.flags().contains(Flags::CHAINED) {
             return FrameVerdict::PerPacket;
         }
-        let rest = simd::run(CheckAll(frame));
+        let rest = check_all::<V>(frame);
         if rest.is_empty() {
             return FrameVerdict::Whole(self.next);
         }

@@ -5,6 +5,7 @@
 use crate::tables::{Fib, Tables};
 use std::fmt::Write;
 use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Rows};
 use thalweg_fib::{DpoTable, Kind};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
@@ -116,8 +117,8 @@ impl Node for Ip4Lookup {
     }
 
     /// Looks all destinations of a table up together, and leaves what does not end in an adjacency.
-    #[inline]
-    fn frame(
+    #[inline(always)]
+    fn frame<V: Lanes>(
         &mut self,
         _: &mut NodeCx<'_>,
         frame: &mut Frame,
@@ -125,7 +126,9 @@ impl Node for Ip4Lookup {
     ) -> FrameVerdict {
         let (true, Some(fib)) = (self.uniform, &self.fib) else { return FrameVerdict::PerPacket };
         let mut addrs = [0; FRAME_SIZE];
-        for (addr, h) in addrs.iter_mut().zip(frame.heads::<20>()) {
+        // Nothing shorter comes from `ip4-input`; but a feature between may be anything.
+        let Some(heads) = frame.long_heads::<20>() else { return FrameVerdict::PerPacket };
+        for (addr, h) in addrs.iter_mut().zip(heads) {
             *addr = u32::from_be_bytes([h[16], h[17], h[18], h[19]]);
         }
         let leaves = frame.aux_mut();

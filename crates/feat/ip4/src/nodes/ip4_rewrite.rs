@@ -6,10 +6,12 @@
 use crate::icmp::{self, Cause};
 use std::fmt::Write;
 use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
 use thalweg_fib::{DpoTable, Entry, EntryState, Kind};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_wire::checksum;
 
 thalweg_graph::next_nodes! {
     FRAG => "ip4-frag",
@@ -111,7 +113,7 @@ impl Ip4Rewrite {
         }
         h[8] -= 1;
         let old = u16::from_be_bytes([h[10], h[11]]);
-        h[10..12].copy_from_slice(&thalweg_wire::checksum::ttl_decrement(old).to_be_bytes());
+        h[10..12].copy_from_slice(&checksum::ttl_decrement(old).to_be_bytes());
         true
     }
 }
@@ -124,18 +126,21 @@ struct Way {
     dpo: u32,
     /// Longest packet that goes this way without a second thought; 0 if none does.
     longest: u16,
-    header: [u8; ETHERNET],
+    /// The Ethernet header's first and last eight bytes.
+    header: [[u8; 8]; 2],
     next: Verdict,
 }
 
 impl Way {
-    #[inline]
+    #[inline(always)]
     fn of(dpos: &DpoTable, dpo: u32) -> Way {
         let entry = dpos.get(dpo);
         let state = entry.state();
         let plain = state.kind == Kind::Rewrite && usize::from(state.len) == ETHERNET;
-        let mut header = [0; ETHERNET];
-        header.copy_from_slice(&entry.rewrite()[..ETHERNET]);
+        let bytes = entry.rewrite();
+        let mut header = [[0; 8]; 2];
+        header[0].copy_from_slice(&bytes[..8]);
+        header[1].copy_from_slice(&bytes[ETHERNET - 8..ETHERNET]);
         Way {
             dpo,
             longest: if plain { state.mtu.min(u16::MAX - ETHERNET as u16) } else { 0 },
@@ -148,16 +153,27 @@ impl Way {
     #[inline(always)]
     fn send(&self, window: &mut [u8; ETHERNET + 20]) -> bool {
         let (link, ip) = window.split_at_mut(ETHERNET);
-        // Time to live, protocol, checksum.
-        let word = u32::from_be_bytes([ip[8], ip[9], ip[10], ip[11]]);
-        if word >> 25 == 0 {
+        let word = u32::from_le_bytes([ip[8], ip[9], ip[10], ip[11]]);
+        if word & 0xfe == 0 {
             return false;
         }
-        let checksum = thalweg_wire::checksum::ttl_decrement(word as u16);
-        let word = ((word - (1 << 24)) & 0xffff_0000) | u32::from(checksum);
-        ip[8..12].copy_from_slice(&word.to_be_bytes());
-        link.copy_from_slice(&self.header);
+        ip[8..12].copy_from_slice(&checksum::ttl_decrement_word(word).to_le_bytes());
+        // Two stores that overlap.
+        link[..8].copy_from_slice(&self.header[0]);
+        link[ETHERNET - 8..].copy_from_slice(&self.header[1]);
         true
+    }
+
+    /// Rewrites packets that all go this way; those left.
+    #[inline(always)]
+    fn send_all<'a>(&self, windows: impl Iterator<Item = &'a mut [u8; ETHERNET + 20]>) -> Rows {
+        let mut rest = Rows::NONE;
+        for (i, window) in windows.enumerate() {
+            if !self.send(window) {
+                rest.insert(i as u8);
+            }
+        }
+        rest
     }
 }
 
@@ -186,8 +202,8 @@ impl Node for Ip4Rewrite {
     }
 
     /// Rewrites packets in one segment that live on, fit, and go out by an Ethernet interface.
-    #[inline]
-    fn frame(
+    #[inline(always)]
+    fn frame<V: Lanes>(
         &mut self,
         _: &mut NodeCx<'_>,
         frame: &mut Frame,
@@ -200,7 +216,7 @@ impl Node for Ip4Rewrite {
         let first = Way::of(&self.dpos, dpo);
         let one_way = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
         let windows = if one_way { frame.long_windows_mut(ETHERNET, first.longest) } else { None };
-        let left = windows.map(|windows| Rows::of(windows.map(|w| !first.send(w))));
+        let left = windows.map(|windows| first.send_all(windows));
         let (rest, differ) = match left {
             Some(rest) => (rest, false),
             None => self.each_way(frame, each),

@@ -5,6 +5,7 @@
 use crate::L2Table;
 use std::fmt::Write;
 use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
@@ -40,7 +41,8 @@ impl Node for L2Input {
     const TOUCHES_DATA: bool = false;
 
     /// A uniform frame has one answer.
-    fn frame(
+    #[inline(always)]
+    fn frame<V: Lanes>(
         &mut self,
         cx: &mut NodeCx<'_>,
         frame: &mut Frame,
