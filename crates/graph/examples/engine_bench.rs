@@ -118,8 +118,7 @@ struct Count {
 }
 
 impl Tap for Count {
-    #[inline(always)]
-    fn frame<V: Lanes>(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
+    fn frame(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
         self.skip = self.skip.wrapping_sub(frame.len());
     }
 }
