@@ -22,7 +22,7 @@ pub mod snapshot;
 mod sync;
 
 pub use index::{IndexError, IndexPool};
-pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError};
+pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError, PrefixMap};
 pub use paged::{AllZeroValid, MapError, PagedTable, Pages};
 pub use qsbr::{Domain, Guard, QsbrError, Reader, Tag};
 pub use snapshot::{Snapshot, Writer};

@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod cli;
+mod entries;
 mod fib_text;
 pub mod icmp;
 pub mod nodes;
@@ -259,7 +260,7 @@ impl Ip4 {
     }
     /// Bytes that a table takes.
     pub fn table_memory(&self, table: u32) -> usize {
-        self.tables.get(&table).map_or(0, |t| t.lpm.memory())
+        self.tables.get(&table).map_or(0, Table::memory)
     }
     /// All routes of a table in order.
     pub fn routes(&self, table: u32) -> Vec<RouteView> {

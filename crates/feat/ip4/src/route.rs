@@ -1,5 +1,6 @@
 //! Routes on the main thread: what was configured, by whom, and what it resolves to.
 
+use crate::entries::Entries;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
@@ -135,64 +136,12 @@ pub enum RouteError {
 }
 
 /// Number of an interned set of paths.
-type ListId = u32;
+pub(crate) type ListId = u32;
 
 struct PathList {
     paths: Vec<Path>,
     dpo: Dpo,
     uses: u32,
-}
-
-/// A prefix's sources, best first. Nearly all have one.
-enum Entry {
-    One(Source, ListId),
-    Many(Vec<(Source, ListId)>),
-}
-
-impl Entry {
-    fn best(&self) -> (Source, ListId) {
-        match self {
-            Entry::One(s, l) => (*s, *l),
-            Entry::Many(v) => v[0],
-        }
-    }
-    fn all(&self) -> &[(Source, ListId)] {
-        match self {
-            Entry::One(..) => &[],
-            Entry::Many(v) => v,
-        }
-    }
-    fn find(&self, source: Source) -> Option<ListId> {
-        match self {
-            Entry::One(s, l) if *s == source => Some(*l),
-            Entry::One(..) => None,
-            Entry::Many(v) => v.iter().find(|e| e.0 == source).map(|e| e.1),
-        }
-    }
-    fn with(self, source: Source, list: ListId) -> Entry {
-        let mut all = match self {
-            Entry::One(s, l) => vec![(s, l)],
-            Entry::Many(v) => v,
-        };
-        all.retain(|e| e.0 != source);
-        all.push((source, list));
-        all.sort_unstable();
-        Entry::from(all)
-    }
-    fn without(self, source: Source) -> Option<Entry> {
-        let mut all = match self {
-            Entry::One(s, l) => vec![(s, l)],
-            Entry::Many(v) => v,
-        };
-        all.retain(|e| e.0 != source);
-        if all.is_empty() { None } else { Some(Entry::from(all)) }
-    }
-    fn from(all: Vec<(Source, ListId)>) -> Entry {
-        match all[..] {
-            [(s, l)] => Entry::One(s, l),
-            _ => Entry::Many(all),
-        }
-    }
 }
 
 /// A route as `show ip fib` sees it.
@@ -216,15 +165,21 @@ pub(crate) struct Table {
     /// Tells it from an earlier table with the same id.
     pub(crate) serial: u32,
     pub(crate) lpm: Lpm4,
-    routes: HashMap<Ipv4Prefix, Entry>,
+    routes: Entries,
     lists: Vec<Option<PathList>>,
     by_paths: HashMap<Vec<Path>, ListId>,
     free: Vec<ListId>,
-    /// Lists with a path whose interface is found by look-up.
-    recursive: BTreeSet<ListId>,
+    /// Next hops whose interface is found by look-up, and the lists that name them.
+    recursive: BTreeSet<(u32, ListId)>,
 }
 
 const MAX_DEPTH: u32 = 8;
+
+/// Next hops whose interface is found by look-up.
+fn recursive(paths: &[Path]) -> impl Iterator<Item = u32> {
+    let unknown = paths.iter().filter(|p| p.kind == PathKind::Normal && p.sw_if.is_none());
+    unknown.filter_map(|p| p.next_hop).map(Ipv4Addr::to_bits)
+}
 
 impl Table {
     pub(crate) fn new(id: u32, serial: u32, lpm: Lpm4) -> Table {
@@ -232,7 +187,7 @@ impl Table {
             id,
             serial,
             lpm,
-            routes: HashMap::new(),
+            routes: Entries::default(),
             lists: Vec::new(),
             by_paths: HashMap::new(),
             free: Vec::new(),
@@ -265,9 +220,7 @@ impl Table {
                 self.lists.len() as ListId - 1
             }
         };
-        if paths.iter().any(|p| p.kind == PathKind::Normal && p.sw_if.is_none()) {
-            self.recursive.insert(id);
-        }
+        self.recursive.extend(recursive(&paths).map(|nh| (nh, id)));
         self.by_paths.insert(paths, id);
         Ok(id)
     }
@@ -279,7 +232,9 @@ impl Table {
             && let Some(l) = self.lists[id as usize].take()
         {
             self.by_paths.remove(&l.paths);
-            self.recursive.remove(&id);
+            for nh in recursive(&l.paths) {
+                self.recursive.remove(&(nh, id));
+            }
             self.free.push(id);
             c.state::<Forwarding>().borrow_mut().release(c, l.dpo);
         }
@@ -336,7 +291,7 @@ impl Table {
         let f = c.state::<Forwarding>();
         let mut found = self.lpm.lookup(nh.to_bits());
         while let Some((prefix, _)) = found {
-            let entry = self.routes.get(&prefix).map(Entry::best);
+            let entry = self.routes.best(prefix);
             let Some((source, list)) = entry else { break };
             let Some(list) = self.list(list) else { break };
             match source {
@@ -373,7 +328,7 @@ impl Table {
     }
 
     fn write(&mut self, c: &Control, prefix: Ipv4Prefix) -> Result<(), RouteError> {
-        let best = self.routes.get(&prefix).map(|e| e.best().1);
+        let best = self.routes.best(prefix).map(|e| e.1);
         let dpo = best.and_then(|l| self.list(l)).map(|l| l.dpo);
         match dpo.and_then(Leaf::new) {
             Some(leaf) => {
@@ -399,22 +354,19 @@ impl Table {
         paths: Vec<Path>,
     ) -> Result<(), RouteError> {
         let list = self.intern(c, paths)?;
-        let old = self.routes.remove(&prefix);
-        let replaced = old.as_ref().and_then(|e| e.find(source));
-        let entry = match old {
-            Some(e) => e.with(source, list),
-            None => Entry::One(source, list),
-        };
-        self.routes.insert(prefix, entry);
-        if let Err(e) = self.write(c, prefix) {
-            self.forget(prefix, source);
-            if let Some(l) = replaced {
-                let entry = match self.routes.remove(&prefix) {
-                    Some(e) => e.with(source, l),
-                    None => Entry::One(source, l),
-                };
-                self.routes.insert(prefix, entry);
+        let replaced = match self.routes.set(prefix, source, list) {
+            Ok(replaced) => replaced,
+            Err(_) => {
+                self.release(c, list);
+                return Err(LpmError::OutOfMemory { routes: self.len() }.into());
             }
+        };
+        if let Err(e) = self.write(c, prefix) {
+            // What was there before fits, as it did.
+            let _ = match replaced {
+                Some(old) => self.routes.set(prefix, source, old),
+                None => Ok(self.routes.unset(prefix, source)),
+            };
             self.release(c, list);
             return Err(e);
         }
@@ -425,18 +377,9 @@ impl Table {
         Ok(())
     }
 
-    fn forget(&mut self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
-        let old = self.routes.remove(&prefix)?;
-        let list = old.find(source);
-        if let Some(rest) = old.without(source) {
-            self.routes.insert(prefix, rest);
-        }
-        list
-    }
-
     /// Removes a source's route to a prefix; false if there is none.
     pub(crate) fn unset(&mut self, c: &Control, prefix: Ipv4Prefix, source: Source) -> bool {
-        let Some(list) = self.forget(prefix, source) else { return false };
+        let Some(list) = self.routes.unset(prefix, source) else { return false };
         // Removing or falling back to another source needs no room.
         let _ = self.write(c, prefix);
         self.release(c, list);
@@ -446,7 +389,7 @@ impl Table {
 
     /// Gives back all that routes hold; nobody looks up here any more.
     pub(crate) fn clear(&mut self, c: &Control) {
-        self.routes.clear();
+        self.routes = Entries::default();
         self.by_paths.clear();
         self.recursive.clear();
         let f = c.state::<Forwarding>();
@@ -458,7 +401,7 @@ impl Table {
 
     /// A source's paths to a prefix.
     pub(crate) fn paths(&self, prefix: Ipv4Prefix, source: Source) -> Option<Vec<Path>> {
-        let id = self.routes.get(&prefix)?.find(source)?;
+        let id = self.routes.find(prefix, source)?;
         self.list(id).map(|l| l.paths.clone())
     }
 
@@ -482,8 +425,8 @@ impl Table {
                 moved.insert(id, old);
             }
         }
-        let uses = self.routes.iter().filter(|(_, e)| moved.contains_key(&e.best().1));
-        let uses: Vec<Ipv4Prefix> = uses.map(|(p, _)| *p).collect();
+        let uses = self.routes.iter().filter(|(_, list)| moved.contains_key(list));
+        let uses: Vec<Ipv4Prefix> = uses.map(|(p, _)| p).collect();
         for prefix in uses {
             // Replacing a leaf needs no room.
             let _ = self.write(c, prefix);
@@ -495,28 +438,22 @@ impl Table {
 
     /// Lists with a next hop that `changed` covers, and those that resolve through their routes.
     fn stale(&self, changed: Ipv4Prefix) -> BTreeSet<ListId> {
-        let any = |id: &ListId, test: &dyn Fn(Ipv4Addr) -> bool| {
-            let paths = self.list(*id).map_or(&[][..], |l| &l.paths);
-            paths.iter().filter(|p| p.sw_if.is_none()).filter_map(|p| p.next_hop).any(test)
-        };
-        let covered = |nh: Ipv4Addr| changed.contains(nh.to_bits());
-        let mut stale: BTreeSet<ListId> =
-            self.recursive.iter().copied().filter(|id| any(id, &covered)).collect();
+        let covered = self.recursive.range((changed.addr(), 0)..=(changed.last(), ListId::MAX));
+        let mut stale: BTreeSet<ListId> = covered.map(|(_, id)| *id).collect();
         let mut grown = !stale.is_empty();
         while grown {
-            let through = |nh: Ipv4Addr| {
-                let mut at = self.lpm.lookup(nh.to_bits());
+            let through = |nh: u32| {
+                let mut at = self.lpm.lookup(nh);
                 while let Some((prefix, _)) = at {
-                    let list = self.routes.get(&prefix).map(|e| e.best().1);
-                    if list.is_some_and(|l| stale.contains(&l)) {
+                    if self.routes.best(prefix).is_some_and(|e| stale.contains(&e.1)) {
                         return true;
                     }
                     at = self.lpm.parent(prefix);
                 }
                 false
             };
-            let more = self.recursive.iter().copied().filter(|id| !stale.contains(id));
-            let more: Vec<ListId> = more.filter(|id| any(id, &through)).collect();
+            let others = self.recursive.iter().filter(|(_, id)| !stale.contains(id));
+            let more: Vec<ListId> = others.filter(|e| through(e.0)).map(|e| e.1).collect();
             grown = !more.is_empty();
             stale.extend(more);
         }
@@ -525,21 +462,14 @@ impl Table {
 
     /// Removes every path over an interface that goes; routes without paths go too.
     pub(crate) fn interface_gone(&mut self, c: &Control, sw_if: SwIfIndex) {
-        let hit: Vec<(Ipv4Prefix, Source, Vec<Path>)> = self
-            .routes
-            .iter()
-            .flat_map(|(prefix, e)| {
-                let one = [e.best()];
-                let all = if e.all().is_empty() { &one[..] } else { e.all() };
-                all.iter()
-                    .filter_map(|(s, l)| {
-                        let paths = &self.list(*l)?.paths;
-                        let on = |p: &Path| p.sw_if == Some(sw_if);
-                        paths.iter().any(on).then(|| (*prefix, *s, paths.clone()))
-                    })
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+        let on = |l: &PathList| l.paths.iter().any(|p| p.sw_if == Some(sw_if));
+        let lists = self.lists.iter().zip(0..);
+        let lists: BTreeSet<ListId> =
+            lists.filter(|(l, _)| l.as_ref().is_some_and(on)).map(|(_, id)| id).collect();
+        let hit = self.routes.users(&lists).into_iter().filter_map(|(prefix, source, list)| {
+            Some((prefix, source, self.list(list)?.paths.clone()))
+        });
+        let hit: Vec<(Ipv4Prefix, Source, Vec<Path>)> = hit.collect();
         for (prefix, source, mut paths) in hit {
             paths.retain(|p| p.sw_if != Some(sw_if));
             if paths.is_empty() {
@@ -552,13 +482,10 @@ impl Table {
 
     /// A route by its exact prefix.
     pub(crate) fn view(&self, prefix: Ipv4Prefix) -> Option<RouteView> {
-        let e = self.routes.get(&prefix)?;
-        let (source, list) = e.best();
+        let all = self.routes.all(prefix);
+        let &(source, list) = all.first()?;
         let l = self.list(list)?;
-        let sources = match e {
-            Entry::One(s, _) => vec![*s],
-            Entry::Many(v) => v.iter().map(|x| x.0).collect(),
-        };
+        let sources = all.iter().map(|e| e.0).collect();
         Some(RouteView { prefix, source, paths: l.paths.clone(), dpo: l.dpo, sources })
     }
 
@@ -574,5 +501,10 @@ impl Table {
 
     pub(crate) fn len(&self) -> usize {
         self.routes.len()
+    }
+
+    /// Bytes that the routes take, without the first level of the forwarding table.
+    pub(crate) fn memory(&self) -> usize {
+        self.lpm.memory() + self.routes.memory()
     }
 }

@@ -14,7 +14,7 @@
 
 mod batch;
 mod prefix;
-mod rib;
+mod prefix_map;
 mod table;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -22,7 +22,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use prefix::{Ipv4Prefix, Leaf, PrefixLenError};
-use rib::Rib;
+pub use prefix_map::PrefixMap;
 pub use table::Lpm4Reader;
 use table::{Cell, FIRST, FIRST_BITS, GROUP, SHORT_BITS, Table, Word};
 
@@ -104,7 +104,8 @@ pub struct Lpm4Usage {
 /// The owner's half of a route table.
 pub struct Lpm4 {
     table: Arc<Table>,
-    rib: Rib,
+    /// Leaves.
+    rib: PrefixMap,
     /// How many routes longer than /24 each group has.
     group_routes: PagedTable<u16>,
     groups: IndexPool,
@@ -129,7 +130,7 @@ impl Lpm4 {
         }
         Ok(Self {
             table: Arc::new(Table::new(max_groups, pages)?),
-            rib: Rib::new(),
+            rib: PrefixMap::new(),
             group_routes: PagedTable::new(max_groups as usize)?,
             groups: IndexPool::new(max_groups),
             unlinked: Vec::new(),
@@ -149,24 +150,24 @@ impl Lpm4 {
     /// [`LpmError::TableFull`], [`LpmError::GroupsFull`] or [`LpmError::OutOfMemory`]. Replacing
     /// never fails.
     pub fn insert(&mut self, prefix: Ipv4Prefix, leaf: Leaf) -> Result<Option<Leaf>, LpmError> {
-        let old = self.rib.get(prefix);
+        let old = self.get(prefix);
         if old == Some(leaf) {
             return Ok(old);
         }
         if old.is_none() {
             self.make_room(prefix)?;
         }
-        self.rib.insert(prefix, leaf);
+        self.rib.put(prefix, leaf.into());
         self.paint(prefix, Word::new(prefix.len(), leaf));
         Ok(old)
     }
 
     /// Removes a route; returns the leaf it had.
     pub fn remove(&mut self, prefix: Ipv4Prefix) -> Option<Leaf> {
-        let old = self.rib.remove(prefix)?;
+        let old = Leaf::from(self.rib.remove(prefix)?);
         // What shines through, in the same level. The short routes answer where there is nothing.
         let least = if prefix.len() <= SHORT_BITS { 0 } else { SHORT_BITS + 1 };
-        let below = prefix.len().checked_sub(1).and_then(|l| self.rib.covering(prefix.addr(), l));
+        let below = self.parent(prefix);
         let below = below.filter(|(below, _)| below.len() >= least);
         let cover = below.map_or(Word::MISS, |(below, leaf)| Word::new(below.len(), leaf));
         self.paint(prefix, cover);
@@ -178,32 +179,36 @@ impl Lpm4 {
 
     /// The leaf of exactly this route.
     pub fn get(&self, prefix: Ipv4Prefix) -> Option<Leaf> {
-        self.rib.get(prefix)
+        self.rib.get(prefix).map(Leaf::from)
     }
 
     /// The longest route that holds `addr` (host byte order), found among the routes rather than
     /// in the forwarding table.
     pub fn lookup(&self, addr: u32) -> Option<(Ipv4Prefix, Leaf)> {
-        self.rib.covering(addr, 32)
+        self.covering(addr, 32)
     }
 
     /// The longest route that holds all of `prefix` and is shorter than it.
     pub fn parent(&self, prefix: Ipv4Prefix) -> Option<(Ipv4Prefix, Leaf)> {
-        self.rib.covering(prefix.addr(), prefix.len().checked_sub(1)?)
+        self.covering(prefix.addr(), prefix.len().checked_sub(1)?)
+    }
+
+    fn covering(&self, addr: u32, longest: u8) -> Option<(Ipv4Prefix, Leaf)> {
+        self.rib.covering(addr, longest).map(|(prefix, leaf)| (prefix, Leaf::from(leaf)))
     }
 
     /// All routes by address, a shorter prefix before the longer ones in it. Sorts a copy: tens
     /// of milliseconds for a million routes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Ipv4Prefix, Leaf)> + use<> {
         let mut routes = Vec::with_capacity(self.len());
-        routes.extend(self.rib.iter());
+        routes.extend(self.iter_unordered());
         routes.sort_unstable();
         routes.into_iter()
     }
 
     /// All routes in no particular order, without a copy.
     pub fn iter_unordered(&self) -> impl Iterator<Item = (Ipv4Prefix, Leaf)> {
-        self.rib.iter()
+        self.rib.iter().map(|(prefix, leaf)| (prefix, Leaf::from(leaf)))
     }
 
     /// How many routes there are, the default route included.

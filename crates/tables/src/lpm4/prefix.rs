@@ -102,10 +102,22 @@ impl Leaf {
         }
     }
 
+    /// What was a leaf before.
+    pub(super) fn from(value: NonZeroU32) -> Self {
+        debug_assert!(value.get() <= Self::MAX);
+        Leaf(value)
+    }
+
     /// The number.
     #[inline]
     pub const fn get(self) -> u32 {
         self.0.get()
+    }
+}
+
+impl From<Leaf> for NonZeroU32 {
+    fn from(leaf: Leaf) -> Self {
+        leaf.0
     }
 }
 

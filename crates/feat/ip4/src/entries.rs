@@ -1,0 +1,237 @@
+//! Who says that a prefix is routed, and to which set of paths: eight bytes a slot for the nearly
+//! all prefixes that have one source.
+
+use crate::route::{ListId, Source};
+use std::collections::{BTreeSet, TryReserveError};
+use std::num::NonZeroU32;
+use thalweg_tables::{Ipv4Prefix, PrefixMap};
+
+/// A source's word for a prefix.
+type Said = (Source, ListId);
+
+/// Bits of an entry that say what the others are; the others count from 1.
+const TAG: u32 = 29;
+/// The tag of a prefix with several sources: the number of their list.
+const MANY: u32 = 7;
+const SOURCES: [Source; 4] =
+    [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+
+/// Prefixes and their sources.
+#[derive(Default)]
+pub(crate) struct Entries {
+    map: PrefixMap,
+    many: Vec<Vec<Said>>,
+    free: Vec<u32>,
+}
+
+enum Entry {
+    One(Said),
+    Many(u32),
+}
+
+fn unpack(entry: NonZeroU32) -> Entry {
+    let (tag, number) = (entry.get() >> TAG, (entry.get() & ((1 << TAG) - 1)) - 1);
+    match SOURCES.get(tag as usize) {
+        Some(source) => Entry::One((*source, number)),
+        None => Entry::Many(number),
+    }
+}
+
+fn pack(tag: u32, number: u32) -> NonZeroU32 {
+    // As many lists of paths would fill some 50 GiB: their numbers never come near the tag.
+    NonZeroU32::MIN.saturating_add(tag << TAG | number)
+}
+
+fn one((source, list): Said) -> NonZeroU32 {
+    pack(source as u32, list)
+}
+
+impl Entries {
+    fn get(&self, prefix: Ipv4Prefix) -> Option<Entry> {
+        self.map.get(prefix).map(unpack)
+    }
+
+    /// What counts of a prefix.
+    pub(crate) fn best(&self, prefix: Ipv4Prefix) -> Option<Said> {
+        match self.get(prefix)? {
+            Entry::One(said) => Some(said),
+            Entry::Many(at) => self.many[at as usize].first().copied(),
+        }
+    }
+
+    /// All that is said of a prefix, best first.
+    pub(crate) fn all(&self, prefix: Ipv4Prefix) -> Vec<Said> {
+        match self.get(prefix) {
+            None => Vec::new(),
+            Some(Entry::One(said)) => vec![said],
+            Some(Entry::Many(at)) => self.many[at as usize].clone(),
+        }
+    }
+
+    /// What one source says of a prefix.
+    pub(crate) fn find(&self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
+        let find = |all: &[Said]| all.iter().find(|e| e.0 == source).map(|e| e.1);
+        match self.get(prefix)? {
+            Entry::One(said) => find(&[said]),
+            Entry::Many(at) => find(&self.many[at as usize]),
+        }
+    }
+
+    /// Lets a source say something of a prefix; returns what it said before.
+    ///
+    /// # Errors
+    /// If there is no memory; nothing has changed then. Replacing never fails.
+    pub(crate) fn set(
+        &mut self,
+        prefix: Ipv4Prefix,
+        source: Source,
+        list: ListId,
+    ) -> Result<Option<ListId>, TryReserveError> {
+        let mut all = match self.get(prefix) {
+            None => return self.map.insert(prefix, one((source, list))).map(|_| None),
+            Some(Entry::One(old)) if old.0 == source => {
+                return self.map.insert(prefix, one((source, list))).map(|_| Some(old.1));
+            }
+            Some(Entry::One(old)) => vec![old],
+            Some(Entry::Many(at)) => std::mem::take(&mut self.many[at as usize]),
+        };
+        let old = all.iter().position(|e| e.0 == source).map(|at| all.swap_remove(at).1);
+        all.push((source, list));
+        all.sort_unstable();
+        self.put(prefix, all)?;
+        Ok(old)
+    }
+
+    /// Takes back what a source says of a prefix; returns that.
+    pub(crate) fn unset(&mut self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
+        let old = self.find(prefix, source)?;
+        match self.get(prefix)? {
+            Entry::One(_) => _ = self.map.remove(prefix),
+            Entry::Many(at) => {
+                let mut all = std::mem::take(&mut self.many[at as usize]);
+                all.retain(|e| e.0 != source);
+                // The prefix is there: that needs no room.
+                let _ = self.put(prefix, all);
+            }
+        }
+        Some(old)
+    }
+
+    /// Stores what is said, at least one word, of a prefix that is there.
+    fn put(&mut self, prefix: Ipv4Prefix, all: Vec<Said>) -> Result<(), TryReserveError> {
+        match (self.get(prefix), &all[..]) {
+            (Some(Entry::Many(at)), [said]) => {
+                self.free.push(at);
+                self.map.insert(prefix, one(*said))?;
+            }
+            (Some(Entry::Many(at)), _) => self.many[at as usize] = all,
+            _ => {
+                let at = self.free.pop().unwrap_or(self.many.len() as u32);
+                if at as usize == self.many.len() {
+                    self.many.push(Vec::new());
+                }
+                self.many[at as usize] = all;
+                self.map.insert(prefix, pack(MANY, at))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All prefixes with the list that counts, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ipv4Prefix, ListId)> {
+        self.map.iter().filter_map(|(prefix, entry)| {
+            let best = match unpack(entry) {
+                Entry::One(said) => Some(said),
+                Entry::Many(at) => self.many[at as usize].first().copied(),
+            };
+            best.map(|(_, list)| (prefix, list))
+        })
+    }
+
+    /// Where one of these lists is named, by prefix.
+    pub(crate) fn users(&self, lists: &BTreeSet<ListId>) -> Vec<(Ipv4Prefix, Source, ListId)> {
+        let mut hit = Vec::new();
+        for (prefix, entry) in self.map.iter() {
+            let mut add = |said: &Said| {
+                if lists.contains(&said.1) {
+                    hit.push((prefix, said.0, said.1));
+                }
+            };
+            match unpack(entry) {
+                Entry::One(said) => add(&said),
+                Entry::Many(at) => self.many[at as usize].iter().for_each(add),
+            }
+        }
+        hit.sort_unstable();
+        hit
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Bytes of heap.
+    pub(crate) fn memory(&self) -> usize {
+        let lists: usize = self.many.iter().map(|l| l.capacity() * size_of::<Said>()).sum();
+        self.map.memory() + self.many.capacity() * size_of::<Vec<Said>>() + lists
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn behave_like_a_map_of_maps(
+            ops in prop::collection::vec((any::<bool>(), 0u32..4, 0usize..4, 0u32..5), 1..200),
+        ) {
+            let mut entries = Entries::default();
+            let mut model: BTreeMap<Ipv4Prefix, BTreeMap<Source, ListId>> = BTreeMap::new();
+            for (set, n, source, list) in ops {
+                let (prefix, source) = (Ipv4Prefix::host(n), SOURCES[source]);
+                let said = model.entry(prefix).or_default();
+                let old = if set {
+                    prop_assert_eq!(entries.set(prefix, source, list), Ok(said.insert(source, list)));
+                    continue;
+                } else {
+                    said.remove(&source)
+                };
+                prop_assert_eq!(entries.unset(prefix, source), old);
+                if said.is_empty() {
+                    model.remove(&prefix);
+                }
+                prop_assert_eq!(entries.len(), model.len());
+                for n in 0..4 {
+                    let prefix = Ipv4Prefix::host(n);
+                    let all: Vec<Said> = model.get(&prefix).map_or_else(Vec::new, |said| {
+                        said.iter().map(|(s, l)| (*s, *l)).collect()
+                    });
+                    prop_assert_eq!(entries.best(prefix), all.first().copied());
+                    for source in SOURCES {
+                        let said = all.iter().find(|e| e.0 == source).map(|e| e.1);
+                        prop_assert_eq!(entries.find(prefix, source), said);
+                    }
+                    prop_assert_eq!(entries.all(prefix), all);
+                }
+                let twos = model.iter().flat_map(|(p, said)| {
+                    said.iter().filter(|e| *e.1 == 2).map(|(s, l)| (*p, *s, *l))
+                });
+                prop_assert!(entries.users(&BTreeSet::from([2])).into_iter().eq(twos));
+                prop_assert_eq!(entries.iter().count(), model.len());
+            }
+        }
+    }
+
+    #[test]
+    fn tags_and_numbers_stay_apart() {
+        for source in SOURCES {
+            let Entry::One(said) = unpack(one((source, 123_456))) else { panic!("{source:?}") };
+            assert_eq!(said, (source, 123_456));
+        }
+        assert!(matches!(unpack(pack(MANY, 0)), Entry::Many(0)));
+        assert_eq!(size_of::<Option<NonZeroU32>>(), 4);
+    }
+}
