@@ -7,6 +7,7 @@
 //! - [`Netns`] is a network namespace that dies with the process, [`Cmd`] and [`Running`] are
 //!   programs that run inside one;
 //! - [`veth`] joins two namespaces, [`Lab`] sets up `left — router — right` in one call;
+//! - [`Flood`] sends small packets as fast as it can;
 //! - [`iperf3`], [`ping`], [`Capture`] and [`tshark_fields`] run the usual tools and read what
 //!   they say;
 //! - [`wait_until`] and its kin wait for things to happen, and say what they last saw when they
@@ -21,6 +22,7 @@
 
 mod capture;
 mod ethtool;
+mod flood;
 mod golden;
 mod iperf;
 mod lab;
@@ -36,6 +38,7 @@ mod wait;
 pub use anyhow::Result;
 pub use capture::{Capture, CaptureCounts, tshark_fields, tshark_json};
 pub use ethtool::{Offloads, set_offloads};
+pub use flood::Flood;
 pub use golden::check_golden;
 pub use iperf::{IperfOptions, IperfResult, iperf3};
 pub use lab::{Lab, LabOptions, Middle, Side, enable_ipv4_forwarding};
