@@ -6,7 +6,7 @@ TIME ?= 60
 CARGO ?= cargo
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test lint bench bench-full fuzz doc install setup clean
+.PHONY: help build demo test lint bench bench-full fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -26,7 +26,7 @@ lint: ## formatting, clippy and documentation, without a warning
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: setup build ## measure, and print tables
+bench: setup-bench build ## measure, and print tables
 	$(CARGO) bench --workspace --bench '*'
 
 bench-full: bench ## as bench
@@ -43,6 +43,9 @@ install: build ## install to $(DESTDIR)$(PREFIX)/bin
 
 setup: ## install the programs that tests and demo call (as root), or say which are missing
 	@scripts/setup.sh
+
+setup-bench: ## as setup, and fetch what the benchmarks compare with
+	@scripts/setup.sh bench
 
 clean: ## remove what was built
 	$(CARGO) clean

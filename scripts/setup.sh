@@ -3,7 +3,13 @@
 # As root it installs what is missing from Debian's archive; otherwise it prints
 # the command to run, and fails only if a program without which nothing works
 # (see `needed` below) is missing.
+#
+# `setup.sh bench` also fetches what the benchmarks compare with: Open vSwitch and
+# DPDK's testpmd. These packages start services, and want to bring or upgrade two
+# hundred others; so they are unpacked below the build directory, as whoever calls
+# this, and `make clean` removes them. What cannot be had is a row in a table then.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 # program:package
 tools=(
@@ -34,6 +40,54 @@ for entry in "${tools[@]}"; do
         [[ $needed == *" $program "* ]] && vital+=("$package")
     fi
 done
+
+# unpack DIR PROGRAM PACKAGE…: unpacks packages, and the libraries that apt would
+# newly install for them, unless PROGRAM is in the PATH or unpacked already.
+unpack() {
+    local dir=$1 program=$2
+    shift 2
+    if command -v "$program" >/dev/null 2>&1 || [[ -e $dir/complete ]]; then
+        return 0
+    fi
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "setup: no apt-get, so no $program to compare with" >&2
+        return 0
+    fi
+    local log work packages
+    log=$(mktemp)
+    work=$(mktemp -d)
+    # Expanded now, as the names are local.
+    # shellcheck disable=SC2064
+    trap "rm -rf '$log' '$work'" RETURN
+    # "Inst NAME (VERSION …" is new; "Inst NAME [OLD] …" is an upgrade.
+    mapfile -t packages < <(apt-get install -s --no-install-recommends "$@" 2>/dev/null |
+        awk -v wanted=" $* " '/^Inst/ && $3 ~ /^\(/ &&
+            (index(wanted, " " $2 " ") || $2 ~ /^lib/ && $2 !~ /-dev$|^librte-meta/) { print $2 }')
+    echo "setup: unpacking $* (${#packages[@]} packages) to $dir"
+    # apt's own user cannot write to a directory of ours, which it mentions at length.
+    if ((${#packages[@]} == 0)) ||
+        ! (cd "$work" && apt-get download "${packages[@]}") >"$log" 2>&1; then
+        tail -n 3 "$log" >&2
+        echo "setup: cannot download $*; after apt-get update it may work" >&2
+        return 0
+    fi
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    local archive
+    for archive in "$work"/*.deb; do
+        dpkg-deb -x "$archive" "$dir"
+    done
+    touch "$dir/complete"
+}
+
+if [[ ${1:-} == bench ]]; then
+    peers=${CARGO_TARGET_DIR:-target}/peers
+    unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
+    unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
+elif (($# > 0)); then
+    echo "setup: there is no list $1; there is bench" >&2
+    exit 2
+fi
 
 if ((${#missing[@]} == 0)); then
     exit 0
