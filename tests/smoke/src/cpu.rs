@@ -9,7 +9,23 @@ use anyhow::{Context, Result};
 pub struct CpuClock {
     pid: u32,
     began: Instant,
-    used: Duration,
+    before: Times,
+}
+
+/// Processor time of all threads of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// In the program itself.
+    pub user: Duration,
+    /// In the kernel on its behalf.
+    pub system: Duration,
+}
+
+impl Times {
+    /// Both.
+    pub fn sum(&self) -> Duration {
+        self.user + self.system
+    }
 }
 
 impl CpuClock {
@@ -18,7 +34,7 @@ impl CpuClock {
     /// # Errors
     /// If there is no such process.
     pub fn start(pid: u32) -> Result<CpuClock> {
-        Ok(CpuClock { pid, began: Instant::now(), used: used(pid)? })
+        Ok(CpuClock { pid, began: Instant::now(), before: times(pid)? })
     }
 
     /// The share in percent of one processor since the start.
@@ -26,26 +42,35 @@ impl CpuClock {
     /// # Errors
     /// If the process is gone.
     pub fn percent(&self) -> Result<f64> {
-        let used = used(self.pid)?.saturating_sub(self.used);
-        Ok(100.0 * used.as_secs_f64() / self.began.elapsed().as_secs_f64())
+        Ok(100.0 * self.used()?.sum().as_secs_f64() / self.began.elapsed().as_secs_f64())
+    }
+
+    /// The processor time since the start.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn used(&self) -> Result<Times> {
+        let now = times(self.pid)?;
+        Ok(Times {
+            user: now.user.saturating_sub(self.before.user),
+            system: now.system.saturating_sub(self.before.system),
+        })
     }
 }
 
-/// Time that all threads of a process have run, in user and kernel mode.
-fn used(pid: u32) -> Result<Duration> {
+fn times(pid: u32) -> Result<Times> {
     let path = format!("/proc/{pid}/stat");
     let stat = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
-    let ticks = parse_ticks(&stat).with_context(|| format!("{path} holds {stat:?}"))?;
-    let per_second = rustix::param::clock_ticks_per_second();
-    Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+    let (user, system) = parse_ticks(&stat).with_context(|| format!("{path} holds {stat:?}"))?;
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
+    let time = |ticks: u64| Duration::from_secs_f64(ticks as f64 / per_second);
+    Ok(Times { user: time(user), system: time(system) })
 }
 
 /// Fields 14 and 15 of proc_pid_stat(5); the name in field 2 may hold blanks and brackets.
-fn parse_ticks(stat: &str) -> Option<u64> {
+fn parse_ticks(stat: &str) -> Option<(u64, u64)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -55,7 +80,7 @@ mod tests {
     #[test]
     fn fields_are_found_behind_any_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 31 11 0 0 20 0 3 0 5 6 7";
-        assert_eq!(parse_ticks(stat), Some(42));
+        assert_eq!(parse_ticks(stat), Some((31, 11)));
         assert_eq!(parse_ticks("7 (a"), None);
     }
 

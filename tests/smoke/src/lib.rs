@@ -6,6 +6,7 @@
 //! - [`RawLink`] puts any bytes on a link and reads what comes back.
 //! - [`Collector`] receives sFlow datagrams.
 //! - [`Flow`] is a ping that goes on while other things happen, and knows what it missed.
+//! - [`Ovs`] is an Open vSwitch in a namespace, [`Peer`] finds such programs of others.
 //! - [`CpuClock`] measures the processor time of a process.
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,8 @@ mod binary;
 mod collector;
 mod cpu;
 mod flow;
+mod ovs;
+mod peers;
 mod raw;
 mod router;
 mod text;
@@ -21,8 +24,10 @@ pub mod vppctl;
 
 pub use binary::thalweg;
 pub use collector::Collector;
-pub use cpu::CpuClock;
+pub use cpu::{CpuClock, Times};
 pub use flow::{Flow, FlowResult};
+pub use ovs::{Ovs, OvsOptions};
+pub use peers::Peer;
 pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};
 pub use text::{Delay, hex};
