@@ -1,7 +1,7 @@
 //! What the benchmarks share.
 //!
 //! - [`Args`] reads a benchmark's command line: `--json FILE` and words that select.
-//! - [`Machine`] says where figures come from, [`Steal`] how much of the time the hypervisor took.
+//! - [`Machine`] says where figures come from, [`Processors`] what those did meanwhile.
 //! - [`Series`], [`Rounds`] and [`Spread`] hold what was measured, and give ratios only between
 //!   what was measured close together: machines drift.
 //! - [`Table`] and [`Report`] print it as Markdown and write it as JSON.
@@ -32,7 +32,7 @@ mod series;
 mod table;
 
 pub use args::Args;
-pub use machine::{Machine, Steal};
+pub use machine::{Machine, Processors, Usage};
 pub use report::Report;
 pub use series::{Apart, NEAR, NOISY, Rounds, Series, Spread};
 pub use table::{Cell, Column, Table};

@@ -72,34 +72,62 @@ fn memory_gib(meminfo: &str) -> f64 {
     (kib.unwrap_or(0.0) / 1_048_576.0 * 10.0_f64).round() / 10.0
 }
 
-/// Processor time that the hypervisor gave to others, from a moment on.
+/// What all processors have done from a moment on, in the kernel's ticks.
 #[derive(Clone, Copy, Debug)]
-pub struct Steal {
-    stolen: u64,
-    all: u64,
+pub struct Processors {
+    ticks: [u64; 8],
 }
 
-impl Steal {
-    /// Begins to count.
-    pub fn start() -> Steal {
+/// Seconds that processors spent in some time, summed over all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Doing anything.
+    pub busy: f64,
+    /// Of that, in programs (not in the kernel on their behalf).
+    pub user: f64,
+    /// Of that, in software interrupts, which is where the kernel receives and forwards.
+    pub softirq: f64,
+    /// Given to others by the hypervisor.
+    pub stolen: f64,
+    /// All of them together, idle ones too.
+    pub all: f64,
+}
+
+impl Processors {
+    /// Begins to count. What the kernel does not tell is zero.
+    pub fn start() -> Processors {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let (stolen, all) = parse_stat(&stat).unwrap_or((0, 0));
-        Steal { stolen, all }
+        Processors { ticks: parse_stat(&stat).unwrap_or_default() }
     }
 
-    /// The stolen share of all processors' time since, in percent.
-    pub fn percent(&self) -> f64 {
-        let now = Steal::start();
-        let all = now.all.saturating_sub(self.all).max(1);
-        100.0 * now.stolen.saturating_sub(self.stolen) as f64 / all as f64
+    /// What they have done since.
+    pub fn usage(&self) -> Usage {
+        let now = Processors::start();
+        let hz = rustix::param::clock_ticks_per_second() as f64;
+        let since: Vec<f64> = now
+            .ticks
+            .iter()
+            .zip(&self.ticks)
+            .map(|(now, then)| now.saturating_sub(*then) as f64 / hz)
+            .collect();
+        // user nice system idle iowait irq softirq steal
+        let all = since.iter().sum();
+        let (idle, softirq, stolen) = (since[3] + since[4], since[6], since[7]);
+        Usage { busy: all - idle - stolen, user: since[0] + since[1], softirq, stolen, all }
+    }
+
+    /// The share of their time that the hypervisor gave to others since, in percent.
+    pub fn stolen_percent(&self) -> f64 {
+        let usage = self.usage();
+        if usage.all > 0.0 { 100.0 * usage.stolen / usage.all } else { 0.0 }
     }
 }
 
-/// Stolen ticks and all ticks, of proc_stat(5)'s first line; guests' time is in users' already.
-fn parse_stat(stat: &str) -> Option<(u64, u64)> {
+/// The first eight columns of proc_stat(5)'s first line; guests' time is in users' already.
+fn parse_stat(stat: &str) -> Option<[u64; 8]> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|t| t.parse().ok()).collect();
-    Some((*ticks.get(7)?, ticks.iter().sum()))
+    ticks.try_into().ok()
 }
 
 #[cfg(test)]
@@ -113,7 +141,8 @@ mod tests {
         assert_eq!(field("", "model name"), None);
         assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
         assert_eq!(memory_gib("MemTotal:       25165824 kB\n"), 24.0);
-        assert_eq!(parse_stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1"), Some((8, 36)));
+        let ticks = Some([1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(parse_stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1"), ticks);
         assert_eq!(parse_stat("cpu  1 2"), None);
     }
 
@@ -122,6 +151,9 @@ mod tests {
         let here = Machine::here();
         assert!(here.cores > 0 && here.tsc_mhz > 100.0, "{here:?}");
         assert!(here.to_string().contains("Linux"), "{here}");
-        assert!((0.0..=100.0).contains(&Steal::start().percent()));
+        let before = Processors::start();
+        assert!((0.0..=100.0).contains(&before.stolen_percent()));
+        let usage = before.usage();
+        assert!(usage.busy >= usage.softirq && usage.all >= usage.busy, "{usage:?}");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::args::Args;
-use crate::machine::{Machine, Steal};
+use crate::machine::{Machine, Processors};
 use crate::table::Table;
 
 /// A report, from the moment when a benchmark starts.
@@ -18,7 +18,7 @@ pub struct Report {
     about: Vec<String>,
     machine: Machine,
     started: String,
-    steal: Steal,
+    processors: Processors,
     tables: Vec<Table>,
 }
 
@@ -32,7 +32,7 @@ impl Report {
             about: Vec::new(),
             machine,
             started: utc_now(),
-            steal: Steal::start(),
+            processors: Processors::start(),
             tables: Vec::new(),
         }
     }
@@ -57,7 +57,7 @@ impl Report {
     /// # Errors
     /// If the file cannot be written; it has been printed then.
     pub fn finish(self, args: &Args) -> Result<()> {
-        let (ended, steal) = (utc_now(), self.steal.percent());
+        let (ended, steal) = (utc_now(), self.processors.stolen_percent());
         println!("{}", self.markdown(&ended, steal));
         match &args.json {
             Some(file) => save(file, &self.json(&ended, steal)),
