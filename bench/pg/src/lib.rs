@@ -151,3 +151,54 @@ impl Router {
         assert_eq!(audit.in_use, 0, "buffers leaked: {audit:?}");
     }
 }
+
+/// A path to measure.
+pub struct Case {
+    /// What tables call it.
+    pub name: &'static str,
+    /// Commands, one per line.
+    pub setup: String,
+    /// The command that makes the stream of packets.
+    pub stream: &'static str,
+}
+
+const PORTS: &str = "create packet-generator interface pg0
+    create packet-generator interface pg1
+    set interface state pg0 up
+    set interface state pg1 up";
+
+const ADDRESSES: &str = "set interface mac address pg0 02:fe:00:00:00:01
+    set interface mac address pg1 02:fe:00:00:00:02
+    set interface ip address pg0 10.0.0.254/24
+    set interface ip address pg1 10.1.0.254/24
+    set ip neighbor pg1 10.1.0.1 02:00:00:00:00:99 static
+    set ip neighbor pg1 10.1.0.2 02:00:00:00:00:98 static";
+
+/// The paths that benchmarks measure: cross connect and IPv4, with one flow and with many.
+pub fn cases() -> Vec<Case> {
+    let one = "packet-generator new { name s0 limit -1 size 64-64 interface pg0 worker 0 \
+               data { IP4: 0200.0000.00aa -> 02fe.0000.0001 UDP: 10.0.0.1 -> 48.0.0.1 \
+               UDP: 1234 -> 4321 incrementing 22 } }";
+    let many = "packet-generator new { name s0 limit -1 size 64-64 interface pg0 worker 0 \
+                data { IP4: 0200.0000.00aa -> 02fe.0000.0001 UDP: 10.0.0.1 -> \
+                48.0.0.0 - 48.0.39.15 UDP: 1234 -> 4321 incrementing 22 } }";
+    vec![
+        Case {
+            name: "L2 cross connect",
+            setup: format!("{PORTS}\nset interface l2 xconnect pg0 pg1"),
+            stream: one,
+        },
+        Case {
+            name: "IPv4, 1 flow",
+            setup: format!("{PORTS}\n{ADDRESSES}\nip route add 48.0.0.0/8 via 10.1.0.1 pg1"),
+            stream: one,
+        },
+        Case {
+            name: "IPv4, 10,000 flows over 10,000 /32 routes",
+            setup: format!(
+                "{PORTS}\n{ADDRESSES}\nip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1"
+            ),
+            stream: many,
+        },
+    ]
+}

@@ -1,0 +1,9 @@
+//! Forwarders to compare: this router, the kernel, Open vSwitch, DPDK's testpmd.
+
+#![forbid(unsafe_code)]
+
+mod side;
+mod testpmd;
+
+pub use side::{Flooded, Forwarder, Path, Side};
+pub use testpmd::Testpmd;
