@@ -101,11 +101,11 @@ impl Frame {
         let (bufs, views) = self.rows();
         bufs.iter().zip(views).map(|(buf, view)| {
             let zeros: &'static [u8; N] = const { &[0; N] };
-            let at = address(*buf, view.off());
-            let at = if view.len() >= N { at } else { zeros.as_ptr() };
-            // SAFETY: the row is a packet of ours with at least N bytes at its view, or we point to
-            // the zeros.
-            unsafe { &*at.cast::<[u8; N]>() }
+            // SAFETY: the row is a packet of ours.
+            let at = unsafe { address(*buf, view.off()) };
+            let at = if view.len() >= N { at } else { NonNull::from(zeros).cast() };
+            // SAFETY: at least N bytes are at its view, or we point to the zeros.
+            unsafe { at.cast::<[u8; N]>().as_ref() }
         })
     }
 
@@ -122,11 +122,10 @@ impl Frame {
             if view.len() + before < N || view.off() < HEADER + before {
                 return None;
             }
-            let at = address(*buf, view.off() - before).cast_mut();
             // SAFETY: the row is a packet of ours, each row another one; the bytes begin behind the
             // buffer's header and end with the first segment at the latest. The kernel has zeroed
             // what nobody has written yet.
-            Some(unsafe { &mut *at.cast::<[u8; N]>() })
+            Some(unsafe { address(*buf, view.off() - before).cast::<[u8; N]>().as_mut() })
         })
     }
 
@@ -134,11 +133,12 @@ impl Frame {
     #[inline(always)]
     pub fn long_heads<const N: usize>(&self) -> Option<impl Iterator<Item = &[u8; N]>> {
         let (bufs, views) = self.rows();
-        let all_long = views.iter().fold(true, |all, v| all & (v.len() >= N));
+        let shortest = views.iter().fold(u32::MAX, |least, v| least.min(v.0));
+        let all_long = shortest >= (N as u32) << 16;
         let rows = bufs.iter().zip(views);
         all_long.then(|| {
             // SAFETY: each row is a packet of ours with at least N bytes at its view.
-            rows.map(|(buf, view)| unsafe { &*address(*buf, view.off()).cast() })
+            rows.map(|(buf, view)| unsafe { address(*buf, view.off()).cast::<[u8; N]>().as_ref() })
         })
     }
 
@@ -151,18 +151,21 @@ impl Frame {
         longest: u16,
     ) -> Option<impl Iterator<Item = &mut [u8; N]>> {
         let (bufs, views) = self.rows();
-        let fits = |v: &View| {
-            (v.len() + before >= N)
-                & (v.len() <= usize::from(longest))
-                & (v.off() >= HEADER + before)
-        };
-        let all_fit = views.iter().fold(true, |all, v| all & fits(v));
+        // In 32 bits, so that many are looked at together.
+        let (mut least, mut most, mut headroom) = (u32::MAX, 0, u32::MAX);
+        for v in views {
+            least = least.min(v.0);
+            most = most.max(v.0);
+            headroom = headroom.min(v.0 & 0xffff);
+        }
+        let all_fit = View(least).len() + before >= N
+            && View(most).len() <= usize::from(longest)
+            && headroom as usize >= HEADER + before;
         let rows = bufs.iter().zip(views);
         all_fit.then(|| {
             rows.map(move |(buf, v)| {
-                let at = address(*buf, v.off() - before).cast_mut();
                 // SAFETY: as for `windows_mut`.
-                unsafe { &mut *at.cast::<[u8; N]>() }
+                unsafe { address(*buf, v.off() - before).cast::<[u8; N]>().as_mut() }
             })
         })
     }
@@ -186,9 +189,12 @@ impl Frame {
         if V::load(&views.map(|v| v.0)).lt(V::splat((NEED as u32) << 16)) != 0 {
             return self.words5_of_few(at);
         }
-        let at = std::array::from_fn(|i| address(bufs[i], views[i].off()));
         // SAFETY: each row is a packet of ours with at least that many bytes.
-        unsafe { V::gather5(&at) }
+        unsafe {
+            V::gather5(&std::array::from_fn(|i| {
+                address(bufs[i], views[i].off()).as_ptr().cast_const()
+            }))
+        }
     }
 
     #[inline(never)]
@@ -235,7 +241,7 @@ impl Frame {
     pub fn pull_all(&mut self, n: u16, except: Rows) {
         let shift = u32::from(n).wrapping_sub(u32::from(n) << 16);
         self.change_views(except, |v| {
-            if v.len() >= usize::from(n) { View(v.0.wrapping_add(shift)) } else { v }
+            if v.0 >= u32::from(n) << 16 { View(v.0.wrapping_add(shift)) } else { v }
         });
     }
 
@@ -244,9 +250,9 @@ impl Frame {
     #[inline(always)]
     pub fn push_all(&mut self, n: u16, except: Rows) {
         let shift = (u32::from(n) << 16).wrapping_sub(u32::from(n));
-        let n = usize::from(n);
+        let n = u32::from(n);
         self.change_views(except, |v| {
-            let fits = (v.off() >= HEADER + n) & (v.len() + n <= usize::from(u16::MAX));
+            let fits = (v.0 & 0xffff >= HEADER as u32 + n) & (v.0 >> 16 <= 0xffff - n);
             if fits { View(v.0.wrapping_add(shift)) } else { v }
         });
     }
@@ -271,7 +277,12 @@ fn lanes<T>(column: &[T], at: usize) -> Option<&[T; LANES]> {
     column.get(at..)?.first_chunk()
 }
 
+/// Where in a buffer.
+///
+/// # Safety
+/// The offset lies in the buffer.
 #[inline(always)]
-fn address(buf: NonNull<BufHdr>, off: usize) -> *const u8 {
-    buf.as_ptr().cast::<u8>().wrapping_add(off).cast_const()
+unsafe fn address(buf: NonNull<BufHdr>, off: usize) -> NonNull<u8> {
+    // SAFETY: by contract.
+    unsafe { buf.cast::<u8>().add(off) }
 }

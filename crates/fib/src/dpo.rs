@@ -82,6 +82,21 @@ pub struct EntryState {
     pub tx_if: u32,
 }
 
+/// Bytes of an Ethernet header.
+pub const ETHERNET_HEADER: usize = 14;
+
+/// An adjacency behind an Ethernet interface; see [`Entry::ethernet`].
+#[derive(Clone, Copy, Debug)]
+pub struct EthernetWay {
+    /// Longest packet that goes this way without a second thought, in bytes without the header; 0 if
+    /// none does, as the entry is of another kind.
+    pub longest: u16,
+    /// The header's first and last eight bytes, which overlap, as little-endian words.
+    pub header: [u64; 2],
+    /// Node that transmits.
+    pub next: u32,
+}
+
 impl EntryState {
     fn pack(self) -> u64 {
         u64::from(self.kind as u8)
@@ -101,6 +116,27 @@ impl Entry<'_> {
             len: (w >> 8) as u8,
             mtu: (w >> 16) as u16,
             tx_if: (w >> 32) as u32,
+        }
+    }
+    /// True if what to do is this.
+    #[inline(always)]
+    pub fn is(self, kind: Kind) -> bool {
+        self.0[STATE].load(Ordering::Acquire) as u8 == kind as u8
+    }
+    /// What a packet needs that leaves by an Ethernet interface, without a branch.
+    #[inline(always)]
+    pub fn ethernet(self) -> EthernetWay {
+        const PLAIN: u64 = Kind::Rewrite as u64 | (ETHERNET_HEADER as u64) << 8;
+        let state = self.0[STATE].load(Ordering::Acquire);
+        let is_plain = u64::from(state & 0xffff == PLAIN);
+        // By arithmetic: bytes picked out of two words in memory would wait for both to be stored.
+        let word = |i: usize| u64::from_le_bytes(self.0[i].load(Ordering::Relaxed).to_ne_bytes());
+        let (first, second) = (word(REWRITE), word(REWRITE + 1));
+        EthernetWay {
+            longest: ((state >> 16) as u16).min(u16::MAX - ETHERNET_HEADER as u16)
+                * is_plain as u16,
+            header: [first, first >> 48 | second << 16],
+            next: self.next(),
         }
     }
     /// Node that transmits.
@@ -193,8 +229,16 @@ mod tests {
             e.set_state(s);
             assert_eq!(e.state(), s);
         }
+        assert!(e.is(Kind::Down) && !e.is(Kind::Rewrite));
+        assert_eq!(e.ethernet().longest, 0);
         let bytes: Vec<u8> = (1..=22).collect();
         e.set_rewrite(&bytes);
+        for (mtu, longest) in [(1500, 1500), (u16::MAX, u16::MAX - 14)] {
+            e.set_state(EntryState { kind: Kind::Rewrite, len: 14, mtu, tx_if: 1 });
+            assert_eq!(e.ethernet().longest, longest);
+        }
+        let header = e.ethernet().header.map(u64::to_le_bytes);
+        assert_eq!(header, [[1, 2, 3, 4, 5, 6, 7, 8], [7, 8, 9, 10, 11, 12, 13, 14]]);
         assert_eq!(e.rewrite()[..22], bytes[..]);
     }
 }

@@ -9,7 +9,9 @@
 pub mod dpo;
 pub mod forwarding;
 
-pub use dpo::{Dpo, DpoTable, Entry, EntryState, Kind, REWRITE_BYTES};
+pub use dpo::{
+    Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetWay, Kind, REWRITE_BYTES,
+};
 pub use forwarding::{Adjacency, FibError, Forwarding};
 
 use thalweg_graph::Feature;

@@ -67,7 +67,8 @@ fn to_json(r: &Row, hz: f64) -> Value {
 
 fn format(rows: &[Row], hz: f64) -> String {
     let us = |clocks: u64| format!("{:.1}", clocks as f64 / hz * 1e6);
-    let mut table = Table::new().column("Thread", Align::Left, 24).column("Loops", Align::Right, 14);
+    let mut table =
+        Table::new().column("Thread", Align::Left, 24).column("Loops", Align::Right, 14);
     for (heading, ..) in PARTS {
         table = table.column(heading, Align::Right, 10);
     }

@@ -340,6 +340,11 @@ impl<'w> NodeCx<'w> {
             self.core.recycle(frame);
             return;
         }
+        let same = each[0];
+        if same != Verdict::CONTINUE && each[..n].iter().fold(0, |d, v| d | (v.0 ^ same.0)) == 0 {
+            self.dispose_whole(frame, same);
+            return;
+        }
         let mut nodes = [0u32; FRAME_SIZE];
         let to = &mut nodes[..n];
         let kinds = each[..n].iter().fold(0, |all, v| all | v.0) & KIND;

@@ -129,12 +129,13 @@ impl Node for Ip4Lookup {
         // Nothing shorter comes from `ip4-input`; but a feature between may be anything.
         let Some(heads) = frame.long_heads::<20>() else { return FrameVerdict::PerPacket };
         for (addr, h) in addrs.iter_mut().zip(heads) {
-            *addr = u32::from_be_bytes([h[16], h[17], h[18], h[19]]);
+            let [.., a, b, c, d] = *h;
+            *addr = u32::from_be_bytes([a, b, c, d]);
         }
         let leaves = frame.aux_mut();
         fib.routes.lookup_batch(&addrs, leaves);
         let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
-        let goes = |dpo| self.dpos.get(dpo).state().kind == Kind::Rewrite;
+        let goes = |dpo| self.dpos.get(dpo).is(Kind::Rewrite);
         let rest = if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0 {
             if goes(first) {
                 return FrameVerdict::Whole(REWRITE);

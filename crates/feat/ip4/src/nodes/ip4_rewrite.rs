@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
-use thalweg_fib::{DpoTable, Entry, EntryState, Kind};
+use thalweg_fib::{DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetWay, Kind};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum;
@@ -82,26 +82,37 @@ impl Ip4Rewrite {
         FRAG
     }
 
-    /// Rewrites packets by adjacencies of their own; returns those left, and whether the others part
-    /// ways.
-    fn each_way(&self, frame: &mut Frame, each: &mut [Verdict]) -> (Rows, bool) {
+    /// Rewrites packets by adjacencies of their own; returns those left.
+    #[inline(always)]
+    fn each_way(&self, frame: &mut Frame, each: &mut [Verdict]) -> Rows {
         let (mut dpos, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
         dpos[..frame.len()].copy_from_slice(frame.aux());
         lens.iter_mut().zip(frame.lengths()).for_each(|(to, len)| *to = len);
-        let mut way = Way::of(&self.dpos, dpos[0]);
-        let first = way.next;
-        let mut differ = false;
-        let windows = frame.windows_mut(ETHERNET);
-        let rows = windows.zip(&dpos).zip(&lens).zip(each);
-        let rest = Rows::of(rows.map(|(((window, dpo), len), verdict)| {
-            if *dpo != way.dpo {
-                way = Way::of(&self.dpos, *dpo);
-                differ |= way.next != first;
+        let windows = frame.windows_mut(ETHERNET_HEADER);
+        let mut rest = Rows::NONE;
+        for (i, (((window, dpo), len), verdict)) in
+            windows.zip(&dpos).zip(&lens).zip(each).enumerate()
+        {
+            let way = self.dpos.get(*dpo).ethernet();
+            *verdict = output(&way);
+            if !window.is_some_and(|w| *len <= usize::from(way.longest) && send(&way, w)) {
+                rest.insert(i as u8);
             }
-            *verdict = way.next;
-            !window.is_some_and(|w| *len <= usize::from(way.longest) && way.send(w))
-        }));
-        (rest, differ)
+        }
+        rest
+    }
+
+    /// Rewrites packets that all go one way; those left. `None`, and nothing done, if one of them has
+    /// no room for the header or is too long.
+    #[inline(always)]
+    fn one_way(way: &EthernetWay, frame: &mut Frame) -> Option<Rows> {
+        let mut rest = Rows::NONE;
+        for (i, window) in frame.long_windows_mut(ETHERNET_HEADER, way.longest)?.enumerate() {
+            if !send(way, window) {
+                rest.insert(i as u8);
+            }
+        }
+        Some(rest)
     }
 
     /// One hop less: decrements the time to live and follows it in the checksum (RFC 1624).
@@ -118,63 +129,26 @@ impl Ip4Rewrite {
     }
 }
 
-/// Bytes of an Ethernet header.
-const ETHERNET: usize = 14;
-
-/// An adjacency as a run of packets needs it.
-struct Way {
-    dpo: u32,
-    /// Longest packet that goes this way without a second thought; 0 if none does.
-    longest: u16,
-    /// The Ethernet header's first and last eight bytes.
-    header: [[u8; 8]; 2],
-    next: Verdict,
+/// Rewrites a packet; false, and nothing done, if its time to live is up.
+#[inline(always)]
+fn send(way: &EthernetWay, window: &mut [u8; ETHERNET_HEADER + 20]) -> bool {
+    let (link, ip) = window.split_at_mut(ETHERNET_HEADER);
+    // As one load: the compiler makes four of four bytes that it is shown one by one.
+    let Some(word) = ip[8..].first_chunk_mut() else { return false };
+    let old = u32::from_le_bytes(*word);
+    if old & 0xfe == 0 {
+        return false;
+    }
+    *word = checksum::ttl_decrement_word(old).to_le_bytes();
+    // Two stores that overlap.
+    link[..8].copy_from_slice(&way.header[0].to_le_bytes());
+    link[ETHERNET_HEADER - 8..].copy_from_slice(&way.header[1].to_le_bytes());
+    true
 }
 
-impl Way {
-    #[inline(always)]
-    fn of(dpos: &DpoTable, dpo: u32) -> Way {
-        let entry = dpos.get(dpo);
-        let state = entry.state();
-        let plain = state.kind == Kind::Rewrite && usize::from(state.len) == ETHERNET;
-        let bytes = entry.rewrite();
-        let mut header = [[0; 8]; 2];
-        header[0].copy_from_slice(&bytes[..8]);
-        header[1].copy_from_slice(&bytes[ETHERNET - 8..ETHERNET]);
-        Way {
-            dpo,
-            longest: if plain { state.mtu.min(u16::MAX - ETHERNET as u16) } else { 0 },
-            header,
-            next: Verdict::node(NodeId(entry.next() as u16)),
-        }
-    }
-
-    /// Rewrites a packet; false, and nothing done, if its time to live is up.
-    #[inline(always)]
-    fn send(&self, window: &mut [u8; ETHERNET + 20]) -> bool {
-        let (link, ip) = window.split_at_mut(ETHERNET);
-        let word = u32::from_le_bytes([ip[8], ip[9], ip[10], ip[11]]);
-        if word & 0xfe == 0 {
-            return false;
-        }
-        ip[8..12].copy_from_slice(&checksum::ttl_decrement_word(word).to_le_bytes());
-        // Two stores that overlap.
-        link[..8].copy_from_slice(&self.header[0]);
-        link[ETHERNET - 8..].copy_from_slice(&self.header[1]);
-        true
-    }
-
-    /// Rewrites packets that all go this way; those left.
-    #[inline(always)]
-    fn send_all<'a>(&self, windows: impl Iterator<Item = &'a mut [u8; ETHERNET + 20]>) -> Rows {
-        let mut rest = Rows::NONE;
-        for (i, window) in windows.enumerate() {
-            if !self.send(window) {
-                rest.insert(i as u8);
-            }
-        }
-        rest
-    }
+#[inline(always)]
+fn output(way: &EthernetWay) -> Verdict {
+    Verdict::node(NodeId(way.next as u16))
 }
 
 impl Node for Ip4Rewrite {
@@ -213,21 +187,20 @@ impl Node for Ip4Rewrite {
             return FrameVerdict::PerPacket;
         }
         let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
-        let first = Way::of(&self.dpos, dpo);
-        let one_way = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
-        let windows = if one_way { frame.long_windows_mut(ETHERNET, first.longest) } else { None };
-        let left = windows.map(|windows| first.send_all(windows));
-        let (rest, differ) = match left {
-            Some(rest) => (rest, false),
+        let way = self.dpos.get(dpo).ethernet();
+        let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
+        let rest = match if alike { Self::one_way(&way, frame) } else { None } {
+            Some(rest) if rest.is_empty() => {
+                frame.push_all(ETHERNET_HEADER as u16, rest);
+                return FrameVerdict::Whole(output(&way));
+            }
+            Some(rest) => {
+                each[..frame.len()].fill(output(&way));
+                rest
+            }
             None => self.each_way(frame, each),
         };
-        frame.push_all(ETHERNET as u16, rest);
-        if rest.is_empty() && !differ {
-            return FrameVerdict::Whole(first.next);
-        }
-        if !differ {
-            each[..frame.len()].fill(first.next);
-        }
+        frame.push_all(ETHERNET_HEADER as u16, rest);
         FrameVerdict::Each(rest)
     }
 
