@@ -180,6 +180,7 @@ fn the_rest_says_what_it_should() {
         ("show vlib graph dot", vec!["\"test-split\" -> \"test-keep\";", "\"test-tap\" [style"]),
         ("show runtime loops", vec!["Thread ", " p99.9 us", "\n0 main ", "\n1 thalweg_wk_0 "]),
         ("show clock", vec!["Time now "]),
+        ("show cpu", vec!["Model name:", "Frame kernels:"]),
     ] {
         let text = s.ok(line);
         for want in wants {

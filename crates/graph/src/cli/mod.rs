@@ -8,6 +8,7 @@ pub mod clear_runtime;
 pub mod clear_trace;
 pub mod show_buffers;
 pub mod show_clock;
+pub mod show_cpu;
 pub mod show_errors;
 pub mod show_features;
 pub mod show_memory;
@@ -29,6 +30,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<crate::Control>] = &[
     &clear_trace::COMMAND,
     &show_buffers::COMMAND,
     &show_clock::COMMAND,
+    &show_cpu::COMMAND,
     &show_errors::COMMAND,
     &show_features::COMMAND,
     &show_memory::COMMAND,
