@@ -1,16 +1,19 @@
 //! What sampling costs a worker, in clocks.
 //!
-//! An input makes frames of 64-byte packets as fast as they are taken; rates are measured in turn,
-//! round by round, and medians shown: `tap_clocks [rounds] [packets per frame] [clocks]`. The worker
-//! spends so many clocks on each packet otherwise, 60 if not given, as forwarding it would.
+//! An input makes frames as fast as they are taken and an end frees them; rates are measured in
+//! turn, round by round, and medians shown (least to most):
+//! `tap_clocks [rounds] [packets per frame] [clocks] [bytes]`. The worker spends so many clocks on
+//! each packet otherwise, 60 if not given, as forwarding it would. The service drains the ring on
+//! another core and sends to a socket that nobody reads.
 //!
-//! * `input`: clocks per packet from handing a frame to the arc until that returns. What a rate has
-//!   more than `off` is the sampling.
-//! * `sample`: clocks that the tap took in frames with samples, per sample; the engine reads the
-//!   time twice per frame, which is in it.
+//! * `frame`: clocks that a frame takes more than without sFlow, from handing it to the arc until
+//!   the input is polled again: the tap, and what marked packets cost further on.
+//! * `sample`: the same by samples instead of frames.
+//! * `tap`: clocks per sample that the tap shows for itself, its clock's reading included.
+//! * `lost`: share of the samples that the ring had no room for.
 
 use std::error::Error;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, PoolConfig};
@@ -21,9 +24,12 @@ use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
 };
 
-const RATES: [Option<u32>; 7] =
-    [None, Some(1_000_000), Some(10_000), Some(1000), Some(100), Some(10), Some(1)];
+/// The first is the base of the others.
+const RATES: [Option<u32>; 8] =
+    [None, Some(0), Some(1_000_000), Some(10_000), Some(1000), Some(100), Some(10), Some(1)];
 const TURN: Duration = Duration::from_millis(250);
+/// A frame that took so many clocks was interrupted, and says nothing of sampling.
+const INTERRUPTED: u64 = 20_000;
 
 #[derive(Default)]
 struct Shared {
@@ -31,36 +37,45 @@ struct Shared {
     work: Counter,
     /// Packets per frame; 0 stops.
     frame: Counter,
+    /// Bytes per packet.
+    bytes: Counter,
     clocks: Counter,
-    packets: Counter,
+    frames: Counter,
 }
 
 static INPUT: NodeDecl = NodeDecl {
     name: "bench-input",
     kind: Kind::Input,
-    build: |cx| Built::input(Input(cx.shared())),
+    build: |cx| Built::input(Input { shared: cx.shared(), handed: None }),
     ..NodeDecl::DEFAULT
 };
 
-struct Input(Arc<Shared>);
+struct Input {
+    shared: Arc<Shared>,
+    /// When a frame was handed to the arc.
+    handed: Option<u64>,
+}
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let want = self.0.frame.get() as usize;
+        let now = clock::ticks();
+        if let Some(took) = self.handed.take().map(|at| now - at).filter(|t| *t < INTERRUPTED) {
+            self.shared.clocks.add(took);
+            self.shared.frames.add(1);
+        }
+        let want = self.shared.frame.get() as usize;
         if want == 0 {
             return Poll::At(cx.now() + clock::ticks_in(Duration::from_micros(100)));
         }
-        let mut frame = cx.alloc_frame(want, 64);
+        let mut frame = cx.alloc_frame(want, self.shared.bytes.get() as usize);
         let n = frame.len();
         for i in 0..n {
             frame.pkt(i as u8).data_mut().fill(i as u8);
         }
-        let start = clock::ticks();
-        cx.device_input(frame, 1, |_, _, _| {});
-        self.0.clocks.add(clock::ticks() - start);
-        self.0.packets.add(n as u64);
-        let until = start + self.0.work.get() * n as u64;
+        let until = now + self.shared.work.get() * n as u64;
         while clock::ticks() < until {}
+        self.handed = Some(clock::ticks());
+        cx.device_input(frame, 1, |_, _, _| {});
         Poll::Busy(n)
     }
 }
@@ -79,11 +94,14 @@ impl Runner for End {
 
 static BENCH: Feature = Feature { name: "bench", nodes: &[&INPUT, &END], ..Feature::DEFAULT };
 
-/// One turn of one rate.
+/// What one rate did in a turn.
+#[derive(Clone, Copy)]
 struct Turn {
-    input: f64,
-    sample: f64,
-    samples: f64,
+    /// Clocks per frame.
+    frame: f64,
+    tap: f64,
+    samples_per_frame: f64,
+    samples_per_second: f64,
     lost: f64,
 }
 
@@ -104,7 +122,7 @@ fn turn(c: &mut Control, shared: &Shared, rate: Option<u32>, frame: u64) -> Turn
     let look = |c: &Control| {
         [
             shared.clocks.get(),
-            shared.packets.get(),
+            shared.frames.get(),
             c.worker_stats(0).node(tap).clocks.get(),
             count(c, "sflow packets sampled"),
             count(c, "sflow packets dropped"),
@@ -117,62 +135,66 @@ fn turn(c: &mut Control, shared: &Shared, rate: Option<u32>, frame: u64) -> Turn
     std::thread::sleep(TURN);
     let (after, seconds) = (look(c), start.elapsed().as_secs_f64());
     shared.frame.set(0);
-    let [clocks, packets, tap, samples, lost] =
+    let [clocks, frames, tap, samples, lost] =
         std::array::from_fn(|i| (after[i] - before[i]) as f64);
     Turn {
-        input: clocks / packets,
-        sample: tap / samples,
-        samples: samples / seconds,
-        lost: lost / seconds,
+        frame: clocks / frames,
+        tap: tap / samples,
+        samples_per_frame: samples / frames,
+        samples_per_second: samples / seconds,
+        lost: 100.0 * lost / samples,
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
-    let rounds: usize = args.next().map_or(Ok(7), |n| n.parse())?;
-    let frame: u64 = args.next().map_or(Ok(256), |n| n.parse())?;
-    let work: u64 = args.next().map_or(Ok(60), |n| n.parse())?;
+    let args: Vec<u64> = std::env::args().skip(1).map(|n| n.parse()).collect::<Result<_, _>>()?;
+    let arg = |at: usize, default| args.get(at).copied().unwrap_or(default);
+    let (rounds, frame) = (arg(0, 7), arg(1, 256));
     let collector = UdpSocket::bind("127.0.0.1:0")?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut c = Control::new(EngineConfig {
+        workers: vec![Some(cores - 1)],
         pool: PoolConfig { buffers: 4096, ..PoolConfig::default() },
         ..EngineConfig::default()
     })?;
     let shared = Arc::new(Shared::default());
-    shared.work.set(work);
+    shared.work.set(arg(2, 60));
+    shared.bytes.set(arg(3, 64));
     c.share(shared.clone());
     c.start(&[&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &BENCH])?;
     create_loopback(&mut c, None, None)?;
-    let SocketAddr::V4(_) = collector.local_addr()? else { return Err("no IPv4".into()) };
     state::add_collector(&mut c, collector.local_addr()?)?;
-    let mut turns: Vec<Vec<Turn>> = RATES.iter().map(|_| Vec::new()).collect();
-    for _ in 0..rounds {
-        for (rate, turns) in RATES.iter().zip(&mut turns) {
-            turns.push(turn(&mut c, &shared, *rate, frame));
-        }
-    }
-    println!("{frame} packets per frame, {rounds} rounds, medians (least to most)");
-    println!("{:>9} {:>26} {:>26} {:>12} {:>12}", "rate", "input", "sample", "samples/s", "lost/s");
-    for (rate, turns) in RATES.iter().zip(&turns) {
-        let name = rate.map_or("off".into(), |n| format!("1:{n}"));
-        let spread = |field: fn(&Turn) -> f64| {
-            let (low, mid, high) = spread(turns.iter().map(field).collect());
-            format!("{mid:.2} ({low:.2} to {high:.2})")
-        };
-        let middle = |field: fn(&Turn) -> f64| spread_of(turns, field);
-        println!(
-            "{name:>9} {:>26} {:>26} {:>12.0} {:>12.0}",
-            spread(|t| t.input),
-            spread(|t| t.sample),
-            middle(|t| t.samples),
-            middle(|t| t.lost),
-        );
-    }
+    let rounds: Vec<[Turn; RATES.len()]> =
+        (0..rounds).map(|_| RATES.map(|rate| turn(&mut c, &shared, rate, frame))).collect();
+    print(&rounds, frame);
     c.shut_down();
     Ok(())
 }
 
-fn spread_of(turns: &[Turn], field: fn(&Turn) -> f64) -> f64 {
-    spread(turns.iter().map(field).collect()).1
+fn print(rounds: &[[Turn; RATES.len()]], frame: u64) {
+    let over = |f: &dyn Fn(&[Turn; RATES.len()]) -> f64| spread(rounds.iter().map(f).collect());
+    let (low, mid, high) = over(&|turns| turns[0].frame);
+    println!("{frame} packets per frame, {} rounds, medians (least to most)", rounds.len());
+    println!("without sFlow: {mid:.1} ({low:.1} to {high:.1}) clocks per frame\n");
+    println!("|    rate |            frame |             sample |     tap | samples/s |  lost |");
+    println!("| ------- | ---------------: | -----------------: | ------: | --------: | ----: |");
+    for (at, rate) in RATES.iter().enumerate().skip(1) {
+        let name = rate.map_or("off".into(), |n| format!("1:{n}"));
+        let shown = |(low, mid, high): (f64, f64, f64)| format!("{mid:.0} ({low:.0} to {high:.0})");
+        let more = |turns: &[Turn; RATES.len()]| turns[at].frame - turns[0].frame;
+        // Where samples are rare, what they cost is within the noise of the frames.
+        let often = over(&|turns| turns[at].samples_per_frame).1 > 0.1;
+        let by_sample = |turns: &[Turn; RATES.len()]| more(turns) / turns[at].samples_per_frame;
+        let middle = |f: &dyn Fn(&Turn) -> f64| over(&|turns| f(&turns[at])).1;
+        println!(
+            "| {name:<7} | {:>16} | {:>18} | {:>7} | {:>9.0} | {:>3.0} % |",
+            shown(over(&more)),
+            if often { shown(over(&by_sample)) } else { "–".into() },
+            if often { format!("{:.0}", middle(&|t| t.tap)) } else { "–".into() },
+            middle(&|t| t.samples_per_second),
+            if often { middle(&|t| t.lost) } else { 0.0 },
+        );
+    }
 }
 
 /// Least, median, most.
