@@ -1,23 +1,66 @@
 //! The way of samples from a worker to the service: a bounded ring of cache lines.
 //!
-//! A sample is one line of facts and as many lines of header as it needs, put in with one store
-//! that makes them visible together. Nothing waits: if there is no room, the sample is lost and
-//! its producer counts it.
+//! A sample is one line of facts and as many lines of header as it needs. Nothing waits: if there is
+//! no room, the sample is lost and its producer counts it.
+//!
+//! The two ends share two words, and write each of them rarely: the worker says once per frame how
+//! far it has written, the service once per batch how far it has read, and the worker asks for that
+//! only when its last answer leaves no room. The lines are words with relaxed order, which are plain
+//! stores and loads; the release of a position and its acquisition order them.
 
-use rtrb::{Consumer, Producer, RingBuffer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Samples that fit, whatever their headers' length.
 pub const RING_SAMPLES: usize = 4096;
 /// Most bytes of a sampled header.
 pub const MAX_HEADER: usize = 256;
 
-const LINE: usize = 64;
+const WORD: usize = size_of::<u64>();
+const WORDS: usize = 8;
+const LINE: usize = WORD * WORDS;
 const MAX_LINES: usize = 1 + MAX_HEADER / LINE;
+/// Lines that may be in use.
+const ROOM: u64 = (RING_SAMPLES * MAX_LINES) as u64;
+/// Lines that there are: a power of two, so that a position's low bits name its line.
+const LINES: usize = (ROOM as usize).next_power_of_two();
 
 /// One cache line of a sample.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Default)]
 #[repr(align(64))]
-struct Line([u8; LINE]);
+struct Line([AtomicU64; WORDS]);
+
+impl Line {
+    #[inline]
+    fn put(&self, word: usize, value: u64) {
+        self.0[word].store(value, Ordering::Relaxed);
+    }
+    #[inline]
+    fn get(&self, word: usize) -> u64 {
+        self.0[word].load(Ordering::Relaxed)
+    }
+}
+
+/// A position that one end writes and the other reads; away from what else is written. Two lines,
+/// since processors fetch them by pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Position(AtomicU64);
+
+/// Positions are lines since the ring was made.
+#[derive(Debug)]
+struct Ring {
+    written: Position,
+    read: Position,
+    lines: Box<[Line]>,
+}
+
+impl Ring {
+    #[inline]
+    fn line(&self, position: u64) -> &Line {
+        &self.lines[position as usize % LINES]
+    }
+}
 
 /// What is known of a sampled packet besides its header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,107 +81,179 @@ pub struct SampleMeta {
     pub header_len: u16,
 }
 
+const fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
+const fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
 impl SampleMeta {
     #[inline]
-    fn write(&self, line: &mut Line) {
-        let line = &mut line.0;
-        line[0..4].copy_from_slice(&self.sw_if.to_ne_bytes());
-        line[4..8].copy_from_slice(&self.generation.to_ne_bytes());
-        line[8..12].copy_from_slice(&self.rate.to_ne_bytes());
-        line[12..16].copy_from_slice(&self.frame_length.to_ne_bytes());
-        line[16..24].copy_from_slice(&self.pool.to_ne_bytes());
-        line[24..32].copy_from_slice(&self.at.to_ne_bytes());
-        line[32..34].copy_from_slice(&self.header_len.to_ne_bytes());
+    fn write(&self, line: &Line) {
+        line.put(0, pair(self.sw_if, self.generation));
+        line.put(1, pair(self.rate, self.frame_length));
+        line.put(2, self.pool);
+        line.put(3, self.at);
+        line.put(4, u64::from(self.header_len));
     }
 
-    fn from_line(line: &Line) -> SampleMeta {
-        fn field<const N: usize>(line: &Line, at: usize) -> [u8; N] {
-            std::array::from_fn(|i| line.0[at + i])
-        }
-        SampleMeta {
-            sw_if: u32::from_ne_bytes(field(line, 0)),
-            generation: u32::from_ne_bytes(field(line, 4)),
-            rate: u32::from_ne_bytes(field(line, 8)),
-            frame_length: u32::from_ne_bytes(field(line, 12)),
-            pool: u64::from_ne_bytes(field(line, 16)),
-            at: u64::from_ne_bytes(field(line, 24)),
-            header_len: u16::from_ne_bytes(field(line, 32)),
-        }
+    fn read(line: &Line) -> SampleMeta {
+        let (sw_if, generation) = halves(line.get(0));
+        let (rate, frame_length) = halves(line.get(1));
+        let (pool, at, header_len) = (line.get(2), line.get(3), line.get(4) as u16);
+        SampleMeta { sw_if, generation, rate, frame_length, pool, at, header_len }
     }
 }
 
 /// Makes a ring for [`RING_SAMPLES`].
 #[must_use]
 pub fn channel() -> (SampleWriter, SampleReader) {
-    let (producer, consumer) = RingBuffer::new(RING_SAMPLES * MAX_LINES);
-    (
-        SampleWriter { ring: producer, lines: [Line([0; LINE]); MAX_LINES] },
-        SampleReader { ring: consumer },
-    )
+    let lines: Vec<Line> = (0..LINES).map(|_| Line::default()).collect();
+    let ring = Arc::new(Ring {
+        written: Position::default(),
+        read: Position::default(),
+        lines: lines.into_boxed_slice(),
+    });
+    let writer = SampleWriter { ring: ring.clone(), written: 0, limit: ROOM };
+    (writer, SampleReader { ring, read: 0, released: 0, limit: 0 })
 }
 
 /// The worker's end.
 #[derive(Debug)]
 pub struct SampleWriter {
-    ring: Producer<Line>,
-    /// Where a sample is put together.
-    lines: [Line; MAX_LINES],
+    ring: Arc<Ring>,
+    written: u64,
+    /// Up to where may be written, for all that is known.
+    limit: u64,
 }
 
 impl SampleWriter {
-    /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; false if there is no room.
+    /// Begins to put samples in; the service sees them once the batch is dropped.
     #[inline]
-    pub fn push(&mut self, mut meta: SampleMeta, header: &[u8]) -> bool {
-        let header = &header[..header.len().min(MAX_HEADER)];
-        meta.header_len = header.len() as u16;
-        let lines = 1 + header.len().div_ceil(LINE);
-        meta.write(&mut self.lines[0]);
-        let mut rest = header;
-        for line in &mut self.lines[1..lines] {
-            *line = next_line(&mut rest);
-        }
-        // Two copies, but of whole lines: faster than filling the ring's slots one by one.
-        self.ring.push_entire_slice(&self.lines[..lines]).is_ok()
+    pub fn batch(&mut self) -> Batch<'_> {
+        Batch { writer: self, asked: false }
     }
 }
 
-/// Cuts a line's worth off the front.
-#[inline]
-fn next_line(rest: &mut &[u8]) -> Line {
-    if let Some((line, more)) = rest.split_first_chunk() {
-        *rest = more;
-        return Line(*line);
+/// Samples of one frame.
+#[derive(Debug)]
+pub struct Batch<'w> {
+    writer: &'w mut SampleWriter,
+    /// The service was asked how far it is: once is enough, since the answer is another core's.
+    asked: bool,
+}
+
+impl Batch<'_> {
+    /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; false if there is no room.
+    #[inline]
+    pub fn push(&mut self, meta: SampleMeta, header: &[u8]) -> bool {
+        let header = &header[..header.len().min(MAX_HEADER)];
+        let end = self.writer.written + 1 + header.len().div_ceil(LINE) as u64;
+        if end > self.writer.limit && !self.ask(end) {
+            return false;
+        }
+        let ring = &*self.writer.ring;
+        let mut at = self.writer.written;
+        SampleMeta { header_len: header.len() as u16, ..meta }.write(ring.line(at));
+        let (whole, rest) = header.as_chunks::<LINE>();
+        for bytes in whole {
+            at += 1;
+            put_words(ring.line(at), bytes.as_chunks().0);
+        }
+        if !rest.is_empty() {
+            let (words, tail) = rest.as_chunks();
+            let line = ring.line(at + 1);
+            put_words(line, words);
+            if !tail.is_empty() {
+                line.put(words.len(), last_word(header, tail));
+            }
+        }
+        self.writer.written = end;
+        true
     }
-    let mut line = [0; LINE];
-    line[..rest.len()].copy_from_slice(rest);
-    *rest = &[];
-    Line(line)
+
+    /// Asks how far the service has read; true if that leaves room up to `end`.
+    #[cold]
+    fn ask(&mut self, end: u64) -> bool {
+        if !self.asked {
+            self.asked = true;
+            self.writer.limit = self.writer.ring.read.0.load(Ordering::Acquire) + ROOM;
+        }
+        end <= self.writer.limit
+    }
+}
+
+impl Drop for Batch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.writer.ring.written.0.store(self.writer.written, Ordering::Release);
+    }
+}
+
+#[inline]
+fn put_words(line: &Line, words: &[[u8; WORD]]) {
+    for (i, word) in words.iter().enumerate() {
+        line.put(i, u64::from_le_bytes(*word));
+    }
+}
+
+/// The word that begins with `tail`, the last bytes of `header`.
+#[inline]
+fn last_word(header: &[u8], tail: &[u8]) -> u64 {
+    match header.last_chunk() {
+        // Read with what comes before it, and shifted out again.
+        Some(word) => u64::from_le_bytes(*word) >> (8 * (WORD - tail.len())),
+        None => tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
 }
 
 /// The service's end.
 #[derive(Debug)]
 pub struct SampleReader {
-    ring: Consumer<Line>,
+    ring: Arc<Ring>,
+    read: u64,
+    /// What the worker was told of `read`.
+    released: u64,
+    /// Up to where there is something to read, for all that is known.
+    limit: u64,
 }
 
 impl SampleReader {
-    /// Takes the oldest sample; its header is written to the front of `header`.
+    /// Takes the oldest sample; its header is written to the front of `header`. Its room is free
+    /// again after [`release`](Self::release).
     pub fn pop(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<SampleMeta> {
-        let meta = SampleMeta::from_line(self.ring.peek().ok()?);
-        let lines = 1 + usize::from(meta.header_len).div_ceil(LINE);
-        let chunk = self.ring.read_chunk(lines).ok()?;
-        let (front, back) = chunk.as_slices();
-        for (line, to) in front.iter().chain(back).skip(1).zip(header.chunks_exact_mut(LINE)) {
-            to.copy_from_slice(&line.0);
+        if self.is_empty() {
+            return None;
         }
-        chunk.commit_all();
+        let meta = SampleMeta::read(self.ring.line(self.read));
+        let lines = usize::from(meta.header_len).div_ceil(LINE);
+        for bytes in header.as_chunks_mut::<LINE>().0.iter_mut().take(lines) {
+            self.read += 1;
+            let line = self.ring.line(self.read);
+            for (i, word) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
+                *word = line.get(i).to_le_bytes();
+            }
+        }
+        self.read += 1;
         Some(meta)
     }
 
+    /// Lets the worker have the room of all samples that were taken.
+    pub fn release(&mut self) {
+        if self.released != self.read {
+            self.released = self.read;
+            self.ring.read.0.store(self.read, Ordering::Release);
+        }
+    }
+
     /// True if there is nothing to take.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ring.is_empty()
+    pub fn is_empty(&mut self) -> bool {
+        if self.read == self.limit {
+            self.limit = self.ring.written.0.load(Ordering::Acquire);
+        }
+        self.read == self.limit
     }
 }
 
@@ -171,9 +286,10 @@ mod tests {
             let mut buf = [0; MAX_HEADER];
             for (length, times) in turns {
                 let header: Vec<u8> = (0..length).map(|i| (i + times) as u8).collect();
+                let mut batch = writer.batch();
                 for _ in 0..times {
                     n += 1;
-                    if writer.push(meta(n), &header) {
+                    if batch.push(meta(n), &header) {
                         let kept = header[..length.min(MAX_HEADER)].to_vec();
                         let header_len = kept.len() as u16;
                         model.push_back((SampleMeta { header_len, ..meta(n) }, kept));
@@ -181,11 +297,13 @@ mod tests {
                         prop_assert!(model.len() >= RING_SAMPLES);
                     }
                 }
+                drop(batch);
                 for _ in 0..times / 2 {
                     let got = reader.pop(&mut buf);
                     let got = got.map(|m| (m, buf[..m.header_len.into()].to_vec()));
                     prop_assert_eq!(got, model.pop_front());
                 }
+                reader.release();
             }
             while let Some(expected) = model.pop_front() {
                 let got = reader.pop(&mut buf).map(|m| (m, buf[..m.header_len.into()].to_vec()));
@@ -198,13 +316,18 @@ mod tests {
     #[test]
     fn a_full_ring_refuses_and_recovers() {
         let (mut writer, mut reader) = channel();
-        let taken = (0..100_000).take_while(|n| writer.push(meta(*n), &[7; 256])).count();
+        let mut batch = writer.batch();
+        let taken = (0..100_000).take_while(|n| batch.push(meta(*n), &[7; 256])).count();
         assert_eq!(taken, RING_SAMPLES);
-        assert!(!writer.push(meta(0), &[7; 256]));
         let mut buf = [0; MAX_HEADER];
+        assert!(reader.is_empty(), "the batch has not ended");
+        drop(batch);
         assert_eq!(reader.pop(&mut buf).map(|m| m.sw_if), Some(0));
-        assert!(writer.push(meta(4), &[7; 256]));
-        assert!(!writer.push(meta(5), &[7; 256]));
+        assert!(!writer.batch().push(meta(3), &[7; 256]), "nothing was released");
+        reader.release();
+        let mut batch = writer.batch();
+        assert!(batch.push(meta(4), &[7; 256]));
+        assert!(!batch.push(meta(5), &[7; 256]));
     }
 
     #[test]
@@ -212,9 +335,12 @@ mod tests {
         let (mut writer, mut reader) = channel();
         let producer = std::thread::spawn(move || {
             let mut sent = 0u64;
-            for n in 0..200_000u64 {
-                let header = [n as u8; 200];
-                sent += u64::from(writer.push(meta(n), &header[..(n % 200) as usize]));
+            for n in 0..20_000u64 {
+                let mut batch = writer.batch();
+                for n in n * 10..(n + 1) * 10 {
+                    let header = [n as u8; 200];
+                    sent += u64::from(batch.push(meta(n), &header[..(n % 200) as usize]));
+                }
             }
             sent
         });
@@ -227,7 +353,11 @@ mod tests {
                 assert_eq!(u64::from(m.header_len), n % 200);
                 assert!(buf[..m.header_len.into()].iter().all(|b| *b == n as u8));
                 (last, got) = (Some(n), got + 1);
+                if n % 32 == 0 {
+                    reader.release();
+                }
             }
+            reader.release();
             if done {
                 break;
             }

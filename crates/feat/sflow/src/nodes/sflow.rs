@@ -4,7 +4,7 @@
 //! sampled packets the bytes, the length and the offload; these it marks with [`Flags::SAMPLED`].
 //! Samples go into this worker's ring; nothing is allocated, locked or waited for.
 
-use crate::ring::{self, MAX_HEADER, SampleMeta, SampleWriter};
+use crate::ring::{self, Batch, MAX_HEADER, SampleMeta, SampleWriter};
 use crate::sampler::{Countdown, Random};
 use crate::state::Taps;
 use crate::stats::TapStats;
@@ -99,6 +99,7 @@ impl SFlowTap {
         };
         let offload = frame.flags().contains(Flags::OFFLOAD);
         let (mut count, mut taken) = (0u64, 0);
+        let mut batch = self.ring.batch();
         port.countdown.sample(frame.len() as u64, &mut self.random, |at| {
             let i = at as u8;
             meta.frame_length = frame.total_len(i) as u32;
@@ -106,10 +107,11 @@ impl SFlowTap {
             if offload {
                 note_super(cx, frame, i);
             }
-            taken += u64::from(push(&mut self.ring, meta, frame, i, self.header_bytes));
+            taken += u64::from(push(&mut batch, meta, frame, i, self.header_bytes));
             frame.pkt(i).mark(Flags::SAMPLED);
             count += 1;
         });
+        drop(batch);
         let counters = self.stats.port(sw_if);
         counters.taken.add(taken);
         cx.count(SAMPLED, count);
@@ -123,7 +125,7 @@ impl SFlowTap {
 
 /// Puts a packet's header into the ring.
 #[inline]
-fn push(ring: &mut SampleWriter, meta: SampleMeta, frame: &Frame, i: u8, limit: usize) -> bool {
+fn push(ring: &mut Batch<'_>, meta: SampleMeta, frame: &Frame, i: u8, limit: usize) -> bool {
     let data = frame.data(i);
     if data.len() >= limit {
         return ring.push(meta, &data[..limit]);

@@ -146,6 +146,11 @@ struct Port {
     pools: Vec<u64>,
     /// Its counters were sent at least once since it was enabled.
     polled: bool,
+    /// Samples that its taps had lost at the beginning of a pass.
+    drops: u64,
+    /// That pass. Looking at workers' counters takes their lines away from them: once per pass is
+    /// enough.
+    pass: u64,
 }
 
 struct Service {
@@ -165,6 +170,8 @@ struct Service {
     enabled: bool,
     /// How long to look for samples although none has.
     linger_until: Option<Instant>,
+    /// Times that all rings had their turn.
+    pass: u64,
 }
 
 impl Service {
@@ -188,6 +195,7 @@ impl Service {
             polled_until: 0,
             enabled: false,
             linger_until: None,
+            pass: 0,
         }
     }
 
@@ -275,7 +283,7 @@ impl Service {
                     self.exporter.forget(port.view.sw_if);
                     self.status.sent_by_port[at] = 0;
                     let pools = vec![0; self.rings.len()];
-                    Some(Port { setup: port.clone(), pools, polled: false })
+                    Some(Port { setup: port.clone(), pools, polled: false, drops: 0, pass: 0 })
                 }
             };
         }
@@ -298,12 +306,14 @@ impl Service {
         let mut total = 0;
         loop {
             let before = total;
+            self.pass += 1;
             for worker in 0..self.rings.len() {
                 for _ in 0..BATCH {
                     let Some(meta) = self.rings[worker].pop(&mut header) else { break };
                     total += 1;
                     self.sample(now, worker, &meta, &header[..meta.header_len.into()]);
                 }
+                self.rings[worker].release();
             }
             if total == before || total >= ROUND {
                 return total;
@@ -324,14 +334,17 @@ impl Service {
             return;
         };
         let before = agent.stats().flow_samples;
-        let totals = PortTotals::of(self.taps.iter().map(Arc::as_ref), meta.sw_if);
+        if port.pass != self.pass {
+            let taps = self.taps.iter().map(Arc::as_ref);
+            (port.pass, port.drops) = (self.pass, PortTotals::of(taps, meta.sw_if).dropped);
+        }
         agent.flow_sample(
             now,
             &FlowSampleIn {
                 source: DataSource::interface(meta.sw_if),
                 rate: meta.rate,
                 pool,
-                drops: totals.dropped,
+                drops: port.drops,
                 input: meta.sw_if,
                 output: Interface::UNKNOWN,
                 protocol: HeaderProtocol::ETHERNET,
