@@ -35,9 +35,11 @@ struct Pending {
 }
 
 struct TapSlot {
-    tap: Option<Box<dyn Tap>>,
+    tap: Box<dyn Tap>,
     node: NodeId,
     error_base: u32,
+    /// Calls in which there was work.
+    worked: u64,
 }
 
 /// What nodes work with on this worker: buffers, pending frames, counters, traces.
@@ -289,28 +291,29 @@ impl Core {
     }
 
     /// Lets the taps of `mask` look at a frame.
-    #[cold]
+    #[inline(never)]
     fn run_taps(&mut self, arc: ArcId, mut mask: u32, frame: &mut Frame, on: Iface) {
+        let Some(row) = self.taps.get_mut(arc.0 as usize) else { return };
         while mask != 0 {
             let bit = mask.trailing_zeros() as usize;
             mask &= mask - 1;
-            let Some(slot) = self.taps.get_mut(arc.0 as usize).and_then(|r| r.get_mut(bit)) else {
-                continue;
+            let Some(slot) = row.get_mut(bit) else { continue };
+            let mut cx = TapCx {
+                stats: &self.stats,
+                index: self.index,
+                now: self.now,
+                error_base: slot.error_base,
+                worked: &mut slot.worked,
+                timed: None,
             };
-            let (Some(mut tap), node, error_base) = (slot.tap.take(), slot.node, slot.error_base)
-            else {
-                continue;
-            };
-            let mut cx = TapCx { core: self, error_base, began: None };
-            tap.frame(&mut cx, frame, on);
-            let began = cx.began;
-            let stats = self.stats.node(node);
+            slot.tap.frame(&mut cx, frame, on);
+            let timed = cx.timed;
+            let stats = self.stats.node(slot.node);
             stats.calls.add(1);
             stats.vectors.add(frame.len() as u64);
-            if let Some(began) = began {
-                stats.clocks.add(clock::ticks() - began);
+            if let Some((began, calls)) = timed {
+                stats.clocks.add((clock::ticks() - began) * calls);
             }
-            self.taps[arc.0 as usize][bit].tap = Some(tap);
         }
     }
 

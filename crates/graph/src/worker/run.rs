@@ -79,7 +79,7 @@ impl Worker {
             }
             Built::Tap(t) => {
                 if let Some((arc, bit)) = arc {
-                    let slot = TapSlot { tap: Some(t), node: id, error_base };
+                    let slot = TapSlot { tap: t, node: id, error_base, worked: 0 };
                     self.core.install_tap(arc, bit as usize, slot);
                 }
             }
@@ -215,8 +215,8 @@ impl Worker {
             r.message(&mut cx, message);
         } else {
             let tap = self.core.taps.iter_mut().flatten().find(|t| t.node == node);
-            if let Some(TapSlot { tap: Some(tap), .. }) = tap {
-                tap.message(message);
+            if let Some(slot) = tap {
+                slot.tap.message(message);
             }
             return;
         }
