@@ -27,7 +27,7 @@ const LARGEST: usize = 65_536 + ETHERNET_HDR + 2 * TAG;
 /// What of a frame the kernel copies into one piece; a frame up to this length
 /// needs no page references, which cost more than copying it.
 const LINEAR: usize = 2048;
-/// What it copies at least of a longer one: all headers.
+/// What it copies of a longer one without segmentation to be done: all headers.
 const HEADERS: usize = 128;
 /// Pieces of a frame that are gathered without allocating.
 const PIECES: usize = 64;
@@ -387,7 +387,7 @@ impl AsFd for TxRing {
 #[inline]
 fn prepare(mut vnet: VnetHdr, len: usize) -> VnetHdr {
     let headers = match usize::from(vnet.hdr_len) {
-        given @ ETHERNET_HDR..=256 if vnet.is_gso() => given.max(HEADERS),
+        given @ ETHERNET_HDR..=256 if vnet.is_gso() => given,
         _ => HEADERS,
     };
     let linear = if len <= LINEAR { len } else { headers };
