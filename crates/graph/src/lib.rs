@@ -30,7 +30,9 @@ pub use decl::{
 pub use feature::Feature;
 pub use loop_times::{LoopCounts, LoopTimes};
 pub use mailbox::{Event, Inject, Topic};
-pub use node::{ErrorCode, FrameVerdict, InputNode, Node, Poll, Runner, Tap, TapCx, Verdict};
+pub use node::{
+    ErrorCode, FrameVerdict, InputNode, Node, Poll, Runner, RxMode, Tap, TapCx, Verdict,
+};
 pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};
 
 /// The engine as a feature: its nodes, arcs and commands.

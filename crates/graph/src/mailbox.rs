@@ -120,8 +120,13 @@ impl Waker {
         fence(Ordering::SeqCst);
     }
 
-    pub(crate) fn end_sleep(&self) {
+    /// Ends it. `called`: the descriptor was seen to be readable. If it becomes so just now, the
+    /// next sleep ends at once and finds out.
+    pub(crate) fn end_sleep(&self, called: bool) {
         self.sleeping.store(false, Ordering::Relaxed);
+        if !called {
+            return;
+        }
         let mut buf = [0u8; 8];
         let _ = rustix::io::read(&self.fd, &mut buf);
     }
@@ -136,6 +141,18 @@ impl Waker {
     }
 }
 
+/// What ended a sleep.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Woken {
+    /// The waker.
+    pub(crate) by_waker: bool,
+    /// A device with an error.
+    pub(crate) by_error: bool,
+}
+
+const WAKER: u64 = 0;
+const DEVICE: u64 = 1;
+
 /// One epoll set: a worker's devices and its waker.
 pub(crate) struct Poller {
     epoll: OwnedFd,
@@ -145,7 +162,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new(waker: &Waker) -> std::io::Result<Poller> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, waker.fd(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        epoll::add(&epoll, waker.fd(), epoll::EventData::new_u64(WAKER), epoll::EventFlags::IN)?;
         Ok(Poller { epoll, watched: BTreeSet::new() })
     }
 
@@ -163,18 +180,29 @@ impl Poller {
         for fd in &fds {
             let flags = epoll::EventFlags::IN;
             // Re-adding one that is in the set fails, and that is fine: numbers are reused.
-            let _ = epoll::add(&self.epoll, borrow(*fd), epoll::EventData::new_u64(1), flags);
+            let _ = epoll::add(&self.epoll, borrow(*fd), epoll::EventData::new_u64(DEVICE), flags);
         }
         self.watched = fds;
     }
 
-    pub(crate) fn wait(&self, timeout: Option<Duration>) {
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> Woken {
         let timeout = timeout.map(|d| rustix::event::Timespec {
             tv_sec: d.as_secs() as i64,
             tv_nsec: i64::from(d.subsec_nanos()),
         });
         let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 16];
-        let _ = epoll::wait(&self.epoll, &mut events, timeout.as_ref());
+        let mut woken = Woken::default();
+        // A signal or a fault of the set itself: the worker looks around and comes back.
+        let Ok((ready, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else {
+            return woken;
+        };
+        for event in ready {
+            // Copied out: the structure is packed.
+            let (data, flags) = (event.data, event.flags);
+            woken.by_waker |= data.u64() == WAKER;
+            woken.by_error |= data.u64() == DEVICE && flags.contains(epoll::EventFlags::ERR);
+        }
+        woken
     }
 }
 

@@ -124,8 +124,50 @@ pub trait InputNode: Send + 'static {
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
-    /// Takes a message from the main thread. Descriptors are asked for again afterwards.
+    /// How its queues want to be waited for; nothing of a node without queues.
+    fn rx_modes(&self) -> Vec<RxMode> {
+        Vec::new()
+    }
+    /// A descriptor reports an error, and will until it is taken.
+    fn trouble(&mut self) {}
+    /// Takes a message from the main thread. Descriptors and modes are asked for again afterwards.
     fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+}
+
+/// How a receive queue is waited for: what `set interface rx-mode` sets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RxMode {
+    /// The worker never sleeps.
+    Polling,
+    /// It sleeps as soon as nothing waits.
+    Interrupt,
+    /// It polls through short gaps and sleeps through long ones.
+    #[default]
+    Adaptive,
+}
+
+impl RxMode {
+    /// All modes.
+    pub const ALL: [RxMode; 3] = [RxMode::Polling, RxMode::Interrupt, RxMode::Adaptive];
+
+    /// The mode of a worker with these queues: the most eager one.
+    pub(crate) fn for_all(modes: impl Iterator<Item = RxMode>) -> RxMode {
+        let eagerness = |m: &RxMode| match m {
+            RxMode::Interrupt => 0,
+            RxMode::Adaptive => 1,
+            RxMode::Polling => 2,
+        };
+        modes.max_by_key(eagerness).unwrap_or_default()
+    }
+
+    /// Its name in commands.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RxMode::Polling => "polling",
+            RxMode::Interrupt => "interrupt",
+            RxMode::Adaptive => "adaptive",
+        }
+    }
 }
 
 /// Looks at frames on an arc, once per frame, and cannot move them.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use thalweg_device::{
     Caps, Device, DeviceError, InterfaceSpec, Mac, RxQueue, SwIfIndex, interface,
 };
-use thalweg_graph::{Control, FileInfo, NodeId, Remote};
+use thalweg_graph::{Control, FileInfo, NodeId, Remote, RxMode};
 
 /// What `create host-interface` says.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,7 @@ struct QueueInfo {
     queue: u32,
     worker: usize,
     size: Option<RingSize>,
+    mode: RxMode,
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -153,7 +154,12 @@ fn place(c: &Control, rx: &[RxRing]) -> Vec<QueueInfo> {
         if let Some(n) = hosts.load.get_mut(worker) {
             *n += 1;
         }
-        QueueInfo { queue: i as u32, worker, size: ring.socket().rx_size() }
+        QueueInfo {
+            queue: i as u32,
+            worker,
+            size: ring.socket().rx_size(),
+            mode: RxMode::default(),
+        }
     };
     rx.iter().enumerate().map(place_one).collect()
 }
@@ -344,9 +350,23 @@ impl Device for HostInterface {
             queue: q.queue,
             worker: q.worker,
             node: node.clone(),
-            mode: "adaptive",
+            mode: q.mode,
         };
         self.rx.iter().map(row).collect()
+    }
+
+    fn set_rx_mode(
+        &mut self,
+        c: &mut Control,
+        sw_if: SwIfIndex,
+        queue: Option<u32>,
+        mode: RxMode,
+    ) -> Result<(), DeviceError> {
+        for q in self.rx.iter_mut().filter(|q| queue.is_none_or(|n| n == q.queue)) {
+            q.mode = mode;
+        }
+        self.tell(c, || ToInput::Mode { sw_if, queue, mode });
+        Ok(())
     }
 
     fn caps(&self) -> Option<Caps> {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_graph::stats::MAX_INTERFACES;
-use thalweg_graph::{Built, Control, NodeDecl, NodeId};
+use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode};
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// A MAC address.
@@ -76,8 +76,8 @@ pub struct RxQueue {
     pub worker: usize,
     /// The input node.
     pub node: String,
-    /// `polling`, `interrupt` or `adaptive`.
-    pub mode: &'static str,
+    /// How it is waited for.
+    pub mode: RxMode,
 }
 
 /// A driver's side of one interface, on the main thread.
@@ -135,6 +135,20 @@ pub trait Device: 'static {
     /// If the driver has no such option or the system refuses.
     fn set_option(&mut self, option: &str, _on: bool) -> Result<(), DeviceError> {
         Err(DeviceError::Failed(format!("{}: no option `{option}`", self.dev_type())))
+    }
+    /// Sets how a receive queue (`None`: each) is waited for; called with a queue that
+    /// [`Device::rx_queues`] lists.
+    ///
+    /// # Errors
+    /// If the driver knows one mode only.
+    fn set_rx_mode(
+        &mut self,
+        _c: &mut Control,
+        _sw_if: SwIfIndex,
+        _queue: Option<u32>,
+        _mode: RxMode,
+    ) -> Result<(), DeviceError> {
+        Err(DeviceError::Failed(format!("{}: the mode is fixed", self.dev_type())))
     }
     /// What the device does for us now, if that can change while it is in use.
     fn caps(&self) -> Option<Caps> {
@@ -668,6 +682,31 @@ pub fn set_promiscuous(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<()
         change(c, sw_if, |v| v.promiscuous = on)?;
     }
     Ok(())
+}
+
+/// Sets how receive queues are waited for: one, or with `None` all that the interface has.
+///
+/// # Errors
+/// If there is no such interface or queue, or the driver knows one mode only.
+pub fn set_rx_mode(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    queue: Option<u32>,
+    mode: RxMode,
+) -> Result<(), DeviceError> {
+    let v = view(c, sw_if)?;
+    let unknown = || DeviceError::Unknown(v.name.clone());
+    let device = c.state::<Interfaces>().borrow().device(sw_if).ok_or_else(unknown)?;
+    let queues: Vec<u32> = device.borrow().rx_queues().iter().map(|q| q.queue).collect();
+    let Some(last) = queues.iter().max().copied() else {
+        let what = "a receive mode".into();
+        return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
+    };
+    if let Some(n) = queue.filter(|n| !queues.contains(n)) {
+        let (max, found) = (u64::from(last), u64::from(n));
+        return Err(DeviceError::Range { what: "receive queue", min: 0, max, found });
+    }
+    device.borrow_mut().set_rx_mode(c, sw_if, queue, mode)
 }
 
 /// A feature (bridging, cross connect) wants frames for any MAC address, or no longer. Counts.

@@ -120,6 +120,8 @@ fn settings_take_and_mistakes_are_explained() {
         ("show hardware bogus", "expected an interface"),
         ("create loopback interface instance 0", "`loop0` exists already"),
         ("delete loopback interface intfc local0", "this is a local port"),
+        ("set interface rx-mode loop0 polling", "a receive mode is not supported"),
+        ("set interface rx-mode loop0 lazy", "expected `polling', `interrupt' or `adaptive'"),
         ("delete loopback interface loop0", "expected `intfc' and an interface"),
     ] {
         let text = lab.fail(line);
@@ -144,6 +146,8 @@ fn names_complete() {
     assert_eq!(offers("show interface loop1"), ["loop1"]);
     assert_eq!(offers("set int mtu pa"), ["packet"]);
     assert_eq!(offers("set interface promiscuous on loop"), ["loop0", "loop1"]);
+    assert_eq!(offers("set interface rx-mode loop0 q"), ["queue"]);
+    assert_eq!(offers("set interface rx-mode loop0 queue 0 p"), ["polling"]);
     lab.finish();
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Control, Remote, TimerId, WorkerHandle};
 use crate::clock;
-use crate::mailbox::{Event, ToWorker, Topic};
+use crate::mailbox::{Event, ToWorker, Topic, Woken};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_buffer::PoolAudit;
@@ -80,7 +80,7 @@ impl Control {
         self.waker.begin_sleep();
         match self.jobs.try_recv() {
             Ok(job) => {
-                self.waker.end_sleep();
+                self.waker.end_sleep(false);
                 let start = clock::ticks();
                 job(self);
                 let took = clock::ticks().wrapping_sub(start);
@@ -88,11 +88,12 @@ impl Control {
                 self.main_loops.add(took);
             }
             Err(_) => {
+                let mut woken = Woken::default();
                 if self.workers.iter().all(|w| w.events.is_empty() && w.trash.is_empty()) {
                     self.main.sleeps += 1;
-                    self.poller.wait(timeout);
+                    woken = self.poller.wait(timeout);
                 }
-                self.waker.end_sleep();
+                self.waker.end_sleep(woken.by_waker);
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::feature::Feature;
 use crate::loop_times::{LoopCounts, LoopTimes};
 use crate::mailbox::{Event, ToMain, ToWorker, Waker};
 use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
-use crate::worker::{NodeInfo, Worker};
+use crate::worker::{NodeInfo, Pace, Worker};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -43,8 +43,10 @@ pub struct EngineConfig {
     pub main_core: Option<usize>,
     /// The buffer pool.
     pub pool: PoolConfig,
-    /// How long a worker polls on when there is nothing, before it sleeps.
+    /// How long a worker polls on at least when there is nothing, before it sleeps.
     pub spin: Duration,
+    /// Gaps between packets that it polls through at most, if they are usual.
+    pub spin_most: Duration,
 }
 
 impl Default for EngineConfig {
@@ -54,6 +56,7 @@ impl Default for EngineConfig {
             main_core: None,
             pool: PoolConfig::default(),
             spin: Duration::from_micros(20),
+            spin_most: Duration::from_millis(1),
         }
     }
 }
@@ -422,7 +425,7 @@ impl Control {
             .domain
             .register()
             .map_err(|e| EngineError::Graph(format!("worker {index}: {e}")))?;
-        let spin = clock::ticks_in(self.config.spin);
+        let spin = [self.config.spin, self.config.spin_most].map(clock::ticks_in);
         let mut worker = Worker::new(
             index,
             Cache::new(self.pool),
@@ -432,7 +435,7 @@ impl Control {
             self.arc_writer.snapshot(),
             from_main,
             waker.clone(),
-            spin,
+            Pace::new(spin[0], spin[1]),
         )
         .map_err(system("worker's epoll"))?;
         let cx = BuildCx { control: self, worker: index };

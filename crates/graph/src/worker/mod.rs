@@ -1,8 +1,10 @@
 //! A worker: one thread, one graph, its own buffers and counters.
 
 mod cx;
+mod pace;
 mod run;
 
+pub(crate) use pace::Pace;
 pub(crate) use run::Worker;
 
 use crate::arc::ArcTable;

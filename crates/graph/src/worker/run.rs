@@ -1,10 +1,11 @@
 //! The loop of a worker.
 
+use super::pace::Pace;
 use super::{Core, NodeCx, NodeInfo, TapSlot};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{Built, NodeId};
-use crate::mailbox::{ToMain, ToWorker, Waker};
+use crate::mailbox::{ToMain, ToWorker, Waker, Woken};
 use crate::node::{InputNode, Poll, Runner};
 use crate::stats::WorkerStats;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub(crate) struct Worker {
     pub(crate) inbox: rtrb::Consumer<ToWorker>,
     pub(crate) waker: Arc<Waker>,
     poller: crate::mailbox::Poller,
-    pub(crate) spin: u64,
+    pace: Pace,
     stop: bool,
 }
 
@@ -37,7 +38,7 @@ impl Worker {
         arcs: Arc<Snapshot<ArcTable>>,
         inbox: rtrb::Consumer<ToWorker>,
         waker: Arc<Waker>,
-        spin: u64,
+        pace: Pace,
     ) -> std::io::Result<Worker> {
         let poller = crate::mailbox::Poller::new(&waker)?;
         Ok(Worker {
@@ -49,7 +50,7 @@ impl Worker {
             inbox,
             waker,
             poller,
-            spin,
+            pace,
             stop: false,
         })
     }
@@ -97,6 +98,7 @@ impl Worker {
     fn rearm(&mut self) {
         let fds = self.inputs.iter().flat_map(|(_, i)| i.descriptors());
         self.poller.watch(fds.collect());
+        self.pace.set_mode(self.inputs.iter().flat_map(|(_, i)| i.rx_modes()));
     }
 
     /// Name of the node that runs, for the report of a panic.
@@ -106,7 +108,8 @@ impl Worker {
 
     /// Runs until told to stop.
     pub(crate) fn run(&mut self) {
-        let mut last_work = clock::ticks();
+        // When the last packets were done, and whether it was in the turn before.
+        let (mut last_work, mut busy) = (clock::ticks(), true);
         while !self.stop {
             let start = clock::ticks();
             self.core.now = start;
@@ -120,17 +123,23 @@ impl Worker {
             let totals = &self.core.stats.totals;
             totals.loops.add(1);
             if packets > 0 {
-                last_work = end;
+                if !busy {
+                    self.pace.arrival(start.wrapping_sub(last_work));
+                }
+                (last_work, busy) = (end, true);
                 totals.busy_loops.add(1);
                 totals.busy_clocks.add(end - start);
                 self.core.stats.loops.add(end - start);
                 self.core.cache.publish();
-            } else if end.wrapping_sub(last_work) >= self.spin {
+                continue;
+            }
+            busy = false;
+            let idle = end.wrapping_sub(last_work);
+            if idle >= self.pace.patience() {
                 self.core.cache.publish();
                 self.sleep(deadline);
-                last_work = clock::ticks();
             } else {
-                std::hint::spin_loop();
+                self.pace.pause(idle);
             }
         }
         self.core.cache.publish();
@@ -235,6 +244,7 @@ impl Worker {
             }
             None => None,
         };
+        let mut woken = Woken::default();
         self.waker.begin_sleep();
         if self.inbox.is_empty() {
             self.core.stats.totals.sleeps.add(1);
@@ -242,9 +252,12 @@ impl Worker {
                 self.core.stats.node(*id).suspends.add(1);
             }
             self.reader.offline();
-            self.poller.wait(timeout);
+            woken = self.poller.wait(timeout);
         }
-        self.waker.end_sleep();
+        self.waker.end_sleep(woken.by_waker);
+        if woken.by_error {
+            self.inputs.iter_mut().for_each(|(_, i)| i.trouble());
+        }
     }
 
     /// Frees what is pending and hands everything back: the pool must be whole afterwards.

@@ -9,13 +9,13 @@ use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
 use thalweg_graph::trace::interface_token;
-use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll};
+use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, RxMode};
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "af-packet-input",
     kind: Kind::Input,
-    build: |_| Built::input(AfPacketInput { queues: Vec::new(), idle: 0 }),
+    build: |_| Built::input(AfPacketInput { queues: Vec::new() }),
     ..NodeDecl::DEFAULT
 };
 
@@ -27,6 +27,8 @@ pub(crate) enum ToInput {
     Remove { sw_if: u32 },
     /// The interface went up or down.
     Admin { sw_if: u32, up: bool },
+    /// How to wait for one queue, or all, of an interface.
+    Mode { sw_if: u32, queue: Option<u32>, mode: RxMode },
     /// The kernel has lost this many frames of an interface.
     Missed { sw_if: u32, frames: u64 },
 }
@@ -36,17 +38,12 @@ struct Queue {
     queue: u32,
     ring: Box<RxRing>,
     up: bool,
+    mode: RxMode,
 }
 
 struct AfPacketInput {
     queues: Vec<Queue>,
-    /// Polls in a row that found nothing.
-    idle: u32,
 }
-
-/// An error at a socket makes epoll call again and again until it is taken: look for one after so
-/// many polls without a frame, but not at each.
-const LOOK_FOR_ERRORS: u32 = 128;
 
 /// Copies a frame into a packet; false if the pool is exhausted.
 #[inline]
@@ -129,16 +126,7 @@ impl InputNode for AfPacketInput {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
         let n = self.queues.iter_mut().map(|q| q.poll(cx)).sum();
         if n > 0 {
-            self.idle = 0;
             return Poll::Busy(n);
-        }
-        self.idle += 1;
-        if self.idle >= LOOK_FOR_ERRORS {
-            self.idle = 0;
-            for q in &self.queues {
-                // The main thread learns of the link from netlink.
-                let _ = q.ring.socket().take_error();
-            }
         }
         Poll::Idle
     }
@@ -147,11 +135,22 @@ impl InputNode for AfPacketInput {
         self.queues.iter().filter(|q| q.up).map(|q| q.ring.as_fd().as_raw_fd()).collect()
     }
 
+    fn rx_modes(&self) -> Vec<RxMode> {
+        self.queues.iter().filter(|q| q.up).map(|q| q.mode).collect()
+    }
+
+    fn trouble(&mut self) {
+        for q in &self.queues {
+            // The main thread learns of the link from netlink.
+            let _ = q.ring.socket().take_error();
+        }
+    }
+
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         let Ok(message) = message.downcast::<ToInput>() else { return };
         match *message {
             ToInput::Add { sw_if, queue, ring } => {
-                self.queues.push(Queue { sw_if, queue, ring, up: false });
+                self.queues.push(Queue { sw_if, queue, ring, up: false, mode: RxMode::default() });
             }
             ToInput::Remove { sw_if } => {
                 while let Some(i) = self.queues.iter().position(|q| q.sw_if == sw_if) {
@@ -167,6 +166,11 @@ impl InputNode for AfPacketInput {
                     }
                     q.up = up;
                 }
+            }
+            ToInput::Mode { sw_if, queue, mode } => {
+                let wanted =
+                    |q: &&mut Queue| q.sw_if == sw_if && queue.is_none_or(|n| n == q.queue);
+                self.queues.iter_mut().filter(wanted).for_each(|q| q.mode = mode);
             }
             ToInput::Missed { sw_if, frames } => {
                 cx.stats().interface(sw_if).rx_miss.add(frames);

@@ -10,6 +10,7 @@ pub mod delete_loopback_interface;
 pub mod set_interface_mac_address;
 pub mod set_interface_mtu;
 pub mod set_interface_promiscuous;
+pub mod set_interface_rx_mode;
 pub mod set_interface_state;
 pub mod show_hardware_interfaces;
 pub mod show_interface;
@@ -26,6 +27,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_interface_mac_address::COMMAND,
     &set_interface_mtu::COMMAND,
     &set_interface_promiscuous::COMMAND,
+    &set_interface_rx_mode::COMMAND,
     &set_interface_state::COMMAND,
     &show_hardware_interfaces::COMMAND,
     &show_interface::COMMAND,

@@ -50,11 +50,11 @@ impl Command<Control> for ShowInterfaceRxPlacement {
             }
             out.line(format_args!("  node {node}:"));
             for (interface, q) in list {
-                out.line(format_args!("    {interface} queue {} ({})", q.queue, q.mode));
+                out.line(format_args!("    {interface} queue {} ({})", q.queue, q.mode.name()));
                 rows.push(json!({
                     "interface": interface,
                     "queue": q.queue,
-                    "mode": q.mode,
+                    "mode": q.mode.name(),
                     "node": node,
                     "worker": worker,
                     "thread": name(*worker),

@@ -1,0 +1,150 @@
+//! How long a worker polls on when nothing comes, before it sleeps.
+//!
+//! To be woken costs a packet some microseconds, and tens of them if the processor has gone to sleep
+//! too. To poll costs processor time. So a worker learns the gaps between packets, and polls through
+//! them while they are short; where they are long it sleeps soon.
+
+use crate::clock;
+use crate::node::RxMode;
+
+/// A gap counts as so many times the longest that is polled through at most: two or three long ones
+/// are enough to stop polling.
+const CLIP: u64 = 4;
+/// A new gap's weight in the mean: one in so many.
+const WEIGHT: u64 = 8;
+
+/// The memory of a worker for its gaps. All times in ticks.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    least: u64,
+    most: u64,
+    /// Mean of the gaps that were longer than `least`.
+    gap: u64,
+    mode: RxMode,
+}
+
+impl Pace {
+    /// Polls on for `least` after any packet, and through gaps of up to `most` if they are usual.
+    pub(crate) fn new(least: u64, most: u64) -> Pace {
+        let most = most.max(least);
+        Pace { least, most, gap: most.saturating_mul(CLIP), mode: RxMode::Adaptive }
+    }
+
+    /// The mode that suits all queues of the worker.
+    pub(crate) fn set_mode(&mut self, modes: impl Iterator<Item = RxMode>) {
+        self.mode = RxMode::for_all(modes);
+    }
+
+    /// A packet came after `idle` without any.
+    #[inline]
+    pub(crate) fn arrival(&mut self, idle: u64) {
+        if idle > self.least {
+            let idle = idle.min(self.most.saturating_mul(CLIP));
+            self.gap = self.gap - self.gap / WEIGHT + idle / WEIGHT;
+        }
+    }
+
+    /// How long to poll without success before sleeping.
+    #[inline]
+    pub(crate) fn patience(&self) -> u64 {
+        match self.mode {
+            RxMode::Polling => u64::MAX,
+            RxMode::Interrupt => 0,
+            RxMode::Adaptive if self.gap > self.most => self.least,
+            // A mean of the gaps leaves half of them out.
+            RxMode::Adaptive => (2 * self.gap).clamp(self.least, self.most),
+        }
+    }
+
+    /// Waits a moment, after `idle` without a packet.
+    #[inline]
+    pub(crate) fn pause(&mut self, idle: u64) {
+        if idle <= self.least {
+            std::hint::spin_loop();
+            return;
+        }
+        let before = clock::ticks();
+        rustix::thread::sched_yield();
+        self.yielded(clock::ticks().wrapping_sub(before));
+    }
+
+    /// Others were let run, and `took` passed. If somebody did run, polling takes the processor away
+    /// from who may be about to send the next packet; and who sleeps is scheduled sooner, when it
+    /// comes, than who was running all the time.
+    #[inline]
+    fn yielded(&mut self, took: u64) {
+        if took > self.least / 2 {
+            self.gap = self.most.saturating_mul(CLIP);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn after(gaps: impl IntoIterator<Item = u64>) -> Pace {
+        let mut pace = Pace::new(20, 1000);
+        gaps.into_iter().for_each(|g| pace.arrival(g));
+        pace
+    }
+
+    #[test]
+    fn polls_through_gaps_that_are_short() {
+        assert_eq!(after([]).patience(), 20);
+        assert_eq!(after([10_000; 100]).patience(), 20);
+        let busy = after(std::iter::repeat_n(400, 40));
+        assert!((700..=900).contains(&busy.patience()), "{busy:?}");
+        // Answers at once, between requests 400 apart, do not hide the gaps.
+        let pairs = after([5, 400].into_iter().cycle().take(80));
+        assert!((700..=900).contains(&pairs.patience()), "{pairs:?}");
+    }
+
+    #[test]
+    fn a_few_long_gaps_end_it() {
+        let mut pace = after(std::iter::repeat_n(400, 40));
+        for _ in 0..3 {
+            pace.arrival(1_000_000);
+        }
+        assert_eq!(pace.patience(), 20);
+    }
+
+    #[test]
+    fn ends_where_others_want_the_processor() {
+        let mut pace = after([400; 40]);
+        pace.yielded(3);
+        assert!(pace.patience() > 20);
+        pace.yielded(300);
+        assert_eq!(pace.patience(), 20);
+    }
+
+    #[test]
+    fn modes_decide() {
+        let mut pace = after([400; 40]);
+        pace.set_mode([RxMode::Interrupt, RxMode::Interrupt].into_iter());
+        assert_eq!(pace.patience(), 0);
+        pace.set_mode([RxMode::Interrupt, RxMode::Adaptive].into_iter());
+        assert!(pace.patience() > 20);
+        pace.set_mode([RxMode::Interrupt, RxMode::Polling, RxMode::Adaptive].into_iter());
+        assert_eq!(pace.patience(), u64::MAX);
+        pace.set_mode(std::iter::empty());
+        assert!(pace.patience() < u64::MAX);
+    }
+
+    proptest! {
+        /// Whatever comes, adaptive patience stays between its bounds.
+        #[test]
+        fn stays_in_bounds(
+            least in 0u64..1000,
+            most in 0u64..100_000,
+            gaps in proptest::collection::vec(any::<u64>(), 0..200),
+        ) {
+            let mut pace = Pace::new(least, most);
+            for gap in gaps {
+                pace.arrival(gap);
+                prop_assert!((least..=most.max(least)).contains(&pace.patience()));
+            }
+        }
+    }
+}
