@@ -87,7 +87,7 @@ fn rtts(lab: &Lab, pace: &Pace) -> Result<(f64, f64)> {
     Ok((of(50.0)?, of(99.0)?))
 }
 
-fn round_trips(ours: &Lab, kernel: &Lab) -> Result<Vec<Line>> {
+fn round_trips(ours: &Lab, kernel: &Lab, how: &str) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for pace in PACES {
         let (mut medians, mut tails) = (Rounds::default(), Rounds::default());
@@ -97,11 +97,25 @@ fn round_trips(ours: &Lab, kernel: &Lab) -> Result<Vec<Line>> {
             tails.push(own.1, theirs.1);
         }
         let holds = at_most(medians.ratio(), 1.3);
-        let what = format!("ping every {}, median", pace.name);
+        let what = format!("{how}ping every {}, median", pace.name);
         lines.push(Line::compared(what, "µs", &medians).guided("≤ 1.3 ×", holds));
-        let what = format!("ping every {}, 99 %", pace.name);
+        let what = format!("{how}ping every {}, 99 %", pace.name);
         lines.push(Line::compared(what, "µs", &tails));
     }
+    Ok(lines)
+}
+
+/// A worker that never sleeps, for those who have a processor to spare.
+fn polling(router: &Router, ours: &Lab, kernel: &Lab) -> Result<Vec<Line>> {
+    let set = |mode: &str| -> Result<()> {
+        for interface in ["host-eth0", "host-eth1"] {
+            router.cli(&format!("set interface rx-mode {interface} {mode}"))?;
+        }
+        Ok(())
+    };
+    set("polling")?;
+    let lines = round_trips(ours, kernel, "polling: ")?;
+    set("adaptive")?;
     Ok(lines)
 }
 
@@ -163,7 +177,8 @@ fn measure() -> Result<Vec<Line>> {
         kernel.ping_all()?;
         ours.ping_all()?;
         if offloads == Offloads::ON {
-            lines.extend(round_trips(&ours, &kernel)?);
+            lines.extend(round_trips(&ours, &kernel, "")?);
+            lines.extend(polling(&router, &ours, &kernel)?);
         }
         lines.push(tcp(&ours, &kernel, name)?);
         if offloads == Offloads::ON {

@@ -1,8 +1,10 @@
 //! Every form of host interface: versions, several queues, small rings.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Router, host_pair_with};
-use thalweg_testkit::{Lab, LabOptions, Offloads, PingOptions, lab_test, ping};
+use thalweg_testkit::{Lab, LabOptions, Offloads, PingOptions, lab_test, ping, wait_until_seen};
 
 fn works_with(words: &str, lab: &LabOptions, stanza: &str) -> Result<()> {
     let lab = Lab::build(lab)?;
@@ -44,6 +46,26 @@ lab_test! {
 
     fn several_queues() {
         works_with("num-rx-queues 2 num-tx-queues 2", &LabOptions { queues: 2, ..plain() }, "")
+    }
+
+    /// However the worker waits for them, packets pass.
+    fn receive_modes() {
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &host_pair_with(""))?;
+        for mode in ["polling", "interrupt", "adaptive"] {
+            for interface in ["host-eth0", "host-eth1"] {
+                router.cli(&format!("set interface rx-mode {interface} {mode}"))?;
+            }
+            let placement = router.cli("show interface rx-placement")?;
+            ensure!(placement.matches(mode).count() == 2, "{mode}: {placement}");
+            // `ping` waits for its last answer for twice the longest time seen only, and a worker that
+            // polls is in the scheduler's hands where others want its processor.
+            let what = format!("answers to all pings, {mode}");
+            wait_until_seen(Duration::from_secs(5), &what, || lab.ping_all())?;
+        }
+        let refused = router.refused("set interface rx-mode host-eth0 queue 1 polling")?;
+        ensure!(refused.contains("between 0 and 0, not 1"), "{refused}");
+        router.stop().map(drop)
     }
 
     /// Each worker takes a queue of each interface, and flows keep their order.

@@ -37,6 +37,8 @@ const SET_UP: &[Step] = &[
     ("set interface mtu 1500 host-eth1", &[]),
     ("set interface promiscuous on host-eth0", &[]),
     ("set interface promiscuous off host-eth0", &[]),
+    ("set interface rx-mode host-eth0 queue 0 polling", &[]),
+    ("set interface rx-mode host-eth0 adaptive", &[]),
     ("ip route add 16.0.0.0/24 via 10.10.1.2", &[]),
     ("ip route add 48.0.0.0/24 via 10.10.2.2 host-eth1", &[]),
     ("ip neighbor host-eth0 10.10.1.9 02:00:00:00:09:09 static", &[]),
