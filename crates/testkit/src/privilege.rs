@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -31,14 +32,29 @@ impl Privilege {
         // A thread of its own: the namespace ends with it.
         let tried = thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET)).join();
         let Ok(Err(refused)) = tried else { return Privilege::Root };
-        match Cmd::new("unshare").args(["--map-root-user", "--net", "true"]).output() {
-            Ok(_) => Privilege::UserNamespaces,
+        match try_user_namespace() {
+            Ok(()) => Privilege::UserNamespaces,
             Err(error) => Privilege::None(format!(
                 "network namespaces need root ({refused}), and user namespaces are not allowed \
                  here: {error:#}"
             )),
         }
     }
+}
+
+/// Without [`Cmd`], whose threads would stay: [`enter_user_namespace`] may come next.
+fn try_user_namespace() -> Result<()> {
+    let words = ["--map-root-user", "--net", "true"];
+    let output = match std::process::Command::new("unshare").args(words).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(missing_program(OsStr::new("unshare")));
+        }
+        output => output.context("run unshare")?,
+    };
+    if !output.status.success() {
+        bail!("unshare: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
 }
 
 /// Makes this process root of a user namespace of its own, with a network namespace and an empty
