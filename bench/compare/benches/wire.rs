@@ -57,10 +57,10 @@ struct Packets {
 }
 
 impl Packets {
-    /// Measures once more, up to three times, if programs of others had more than [`DISTURBED`].
+    /// Measures once more, up to two times, if programs of others had more than [`DISTURBED`].
     fn round(&mut self, side: &Side) -> Result<()> {
         let mut got = side.flood(WARM_UP, WINDOW)?;
-        for _ in 0..3 {
+        for _ in 0..2 {
             if got.others <= DISTURBED {
                 break;
             }
@@ -189,7 +189,7 @@ fn small_packets(args: &Args, report: &mut Report) -> Result<()> {
     let others = all.iter().flat_map(|c| c.measured.others.values()).fold(0.0, f64::max);
     table.note(format!(
         "Programs of others had up to {:.0} % of a processor in a window that counts; one with more \
-         than {:.0} % was measured again, up to three times.",
+         than {:.0} % was measured again, up to two times.",
         100.0 * others,
         100.0 * DISTURBED
     ));

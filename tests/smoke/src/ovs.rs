@@ -1,7 +1,6 @@
 //! Open vSwitch with its datapath in user space, in a namespace, apart from any that the system
 //! runs: its own database, its own directories.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -90,7 +89,12 @@ impl Ovs {
             let lines: Vec<&str> = got.split_whitespace().collect();
             if lines.first() == Some(&number.to_string().as_str()) { Ok(()) } else { Err(got) }
         })
-        .with_context(|| format!("port {port}; the switch says:\n{}", self.switch.stderr()))
+        .with_context(|| format!("port {port} of Open vSwitch; it says: {}", self.complaints()))
+    }
+
+    /// The last warnings and errors of its log, without times.
+    fn complaints(&self) -> String {
+        complaints(&self.switch.stderr())
     }
 
     /// Its process number.
@@ -177,12 +181,13 @@ impl Ovs {
             None => Ok(()),
         }
     }
+}
 
-    /// What it has logged so far.
-    pub fn log(&self) -> String {
-        let file = fs::read_to_string(self.dir.path().join("ovs-vswitchd.log"));
-        file.unwrap_or_default() + &self.switch.stderr()
-    }
+/// Lines of a log are `TIME|NUMBER|MODULE|LEVEL|TEXT`.
+fn complaints(log: &str) -> String {
+    let lines = log.lines().filter_map(|line| line.splitn(3, '|').nth(2));
+    let bad: Vec<_> = lines.filter(|l| l.contains("|WARN|") || l.contains("|ERR|")).collect();
+    bad[bad.len().saturating_sub(3)..].join("; ")
 }
 
 fn vsctl(peer: &Peer, ns: &Netns, dir: &TempDir, words: &[&str]) -> Result<String> {
@@ -201,4 +206,17 @@ fn surroundings(command: Cmd, peer: &Peer, dir: &TempDir) -> Cmd {
         .fold(command, |command, name| command.env(name, dir.path()))
         .env("OVS_PKGDATADIR", peer.path("usr/share/openvswitch"))
         .env("LIBXDP_OBJECT_PATH", peer.library_dir().join("bpf"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_the_last_warnings_and_errors() {
+        let log = "T|00001|a|INFO|fine\nT|00002|a|WARN|one\nT|00003|b|ERR|two\nlibxdp: odd\n\
+            T|00004|b|WARN|three\nT|00005|b|WARN|four";
+        assert_eq!(complaints(log), "b|ERR|two; b|WARN|three; b|WARN|four");
+        assert_eq!(complaints(""), "");
+    }
 }
