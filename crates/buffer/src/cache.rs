@@ -120,15 +120,23 @@ impl Cache {
     /// Frees all packets of a frame.
     #[inline]
     pub fn free_frame(&mut self, frame: &mut Frame) {
-        if frame.flags().is_empty() {
-            // No meta was touched, no packet has a chain.
-            self.stack.extend_from_slice(frame.bufs());
-            frame.forget_all();
-        } else {
-            for buf in frame.drain_bufs() {
-                self.free_chain(buf);
+        frame.compact(());
+        if !frame.flags().is_empty() {
+            for buf in frame.written_bufs() {
+                // SAFETY: the caller gives the packets up; free buffers have default meta.
+                let rest = unsafe {
+                    let hdr = &mut *buf.as_ptr();
+                    hdr.meta = Meta::default();
+                    hdr.next.take()
+                };
+                if let Some(rest) = rest {
+                    self.free_chain(rest);
+                }
             }
         }
+        // No other meta was touched, no other packet has a chain.
+        self.stack.extend_from_slice(frame.bufs());
+        frame.forget_all();
         self.spill();
     }
 

@@ -1,6 +1,6 @@
 //! Frames: up to 256 packets that move through the graph together.
 
-use crate::meta::{Flags, Meta};
+use crate::meta::{Flags, Meta, Written};
 use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
 use crate::simd::LANES;
@@ -103,6 +103,7 @@ impl IfColumn {
 pub struct Frame {
     n: usize,
     flags: FrameFlags,
+    written: Written,
     holes: bool,
     rx: IfColumn,
     tx: IfColumn,
@@ -120,6 +121,7 @@ impl Default for Frame {
         Frame {
             n: 0,
             flags: Flags::empty(),
+            written: Written::default(),
             holes: false,
             rx: IfColumn::new(),
             tx: IfColumn::new(),
@@ -294,6 +296,8 @@ impl Frame {
         if flags.is_empty() {
             // SAFETY: as above; an unmarked packet uses no other field.
             unsafe { (*buf.as_ptr()).meta = Meta::default() };
+        } else {
+            self.written.insert(self.n);
         }
         let i = self.n;
         self.rx.set(i, i, rx);
@@ -312,6 +316,7 @@ impl Frame {
             let i = self.n - 1;
             let taken = self.holes && self.taken[i];
             self.n = i;
+            self.written.remove(i);
             if taken {
                 self.taken[i] = false;
                 continue;
@@ -341,6 +346,7 @@ impl Frame {
     fn reset(&mut self) {
         self.n = 0;
         self.flags = Flags::empty();
+        self.written = Written::default();
         self.rx.set_all(crate::LOCAL_IF);
         self.tx.set_all(crate::LOCAL_IF);
         if self.holes {
@@ -378,10 +384,11 @@ impl Frame {
         self.reset();
     }
 
-    pub(crate) fn drain_bufs(&mut self) -> impl Iterator<Item = NonNull<BufHdr>> + use<> {
-        let (bufs, n, holes, taken) = (self.bufs, self.n, self.holes, self.taken);
-        self.reset();
-        (0..n).filter(move |&i| !(holes && taken[i])).map(move |i| bufs[i])
+    /// The packets whose metadata may differ from the default; there must be no holes.
+    #[inline]
+    pub(crate) fn written_bufs(&self) -> impl Iterator<Item = NonNull<BufHdr>> + '_ {
+        debug_assert!(!self.holes);
+        self.written.iter().map(|i| self.bufs[i])
     }
 
     pub(crate) fn append_fresh(&mut self, bufs: &[NonNull<BufHdr>], len: usize) {
@@ -411,6 +418,9 @@ impl Frame {
         append_column(&self.rx, &mut to.rx, from, n);
         append_column(&self.tx, &mut to.tx, from, n);
         to.flags.insert(self.flags);
+        if !self.flags.is_empty() {
+            self.written.iter().for_each(|i| to.written.insert(from + i));
+        }
         to.n += n;
         self.reset();
     }
@@ -476,9 +486,12 @@ impl Frame {
         self.rx.copy_rows(rows, &mut to.rx, at);
         self.tx.copy_rows(rows, &mut to.tx, at);
         if !self.flags.is_empty() {
-            for row in rows {
-                // SAFETY: the packet is the destination's now.
-                to.flags.insert(unsafe { self.bufs[*row as usize].as_ref().meta.flags });
+            for (i, row) in rows.iter().enumerate() {
+                if self.written.contains(*row as usize) {
+                    // SAFETY: the packet is the destination's now.
+                    to.flags.insert(unsafe { self.bufs[*row as usize].as_ref().meta.flags });
+                    to.written.insert(at + i);
+                }
             }
         }
         to.n = end;
@@ -492,11 +505,16 @@ impl Frame {
         let mut at = 0;
         for i in 0..self.n {
             if self.taken[i] {
+                self.written.remove(i);
                 continue;
             }
             self.bufs[at] = self.bufs[i];
             self.views[at] = self.views[i];
             self.aux[at] = self.aux[i];
+            if self.written.contains(i) {
+                self.written.remove(i);
+                self.written.insert(at);
+            }
             self.rx.each[at] = self.rx.each[i];
             self.tx.each[at] = self.tx.each[i];
             companion.keep(i, at);
@@ -642,6 +660,7 @@ impl PktMut<'_> {
     #[inline]
     pub fn mark(&mut self, flags: Flags) {
         self.frame.flags.insert(flags);
+        self.frame.written.insert(self.i as usize);
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { self.buf.as_mut().meta.flags.insert(flags) };
     }
@@ -650,6 +669,7 @@ impl PktMut<'_> {
     pub fn unmark(&mut self, flags: Flags) {
         if !self.frame.flags.is_empty() {
             self.frame.flags.insert(Flags::META);
+            self.frame.written.insert(self.i as usize);
             // SAFETY: as above.
             unsafe {
                 let meta = &mut self.buf.as_mut().meta;

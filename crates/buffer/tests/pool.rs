@@ -213,24 +213,27 @@ proptest! {
         let pool = pool(512);
         let mut cache = Cache::new(pool);
         let mut frames: Vec<Box<Frame>> = (0..4).map(|_| Frame::new()).collect();
-        let mut model: Vec<Vec<(u32, u32)>> = vec![Vec::new(); 4];
+        // Side column, interface, trace number.
+        let mut model: Vec<Vec<(u32, u32, u16)>> = vec![Vec::new(); 4];
         let mut serial = 0u32;
         for op in ops {
             match op {
                 Op::Push(f, rx) => {
                     let Some(mut p) = cache.alloc() else { continue };
                     serial += 1;
+                    // Whatever was marked: no meta outlives its packet.
+                    prop_assert!(p.meta().flags().is_empty() && p.meta().trace == 0);
                     assert!(p.fill(&serial.to_be_bytes(), &mut cache));
                     p.set_rx_if(rx);
                     p.set_aux(serial);
                     match frames[f].push(p) {
-                        Ok(()) => model[f].push((serial, rx)),
+                        Ok(()) => model[f].push((serial, rx, 0)),
                         Err(p) => { prop_assert_eq!(model[f].len(), 256); cache.free(p) }
                     }
                 }
                 Op::Pop(f) => {
                     let got = frames[f].pop().map(|p| {
-                        let row = (p.aux(), p.rx_if());
+                        let row = (p.aux(), p.rx_if(), p.meta().trace);
                         assert_eq!(p.data(), row.0.to_be_bytes());
                         cache.free(p);
                         row
@@ -247,7 +250,7 @@ proptest! {
                 Op::Take(f, i) if (i as usize) < frames[f].len() => {
                     let p = frames[f].pkt(i).take();
                     let row = model[f].remove(i as usize);
-                    prop_assert_eq!((p.aux(), p.rx_if()), row);
+                    prop_assert_eq!((p.aux(), p.rx_if(), p.meta().trace), row);
                     cache.free(p);
                     frames[f].compact(());
                 }
@@ -287,6 +290,7 @@ proptest! {
                 }
                 Op::Mark(f, i) if (i as usize) < frames[f].len() => {
                     frames[f].pkt(i).meta_mut().trace = 1;
+                    model[f][i as usize].2 = 1;
                 }
                 Op::Free(f) => { cache.free_frame(&mut frames[f]); model[f].clear(); }
                 _ => {}
@@ -294,8 +298,10 @@ proptest! {
             for (f, m) in frames.iter().zip(&model) {
                 prop_assert_eq!(f.len(), m.len());
                 for (i, row) in m.iter().enumerate() {
-                    prop_assert_eq!((f.aux()[i], f.rx_if(i as u8)), *row);
-                    prop_assert_eq!(f.data(i as u8), &row.0.to_be_bytes()[..]);
+                    let i8 = i as u8;
+                    prop_assert_eq!((f.aux()[i], f.rx_if(i8), f.meta(i8).trace), *row);
+                    prop_assert!(f.meta(i8).flags().is_empty() || f.flags().contains(Flags::META));
+                    prop_assert_eq!(f.data(i8), &row.0.to_be_bytes()[..]);
                 }
             }
         }
