@@ -1,8 +1,9 @@
 //! Frames: up to 256 packets that move through the graph together.
 
-use crate::meta::{Flags, Meta, Written};
+use crate::meta::{Flags, Meta};
 use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
+use crate::rows::Rows;
 use crate::simd::LANES;
 use std::ptr::NonNull;
 
@@ -103,7 +104,8 @@ impl IfColumn {
 pub struct Frame {
     n: usize,
     flags: FrameFlags,
-    written: Written,
+    /// Rows whose packets' metadata may differ from the default: nobody else's need be looked at.
+    written: Rows,
     holes: bool,
     rx: IfColumn,
     tx: IfColumn,
@@ -121,7 +123,7 @@ impl Default for Frame {
         Frame {
             n: 0,
             flags: Flags::empty(),
-            written: Written::default(),
+            written: Rows::NONE,
             holes: false,
             rx: IfColumn::new(),
             tx: IfColumn::new(),
@@ -297,7 +299,7 @@ impl Frame {
             // SAFETY: as above; an unmarked packet uses no other field.
             unsafe { (*buf.as_ptr()).meta = Meta::default() };
         } else {
-            self.written.insert(self.n);
+            self.written.insert(self.n as u8);
         }
         let i = self.n;
         self.rx.set(i, i, rx);
@@ -316,7 +318,7 @@ impl Frame {
             let i = self.n - 1;
             let taken = self.holes && self.taken[i];
             self.n = i;
-            self.written.remove(i);
+            self.written.remove(i as u8);
             if taken {
                 self.taken[i] = false;
                 continue;
@@ -346,7 +348,7 @@ impl Frame {
     fn reset(&mut self) {
         self.n = 0;
         self.flags = Flags::empty();
-        self.written = Written::default();
+        self.written = Rows::NONE;
         self.rx.set_all(crate::LOCAL_IF);
         self.tx.set_all(crate::LOCAL_IF);
         if self.holes {
@@ -388,7 +390,7 @@ impl Frame {
     #[inline]
     pub(crate) fn written_bufs(&self) -> impl Iterator<Item = NonNull<BufHdr>> + '_ {
         debug_assert!(!self.holes);
-        self.written.iter().map(|i| self.bufs[i])
+        self.written.iter().map(|i| self.bufs[usize::from(i)])
     }
 
     pub(crate) fn append_fresh(&mut self, bufs: &[NonNull<BufHdr>], len: usize) {
@@ -419,7 +421,7 @@ impl Frame {
         append_column(&self.tx, &mut to.tx, from, n);
         to.flags.insert(self.flags);
         if !self.flags.is_empty() {
-            self.written.iter().for_each(|i| to.written.insert(from + i));
+            self.written.iter().for_each(|i| to.written.insert(from as u8 + i));
         }
         to.n += n;
         self.reset();
@@ -487,10 +489,10 @@ impl Frame {
         self.tx.copy_rows(rows, &mut to.tx, at);
         if !self.flags.is_empty() {
             for (i, row) in rows.iter().enumerate() {
-                if self.written.contains(*row as usize) {
+                if self.written.contains(*row) {
                     // SAFETY: the packet is the destination's now.
                     to.flags.insert(unsafe { self.bufs[*row as usize].as_ref().meta.flags });
-                    to.written.insert(at + i);
+                    to.written.insert((at + i) as u8);
                 }
             }
         }
@@ -505,15 +507,15 @@ impl Frame {
         let mut at = 0;
         for i in 0..self.n {
             if self.taken[i] {
-                self.written.remove(i);
+                self.written.remove(i as u8);
                 continue;
             }
             self.bufs[at] = self.bufs[i];
             self.views[at] = self.views[i];
             self.aux[at] = self.aux[i];
-            if self.written.contains(i) {
-                self.written.remove(i);
-                self.written.insert(at);
+            if self.written.contains(i as u8) {
+                self.written.remove(i as u8);
+                self.written.insert(at as u8);
             }
             self.rx.each[at] = self.rx.each[i];
             self.tx.each[at] = self.tx.each[i];
@@ -660,7 +662,7 @@ impl PktMut<'_> {
     #[inline]
     pub fn mark(&mut self, flags: Flags) {
         self.frame.flags.insert(flags);
-        self.frame.written.insert(self.i as usize);
+        self.frame.written.insert(self.i);
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { self.buf.as_mut().meta.flags.insert(flags) };
     }
@@ -669,7 +671,7 @@ impl PktMut<'_> {
     pub fn unmark(&mut self, flags: Flags) {
         if !self.frame.flags.is_empty() {
             self.frame.flags.insert(Flags::META);
-            self.frame.written.insert(self.i as usize);
+            self.frame.written.insert(self.i);
             // SAFETY: as above.
             unsafe {
                 let meta = &mut self.buf.as_mut().meta;

@@ -1,7 +1,5 @@
 //! What a packet carries beside its bytes: the first cache line of its buffer.
 
-use crate::frame::FRAME_SIZE;
-
 /// Per-packet marks. A set bit is mirrored in the flags of the frame that carries the packet.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Flags(u16);
@@ -126,36 +124,5 @@ impl Meta {
     #[inline]
     pub fn flags(&self) -> Flags {
         self.flags
-    }
-}
-
-/// Rows of a frame whose packets' metadata may differ from the default: all others' is as the pool
-/// gave it, and need not be looked at.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Written([u64; FRAME_SIZE / 64]);
-
-impl Written {
-    #[inline]
-    pub(crate) fn insert(&mut self, row: usize) {
-        self.0[row / 64] |= 1 << (row % 64);
-    }
-    #[inline]
-    pub(crate) fn remove(&mut self, row: usize) {
-        self.0[row / 64] &= !(1 << (row % 64));
-    }
-    #[inline]
-    pub(crate) fn contains(&self, row: usize) -> bool {
-        self.0[row / 64] >> (row % 64) & 1 != 0
-    }
-    /// The rows, in order.
-    #[inline]
-    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
-        self.0.into_iter().enumerate().flat_map(|(word, mut left)| {
-            std::iter::from_fn(move || {
-                let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
-                left &= left - 1;
-                Some(word * 64 + bit)
-            })
-        })
     }
 }

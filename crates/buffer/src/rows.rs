@@ -58,6 +58,11 @@ impl Rows {
     pub fn insert(&mut self, i: u8) {
         self.0[usize::from(i) / 64] |= 1 << (i % 64);
     }
+    /// Takes a row out.
+    #[inline]
+    pub fn remove(&mut self, i: u8) {
+        self.0[usize::from(i) / 64] &= !(1 << (i % 64));
+    }
     /// True if row `i` is in it.
     #[inline]
     pub fn contains(&self, i: u8) -> bool {
