@@ -78,6 +78,22 @@ impl Router {
         all
     }
 
+    /// Runs one command, and does not wait for the workers to have seen what it told them.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn command(&mut self, line: &str) {
+        let (text, end) = self.tree.run_line(&mut self.control, line);
+        if let Err(e) = end {
+            panic!("{line}: {e}\n{text}");
+        }
+    }
+
+    /// The main thread's state.
+    pub fn control(&mut self) -> &mut Control {
+        &mut self.control
+    }
+
     /// Lets it run.
     pub fn wait(&mut self, time: Duration) {
         let end = Instant::now() + time;
