@@ -29,8 +29,14 @@ const BUFFERS: u32 = 16_384;
 /// The startup configuration, in the router's directory.
 const STARTUP: &str = "startup.conf";
 
-fn start_program(ns: &Netns, dir: &Path) -> Result<Running> {
-    ns.command(thalweg()?).args(["run", "-c"]).arg(dir.join(STARTUP)).env("LC_ALL", "C").spawn()
+fn start_program(ns: &Netns, dir: &Path, kernels: Option<&str>) -> Result<Running> {
+    let program = ns.command(thalweg()?).args(["run", "-c"]).arg(dir.join(STARTUP));
+    let program = program.env("LC_ALL", "C");
+    match kernels {
+        Some(level) => program.env("THALWEG_SIMD", level),
+        None => program,
+    }
+    .spawn()
 }
 
 /// What a router is started with.
@@ -40,6 +46,8 @@ pub struct Config {
     pub stanzas: String,
     /// Commands to run, in order, once it listens.
     pub commands: Vec<String>,
+    /// Level of its frame kernels; `None`: the best there is, or what the environment says.
+    pub kernels: Option<&'static str>,
 }
 
 impl Config {
@@ -53,6 +61,13 @@ impl Config {
     pub fn stanza(mut self, text: &str) -> Config {
         self.stanzas.push_str(text);
         self.stanzas.push('\n');
+        self
+    }
+
+    /// Has frame kernels use a level of instructions, as `THALWEG_SIMD` names it.
+    #[must_use]
+    pub fn kernels(mut self, level: &'static str) -> Config {
+        self.kernels = Some(level);
         self
     }
 
@@ -91,6 +106,7 @@ pub struct Router {
     ns: Netns,
     dir: TempDir,
     socket: PathBuf,
+    kernels: Option<&'static str>,
 }
 
 impl Router {
@@ -124,8 +140,9 @@ impl Router {
             let _ = writeln!(text, "buffers {{ buffers-per-numa {BUFFERS} }}");
         }
         fs::write(&startup, text).context("write the startup configuration")?;
-        let running = start_program(ns, dir.path())?;
-        let mut router = Router { running: Some(running), ns: ns.clone(), dir, socket };
+        let running = start_program(ns, dir.path(), config.kernels)?;
+        let (ns, kernels) = (ns.clone(), config.kernels);
+        let mut router = Router { running: Some(running), ns, dir, socket, kernels };
         router.await_cli()?;
         Ok(router)
     }
@@ -287,7 +304,7 @@ impl Router {
         running.signal(Signal::KILL)?;
         running.wait(STOP_LIMIT)?;
         ensure!(self.socket.exists(), "a killed router cannot remove its socket");
-        self.running = Some(start_program(&self.ns, self.dir.path())?);
+        self.running = Some(start_program(&self.ns, self.dir.path(), self.kernels)?);
         // The socket of the killed one is still there: what listens has to be the new one.
         wait_until_seen(START_LIMIT, "the CLI to answer", || self.cli("show version").map(drop))?;
         for command in &config.commands {

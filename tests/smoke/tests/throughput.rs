@@ -66,6 +66,19 @@ lab_test! {
         router.stop().map(drop)
     }
 
+    /// Frame kernels of every level, and none. One that the processor lacks is replaced by the next.
+    fn tcp_on_every_level_of_kernels() {
+        for level in ["per-packet", "scalar", "avx2", "avx512"] {
+            let lab = Lab::build(&LabOptions { offloads: Offloads::OFF, ..LabOptions::default() })?;
+            let router = Router::start(&lab.router, &host_pair().kernels(level))?;
+            let cpu = router.cli("show cpu")?;
+            ensure!(cpu.contains(level) || level.starts_with("avx"), "{level}: {cpu}");
+            tcp_both_ways(&lab).with_context(|| level)?;
+            router.stop()?;
+        }
+        Ok(())
+    }
+
     fn udp_without_loss() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;
