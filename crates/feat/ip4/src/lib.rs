@@ -178,7 +178,8 @@ fn publish(c: &mut Control) {
     ip4.writer.publish(c.domain(), Tables { fibs, interfaces });
 }
 
-/// Adds paths to a route, or sets them (`replace`).
+/// Adds paths to a route, or sets them (`replace`). If many routes resolve their next hop through
+/// this one, the last of them follow in slices ([`Ip4::is_settled`]).
 ///
 /// # Errors
 /// [`RouteError`]; the route is as before then.
@@ -246,6 +247,10 @@ pub fn del_route(
 }
 
 impl Ip4 {
+    /// Whether all routes lead where their next hops do; see [`add_route`].
+    pub fn is_settled(&self) -> bool {
+        self.tables.values().all(Table::is_settled)
+    }
     /// Ids of all tables.
     pub fn table_ids(&self) -> Vec<u32> {
         self.tables.keys().copied().collect()

@@ -1,8 +1,10 @@
 //! Routes on the main thread: what was configured, by whom, and what it resolves to.
 
+use crate::Ip4;
 use crate::entries::Entries;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use thalweg_fib::{Dpo, FibError, Forwarding};
@@ -171,9 +173,32 @@ pub(crate) struct Table {
     free: Vec<ListId>,
     /// Next hops whose interface is found by look-up, and the lists that name them.
     recursive: BTreeSet<(u32, ListId)>,
+    /// Routes that are still to be written, after their next hop was resolved anew.
+    late: Vec<Ipv4Prefix>,
+    /// What they lead to meanwhile.
+    held: Vec<Dpo>,
 }
 
 const MAX_DEPTH: u32 = 8;
+/// So many routes follow their next hop at once, the others in slices of this length.
+const AT_ONCE: usize = 4096;
+const SLICE: Duration = Duration::from_millis(4);
+
+/// Lets routes follow their next hops for a while; true once they all do.
+pub(crate) fn catch_up(c: &Control) -> bool {
+    let ip4 = c.state::<Ip4>();
+    let mut ip4 = ip4.borrow_mut();
+    let late = ip4.tables.values_mut().find(|t| !t.late.is_empty());
+    late.is_none_or(|t| t.catch_up(c, usize::MAX, SLICE))
+        && ip4.tables.values().all(Table::is_settled)
+}
+
+/// As [`catch_up`], and comes back if there are more.
+fn catch_up_later(c: &mut Control) {
+    if !catch_up(c) {
+        c.after(Duration::ZERO, catch_up_later);
+    }
+}
 
 /// Next hops whose interface is found by look-up.
 fn recursive(paths: &[Path]) -> impl Iterator<Item = u32> {
@@ -192,6 +217,8 @@ impl Table {
             by_paths: HashMap::new(),
             free: Vec::new(),
             recursive: BTreeSet::new(),
+            late: Vec::new(),
+            held: Vec::new(),
         }
     }
 
@@ -397,6 +424,10 @@ impl Table {
             f.borrow_mut().release(c, list.dpo);
         }
         self.free.clear();
+        self.late.clear();
+        for dpo in self.held.drain(..) {
+            f.borrow_mut().release(c, dpo);
+        }
     }
 
     /// A source's paths to a prefix.
@@ -425,15 +456,48 @@ impl Table {
                 moved.insert(id, old);
             }
         }
+        if moved.is_empty() {
+            return;
+        }
         let uses = self.routes.iter().filter(|(_, list)| moved.contains_key(list));
-        let uses: Vec<Ipv4Prefix> = uses.map(|(p, _)| p).collect();
-        for prefix in uses {
+        let idle = self.late.is_empty();
+        self.late.extend(uses.map(|(p, _)| p));
+        self.held.extend(moved.into_values());
+        if self.late.len() > 2 * self.routes.len() {
+            // Next hops move faster than routes follow: each route is to be written once.
+            self.late = self.routes.iter().map(|(p, _)| p).collect();
+        }
+        if idle && !self.catch_up(c, AT_ONCE, Duration::MAX) {
+            c.remote().submit(catch_up_later);
+        }
+    }
+
+    /// Whether all routes lead where their next hops do.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.late.is_empty()
+    }
+
+    /// Writes up to `max` of the routes that were resolved anew, for about `time`; true once there
+    /// are no more. Until then the others lead where they did.
+    fn catch_up(&mut self, c: &Control, max: usize, time: Duration) -> bool {
+        let begin = Instant::now();
+        for n in 1..=max {
+            let Some(prefix) = self.late.pop() else { break };
             // Replacing a leaf needs no room.
             let _ = self.write(c, prefix);
+            if n % 64 == 0 && begin.elapsed() >= time {
+                break;
+            }
         }
-        for old in moved.into_values() {
+        if !self.late.is_empty() {
+            return false;
+        }
+        self.late = Vec::new();
+        let f = c.state::<Forwarding>();
+        for old in std::mem::take(&mut self.held) {
             f.borrow_mut().release(c, old);
         }
+        true
     }
 
     /// Lists with a next hop that `changed` covers, and those that resolve through their routes.

@@ -3,7 +3,8 @@
 use crate::address::AddressError;
 use crate::{Ip4, Path, PathKind, RouteError};
 use std::net::Ipv4Addr;
-use thalweg_cli::{Args, CliError};
+use std::time::Instant;
+use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_device::command_line::{interface_arg, interface_names, refused};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
@@ -19,6 +20,22 @@ const SPECIAL: [(&str, PathKind); 6] = [
 ];
 /// Words that begin something new behind a path.
 const KEYWORDS: [&str; 4] = ["via", "table", "count", "weight"];
+
+/// The end of a command that changed a route: it waits for the routes whose next hop that moved.
+pub(crate) fn settled(c: &Control) -> Outcome<Control> {
+    match c.state::<Ip4>().borrow().is_settled() {
+        true => Outcome::Done,
+        false => Outcome::pending(Settle),
+    }
+}
+
+struct Settle;
+
+impl Task<Control> for Settle {
+    fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
+        if crate::route::catch_up(c) { TaskPoll::Done } else { TaskPoll::At(now) }
+    }
+}
 
 /// What the registry of routes refused, as a command's failure.
 pub(crate) fn route_failed(e: RouteError) -> CliError {

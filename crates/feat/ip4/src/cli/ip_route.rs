@@ -51,7 +51,7 @@ impl Command<Control> for IpRoute {
         if bulk.spec.count > 1 {
             return Ok(Outcome::pending(bulk));
         }
-        bulk.one(c).map(|()| Outcome::Done)
+        bulk.one(c).map(|()| words::settled(c))
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
@@ -100,6 +100,9 @@ impl Task<Control> for Bulk {
             if self.done.is_multiple_of(64) && Instant::now() >= end {
                 return TaskPoll::At(now);
             }
+        }
+        if !crate::route::catch_up(c) {
+            return TaskPoll::At(now);
         }
         let (n, seconds) = (self.done, self.began.elapsed().as_secs_f64().max(1e-9));
         out.json(serde_json::json!({ "routes": n, "seconds": seconds }));

@@ -43,7 +43,7 @@ impl Command<Control> for SetInterfaceIpAddress {
             (Some((addr, len)), true) => address::remove(c, sw_if, addr, len),
             (Some((addr, len)), false) => address::add(c, sw_if, addr, len),
         };
-        done.map(|()| Outcome::Done).map_err(words::address_failed)
+        done.map(|()| words::settled(c)).map_err(words::address_failed)
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {

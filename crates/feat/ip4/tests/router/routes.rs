@@ -36,6 +36,52 @@ fn routes_follow_their_next_hop() {
 }
 
 #[test]
+fn many_routes_follow_their_next_hop_in_slices() {
+    const ROUTES: u32 = 20_000;
+    let mut lab = Lab::new();
+    let path = Path::via(Ipv4Addr::new(192, 0, 2, 1), None);
+    lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1");
+    for n in 0..ROUTES {
+        let prefix = Ipv4Prefix::host(0x6400_0000 + n);
+        add_route(&mut lab.c, 0, prefix, vec![path], false).expect("a route");
+    }
+    let ends = |lab: &mut Lab| {
+        // By each interface: how many of some destinations.
+        let all = (0..ROUTES).step_by(100).map(|n| Ipv4Addr::from_bits(0x6400_0000 + n));
+        let frames = all.map(|dst| framed(0, 2, &udp(ip(0, 2), dst, 8).build())).collect();
+        lab.receive(0, frames);
+        let (one, two) = (lab.sw_if(1), lab.sw_if(2));
+        let sent = lab.sent();
+        [one, two].map(|sw_if| sent.iter().filter(|(by, _)| *by == sw_if).count())
+    };
+    assert_eq!(ends(&mut lab), [200, 0]);
+    let nearer = [Path::via(Ipv4Addr::new(10, 0, 2, 2), Some(lab.sw_if(2)))];
+    add_route(&mut lab.c, 0, prefix("192.0.2.0/25"), nearer.to_vec(), false).expect("a route");
+    assert!(!lab.c.state::<Ip4>().borrow().is_settled());
+    let at_first = ends(&mut lab);
+    assert_eq!(at_first[0] + at_first[1], 200, "{at_first:?}");
+    while !lab.c.state::<Ip4>().borrow().is_settled() {
+        lab.c.run_once(Some(std::time::Duration::from_millis(1)));
+    }
+    assert_eq!(ends(&mut lab), [0, 200]);
+    // A command waits for them.
+    lab.ok("ip route del 192.0.2.0/25");
+    assert_eq!(ends(&mut lab), [200, 0]);
+    // A table that goes meanwhile takes what is left to do along.
+    lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1");
+    for n in 0..ROUTES {
+        let prefix = Ipv4Prefix::host(0x6400_0000 + n);
+        add_route(&mut lab.c, 7, prefix, vec![path], false).expect("a route");
+    }
+    add_route(&mut lab.c, 7, prefix("192.0.2.0/25"), nearer.to_vec(), false).expect("a route");
+    assert!(!lab.c.state::<Ip4>().borrow().is_settled());
+    lab.ok("ip table del 7\nip table add 7");
+    assert!(lab.c.state::<Ip4>().borrow().is_settled());
+    lab.c.run_once(Some(std::time::Duration::ZERO));
+    lab.close();
+}
+
+#[test]
 fn an_interface_that_goes_takes_its_routes_along() {
     let mut lab = Lab::new();
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1 via 10.0.2.2 test2\n\
