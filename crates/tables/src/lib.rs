@@ -12,11 +12,13 @@
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
 //! | [`hash`] | hashing of small integer keys |
+//! | [`prefetch`] | hints that safe code may give |
 
 pub mod hash;
 pub mod index;
 pub mod lpm4;
 pub mod paged;
+pub mod prefetch;
 pub mod qsbr;
 pub mod snapshot;
 mod sync;

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use thalweg_tables::prefetch;
 
 /// Samples that fit, whatever their headers' length.
 pub const RING_SAMPLES: usize = 4096;
@@ -24,6 +25,9 @@ const MAX_LINES: usize = 1 + MAX_HEADER / LINE;
 const ROOM: u64 = (RING_SAMPLES * MAX_LINES) as u64;
 /// Lines that there are: a power of two, so that a position's low bits name its line.
 const LINES: usize = (ROOM as usize).next_power_of_two();
+/// Lines that are fetched ahead of the next batch. The service's core has read them: to store to
+/// them at once would make the worker's later stores wait for that core.
+const AHEAD: u64 = 6;
 
 /// One cache line of a sample.
 #[derive(Debug, Default)]
@@ -188,7 +192,9 @@ impl Batch<'_> {
 impl Drop for Batch<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.writer.ring.written.0.store(self.writer.written, Ordering::Release);
+        let SampleWriter { ring, written, .. } = &*self.writer;
+        ring.written.0.store(*written, Ordering::Release);
+        (*written..written + AHEAD).for_each(|at| prefetch::for_write(ring.line(at)));
     }
 }
 
