@@ -238,7 +238,8 @@ pub(crate) fn init(c: &mut Control) {
 pub(crate) fn ready(c: &mut Control) {
     let (readers, taps): (Vec<_>, Vec<_>) = c.shared::<Taps>().take().into_iter().unzip();
     let workers = (0..c.workers()).map(|w| c.worker_stats(w).clone()).collect();
-    let service = service::start(readers, taps.clone(), workers, setup(c));
+    let busy: Vec<usize> = c.threads().iter().skip(1).filter_map(|worker| worker.core).collect();
+    let service = service::start(readers, taps.clone(), workers, &busy, setup(c));
     if let Err(error) = &service {
         tracing::error!("sflow: the service cannot be started: {error}");
     }

@@ -10,6 +10,8 @@ mod host;
 use crate::ring::{MAX_HEADER, SampleMeta, SampleReader};
 use crate::stats::{PortTotals, TapStats};
 use export::Exporter;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -118,7 +120,8 @@ impl Drop for Handle {
     }
 }
 
-/// Starts the thread. `rings`, `taps` and `workers` have one element per worker.
+/// Starts the thread. `rings`, `taps` and `workers` have one element per worker; `busy` are the cores
+/// that workers are pinned to.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -126,17 +129,35 @@ pub fn start(
     rings: Vec<SampleReader>,
     taps: Vec<Arc<TapStats>>,
     workers: Vec<Arc<WorkerStats>>,
+    busy: &[usize],
     setup: Setup,
 ) -> std::io::Result<Handle> {
     let (orders, inbox) = mpsc::channel();
     let status = Arc::new(Mutex::new(Status::default()));
     let shared = status.clone();
+    let busy = busy.to_vec();
     let thread = std::thread::Builder::new().name("sflow-service".into()).spawn(move || {
+        keep_off(&busy);
         let mut service = Service::new(rings, taps, workers, shared);
         service.apply(setup);
         service.run(&inbox);
     })?;
     Ok(Handle { orders, status, thread: Some(thread) })
+}
+
+/// Keeps this thread off workers' cores if it may use others: the scheduler would put it there now
+/// and then, and with many samples it would take half of the core from the worker.
+fn keep_off(busy: &[usize]) {
+    let this = Pid::from_raw(0);
+    let Ok(mut allowed) = sched_getaffinity(this) else { return };
+    for core in busy {
+        // A core beyond what a set can hold is none that we may use.
+        let _ = allowed.unset(*core);
+    }
+    if (0..CpuSet::count()).any(|core| allowed.is_set(core).unwrap_or(false)) {
+        // Without it the service is merely a worse neighbour.
+        let _ = sched_setaffinity(this, &allowed);
+    }
 }
 
 /// An interface, and what was heard of it.
@@ -367,5 +388,28 @@ impl Service {
         self.exporter.describe(&mut self.status);
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.clone_from(&self.status);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_leaves_cores_to_workers() {
+        let of_this = || sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let cores = |set: CpuSet| -> Vec<usize> {
+            (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap()).collect()
+        };
+        // In a thread of its own, since other tests run on this one.
+        let test = std::thread::spawn(move || {
+            let all = cores(of_this());
+            keep_off(&all);
+            assert_eq!(cores(of_this()), all, "there is no other core");
+            keep_off(&[all[0], usize::MAX]);
+            let rest = if all.len() > 1 { &all[1..] } else { &all[..] };
+            assert_eq!(cores(of_this()), rest);
+        });
+        test.join().unwrap();
     }
 }
