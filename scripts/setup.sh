@@ -24,8 +24,13 @@ tools=(
     setpriv:util-linux
     cc:gcc
     c++:g++
+    valgrind:valgrind
 )
 needed=" ip ping setpriv cc "
+# `make profile' records with it.
+if [[ ${1:-} == profile ]]; then
+    tools+=(perf:linux-perf)
+fi
 
 # Debian keeps some of these out of an ordinary user's PATH.
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -85,7 +90,7 @@ if [[ ${1:-} == bench ]]; then
     unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
     unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
 elif (($# > 0)); then
-    echo "setup: there is no list $1; there is bench" >&2
+    echo "setup: there is no list $1; there are bench and profile" >&2
     exit 2
 fi
 

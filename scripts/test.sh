@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 phases=("$@")
-((${#phases[@]} > 0)) || phases=(unit smoke fuzz)
+((${#phases[@]} > 0)) || phases=(unit smoke guard fuzz)
 
 unit() {
     cargo test --workspace --exclude thalweg-smoke
@@ -13,8 +13,13 @@ unit() {
 
 # Scenarios share the machine's processors, and their benchmarks would disturb each other.
 smoke() {
-    cargo build --release --bins
+    cargo build --release -p thalweg --bins
     cargo test -p thalweg-smoke --release -- --test-threads=1
+}
+
+# Instructions per packet, beside those that were accepted last.
+guard() {
+    cargo bench -p thalweg-bench-pg --bench instructions
 }
 
 fuzz() {
@@ -23,9 +28,9 @@ fuzz() {
 
 for phase in "${phases[@]}"; do
     case $phase in
-    unit | smoke | fuzz) ;;
+    unit | smoke | guard | fuzz) ;;
     *)
-        echo "test: there is no phase $phase; there are unit, smoke, fuzz" >&2
+        echo "test: there is no phase $phase; there are unit, smoke, guard, fuzz" >&2
         exit 2
         ;;
     esac

@@ -9,6 +9,8 @@ use anyhow::{Context, Result, bail};
 pub struct Args {
     /// Where to write the report as JSON.
     pub json: Option<PathBuf>,
+    /// Longer rounds and more cases.
+    pub full: bool,
     /// Words that select cases; all of them if none are given.
     pub only: Vec<String>,
 }
@@ -29,9 +31,10 @@ impl Args {
             match word.as_str() {
                 "--bench" => measure = true,
                 "--json" => args.json = Some(words.next().context("--json needs a file")?.into()),
-                option if option.starts_with('-') => {
-                    bail!("unknown option {option}; there are --json FILE and words to select by")
-                }
+                "--full" => args.full = true,
+                option if option.starts_with('-') => bail!(
+                    "unknown option {option}; there are --json FILE, --full and words to select by"
+                ),
                 _ => args.only.push(word),
             }
         }
@@ -58,7 +61,8 @@ mod tests {
         let args = parse("--bench --json out.json L2").unwrap().unwrap();
         assert_eq!(args.json.as_deref(), Some("out.json".as_ref()));
         assert!(args.wants("an L2 path") && !args.wants("IPv4"));
-        assert!(parse("--bench").unwrap().unwrap().wants("anything"));
+        let args = parse("--bench --full").unwrap().unwrap();
+        assert!(args.full && args.wants("anything"));
         assert!(parse("--bench --jsn x").unwrap_err().to_string().contains("--jsn"));
         assert!(parse("--json").is_err());
     }

@@ -1,6 +1,6 @@
 //! What the benchmarks share.
 //!
-//! - [`Args`] reads a benchmark's command line: `--json FILE` and words that select.
+//! - [`Args`] reads a benchmark's command line: `--json FILE`, `--full` and words that select.
 //! - [`Machine`] says where figures come from, [`Processors`] what those did meanwhile.
 //! - [`Series`], [`Rounds`] and [`Spread`] hold what was measured, and give ratios only between
 //!   what was measured close together: machines drift.
@@ -15,7 +15,7 @@
 //!   "started": "2026-01-02T03:04:05Z", "ended": "…", "steal_percent": 0.1, "noisy": false,
 //!   "tables": [ { "title": "…", "columns": [ { "name": "rate", "unit": "Mpps" } ],
 //!                 "rows": [ [ "text", 1.5, { "median": 2.0, "least": 1.9, "most": 2.1, "rounds": 5,
-//!                             "noisy": false }, { "guide": "≤ 1.3 ×", "holds": true },
+//!                             "digits": 1, "noisy": false }, { "guide": "≤ 1.3 ×", "holds": true },
 //!                             { "missing": "why" }, null ] ],
 //!                 "notes": [ "…" ] } ] }
 //! ```

@@ -13,6 +13,9 @@ pub enum Cell {
     Number(f64, usize),
     /// The rounds of a measurement, printed as `median (least–most)`.
     Spread(Spread, usize),
+    /// The rounds of a difference, small beside what it is the difference of: a wide spread is no
+    /// noise.
+    Added(Spread, usize),
     /// A value to be met, and whether it was.
     Guide(String, bool),
     /// Why there is no value, printed as it is.
@@ -39,7 +42,9 @@ impl Cell {
         match self {
             Cell::Text(text) | Cell::Missing(text) => text.replace('|', "\\|"),
             Cell::Number(value, digits) => format!("{value:.digits$}"),
-            Cell::Spread(spread, digits) => format!("{spread:.digits$}"),
+            Cell::Spread(spread, digits) | Cell::Added(spread, digits) => {
+                format!("{spread:.digits$}")
+            }
             Cell::Guide(text, holds) => format!("{text} {}", if *holds { "✔" } else { "✘" }),
             Cell::None => "–".to_owned(),
         }
@@ -48,13 +53,17 @@ impl Cell {
     fn json(&self) -> Value {
         match self {
             Cell::Text(text) => json!(text),
-            Cell::Number(value, _) => json!(value),
-            Cell::Spread(s, _) => json!({
+            Cell::Number(value, digits) => {
+                let scale = 10f64.powi(*digits as i32);
+                json!((value * scale).round() / scale)
+            }
+            Cell::Spread(s, digits) | Cell::Added(s, digits) => json!({
                 "median": s.median,
                 "least": s.least,
                 "most": s.most,
                 "rounds": s.rounds,
-                "noisy": s.is_noisy(),
+                "digits": digits,
+                "noisy": self.is_noisy(),
             }),
             Cell::Guide(text, holds) => json!({ "guide": text, "holds": holds }),
             Cell::Missing(why) => json!({ "missing": why }),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::Result;
 use thalweg_bench_common::{Args, Cell, Column, Machine, Report, Series, Table};
 use thalweg_bench_compare::Testpmd;
-use thalweg_bench_pg::{Router, cases};
+use thalweg_bench_pg::Router;
+use thalweg_bench_pg::paths::Case;
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(500);
@@ -24,11 +25,15 @@ struct Ours {
 }
 
 impl Ours {
-    fn start(case: &thalweg_bench_pg::Case, core: usize) -> Ours {
+    fn start(case: Case, core: usize) -> Ours {
         let mut router = Router::start(&[Some(core)]);
-        router.cli(&case.setup);
-        router.cli(case.stream);
-        Ours { name: case.name, router, mpps: Series::default(), without_input: Series::default() }
+        case.set_up(&mut router);
+        Ours {
+            name: case.name(),
+            router,
+            mpps: Series::default(),
+            without_input: Series::default(),
+        }
     }
 
     fn round(&mut self) {
@@ -85,7 +90,8 @@ fn main() -> Result<()> {
         Ok(testpmd) => (Some(testpmd), None),
         Err(error) => (None, Some(format!("not available: {error:#}").replace('\n', " "))),
     };
-    let mut ours: Vec<Ours> = cases().iter().map(|case| Ours::start(case, core)).collect();
+    let mut ours: Vec<Ours> =
+        [Case::L2, Case::OneFlow, Case::HostRoutes].map(|case| Ours::start(case, core)).into();
     let mut rates: Vec<Series> = MODES.iter().map(|_| Series::default()).collect();
     measure(&mut ours, &mut theirs, &mut rates)?;
 

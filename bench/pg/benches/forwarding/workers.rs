@@ -1,0 +1,164 @@
+//! Two workers beside one, and what two processors of this machine can do at all beside one: those
+//! of a virtual machine may be two threads of one core.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use thalweg_bench_common::{Cell, Column, Series, Table};
+use thalweg_bench_pg::paths::{Case, stream};
+use thalweg_bench_pg::turns::{Plan, in_turn};
+use thalweg_bench_pg::{Router, cores};
+
+/// A loop that knows nothing of packets.
+#[derive(Clone, Copy)]
+enum Bare {
+    /// Arithmetic, eight chains side by side.
+    Spin,
+    /// Reads and writes of so much memory of its own, in order.
+    Memory(usize),
+}
+
+impl Bare {
+    fn name(self) -> String {
+        match self {
+            Bare::Spin => "bare loop: arithmetic".into(),
+            Bare::Memory(bytes) => {
+                format!("bare loop: {} MiB of memory each", bytes as f64 / f64::from(1 << 20))
+            }
+        }
+    }
+
+    /// Runs for a time; thousands of steps per second.
+    fn run(self, barrier: &Barrier, time: Duration) -> f64 {
+        let words = if let Bare::Memory(bytes) = self { bytes / 8 } else { 8 };
+        let mut memory = vec![1u64; words];
+        barrier.wait();
+        let (start, mut steps) = (Instant::now(), 0u64);
+        while start.elapsed() < time {
+            match self {
+                Bare::Spin => {
+                    if let Some(chains) = memory.first_chunk_mut::<8>() {
+                        for _ in 0..2000 {
+                            for x in black_box(&mut *chains) {
+                                *x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (*x >> 29);
+                            }
+                        }
+                    }
+                    steps += 2000;
+                }
+                Bare::Memory(_) => {
+                    for x in black_box(&mut memory) {
+                        *x = x.wrapping_add(3);
+                    }
+                    steps += words as u64;
+                }
+            }
+        }
+        steps as f64 / start.elapsed().as_secs_f64() / 1e3
+    }
+}
+
+/// Runs on these processors at once, and sums up.
+fn bare(what: Bare, on: &[usize], time: Duration) -> f64 {
+    let barrier = Barrier::new(on.len());
+    std::thread::scope(|scope| {
+        let one = |core: &usize| {
+            let (core, barrier) = (*core, &barrier);
+            scope.spawn(move || {
+                let mut set = CpuSet::new();
+                set.set(core);
+                if let Err(e) = sched_setaffinity(None, &set) {
+                    panic!("a thread for processor {core}: {e}");
+                }
+                what.run(barrier, time)
+            })
+        };
+        let threads: Vec<_> = on.iter().map(one).collect();
+        threads.into_iter().map(|t| t.join().unwrap_or(0.0)).sum()
+    })
+}
+
+/// One side beside the other, and the ratio of both together to the mean of either.
+struct Scaling {
+    alone: Series,
+    both: Series,
+}
+
+impl Scaling {
+    fn row(&self, what: String, unit: &str, digits: usize) -> Vec<Cell> {
+        vec![
+            what.into(),
+            unit.into(),
+            Cell::series(&self.alone, digits),
+            Cell::series(&self.both, digits),
+            Cell::ratio(self.both.over(&self.alone)),
+        ]
+    }
+}
+
+fn calibrate(plan: Plan, what: Bare) -> Scaling {
+    let mut s = Scaling { alone: Series::default(), both: Series::default() };
+    let time = plan.window.min(Duration::from_millis(250));
+    for round in 0..plan.rounds {
+        eprintln!("{}: round {} of {}", what.name(), round + 1, plan.rounds);
+        let [first, second] = [[0], [1]].map(|on| bare(what, &on, time));
+        s.alone.push((first + second) / 2.0 / 1e3);
+        s.both.push(bare(what, &[0, 1], time) / 1e3);
+    }
+    s
+}
+
+fn forward(plan: Plan, case: Case) -> Scaling {
+    let mut r = Router::start(&[Some(0), Some(1)]);
+    case.set_up(&mut r);
+    let to = if case == Case::NextHops { "48.0.0.0 - 48.0.39.15" } else { "48.0.0.1" };
+    r.cli(&stream("s0", "pg0", 0, to));
+    r.cli(&stream("s1", "pg0", 1, to));
+    let settings: [&[&str]; 3] = [&["s0"], &["s1"], &["s0", "s1"]];
+    let turns = in_turn(plan, case.name(), &mut r, &settings, |r, streams| {
+        r.cli("packet-generator disable-stream");
+        for stream in *streams {
+            r.cli(&format!("packet-generator enable-stream {stream}"));
+        }
+    });
+    r.stop();
+    let mut alone = Series::default();
+    for (a, b) in turns[0].mpps.values().into_iter().zip(turns[1].mpps.values()) {
+        alone.push((a + b) / 2.0);
+    }
+    // What was measured together has the time of the last round, not its own.
+    let mut both = Series::default();
+    turns[2].mpps.values().into_iter().for_each(|v| both.push(v));
+    Scaling { alone, both }
+}
+
+/// Measures.
+pub fn tables(plan: Plan) -> Vec<Table> {
+    let mut table = Table::new(
+        "Workers",
+        vec![
+            Column::text("what"),
+            Column::text("unit"),
+            Column::values("one", ""),
+            Column::values("two", ""),
+            Column::values("ratio", ""),
+        ],
+    );
+    if cores() < 2 {
+        table.row(vec!["all".into(), Cell::Missing("there is one processor only".into())]);
+    } else {
+        for what in [Bare::Spin, Bare::Memory(512 << 10), Bare::Memory(64 << 20)] {
+            table.row(calibrate(plan, what).row(what.name(), "million steps/s", 0));
+        }
+        for case in [Case::L2, Case::OneFlow, Case::NextHops] {
+            table.row(forward(plan, case).row(case.name().into(), "Mpps", 1));
+        }
+    }
+    table.note(
+        "One is the mean of either worker alone; a stream of the generator feeds each worker. The bare loops say what the machine allows: two processors of a virtual machine may share a \
+         core, and always share its memory. The main thread and the sFlow service run on either.",
+    );
+    vec![table]
+}

@@ -1,0 +1,247 @@
+//! The ways that packets go in the benchmarks: commands, routes, streams.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufWriter, Result, Write};
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use thalweg_feat_ip4::route;
+use thalweg_tables::Ipv4Prefix;
+use thalweg_tables::hash::mix64;
+
+use crate::Router;
+
+/// Two ports of the generator, up.
+pub const PORTS: &str = "create packet-generator interface pg0
+    create packet-generator interface pg1
+    set interface state pg0 up
+    set interface state pg1 up";
+
+/// Their addresses.
+pub const ADDRESSES: &str = "set interface mac address pg0 02:fe:00:00:00:01
+    set interface mac address pg1 02:fe:00:00:00:02
+    set interface ip address pg0 10.0.0.254/24
+    set interface ip address pg1 10.1.0.254/24";
+
+/// Neighbours behind `pg1`: 10.1.0.1 and so on.
+pub const NEIGHBORS: u8 = 16;
+
+/// A way for packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Case {
+    /// Layer 2 cross connect.
+    L2,
+    /// One flow.
+    OneFlow,
+    /// 10,000 flows over 10,000 /32 routes by one next hop.
+    HostRoutes,
+    /// 10,000 flows over 10,000 /32 routes by 16 next hops in turn.
+    NextHops,
+    /// 500,000 routes as in the Internet's table, 16 next hops, destinations at random.
+    Internet,
+}
+
+impl Case {
+    /// All of them.
+    pub const ALL: [Case; 5] =
+        [Case::L2, Case::OneFlow, Case::HostRoutes, Case::NextHops, Case::Internet];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Case::L2 => "L2 cross connect",
+            Case::OneFlow => "IPv4, 1 flow",
+            Case::HostRoutes => "IPv4, 10,000 flows over 10,000 /32 routes",
+            Case::NextHops => "IPv4, 10,000 /32 routes over 16 next hops",
+            Case::Internet => "IPv4, 500,000 routes, random destinations",
+        }
+    }
+
+    /// Configures a fresh router for it, its stream `s0` on worker 0 included.
+    pub fn set_up(self, r: &mut Router) {
+        r.cli(PORTS);
+        if self == Case::L2 {
+            r.cli("set interface l2 xconnect pg0 pg1");
+        } else {
+            address(r);
+        }
+        match self {
+            Case::L2 => {}
+            Case::OneFlow => drop(r.cli("ip route add 48.0.0.0/8 via 10.1.0.1 pg1")),
+            Case::HostRoutes => {
+                r.cli("ip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1");
+            }
+            Case::NextHops => add_routes(r, &hosts(10_000)),
+            Case::Internet => {
+                let routes = internet(500_000);
+                add_routes(r, &routes);
+                stream_to(r, "s0", &destinations(&routes, 1 << 18));
+                return;
+            }
+        }
+        let to = match self {
+            Case::L2 | Case::OneFlow => "48.0.0.1",
+            _ => "48.0.0.0 - 48.0.39.15",
+        };
+        r.cli(&stream("s0", "pg0", 0, to));
+    }
+}
+
+/// Gives the ports addresses and neighbours.
+pub fn address(r: &mut Router) {
+    r.cli(ADDRESSES);
+    for n in 1..=NEIGHBORS {
+        r.cli(&format!("set ip neighbor pg1 10.1.0.{n} 02:00:00:00:01:{n:02x} static"));
+    }
+}
+
+/// The command for an endless stream of 64-byte packets.
+pub fn stream(name: &str, port: &str, worker: usize, to: &str) -> String {
+    format!(
+        "packet-generator new {{ name {name} limit -1 size 64-64 interface {port} worker {worker} \
+         data {{ IP4: 0200.0000.00aa -> 02fe.0000.0001 UDP: 10.0.0.1 -> {to} \
+         UDP: 1234 -> 4321 incrementing 22 }} }}"
+    )
+}
+
+/// The /32 prefixes from 48.0.0.0 on.
+pub fn hosts(n: u32) -> Vec<Ipv4Prefix> {
+    (0..n).map(|i| Ipv4Prefix::host((48 << 24) + i)).collect()
+}
+
+/// Share of each prefix length in the Internet's table, in thousandths, roughly.
+const LENGTHS: [(u8, u64); 13] = [
+    (24, 627),
+    (23, 100),
+    (22, 110),
+    (21, 50),
+    (20, 45),
+    (19, 26),
+    (18, 14),
+    (17, 8),
+    (16, 14),
+    (15, 2),
+    (14, 2),
+    (13, 1),
+    (12, 1),
+];
+
+/// So many prefixes with lengths as in the Internet's table, the same in each run.
+pub fn internet(n: usize) -> Vec<Ipv4Prefix> {
+    let prefix = |i: u64| {
+        let mut pick = mix64(i) % 1000;
+        let len = LENGTHS.iter().find(|(_, share)| {
+            let here = pick < *share;
+            pick = pick.saturating_sub(*share);
+            here
+        });
+        // First bytes 11 to 223 without 127: neither our own networks nor loopback.
+        let first = 11 + (mix64(!i) >> 32) as u32 % 212;
+        let addr = (first + u32::from(first >= 127)) << 24 | mix64(!i) as u32 & 0xff_ffff;
+        Ipv4Prefix::new(addr, len.map_or(24, |l| l.0)).unwrap_or(Ipv4Prefix::DEFAULT)
+    };
+    let mut seen = HashSet::new();
+    (0..).map(prefix).filter(|p| seen.insert((p.addr(), p.len()))).take(n).collect()
+}
+
+/// Adds a route for each prefix, by the neighbours in turn.
+///
+/// # Panics
+/// If one is refused.
+pub fn add_routes(r: &mut Router, prefixes: &[Ipv4Prefix]) {
+    let c = r.control();
+    let pg1 = thalweg_device::interface::find(c, "pg1").unwrap_or_else(|e| panic!("{e}"));
+    for (i, prefix) in prefixes.iter().enumerate() {
+        let hop = Ipv4Addr::new(10, 1, 0, 1 + (i % usize::from(NEIGHBORS)) as u8);
+        let path = route::Path::via(hop, Some(pg1));
+        if let Err(e) = thalweg_feat_ip4::add_route(c, 0, *prefix, vec![path], true) {
+            panic!("{prefix}: {e}");
+        }
+    }
+    r.cli("");
+}
+
+/// `n` addresses in these prefixes, drawn at random, the same in each run.
+pub fn destinations(prefixes: &[Ipv4Prefix], n: usize) -> Vec<u32> {
+    let one = |i: u64| {
+        let prefix = prefixes[(mix64(i ^ 0x5eed) % prefixes.len() as u64) as usize];
+        prefix.addr() | mix64(!i ^ 0x5eed) as u32 & !prefix.mask()
+    };
+    (0..n as u64).map(one).collect()
+}
+
+/// Defines an endless stream of packets to these addresses, one after the other.
+///
+/// # Panics
+/// If the file in which they go to the generator cannot be written.
+pub fn stream_to(r: &mut Router, name: &str, to: &[u32]) {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("a folder for packets: {e}"));
+    let file = dir.path().join("packets.pcap");
+    write_pcap(&file, to).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    r.cli(&format!(
+        "packet-generator new {{ name {name} limit 1e18 interface pg0 worker 0 pcap {} }}",
+        file.display()
+    ));
+}
+
+fn write_pcap(file: &Path, to: &[u32]) -> Result<()> {
+    let mut out = BufWriter::new(File::create(file)?);
+    let header: [u32; 6] = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1];
+    out.write_all(&header.map(u32::to_le_bytes).concat())?;
+    for addr in to {
+        out.write_all(&[0u32, 0, 64, 64].map(u32::to_le_bytes).concat())?;
+        out.write_all(&packet(*addr))?;
+    }
+    out.flush()
+}
+
+/// 64 bytes of Ethernet, IPv4 and UDP from 10.0.0.1, for `pg0` to receive.
+pub fn packet(to: u32) -> [u8; 64] {
+    let mut p = [0; 64];
+    p[..12].copy_from_slice(&[2, 0xfe, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0xaa]);
+    p[12..18].copy_from_slice(&[8, 0, 0x45, 0, 0, 50]);
+    p[22..24].copy_from_slice(&[64, 17]);
+    p[26..30].copy_from_slice(&[10, 0, 0, 1]);
+    p[30..34].copy_from_slice(&to.to_be_bytes());
+    p[34..40].copy_from_slice(&[0x04, 0xd2, 0x10, 0xe1, 0, 30]);
+    let sum: u32 = p[14..34].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let check = !(((sum & 0xffff) + (sum >> 16)) as u16);
+    p[24..26].copy_from_slice(&check.to_be_bytes());
+    p
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_internet_keeps_off_our_networks() {
+        let routes = internet(5000);
+        assert_eq!(routes.len(), 5000);
+        assert!(routes.iter().map(|p| p.addr() >> 24).all(|n| n != 127 && (11..224).contains(&n)));
+        let long = routes.iter().filter(|p| p.len() == 24).count();
+        assert!((2800..3500).contains(&long), "{long} of /24");
+        for to in destinations(&routes, 1000) {
+            assert!(routes.iter().any(|p| p.contains(to)), "{to:x}");
+        }
+    }
+
+    #[test]
+    fn packets_of_a_file_are_forwarded() {
+        let mut r = Router::start(&[None]);
+        r.cli(PORTS);
+        address(&mut r);
+        let routes = internet(100);
+        add_routes(&mut r, &routes);
+        stream_to(&mut r, "s0", &destinations(&routes, 1000));
+        r.cli("packet-generator configure s0 limit 3000\npacket-generator enable-stream s0");
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while r.control().worker_stats(0).totals.rx.get() < 3000 {
+            assert!(std::time::Instant::now() < end, "{}", r.cli("show packet-generator"));
+            r.wait(std::time::Duration::from_millis(5));
+        }
+        r.stop();
+    }
+}
