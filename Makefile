@@ -6,13 +6,13 @@ TIME ?= 60
 CARGO ?= cargo
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test lint bench bench-full fuzz doc install setup setup-bench clean
+.PHONY: help build demo test lint bench bench-full bench-accept profile fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 build: ## build thalweg and thalctl, optimised
-	$(CARGO) build --release --bins
+	$(CARGO) build --release -p thalweg --bins
 
 demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it running)
 	$(RELEASE)/thalweg demo $(if $(KEEP),--keep)
@@ -26,10 +26,18 @@ lint: ## formatting, clippy and documentation, without a warning
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: setup-bench build ## measure, and print tables
-	$(CARGO) bench --workspace --bench '*'
+bench: setup-bench build ## measure for some minutes; a report in target/bench
+	$(CARGO) run --release -p thalweg-bench-report -- run $(ONLY)
 
-bench-full: bench ## as bench
+bench-full: setup-bench build ## the same with more and longer rounds (ONLY="words" selects benchmarks)
+	$(CARGO) run --release -p thalweg-bench-report -- run --full $(ONLY)
+
+bench-accept: setup ## accept the packet path's present instructions per packet
+	$(CARGO) bench -p thalweg-bench-pg --bench instructions -- accept
+
+profile: ## a flame graph of a worker in target/bench (CASE=l2|ip4|hosts|hops|internet)
+	@scripts/setup.sh profile
+	$(CARGO) run --release -p thalweg-bench-report -- profile $(CASE)
 
 fuzz: ## fuzz every parser, TIME seconds each
 	TIME=$(TIME) scripts/fuzz.sh

@@ -1,0 +1,165 @@
+//! What the packet path is to reach, and whether it does.
+
+use serde_json::Value;
+
+use crate::results::{Bench, number, spread, value};
+
+/// What a value has to be.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// A target, and where its value stands.
+struct Target {
+    what: &'static str,
+    table: &'static str,
+    row: &'static [&'static str],
+    column: &'static str,
+    limit: Limit,
+    digits: usize,
+    unit: &'static str,
+    /// What VPP 26.06 takes, measured elsewhere on this kind of machine.
+    vpp: &'static str,
+}
+
+/// A target with its value.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    pub what: &'static str,
+    pub target: String,
+    /// The median and the ends, or that it was not measured.
+    pub value: String,
+    /// `None` if it was not measured.
+    pub holds: Option<bool>,
+    pub noisy: bool,
+    pub vpp: &'static str,
+}
+
+const L2: &str = "L2 cross connect";
+const FLOW: &str = "IPv4, 1 flow";
+const HOSTS: &str = "IPv4, 10,000 flows over 10,000 /32 routes";
+const HOPS: &str = "IPv4, 10,000 /32 routes over 16 next hops";
+const INTERNET: &str = "IPv4, 500,000 routes, random destinations";
+
+const CLOCKS: &str = "clocks/packet";
+
+const fn way(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
+    Target {
+        what,
+        table: "Ways of packets",
+        row,
+        column: "clocks/packet",
+        limit: Limit::AtMost(limit),
+        digits: 1,
+        unit: CLOCKS,
+        vpp: "",
+    }
+}
+
+const fn sample(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
+    Target {
+        table: "sFlow: packets per second",
+        column: "clocks/sample",
+        digits: 0,
+        unit: "clocks",
+        vpp: "9–13 clocks per packet at any rate",
+        ..way(what, row, limit)
+    }
+}
+
+const TARGETS: [Target; 13] = [
+    Target { vpp: "24–25", ..way(L2, &[L2], 8.0) },
+    Target { vpp: "50–52", ..way(FLOW, &[FLOW], 22.0) },
+    Target { vpp: "49.5", ..way(HOSTS, &[HOSTS], 28.0) },
+    Target { vpp: "55", ..way(HOPS, &[HOPS], 28.0) },
+    Target { vpp: "187 (143 of them look-up)", ..way(INTERNET, &[INTERNET], 40.0) },
+    sample("a sample at 1:100, cross connect", &[L2, "1:100"], 60.0),
+    sample("a sample at 1:100, IPv4", &[FLOW, "1:100"], 60.0),
+    sample("a sample at 1:1k, cross connect", &[L2, "1:1k"], 85.0),
+    sample("a sample at 1:1k, IPv4", &[FLOW, "1:1k"], 85.0),
+    Target {
+        table: "Idle features",
+        column: "added to the loop",
+        digits: 2,
+        ..way("an idle feature", &[FLOW, "a feature that passes frames on"], 1.0)
+    },
+    Target {
+        table: "Idle features",
+        column: "added to the loop",
+        digits: 2,
+        ..way("a hop", &[L2, "a hop, on device-input"], 0.5)
+    },
+    Target {
+        table: "A lone packet",
+        column: "end to end",
+        digits: 0,
+        unit: "clocks",
+        ..way("a lone packet, end to end", &[FLOW, "one behind the other"], 600.0)
+    },
+    Target {
+        table: "Workers",
+        column: "ratio",
+        limit: Limit::AtLeast(1.95),
+        digits: 2,
+        unit: "×",
+        ..way("two workers over one, IPv4, 1 flow", &[FLOW], 0.0)
+    },
+];
+
+/// Looks each target's value up.
+pub fn reached(benches: &[Bench]) -> Vec<Reached> {
+    TARGETS.iter().map(|t| t.reached(benches)).collect()
+}
+
+impl Target {
+    fn cell<'b>(&self, benches: &'b [Bench]) -> Option<&'b Value> {
+        benches.iter().find_map(|b| b.table(self.table))?.find(self.row, self.column)
+    }
+
+    fn reached(&self, benches: &[Bench]) -> Reached {
+        let cell = self.cell(benches);
+        let (target, holds) = match self.limit {
+            Limit::AtMost(n) => {
+                (format!("≤ {n} {}", self.unit), cell.and_then(value).map(|v| v <= n))
+            }
+            Limit::AtLeast(n) => {
+                (format!("≥ {n} {}", self.unit), cell.and_then(value).map(|v| v >= n))
+            }
+        };
+        let text = match cell.map(|c| (spread(c), value(c))) {
+            Some((Some(s), _)) => {
+                let n = |v| number(v, self.digits);
+                format!("{} ({}–{})", n(s.median), n(s.least), n(s.most))
+            }
+            Some((None, Some(v))) => number(v, self.digits),
+            _ => "not measured".into(),
+        };
+        let noisy = cell.is_some_and(|c| c["noisy"] == true);
+        Reached { what: self.what, target, value: text, holds, noisy, vpp: self.vpp }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_target_is_judged_by_the_median() {
+        let cell = |median: f64| json!({"median": median, "least": 1.0, "most": 9.0, "rounds": 5});
+        let bench: Bench = serde_json::from_value(json!({
+            "bench": "forwarding", "title": "", "about": [], "machine": {}, "started": "",
+            "ended": "", "steal_percent": 0.0, "noisy": false,
+            "tables": [{"title": "Ways of packets", "notes": [],
+                "columns": [{"name": "path", "unit": ""}, {"name": "clocks/packet", "unit": ""}],
+                "rows": [[L2, cell(7.9)], [FLOW, cell(22.5)]]}]
+        }))
+        .unwrap();
+        let all = reached(&[bench]);
+        assert_eq!((all[0].holds, all[0].value.as_str()), (Some(true), "7.9 (1.0–9.0)"));
+        assert_eq!(all[1].holds, Some(false));
+        assert_eq!((all[2].holds, all[2].value.as_str()), (None, "not measured"));
+    }
+}
