@@ -101,6 +101,18 @@ fn script(prefixes: &[Ipv4Prefix]) -> Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
+/// Moves the next hop that all routes resolve through: seconds, and those of the longest slice.
+fn follow(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
+    r.cli("ip route add 10.9.0.0/16 via 10.1.0.1 pg1");
+    for prefix in prefixes {
+        add_route(r.control(), 0, *prefix, vec![Path::via([10, 9, 0, 1].into(), None)], false)?;
+    }
+    let moved = in_slices(r, "ip route add 10.9.0.0/24 via 10.2.0.1 pg2")?;
+    delete_all(r.control(), prefixes)?;
+    r.cli("ip route del 10.9.0.0/24\nip route del 10.9.0.0/16");
+    Ok(moved)
+}
+
 struct Load {
     way: &'static str,
     mega_per_second: Series,
@@ -109,7 +121,13 @@ struct Load {
 
 fn load(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<Table> {
     let row = |way| Load { way, mega_per_second: Series::default(), slice_ms: Series::default() };
-    let ways = ["added by the function", "deleted by the function", "exec FILE", "count 1000000"];
+    let ways = [
+        "added by the function",
+        "deleted by the function",
+        "`exec FILE`",
+        "`ip route add count 1000000`",
+        "moved with the next hop that all resolve through",
+    ];
     let mut rows = ways.map(row);
     let file = script(prefixes)?;
     let exec = format!("exec {}", file.path().display());
@@ -127,6 +145,9 @@ fn load(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<Table> {
         rows[3].mega_per_second.push(mega(ROUTES, seconds));
         rows[3].slice_ms.push(slice * 1e3);
         in_slices(r, &format!("ip route del {count}"))?;
+        let (seconds, slice) = follow(r, prefixes)?;
+        rows[4].mega_per_second.push(mega(n, seconds));
+        rows[4].slice_ms.push(slice * 1e3);
         r.wait(Duration::from_millis(600));
     }
     let columns = vec![

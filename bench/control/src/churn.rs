@@ -65,8 +65,9 @@ pub struct Churn {
 }
 
 /// Everything that is changed under load.
-pub const ALL: [Churn; 6] = [
+pub const ALL: [Churn; 7] = [
     Churn { name: "routes", rate: 50_000, around: None, step: route },
+    Churn { name: "tables made and deleted", rate: 200, around: None, step: table },
     Churn { name: "interface up and down", rate: 1000, around: None, step: up_and_down },
     Churn { name: "sflow enable-disable", rate: 1000, around: None, step: sflow },
     Churn { name: "sflow sampling-rate", rate: 1000, around: Some(SFLOW), step: rate },
@@ -131,6 +132,11 @@ fn route(r: &mut Router, n: u64) -> Result<()> {
 
 fn port(c: &Control, number: u32) -> Result<u32> {
     Ok(interface::find(c, &format!("pg{number}"))?)
+}
+
+fn table(r: &mut Router, n: u64) -> Result<()> {
+    r.command(["ip table add 7", "ip table del 7"][n as usize % 2]);
+    Ok(())
 }
 
 fn up_and_down(r: &mut Router, n: u64) -> Result<()> {

@@ -97,7 +97,7 @@ mod bench {
     }
 
     pub fn main() -> Result<(), LpmError> {
-        for count in [1, 1000, 100_000, 1_000_000] {
+        for count in [1, 1000, 100_000, 500_000, 1_000_000] {
             let mut prefixes = HashSet::new();
             let random = (0u64..).map(random_prefix).filter(|&p| prefixes.insert(p));
             let routes: Vec<Ipv4Prefix> = random.take(count).collect();
