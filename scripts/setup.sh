@@ -20,6 +20,7 @@ tools=(
     tcpdump:tcpdump
     tshark:tshark
     ethtool:ethtool
+    socat:socat
     sysctl:procps
     setpriv:util-linux
     cc:gcc

@@ -308,7 +308,12 @@ impl Forwarding {
     fn write_glean(&self, dpo: Dpo, view: &InterfaceView) {
         let e = self.table.get(dpo);
         e.set_next(u32::from(view.output.0));
-        let kind = if view.is_up() { Kind::Glean } else { Kind::Down };
+        let kind = match (view.is_up(), view.ethernet) {
+            (false, _) => Kind::Down,
+            (true, true) => Kind::Glean,
+            // Nobody to be asked for: whoever is at the other end gets it.
+            (true, false) => Kind::Rewrite,
+        };
         let mtu = view.ip4_mtu().min(u32::from(u16::MAX)) as u16;
         e.set_state(EntryState { kind, len: 0, mtu, tx_if: view.sw_if });
     }

@@ -89,6 +89,47 @@ lab_test! {
         router.stop().map(drop)
     }
 
+    /// A device without Ethernet headers: the router at one end of a tunnel, a host at the other.
+    fn bare_ip() {
+        let lab = Lab::new()?;
+        let words = ["TUN,tun-name=tun0,iff-no-pi,iff-up", "TUN,tun-name=tun1,iff-no-pi,iff-up"];
+        let _tunnel = lab.router.spawn("socat", &words)?;
+        wait_until_seen(Duration::from_secs(5), "the tunnel", || {
+            lab.router.ip("link show dev tun0")?;
+            lab.router.ip("link show dev tun1").map(drop)
+        })?;
+        let far = &lab.right.ns;
+        lab.router.ip(&format!("link set tun1 netns {}", far.path().display()))?;
+        far.ip("address add 10.30.0.2/24 dev tun1")?;
+        far.ip("link set tun1 up")?;
+        far.ip("route replace 10.10.1.0/24 via 10.30.0.1")?;
+        lab.left.ns.ip("route replace 10.30.0.0/24 via 10.10.1.1")?;
+        let config = host_pair_with("").commands(
+            "create host-interface name tun0 mode ip
+             set interface ip address host-tun0 10.30.0.1/24
+             set interface state host-tun0 up
+             trace add af-packet-input 4",
+        );
+        let router = Router::start(&lab.router, &config)?;
+        let peer = std::net::Ipv4Addr::new(10, 30, 0, 2);
+        ping(&lab.left.ns, peer, &PingOptions::default())?.all_answered()?;
+        let trace = router.cli("show trace")?;
+        ensure!(trace.contains("ip4-input") && trace.contains("host-tun0"), "{trace}");
+        let result = thalweg_testkit::iperf3(&lab.left.ns, far, peer, &Default::default())?;
+        ensure!(result.bits_per_s > 1e6, "{result:?}");
+        // Big packets of the host's own making come back as they left.
+        let big = PingOptions { size: 1400, ..PingOptions::default() };
+        ping(&lab.left.ns, peer, &big)?.all_answered()?;
+        for (words, why) in [
+            ("name eth0 mode ip", "carries Ethernet frames"),
+            ("name tun0", "does not carry Ethernet frames"),
+        ] {
+            let refused = router.refused(&format!("create host-interface {words}"))?;
+            ensure!(refused.contains(why), "{words}: {refused}");
+        }
+        router.stop().map(drop)
+    }
+
     /// A hardware address of the user's choice.
     fn another_hardware_address() {
         let lab = Lab::new()?;

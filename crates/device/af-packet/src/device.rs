@@ -3,7 +3,7 @@
 use crate::link::{LinkEvent, LinkMonitor};
 use crate::nodes::af_packet_input::ToInput;
 use crate::nodes::{af_packet_input, af_packet_tx};
-use crate::ring::{HostPort, Options, RingSize, RxRing, Version};
+use crate::ring::{Framing, HostPort, Options, RingSize, RxRing, Version};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -92,8 +92,22 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
     options.tx_queues = options.tx_queues.max(c.workers() as u16);
     let mut port = HostPort::open(&config.name, &options).map_err(failed)?;
     let device_mac = port.info.mac.0;
-    let mac = config.mac.unwrap_or_else(|| default_mac(device_mac));
-    if mac != device_mac {
+    let framing = options.framing;
+    let (mac, first) = match (framing, config.mac) {
+        (Framing::Ethernet, mac) => (mac.unwrap_or_else(|| default_mac(device_mac)), None),
+        (Framing::Ip, None) => ([0; 6], Some("ip4-input")),
+        (Framing::Ip, Some(_)) => {
+            let why = "`hw-addr' means nothing with `mode ip': there is no Ethernet header";
+            return Err(DeviceError::Failed(why.into()));
+        }
+    };
+    let first = match first {
+        Some(name) => Some(c.node(name).ok_or_else(|| {
+            DeviceError::Failed(format!("`mode ip' needs the node {name}, which is not there"))
+        })?),
+        None => None,
+    };
+    if framing == Framing::Ethernet && mac != device_mac {
         port.set_promiscuous(true).map_err(failed)?;
     }
     let info = port.info.clone();
@@ -122,13 +136,13 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         caps,
         device: Box::new(device),
         tx: &af_packet_tx::NODE,
-        input: None,
+        input: first,
     };
     let sw_if = interface::create(c, spec, |sw_if, worker| {
-        af_packet_tx::build(sw_if, tx.get_mut(worker).and_then(Option::take))
+        af_packet_tx::build(sw_if, framing, tx.get_mut(worker).and_then(Option::take))
     })?;
     for (ring, q) in rx.into_iter().zip(queues) {
-        let m = ToInput::Add { sw_if, queue: q.queue, ring: Box::new(ring) };
+        let m = ToInput::Add { sw_if, queue: q.queue, framing, ring: Box::new(ring) };
         c.message(q.worker, input, Box::new(m));
     }
     let hosts = c.state::<Hosts>();
@@ -278,6 +292,9 @@ impl Device for HostInterface {
     }
 
     fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
+        if self.options.framing == Framing::Ip {
+            return Ok(false);
+        }
         self.port.set_promiscuous(true).map_err(Self::failed)?;
         Ok(true)
     }

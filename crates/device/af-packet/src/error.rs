@@ -23,7 +23,8 @@ pub enum Error {
 
     /// The device does not carry Ethernet frames.
     #[error(
-        "device \"{name}\" does not carry Ethernet frames (its ARP hardware type is {kind}, not 1)"
+        "device \"{name}\" does not carry Ethernet frames (its ARP hardware type is {kind}, not 1): \
+         say `mode ip' if it carries bare IP packets, as tunnels do"
     )]
     NotEthernet {
         /// Name of the device.
@@ -31,6 +32,10 @@ pub enum Error {
         /// Its ARP hardware type (`ARPHRD_*`).
         kind: u16,
     },
+
+    /// The device carries Ethernet frames, which was denied.
+    #[error("device \"{0}\" carries Ethernet frames: leave `mode ip' out")]
+    NotIp(String),
 
     /// This process has the device open already.
     #[error("device \"{0}\" is attached already: delete its host interface first")]

@@ -1,21 +1,24 @@
 //! Between the kernel's offload header and a packet's metadata, whose offsets count from the
 //! network header.
 
-use crate::ring::VnetHdr;
+use crate::ring::{Framing, VnetHdr};
 use thalweg_buffer::{GsoKind, Offload};
 use thalweg_wire::vlan;
 
 /// Length of the link header and its tags.
-fn link_len(frame: &[u8]) -> u16 {
-    vlan::layer2(frame).map_or(14, |l2| l2.payload_offset as u16)
+fn link_len(framing: Framing, frame: &[u8]) -> u16 {
+    match framing {
+        Framing::Ethernet => vlan::layer2(frame).map_or(14, |l2| l2.payload_offset as u16),
+        Framing::Ip => 0,
+    }
 }
 
-/// What the kernel left to us, if anything; `frame` begins with the Ethernet header.
-pub(crate) fn from_kernel(h: &VnetHdr, frame: &[u8]) -> Option<Offload> {
+/// What the kernel left to us, if anything.
+pub(crate) fn from_kernel(h: &VnetHdr, framing: Framing, frame: &[u8]) -> Option<Offload> {
     if !h.needs_csum() && !h.is_gso() {
         return None;
     }
-    let link = link_len(frame);
+    let link = link_len(framing, frame);
     let gso = match h.gso_type & !VnetHdr::GSO_ECN {
         VnetHdr::GSO_TCPV4 => GsoKind::Tcp4,
         VnetHdr::GSO_TCPV6 => GsoKind::Tcp6,
@@ -34,9 +37,9 @@ pub(crate) fn from_kernel(h: &VnetHdr, frame: &[u8]) -> Option<Offload> {
     })
 }
 
-/// What the kernel is to do for us; `frame` begins with the Ethernet header.
-pub(crate) fn to_kernel(o: &Offload, frame: &[u8]) -> VnetHdr {
-    let link = link_len(frame);
+/// What the kernel is to do for us.
+pub(crate) fn to_kernel(o: &Offload, framing: Framing, frame: &[u8]) -> VnetHdr {
+    let link = link_len(framing, frame);
     let (gso_type, gso_size) = match o.gso {
         GsoKind::None => (VnetHdr::GSO_NONE, 0),
         GsoKind::Tcp4 => (VnetHdr::GSO_TCPV4, o.gso_size),
@@ -68,9 +71,13 @@ mod tests {
             csum_start: 34,
             csum_offset: 16,
         };
-        let o = from_kernel(&h, &frame).unwrap();
+        let ethernet = Framing::Ethernet;
+        let o = from_kernel(&h, ethernet, &frame).unwrap();
         assert_eq!((o.hdr_len, o.csum_start), (52, 20));
-        assert_eq!(to_kernel(&o, &frame), h);
-        assert!(from_kernel(&VnetHdr::default(), &frame).is_none());
+        assert_eq!(to_kernel(&o, ethernet, &frame), h);
+        assert!(from_kernel(&VnetHdr::default(), ethernet, &frame).is_none());
+        let ip = VnetHdr { hdr_len: 52, csum_start: 20, ..h };
+        assert_eq!(from_kernel(&ip, Framing::Ip, &frame[14..]), Some(o));
+        assert_eq!(to_kernel(&o, Framing::Ip, &frame[14..]), ip);
     }
 }

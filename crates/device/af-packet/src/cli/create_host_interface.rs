@@ -1,11 +1,11 @@
 //! `create host-interface`.
 
 use crate::device::{self, HostConfig};
-use crate::ring::Version;
+use crate::ring::{Framing, Version};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
-/// `create host-interface [v2|v3] name <device> [hw-addr <mac>] [mode ip] [num-rx-queues <n>] [num-tx-queues <n>] [rx-size <bytes>] [tx-size <bytes>] [rx-per-block <n>] [tx-per-block <n>] [qdisc-bypass-disable] [cksum-gso-disable]`
+/// `create host-interface [v2|v3] name <device> [hw-addr <mac>] [mode ethernet|ip] [num-rx-queues <n>] [num-tx-queues <n>] [rx-size <bytes>] [tx-size <bytes>] [rx-per-block <n>] [tx-per-block <n>] [qdisc-bypass-disable] [cksum-gso-disable]`
 pub struct CreateHostInterface;
 
 /// The command.
@@ -17,7 +17,7 @@ impl Command<Control> for CreateHostInterface {
     }
 
     fn usage(&self) -> &'static str {
-        "[v2|v3] name <device> [hw-addr <mac>] [mode ip] [num-rx-queues <n>] [num-tx-queues <n>] [rx-size <bytes>] [tx-size <bytes>] [rx-per-block <n>] [tx-per-block <n>] [qdisc-bypass-disable] [cksum-gso-disable]"
+        "[v2|v3] name <device> [hw-addr <mac>] [mode ethernet|ip] [num-rx-queues <n>] [num-tx-queues <n>] [rx-size <bytes>] [tx-size <bytes>] [rx-per-block <n>] [tx-per-block <n>] [qdisc-bypass-disable] [cksum-gso-disable]"
     }
 
     fn help(&self) -> &'static str {
@@ -65,9 +65,9 @@ fn parse(args: &mut Args<'_>) -> Result<HostConfig, CliError> {
             "name" => c.name = args.word("device")?.to_string(),
             "hw-addr" => c.mac = Some(args.mac("MAC address")?),
             "mode" => {
-                let word = args.word("mode")?;
-                if word != "ethernet" {
-                    return Err(args.bad_last("mode", "`ethernet' (`ip' is not supported yet)"));
+                c.options.framing = match args.choice("mode", &["ethernet", "ip"])? {
+                    "ip" => Framing::Ip,
+                    _ => Framing::Ethernet,
                 }
             }
             "num-rx-queues" => c.options.rx_queues = args.number("queues", 1, 64)? as u16,
@@ -106,6 +106,7 @@ mod tests {
         assert_eq!((c.options.rx_queues, c.options.tx_queues), (2, 3));
         assert_eq!((c.options.rx_size, c.options.tx_size), (Some(4096), Some(2048)));
         assert!(!c.options.qdisc_bypass && !c.options.offload);
+        assert_eq!(ok("name tun0 mode ip").options.framing, Framing::Ip);
         assert_eq!(ok("name eth0").options, crate::ring::Options::default());
     }
 
@@ -114,7 +115,7 @@ mod tests {
         let err = |t: &str| parse(&mut Args::parse(t).unwrap()).unwrap_err().to_string();
         assert!(err("").contains("name"), "{}", err(""));
         assert!(err("name eth0 num-rx-queues 0").contains('1'));
-        assert!(err("name eth0 mode ip").contains("not supported"));
+        assert!(err("name eth0 mode token-ring").contains("ethernet"));
         assert!(err("name eth0 bogus").contains("bogus"));
     }
 }

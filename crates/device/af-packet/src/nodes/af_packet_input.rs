@@ -3,7 +3,7 @@
 //! Writes: rx interface; offload work that the sender left. Next: the `device-input` arc.
 
 use crate::offload;
-use crate::ring::{RxFrame, RxRing};
+use crate::ring::{Framing, RxFrame, RxRing};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -22,7 +22,7 @@ pub static NODE: NodeDecl = NodeDecl {
 /// What the main thread tells the node.
 pub(crate) enum ToInput {
     /// Poll this ring from now on (once its interface is up).
-    Add { sw_if: u32, queue: u32, ring: Box<RxRing> },
+    Add { sw_if: u32, queue: u32, framing: Framing, ring: Box<RxRing> },
     /// Forget all rings of an interface.
     Remove { sw_if: u32 },
     /// The interface went up or down.
@@ -36,6 +36,7 @@ pub(crate) enum ToInput {
 struct Queue {
     sw_if: u32,
     queue: u32,
+    framing: Framing,
     ring: Box<RxRing>,
     up: bool,
     mode: RxMode,
@@ -47,7 +48,7 @@ struct AfPacketInput {
 
 /// Copies a frame into a packet; false if the pool is exhausted.
 #[inline]
-fn take_frame(cache: &mut Cache, frame: &mut Frame, rx: &RxFrame<'_>) -> bool {
+fn take_frame(cache: &mut Cache, frame: &mut Frame, framing: Framing, rx: &RxFrame<'_>) -> bool {
     let Some(mut p) = cache.alloc() else { return false };
     let whole = match rx.vlan {
         None => p.append(rx.data, cache),
@@ -61,7 +62,7 @@ fn take_frame(cache: &mut Cache, frame: &mut Frame, rx: &RxFrame<'_>) -> bool {
         cache.free(p);
         return false;
     }
-    if let Some(o) = offload::from_kernel(&rx.vnet, p.data()) {
+    if let Some(o) = offload::from_kernel(&rx.vnet, framing, p.data()) {
         p.meta_mut().offload = o;
         p.mark(Flags::OFFLOAD);
     }
@@ -82,9 +83,9 @@ impl Queue {
         let mut frame = cx.new_frame();
         let mut no_buffer = 0;
         let before = self.ring.stats();
-        let cache = cx.cache();
+        let (cache, framing) = (cx.cache(), self.framing);
         let n = self.ring.poll(FRAME_SIZE, |rx| {
-            if !take_frame(cache, &mut frame, &rx) {
+            if !take_frame(cache, &mut frame, framing, &rx) {
                 no_buffer += 1;
             }
             true
@@ -99,12 +100,12 @@ impl Queue {
             s.rx_error.add(bad);
         }
         let (sw_if, queue) = (self.sw_if, self.queue);
-        cx.device_input(frame, sw_if, |f, i, out| trace(sw_if, queue, f, i, out));
+        cx.device_input(frame, sw_if, |f, i, out| trace(sw_if, queue, framing, f, i, out));
         n
     }
 }
 
-fn trace(sw_if: u32, queue: u32, f: &Frame, i: u8, out: &mut dyn Write) {
+fn trace(sw_if: u32, queue: u32, framing: Framing, f: &Frame, i: u8, out: &mut dyn Write) {
     let name = interface_token(sw_if);
     let _ = writeln!(out, "af_packet: {name} hw_if_index {sw_if} rx-queue {queue}");
     let m = f.meta(i);
@@ -119,7 +120,10 @@ fn trace(sw_if: u32, queue: u32, f: &Frame, i: u8, out: &mut dyn Write) {
         }
     }
     let _ = writeln!(out);
-    let _ = thalweg_wire::fmt::ethernet(f.data(i), out, 2);
+    let _ = match framing {
+        Framing::Ethernet => thalweg_wire::fmt::ethernet(f.data(i), out, 2),
+        Framing::Ip => thalweg_wire::fmt::ip(f.data(i), out, 2),
+    };
 }
 
 impl InputNode for AfPacketInput {
@@ -149,8 +153,9 @@ impl InputNode for AfPacketInput {
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         let Ok(message) = message.downcast::<ToInput>() else { return };
         match *message {
-            ToInput::Add { sw_if, queue, ring } => {
-                self.queues.push(Queue { sw_if, queue, ring, up: false, mode: RxMode::default() });
+            ToInput::Add { sw_if, queue, framing, ring } => {
+                let mode = RxMode::default();
+                self.queues.push(Queue { sw_if, queue, framing, ring, up: false, mode });
             }
             ToInput::Remove { sw_if } => {
                 while let Some(i) = self.queues.iter().position(|q| q.sw_if == sw_if) {

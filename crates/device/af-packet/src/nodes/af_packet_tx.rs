@@ -3,7 +3,7 @@
 //! Reads: offload work left to the device. One system call a frame of packets.
 
 use crate::offload;
-use crate::ring::{SendError, TxRing, VnetHdr};
+use crate::ring::{Framing, SendError, TxRing, VnetHdr};
 use std::any::Any;
 use std::io::IoSlice;
 use thalweg_buffer::{Flags, Frame};
@@ -22,27 +22,30 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "af-packet-tx",
     kind: Kind::Tx,
     errors: ERRORS,
-    build: |_| Built::Node(Box::new(AfPacketTx { sw_if: 0, ring: None })),
+    build: |_| {
+        Built::Node(Box::new(AfPacketTx { sw_if: 0, framing: Framing::Ethernet, ring: None }))
+    },
     ..NodeDecl::DEFAULT
 };
 
 /// A worker's transmit ring of one interface.
-pub(crate) fn build(sw_if: u32, ring: Option<TxRing>) -> Built {
-    Built::Node(Box::new(AfPacketTx { sw_if, ring: ring.map(Box::new) }))
+pub(crate) fn build(sw_if: u32, framing: Framing, ring: Option<TxRing>) -> Built {
+    Built::Node(Box::new(AfPacketTx { sw_if, framing, ring: ring.map(Box::new) }))
 }
 
 struct AfPacketTx {
     sw_if: u32,
+    framing: Framing,
     ring: Option<Box<TxRing>>,
 }
 
 /// Segments of one packet that need no allocation.
 const PIECES: usize = 40;
 
-fn send(ring: &mut TxRing, frame: &Frame, i: u8) -> Result<(), SendError> {
+fn send(ring: &mut TxRing, framing: Framing, frame: &Frame, i: u8) -> Result<(), SendError> {
     let marks = frame.flags();
     let vnet = if marks.contains(Flags::OFFLOAD) && frame.meta(i).flags().contains(Flags::OFFLOAD) {
-        offload::to_kernel(&frame.meta(i).offload, frame.data(i))
+        offload::to_kernel(&frame.meta(i).offload, framing, frame.data(i))
     } else {
         VnetHdr::default()
     };
@@ -92,9 +95,13 @@ impl AfPacketTx {
 
 impl Runner for AfPacketTx {
     fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        let framing = self.framing;
         cx.trace_frame(&frame, |f, i, out| {
             let _ = writeln!(out, "af_packet: frame length {}", f.total_len(i));
-            let _ = thalweg_wire::fmt::packet(f.data(i), out, 2);
+            let _ = match framing {
+                Framing::Ethernet => thalweg_wire::fmt::packet(f.data(i), out, 2),
+                Framing::Ip => thalweg_wire::fmt::ip(f.data(i), out, 2),
+            };
         });
         let Some(ring) = &mut self.ring else {
             cx.drop_frame(frame, DOWN);
@@ -103,10 +110,10 @@ impl Runner for AfPacketTx {
         let mut failed = 0;
         for i in 0..frame.len() {
             let i = i as u8;
-            let mut done = send(ring, &frame, i);
+            let mut done = send(ring, framing, &frame, i);
             if done == Err(SendError::Full) {
                 ring.kick();
-                done = send(ring, &frame, i);
+                done = send(ring, framing, &frame, i);
             }
             if let Err(e) = done {
                 failed += 1;

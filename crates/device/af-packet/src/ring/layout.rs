@@ -32,6 +32,16 @@ pub enum Version {
     V3,
 }
 
+/// What the device's frames begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// An Ethernet header.
+    #[default]
+    Ethernet,
+    /// The IP header itself: tunnels and the like.
+    Ip,
+}
+
 impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -46,6 +56,8 @@ impl std::fmt::Display for Version {
 pub struct Options {
     /// Layout of the rings.
     pub version: Version,
+    /// What the device's frames begin with.
+    pub framing: Framing,
     /// Receive queues, 1 to 64. Flows are spread over them by hash.
     pub rx_queues: u16,
     /// Transmit queues, 1 to 64.
@@ -69,6 +81,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             version: Version::default(),
+            framing: Framing::default(),
             rx_queues: 1,
             tx_queues: 1,
             rx_size: None,

@@ -28,7 +28,7 @@ mod socket;
 mod tx;
 mod vnet;
 
-pub use layout::{Options, RingSize, Version};
+pub use layout::{Framing, Options, RingSize, Version};
 pub use parse::Tag;
 pub use port::HostPort;
 pub use rx::{RxFrame, RxRing, RxStats};

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::claim::Claim;
-use super::layout::Options;
+use super::layout::{Framing, Options};
 use super::rx::RxRing;
 use super::socket::{Builder, KernelStats, Socket};
 use super::tx::TxRing;
@@ -36,13 +36,17 @@ impl HostPort {
     /// Opens the queues of the device `name` in the calling thread's namespace.
     ///
     /// # Errors
-    /// There is no such device or it is not Ethernet, this process has it open
+    /// There is no such device or its frames begin with something else, this process has it open
     /// already, privileges or memory are missing, or an option is out of range.
     pub fn open(name: &str, options: &Options) -> Result<Self, Error> {
         options.check()?;
         let info = IfInfo::query(name)?;
-        if !ETHERNET_KINDS.contains(&info.kind) {
-            return Err(Error::NotEthernet { name: name.to_owned(), kind: info.kind });
+        match (options.framing, ETHERNET_KINDS.contains(&info.kind)) {
+            (Framing::Ethernet, false) => {
+                return Err(Error::NotEthernet { name: name.to_owned(), kind: info.kind });
+            }
+            (Framing::Ip, true) => return Err(Error::NotIp(name.to_owned())),
+            _ => {}
         }
         let claim =
             Claim::take(info.ifindex).ok_or_else(|| Error::AlreadyAttached(name.to_owned()))?;
