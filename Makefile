@@ -35,9 +35,11 @@ bench-full: setup-bench build ## the same with more and longer rounds (ONLY="wor
 bench-accept: setup ## accept the packet path's present instructions per packet
 	$(CARGO) bench -p thalweg-bench-pg --bench instructions -- accept
 
+# Names that tell one node's code from another's need a build of their own.
 profile: ## a flame graph of a worker in target/bench (CASE=l2|ip4|hosts|hops|internet)
 	@scripts/setup.sh profile
-	$(CARGO) run --release -p thalweg-bench-report -- profile $(CASE)
+	$(CARGO) run --release -p thalweg-bench-report --target-dir $(or $(CARGO_TARGET_DIR),target)/profile \
+		--config 'build.rustflags=["-Csymbol-mangling-version=v0"]' -- profile $(CASE)
 
 fuzz: ## fuzz every parser, TIME seconds each
 	TIME=$(TIME) scripts/fuzz.sh

@@ -22,13 +22,8 @@ const ORDER: [&str; 2] = ["forwarding", "instructions"];
 pub fn programs() -> Result<Vec<Program>> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let out = Command::new(cargo)
-        .args([
-            "bench",
-            "--workspace",
-            "--benches",
-            "--no-run",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["bench", "-p", "thalweg-bench-*", "--bench", "*", "--no-run"])
+        .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
         .context("run cargo")?;

@@ -66,7 +66,7 @@ pub fn all(benches: &[Bench]) -> Result<Vec<Plot>> {
     }
     if let Some(t) = table("Route tables") {
         let (labels, mut lines) = lines(t, "destinations", "routes", "clocks/packet");
-        lines.iter_mut().for_each(|(name, _)| *name = format!("{name} destinations"));
+        lines.iter_mut().for_each(|(name, _)| *name = format!("destinations: {name}"));
         let titles =
             Titles { title: "Clocks per packet by routes", x: "routes", y: "clocks/packet" };
         add("routes", "Route tables", line_plot(&titles, &labels, &lines, false))?;
@@ -90,9 +90,11 @@ fn text(cell: &serde_json::Value) -> String {
     }
 }
 
-/// What fits below a bar.
+/// What fits below a bar: what tells a path from the others.
 fn short(name: &str) -> String {
-    name.trim_start_matches("IPv4, ").replace("10,000 flows over ", "").chars().take(26).collect()
+    let name = name.trim_start_matches("IPv4, ");
+    let last = name.rsplit(" over ").next().unwrap_or(name);
+    last.split(", ").next().unwrap_or(last).to_owned()
 }
 
 /// A line for each value of one column, over the values of another.
@@ -280,6 +282,13 @@ mod tests {
         let svg = &plots[0].svg;
         assert!(svg.contains("currentColor") && svg.contains("256") && svg.contains("polyline"));
         assert!(plots[0].standalone().starts_with("<svg style"), "{}", &svg[..80]);
+    }
+
+    #[test]
+    fn bars_have_short_names() {
+        assert_eq!(short("IPv4, 10,000 /32 routes over 16 next hops"), "16 next hops");
+        assert_eq!(short("IPv4, 500,000 routes, random destinations"), "500,000 routes");
+        assert_eq!(short("L2 cross connect"), "L2 cross connect");
     }
 
     #[test]

@@ -30,7 +30,7 @@ const CASES: [(&str, Case); 5] = [
 ];
 
 fn case(words: &[String]) -> Result<(&'static str, Case)> {
-    let word = words.first().map_or("hops", String::as_str);
+    let word = words.first().map_or("internet", String::as_str);
     match CASES.iter().find(|(name, _)| *name == word) {
         Some(found) => Ok(*found),
         None => {
@@ -67,14 +67,16 @@ pub fn profile(out: &Path, words: &[String]) -> Result<()> {
         .status()
         .context("run perf: `scripts/setup.sh profile' installs it (Debian: linux-perf)")?;
     ensure!(status.success(), "perf record: {status}; see /proc/sys/kernel/perf_event_paranoid");
-    let folded = fold(&data)?;
+    let folded = readable(&fold(&data)?);
+    // Tens of megabytes that nobody looks at again.
+    std::fs::remove_file(&data).with_context(|| format!("remove {}", data.display()))?;
     // Only workers forward.
     let of_workers = |l: &&str| l.starts_with("thalweg_wk");
     let lines: Vec<&str> = folded.lines().filter(of_workers).collect();
     ensure!(!lines.is_empty(), "perf saw no worker's thread; it saw\n{folded}");
     let mut options = flamegraph::Options::default();
     options.title = format!("A worker: {}", case.name());
-    options.count_name = "samples".into();
+    options.count_name = "ns".into();
     let file = File::create(&svg).with_context(|| format!("write {}", svg.display()))?;
     let mut file = BufWriter::new(file);
     flamegraph::from_lines(&mut options, lines.iter().copied(), &mut file)
@@ -82,6 +84,17 @@ pub fn profile(out: &Path, words: &[String]) -> Result<()> {
     file.flush()?;
     println!("{}", svg.canonicalize()?.display());
     Ok(())
+}
+
+/// Folded lines with the names of functions as their authors know them, without the crates' hashes.
+fn readable(folded: &str) -> String {
+    let name = |word: &str| format!("{:#}", rustc_demangle::demangle(word)).replace(';', ",");
+    let line = |line: &str| {
+        let (stack, count) = line.rsplit_once(' ').unwrap_or((line, ""));
+        let stack: Vec<String> = stack.split(';').map(name).collect();
+        format!("{} {count}\n", stack.join(";"))
+    };
+    folded.lines().map(line).collect()
 }
 
 /// The samples as lines of `thread;caller;…;function count`.
@@ -108,8 +121,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_functions_are_readable() {
+        let line = "thalweg_wk_0;_RNvC7mycrate3run;main 12\n";
+        assert_eq!(readable(line), "thalweg_wk_0;mycrate::run;main 12\n");
+    }
+
+    #[test]
     fn cases_have_words() {
-        assert_eq!(case(&[]).unwrap().1, Case::NextHops);
+        assert_eq!(case(&[]).unwrap().1, Case::Internet);
         assert_eq!(case(&["l2".into()]).unwrap().1, Case::L2);
         assert!(case(&["l3".into()]).unwrap_err().to_string().contains("l2, ip4"));
     }

@@ -4,21 +4,16 @@
 use thalweg_bench_common::{Cell, Column, Spread, Table};
 use thalweg_bench_pg::paths::Case;
 use thalweg_bench_pg::turns::{Plan, Turns, in_turn};
-use thalweg_bench_pg::{Router, Samples};
+use thalweg_bench_pg::{Router, Samples, Window};
 
-/// Rates of sampling; without one, sFlow is off.
-const RATES: [(&str, Option<u32>); 6] = [
-    ("off", None),
-    ("1:1M", Some(1_000_000)),
-    ("1:10k", Some(10_000)),
-    ("1:1k", Some(1_000)),
-    ("1:100", Some(100)),
-    ("1:10", Some(10)),
-];
+/// Rates of sampling. A sample is so little of what packets take that each rate has its own turns
+/// without sFlow right before it.
+const RATES: [(&str, u32); 5] =
+    [("1:1M", 1_000_000), ("1:10k", 10_000), ("1:1k", 1_000), ("1:100", 100), ("1:10", 10)];
 
 struct Outcome {
     case: Case,
-    rates: &'static [(&'static str, Option<u32>)],
+    /// Without sFlow, then at the first rate, without, at the second, and so on.
     turns: Vec<Turns>,
 }
 
@@ -28,15 +23,18 @@ fn run(case: Case, plan: Plan) -> Outcome {
     case.set_up(&mut r);
     let _collector = r.collect();
     r.cli("packet-generator enable-stream");
-    let rates = if matches!(case, Case::L2 | Case::OneFlow) { &RATES[..] } else { &RATES[..1] };
+    let settings: Vec<Option<u32>> = match case {
+        Case::L2 | Case::OneFlow => RATES.iter().flat_map(|(_, n)| [None, Some(*n)]).collect(),
+        _ => vec![None],
+    };
     let mut now = None;
-    let turns = in_turn(plan, case.name(), &mut r, rates, |r, (_, rate)| {
+    let turns = in_turn(plan, case.name(), &mut r, &settings, |r, rate| {
         set_sflow(r, now, *rate);
         now = *rate;
     });
     set_sflow(&mut r, now, None);
     r.stop();
-    Outcome { case, rates, turns }
+    Outcome { case, turns }
 }
 
 fn set_sflow(r: &mut Router, was: Option<u32>, rate: Option<u32>) {
@@ -53,11 +51,25 @@ fn set_sflow(r: &mut Router, was: Option<u32>, rate: Option<u32>) {
 }
 
 /// Clocks that a sample adds to its worker's loop, round by round.
-fn per_sample(with: &Turns, without: &Turns, rate: Option<u32>) -> Cell {
-    let Some(rate) = rate.filter(|n| *n <= 10_000) else { return Cell::None };
+fn per_sample(with: &Turns, without: &Turns, rate: u32) -> Cell {
+    if rate > 10_000 {
+        return Cell::None;
+    }
     let pairs = with.loops.values().into_iter().zip(without.loops.values());
     let each: Vec<f64> = pairs.map(|(a, b)| (a - b) * f64::from(rate)).collect();
     Cell::Added(Spread::of(&each), 0)
+}
+
+/// Clocks that the tap took by its own account, per sample.
+fn in_tap(with: &Turns, rate: u32) -> Cell {
+    if rate > 10_000 {
+        return Cell::None;
+    }
+    let one = |w: &Window| {
+        let tap = w.nodes.get("sflow").copied().unwrap_or_default();
+        tap.clocks * tap.packets as f64 / (w.samples.taken + w.samples.lost).max(1) as f64
+    };
+    Cell::Spread(with.spread_of(one), 0)
 }
 
 fn share(part: u64, of: u64) -> Cell {
@@ -78,35 +90,42 @@ fn sampling(outcomes: &[Outcome]) -> Table {
             Column::values("of unsampled", ""),
             Column::values("clocks/packet", "clocks/packet"),
             Column::values("clocks/sample", "clocks"),
+            Column::values("in the tap", "clocks/sample"),
             Column::values("samples taken", ""),
             Column::values("lost", ""),
             Column::values("sent", ""),
         ],
     );
     for o in outcomes.iter().filter(|o| o.turns.len() > 1) {
-        for ((name, rate), turns) in o.rates.iter().zip(&o.turns) {
-            let Samples { taken, lost, sent } = turns.samples();
-            let mut row = vec![
+        let off = &o.turns[0];
+        table.row(vec![
+            o.case.name().into(),
+            "off".into(),
+            Cell::series(&off.mpps, 1),
+            Cell::ratio(off.mpps.over(&off.mpps)),
+            Cell::series(&off.clocks, 2),
+        ]);
+        for ((name, rate), pair) in RATES.iter().zip(o.turns.chunks_exact(2)) {
+            let (off, on) = (&pair[0], &pair[1]);
+            let Samples { taken, lost, sent } = on.samples();
+            table.row(vec![
                 o.case.name().into(),
                 (*name).into(),
-                Cell::series(&turns.mpps, 1),
-                Cell::ratio(turns.mpps.over(&o.turns[0].mpps)),
-                Cell::series(&turns.clocks, 2),
-            ];
-            if rate.is_some() {
-                row.extend([
-                    per_sample(turns, &o.turns[0], *rate),
-                    Cell::Number(taken as f64, 0),
-                    share(lost, taken + lost),
-                    share(sent, taken),
-                ]);
-            }
-            table.row(row);
+                Cell::series(&on.mpps, 1),
+                Cell::ratio(on.mpps.over(&off.mpps)),
+                Cell::series(&on.clocks, 2),
+                per_sample(on, off, *rate),
+                in_tap(on, *rate),
+                Cell::Number(taken as f64, 0),
+                share(lost, taken + lost),
+                share(sent, taken),
+            ]);
         }
     }
     table.note(
         "Clocks per packet are without the generator's input, in which the tap is; clocks per sample \
-         are what the worker's whole loop takes more than without sFlow, round by round, per sample. \
+         are what the worker's whole loop takes more than without sFlow right before, round by round, \
+         per sample, and what the tap takes by its own account. \
          Samples go to a UDP socket on this host. What is taken and not sent yet when a turn ends is \
          sent in the next, so that a share may exceed 100 %.",
     );
