@@ -90,7 +90,7 @@ if [[ ${1:-} == bench ]]; then
     peers=${CARGO_TARGET_DIR:-target}/peers
     unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
     unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
-elif (($# > 0)); then
+elif (($# > 0)) && [[ $1 != profile ]]; then
     echo "setup: there is no list $1; there are bench and profile" >&2
     exit 2
 fi
