@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# All the tests, in phases: unit tests, scenarios in network namespaces, a short fuzz run.
+# All the tests, in phases: unit tests, scenarios in network namespaces, those that forward on each level
+# of frame kernels, instructions per packet, a short fuzz run.
 # Names of phases as arguments select some: scripts/test.sh unit smoke
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 phases=("$@")
-((${#phases[@]} > 0)) || phases=(unit smoke guard fuzz)
+((${#phases[@]} > 0)) || phases=(unit smoke levels guard fuzz)
 
 unit() {
     cargo test --workspace --exclude thalweg-smoke
@@ -15,6 +16,23 @@ unit() {
 smoke() {
     cargo build --release -p thalweg --bins
     cargo test -p thalweg-smoke --release -- --test-threads=1
+}
+
+# What forwards, again with each level of frame kernels that this processor has: with one worker and
+# two in turn, or as WORKERS says (WORKERS="1 2": each level with both).
+levels() {
+    cargo build --release -p thalweg --bins
+    local level workers turn=1
+    for level in per-packet scalar avx2 avx512; do
+        case $level in avx*) grep -q "$level" /proc/cpuinfo || continue ;; esac
+        for workers in ${WORKERS:-$turn}; do
+            echo "== levels: $level, workers: $workers"
+            THALWEG_SIMD=$level THALWEG_TEST_WORKERS=$workers \
+                cargo test -p thalweg-smoke --release --test smoke -- --test-threads=1 \
+                bad_input:: cross_connect:: mtu:: routing:: wire::
+        done
+        turn=$((3 - turn))
+    done
 }
 
 # Instructions per packet, beside those that were accepted last.
@@ -28,9 +46,9 @@ fuzz() {
 
 for phase in "${phases[@]}"; do
     case $phase in
-    unit | smoke | guard | fuzz) ;;
+    unit | smoke | levels | guard | fuzz) ;;
     *)
-        echo "test: there is no phase $phase; there are unit, smoke, guard, fuzz" >&2
+        echo "test: there is no phase $phase; there are unit, smoke, levels, guard, fuzz" >&2
         exit 2
         ;;
     esac

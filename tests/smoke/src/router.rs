@@ -1,5 +1,6 @@
 //! A router under test.
 
+use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,9 @@ const REST_LIMIT: Duration = Duration::from_secs(10);
 
 /// Packet buffers of a router that is told nothing else: enough for a full ring on each side.
 const BUFFERS: u32 = 16_384;
+
+/// Names in the environment how many workers a router has that is told nothing else.
+const WORKERS: &str = "THALWEG_TEST_WORKERS";
 
 /// The startup configuration, in the router's directory.
 const STARTUP: &str = "startup.conf";
@@ -136,6 +140,9 @@ impl Router {
             dir = dir.path().display(),
             socket = socket.display(),
         );
+        if let (Ok(workers), false) = (env::var(WORKERS), config.stanzas.contains("cpu")) {
+            let _ = writeln!(text, "cpu {{ workers {workers} }}");
+        }
         if !config.stanzas.contains("buffers") {
             let _ = writeln!(text, "buffers {{ buffers-per-numa {BUFFERS} }}");
         }
