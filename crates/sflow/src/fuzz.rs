@@ -5,6 +5,8 @@ use std::io::Cursor;
 
 use crate::decode::Datagram;
 use crate::estimate::{Order, TopTalkers};
+use crate::netlink::wire::Messages;
+use crate::netlink::{Channel, Family, Message};
 use crate::pcapfile::PcapReader;
 use crate::text::{Arrival, Format, Moment, Printer, Zone};
 
@@ -43,6 +45,25 @@ pub fn fuzz_capture(data: &[u8]) {
     }
 }
 
+/// Reads a netlink datagram as each channel and the kernel's register of families do.
+pub fn fuzz_netlink(data: &[u8]) {
+    for channel in Channel::ALL {
+        for raw in Messages::new(data) {
+            let message = raw.and_then(|raw| Message::decode(channel, raw.header.kind, &raw));
+            match message {
+                Ok(Some(Message::Sample(sample))) => {
+                    let _ = sample.one_in();
+                }
+                Ok(_) => {}
+                Err(error) => drop(error.to_string()),
+            }
+        }
+    }
+    for raw in Messages::new(data).flatten() {
+        Family::default().learn(raw.payload);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     /// Inputs that fuzzing has found to matter; see `fuzz/README.md`.
@@ -53,5 +74,16 @@ mod tests {
         for entry in std::fs::read_dir(corpus).unwrap() {
             super::fuzz_capture(&std::fs::read(entry.unwrap().path()).unwrap());
         }
+    }
+
+    #[test]
+    fn the_netlink_seeds_pass() {
+        let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/sflow_netlink");
+        let mut count = 0;
+        for entry in std::fs::read_dir(seeds).unwrap() {
+            super::fuzz_netlink(&std::fs::read(entry.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count >= 4);
     }
 }

@@ -6,6 +6,7 @@
 //!   sends them.
 //! * [`text::Printer`] writes a datagram as text, CSV or JSON.
 //! * [`pcapfile::PcapReader`] and [`listen::Listener`] bring datagrams in.
+//! * [`netlink`] speaks with dataplanes and with hsflowd: PSAMPLE, USERSOCK and NET_DM.
 //! * [`estimate`] turns samples into traffic.
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod fuzz;
 pub mod header;
 pub mod listen;
 pub mod model;
+pub mod netlink;
 pub mod pcapfile;
 pub mod text;
 pub mod value;

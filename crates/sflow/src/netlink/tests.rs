@@ -1,0 +1,209 @@
+//! Both ends together, over the kernel's own sockets.
+//!
+//! The families of samples and drops need modules that not every kernel has. Where they are
+//! missing, the group `notify` of the controller stands in for theirs: it is there on every kernel,
+//! and passes on whatever is sent to it.
+
+use super::psample::{RX_GROUP, TX_GROUP};
+use super::receive::read_datagram;
+use super::socket::{Port, Protocol};
+use super::wire::Header;
+use super::*;
+use crate::value::Text;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Reads until `done`, or for five seconds.
+fn read_until(receiver: &mut Receiver, mut done: impl FnMut(Event<'_>) -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < deadline {
+        let went = receiver.poll(Duration::from_millis(200), |event| {
+            if done(event) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if went.unwrap().is_break() {
+            return true;
+        }
+    }
+    false
+}
+
+/// A receiver of status and counters with so much room. Joining is for the privileged: others get
+/// `None`, after the refusal was looked at. The scenarios with namespaces run privileged.
+fn listener(receive_buffer: usize) -> Option<Receiver> {
+    let channels = vec![Channel::Usersock];
+    let mut receiver =
+        Receiver::new(ReceiverConfig { channels, receive_buffer, ..ReceiverConfig::default() });
+    let mut told = String::new();
+    let joined = read_until(&mut receiver, |event| {
+        if let Event::Notice(notice) = &event {
+            told = notice.to_string();
+        }
+        matches!(event, Event::Notice(Notice::Joined(_) | Notice::Refused(..)))
+    });
+    assert!(joined, "{told}");
+    if told.starts_with("counters: cannot listen") {
+        assert!(told.contains("CAP_NET_ADMIN is needed"), "{told}");
+        assert!(!receiver.hears(Channel::Usersock));
+        return None;
+    }
+    assert_eq!(told, "counters: listening");
+    Some(receiver)
+}
+
+#[test]
+fn counters_reach_a_listener() {
+    let Some(mut receiver) = listener(receive::RECEIVE_BUFFER) else { return };
+    assert!(receiver.hears(Channel::Usersock) && receiver.descriptors().count() == 1);
+    assert!(listeners(Channel::Usersock).unwrap() >= 1);
+
+    let mut sender = Multicast::open(Channel::Usersock).unwrap();
+    // Other tests use the group, too: the name tells ours.
+    let name = format!("nl-{}", std::process::id());
+    let port = PortCounters {
+        name: Text(name.as_bytes()),
+        index: 3,
+        rx_packets: 5,
+        sequence: Some(sender.next_sequence()),
+        ..PortCounters::default()
+    };
+    sender.push(|out, header| port.encode(out, header));
+    let sent = SendStats { sent: 1, datagrams: 1, ..SendStats::default() };
+    assert_eq!(sender.stats(), &sent, "at once, as a datagram of its own");
+    assert!(read_until(&mut receiver, |event| {
+        matches!(event, Event::Message(Message::Counters(c)) if c == port)
+    }));
+}
+
+#[test]
+fn a_full_receiver_is_told_so() {
+    let Some(mut receiver) = listener(4096) else { return };
+    let mut sender = Multicast::open(Channel::Usersock).unwrap();
+    for _ in 0..2000 {
+        sender.push(|out, header| Status::default().encode(out, header));
+    }
+    let overrun = |event: Event<'_>| matches!(event, Event::Notice(Notice::Overrun(_)));
+    assert!(read_until(&mut receiver, overrun));
+}
+
+#[test]
+fn a_missing_family_is_told_once_with_what_to_do() {
+    for channel in [Channel::Psample, Channel::Dropmon] {
+        let (family, group, module) = channel.family().unwrap();
+        if let Some(found) = Family::resolve(family).unwrap() {
+            // This kernel has it.
+            assert!(found.group(group).is_some());
+            continue;
+        }
+        let error = Multicast::open(channel).unwrap_err().to_string();
+        let expected = format!("this kernel has no {family} family: modprobe {module}");
+        assert!(error.starts_with(&expected), "{error}");
+        let mut receiver = Receiver::new(ReceiverConfig {
+            channels: vec![channel],
+            retry: Duration::ZERO,
+            ..ReceiverConfig::default()
+        });
+        let mut told = Vec::new();
+        for _ in 0..10 {
+            let note = |event: Event<'_>| {
+                if let Event::Notice(notice) = event {
+                    told.push(notice.to_string());
+                }
+                ControlFlow::Continue(())
+            };
+            assert!(receiver.poll(Duration::ZERO, note).unwrap().is_continue());
+        }
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains(&expected), "{told:?}");
+    }
+}
+
+/// Samples in packed datagrams over a generic family's group, as far as we may send to one.
+#[test]
+fn packed_samples_reach_a_listener() {
+    let controller = Family::resolve("nlctrl").unwrap().unwrap();
+    let group = controller.group("notify").unwrap();
+    let listener = Port::open(Protocol::Generic).unwrap();
+    listener.set_receive_buffer(1 << 20);
+    listener.join(group).unwrap();
+    let mut sender = Multicast::generic(&controller, "nlctrl", "notify").unwrap();
+    let data = [7; 128];
+    let sample = |n: u32| PacketSample {
+        input: 1,
+        original_length: 1000 + n,
+        group: if n.is_multiple_of(2) { RX_GROUP } else { TX_GROUP },
+        group_sequence: n / 2 + 1,
+        rate: 100,
+        data: &data[..n as usize % 129],
+        protocol: Some(1),
+        ..PacketSample::default()
+    };
+    const SAMPLES: u32 = 200;
+    for n in 0..SAMPLES {
+        sender.push(|out, header| sample(n).encode(out, header));
+    }
+    sender.flush();
+    let stats = sender.stats();
+    if stats.failed > 0 {
+        // Sending to groups of the kernel's is for the privileged.
+        assert!(stats.last_error.as_deref().unwrap().contains("CAP_NET_ADMIN"), "{stats:?}");
+        assert_eq!(stats.failed, u64::from(SAMPLES));
+        return;
+    }
+    assert_eq!((stats.sent, stats.failed), (u64::from(SAMPLES), 0));
+    assert!(stats.datagrams < 10, "{stats:?}");
+
+    let (mut buffer, mut next) = (vec![0; 65536], 0);
+    while next < SAMPLES {
+        let length = listener.receive(&mut buffer).expect("delivered before send returned");
+        assert!(length <= send::DATAGRAM_BYTES);
+        let mut check = |event: Event<'_>| {
+            match event {
+                Event::Message(Message::Sample(got)) => assert_eq!(got, sample(next)),
+                other => panic!("{other:?}"),
+            }
+            next += 1;
+            ControlFlow::Continue(())
+        };
+        let _ = read_datagram(Channel::Psample, controller.id, &buffer[..length], &mut check);
+    }
+}
+
+#[test]
+fn what_does_not_fit_goes_alone() {
+    let controller = Family::resolve("nlctrl").unwrap().unwrap();
+    let mut sender = Multicast::generic(&controller, "nlctrl", "notify").unwrap();
+    sender.set_limit(500);
+    for length in [10, 10, 400, 2000, 10] {
+        let sample = PacketSample { data: &[1; 2000][..length], ..PacketSample::default() };
+        sender.push(|out, header| sample.encode(out, header));
+    }
+    sender.flush();
+    sender.flush();
+    let stats = sender.stats();
+    assert_eq!(stats.sent + stats.failed, 5);
+    assert!(stats.failed == 5 || stats.datagrams == 4, "{stats:?}");
+}
+
+#[test]
+fn malformed_messages_are_notices_and_others_are_passed_over() {
+    let mut datagram = Vec::new();
+    Status { uptime_s: 1, ..Status::default() }.encode(&mut datagram, Header::default());
+    wire::Writer::new(&mut datagram, Header { kind: 77, ..Header::default() }).finish();
+    let mut w = wire::Writer::new(&mut datagram, Header { kind: 2, ..Header::default() });
+    w.u32(9, 9);
+    w.finish();
+    datagram.extend([1, 2, 3]);
+    let mut seen = Vec::new();
+    let mut note = |event: Event<'_>| {
+        seen.push(match event {
+            Event::Message(message) => format!("{message:?}"),
+            Event::Notice(notice) => notice.to_string(),
+        });
+        ControlFlow::Continue(())
+    };
+    let _ = read_datagram(Channel::Usersock, 0, &datagram, &mut note);
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert!(seen[0].starts_with("Status"), "{seen:?}");
+    assert!(seen[1].contains("attribute 1 (the interface's number) is missing"), "{seen:?}");
+    assert!(seen[2].ends_with("3 bytes are left, less than a header"), "{seen:?}");
+}
