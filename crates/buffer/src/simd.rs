@@ -126,7 +126,9 @@ pub trait Lanes:
 pub trait Kernel {
     /// What comes of it.
     type Out;
-    /// Does it. To be marked `#[inline(always)]`: only then is it compiled for the lanes' level.
+    /// Does it. To be marked `#[inline(always)]`, as must be all that it hands lanes to: only then is
+    /// it compiled for the lanes' level. So keep lanes out of closures and of functions that take
+    /// closures, such as `array::map`.
     fn run<V: Lanes>(self) -> Self::Out;
 }
 

@@ -94,7 +94,6 @@ pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
 #[inline(always)]
 fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
     let mut rest = Rows::NONE;
-    let first_byte = |word: V| word & V::splat(0xff);
     for (at, there) in frame.lane_groups() {
         let [w0, w1, w2, src, dst] = frame.words5::<V>(at);
         let total = (w0.shr::<8>() & V::splat(0xff00)) | w0.shr::<24>();
@@ -117,14 +116,25 @@ fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
     rest
 }
 
+#[inline(always)]
+fn first_byte<V: Lanes>(word: V) -> V {
+    word & V::splat(0xff)
+}
+
+#[inline(always)]
+fn low<V: Lanes>(word: V) -> V {
+    word & V::splat(0xffff)
+}
+
+#[inline(always)]
+fn halves<V: Lanes>(word: V) -> V {
+    low(word) + word.shr::<16>()
+}
+
 /// As [`header_sum`] for headers in little-endian words.
 #[inline(always)]
-fn header_sums<V: Lanes>(words: [V; 5]) -> V {
-    let low = |word: V| word & V::splat(0xffff);
-    let halves = words.map(|w| low(w) + w.shr::<16>());
-    let sum = halves[0] + halves[1] + halves[2] + halves[3] + halves[4];
-    let sum = low(sum) + sum.shr::<16>();
-    low(sum) + sum.shr::<16>()
+fn header_sums<V: Lanes>([a, b, c, d, e]: [V; 5]) -> V {
+    halves(halves(halves(a) + halves(b) + halves(c) + halves(d) + halves(e)))
 }
 
 #[cold]
