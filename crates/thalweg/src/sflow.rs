@@ -1,4 +1,7 @@
-//! `thalweg sflow decode`: prints sFlow datagrams as sflowtool does.
+//! `thalweg sflow decode`: prints sFlow datagrams as sflowtool does. `thalweg sflow monitor` is in
+//! [`monitor`].
+
+mod monitor;
 
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
@@ -22,6 +25,8 @@ pub struct Args {
 enum Command {
     /// Print datagrams from the network or a capture file, in the formats of sflowtool
     Decode(Decode),
+    /// Print what a router, or the kernel, tells over netlink (PSAMPLE, USERSOCK, NET_DM)
+    Monitor(monitor::Args),
 }
 
 #[derive(clap::Args)]
@@ -81,7 +86,10 @@ impl Decode {
 
 /// The program.
 pub fn main(args: &Args) -> ExitCode {
-    let Command::Decode(args) = &args.command;
+    let args = match &args.command {
+        Command::Decode(args) => args,
+        Command::Monitor(args) => return monitor::main(args),
+    };
     let done = match &args.file {
         Some(path) => read(path, args),
         None => listen(args),
