@@ -11,9 +11,11 @@
 //! | [`paged`] | big arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
+//! | [`flow`] | connections, owned by one worker each |
 //! | [`hash`] | hashing of small integer keys |
 //! | [`prefetch`] | hints that safe code may give |
 
+pub mod flow;
 pub mod hash;
 pub mod index;
 pub mod lpm4;
@@ -23,6 +25,7 @@ pub mod qsbr;
 pub mod snapshot;
 mod sync;
 
+pub use flow::{FlowId, FlowTable};
 pub use index::{IndexError, IndexPool};
 pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError, PrefixMap};
 pub use paged::{AllZeroValid, MapError, PagedTable, Pages};

@@ -18,12 +18,45 @@ pub fn for_write<T>(at: &T) {
     let _ = at;
 }
 
+/// Asks for the line of `at`. A hint.
+#[inline]
+pub fn for_read<T>(at: &T) {
+    read_line(std::ptr::from_ref(at).cast());
+}
+
+/// Asks for all lines of `at`. A hint.
+#[inline]
+pub fn lines_for_read<T>(at: &T) {
+    let first = std::ptr::from_ref(at).cast::<u8>();
+    for offset in (0..size_of::<T>()).step_by(LINE) {
+        read_line(first.wrapping_add(offset));
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+#[inline]
+fn read_line(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn what_is_fetched_stays_as_it_is() {
         let values: Vec<u64> = (0..1000).collect();
         values.iter().for_each(super::for_write);
+        values.iter().for_each(super::for_read);
+        super::lines_for_read(&[7u64; 40]);
+        super::lines_for_read(&());
         super::for_write(&());
         assert!(values.iter().copied().eq(0..1000));
     }

@@ -15,7 +15,8 @@
 //! | AVX-512 (not kept) | 2.2 | 7.5 | 8.9 |
 
 use super::prefix::Leaf;
-use super::table::{Cell, IS_GROUP, Table};
+use super::table::{IS_GROUP, Table};
+use crate::prefetch::for_read;
 
 /// Addresses whose loads are in flight together.
 const BATCH: usize = 16;
@@ -70,14 +71,14 @@ fn drive(
 ) {
     let count = addrs.len().min(leaves.len());
     let (addrs, leaves) = (&addrs[..count], &mut leaves[..count]);
-    let fetch = |addrs: &[u32]| addrs.iter().for_each(|&addr| prefetch(table.first(addr)));
+    let fetch = |addrs: &[u32]| addrs.iter().for_each(|&addr| for_read(table.first(addr)));
     fetch(&addrs[..count.min(AHEAD * BATCH)]);
     let (ins, rest_in) = addrs.as_chunks::<BATCH>();
     let (outs, rest_out) = leaves.as_chunks_mut::<BATCH>();
     for (n, (addrs, leaves)) in ins.iter().zip(outs).enumerate() {
         match ins.get(n + AHEAD) {
             // Not by `fetch`: of a known length, it is unrolled.
-            Some(ahead) => ahead.iter().for_each(|&addr| prefetch(table.first(addr))),
+            Some(ahead) => ahead.iter().for_each(|&addr| for_read(table.first(addr))),
             None if n + AHEAD == ins.len() => fetch(rest_in),
             None => {}
         }
@@ -111,18 +112,6 @@ fn portable(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
             *leaf = if *leaf == 0 { short } else { *leaf };
         }
     }
-}
-
-#[inline(always)]
-pub(super) fn prefetch(cell: &Cell) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(cell).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = cell;
 }
 
 /// The writer stores whole aligned words, and x86 loads each element of a gather as such a word, in

@@ -9,9 +9,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::batch::{self, Kernel, prefetch};
+use super::batch::{self, Kernel};
 use super::prefix::Leaf;
 use crate::paged::{MapError, PagedTable, Pages};
+use crate::prefetch::for_read;
 
 /// Words of the first level.
 pub(super) const FIRST: usize = 1 << 24;
@@ -206,7 +207,7 @@ impl Lpm4Reader {
     /// Fetches the first memory word that a lookup of `addr` reads.
     #[inline]
     pub fn prefetch(&self, addr: u32) {
-        prefetch(self.table.first(addr));
+        for_read(self.table.first(addr));
     }
 
     /// Looks up as many addresses as both slices have room for: `leaves[i]` becomes what

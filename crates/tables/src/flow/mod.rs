@@ -1,0 +1,452 @@
+//! Flows that remember: a table of connections, owned by one worker.
+//!
+//! A flow is found by either of two keys, for the two directions of a translated connection, or by
+//! one if both directions make the same key. It has a value, an end that packets put off, and an age:
+//! while it is *young* (say, half open), it may be given up when the table is full.
+//!
+//! Nothing here is shared between threads, and nothing is allocated once the table is made: it holds
+//! as many flows as it was made for, and says no to the next one.
+//!
+//! - Finding reads one line of the [index](index) and the flow's own; [`FlowTable::find_batch`] has
+//!   many of both on their way at a time.
+//! - Ending flows takes as many steps as [`FlowTable::expire`] is allowed, however many are due. A flow
+//!   whose end has come is still found; ask [`FlowTable::is_over`].
+
+mod entry;
+mod index;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+use std::num::NonZeroU32;
+
+use crate::hash::random_seed;
+use crate::paged::{AllZeroValid, MapError, PagedTable, Pages};
+use crate::prefetch;
+use entry::{Entry, FREE, LIVE, Slots, TWO_KEYS, YOUNG, Young};
+use index::{Index, Place};
+pub use timer::{MAX_TIMEOUT, Millis};
+use timer::{Wheel, is_due};
+
+/// A flow of a table, until it is removed. The number is then another flow's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FlowId(u32);
+
+impl FlowId {
+    /// Its number, below the table's capacity.
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// The hash of a key in one table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowHash(u64);
+
+/// What a key led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found(NonZeroU32);
+
+impl Found {
+    #[inline]
+    fn at(place: Place) -> Found {
+        let number = place.flow() << 1 | u32::from(place.is_second());
+        Found(NonZeroU32::MIN.saturating_add(number))
+    }
+    #[inline]
+    fn number(self) -> u32 {
+        self.0.get() - 1
+    }
+    /// The flow.
+    #[inline]
+    pub fn flow(self) -> FlowId {
+        FlowId(self.number() >> 1)
+    }
+    /// Whether the key is its second one.
+    #[inline]
+    pub fn by_second(self) -> bool {
+        self.number() & 1 == 1
+    }
+}
+
+/// Why a flow was not added. The table is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddError {
+    /// A key leads to a flow already, whose end may have come.
+    #[error("flow {} has that key", .0.flow().0)]
+    Taken(Found),
+    /// There are as many flows as the table may hold.
+    #[error("the table is full")]
+    Full,
+}
+
+/// How many flows came and went since the table was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounts {
+    /// Flows that were added.
+    pub added: u64,
+    /// Flows whose end came.
+    pub expired: u64,
+    /// Young flows that were given up for others.
+    pub recycled: u64,
+    /// Flows that were removed by their owner.
+    pub removed: u64,
+    /// Times that there was no room.
+    pub refused: u64,
+}
+
+/// What to do with a flow whose end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It is removed.
+    Remove,
+    /// It stays until then.
+    Until(Millis),
+}
+
+/// Flows with keys of `W` words and values `V`.
+///
+/// Keys need every bit in them to tell flows apart, and nothing else: padding has to be zero. With two
+/// words and a value of at most 72 bytes, the hot ones first, a flow takes 128 bytes and 16 of index.
+#[derive(Debug)]
+pub struct FlowTable<const W: usize, V: AllZeroValid> {
+    flows: PagedTable<Entry<W, V>>,
+    index: Index,
+    wheel: Wheel,
+    young: Young,
+    /// Flow + 1 that was freed last; 0: none.
+    free: u32,
+    /// Flows from here on were never used.
+    fresh: u32,
+    live: u32,
+    seeds: [u64; 2],
+    counts: FlowCounts,
+}
+
+/// Keys whose lines are on their way together.
+const BATCH: usize = 16;
+
+impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
+    /// A table for `capacity` flows with one key each, or two.
+    ///
+    /// Address space is reserved; memory is used as flows come, from the lowest number up.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError`] if the kernel refuses, or for more than 2³¹ − 1 flows.
+    pub fn new(capacity: u32, keys: usize, now: Millis) -> Result<Self, MapError> {
+        const { assert!(W > 0, "a key has a word at least") };
+        if capacity >= Place::LIMIT {
+            return Err(MapError { bytes: usize::MAX, source: rustix::io::Errno::NOMEM });
+        }
+        Ok(Self {
+            flows: PagedTable::with_pages(capacity as usize, Pages::Huge)?,
+            index: Index::new(u64::from(capacity) * keys.clamp(1, 2) as u64)?,
+            wheel: Wheel::new(now),
+            young: Young::default(),
+            free: 0,
+            fresh: 0,
+            live: 0,
+            seeds: [random_seed() | 1, random_seed()],
+            counts: FlowCounts::default(),
+        })
+    }
+
+    /// Flows that there are.
+    pub fn len(&self) -> u32 {
+        self.live
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Flows that there may be.
+    pub fn capacity(&self) -> u32 {
+        self.flows.capacity() as u32
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> FlowCounts {
+        self.counts
+    }
+
+    /// Bytes of memory when all flows are in use.
+    pub fn bytes(&self) -> usize {
+        self.flows.capacity() * size_of::<Entry<W, V>>() + self.index.bytes()
+    }
+
+    /// The hash of a key, which outsiders cannot foretell.
+    #[inline]
+    pub fn hash(&self, key: &[u64; W]) -> FlowHash {
+        let [first, second] = self.seeds;
+        let mut hash = second;
+        let (pairs, rest) = key.as_chunks::<2>();
+        for [low, high] in pairs {
+            hash = fold(low ^ hash, high ^ first);
+        }
+        for word in rest {
+            hash = fold(word ^ hash, first);
+        }
+        // A product that an outsider could make zero would still be zero without the seed.
+        FlowHash(fold(hash ^ first, 0x9e37_79b9_7f4a_7c15))
+    }
+
+    #[inline]
+    fn entry(&self, flow: u32) -> &Entry<W, V> {
+        &self.flows.as_slice()[flow as usize]
+    }
+
+    #[inline]
+    fn entry_mut(&mut self, flow: u32) -> &mut Entry<W, V> {
+        &mut self.flows.as_mut_slice()[flow as usize]
+    }
+
+    #[inline]
+    fn holds(&self, place: Place, key: &[u64; W]) -> bool {
+        self.entry(place.flow()).keys[usize::from(place.is_second())] == *key
+    }
+
+    /// Asks for what [`find`](Self::find) with this hash will read first.
+    #[inline]
+    pub fn prefetch(&self, hash: FlowHash) {
+        self.index.prefetch(hash);
+    }
+
+    /// The flow that has this key, be its end come or not. `hash` is that of the key.
+    #[inline]
+    pub fn find(&self, key: &[u64; W], hash: FlowHash) -> Option<Found> {
+        self.index.find(hash, |place| self.holds(place, key)).map(Found::at)
+    }
+
+    /// Finds the flows of many keys, as [`find`](Self::find) does for one. `hashes` gets the hash of
+    /// each key; as many are looked up as all three slices have room for.
+    pub fn find_batch(
+        &self,
+        keys: &[[u64; W]],
+        hashes: &mut [FlowHash],
+        found: &mut [Option<Found>],
+    ) {
+        let count = keys.len().min(hashes.len()).min(found.len());
+        let (keys, found) = (&keys[..count], &mut found[..count]);
+        for (key, hash) in keys.iter().zip(&mut hashes[..count]) {
+            *hash = self.hash(key);
+        }
+        let hashes = &hashes[..count];
+        // Three stages, each a chunk behind the one before, so that none waits for what it asked for.
+        let chunk = |n: usize| (n * BATCH).min(count)..((n + 1) * BATCH).min(count);
+        for n in 0..count.div_ceil(BATCH) + 2 {
+            hashes[chunk(n)].iter().for_each(|hash| self.index.prefetch(*hash));
+            if let Some(n) = n.checked_sub(1) {
+                hashes[chunk(n)].iter().for_each(|hash| self.fetch_guess(*hash));
+            }
+            if let Some(n) = n.checked_sub(2) {
+                for i in chunk(n) {
+                    found[i] = self.find(&keys[i], hashes[i]);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn fetch_guess(&self, hash: FlowHash) {
+        if let Some(place) = self.index.guess(hash) {
+            prefetch::lines_for_read(self.entry(place.flow()));
+        }
+    }
+
+    /// The value of a flow.
+    #[inline]
+    pub fn get(&self, flow: FlowId) -> &V {
+        &self.entry(flow.0).value
+    }
+
+    /// The value of a flow.
+    #[inline]
+    pub fn get_mut(&mut self, flow: FlowId) -> &mut V {
+        &mut self.entry_mut(flow.0).value
+    }
+
+    /// The keys of a flow: the first, and the second if it has one.
+    pub fn keys(&self, flow: FlowId) -> (&[u64; W], Option<&[u64; W]>) {
+        let entry = self.entry(flow.0);
+        let [first, second] = &entry.keys;
+        (first, (entry.state & TWO_KEYS != 0).then_some(second))
+    }
+
+    /// When a flow ends.
+    #[inline]
+    pub fn end(&self, flow: FlowId) -> Millis {
+        self.entry(flow.0).end
+    }
+
+    /// Whether the end of a flow has come.
+    #[inline]
+    pub fn is_over(&self, flow: FlowId, now: Millis) -> bool {
+        is_due(self.end(flow), now)
+    }
+
+    /// Has a flow end at `end`, which is later than it was to.
+    #[inline]
+    pub fn put_off(&mut self, flow: FlowId, end: Millis) {
+        self.entry_mut(flow.0).end = end;
+    }
+
+    /// Has a flow end at `end`, earlier or later than it was to.
+    #[inline]
+    pub fn set_end(&mut self, flow: FlowId, end: Millis) {
+        self.entry_mut(flow.0).end = end;
+        self.wheel.moved(self.flows.as_mut_slice(), flow.0, end);
+    }
+
+    /// Whether a flow may be given up for another.
+    #[inline]
+    pub fn is_young(&self, flow: FlowId) -> bool {
+        self.entry(flow.0).state & YOUNG != 0
+    }
+
+    /// A flow is not given up for another any more.
+    pub fn grow_up(&mut self, flow: FlowId) {
+        if self.is_young(flow) {
+            self.entry_mut(flow.0).state &= !YOUNG;
+            self.young.remove(self.flows.as_mut_slice(), flow.0);
+        }
+    }
+
+    /// Adds a young flow with a key and its hash, a second key and its hash, and an end at most
+    /// [`MAX_TIMEOUT`] away.
+    ///
+    /// # Errors
+    ///
+    /// [`AddError`]. After [`AddError::Full`], [`recycle`](Self::recycle) may make room.
+    pub fn add(
+        &mut self,
+        key: ([u64; W], FlowHash),
+        second: Option<([u64; W], FlowHash)>,
+        end: Millis,
+        value: V,
+    ) -> Result<FlowId, AddError> {
+        for (key, hash) in [Some(key), second].iter().flatten() {
+            if let Some(found) = self.find(key, *hash) {
+                return Err(AddError::Taken(found));
+            }
+        }
+        let flow = self.take_free()?;
+        self.index.insert(key.1, Place::new(flow, false));
+        let mut state = LIVE | YOUNG;
+        if let Some((_, hash)) = second {
+            self.index.insert(hash, Place::new(flow, true));
+            state |= TWO_KEYS;
+        }
+        let entry = self.entry_mut(flow);
+        entry.keys = [key.0, second.map_or([0; W], |second| second.0)];
+        (entry.end, entry.state, entry.value) = (end, state, value);
+        self.wheel.add(self.flows.as_mut_slice(), flow, end);
+        self.young.add(self.flows.as_mut_slice(), flow);
+        self.live += 1;
+        self.counts.added += 1;
+        Ok(FlowId(flow))
+    }
+
+    fn take_free(&mut self) -> Result<u32, AddError> {
+        if let Some(flow) = self.free.checked_sub(1) {
+            self.free = self.flows.as_mut_slice().age(flow).next;
+            return Ok(flow);
+        }
+        if self.fresh == self.capacity() {
+            self.counts.refused += 1;
+            return Err(AddError::Full);
+        }
+        self.fresh += 1;
+        Ok(self.fresh - 1)
+    }
+
+    /// Removes a flow.
+    pub fn remove(&mut self, flow: FlowId) -> V {
+        self.counts.removed += 1;
+        self.take_out(flow.0)
+    }
+
+    fn take_out(&mut self, flow: u32) -> V {
+        let Entry { keys, state, value, .. } = *self.entry(flow);
+        debug_assert!(state & LIVE != 0, "flow {flow} was removed before");
+        self.index.remove(self.hash(&keys[0]), Place::new(flow, false));
+        if state & TWO_KEYS != 0 {
+            self.index.remove(self.hash(&keys[1]), Place::new(flow, true));
+        }
+        let flows = self.flows.as_mut_slice();
+        self.wheel.remove(flows, flow);
+        if state & YOUNG != 0 {
+            self.young.remove(flows, flow);
+        }
+        flows[flow as usize].state = FREE;
+        flows.age(flow).next = std::mem::replace(&mut self.free, flow + 1);
+        self.live -= 1;
+        value
+    }
+
+    /// Gives up the flow that has been young for longest; `with` sees it before. False if none is
+    /// young.
+    pub fn recycle(&mut self, with: impl FnOnce(&Self, FlowId)) -> bool {
+        let Some(flow) = self.young.oldest() else { return false };
+        with(self, FlowId(flow));
+        self.take_out(flow);
+        self.counts.recycled += 1;
+        true
+    }
+
+    /// Looks at up to `steps` flows whose end may have come; `at_end` says of those whose end has come
+    /// what becomes of them. True if there is more to look at.
+    ///
+    /// To keep up, allow two steps for each flow that was added since.
+    pub fn expire(
+        &mut self,
+        now: Millis,
+        steps: usize,
+        mut at_end: impl FnMut(&mut Self, FlowId) -> AtEnd,
+    ) -> bool {
+        for _ in 0..steps {
+            let Some(flow) = self.wheel.due(now) else { return false };
+            let next = self.flows.as_mut_slice().timer(flow).next;
+            if next != 0 {
+                prefetch::lines_for_read(self.entry(next - 1));
+            }
+            if self.is_over(FlowId(flow), now) {
+                match at_end(self, FlowId(flow)) {
+                    AtEnd::Until(end) => self.entry_mut(flow).end = end,
+                    AtEnd::Remove => {
+                        self.take_out(flow);
+                        self.counts.expired += 1;
+                        continue;
+                    }
+                }
+            }
+            let end = self.entry(flow).end;
+            self.wheel.remove(self.flows.as_mut_slice(), flow);
+            self.wheel.add(self.flows.as_mut_slice(), flow, end);
+        }
+        true
+    }
+
+    /// The flows among up to `steps` numbers from `*from` on, which moves; for listing a table bit by
+    /// bit. It is done when `*from` is [`used`](Self::used).
+    pub fn list(&self, from: &mut u32, steps: u32) -> impl Iterator<Item = FlowId> {
+        let first = *from;
+        *from = first.saturating_add(steps).min(self.fresh);
+        (first..*from).filter(|flow| self.entry(*flow).state & LIVE != 0).map(FlowId)
+    }
+
+    /// Numbers below this have been flows.
+    pub fn used(&self) -> u32 {
+        self.fresh
+    }
+}
+
+/// Both halves of the product.
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
