@@ -1,13 +1,14 @@
 //! `ip4-frag`: cuts packets that exceed the MTU and may be cut (RFC 791 section 2.3).
 //!
 //! Reads: aux (the forwarding entry). The time to live was decremented before. Next: the
-//! adjacency's interface output, with the link header written.
+//! adjacency's interface output, with the link header written. All fragments are sent or none: the
+//! rest of a packet is of no use to anybody.
 
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, GsoKind, PktMut};
+use thalweg_buffer::{Flags, Frame, GsoKind, Packet, PktMut};
 use thalweg_fib::{DpoTable, Entry, EntryState};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
 thalweg_graph::errors! {
     FRAGMENTS: Info, 256, "fragments sent";
@@ -21,7 +22,10 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "ip4-frag",
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::node(Ip4Frag { dpos: cx.shared(), whole: Vec::with_capacity(1 << 16) }),
+    build: |cx| {
+        let (whole, pieces) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 10));
+        Built::node(Ip4Frag { dpos: cx.shared(), whole, pieces })
+    },
     ..NodeDecl::DEFAULT
 };
 
@@ -29,6 +33,8 @@ struct Ip4Frag {
     dpos: Arc<DpoTable>,
     /// A packet in one piece.
     whole: Vec<u8>,
+    /// Its fragments.
+    pieces: Vec<Packet>,
 }
 
 const MORE: u16 = 0x2000;
@@ -86,31 +92,33 @@ pub(crate) fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &
 }
 
 impl Ip4Frag {
-    fn send(&self, cx: &mut NodeCx<'_>, entry: Entry<'_>, state: EntryState, rx_if: u32) -> bool {
-        let to = Verdict::node(NodeId(entry.next() as u16));
-        let rewrite = entry.rewrite();
+    /// Makes the fragments of `whole`; the reason why they are not complete, if so.
+    fn cut(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        entry: Entry<'_>,
+        state: EntryState,
+        rx_if: u32,
+    ) -> Result<(), ErrorCode> {
+        let (rewrite, link) = (entry.rewrite(), usize::from(state.len));
         let mut ok = true;
+        let pieces = &mut self.pieces;
         let fits = fragments(&self.whole, usize::from(state.mtu), |header, payload| {
-            let Some(mut p) = cx.originate() else {
+            let Some(mut p) = ok.then(|| cx.originate()).flatten() else {
                 ok = false;
                 return;
             };
-            let filled = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
-            let link = usize::from(state.len);
+            ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
             let room = p.push(link).map(|room| room.copy_from_slice(&rewrite[..link]));
-            if filled && room.is_some() {
-                p.set_rx_if(rx_if);
-                cx.count(FRAGMENTS, 1);
-                cx.send(p, to);
-            } else {
-                ok = false;
-                cx.consume(p);
-            }
+            ok &= room.is_some();
+            p.set_rx_if(rx_if);
+            pieces.push(p);
         });
-        if !ok {
-            cx.count(NO_BUFFERS, 1);
+        match (fits, ok) {
+            (true, true) => Ok(()),
+            (true, false) => Err(NO_BUFFERS),
+            (false, _) => Err(SMALL_MTU),
         }
-        fits
     }
 }
 
@@ -129,12 +137,15 @@ impl Node for Ip4Frag {
         let dpos = self.dpos.clone();
         let entry = dpos.get(p.aux());
         let rx_if = p.rx_if();
-        let (packet, kept) = cx.take(p);
-        if self.send(cx, entry, entry.state(), rx_if) {
-            cx.consume(packet);
-        } else {
-            cx.send(packet, Verdict::drop(SMALL_MTU));
+        if let Err(reason) = self.cut(cx, entry, entry.state(), rx_if) {
+            self.pieces.drain(..).for_each(|piece| cx.consume(piece));
+            return Verdict::drop(reason);
         }
+        let to = Verdict::node(NodeId(entry.next() as u16));
+        cx.count(FRAGMENTS, self.pieces.len() as u64);
+        self.pieces.drain(..).for_each(|piece| cx.send(piece, to));
+        let (packet, kept) = cx.take(p);
+        cx.consume(packet);
         kept
     }
 

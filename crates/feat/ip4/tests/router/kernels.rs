@@ -2,9 +2,10 @@
 
 use crate::lab::{Lab, framed, host_mac, ip, our_mac, udp};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
-use std::cell::RefCell;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use std::cell::{Cell, RefCell};
 use std::net::Ipv4Addr;
+use std::sync::Mutex;
 use thalweg_buffer::simd::{self, Level};
 use thalweg_device::SwIfIndex;
 use thalweg_wire::build::Packet;
@@ -111,57 +112,174 @@ fn arrivals() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![mixed, alike, almost]
 }
 
-/// What a router did: what it sent, by interface, and what it counted.
-type Outcome = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);
+/// What a router did: what it sent, by interface and worker, and what it counted.
+#[derive(Debug)]
+struct Outcome {
+    sent: Vec<(SwIfIndex, usize, Vec<u8>)>,
+    counted: Vec<(String, u64)>,
+    /// What it had buffers for.
+    accepted: Parts,
+}
 
-fn outcome(lab: &mut Lab, level: Level, frames: Vec<Vec<u8>>) -> Outcome {
+/// Two parts of what arrives: for two workers at the same time, for one after one another.
+type Parts = [Vec<Vec<u8>>; 2];
+
+fn outcome(lab: &mut Lab, level: Level, parts: Parts) -> Outcome {
     simd::set_level(level);
     let before = lab.counters();
-    lab.receive(0, frames);
-    let mut sent = lab.sent();
+    let two = lab.c.workers() > 1;
+    let mut accepted = Parts::default();
+    for (part, frames) in parts.into_iter().enumerate() {
+        lab.deliver_to(if two { part } else { 0 }, 0, frames);
+        if !two {
+            lab.settle();
+            accepted[part] = lab.accepted().into_iter().map(|(_, frame)| frame).collect();
+        }
+    }
+    lab.settle();
+    for (worker, frame) in lab.accepted() {
+        accepted[worker].push(frame);
+    }
+    lab.all_home();
+    let mut sent = lab.sent_by_workers();
     // ICMP errors are sent at a limited rate, by the clock.
-    sent.retain(|(_, frame)| {
+    sent.retain(|(_, _, frame)| {
         frame.get(26..28) != Some(&[10, 0]) || frame[28] != 0 || frame[29] != 1
     });
-    // The order between interfaces is nobody's promise; that within one is.
-    sent.sort_by_key(|(sw_if, _)| *sw_if);
+    // The order between interfaces and workers is nobody's promise; that within one is.
+    sent.sort_by_key(|(sw_if, worker, _)| (*sw_if, *worker));
     let after = lab.counters().into_iter().zip(before);
     let grown = after.map(|((name, now), (_, then))| (name, now - then)).filter(|(_, n)| *n > 0);
-    (sent, grown.collect())
+    Outcome { sent, counted: grown.collect(), accepted }
+}
+
+/// What arrives, in two parts.
+fn parts() -> impl Strategy<Value = Parts> {
+    (arrivals(), any::<prop::sample::Index>()).prop_map(|(mut frames, at)| {
+        let rest = frames.split_off(at.index(frames.len() + 1));
+        [frames, rest]
+    })
+}
+
+/// The level of kernels is the whole process's: one test at a time sets it.
+static LEVELS: Mutex<()> = Mutex::new(());
+
+/// A router of so many buffers for each level and for one and two workers.
+fn labs(buffers: usize) -> Vec<(Level, RefCell<Lab>)> {
+    let levels = Level::ALL.into_iter().filter(|l| *l <= Level::best());
+    let ways = levels.flat_map(|level| [(level, 1), (level, 2)]);
+    ways.map(|(level, workers)| {
+        let mut lab = Lab::of(workers, buffers);
+        lab.ok(SETUP);
+        (level, RefCell::new(lab))
+    })
+    .collect()
+}
+
+fn check(cases: u32, test: impl Fn(Parts) -> Result<(), TestCaseError>) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let run = TestRunner::new(config).run(&parts(), test);
+    simd::set_level(Level::best());
+    run.unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
 fn every_level_forwards_alike() {
-    let levels = Level::ALL.into_iter().filter(|l| *l <= Level::best());
-    let labs: Vec<(Level, RefCell<Lab>)> = levels
-        .map(|level| {
-            let mut lab = Lab::new();
-            lab.ok(SETUP);
-            (level, RefCell::new(lab))
-        })
-        .collect();
-    let mut runner =
-        TestRunner::new(Config { cases: 500, failure_persistence: None, ..Config::default() });
-    let run = runner.run(&arrivals(), |frames| {
+    let _alone = LEVELS.lock();
+    let labs = labs(2048);
+    check(400, |parts| {
         let mut model: Option<Outcome> = None;
         for (level, lab) in &labs {
-            let found = outcome(&mut lab.borrow_mut(), *level, frames.clone());
-            match &model {
-                None => model = Some(found),
-                Some(model) => {
-                    prop_assert_eq!(&model.1, &found.1, "counted, {:?}", level);
-                    prop_assert_eq!(model.0.len(), found.0.len(), "sent, {:?}", level);
-                    for (model, found) in model.0.iter().zip(&found.0) {
-                        prop_assert_eq!(model, found, "{:?}", level);
-                    }
-                }
+            let mut lab = lab.borrow_mut();
+            let found = outcome(&mut lab, *level, parts.clone());
+            prop_assert_eq!(lab.refused(), 0);
+            let Some(model) = &model else {
+                model = Some(found);
+                continue;
+            };
+            let how = format!("{level:?}, {} workers", lab.c.workers());
+            prop_assert_eq!(&model.counted, &found.counted, "counted, {}", &how);
+            prop_assert_eq!(model.sent.len(), found.sent.len(), "sent, {}", &how);
+            for ((if_a, _, a), (if_b, _, b)) in model.sent.iter().zip(&found.sent) {
+                prop_assert_eq!((if_a, a), (if_b, b), "{}", &how);
             }
         }
         Ok(())
     });
-    simd::set_level(Level::best());
-    run.unwrap_or_else(|e| panic!("{e}"));
-    for (_, lab) in labs {
-        lab.into_inner().close();
+    labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
+}
+
+/// Counters that tell of packets lost for want of buffers, or of fragments, which they lack.
+const OF_FRAGMENTS: [&str; 2] = ["no buffers for fragments", "fragments sent"];
+
+fn counter(outcome: &Outcome, name: &str) -> u64 {
+    outcome.counted.iter().find(|(n, _)| n == name).map_or(0, |(_, n)| *n)
+}
+
+/// With hardly any buffers, routers refuse packets, and fragment only some of them. Every such loss
+/// is counted; everything else is as if the packets refused had never come.
+#[test]
+fn for_want_of_buffers_only_what_is_counted_is_lost() {
+    let _alone = LEVELS.lock();
+    let labs = labs(128);
+    let mut model = Lab::of(1, 2048);
+    model.ok(SETUP);
+    let model = RefCell::new(model);
+    let lost_any = Cell::new([0, 0]);
+    check(120, |parts| {
+        for (level, lab) in &labs {
+            let mut lab = lab.borrow_mut();
+            let (refused, offered) = (lab.refused(), parts.iter().map(Vec::len).sum::<usize>());
+            let found = outcome(&mut lab, *level, parts.clone());
+            let how = format!("{level:?}, {} workers", lab.c.workers());
+            let refused = lab.refused() - refused;
+            let accepted = found.accepted.iter().map(Vec::len).sum::<usize>();
+            prop_assert_eq!(accepted as u64 + refused, offered as u64, "{}", &how);
+            let model = &mut model.borrow_mut();
+            let expected = outcome(model, Level::PerPacket, found.accepted.clone());
+            let not_cut = same_but_fragments(&expected, &found)
+                .map_err(|e| TestCaseError::fail(format!("{how}: {e}")))?;
+            let [r, c] = lost_any.get();
+            lost_any.set([r + refused, c + not_cut]);
+        }
+        Ok(())
+    });
+    let lost = lost_any.get();
+    assert!(lost.iter().all(|n| *n > 0), "the pool was never empty: {lost:?}");
+    labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
+    model.into_inner().close();
+}
+
+/// Checks that the two differ only by packets that were dropped rather than cut; returns how many.
+fn same_but_fragments(expected: &Outcome, found: &Outcome) -> Result<u64, String> {
+    let others = |o: &Outcome| -> Vec<_> {
+        let all = o.counted.iter().filter(|(name, _)| !OF_FRAGMENTS.contains(&name.as_str()));
+        all.cloned().collect()
+    };
+    let (a, b) = (others(expected), others(found));
+    if a != b {
+        return Err(format!("counted {b:?}, not {a:?}"));
     }
+    let mut left = found.sent.iter().peekable();
+    let (mut first_ones, mut fragments) = (0, 0);
+    for (sw_if, _, frame) in &expected.sent {
+        if left.next_if(|(i, _, f)| (i, f) == (sw_if, frame)).is_some() {
+            continue;
+        }
+        let word = frame.get(20..22).map_or(0, |w| u16::from_be_bytes([w[0], w[1]]));
+        if word & 0x3fff == 0 {
+            return Err(format!("not sent: {frame:02x?}"));
+        }
+        fragments += 1;
+        first_ones += u64::from(word & 0x1fff == 0);
+    }
+    if let Some(more) = left.next() {
+        return Err(format!("sent though not expected: {more:02x?}"));
+    }
+    let dropped = counter(found, OF_FRAGMENTS[0]);
+    let cut = counter(expected, OF_FRAGMENTS[1]) - counter(found, OF_FRAGMENTS[1]);
+    if (dropped, cut) != (first_ones, fragments) {
+        return Err(format!("{first_ones} packets not cut, {fragments} fragments; {found:?}"));
+    }
+    Ok(dropped)
 }

@@ -10,7 +10,7 @@ use thalweg_buffer::{Frame, PoolConfig};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
 use thalweg_feat_arp as arp;
-use thalweg_graph::stats::{Counter, Totals};
+use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
 use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
 };
@@ -20,11 +20,14 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::ipv4::{self, Ipv4View};
 
-/// What was sent: interface and frame.
-type Sent = Arc<Mutex<Vec<(SwIfIndex, Vec<u8>)>>>;
+/// What was sent: interface, worker and frame.
+type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
+
+/// Frames that there were buffers for, by worker.
+type Accepted = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
 /// Frames to be received by an interface.
-struct Receive(SwIfIndex, Vec<Vec<u8>>);
+struct Receive(SwIfIndex, Vec<Vec<u8>>, Accepted);
 
 static INPUT: NodeDecl = NodeDecl {
     name: "test-input",
@@ -37,15 +40,24 @@ struct Input(VecDeque<Receive>);
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some(Receive(sw_if, frames)) = self.0.front_mut() else { return Poll::Idle };
-        let sw_if = *sw_if;
+        let Some(Receive(sw_if, frames, accepted)) = self.0.front_mut() else { return Poll::Idle };
+        let (sw_if, worker) = (*sw_if, cx.worker());
         let mut frame = cx.new_frame();
         while frame.room() > 0
             && let Some(bytes) = frames.pop()
         {
-            let mut p = cx.cache().alloc().expect("a buffer");
-            assert!(p.fill(&bytes, cx.cache()), "buffers for {} bytes", bytes.len());
-            assert!(frame.push(p).is_ok());
+            // What is offered in vain is lost, as it is to a device's queue.
+            let Some(mut p) = cx.cache().alloc() else {
+                cx.stats().interface(sw_if).rx_no_buf.add(1);
+                continue;
+            };
+            if p.fill(&bytes, cx.cache()) {
+                assert!(frame.push(p).is_ok());
+                accepted.lock().unwrap().push((worker, bytes));
+            } else {
+                cx.stats().interface(sw_if).rx_no_buf.add(1);
+                cx.cache().free(p);
+            }
         }
         if frames.is_empty() {
             self.0.pop_front();
@@ -63,13 +75,13 @@ impl InputNode for Input {
 
 static TX: NodeDecl = NodeDecl { name: "test-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
 
-struct Record(SwIfIndex, Sent);
+struct Record(SwIfIndex, usize, Sent);
 
 impl Runner for Record {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
         let bytes = |i| frame.segments(i).collect::<Vec<_>>().concat();
-        let all = (0..frame.len()).map(|i| (self.0, bytes(i as u8)));
-        self.1.lock().unwrap().extend(all);
+        let all = (0..frame.len()).map(|i| (self.0, self.1, bytes(i as u8)));
+        self.2.lock().unwrap().extend(all);
         cx.sent_frame(frame);
     }
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
@@ -114,14 +126,19 @@ pub struct Lab {
     pub c: Control,
     tree: CommandTree<Control>,
     sent: Sent,
+    accepted: Accepted,
     received: u64,
 }
 
 impl Lab {
     /// Interfaces `test0` to `test2` that are up and have no address.
     pub fn bare() -> Lab {
-        let pool = PoolConfig { buffers: 2048, data_size: 2048, page_size: None };
-        let config = EngineConfig { pool, ..EngineConfig::default() };
+        Lab::bare_of(1, 2048)
+    }
+
+    fn bare_of(workers: usize, buffers: usize) -> Lab {
+        let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
+        let config = EngineConfig { pool, workers: vec![None; workers], ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
         let features: [&Feature; 6] = [
             &thalweg_device::FEATURE,
@@ -134,7 +151,8 @@ impl Lab {
         c.start(&features).expect("graph");
         let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
         let tree = CommandTree::new(commands).expect("commands");
-        let mut lab = Lab { c, tree, sent: Sent::default(), received: 0 };
+        let (sent, accepted) = (Sent::default(), Accepted::default());
+        let mut lab = Lab { c, tree, sent, accepted, received: 0 };
         for n in 0..3 {
             let sw_if = lab.interface(n);
             assert_eq!(sw_if, lab.sw_if(n));
@@ -144,7 +162,12 @@ impl Lab {
 
     /// As [`bare`](Self::bare), with 10.0.n.1/24 on `testN` and static neighbours 10.0.n.2 to .4.
     pub fn new() -> Lab {
-        let mut lab = Lab::bare();
+        Lab::of(1, 2048)
+    }
+
+    /// As [`new`](Self::new), of so many workers and buffers.
+    pub fn of(workers: usize, buffers: usize) -> Lab {
+        let mut lab = Lab::bare_of(workers, buffers);
         for n in 0..3 {
             lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));
             for host in 2..=4 {
@@ -167,7 +190,7 @@ impl Lab {
             input: None,
         };
         let sent = self.sent.clone();
-        let build = |sw_if, _| Built::Node(Box::new(Record(sw_if, sent.clone())));
+        let build = |sw_if, worker| Built::Node(Box::new(Record(sw_if, worker, sent.clone())));
         let sw_if = interface::create(&mut self.c, spec, build).expect("interface");
         interface::set_admin(&mut self.c, sw_if, true).expect("up");
         sw_if
@@ -248,12 +271,21 @@ impl Lab {
     }
 
     /// Lets interface `testN` receive frames.
-    pub fn deliver(&mut self, n: u8, mut frames: Vec<Vec<u8>>) {
+    pub fn deliver(&mut self, n: u8, frames: Vec<Vec<u8>>) {
+        self.deliver_to(0, n, frames);
+    }
+
+    /// Lets interface `testN` receive frames on a worker.
+    pub fn deliver_to(&mut self, worker: usize, n: u8, mut frames: Vec<Vec<u8>>) {
+        if frames.is_empty() {
+            return;
+        }
         self.received += frames.len() as u64;
         let (input, sw_if) = (self.c.node("test-input").expect("input"), self.sw_if(n));
         // The input takes them from the end.
         frames.reverse();
-        self.c.message(0, input, Box::new(Receive(sw_if, frames)));
+        let message = Receive(sw_if, frames, self.accepted.clone());
+        self.c.message(worker, input, Box::new(message));
     }
 
     /// An IPv4 packet from host `host` behind `testN`.
@@ -262,7 +294,7 @@ impl Lab {
     }
 
     fn total(&self, which: impl Fn(&Totals) -> u64) -> u64 {
-        (0..self.c.workers()).map(|w| which(&self.c.worker_stats(w).totals)).sum()
+        self.over_workers(|s| which(&s.totals))
     }
 
     /// Packets that came in or were made, less those that ended.
@@ -279,13 +311,23 @@ impl Lab {
             self.c.sync();
             self.c.run_once(Some(Duration::ZERO));
             self.c.sync();
-            if self.total(|t| t.rx.get()) == self.received && self.in_flight() == 0 {
+            let seen = self.total(|t| t.rx.get()) + self.refused();
+            if seen == self.received && self.in_flight() == 0 {
                 return;
             }
             let left = self.in_flight();
             assert!(start.elapsed() < Duration::from_secs(10), "{left} packets do not end");
             self.c.run_once(Some(Duration::from_micros(200)));
         }
+    }
+
+    /// Frames that there was no buffer for, on interfaces that may be gone by now.
+    pub fn refused(&self) -> u64 {
+        self.over_workers(|s| (0..16).map(|sw_if| s.interface(sw_if).rx_no_buf.get()).sum())
+    }
+
+    fn over_workers(&self, which: impl Fn(&WorkerStats) -> u64) -> u64 {
+        (0..self.c.workers()).map(|w| which(self.c.worker_stats(w))).sum()
     }
 
     /// Waits until everything received has been looked at; some may be held for a neighbour.
@@ -304,7 +346,17 @@ impl Lab {
 
     /// What was sent since the last call.
     pub fn sent(&mut self) -> Vec<(SwIfIndex, Vec<u8>)> {
+        self.sent_by_workers().into_iter().map(|(sw_if, _, frame)| (sw_if, frame)).collect()
+    }
+
+    /// What was sent since the last call, and by whom.
+    pub fn sent_by_workers(&mut self) -> Vec<(SwIfIndex, usize, Vec<u8>)> {
         std::mem::take(&mut self.sent.lock().unwrap())
+    }
+
+    /// Frames received since the last call, and by whom.
+    pub fn accepted(&mut self) -> Vec<(usize, Vec<u8>)> {
+        std::mem::take(&mut self.accepted.lock().unwrap())
     }
 
     /// The only frame sent since the last call, its interface checked.
@@ -321,7 +373,7 @@ impl Lab {
         let mut all = self.c.errors().iter();
         let number = all.position(|(n, e)| *n == id && e.text == text);
         let number = number.unwrap_or_else(|| panic!("{node} has no counter `{text}`"));
-        (0..self.c.workers()).map(|w| self.c.worker_stats(w).error(number as u32).get()).sum()
+        self.over_workers(|s| s.error(number as u32).get())
     }
 
     /// All counters of nodes but those that go by the clock, and those of the interfaces.
@@ -329,23 +381,32 @@ impl Lab {
         let by_clock = self.c.node("ip4-icmp-error").expect("node");
         let errors: Vec<_> = self.c.errors().iter().collect();
         let counted = errors.iter().enumerate().filter(|(_, (node, _))| *node != by_clock);
-        let stats = self.c.worker_stats(0);
-        let named = counted.map(|(i, (_, e))| (e.text.to_owned(), stats.error(i as u32).get()));
-        let mut all: Vec<_> = named.collect();
+        let error = |i| self.over_workers(|s| s.error(i as u32).get());
+        let mut all: Vec<_> = counted.map(|(i, (_, e))| (e.text.to_owned(), error(i))).collect();
         for n in 0..3 {
-            let s = stats.interface(self.sw_if(n));
-            let mut add = |what, c: &Counter| all.push((format!("{what} of test{n}"), c.get()));
-            add("packets", &s.rx_packets);
-            add("bytes", &s.rx_bytes);
-            add("ip4", &s.ip4);
-            add("broadcast", &s.rx_broadcast);
-            add("multicast", &s.rx_multicast);
+            let sw_if = self.sw_if(n);
+            let mut add = |what, which: fn(&IfStats) -> &Counter| {
+                let sum = self.over_workers(|s| which(s.interface(sw_if)).get());
+                all.push((format!("{what} of test{n}"), sum));
+            };
+            add("packets", |s| &s.rx_packets);
+            add("bytes", |s| &s.rx_bytes);
+            add("ip4", |s| &s.ip4);
+            add("broadcast", |s| &s.rx_broadcast);
+            add("multicast", |s| &s.rx_multicast);
         }
         all
     }
 
     pub fn dropped(&self) -> u64 {
         self.total(|t| t.dropped.get())
+    }
+
+    /// Checks that no buffer is under way, nothing else being so.
+    pub fn all_home(&mut self) {
+        self.c.sync();
+        let audit = self.c.pool().audit();
+        assert_eq!(audit.in_use, 0, "{audit:?}");
     }
 
     /// Stops: all packets are accounted for, all buffers home.
