@@ -1,0 +1,136 @@
+//! All clients, for those who have something to tell them.
+
+use crate::client::{Client, ClientId};
+use crate::service::{Caller, Head, Message, encode};
+use crate::{Retval, schema::MessageDef};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The client is no longer there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the API client is gone")]
+pub struct Gone;
+
+/// A client, as `show api clients` lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// Its number.
+    pub id: ClientId,
+    /// The name that it gave itself.
+    pub name: String,
+    /// Requests that it made.
+    pub requests: u64,
+    /// Events that it was sent.
+    pub events: u64,
+    /// Bytes that it has not read yet.
+    pub waiting: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    clients: Mutex<BTreeMap<ClientId, Arc<Client>>>,
+    ids: OnceLock<HashMap<&'static str, u16>>,
+}
+
+/// The clients that are connected. Copies are of the same.
+#[derive(Clone, Debug, Default)]
+pub struct Clients(Arc<Inner>);
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ClientId, Arc<Client>>> {
+        self.0.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_ids(&self, ids: HashMap<&'static str, u16>) {
+        // Set once; a second registry over the same clients would be the same one.
+        let _ = self.0.ids.set(ids);
+    }
+
+    pub(crate) fn id_of(&self, def: &MessageDef) -> Option<u16> {
+        self.0.ids.get()?.get(def.name).copied()
+    }
+
+    /// Every message with its number, in the numbers' order.
+    pub fn messages(&self) -> Vec<(u16, &'static str)> {
+        let ids = self.0.ids.get().into_iter().flatten();
+        let mut all: Vec<_> = ids.map(|(name, id)| (*id, *name)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    pub(crate) fn add(&self, client: Arc<Client>) {
+        self.lock().insert(client.id(), client);
+    }
+
+    pub(crate) fn remove(&self, id: ClientId) {
+        self.lock().remove(&id);
+    }
+
+    /// Whether the client is still there.
+    pub fn contains(&self, id: ClientId) -> bool {
+        self.lock().contains_key(&id)
+    }
+
+    /// All clients.
+    pub fn list(&self) -> Vec<ClientInfo> {
+        let all: Vec<Arc<Client>> = self.lock().values().cloned().collect();
+        let info = |client: Arc<Client>| {
+            let (name, requests, events, waiting) = client.info();
+            ClientInfo { id: client.id(), name, requests, events, waiting }
+        };
+        all.into_iter().map(info).collect()
+    }
+
+    /// Tells a client of an event. Never waits: a client that does not read what it asked for is
+    /// disconnected.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn send<E: Message>(&self, id: ClientId, event: &E) -> Result<(), Gone> {
+        let number = self.id_of(E::DEF).ok_or(Gone)?;
+        let client = self.lock().get(&id).cloned().ok_or(Gone)?;
+        let head = Head { id: number, ..Head::default() };
+        match client.event(|out| encode(head, event, out)) {
+            true => Ok(()),
+            false => Err(Gone),
+        }
+    }
+}
+
+/// Clients that want to be told of one thing.
+#[derive(Debug, Default)]
+pub struct Subscribers(Vec<(ClientId, u32)>);
+
+impl Subscribers {
+    /// Does what a `want_…_events` asks for: adds the client, with the process number that it
+    /// wants to hear in events, or removes it.
+    ///
+    /// # Errors
+    /// [`Retval::INVALID_REGISTRATION`] if it is listed already, or is not.
+    pub fn want(
+        &mut self,
+        clients: &Clients,
+        caller: &Caller,
+        on: bool,
+        pid: u32,
+    ) -> Result<(), Retval> {
+        self.0.retain(|(id, _)| clients.contains(*id));
+        let known = self.0.iter().position(|(id, _)| *id == caller.id());
+        match (known, on) {
+            (None, true) => self.0.push((caller.id(), pid)),
+            (Some(at), false) => drop(self.0.remove(at)),
+            _ => return Err(Retval::INVALID_REGISTRATION),
+        }
+        Ok(())
+    }
+
+    /// Whether nobody listens.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells all; `event` makes the event for a process number.
+    pub fn tell<E: Message>(&mut self, clients: &Clients, event: impl Fn(u32) -> E) {
+        self.0.retain(|(id, pid)| clients.send(*id, &event(*pid)).is_ok());
+    }
+}

@@ -1,0 +1,48 @@
+//! VPP's binary API: messages, their codec and description, and the socket server.
+//!
+//! This crate knows no feature. A feature declares a message once, as a struct with
+//! `#[derive(`[`Message`]`)]`, and a [`Service`] that handles it: a [`Call`], a [`Dump`] or a
+//! [`Stream`] over the main thread's state. Encoding, decoding, the CRC and the JSON description
+//! come from that declaration. The binary collects the services in a [`Registry`]; a
+//! [`server::Server`] accepts clients on a thread of its own, and the main thread carries their
+//! requests out by [`Hub::serve`].
+//!
+//! # Protocol
+//!
+//! Before each message stand 16 bytes, of which four at offset 8 hold the length of what follows.
+//! A message begins with its number. A client learns the numbers by `sockclnt_create` (15), whose
+//! reply (16) lists each message by name and CRC; a message with another CRC is one that it lacks.
+//! The requests of one client are answered in order.
+#![forbid(unsafe_code)]
+
+extern crate self as thalweg_api;
+
+mod client;
+mod clients;
+mod hub;
+pub mod json;
+mod macros;
+pub mod memclnt;
+mod registry;
+mod retval;
+pub mod schema;
+pub mod server;
+mod service;
+#[cfg(test)]
+mod tests;
+pub mod types;
+pub mod wire;
+
+pub use client::ClientId;
+pub use clients::{ClientInfo, Clients, Gone, Subscribers};
+pub use hub::{Hub, Job};
+pub use registry::{Registry, RegistryError, write_json};
+pub use retval::Retval;
+pub use service::{
+    Call, Caller, Details, Dump, Head, Ids, Later, Message, Rest, Service, Stream, Walk, encode,
+};
+pub use thalweg_api_derive::{ApiType, Message};
+pub use wire::{Text, Wire};
+
+/// The name of the socket in the directory of sockets.
+pub const SOCKET: &str = "api.sock";

@@ -1,0 +1,153 @@
+//! The socket: one thread accepts clients, reads their requests and writes what their sockets did
+//! not take at once. It never does what is asked; the main thread does, by
+//! [`Hub::serve`](crate::Hub::serve), and it in turn never waits for a client.
+//!
+//! Everything that a client can make us keep is bounded. Requests beyond [`Limits`] are left in its
+//! socket; answers beyond them make its requests wait; a client that still does not read, or stops
+//! in the middle of a message, is disconnected with a reason in the log.
+
+mod listen;
+mod poll;
+
+use crate::client::{Links, Waker};
+use crate::clients::Clients;
+use crate::hub::Job;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How to listen.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Path of the socket.
+    pub path: PathBuf,
+    /// Its permissions.
+    pub mode: u32,
+    /// Its group, by number. `None` keeps the process's.
+    pub group: Option<u32>,
+    /// What clients may make us keep.
+    pub limits: Limits,
+}
+
+impl ServerConfig {
+    /// Listens at `path`: mode 0660, usual limits.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), mode: 0o660, group: None, limits: Limits::default() }
+    }
+}
+
+/// Bounds of what clients may make us keep.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Clients at once.
+    pub clients: usize,
+    /// Bytes of a request.
+    pub message: usize,
+    /// Requests that wait, per client.
+    pub requests: usize,
+    /// Bytes of requests that wait, per client.
+    pub request_bytes: usize,
+    /// Bytes of answers that wait, per client, before its requests do.
+    pub answers: usize,
+    /// Bytes of answers and events that wait, per client, before it is disconnected.
+    pub events: usize,
+    /// How long a client may take over a message that it has begun, over its name, and to read
+    /// something of what waits for it.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            clients: 256,
+            message: 4 << 20,
+            requests: 4096,
+            request_bytes: 4 << 20,
+            answers: 1 << 20,
+            events: 8 << 20,
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why the API cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// Another process serves the socket.
+    #[error("API socket {} is in use by a running process; stop it or choose another path", path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something else is there.
+    #[error("cannot listen on {}: it exists and is no socket", path.display())]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The socket cannot be made as configured.
+    #[error("cannot {what} API socket {}: {source}", path.display())]
+    Socket {
+        /// What was tried.
+        what: &'static str,
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The thread cannot be started.
+    #[error("cannot start the API server: {0}")]
+    Start(#[source] io::Error),
+}
+
+/// A running server. Dropping it disconnects all clients and removes the socket.
+pub struct Server {
+    links: Arc<Links>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+impl Server {
+    /// Listens, and serves clients on a thread of its own from now on. `dispatch` hands jobs to the
+    /// main thread, which gives them to [`Hub::serve`](crate::Hub::serve); it says whether that
+    /// still takes any.
+    ///
+    /// # Errors
+    /// If the socket cannot be listened on.
+    pub fn start(
+        config: ServerConfig,
+        clients: Clients,
+        dispatch: impl Fn(Job) -> bool + Send + Sync + 'static,
+    ) -> Result<Self, ServerError> {
+        let listener = listen::Listener::open(&config)?;
+        let waker = Waker::new().map_err(ServerError::Start)?;
+        let links = Arc::new(Links { limits: config.limits, waker, dispatch: Box::new(dispatch) });
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = poll::Thread::new(listener, links.clone(), clients, stop.clone());
+        let thread = std::thread::Builder::new()
+            .name("api".to_owned())
+            .spawn(move || thread.run())
+            .map_err(ServerError::Start)?;
+        Ok(Self { links, stop, thread: Some(thread), path: config.path })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.links.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The server's thread.
+
+use super::listen::Listener;
+use crate::client::{Client, ClientId, Links};
+use crate::clients::Clients;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes of framing before a message.
+const FRAMING: usize = 16;
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+pub(super) struct Thread {
+    listener: Listener,
+    links: Arc<Links>,
+    clients: Clients,
+    stop: Arc<AtomicBool>,
+    connections: Vec<Connection>,
+    next: u32,
+    chunk: Vec<u8>,
+    /// When to accept again after a failure.
+    accept_at: Option<Instant>,
+}
+
+/// A client as this thread keeps it.
+struct Connection {
+    client: Arc<Client>,
+    /// A message that has begun.
+    partial: Vec<u8>,
+    /// It sends nothing more.
+    ended: bool,
+    /// Since when it keeps us waiting, and for what.
+    waiting: Option<(Instant, Waiting)>,
+    /// Bytes were written since the last look.
+    progress: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    Name,
+    Message,
+    Reader,
+}
+
+impl Waiting {
+    fn reason(self, patience: Duration) -> String {
+        let seconds = patience.as_secs_f32();
+        match self {
+            Waiting::Name => format!("it did not say its name within {seconds} s"),
+            Waiting::Message => format!("it stopped in the middle of a message for {seconds} s"),
+            Waiting::Reader => format!("it has not read its answers for {seconds} s"),
+        }
+    }
+}
+
+impl Thread {
+    pub(super) fn new(
+        listener: Listener,
+        links: Arc<Links>,
+        clients: Clients,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            listener,
+            links,
+            clients,
+            stop,
+            connections: Vec::new(),
+            next: 1 << 31,
+            chunk: vec![0; CHUNK],
+            accept_at: None,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        while !self.stop.load(Ordering::Acquire) {
+            let deadline = self.look();
+            let ready = match self.wait(deadline) {
+                Ok(ready) => ready,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => {
+                    tracing::error!(%error, "the API is served no more");
+                    break;
+                }
+            };
+            self.handle(&ready);
+        }
+        for connection in self.connections.drain(..) {
+            end(&self.clients, &connection.client);
+        }
+    }
+
+    /// Removes clients that are through, and says when to look again.
+    fn look(&mut self) -> Option<Instant> {
+        let (now, patience) = (Instant::now(), self.links.limits.patience);
+        let mut deadline = self.accept_at;
+        let clients = &self.clients;
+        self.connections.retain_mut(|connection| {
+            connection.client.unblock();
+            if let Some(since) = connection.keeps_waiting(now) {
+                let at = since + patience;
+                if at <= now
+                    && let Some((_, what)) = connection.waiting
+                {
+                    connection.client.close(what.reason(patience));
+                }
+                deadline = Some(deadline.map_or(at, |deadline| deadline.min(at)));
+            }
+            if connection.is_through() {
+                end(clients, &connection.client);
+                return false;
+            }
+            true
+        });
+        deadline
+    }
+
+    fn wait(&self, deadline: Option<Instant>) -> rustix::io::Result<Vec<PollFlags>> {
+        let accept = match self.accept_at.is_some_and(|at| at > Instant::now()) {
+            true => PollFlags::empty(),
+            false => PollFlags::IN,
+        };
+        let mut fds = vec![
+            PollFd::new(&self.links.waker, PollFlags::IN),
+            PollFd::new(&self.listener, accept),
+        ];
+        for connection in &self.connections {
+            let interest = connection.client.interest();
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, interest.read && !connection.ended);
+            flags.set(PollFlags::OUT, interest.write);
+            fds.push(PollFd::new(connection.client.stream(), flags));
+        }
+        let timeout = deadline.map(|at| {
+            let left = at.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
+        });
+        poll(&mut fds, timeout.as_ref())?;
+        Ok(fds.iter().map(PollFd::revents).collect())
+    }
+
+    fn handle(&mut self, ready: &[PollFlags]) {
+        let [wake, accept, ready @ ..] = ready else { return };
+        if !wake.is_empty() {
+            self.links.waker.clear();
+        }
+        for (connection, flags) in self.connections.iter_mut().zip(ready) {
+            let before = connection.client.info().3;
+            if flags.contains(PollFlags::OUT) {
+                connection.client.write();
+                connection.client.unblock();
+            }
+            connection.progress |= connection.client.info().3 < before;
+            if flags.contains(PollFlags::IN) {
+                connection.read(&mut self.chunk, &self.links);
+            } else if flags.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+                // Nothing to read and nobody who reads.
+                connection.ended = true;
+                connection.client.set_gone();
+            }
+        }
+        if !accept.is_empty() {
+            self.accept();
+        }
+    }
+
+    fn accept(&mut self) {
+        self.accept_at = None;
+        loop {
+            let stream = match self.listener.accept() {
+                Ok(stream) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept an API client");
+                    // Out of descriptors, likely: it will not pass at once.
+                    self.accept_at = Some(Instant::now() + Duration::from_millis(100));
+                    return;
+                }
+            };
+            let most = self.links.limits.clients;
+            if self.connections.len() >= most {
+                tracing::warn!("an API client is refused: {most} are there, the most allowed");
+                continue;
+            }
+            // Not 0, which clients take for none; and no number twice in a long time.
+            self.next = (self.next + 1) | 1 << 31;
+            let client = Client::new(ClientId(self.next), stream, self.links.clone());
+            let client = Arc::new(client);
+            self.clients.add(client.clone());
+            self.connections.push(Connection {
+                client,
+                partial: Vec::new(),
+                ended: false,
+                waiting: None,
+                progress: false,
+            });
+        }
+    }
+}
+
+/// Disconnects a client and tells the main thread.
+fn end(clients: &Clients, client: &Arc<Client>) {
+    match client.closing() {
+        Some(reason) if !reason.is_empty() => {
+            tracing::warn!("{} is disconnected: {reason}", client.label());
+        }
+        _ => tracing::debug!("{} is gone", client.label()),
+    }
+    client.set_gone();
+    clients.remove(client.id());
+    let _ = client.stream().shutdown(Shutdown::Both);
+    client.schedule();
+}
+
+impl Connection {
+    /// Since when the client has kept us waiting, if it does.
+    fn keeps_waiting(&mut self, now: Instant) -> Option<Instant> {
+        let interest = self.client.interest();
+        let what = if interest.write {
+            Some(Waiting::Reader)
+        } else if !self.partial.is_empty() {
+            Some(Waiting::Message)
+        } else if !interest.registered {
+            Some(Waiting::Name)
+        } else {
+            None
+        };
+        let progress = std::mem::take(&mut self.progress);
+        self.waiting = match (what, self.waiting) {
+            (None, _) => None,
+            (Some(what), Some((since, before))) if what == before && !progress => {
+                Some((since, what))
+            }
+            (Some(what), _) => Some((now, what)),
+        };
+        self.waiting.map(|(since, _)| since)
+    }
+
+    /// Whether nothing is left to do for the client.
+    fn is_through(&self) -> bool {
+        match self.client.closing() {
+            // What was answered before is still to go out.
+            Some(reason) if reason.is_empty() => !self.client.interest().write,
+            Some(_) => true,
+            None => self.ended && self.client.interest().idle,
+        }
+    }
+
+    fn read(&mut self, chunk: &mut [u8], links: &Links) {
+        match self.client.stream().read(chunk) {
+            Ok(0) => {
+                self.ended = true;
+                self.client.set_ended();
+            }
+            Ok(n) => {
+                self.progress = true;
+                self.partial.extend_from_slice(&chunk[..n]);
+                self.take_messages(links);
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            Err(_) => {
+                self.ended = true;
+                self.client.set_gone();
+            }
+        }
+    }
+
+    /// Moves whole messages from what was read to the inbox.
+    fn take_messages(&mut self, links: &Links) {
+        let mut at = 0;
+        loop {
+            let rest = &self.partial[at..];
+            let Some(length) = rest.get(8..12).and_then(|bytes| bytes.try_into().ok()) else {
+                break;
+            };
+            let length = u32::from_be_bytes(length) as usize;
+            if length > links.limits.message {
+                let most = links.limits.message;
+                let reason =
+                    format!("it announces a message of {length} bytes; {most} are the most");
+                self.client.close(reason);
+                self.ended = true;
+                break;
+            }
+            let Some(message) = rest.get(FRAMING..FRAMING + length) else { break };
+            self.client.push(message.to_vec());
+            at += FRAMING + length;
+        }
+        self.partial.drain(..at);
+        if at > 0 {
+            self.client.schedule();
+        }
+    }
+}
