@@ -2,6 +2,7 @@
 
 use crate::control::Control;
 use crate::decl::{ArcDecl, NodeDecl};
+use thalweg_api::Service;
 use thalweg_cli::Command;
 
 /// A feature, a device driver or the engine itself.
@@ -16,6 +17,8 @@ pub struct Feature {
     pub arcs: &'static [&'static ArcDecl],
     /// Its commands.
     pub commands: &'static [&'static dyn Command<Control>],
+    /// Its messages of the binary API.
+    pub api: &'static [&'static dyn Service<Control>],
     /// Puts its state in place, before nodes are built.
     pub init: fn(&mut Control),
     /// Runs when the graph stands and workers run.
@@ -30,6 +33,7 @@ impl Feature {
         nodes: &[],
         arcs: &[],
         commands: &[],
+        api: &[],
         init: |_| {},
         ready: |_| {},
     };

@@ -7,6 +7,8 @@
 //!
 //! The engine knows no protocol and no device.
 
+pub mod api;
+pub mod api_modules;
 pub mod arc;
 pub mod cli;
 pub mod clock;
@@ -36,13 +38,17 @@ pub use node::{
 pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};
 
 /// The engine as a feature: its nodes, arcs and commands.
-pub(crate) static ENGINE: Feature = Feature {
+pub static ENGINE: Feature = Feature {
     name: "engine",
     about: "graph, workers, trace and counters",
     nodes: nodes::NODES,
     arcs: control::ARCS,
     commands: cli::COMMANDS,
-    init: report::Sampler::init,
+    api: api::SERVICES,
+    init: |c| {
+        report::Sampler::init(c);
+        c.insert(thalweg_api::Clients::default());
+    },
     ready: report::Sampler::start,
 };
 
@@ -56,6 +62,18 @@ mod tests {
             list: "COMMANDS",
             element: "&dyn thalweg_cli::Command<crate::Control>",
             item: "COMMAND",
+        }
+        .check();
+    }
+
+    #[test]
+    fn message_list_is_current() {
+        thalweg_testkit::GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/api"),
+            what: "API message",
+            list: "SERVICES",
+            element: "&dyn thalweg_api::Service<crate::Control>",
+            item: "SERVICE",
         }
         .check();
     }

@@ -42,7 +42,7 @@ pub struct GeneratedList<'a> {
     pub item: &'a str,
 }
 
-/// Checks the lists of a feature crate: `src/nodes` and `src/cli`, as far as it has them. For a unit
+/// Checks the lists of a feature crate: `src/nodes`, `src/cli` and `src/api`, as far as it has them. For a unit
 /// test of one line: `check_feature_lists(env!("CARGO_MANIFEST_DIR"))`.
 ///
 /// # Panics
@@ -56,6 +56,13 @@ pub fn check_feature_lists(crate_dir: &str) {
             "COMMANDS",
             "&dyn thalweg_cli::Command<thalweg_graph::Control>",
             "COMMAND",
+        ),
+        (
+            "api",
+            "API message",
+            "SERVICES",
+            "&dyn thalweg_api::Service<thalweg_graph::Control>",
+            "SERVICE",
         ),
     ];
     for (folder, what, list, element, item) in lists {

@@ -37,6 +37,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     arcs: &[&ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" }],
     commands: cli::COMMANDS,
+    api: &[],
     init,
     ready,
 };

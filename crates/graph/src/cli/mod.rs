@@ -6,6 +6,8 @@
 pub mod clear_errors;
 pub mod clear_runtime;
 pub mod clear_trace;
+pub mod show_api_clients;
+pub mod show_api_message_table;
 pub mod show_buffers;
 pub mod show_clock;
 pub mod show_cpu;
@@ -28,6 +30,8 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<crate::Control>] = &[
     &clear_errors::COMMAND,
     &clear_runtime::COMMAND,
     &clear_trace::COMMAND,
+    &show_api_clients::COMMAND,
+    &show_api_message_table::COMMAND,
     &show_buffers::COMMAND,
     &show_clock::COMMAND,
     &show_cpu::COMMAND,

@@ -11,7 +11,7 @@ pub struct ShowVersion;
 pub static COMMAND: ShowVersion = ShowVersion;
 
 /// Set by those who package: date and commit of the build.
-const DATE: Option<&str> = option_env!("THALWEG_BUILD_DATE");
+pub(crate) const DATE: Option<&str> = option_env!("THALWEG_BUILD_DATE");
 const COMMIT: Option<&str> = option_env!("THALWEG_BUILD_COMMIT");
 
 impl Command<Control> for ShowVersion {
@@ -65,7 +65,7 @@ impl Command<Control> for ShowVersion {
     }
 }
 
-fn version() -> String {
+pub(crate) fn version() -> String {
     format!("v{}", env!("CARGO_PKG_VERSION"))
 }
 

@@ -1,0 +1,49 @@
+//! `get_next_index`: by which number a node calls one of its next nodes.
+
+use crate::api_modules::VLIB;
+use crate::control::Control;
+use thalweg_api::{Call, Message, Retval, Text};
+
+/// Asks for a next node's number.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct GetNextIndex {
+    /// The node.
+    pub node_name: Text<64>,
+    /// Its next node.
+    pub next_name: Text<64>,
+}
+
+/// Answers [`GetNextIndex`].
+#[derive(Debug, Message)]
+#[api(reply)]
+pub struct GetNextIndexReply {
+    /// The number, all ones if there is no such node.
+    pub next_index: u32,
+}
+
+impl Default for GetNextIndexReply {
+    fn default() -> Self {
+        Self { next_index: u32::MAX }
+    }
+}
+
+/// The service.
+pub static SERVICE: Call<Control, GetNextIndex, GetNextIndexReply> = Call::new(&VLIB, handle);
+
+fn handle(c: &mut Control, request: GetNextIndex) -> Result<GetNextIndexReply, Retval> {
+    let found = find(c, &request.node_name, &request.next_name)?;
+    let next_index = found.ok_or(Retval::NO_SUCH_NODE2)?;
+    Ok(GetNextIndexReply { next_index })
+}
+
+/// The number of a next node; `None` if the node does not lead there.
+///
+/// # Errors
+/// If there is no such node or next node at all.
+pub(super) fn find(c: &Control, node: &Text<64>, next: &Text<64>) -> Result<Option<u32>, Retval> {
+    let node = c.node(node.as_str()).ok_or(Retval::NO_SUCH_NODE)?;
+    let next = c.node(next.as_str()).ok_or(Retval::NO_SUCH_NODE2)?;
+    let nexts = &c.nodes()[usize::from(node.0)].nexts;
+    Ok(nexts.iter().position(|id| *id == next).map(|at| at as u32))
+}
