@@ -2,6 +2,7 @@
 //! they cannot.
 //!
 //! * [`features`]: the features of the router, one line each;
+//! * [`api`]: `thalweg api json`, and the API messages about the command line;
 //! * [`run`]: `thalweg run`, the router;
 //! * [`sflow`]: `thalweg sflow decode`;
 //! * [`demo`]: `thalweg demo`;
@@ -9,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod api;
 pub mod ctl;
 pub mod demo;
 pub mod features;

@@ -29,6 +29,8 @@ enum Command {
     Sflow(thalweg::sflow::Args),
     /// Show a router between two hosts at work
     Demo(thalweg::demo::Args),
+    /// Describe the binary API
+    Api(thalweg::api::Args),
     /// Print the version
     Version,
 }
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Sflow(args) => thalweg::sflow::main(&args),
         // Must stand here, where there is one thread: it may enter a user namespace.
         Command::Demo(args) => thalweg::demo::main(&args),
+        Command::Api(args) => thalweg::api::main(&args),
         Command::Version => {
             println!("thalweg v{}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -23,6 +23,11 @@ pub fn cli_socket(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join("cli.sock")
 }
 
+/// The binary API's socket in a runtime directory.
+pub fn api_socket(runtime_dir: &Path) -> PathBuf {
+    runtime_dir.join(thalweg_api::SOCKET)
+}
+
 /// The socket that a client tries: the user's own router's if there is one, else the system's.
 pub fn client_socket() -> PathBuf {
     let own = cli_socket(&runtime_dir());

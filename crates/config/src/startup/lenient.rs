@@ -19,7 +19,7 @@ const API_SEGMENT_WORDS: &[&str] = &[
     "api-pvt-heap-size",
 ];
 const API_TRACE_WORDS: &[&str] = &["on", "enable", "off", "disable", "nitems", "save-api-table"];
-const SOCKSVR_WORDS: &[&str] = &["socket-name", "default"];
+const SOCKSVR_WORDS: &[&str] = &["socket-name", "default", "mode", "group"];
 const STATSEG_WORDS: &[&str] =
     &["socket-name", "default", "size", "page-size", "per-node-counters", "update-interval"];
 const LOGGING_WORDS: &[&str] = &[
@@ -137,6 +137,16 @@ fn socksvr(config: &mut StartupConfig, reader: &mut Reader) {
                 socksvr.socket_name.take_if(|path| path.as_os_str() == "default");
             }
             "default" => socksvr.socket_name = None,
+            "mode" => {
+                let Some(word) = reader.value(&key, "permissions") else { continue };
+                socksvr.mode = u32::from_str_radix(&word.text, 8).ok().filter(|m| *m <= 0o777);
+                if socksvr.mode.is_none() {
+                    let message =
+                        format!("`mode` takes octal permissions such as 0660, not {}", word.text);
+                    reader.error(word.span, message);
+                }
+            }
+            "group" => reader.text(&key, "a group", &mut socksvr.group),
             _ => reader.unknown_warning(&key, SOCKSVR_WORDS),
         }
     }

@@ -256,6 +256,10 @@ pub struct SocksvrConfig {
     pub given: bool,
     /// Path of the socket; `api.sock` in the runtime directory if not said.
     pub socket_name: Option<PathBuf>,
+    /// Permissions of the socket; 0660 if not said.
+    pub mode: Option<u32>,
+    /// Group of the socket, by name or number.
+    pub group: Option<String>,
 }
 
 /// `statseg { … }`

@@ -340,3 +340,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_api_socket_has_permissions() {
+    let (config, _) = file("socksvr { socket-name /x mode 0600 group vpp }");
+    assert_eq!((config.socksvr.mode, config.socksvr.group.as_deref()), (Some(0o600), Some("vpp")));
+    let wrong = error("socksvr { mode rw }");
+    assert!(wrong.contains("octal permissions such as 0660, not rw"), "{wrong}");
+}

@@ -2,7 +2,7 @@
 
 mod layout;
 mod logging;
-mod serve;
+pub(crate) mod serve;
 mod signals;
 
 pub use layout::{Cores, LayoutError, engine};
@@ -39,6 +39,7 @@ const EXAMPLES: &str = "\
 Stanzas (others are accepted, with a warning):
   unix { cli-listen PATH|HOST:PORT  exec FILE  log FILE  runtime-dir DIR  pidfile FILE
          gid GROUP  cli-prompt TEXT  nobanner  nocolor  cli-no-pager  interactive }
+  socksvr { socket-name PATH  mode 0660  group GROUP }
   cpu { main-core N  workers N | corelist-workers 1-3,5  skip-cores N  relative }
   buffers { buffers-per-numa N  default data-size BYTES  page-size 2m }
   logging { default-log-level error|warn|info|debug }
@@ -49,7 +50,7 @@ Examples:
   thalweg run unix { cli-listen /tmp/cli.sock exec ./setup.cli } cpu { workers 2 }
 
 Without `cli-listen' the command line is at /run/thalweg/cli.sock; for others than root, below
-$XDG_RUNTIME_DIR or /tmp. Without `cpu' there is one worker on no particular core.
+$XDG_RUNTIME_DIR or /tmp. The binary API's socket is api.sock beside it. Without `cpu' there is one worker on no particular core.
 The status is 0 after a clean end, 1 if something failed (packet buffers left over at the end, too),
 2 for a wrong configuration, 70 after a fault of the program.";
 
@@ -62,8 +63,8 @@ pub enum RunError {
     /// The machine has not what the configuration asks for.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// `unix { gid }` names no group.
-    #[error("unix {{ gid {0} }}: there is no such group")]
+    /// `unix { gid }` or `socksvr { group }` names no group.
+    #[error("there is no group `{0}`, which `unix {{ gid }}` or `socksvr {{ group }}` names")]
     Group(String),
     /// The engine does not start.
     #[error(transparent)]
@@ -71,6 +72,9 @@ pub enum RunError {
     /// The command line cannot be served.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// The binary API cannot be served.
+    #[error(transparent)]
+    Api(#[from] thalweg_api::server::ServerError),
     /// A file or directory is not to be had.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
@@ -146,6 +150,7 @@ fn run(words: &[&str]) -> Result<(), RunError> {
     serve::install(&mut c)?;
     // First the socket: if another router has it, nothing must be touched.
     let server = serve::listen(&c, &config, &dir)?;
+    let api = serve::listen_api(&c, &config, &dir)?;
     let pidfile = match &config.unix.pidfile {
         Some(path) => Some(serve::PidFile::write(path).map_err(file("write", path))?),
         None => None,
@@ -155,6 +160,7 @@ fn run(words: &[&str]) -> Result<(), RunError> {
     for at in server.addresses() {
         tracing::info!("thalweg v{} serves its command line at {at}", env!("CARGO_PKG_VERSION"));
     }
+    tracing::info!("the binary API is at {}", api.path().display());
     if let Some(script) = &config.unix.exec {
         serve::run_script(&mut c, script);
     }
@@ -169,7 +175,7 @@ fn run(words: &[&str]) -> Result<(), RunError> {
 
     tracing::info!("ending");
     serve::cancel_all(&mut c);
-    drop(server);
+    drop((server, api));
     let audit = c.shut_down();
     drop(pidfile);
     if audit.in_use > 0 {

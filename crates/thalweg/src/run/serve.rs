@@ -3,8 +3,9 @@
 use super::RunError;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use thalweg_api::{Clients, Hub, Job, Registry, server};
 use thalweg_cli::server::{Listen, Server, ServerConfig, SessionConfig, group_id};
-use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request, Status};
+use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, ReplySink, Request, Status};
 use thalweg_config::{CliListen, StartupConfig};
 use thalweg_graph::Control;
 
@@ -21,12 +22,18 @@ struct Cli {
     /// runs shall find it done.
     hold: Option<Instant>,
     held: Vec<CliJob>,
+    /// The same for requests of the binary API.
+    held_api: Vec<Job>,
 }
 
 /// Puts the command line in place.
 pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
     let tree = CommandTree::new(super::commands(c)).map_err(|e| RunError::Start(e.to_string()))?;
-    c.insert(Cli { main: MainCli::new(tree), hold: None, held: Vec::new() });
+    let registry = Registry::new(crate::api::services(c.features()))
+        .map_err(|e| RunError::Start(e.to_string()))?;
+    let clients = c.state::<Clients>().borrow().clone();
+    c.insert(Hub::new(registry, clients));
+    c.insert(Cli { main: MainCli::new(tree), hold: None, held: Vec::new(), held_api: Vec::new() });
     Ok(())
 }
 
@@ -51,6 +58,27 @@ fn release(cli: &mut Cli, c: &mut Control) {
     for job in std::mem::take(&mut cli.held) {
         cli.main.handle(c, job);
     }
+    for job in std::mem::take(&mut cli.held_api) {
+        // Not at once: it may have a command for the command line, which is at work here.
+        c.remote().submit(|c| serve_api(c, job));
+    }
+}
+
+/// Carries out requests of a client of the binary API.
+fn serve_api(c: &mut Control, job: Job) {
+    let cli = c.state::<Cli>();
+    if cli.borrow().hold.is_some() {
+        cli.borrow_mut().held_api.push(job);
+        return;
+    }
+    let hub = c.state::<Hub<Control>>();
+    hub.borrow_mut().serve(c, job);
+}
+
+/// Runs a text of commands for the binary API.
+pub(crate) fn run_for_api(c: &mut Control, line: String, reply: impl ReplySink + 'static) {
+    let cli = c.state::<Cli>();
+    cli.borrow_mut().main.handle(c, CliJob::new(Request::Run { line }, reply));
 }
 
 fn take(c: &mut Control, job: CliJob) {
@@ -67,6 +95,7 @@ pub(super) fn cancel_all(c: &mut Control) {
     let cli = c.state::<Cli>();
     let mut cli = cli.borrow_mut();
     cli.held.clear();
+    cli.held_api.clear();
     cli.main.cancel_all(c);
 }
 
@@ -153,6 +182,29 @@ pub(super) fn listen(
     };
     let server = ServerConfig { listen, group, session, ..ServerConfig::default() };
     Ok(Server::start(server, dispatch)?)
+}
+
+/// Starts to serve the binary API.
+pub(super) fn listen_api(
+    c: &Control,
+    config: &StartupConfig,
+    runtime_dir: &Path,
+) -> Result<server::Server, RunError> {
+    let default = || crate::paths::api_socket(runtime_dir);
+    let path = config.socksvr.socket_name.clone().unwrap_or_else(default);
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let group = config.socksvr.group.as_ref().or(config.unix.gid.as_ref());
+    let group = match group {
+        Some(name) => Some(group_id(name).ok_or_else(|| RunError::Group(name.clone()))?),
+        None => None,
+    };
+    let defaults = server::ServerConfig::at(path);
+    let mode = config.socksvr.mode.unwrap_or(defaults.mode);
+    let clients = c.state::<Clients>().borrow().clone();
+    let remote = c.remote();
+    let dispatch = move |job| remote.submit(|c| serve_api(c, job));
+    let config = server::ServerConfig { mode, group, ..defaults };
+    Ok(server::Server::start(config, clients, dispatch)?)
 }
 
 /// The file that holds the process's number while it runs.

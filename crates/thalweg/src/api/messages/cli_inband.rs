@@ -1,0 +1,58 @@
+//! `cli_inband`: a command line as a message.
+
+use thalweg_api::schema::Module;
+use thalweg_api::{Call, Later, Message, Retval};
+use thalweg_cli::{Gone, Reply, Status};
+use thalweg_graph::Control;
+
+/// Sends commands.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct CliInband {
+    /// One or more lines.
+    pub cmd: String,
+}
+
+/// Answers [`CliInband`].
+#[derive(Debug, Default, Message)]
+#[api(reply)]
+pub struct CliInbandReply {
+    /// What the commands printed, and the error of one that failed.
+    pub reply: String,
+}
+
+static MODULE: &Module = &thalweg_graph::api_modules::VLIB;
+
+/// The service.
+pub static SERVICE: Call<Control, CliInband, CliInbandReply> = Call::later(MODULE, handle);
+
+fn handle(c: &mut Control, request: CliInband, later: Later<CliInbandReply>) {
+    let mut later = Some(later);
+    let mut output = String::new();
+    let reply = move |piece: Reply| {
+        let (text, retval) = match piece {
+            Reply::Text(text) => (text, None),
+            Reply::Done { text, status } => (text, Some(retval(status))),
+            Reply::Completions(_) => return Ok(()),
+        };
+        output.push_str(&text);
+        if later.as_ref().is_none_or(Later::is_gone) {
+            return Err(Gone);
+        }
+        if let Some(retval) = retval
+            && let Some(later) = later.take()
+        {
+            later.answer(retval, &CliInbandReply { reply: std::mem::take(&mut output) });
+        }
+        Ok(())
+    };
+    crate::run::serve::run_for_api(c, request.cmd, reply);
+}
+
+fn retval(status: Status) -> i32 {
+    match status {
+        Status::Ok | Status::Quit => 0,
+        Status::Failed(code) => code,
+        Status::Cancelled => Retval::UNSPECIFIED.0,
+    }
+}
