@@ -40,6 +40,7 @@ mod exec;
 mod filter;
 mod job;
 mod lexer;
+pub mod local;
 mod output;
 mod pattern;
 pub mod server;

@@ -5,13 +5,15 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::net::SocketType;
+
 use super::{ServerConfig, ServerError};
+use crate::local::{LocalConfig, LocalSocket};
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,26 +58,25 @@ pub fn group_id(name: &str) -> Option<u32> {
 
 #[derive(Debug)]
 pub(super) enum Listener {
-    Unix {
-        socket: UnixListener,
-        path: PathBuf,
-        /// Device and inode, so as to remove no socket but ours.
-        id: Option<(u64, u64)>,
-    },
+    Unix(LocalSocket),
     Tcp(TcpListener),
 }
 
 impl Listener {
     pub(super) fn open(listen: &Listen, config: &ServerConfig) -> Result<Self, ServerError> {
         match listen {
-            Listen::Unix(path) => unix(path, config),
+            Listen::Unix(path) => {
+                let ServerConfig { mode, group, .. } = *config;
+                let config = LocalConfig { kind: SocketType::STREAM, mode, group };
+                Ok(Self::Unix(LocalSocket::listen(path, config)?))
+            }
             Listen::Tcp(address) => tcp(address, config.allow_remote),
         }
     }
 
     pub(super) fn accept(&self) -> io::Result<Stream> {
         Ok(match self {
-            Self::Unix { socket, .. } => Stream::Unix(socket.accept()?.0),
+            Self::Unix(socket) => Stream::Unix(socket.accept()?.into()),
             Self::Tcp(socket) => {
                 let stream = socket.accept()?.0;
                 // An echoed character should not wait for the next.
@@ -87,7 +88,7 @@ impl Listener {
 
     pub(super) fn address(&self) -> Listen {
         match self {
-            Self::Unix { path, .. } => Listen::Unix(path.clone()),
+            Self::Unix(socket) => Listen::Unix(socket.path().to_owned()),
             Self::Tcp(socket) => {
                 Listen::Tcp(socket.local_addr().map(|a| a.to_string()).unwrap_or_default())
             }
@@ -98,61 +99,9 @@ impl Listener {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Unix { socket, .. } => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
             Self::Tcp(socket) => socket.as_fd(),
         }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Self::Unix { path, id: Some(id), .. } = self
-            && inode(path).as_ref() == Some(id)
-        {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-fn inode(path: &Path) -> Option<(u64, u64)> {
-    fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()))
-}
-
-fn unix(path: &Path, config: &ServerConfig) -> Result<Listener, ServerError> {
-    let fail = |what| move |source| ServerError::Unix { what, path: path.to_owned(), source };
-    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o755).create(dir).map_err(fail("make the directory of"))?;
-    }
-    remove_stale(path)?;
-    let socket = UnixListener::bind(path).map_err(fail("listen on"))?;
-    let listener = Listener::Unix { socket, path: path.to_owned(), id: inode(path) };
-    if let Some(group) = config.group {
-        chown(path, None, Some(group)).map_err(fail("set the group of"))?;
-    }
-    let permissions = fs::Permissions::from_mode(config.mode);
-    fs::set_permissions(path, permissions).map_err(fail("set the permissions of"))?;
-    listener.set_nonblocking().map_err(fail("listen on"))?;
-    Ok(listener)
-}
-
-/// Removes the socket of a process that ended without doing so.
-fn remove_stale(path: &Path) -> Result<(), ServerError> {
-    let fail = |what| move |source| ServerError::Unix { what, path: path.to_owned(), source };
-    let kind = match fs::symlink_metadata(path) {
-        Ok(meta) => meta.file_type(),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(fail("look at")(e)),
-    };
-    if !kind.is_socket() {
-        return Err(ServerError::NotASocket { path: path.to_owned() });
-    }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(ServerError::InUse { path: path.to_owned() }),
-        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(fail("remove the stale"))
-        }
-        Err(e) => Err(fail("probe")(e)),
     }
 }
 
@@ -162,18 +111,9 @@ fn tcp(address: &str, allow_remote: bool) -> Result<Listener, ServerError> {
     if !allow_remote && resolved.iter().any(|a| !a.ip().is_loopback()) {
         return Err(ServerError::Remote { address: address.to_owned() });
     }
-    let listener = Listener::Tcp(TcpListener::bind(&resolved[..]).map_err(fail)?);
-    listener.set_nonblocking().map_err(fail)?;
-    Ok(listener)
-}
-
-impl Listener {
-    fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Self::Unix { socket, .. } => socket.set_nonblocking(true),
-            Self::Tcp(socket) => socket.set_nonblocking(true),
-        }
-    }
+    let socket = TcpListener::bind(&resolved[..]).map_err(fail)?;
+    socket.set_nonblocking(true).map_err(fail)?;
+    Ok(Listener::Tcp(socket))
 }
 
 /// A connection to a client.

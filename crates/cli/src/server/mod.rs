@@ -40,6 +40,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::job::Dispatch;
+use crate::local::LocalError;
 use listen::Listener;
 pub(crate) use listen::Stream;
 pub use listen::{Listen, group_id};
@@ -115,28 +116,9 @@ impl Default for SessionConfig {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// Another process serves the socket.
-    #[error("CLI socket {} is in use by a running process; stop it or choose another path", path.display())]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// Something that is no socket is in the way.
-    #[error("cannot make CLI socket {}: a file that is no socket is there", path.display())]
-    NotASocket {
-        /// Its path.
-        path: PathBuf,
-    },
-    /// A system call failed for a Unix socket.
-    #[error("cannot {what} CLI socket {}: {source}", path.display())]
-    Unix {
-        /// What was tried.
-        what: &'static str,
-        /// The socket.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    /// The Unix socket cannot be had.
+    #[error("command line: {0}")]
+    Local(#[from] LocalError),
     /// A system call failed for a TCP address.
     #[error("cannot listen for CLI sessions on {address}: {source}")]
     Tcp {

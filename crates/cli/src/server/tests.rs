@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::client::{Client, ClientError, Ended, one_shot};
 use crate::job::{CliJob, MainCli};
+use crate::local::LocalError;
 use crate::telnet::{GREETING, terminal_type, window_size};
 use crate::testing::{TestCx, tree_with_probe};
 
@@ -410,15 +411,15 @@ fn sockets_are_made_and_removed_with_care() {
         ..ServerConfig::default()
     };
     let start = |path: PathBuf| Server::start(config(path), mpsc::channel().0);
-    assert!(matches!(start(rig.path()), Err(ServerError::InUse { .. })));
+    assert!(matches!(start(rig.path()), Err(ServerError::Local(LocalError::InUse(_)))));
     let stale = rig.dir.path().join("stale");
     drop(UnixListener::bind(&stale).unwrap());
     drop(start(stale.clone()).unwrap());
     assert!(!stale.exists());
     std::fs::write(&stale, "text").unwrap();
-    assert!(matches!(start(stale.clone()), Err(ServerError::NotASocket { .. })));
+    assert!(matches!(start(stale.clone()), Err(ServerError::Local(LocalError::NotASocket(_)))));
     let below = stale.join("cli.sock");
-    assert!(matches!(start(below), Err(ServerError::Unix { .. })));
+    assert!(matches!(start(below), Err(ServerError::Local(LocalError::Failed { .. }))));
     let missing = rig.dir.path().join("missing");
     assert!(matches!(Client::connect(&missing), Err(ClientError::Connect { .. })));
 }

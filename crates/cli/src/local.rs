@@ -1,0 +1,192 @@
+//! Sockets in the file system, for clients on the same machine.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// Another process serves it.
+    #[error("socket {} is in use by a running process; stop it or choose another path", .0.display())]
+    InUse(PathBuf),
+    /// Something that is no socket is in the way.
+    #[error("cannot make socket {}: a file that is no socket is there", .0.display())]
+    NotASocket(PathBuf),
+    /// A system call failed.
+    #[error("cannot {what} socket {}: {source}", path.display())]
+    Failed {
+        /// What was tried.
+        what: &'static str,
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// What a socket is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalConfig {
+    /// Bytes ([`SocketType::STREAM`]) or packets ([`SocketType::SEQPACKET`]).
+    pub kind: SocketType,
+    /// Who may connect: permissions of the file.
+    pub mode: u32,
+    /// Group of the file; `None` leaves it.
+    pub group: Option<u32>,
+}
+
+/// A socket that clients connect to; it never blocks. Its file goes with it.
+#[derive(Debug)]
+pub struct LocalSocket {
+    fd: OwnedFd,
+    path: PathBuf,
+    /// Device and inode, so as to remove no socket but ours.
+    id: Option<(u64, u64)>,
+}
+
+impl LocalSocket {
+    /// Listens at `path`, whose directory is made if it is missing. A socket that a process has left
+    /// behind there is replaced.
+    ///
+    /// # Errors
+    /// [`LocalError`] if somebody listens there, or something else is there, or the system refuses.
+    pub fn listen(path: &Path, config: LocalConfig) -> Result<LocalSocket, LocalError> {
+        let fail = |what| move |source| LocalError::Failed { what, path: path.to_owned(), source };
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            let mut builder = fs::DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o755)
+                .create(dir)
+                .map_err(fail("make the directory of"))?;
+        }
+        remove_stale(path, config.kind)?;
+        let fd = bind(path, config.kind).map_err(|e| fail("listen on")(e.into()))?;
+        let socket = LocalSocket { fd, path: path.to_owned(), id: inode(path) };
+        if let Some(group) = config.group {
+            chown(path, None, Some(group)).map_err(fail("set the group of"))?;
+        }
+        let permissions = fs::Permissions::from_mode(config.mode);
+        fs::set_permissions(path, permissions).map_err(fail("set the permissions of"))?;
+        // Only now: nobody connects with other permissions.
+        rustix::net::listen(&socket.fd, BACKLOG).map_err(|e| fail("listen on")(e.into()))?;
+        Ok(socket)
+    }
+
+    /// The next client's connection.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if none waits, or what the system says.
+    pub fn accept(&self) -> io::Result<OwnedFd> {
+        Ok(rustix::net::accept_with(&self.fd, SocketFlags::CLOEXEC)?)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for LocalSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for LocalSocket {
+    fn drop(&mut self) {
+        if self.id.is_some() && inode(&self.path) == self.id {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()))
+}
+
+fn open(kind: SocketType) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
+}
+
+fn bind(path: &Path, kind: SocketType) -> Result<OwnedFd, Errno> {
+    let fd = open(kind)?;
+    rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
+    Ok(fd)
+}
+
+/// Removes the socket of a process that ended without doing so.
+fn remove_stale(path: &Path, kind: SocketType) -> Result<(), LocalError> {
+    let fail = |what| move |source| LocalError::Failed { what, path: path.to_owned(), source };
+    let found = match fs::symlink_metadata(path) {
+        Ok(meta) => meta.file_type(),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(fail("look at")(e)),
+    };
+    if !found.is_socket() {
+        return Err(LocalError::NotASocket(path.to_owned()));
+    }
+    let connect = || rustix::net::connect(open(kind)?, &SocketAddrUnix::new(path)?);
+    match connect() {
+        Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(fail("remove the stale")),
+        // It may be busy, or of another kind: somebody listens in any case.
+        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(LocalError::InUse(path.to_owned())),
+        Err(e) => Err(fail("probe")(e.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    const CONFIG: LocalConfig = LocalConfig { kind: SocketType::STREAM, mode: 0o600, group: None };
+
+    #[test]
+    fn a_socket_comes_and_goes_with_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("below/s.sock");
+        let socket = LocalSocket::listen(&path, CONFIG).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(socket.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let _client = UnixStream::connect(&path).unwrap();
+        socket.accept().unwrap();
+        for kind in [SocketType::STREAM, SocketType::SEQPACKET] {
+            let again = LocalSocket::listen(&path, LocalConfig { kind, ..CONFIG });
+            assert!(matches!(again, Err(LocalError::InUse(_))), "{kind:?}: {again:?}");
+        }
+        drop(socket);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_left_behind_is_replaced_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        let socket = LocalSocket::listen(&path, CONFIG).unwrap();
+        // Somebody else's by now.
+        fs::remove_file(&path).unwrap();
+        let other = UnixListener::bind(&path).unwrap();
+        drop(socket);
+        assert!(path.exists());
+        drop(other);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "no socket").unwrap();
+        let error = LocalSocket::listen(&path, CONFIG).unwrap_err();
+        assert!(matches!(error, LocalError::NotASocket(_)), "{error}");
+        let long = dir.path().join("x".repeat(200));
+        let error = LocalSocket::listen(&long, CONFIG).unwrap_err().to_string();
+        assert!(error.contains("cannot listen on socket"), "{error}");
+    }
+}
