@@ -2,8 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+mod lone;
 mod side;
 mod testpmd;
 
+pub use lone::{Latencies, Lone};
 pub use side::{Flooded, Forwarder, Path, Side};
 pub use testpmd::Testpmd;

@@ -10,12 +10,12 @@ use thalweg_smoke::{Config, CpuClock, Delay, Ovs, OvsOptions, Router, host_pair}
 use thalweg_testkit::{Flood, Lab, LabOptions, Middle, Offloads};
 
 /// Payload of the packets of a flood, which have 64 bytes with all their headers.
-const PAYLOAD: u16 = 22;
+pub(crate) const PAYLOAD: u16 = 22;
 /// Where a flood goes. The host on the right does not have this hardware address, so that its
 /// kernel counts the packet and drops it at the first look.
-const SINK_MAC: &str = "02:00:00:00:02:99";
+pub(crate) const SINK_MAC: &str = "02:00:00:00:02:99";
 /// The port that it goes to.
-const SINK_PORT: u16 = 9;
+pub(crate) const SINK_PORT: u16 = 9;
 
 /// What is done with the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Path {
     }
 
     /// The address that a flood goes to, in the subnet of the host on the right.
-    fn sink(self) -> Ipv4Addr {
+    pub(crate) fn sink(self) -> Ipv4Addr {
         match self {
             Path::Layer2 => Ipv4Addr::new(10, 10, 1, 9),
             Path::Ipv4 => Ipv4Addr::new(10, 10, 2, 9),

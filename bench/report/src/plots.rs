@@ -79,7 +79,39 @@ pub fn all(benches: &[Bench]) -> Result<Vec<Plot>> {
         let titles = Titles { title: "Levels of instructions", x: "", y: "clocks/packet" };
         add("levels", "Levels of instructions", bars(&titles, &labels, &sets, false))?;
     }
+    if let Some(t) = table(FIRST_PACKET) {
+        let (labels, lines) = lines(t, "forwarder", "pause", "50 %");
+        let titles =
+            Titles { title: "First packet: median by pause", x: "pause", y: "latency, µs" };
+        add("first-packet", FIRST_PACKET, line_plot(&titles, &labels, &lines, true))?;
+        let (labels, lines) = quantiles(t, "10 ms");
+        let titles = Titles {
+            title: "First packet after 10 ms: the share that takes no longer",
+            x: "",
+            y: "latency, µs",
+        };
+        if !lines.is_empty() {
+            add("first-packet-quantiles", FIRST_PACKET, line_plot(&titles, &labels, &lines, true))?;
+        }
+    }
     Ok(plots)
+}
+
+const FIRST_PACKET: &str = "First packet after a pause";
+
+/// A line for each forwarder over the quantiles, which are columns, after one pause.
+fn quantiles(t: &Table, pause: &str) -> (Vec<String>, Vec<Line>) {
+    let columns = t.columns.iter().enumerate();
+    let columns: Vec<(usize, &str)> = columns
+        .filter(|(_, c)| c.name.ends_with('%') || c.name == "longest")
+        .map(|(at, c)| (at, c.name.as_str()))
+        .collect();
+    let labels = columns.iter().map(|(_, name)| (*name).to_owned()).collect();
+    let rows = t.rows.iter().filter(|row| text(&row[0]) == pause);
+    let line = |row: &Vec<serde_json::Value>| {
+        (text(&row[1]), columns.iter().map(|(at, _)| row.get(*at).and_then(value)).collect())
+    };
+    (labels, rows.map(line).collect())
 }
 
 fn text(cell: &serde_json::Value) -> String {
@@ -282,6 +314,21 @@ mod tests {
         let svg = &plots[0].svg;
         assert!(svg.contains("currentColor") && svg.contains("256") && svg.contains("polyline"));
         assert!(plots[0].standalone().starts_with("<svg style"), "{}", &svg[..80]);
+    }
+
+    #[test]
+    fn quantiles_of_one_pause_are_lines() {
+        let table = json!({
+            "title": FIRST_PACKET, "notes": [],
+            "columns": [{"name": "pause", "unit": ""}, {"name": "forwarder", "unit": ""},
+                        {"name": "packets", "unit": ""}, {"name": "50 %", "unit": "µs"},
+                        {"name": "longest", "unit": "µs"}],
+            "rows": [["10 ms", "kernel", 5.0, 2.0, 9.0], ["1 s", "kernel", 5.0, 3.0, null]]
+        });
+        let table: Table = serde_json::from_value(table).unwrap();
+        let (labels, lines) = quantiles(&table, "10 ms");
+        assert_eq!(labels, ["50 %", "longest"]);
+        assert_eq!(lines, [("kernel".to_owned(), vec![Some(2.0), Some(9.0)])]);
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! - [`Collector`] receives sFlow datagrams.
 //! - [`Flow`] is a ping that goes on while other things happen, and knows what it missed.
 //! - [`Ovs`] is an Open vSwitch in a namespace, [`Peer`] finds such programs of others.
-//! - [`CpuClock`] measures the processor time of a process.
+//! - [`CpuClock`] measures the processor time of a process, [`ActivityClock`] to the nanosecond and
+//!   with its wake-ups.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +25,7 @@ pub mod vppctl;
 
 pub use binary::thalweg;
 pub use collector::Collector;
-pub use cpu::{CpuClock, Times};
+pub use cpu::{Activity, ActivityClock, CpuClock, Times};
 pub use flow::{Flow, FlowResult};
 pub use ovs::{Ovs, OvsOptions};
 pub use peers::Peer;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -92,5 +92,12 @@ impl RawLink {
                 return Ok(value);
             }
         }
+    }
+}
+
+impl AsFd for RawLink {
+    /// The socket, for options.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
