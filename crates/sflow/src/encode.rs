@@ -19,6 +19,9 @@ pub const DATAGRAM_BYTES: std::ops::RangeInclusive<usize> = 200..=65_507;
 /// Samples in one datagram; some collectors keep a fixed number.
 pub const MAX_SAMPLES: u32 = 64;
 
+/// Room behind the limit for the sample that does not fit any more.
+const SLACK: usize = 1024;
+
 /// A sampled packet, to be encoded in the expanded form.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowSampleOut {
@@ -95,7 +98,8 @@ impl DatagramEncoder {
     #[must_use]
     pub fn new(agent: IpAddr, sub_agent: u32, limit: usize) -> Self {
         let limit = limit.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
-        let mut buf = Vec::with_capacity(limit);
+        // A sample is written before it is known whether it fits.
+        let mut buf = Vec::with_capacity(limit + SLACK);
         let mut w = Writer::new(&mut buf);
         w.u32(5);
         w.address(Some(agent));
@@ -117,25 +121,30 @@ impl DatagramEncoder {
     ///
     /// # Errors
     /// When it does not even fit into a datagram of its own.
+    #[inline]
     pub fn flow_sample(
         &mut self,
         sample: &FlowSampleOut,
         header: Option<RawHeader<'_>>,
         records: &[FlowRecord<'_>],
     ) -> Result<Push, SampleTooLong> {
-        self.sample(Tag::FLOW_SAMPLE_EXPANDED, |w| {
-            w.u32(sample.sequence);
-            w.u32(sample.source.class);
-            w.u32(sample.source.index);
-            w.u32(sample.rate);
-            w.u32(sample.pool);
-            w.u32(sample.drops);
-            for interface in [sample.input, sample.output] {
-                let (format, value) = interface.parts();
-                w.u32(format);
-                w.u32(value);
-            }
-            flow_records(w, header, records);
+        let (in_format, in_value) = sample.input.parts();
+        let (out_format, out_value) = sample.output.parts();
+        let words = [
+            sample.sequence,
+            sample.source.class,
+            sample.source.index,
+            sample.rate,
+            sample.pool,
+            sample.drops,
+            in_format,
+            in_value,
+            out_format,
+            out_value,
+        ];
+        self.sample(Tag::FLOW_SAMPLE_EXPANDED, |buf| {
+            words_to(buf, words);
+            flow_records(buf, header, records);
         })
     }
 
@@ -149,15 +158,18 @@ impl DatagramEncoder {
         header: Option<RawHeader<'_>>,
         records: &[FlowRecord<'_>],
     ) -> Result<Push, SampleTooLong> {
-        self.sample(Tag::DISCARDED_PACKET, |w| {
-            w.u32(sample.sequence);
-            w.u32(sample.source.class);
-            w.u32(sample.source.index);
-            w.u32(sample.drops);
-            w.u32(sample.input);
-            w.u32(sample.output);
-            w.u32(sample.reason.0);
-            flow_records(w, header, records);
+        let words = [
+            sample.sequence,
+            sample.source.class,
+            sample.source.index,
+            sample.drops,
+            sample.input,
+            sample.output,
+            sample.reason.0,
+        ];
+        self.sample(Tag::DISCARDED_PACKET, |buf| {
+            words_to(buf, words);
+            flow_records(buf, header, records);
         })
     }
 
@@ -171,21 +183,20 @@ impl DatagramEncoder {
         source: DataSource,
         records: &[CounterRecord<'_>],
     ) -> Result<Push, SampleTooLong> {
-        self.sample(Tag::COUNTER_SAMPLE_EXPANDED, |w| {
-            w.u32(sequence);
-            w.u32(source.class);
-            w.u32(source.index);
-            w.u32(records.len() as u32);
+        self.sample(Tag::COUNTER_SAMPLE_EXPANDED, |buf| {
+            words_to(buf, [sequence, source.class, source.index, records.len() as u32]);
+            let mut w = Writer::new(buf);
             for record in records.iter().rev() {
-                record.encode(w);
+                record.encode(&mut w);
             }
         })
     }
 
+    #[inline]
     fn sample(
         &mut self,
         tag: Tag,
-        write: impl FnOnce(&mut Writer<'_>),
+        write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Push, SampleTooLong> {
         if self.finished {
             self.buf.truncate(self.header);
@@ -196,11 +207,11 @@ impl DatagramEncoder {
             return Ok(Push::Full);
         }
         let before = self.buf.len();
-        let mut w = Writer::new(&mut self.buf);
-        w.u32(tag.0);
-        let mark = w.begin();
-        write(&mut w);
-        w.end(mark);
+        words_to(&mut self.buf, [tag.0, 0]);
+        let body = self.buf.len();
+        write(&mut self.buf);
+        let length = (self.buf.len() - body) as u32;
+        self.buf[body - 4..body].copy_from_slice(&length.to_be_bytes());
         let needed = self.buf.len() - before + self.header;
         if self.buf.len() > self.limit {
             self.buf.truncate(before);
@@ -229,12 +240,33 @@ impl DatagramEncoder {
     }
 }
 
-fn flow_records(w: &mut Writer<'_>, header: Option<RawHeader<'_>>, records: &[FlowRecord<'_>]) {
-    w.u32(records.len() as u32 + u32::from(header.is_some()));
+/// Appends words all at once: one check for room instead of one for each.
+#[inline]
+fn words_to<const N: usize>(buf: &mut Vec<u8>, words: [u32; N]) {
+    buf.extend_from_slice(words.map(u32::to_be_bytes).as_flattened());
+}
+
+#[inline]
+fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[FlowRecord<'_>]) {
+    words_to(buf, [records.len() as u32 + u32::from(header.is_some())]);
+    let mut w = Writer::new(buf);
     for record in records.iter().rev() {
-        record.encode(w);
+        record.encode(&mut w);
     }
-    if let Some(header) = header {
-        FlowRecord::RawHeader(header).encode(w);
-    }
+    let Some(header) = header else { return };
+    // The commonest record by far, written out.
+    let bytes = header.header;
+    let padding = bytes.len().wrapping_neg() & 3;
+    let tag = FlowRecord::RawHeader(header).tag();
+    let words = [
+        tag.0,
+        (16 + bytes.len() + padding) as u32,
+        header.protocol.0,
+        header.frame_length,
+        header.stripped,
+        bytes.len() as u32,
+    ];
+    words_to(buf, words);
+    buf.extend_from_slice(bytes);
+    buf.extend_from_slice(&[0; 3][..padding]);
 }

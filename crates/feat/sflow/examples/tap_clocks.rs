@@ -163,7 +163,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     c.share(shared.clone());
     c.start(&[&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &BENCH])?;
     create_loopback(&mut c, None, None)?;
-    state::add_collector(&mut c, collector.local_addr()?)?;
+    thalweg_feat_sflow::exporting::add_collector(&mut c, collector.local_addr()?.into())?;
     let rounds: Vec<[Turn; RATES.len()]> =
         (0..rounds).map(|_| RATES.map(|rate| turn(&mut c, &shared, rate, frame))).collect();
     print(&rounds, frame);

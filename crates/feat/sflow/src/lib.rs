@@ -4,6 +4,7 @@
 //!   next sample; a frame without one costs a compare.
 //! * [`ring`]: the way of samples from a worker to the service, one ring per worker.
 //! * [`service`]: the thread that drains the rings, polls interface counters and feeds the agent.
+//! * [`exporting`]: settings of the agent.
 //! * [`state`]: settings on the main thread, and what [`cli`] calls to change them.
 //!
 //! An interface has one number in all that is sent: its `sw_if_index`.
@@ -11,6 +12,7 @@
 
 pub mod cli;
 mod cli_support;
+pub mod exporting;
 pub mod nodes;
 pub mod ring;
 pub mod sampler;

@@ -3,12 +3,13 @@
 //! A change goes to the taps as messages and to the service as a whole new [`Setup`]: neither is
 //! stopped for it, and no sample is lost.
 
+use crate::exporting::{ExportSettings, MAX_COLLECTORS};
 use crate::nodes::sflow::TapMessage;
 use crate::ring::{MAX_HEADER, SampleReader};
 use crate::service::{self, PortSetup, Setup, Status};
 use crate::stats::{PortTotals, TapStats};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, interface};
 use thalweg_graph::Control;
@@ -24,8 +25,6 @@ pub const DEFAULT_HEADER_BYTES: u16 = 128;
 pub const HEADER_BYTES: (u16, u16) = (64, MAX_HEADER as u16);
 /// Header bytes are a multiple of this.
 pub const HEADER_STEP: u16 = 32;
-/// Collectors that can be sent to.
-pub const MAX_COLLECTORS: usize = 16;
 
 /// Which packets of an interface are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,14 +79,14 @@ pub enum SFlowError {
     #[error("drop monitoring is not supported yet: see `show errors' for drops and their reasons")]
     DropMonitoring,
     /// Nothing can be sent there.
-    #[error("collector {0} cannot be sent to: give an address and a port other than 0")]
-    Collector(SocketAddr),
+    #[error("{0}")]
+    Collector(String),
     /// It is there already.
     #[error("collector {0} is configured already")]
-    CollectorExists(SocketAddr),
+    CollectorExists(String),
     /// It is not there.
     #[error("collector {0} is not configured{others}", others = known(.1))]
-    CollectorUnknown(SocketAddr, Vec<SocketAddr>),
+    CollectorUnknown(String, Vec<String>),
     /// Too many.
     #[error("no room for another collector: {MAX_COLLECTORS} is the limit")]
     CollectorsFull,
@@ -96,9 +95,11 @@ pub enum SFlowError {
     AgentAddress(IpAddr),
 }
 
-fn known(collectors: &[SocketAddr]) -> String {
-    let list: Vec<String> = collectors.iter().map(ToString::to_string).collect();
-    if list.is_empty() { String::new() } else { format!(": there is {}", list.join(", ")) }
+fn known(collectors: &[String]) -> String {
+    match collectors {
+        [] => String::new(),
+        list => format!(": there is {}", list.join(", ")),
+    }
 }
 
 impl SFlowError {
@@ -129,10 +130,8 @@ pub struct Settings {
     pub direction: Direction,
     /// Dropped packets are sampled, too.
     pub drop_monitoring: bool,
-    /// Where datagrams go.
-    pub collectors: Vec<SocketAddr>,
-    /// The address that names the agent; `None` is elected among the host's.
-    pub agent_address: Option<IpAddr>,
+    /// What the agent is told.
+    pub export: ExportSettings,
 }
 
 impl Default for Settings {
@@ -143,8 +142,7 @@ impl Default for Settings {
             header_bytes: DEFAULT_HEADER_BYTES,
             direction: Direction::Rx,
             drop_monitoring: false,
-            collectors: Vec::new(),
-            agent_address: None,
+            export: ExportSettings::default(),
         }
     }
 }
@@ -253,6 +251,10 @@ impl SFlow {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    pub(crate) fn settings_mut(&mut self) -> &mut Settings {
+        &mut self.settings
     }
 
     /// Interfaces with sFlow by index, with the rate of their own if they have one.
@@ -376,59 +378,6 @@ pub fn set_drop_monitoring(_c: &mut Control, on: bool) -> Result<(), SFlowError>
     if on { Err(SFlowError::DropMonitoring) } else { Ok(()) }
 }
 
-/// Sends datagrams to another collector, too.
-///
-/// # Errors
-/// If it cannot be sent to, is there already, or is one too many.
-pub fn add_collector(c: &mut Control, collector: SocketAddr) -> Result<(), SFlowError> {
-    if collector.port() == 0 || collector.ip().is_unspecified() {
-        return Err(SFlowError::Collector(collector));
-    }
-    {
-        let state = c.state::<SFlow>();
-        let list = &mut state.borrow_mut().settings.collectors;
-        if list.contains(&collector) {
-            return Err(SFlowError::CollectorExists(collector));
-        }
-        if list.len() >= MAX_COLLECTORS {
-            return Err(SFlowError::CollectorsFull);
-        }
-        list.push(collector);
-    }
-    publish(c);
-    Ok(())
-}
-
-/// Sends no more datagrams to a collector.
-///
-/// # Errors
-/// If it is not there.
-pub fn remove_collector(c: &mut Control, collector: SocketAddr) -> Result<(), SFlowError> {
-    {
-        let state = c.state::<SFlow>();
-        let list = &mut state.borrow_mut().settings.collectors;
-        let Some(at) = list.iter().position(|known| *known == collector) else {
-            return Err(SFlowError::CollectorUnknown(collector, list.clone()));
-        };
-        list.remove(at);
-    }
-    publish(c);
-    Ok(())
-}
-
-/// Sets the address that names the agent; `None` elects one of the host's.
-///
-/// # Errors
-/// If it names no host.
-pub fn set_agent_address(c: &mut Control, address: Option<IpAddr>) -> Result<(), SFlowError> {
-    if let Some(address) = address.filter(|a| a.is_unspecified() || a.is_multicast()) {
-        return Err(SFlowError::AgentAddress(address));
-    }
-    c.state::<SFlow>().borrow_mut().settings.agent_address = address;
-    publish(c);
-    Ok(())
-}
-
 /// All that there is to show.
 #[must_use]
 pub fn report(c: &Control) -> Report {
@@ -502,13 +451,12 @@ fn setup(c: &Control) -> Setup {
     };
     Setup {
         polling_interval: state.settings.polling_interval,
-        collectors: state.settings.collectors.clone(),
-        agent_address: state.settings.agent_address,
+        export: state.settings.export.clone(),
         ports: state.identities.iter().filter_map(port).collect(),
     }
 }
 
-fn publish(c: &Control) {
+pub(crate) fn publish(c: &Control) {
     let setup = setup(c);
     if let Ok(service) = &c.state::<SFlow>().borrow().service {
         service.configure(setup);

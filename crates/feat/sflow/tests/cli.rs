@@ -89,6 +89,9 @@ fn errors_say_what_is_wrong() {
         ("sflow collector add 0.0.0.0", "cannot be sent to", -7),
         ("sflow collector add 192.0.2.1 port 0", "a number from 1 to 65535", -1),
         ("sflow collector del 192.0.2.9", "collector 192.0.2.9:6343 is not configured", -6),
+        ("sflow collector add 192.0.2.256", "neither an IP address nor a host's name", -1),
+        ("sflow collector add c.example namespace ../x", "no name of a network namespace", -7),
+        ("sflow collector add c.example dev", "device", -1),
         ("sflow agent-address 0.0.0.0", "names no agent", -7),
         ("sflow agent-address here", "or `auto'", -1),
     ] {
@@ -101,9 +104,9 @@ fn errors_say_what_is_wrong() {
     assert_eq!((error.code(), error.is_syntax()), (-81, false));
     lab.cli("sflow collector add 192.0.2.1");
     assert_eq!(lab.cli_error("sflow collector add 192.0.2.1 port 6343").code(), -81);
-    for n in 2..=16 {
+    for n in 2..=64 {
         lab.cli(&format!("sflow collector add 192.0.2.{n}"));
     }
-    assert_eq!(lab.cli_error("sflow collector add 192.0.2.17").code(), -162);
+    assert_eq!(lab.cli_error("sflow collector add 192.0.2.65").code(), -162);
     lab.close();
 }

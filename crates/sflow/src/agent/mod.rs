@@ -1,19 +1,28 @@
 //! The agent: numbers samples, packs them into datagrams and sends these to every collector.
 //!
-//! It reads no clock of its own and never waits. Its owner hands it samples with the time, and
-//! calls [`Agent::tick`] when [`Agent::deadline`] has come.
+//! An [`Agent`] reads no clock of its own and never waits. Its owner hands it samples with the time,
+//! and calls [`Agent::tick`] after a round of them and when [`Agent::deadline`] has come. Full
+//! datagrams gather in a [`Batch`], so that [`Collectors`] need one system call for many.
 
+mod batch;
+mod collectors;
 mod election;
+mod errand;
+mod local;
 mod transport;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+pub use batch::Batch;
+pub use collectors::{CollectorConfig, CollectorStats, Collectors, Host};
 pub use election::{AddressPrefix, LocalAddress, elect_agent_address};
-pub use transport::{SendError, Transport, UdpTransport};
+pub use errand::Errand;
+pub use local::{AgentChoice, local_addresses};
+pub use transport::Transport;
 
 use crate::encode::{
     DATAGRAM_BYTES, DEFAULT_DATAGRAM_BYTES, DatagramEncoder, DiscardSampleOut, FlowSampleOut, Push,
@@ -35,21 +44,6 @@ pub const FCS_BYTES: u32 = 4;
 /// Data sources that are told apart; more are refused.
 pub const MAX_SOURCES: usize = 65_536;
 
-/// Where datagrams go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CollectorConfig {
-    /// The collector.
-    pub addr: SocketAddr,
-    /// The local address to send from; `None` leaves it to routing.
-    pub bind: Option<IpAddr>,
-}
-
-impl From<SocketAddr> for CollectorConfig {
-    fn from(addr: SocketAddr) -> Self {
-        CollectorConfig { addr, bind: None }
-    }
-}
-
 /// Settings of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentConfig {
@@ -57,8 +51,6 @@ pub struct AgentConfig {
     pub agent_address: IpAddr,
     /// Tells agents of one address apart.
     pub sub_agent_id: u32,
-    /// Where datagrams go.
-    pub collectors: Vec<CollectorConfig>,
     /// Most bytes of a datagram, 200 to 65507.
     pub datagram_bytes: usize,
     /// Most bytes of a sampled header.
@@ -68,13 +60,12 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
-    /// The usual settings for an agent of that address, without collectors.
+    /// The usual settings for an agent of that address.
     #[must_use]
     pub fn new(agent_address: IpAddr) -> Self {
         AgentConfig {
             agent_address,
             sub_agent_id: SUB_AGENT_PACKETS,
-            collectors: Vec::new(),
             datagram_bytes: DEFAULT_DATAGRAM_BYTES,
             header_bytes: 128,
             max_delay: Duration::from_secs(1),
@@ -106,9 +97,6 @@ pub enum AgentError {
         /// Datagram bytes asked for.
         datagram: usize,
     },
-    /// A collector that nothing can be sent to.
-    #[error("collector {0} cannot be sent to: give an address and a port other than 0")]
-    Collector(SocketAddr),
 }
 
 impl AgentConfig {
@@ -133,11 +121,7 @@ impl AgentConfig {
             let (header, datagram) = (self.header_bytes, self.datagram_bytes);
             return Err(AgentError::HeaderBytes { header, datagram });
         }
-        let bad = |c: &&CollectorConfig| c.addr.port() == 0 || c.addr.ip().is_unspecified();
-        match self.collectors.iter().find(bad) {
-            Some(collector) => Err(AgentError::Collector(collector.addr)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -220,31 +204,6 @@ pub struct AgentStats {
     pub datagrams: u64,
     /// Bytes of these.
     pub bytes: u64,
-    /// Data sources known.
-    pub sources: u64,
-}
-
-/// What became of the datagrams for one collector.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CollectorStats {
-    /// Datagrams sent.
-    pub datagrams: u64,
-    /// Bytes sent.
-    pub bytes: u64,
-    /// Datagrams not sent, whatever the reason.
-    pub send_errors: u64,
-    /// Of these, for lack of room in the send buffer.
-    pub would_block: u64,
-    /// Answers that nobody listens there.
-    pub refused: u64,
-    /// The latest reason.
-    pub last_error: Option<String>,
-}
-
-struct Collector<T> {
-    config: CollectorConfig,
-    transport: T,
-    stats: CollectorStats,
 }
 
 /// A counter that only ever grows on the wire, even when its source starts again.
@@ -274,60 +233,97 @@ struct SourceState {
     discard_drops: Cumulative,
 }
 
-/// An sFlow agent.
-pub struct Agent<T = UdpTransport> {
-    encoder: DatagramEncoder,
-    header_bytes: usize,
-    max_delay: Duration,
-    started: Instant,
-    /// When the oldest sample of the datagram came.
-    pending_since: Option<Instant>,
-    sources: HashMap<DataSource, SourceState>,
-    collectors: Vec<Collector<T>>,
-    stats: AgentStats,
+/// What is known of data sources. Interfaces are found by index, without hashing.
+#[derive(Debug, Default)]
+struct Sources {
+    interfaces: Vec<Option<SourceState>>,
+    others: HashMap<DataSource, SourceState>,
+    count: usize,
 }
 
-impl Agent<UdpTransport> {
-    /// An agent that sends over UDP. Its uptime counts from `now`. A collector that cannot be
-    /// reached yet is not an error.
-    ///
-    /// # Errors
-    /// When the configuration is impossible.
-    pub fn new(config: &AgentConfig, now: Instant) -> Result<Self, AgentError> {
-        Self::with_transport(config, now, |collector| {
-            UdpTransport::new(collector.addr, collector.bind)
-        })
+impl Sources {
+    /// The state of a source, made if need be; `None` if it is one too many.
+    #[inline]
+    fn get(&mut self, source: DataSource) -> Option<&mut SourceState> {
+        let at = source.index as usize;
+        if source.class == 0 && matches!(self.interfaces.get(at), Some(Some(_))) {
+            return self.interfaces[at].as_mut();
+        }
+        self.find_or_make(source)
+    }
+
+    #[cold]
+    fn find_or_make(&mut self, source: DataSource) -> Option<&mut SourceState> {
+        let at = source.index as usize;
+        if source.class == 0 && at < MAX_SOURCES {
+            if self.count >= MAX_SOURCES {
+                return None;
+            }
+            if at >= self.interfaces.len() {
+                self.interfaces.resize_with(at + 1, || None);
+            }
+            self.count += 1;
+            return Some(self.interfaces[at].insert(SourceState::default()));
+        }
+        if !self.others.contains_key(&source) {
+            if self.count >= MAX_SOURCES {
+                return None;
+            }
+            self.count += 1;
+        }
+        Some(self.others.entry(source).or_default())
+    }
+
+    fn known(&mut self, source: DataSource) -> Option<&mut SourceState> {
+        match self.interfaces.get_mut(source.index as usize) {
+            Some(slot) if source.class == 0 => slot.as_mut(),
+            _ => self.others.get_mut(&source),
+        }
+    }
+
+    fn remove(&mut self, source: DataSource) {
+        let gone = match self.interfaces.get_mut(source.index as usize) {
+            Some(slot) if source.class == 0 => slot.take(),
+            _ => self.others.remove(&source),
+        };
+        self.count -= usize::from(gone.is_some());
     }
 }
 
+/// An sFlow agent that gives its datagrams to a transport.
+#[derive(Debug)]
+pub struct Agent<T> {
+    encoder: DatagramEncoder,
+    header_bytes: usize,
+    datagram_bytes: usize,
+    max_delay: Duration,
+    started: Instant,
+    /// When the oldest sample that has not been sent came.
+    pending_since: Option<Instant>,
+    sources: Sources,
+    batch: Batch,
+    transport: T,
+    stats: AgentStats,
+}
+
 impl<T: Transport> Agent<T> {
-    /// An agent whose collectors are reached by what `connect` makes.
+    /// An agent whose uptime counts from `now`.
     ///
     /// # Errors
     /// When the configuration is impossible.
-    pub fn with_transport(
-        config: &AgentConfig,
-        now: Instant,
-        mut connect: impl FnMut(&CollectorConfig) -> T,
-    ) -> Result<Self, AgentError> {
+    pub fn new(config: &AgentConfig, now: Instant, transport: T) -> Result<Self, AgentError> {
         config.check()?;
-        let collectors = config.collectors.iter().map(|collector| Collector {
-            config: *collector,
-            transport: connect(collector),
-            stats: CollectorStats::default(),
-        });
+        let AgentConfig { agent_address, sub_agent_id, datagram_bytes, .. } = *config;
         Ok(Agent {
-            encoder: DatagramEncoder::new(
-                config.agent_address,
-                config.sub_agent_id,
-                config.datagram_bytes,
-            ),
+            encoder: DatagramEncoder::new(agent_address, sub_agent_id, datagram_bytes),
             header_bytes: config.header_bytes,
+            datagram_bytes,
             max_delay: config.max_delay,
             started: now,
             pending_since: None,
-            sources: HashMap::new(),
-            collectors: collectors.collect(),
+            sources: Sources::default(),
+            batch: Batch::new(),
+            transport,
             stats: AgentStats::default(),
         })
     }
@@ -338,20 +334,27 @@ impl<T: Transport> Agent<T> {
         &self.stats
     }
 
-    /// What was sent, per collector.
-    pub fn collectors(&self) -> impl Iterator<Item = (&CollectorConfig, &CollectorStats)> {
-        self.collectors.iter().map(|c| (&c.config, &c.stats))
+    /// What takes the datagrams.
+    #[must_use]
+    pub fn transport(&self) -> &T {
+        &self.transport
     }
 
-    /// Takes a sampled packet.
-    pub fn flow_sample(&mut self, now: Instant, sample: &FlowSampleIn<'_>) {
+    /// What takes the datagrams.
+    pub fn transport_mut(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// Takes a sampled packet. False if it was refused, and counted as that.
+    #[inline]
+    pub fn flow_sample(&mut self, now: Instant, sample: &FlowSampleIn<'_>) -> bool {
         let header = RawHeader {
             protocol: sample.protocol,
             frame_length: sample.frame_length.saturating_add(sample.stripped),
             stripped: sample.stripped,
             header: cut(sample.header, self.header_bytes),
         };
-        let Some(state) = self.source(sample.source) else { return };
+        let Some(state) = self.sources.get(sample.source) else { return self.refuse() };
         state.flow_sequence = state.flow_sequence.wrapping_add(1);
         let out = FlowSampleOut {
             sequence: state.flow_sequence,
@@ -365,17 +368,18 @@ impl<T: Transport> Agent<T> {
         let packed =
             self.pack(now, |encoder| encoder.flow_sample(&out, Some(header), sample.records));
         self.stats.flow_samples += u64::from(packed);
+        packed
     }
 
-    /// Takes a discarded packet.
-    pub fn discard(&mut self, now: Instant, sample: &DiscardIn<'_>) {
+    /// Takes a discarded packet. False if it was refused, and counted as that.
+    pub fn discard(&mut self, now: Instant, sample: &DiscardIn<'_>) -> bool {
         let header = RawHeader {
             protocol: sample.protocol,
             frame_length: sample.frame_length,
             stripped: sample.stripped,
             header: cut(sample.header, self.header_bytes),
         };
-        let Some(state) = self.source(sample.source) else { return };
+        let Some(state) = self.sources.get(sample.source) else { return self.refuse() };
         state.discard_sequence = state.discard_sequence.wrapping_add(1);
         let out = DiscardSampleOut {
             sequence: state.discard_sequence,
@@ -388,10 +392,15 @@ impl<T: Transport> Agent<T> {
         let packed =
             self.pack(now, |encoder| encoder.discard_sample(&out, Some(header), sample.records));
         self.stats.discard_samples += u64::from(packed);
+        packed
     }
 
-    /// Takes the counters of an interface.
-    pub fn interface_counters(&mut self, now: Instant, interface: &InterfaceCountersIn<'_>) {
+    /// Takes the counters of an interface. False if they were refused, and counted as that.
+    pub fn interface_counters(
+        &mut self,
+        now: Instant,
+        interface: &InterfaceCountersIn<'_>,
+    ) -> bool {
         let source = DataSource::interface(interface.counters.index);
         let generic = CounterRecord::Interface(interface.counters);
         let name = Text::from(interface.name.unwrap_or_default());
@@ -400,74 +409,100 @@ impl<T: Transport> Agent<T> {
             (None, None) => self.counters(now, source, &[generic]),
             (Some(_), None) => self.counters(now, source, &[generic, name]),
             (None, Some(ethernet)) => {
-                self.counters(now, source, &[generic, CounterRecord::Ethernet(ethernet)]);
+                self.counters(now, source, &[generic, CounterRecord::Ethernet(ethernet)])
             }
             (Some(_), Some(ethernet)) => {
-                self.counters(now, source, &[generic, name, CounterRecord::Ethernet(ethernet)]);
+                self.counters(now, source, &[generic, name, CounterRecord::Ethernet(ethernet)])
             }
         }
     }
 
-    /// Takes any counters. They are sent in reverse order.
-    pub fn counters(&mut self, now: Instant, source: DataSource, records: &[CounterRecord<'_>]) {
-        let Some(state) = self.source(source) else { return };
+    /// Takes any counters. They are sent in reverse order. False if they were refused, and counted
+    /// as that.
+    pub fn counters(
+        &mut self,
+        now: Instant,
+        source: DataSource,
+        records: &[CounterRecord<'_>],
+    ) -> bool {
+        let Some(state) = self.sources.get(source) else { return self.refuse() };
         state.counter_sequence = state.counter_sequence.wrapping_add(1);
         let sequence = state.counter_sequence;
         let packed = self.pack(now, |encoder| encoder.counter_sample(sequence, source, records));
         self.stats.counter_samples += u64::from(packed);
+        packed
     }
 
     /// The counters of a source have started again: so does their numbering, which tells collectors
     /// not to take a delta.
     pub fn reset_counters(&mut self, source: DataSource) {
-        if let Some(state) = self.sources.get_mut(&source) {
+        if let Some(state) = self.sources.known(source) {
             state.counter_sequence = 0;
         }
     }
 
     /// Forgets a source that is no more.
     pub fn remove_source(&mut self, source: DataSource) {
-        self.sources.remove(&source);
-        self.stats.sources = self.sources.len() as u64;
+        self.sources.remove(source);
+    }
+
+    /// Data sources known.
+    #[must_use]
+    pub fn sources(&self) -> usize {
+        self.sources.count
     }
 
     /// When [`Agent::tick`] should be called at the latest; `None` while nothing waits.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.pending_since.map(|since| since + self.max_delay)
+        let delay = if self.batch.is_empty() { self.max_delay } else { Duration::ZERO };
+        self.pending_since.map(|since| since + delay)
     }
 
-    /// Sends what has waited long enough.
+    /// Sends the datagrams that are full, and the one that is not if its samples have waited long
+    /// enough.
     pub fn tick(&mut self, now: Instant) {
-        if self.deadline().is_some_and(|deadline| now >= deadline) {
+        if self.pending_since.is_some_and(|since| now >= since + self.max_delay) {
             self.flush(now);
+        } else if !self.batch.is_empty() {
+            self.send(now);
         }
     }
 
     /// Sends what there is.
     pub fn flush(&mut self, now: Instant) {
-        self.pending_since = None;
+        self.finish(now);
+        self.send(now);
+    }
+
+    /// Ends the datagram that is being packed.
+    fn finish(&mut self, now: Instant) {
         let uptime = now.saturating_duration_since(self.started).as_millis() as u32;
         let Some(datagram) = self.encoder.finish(uptime) else { return };
         self.stats.datagrams += 1;
         self.stats.bytes += datagram.len() as u64;
-        for collector in &mut self.collectors {
-            collector.send(datagram, now);
+        self.batch.push(datagram);
+        if self.batch.is_full(self.datagram_bytes) {
+            self.send(now);
         }
     }
 
-    fn source(&mut self, source: DataSource) -> Option<&mut SourceState> {
-        if self.sources.len() >= MAX_SOURCES && !self.sources.contains_key(&source) {
-            self.stats.refused_samples += 1;
-            return None;
+    /// Sends the datagrams that are ready.
+    fn send(&mut self, now: Instant) {
+        self.pending_since = (self.encoder.samples() > 0).then_some(now);
+        if !self.batch.is_empty() {
+            self.transport.send(&self.batch, now);
+            self.batch.clear();
         }
-        let count = &mut self.stats.sources;
-        Some(self.sources.entry(source).or_insert_with(|| {
-            *count += 1;
-            SourceState::default()
-        }))
     }
 
+    #[cold]
+    fn refuse(&mut self) -> bool {
+        self.stats.refused_samples += 1;
+        false
+    }
+
+    #[inline]
     fn pack(
         &mut self,
         now: Instant,
@@ -475,7 +510,7 @@ impl<T: Transport> Agent<T> {
     ) -> bool {
         let mut result = push(&mut self.encoder);
         if result == Ok(Push::Full) {
-            self.flush(now);
+            self.finish(now);
             result = push(&mut self.encoder);
         }
         match result {
@@ -483,34 +518,7 @@ impl<T: Transport> Agent<T> {
                 self.pending_since.get_or_insert(now);
                 true
             }
-            Ok(Push::Full) | Err(SampleTooLong { .. }) => {
-                self.stats.refused_samples += 1;
-                false
-            }
-        }
-    }
-}
-
-impl<T: Transport> Collector<T> {
-    fn send(&mut self, datagram: &[u8], now: Instant) {
-        let refused = |e: &SendError| matches!(e, SendError::Refused);
-        let mut result = self.transport.send(datagram, now);
-        if result.as_ref().is_err_and(refused) {
-            // The answer is to an earlier datagram, and this one was not sent: the collector may be
-            // back by now.
-            self.stats.refused += 1;
-            result = self.transport.send(datagram, now);
-        }
-        match result {
-            Ok(()) => {
-                self.stats.datagrams += 1;
-                self.stats.bytes += datagram.len() as u64;
-            }
-            Err(error) => {
-                self.stats.send_errors += 1;
-                self.stats.would_block += u64::from(matches!(error, SendError::WouldBlock));
-                self.stats.last_error = Some(error.to_string());
-            }
+            Ok(Push::Full) | Err(SampleTooLong { .. }) => self.refuse(),
         }
     }
 }

@@ -1,99 +1,136 @@
 //! How datagrams reach a collector.
 
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::Instant;
 
-use thiserror::Error;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
+use rustix::io::Errno;
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 
-/// Why a datagram was not sent.
-#[derive(Debug, Error)]
-pub enum SendError {
-    /// The send buffer is full.
-    #[error("the send buffer is full")]
-    WouldBlock,
-    /// Nobody listens there.
-    #[error("the collector refuses datagrams: nothing listens on its port")]
-    Refused,
-    /// The socket is broken and will be opened again, but not yet.
-    #[error("there is no way to the collector; the next attempt follows within a second")]
-    Waiting,
-    /// Something else.
-    #[error(transparent)]
-    Io(io::Error),
-}
+use super::{Batch, CollectorStats};
 
-impl From<io::Error> for SendError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::WouldBlock => SendError::WouldBlock,
-            ErrorKind::ConnectionRefused => SendError::Refused,
-            _ => SendError::Io(error),
-        }
-    }
-}
-
-/// Sends datagrams to one collector and never waits.
+/// Takes datagrams and never waits.
 pub trait Transport {
-    /// Sends one datagram.
+    /// Sends datagrams, and keeps the books about what comes of it. None is tried again later.
+    fn send(&mut self, batch: &Batch, now: Instant);
+}
+
+/// Datagrams in one system call at most.
+const CALL: usize = 32;
+/// So many equally long datagrams in a row are left to the kernel to cut out of one. Captures on
+/// the way show them uncut, so it is for rates at which nobody looks at single ones.
+const RUN: usize = 32;
+/// What is asked for as send buffer: a batch for a device that is busy.
+const SEND_BUFFER: usize = 4 << 20;
+
+/// A connected UDP socket that sends many datagrams at once.
+#[derive(Debug)]
+pub(super) struct UdpSender {
+    socket: UdpSocket,
+    /// The way to the collector can cut datagrams out of one send.
+    segments: bool,
+}
+
+impl UdpSender {
+    /// `socket` is connected.
+    pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        // More than the system's limit needs a right that is not needed otherwise.
+        if setsockopt(&socket, sockopt::SndBufForce, &SEND_BUFFER).is_err() {
+            let _ = setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER);
+        }
+        Ok(UdpSender { socket, segments: true })
+    }
+
+    /// Sends a batch and counts what became of it.
     ///
     /// # Errors
-    /// When it was not sent. It is not tried again.
-    fn send(&mut self, datagram: &[u8], now: Instant) -> Result<(), SendError>;
-}
-
-/// A connected, non-blocking UDP socket, opened again when it breaks.
-#[derive(Debug)]
-pub struct UdpTransport {
-    collector: SocketAddr,
-    bind: Option<IpAddr>,
-    socket: Option<UdpSocket>,
-    retry_at: Option<Instant>,
-}
-
-/// An interface or a route may come later; there is no point in trying for each datagram.
-const RETRY: Duration = Duration::from_secs(1);
-
-impl UdpTransport {
-    /// Sends to `collector`, from `bind` if given. The socket is opened with the first datagram.
-    #[must_use]
-    pub fn new(collector: SocketAddr, bind: Option<IpAddr>) -> Self {
-        UdpTransport { collector, bind, socket: None, retry_at: None }
-    }
-
-    fn open(&self) -> io::Result<UdpSocket> {
-        let any = match self.collector {
-            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-        };
-        let socket = UdpSocket::bind((self.bind.unwrap_or(any), 0))?;
-        socket.set_nonblocking(true)?;
-        socket.connect(self.collector)?;
-        Ok(socket)
-    }
-}
-
-impl Transport for UdpTransport {
-    fn send(&mut self, datagram: &[u8], now: Instant) -> Result<(), SendError> {
-        let socket = match &self.socket {
-            Some(socket) => socket,
-            None => {
-                if self.retry_at.is_some_and(|at| now < at) {
-                    return Err(SendError::Waiting);
+    /// If the socket is of no use any more. What was not sent is counted.
+    pub(super) fn send(&mut self, batch: &Batch, stats: &mut CollectorStats) -> io::Result<()> {
+        let mut at = 0;
+        let mut refused = false;
+        while at < batch.len() {
+            let left = batch.len() - at;
+            let run = if self.segments && left >= RUN { batch.run(at) } else { 1 };
+            let result = match run {
+                RUN.. => self.send_run(batch, at, run).map(|()| run),
+                _ => self.send_each(batch, at, left.min(CALL)),
+            };
+            match result {
+                Ok(sent) => {
+                    stats.datagrams += sent as u64;
+                    stats.bytes += batch.span(at, at + sent).len() as u64;
+                    at += sent;
+                    refused = false;
                 }
-                self.retry_at = Some(now + RETRY);
-                self.socket.insert(self.open()?)
+                Err(Errno::CONNREFUSED) => {
+                    // That is the answer to an earlier datagram, which is lost; this one has not
+                    // left yet. Said twice, it goes the same way.
+                    stats.refused += 1;
+                    stats.failed(1, &"nothing listens on its port");
+                    at += usize::from(refused);
+                    refused = !refused;
+                }
+                Err(Errno::AGAIN | Errno::NOBUFS) => {
+                    stats.would_block += left as u64;
+                    stats.failed(left, &"the send buffer is full");
+                    return Ok(());
+                }
+                Err(Errno::INTR) => {}
+                Err(_) if run >= RUN => self.segments = false,
+                Err(Errno::MSGSIZE) => {
+                    stats.failed(1, &"a datagram is too long for the way");
+                    at += 1;
+                }
+                Err(error) => {
+                    stats.failed(left, &io::Error::from(error));
+                    return Err(error.into());
+                }
             }
-        };
-        match socket.send(datagram).map_err(SendError::from) {
+        }
+        Ok(())
+    }
+
+    /// Sends `count` datagrams in one call. Returns how many have left.
+    fn send_each(&self, batch: &Batch, at: usize, count: usize) -> Result<usize, Errno> {
+        if count == 1 {
+            return match self.socket.send(batch.span(at, at + 1)) {
+                Ok(_) => Ok(1),
+                Err(error) => Err(errno(&error)),
+            };
+        }
+        let slices: [IoSlice<'_>; CALL] = std::array::from_fn(|i| {
+            IoSlice::new(if i < count { batch.span(at + i, at + i + 1) } else { &[] })
+        });
+        let mut control: [SendAncillaryBuffer<'_, '_, '_>; CALL] = Default::default();
+        let mut messages: Vec<MMsgHdr<'_>> = slices
+            .iter()
+            .zip(&mut control)
+            .take(count)
+            .map(|(slice, control)| MMsgHdr::new(std::slice::from_ref(slice), control))
+            .collect();
+        sendmmsg(&self.socket, &mut messages, SendFlags::empty())
+    }
+
+    /// Has the kernel cut a run of datagrams out of one.
+    fn send_run(&self, batch: &Batch, at: usize, count: usize) -> Result<(), Errno> {
+        let length = batch.span(at, at + 1).len() as u16;
+        let slices = [IoSlice::new(batch.span(at, at + count))];
+        let segments = [ControlMessage::UdpGsoSegments(&length)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        match sendmsg::<()>(self.socket.as_raw_fd(), &slices, &segments, flags, None) {
             Ok(_) => Ok(()),
-            Err(SendError::Io(error)) => {
-                // The route or the local address may be gone: start afresh.
-                self.socket = None;
-                self.retry_at = Some(now + RETRY);
-                Err(SendError::Io(error))
-            }
-            Err(error) => Err(error),
+            Err(error) => Err(Errno::from_raw_os_error(error as i32)),
         }
     }
+}
+
+fn errno(error: &io::Error) -> Errno {
+    let fallback = || match error.kind() {
+        ErrorKind::WouldBlock => Errno::AGAIN,
+        _ => Errno::IO,
+    };
+    Errno::from_io_error(error).unwrap_or_else(fallback)
 }

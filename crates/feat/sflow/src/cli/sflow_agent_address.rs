@@ -36,7 +36,7 @@ impl Command<Control> for SFlowAgentAddress {
             }
         };
         args.end()?;
-        crate::state::set_agent_address(cx, address).map_err(refused)?;
+        crate::exporting::set_agent_address(cx, address).map_err(refused)?;
         Ok(Outcome::Done)
     }
 }

@@ -1,11 +1,11 @@
 //! `sflow collector`.
 
 use crate::cli_support::{refused, required};
-use crate::state;
-use std::net::SocketAddr;
+use crate::{exporting, state};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
+use thalweg_sflow::agent::CollectorConfig;
 
 /// The command.
 pub static COMMAND: SFlowCollector = SFlowCollector;
@@ -18,12 +18,14 @@ impl Command<Control> for SFlowCollector {
         "sflow collector"
     }
     fn usage(&self) -> &'static str {
-        "add|del <ip> [port <port>]"
+        "add|del <ip or name> [port <port>] [namespace <name>] [dev <device>]"
     }
     fn help(&self) -> &'static str {
         "Send sFlow datagrams to a collector, or no longer\n\
          To several, if added one after the other; one that is away disturbs none of the others.\n\
-         The port is 6343 unless given. Without a collector, samples are counted and not kept."
+         The port is 6343 unless given. A name is looked up, and again each minute. Datagrams leave\n\
+         from within a network namespace of /var/run/netns, and through a device whatever routing\n\
+         says, if these are given. Without a collector, samples are counted and not kept."
     }
     fn run(
         &self,
@@ -33,30 +35,45 @@ impl Command<Control> for SFlowCollector {
     ) -> Result<Outcome<Control>, CliError> {
         required(args, "add or del, and a collector")?;
         let add = args.choice("action", &["add", "del"])? == "add";
-        let ip = args.ip("collector")?;
-        let port = match args.keyword("port") {
-            true => args.number("port", 1, u16::MAX.into())? as u16,
-            false => SFLOW_PORT,
-        };
-        args.end()?;
-        let collector = SocketAddr::new(ip, port);
+        required(args, "a collector")?;
+        let host = CollectorConfig::parse_host(args.word("collector")?);
+        let host = host.map_err(|e| CliError::failed(format_args!("collector {e}")))?;
+        let mut collector = CollectorConfig::new(host, SFLOW_PORT);
+        while !args.is_empty() {
+            match args.choice("option", &["port", "namespace", "dev"])? {
+                "port" => collector.port = args.number("port", 1, u16::MAX.into())? as u16,
+                "namespace" => collector.namespace = Some(args.word("namespace")?.to_owned()),
+                _ => collector.device = Some(args.word("device")?.to_owned()),
+            }
+        }
         if add {
-            state::add_collector(cx, collector).map_err(refused)?;
+            exporting::add_collector(cx, collector).map_err(refused)?;
         } else {
-            state::remove_collector(cx, collector).map_err(refused)?;
+            exporting::remove_collector(cx, &collector).map_err(refused)?;
         }
         Ok(Outcome::Done)
     }
     fn complete(&self, cx: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        let options = ["port", "namespace", "dev"];
         match before {
             [] => vec!["add".into(), "del".into()],
             ["del"] => {
                 let state = cx.state::<state::SFlow>();
                 let state = state.borrow();
-                state.settings().collectors.iter().map(|c| c.ip().to_string()).collect()
+                state.settings().export.collectors.iter().map(|c| c.host.to_string()).collect()
             }
-            [_, _] => vec!["port".into()],
-            _ => Vec::new(),
+            [_] => Vec::new(),
+            [_, _, .., last] if options.contains(last) && before.len() > 2 => match *last {
+                "namespace" => names_in("/var/run/netns"),
+                "dev" => names_in("/sys/class/net"),
+                _ => Vec::new(),
+            },
+            _ => options.iter().filter(|o| !before.contains(o)).map(ToString::to_string).collect(),
         }
     }
+}
+
+fn names_in(directory: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect()
 }

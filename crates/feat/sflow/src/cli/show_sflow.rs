@@ -8,6 +8,7 @@ use std::fmt::Write;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
+use thalweg_sflow::agent::Host;
 
 /// The command.
 pub static COMMAND: ShowSFlow = ShowSFlow;
@@ -68,10 +69,13 @@ fn configuration(r: &Report) -> Vec<String> {
         None => format!("sflow enable {}", port.name),
         Some(rate) => format!("sflow enable {} rate {rate}", port.name),
     }));
-    lines.extend(s.agent_address.map(|a| format!("sflow agent-address {a}")));
-    lines.extend(s.collectors.iter().map(|c| match c.port() {
-        SFLOW_PORT => format!("sflow collector add {}", c.ip()),
-        port => format!("sflow collector add {} port {port}", c.ip()),
+    lines.extend(s.export.agent.address.map(|a| format!("sflow agent-address {a}")));
+    lines.extend(s.export.collectors.iter().map(|c| {
+        let port = (c.port != SFLOW_PORT).then(|| format!(" port {}", c.port));
+        let namespace = c.namespace.as_ref().map(|name| format!(" namespace {name}"));
+        let device = c.device.as_ref().map(|name| format!(" dev {name}"));
+        let options: String = [port, namespace, device].into_iter().flatten().collect();
+        format!("sflow collector add {}{options}", c.host)
     }));
     lines
 }
@@ -110,9 +114,11 @@ fn to_text(r: &Report) -> String {
     if status.samples_stale > 0 {
         let _ = writeln!(text, "  packet samples of deleted interfaces: {}", status.samples_stale);
     }
-    for (addr, stats) in &status.collectors {
+    for (config, stats) in &status.collectors {
         let (datagrams, bytes, errors) = (stats.datagrams, stats.bytes, stats.send_errors);
-        let _ = write!(text, "  collector {addr}: datagrams {datagrams}, bytes {bytes}");
+        let at = stats.addr.filter(|_| matches!(config.host, Host::Name(_)));
+        let at = at.map(|addr| format!(" ({})", addr.ip())).unwrap_or_default();
+        let _ = write!(text, "  collector {config}{at}: datagrams {datagrams}, bytes {bytes}");
         let _ = write!(text, ", errors {errors}");
         let latest = stats.last_error.as_ref().map(|e| format!(" (latest: {e})"));
         let _ = writeln!(text, "{}", latest.unwrap_or_default());
@@ -139,9 +145,10 @@ fn to_json(r: &Report) -> Value {
             "drops": p.totals.dropped,
         })
     });
-    let collectors = status.collectors.iter().map(|(addr, s)| {
+    let collectors = status.collectors.iter().map(|(config, s)| {
         json!({
-            "address": addr.to_string(), "datagrams": s.datagrams, "bytes": s.bytes,
+            "address": config.to_string(), "at": s.addr.map(|addr| addr.to_string()),
+            "datagrams": s.datagrams, "bytes": s.bytes,
             "errors": s.send_errors, "last_error": s.last_error,
         })
     });
@@ -170,8 +177,10 @@ fn to_json(r: &Report) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exporting::ExportSettings;
     use crate::state::{PortReport, Settings};
-    use thalweg_sflow::agent::CollectorStats;
+    use std::net::SocketAddr;
+    use thalweg_sflow::agent::{CollectorConfig, CollectorStats};
 
     fn example() -> Report {
         let port = |sw_if, name: &str, own_rate, seen, taken, dropped| PortReport {
@@ -182,7 +191,9 @@ mod tests {
             totals: PortTotals { seen, taken, dropped },
             sent: taken,
         };
-        let collectors = ["192.0.2.9:6343", "[2001:db8::9]:7000"].map(|c| c.parse().unwrap());
+        let [first, second] = ["192.0.2.9:6343", "[2001:db8::9]:7000"]
+            .map(|c| CollectorConfig::from(c.parse::<SocketAddr>().unwrap()));
+        let second = CollectorConfig { namespace: Some("mgmt".into()), ..second };
         let failing = CollectorStats {
             datagrams: 1,
             bytes: 1252,
@@ -194,11 +205,13 @@ mod tests {
             samples_sent: 14,
             counters_sent: 3,
             agent_address: Some("192.0.2.1".parse().unwrap()),
-            collectors: vec![(collectors[0], CollectorStats::default()), (collectors[1], failing)],
+            collectors: vec![(first.clone(), CollectorStats::default()), (second.clone(), failing)],
             ..Status::default()
         };
+        let export =
+            ExportSettings { collectors: vec![first, second], ..ExportSettings::default() };
         Report {
-            settings: Settings { collectors: collectors.into(), ..Settings::default() },
+            settings: Settings { export, ..Settings::default() },
             ports: vec![
                 port(1, "host-eth0", None, 140_000, 13, 0),
                 port(2, "pg0", Some(100), 160, 1, 2),
@@ -231,7 +244,7 @@ mod tests {
                 "of_deleted_interfaces": 0,
             })
         );
-        assert_eq!(value["collectors"][1]["address"], "[2001:db8::9]:7000");
+        assert_eq!(value["collectors"][1]["address"], "[2001:db8::9]:7000 namespace mgmt");
         assert_eq!(value["collectors"][1]["errors"], 2);
     }
 }

@@ -29,15 +29,14 @@ impl Service {
             if !port.setup.enabled || (port.polled && !due(passed, interval, sw_if as u64)) {
                 continue;
             }
-            let Some(agent) = self.exporter.agent(now) else { continue };
+            let Some(agent) = self.exporter.agent() else { continue };
             let mut totals = IfTotals::default();
             self.workers.iter().for_each(|w| totals.add(w.interface(sw_if as u32)));
-            let before = agent.stats().counter_samples;
             let counters = record(&port.setup, &totals.since(&port.setup.born));
             let name = Some(port.setup.view.name.as_str());
-            agent.interface_counters(now, &InterfaceCountersIn { counters, name, ethernet: None });
+            let counters = InterfaceCountersIn { counters, name, ethernet: None };
             port.polled = true;
-            if agent.stats().counter_samples > before {
+            if agent.interface_counters(now, &counters) {
                 self.status.counters_sent += 1;
             } else {
                 self.status.counters_refused += 1;

@@ -5,20 +5,20 @@
 
 mod counters;
 mod export;
-mod host;
 
+use crate::exporting::ExportSettings;
 use crate::ring::{MAX_HEADER, SampleMeta, SampleReader};
 use crate::stats::{PortTotals, TapStats};
 use export::Exporter;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use thalweg_device::InterfaceView;
 use thalweg_graph::stats::{IfTotals, MAX_INTERFACES, WorkerStats};
-use thalweg_sflow::agent::{CollectorStats, FCS_BYTES, FlowSampleIn};
+use thalweg_sflow::agent::{CollectorConfig, CollectorStats, FCS_BYTES, FlowSampleIn};
 use thalweg_sflow::header::HeaderProtocol;
 use thalweg_sflow::{DataSource, Interface};
 
@@ -51,10 +51,8 @@ pub struct PortSetup {
 pub struct Setup {
     /// Seconds between two polls, 1 or more.
     pub polling_interval: u32,
-    /// Where datagrams go.
-    pub collectors: Vec<SocketAddr>,
-    /// The address that names the agent; `None` is elected.
-    pub agent_address: Option<IpAddr>,
+    /// What the agent is told.
+    pub export: ExportSettings,
     /// Interfaces that exist, by index.
     pub ports: Vec<PortSetup>,
 }
@@ -79,7 +77,7 @@ pub struct Status {
     /// The agent's address, once it is known.
     pub agent_address: Option<IpAddr>,
     /// What became of the datagrams.
-    pub collectors: Vec<(SocketAddr, CollectorStats)>,
+    pub collectors: Vec<(CollectorConfig, CollectorStats)>,
     /// Times that the thread woke up.
     pub wakeups: u64,
 }
@@ -316,7 +314,7 @@ impl Service {
             self.linger_until = Some(now + LINGER);
         }
         self.enabled = enabled;
-        self.exporter.configure(&setup.collectors, setup.agent_address);
+        self.exporter.configure(&setup.export);
         self.setup = setup;
     }
 
@@ -350,16 +348,15 @@ impl Service {
         };
         port.pools[worker] = meta.pool;
         let pool = port.pools.iter().sum();
-        let Some(agent) = self.exporter.agent(now) else {
+        let Some(agent) = self.exporter.agent() else {
             self.status.samples_unwanted += 1;
             return;
         };
-        let before = agent.stats().flow_samples;
         if port.pass != self.pass {
             let taps = self.taps.iter().map(Arc::as_ref);
             (port.pass, port.drops) = (self.pass, PortTotals::of(taps, meta.sw_if).dropped);
         }
-        agent.flow_sample(
+        let packed = agent.flow_sample(
             now,
             &FlowSampleIn {
                 source: DataSource::interface(meta.sw_if),
@@ -375,7 +372,7 @@ impl Service {
                 records: &[],
             },
         );
-        if agent.stats().flow_samples > before {
+        if packed {
             self.status.samples_sent += 1;
             self.status.sent_by_port[meta.sw_if as usize] += 1;
         } else {
