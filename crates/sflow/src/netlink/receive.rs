@@ -409,6 +409,45 @@ impl Feed {
     }
 }
 
+/// A group of any generic family that stands in for PSAMPLE's, for measurements on kernels without.
+#[derive(Debug)]
+pub struct Joined {
+    feed: Feed,
+    buffer: Vec<u8>,
+}
+
+impl Joined {
+    /// Joins the group of that name.
+    ///
+    /// # Errors
+    /// If there is none or the system refuses.
+    pub fn generic(family: &Family, group: &str) -> io::Result<Joined> {
+        let group = family.group(group).ok_or(io::ErrorKind::NotFound)?;
+        let port = Port::open(Protocol::Generic)?;
+        port.set_receive_buffer(RECEIVE_BUFFER);
+        port.join(group)?;
+        let (channel, numbers) = (Channel::Psample, (family.id, group));
+        let feed = Feed { channel, port: Some(port), numbers, told: Told::Joined };
+        Ok(Joined { feed, buffer: vec![0; BUFFER] })
+    }
+
+    /// Waits up to `timeout`, and hands over what there is.
+    ///
+    /// # Errors
+    /// If the system cannot wait.
+    pub fn read(
+        &mut self,
+        timeout: Duration,
+        mut handle: impl FnMut(Event<'_>) -> ControlFlow<()>,
+    ) -> io::Result<ControlFlow<()>> {
+        let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+        if let Some(port) = &self.feed.port {
+            poll(&mut [PollFd::new(port, PollFlags::IN)], Some(&timeout))?;
+        }
+        Ok(self.feed.read(&mut self.buffer, &mut handle))
+    }
+}
+
 /// Hands over the messages of a datagram.
 pub(super) fn read_datagram(
     channel: Channel,

@@ -79,8 +79,7 @@ impl Multicast {
             }
             None => {
                 let port = Port::open(Protocol::Usersock)?;
-                // Readers may be simpler there, and there is nothing to gain.
-                Self::new(port, 0, super::usersock::GROUP, 0)
+                Self::new(port, 0, super::usersock::GROUP, DATAGRAM_BYTES)
             }
         }
     }
