@@ -5,6 +5,7 @@
 //! * [`ring`]: the way of samples from a worker to the service, one ring per worker.
 //! * [`service`]: the thread that drains the rings, polls interface counters and feeds the agent.
 //! * [`exporting`]: settings of the agent.
+//! * [`netlink`]: when and how an agent of this host is told of all that.
 //! * [`state`]: settings on the main thread, and what [`cli`] calls to change them.
 //!
 //! An interface has one number in all that is sent: its `sw_if_index`.
@@ -13,6 +14,7 @@
 pub mod cli;
 mod cli_support;
 pub mod exporting;
+pub mod netlink;
 pub mod nodes;
 pub mod ring;
 pub mod sampler;

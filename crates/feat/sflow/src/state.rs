@@ -4,6 +4,7 @@
 //! stopped for it, and no sample is lost.
 
 use crate::exporting::{ExportSettings, MAX_COLLECTORS};
+use crate::netlink::NetlinkSettings;
 use crate::nodes::sflow::TapMessage;
 use crate::ring::{MAX_HEADER, SampleReader};
 use crate::service::{self, PortSetup, Setup, Status};
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, interface};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
+use thalweg_sflow::netlink::{Channel, listeners};
 
 /// One packet in so many is sampled, unless an interface has a rate of its own.
 pub const DEFAULT_RATE: u32 = 10_000;
@@ -93,6 +95,9 @@ pub enum SFlowError {
     /// The address names no agent.
     #[error("{0} names no agent: give an address of this host, or `auto'")]
     AgentAddress(IpAddr),
+    /// Received and sent packets cannot be told apart.
+    #[error("groups {0} and {1} are not possible: give two different ones other than 0")]
+    Groups(u32, u32),
 }
 
 fn known(collectors: &[String]) -> String {
@@ -110,6 +115,7 @@ impl SFlowError {
             SFlowError::NotAPort(_) | SFlowError::Device(_) => -2,
             SFlowError::CollectorUnknown(..) => -6,
             SFlowError::Polling | SFlowError::Collector(_) | SFlowError::AgentAddress(_) => -7,
+            SFlowError::Groups(..) => -7,
             SFlowError::Direction(_) | SFlowError::DropMonitoring => -9,
             SFlowError::CollectorsFull => -162,
             SFlowError::Unchanged { .. } | SFlowError::CollectorExists(_) => -81,
@@ -132,6 +138,8 @@ pub struct Settings {
     pub drop_monitoring: bool,
     /// What the agent is told.
     pub export: ExportSettings,
+    /// What an agent of this host is told.
+    pub netlink: NetlinkSettings,
 }
 
 impl Default for Settings {
@@ -143,6 +151,7 @@ impl Default for Settings {
             direction: Direction::Rx,
             drop_monitoring: false,
             export: ExportSettings::default(),
+            netlink: NetlinkSettings::default(),
         }
     }
 }
@@ -205,6 +214,8 @@ pub struct Report {
     pub ports: Vec<PortReport>,
     /// What the service has done, or why it does not run.
     pub service: Result<Status, String>,
+    /// Sockets that listen to netlink's samples, counters and drops, where that is known.
+    pub listeners: [Option<usize>; 3],
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -397,7 +408,9 @@ pub fn report(c: &Control) -> Report {
         sent: sent(sw_if).unwrap_or(0),
     });
     let ports = ports.collect();
-    Report { settings: state.settings.clone(), ports, service }
+    let told = service.as_ref().is_ok_and(|status| status.netlink_wanted);
+    let listeners = Channel::ALL.map(|channel| told.then(|| listeners(channel)).flatten());
+    Report { settings: state.settings.clone(), ports, service, listeners }
 }
 
 /// The interface, if packets are sampled on its kind.
@@ -452,6 +465,7 @@ fn setup(c: &Control) -> Setup {
     Setup {
         polling_interval: state.settings.polling_interval,
         export: state.settings.export.clone(),
+        netlink: state.settings.netlink,
         ports: state.identities.iter().filter_map(port).collect(),
     }
 }

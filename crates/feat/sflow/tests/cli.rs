@@ -20,6 +20,7 @@ fn what_is_shown_can_be_typed() {
         "sflow collector add 192.0.2.1",
         "sflow collector add 2001:db8::1 port 7000",
         "sflow agent-address 192.0.2.2",
+        "sflow netlink disable group 5 6",
     ] {
         assert_eq!(lab.cli(line), "", "{line}");
     }
@@ -36,6 +37,7 @@ fn what_is_shown_can_be_typed() {
         "sflow agent-address 192.0.2.2",
         "sflow collector add 192.0.2.1",
         "sflow collector add 2001:db8::1 port 7000",
+        "sflow netlink disable group 5 6",
     ];
     assert_eq!(configuration, expected);
     let mut other = Lab::new(1);
@@ -85,6 +87,8 @@ fn errors_say_what_is_wrong() {
         ("sflow direction tx", "direction `tx' is not supported yet", -9),
         ("sflow direction both", "direction `both' is not supported yet", -9),
         ("sflow drop-monitoring enable", "drop monitoring is not supported yet", -9),
+        ("sflow netlink", "Please specify enable, disable or auto...", -1),
+        ("sflow netlink enable group 3 3", "give two different ones other than 0", -7),
         ("sflow sampling-rate many", "a number from 0 to 4294967295", -1),
         ("sflow collector add 0.0.0.0", "cannot be sent to", -7),
         ("sflow collector add 192.0.2.1 port 0", "a number from 1 to 65535", -1),

@@ -62,7 +62,7 @@ pub struct Multicast {
     sequence: u32,
     limit: usize,
     datagram: Vec<u8>,
-    waiting: u64,
+    messages: u64,
     stats: SendStats,
 }
 
@@ -109,7 +109,7 @@ impl Multicast {
             sequence: 0,
             limit,
             datagram: Vec::with_capacity(DATAGRAM_BYTES),
-            waiting: 0,
+            messages: 0,
             stats: SendStats::default(),
         })
     }
@@ -131,6 +131,12 @@ impl Multicast {
         self.sequence.wrapping_add(1)
     }
 
+    /// What waits to be sent.
+    #[must_use]
+    pub fn waiting(&self) -> &[u8] {
+        &self.datagram
+    }
+
     /// Adds a message that `encode` writes with the header it is given.
     #[inline]
     pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>, Header)) {
@@ -143,7 +149,7 @@ impl Multicast {
         };
         let before = self.datagram.len();
         encode(&mut self.datagram, header);
-        self.waiting += 1;
+        self.messages += 1;
         if self.datagram.len() > self.limit {
             self.overfull(before);
         }
@@ -153,10 +159,10 @@ impl Multicast {
     #[cold]
     fn overfull(&mut self, before: usize) {
         if before > 0 {
-            self.waiting -= 1;
+            self.messages -= 1;
             self.send(before);
             self.datagram.drain(..before);
-            self.waiting = 1;
+            self.messages = 1;
         }
         if self.datagram.len() >= self.limit {
             self.flush();
@@ -172,7 +178,7 @@ impl Multicast {
     }
 
     fn send(&mut self, length: usize) {
-        let messages = std::mem::take(&mut self.waiting);
+        let messages = std::mem::take(&mut self.messages);
         match self.port.send(&self.datagram[..length], self.groups) {
             // The kernel itself does not listen to other programs' groups, and says so although all
             // who do have got it.

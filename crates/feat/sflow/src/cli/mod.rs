@@ -9,6 +9,7 @@ pub mod sflow_direction;
 pub mod sflow_drop_monitoring;
 pub mod sflow_enable_disable;
 pub mod sflow_header_bytes;
+pub mod sflow_netlink;
 pub mod sflow_polling_interval;
 pub mod sflow_sampling_rate;
 pub mod show_sflow;
@@ -21,6 +22,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &sflow_drop_monitoring::COMMAND,
     &sflow_enable_disable::COMMAND,
     &sflow_header_bytes::COMMAND,
+    &sflow_netlink::COMMAND,
     &sflow_polling_interval::COMMAND,
     &sflow_sampling_rate::COMMAND,
     &show_sflow::COMMAND,

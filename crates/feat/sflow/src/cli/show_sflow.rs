@@ -9,6 +9,7 @@ use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
 use thalweg_sflow::agent::Host;
+use thalweg_sflow::netlink::{Channel, SendStats};
 
 /// The command.
 pub static COMMAND: ShowSFlow = ShowSFlow;
@@ -77,6 +78,7 @@ fn configuration(r: &Report) -> Vec<String> {
         let options: String = [port, namespace, device].into_iter().flatten().collect();
         format!("sflow collector add {}{options}", c.host)
     }));
+    lines.extend(s.netlink.command());
     lines
 }
 
@@ -123,6 +125,7 @@ fn to_text(r: &Report) -> String {
         let latest = stats.last_error.as_ref().map(|e| format!(" (latest: {e})"));
         let _ = writeln!(text, "{}", latest.unwrap_or_default());
     }
+    netlink_text(r, status, &mut text);
     for port in &r.ports {
         let PortTotals { seen, taken, dropped } = port.totals;
         let _ = writeln!(
@@ -132,6 +135,40 @@ fn to_text(r: &Report) -> String {
         );
     }
     text
+}
+
+/// What became of what was told over netlink, if anything is.
+fn netlink_text(r: &Report, status: &Status, text: &mut String) {
+    for ((channel, line), listeners) in Channel::ALL.iter().zip(&status.netlink).zip(&r.listeners) {
+        let SendStats { sent, failed, last_error, .. } = &line.stats;
+        if !status.netlink_wanted && sent + failed == 0 {
+            continue;
+        }
+        let _ = write!(text, "  netlink {channel}: sent {sent}, failed {failed}");
+        if let Some(listeners) = listeners {
+            let _ = write!(text, ", listeners {listeners}");
+        }
+        if let Some(why) = line.closed.as_ref().or(last_error.as_ref()) {
+            let _ = write!(text, " ({why})");
+        }
+        text.push('\n');
+    }
+}
+
+fn netlink_json(r: &Report, status: &Status) -> Value {
+    let n = &r.settings.netlink;
+    let mut value = json!({
+        "mode": n.mode.word(), "sending": status.netlink_wanted,
+        "rx_group": n.rx_group, "tx_group": n.tx_group,
+    });
+    for ((channel, line), listeners) in Channel::ALL.iter().zip(&status.netlink).zip(&r.listeners) {
+        value[channel.to_string()] = json!({
+            "sent": line.stats.sent, "failed": line.stats.failed,
+            "datagrams": line.stats.datagrams, "listeners": listeners,
+            "error": line.closed.as_ref().or(line.stats.last_error.as_ref()),
+        });
+    }
+    value
 }
 
 fn to_json(r: &Report) -> Value {
@@ -170,6 +207,7 @@ fn to_json(r: &Report) -> Value {
         "counter_samples": { "sent": status.counters_sent, "dropped": status.counters_refused },
         "drop_samples": { "sent": 0, "dropped": 0 },
         "collectors": collectors.collect::<Vec<_>>(),
+        "netlink": netlink_json(r, status),
         "error": r.service.as_ref().err(),
     })
 }
@@ -178,6 +216,8 @@ fn to_json(r: &Report) -> Value {
 mod tests {
     use super::*;
     use crate::exporting::ExportSettings;
+    use crate::netlink::{NetlinkMode, NetlinkSettings};
+    use crate::service::LineStatus;
     use crate::state::{PortReport, Settings};
     use std::net::SocketAddr;
     use thalweg_sflow::agent::{CollectorConfig, CollectorStats};
@@ -206,17 +246,31 @@ mod tests {
             counters_sent: 3,
             agent_address: Some("192.0.2.1".parse().unwrap()),
             collectors: vec![(first.clone(), CollectorStats::default()), (second.clone(), failing)],
+            netlink_wanted: true,
+            netlink: [
+                LineStatus {
+                    closed: Some("this kernel has no psample family: modprobe psample".into()),
+                    ..LineStatus::default()
+                },
+                LineStatus {
+                    stats: SendStats { sent: 5, datagrams: 2, ..SendStats::default() },
+                    closed: None,
+                },
+                LineStatus::default(),
+            ],
             ..Status::default()
         };
         let export =
             ExportSettings { collectors: vec![first, second], ..ExportSettings::default() };
+        let netlink = NetlinkSettings { mode: NetlinkMode::Enable, ..NetlinkSettings::default() };
         Report {
-            settings: Settings { export, ..Settings::default() },
+            settings: Settings { export, netlink, ..Settings::default() },
             ports: vec![
                 port(1, "host-eth0", None, 140_000, 13, 0),
                 port(2, "pg0", Some(100), 160, 1, 2),
             ],
             service: Ok(status),
+            listeners: [None, Some(1), None],
         }
     }
 
@@ -227,6 +281,7 @@ mod tests {
             settings: Settings::default(),
             ports: Vec::new(),
             service: Err("no more threads".into()),
+            listeners: [None; 3],
         };
         thalweg_testkit::golden!("tests/golden/show_sflow_idle.txt", to_text(&idle));
     }

@@ -29,14 +29,21 @@ impl Service {
             if !port.setup.enabled || (port.polled && !due(passed, interval, sw_if as u64)) {
                 continue;
             }
-            let Some(agent) = self.exporter.agent() else { continue };
+            let agent = self.exporter.agent();
+            if agent.is_none() && !self.netlink.takes_counters() {
+                continue;
+            }
             let mut totals = IfTotals::default();
             self.workers.iter().for_each(|w| totals.add(w.interface(sw_if as u32)));
-            let counters = record(&port.setup, &totals.since(&port.setup.born));
-            let name = Some(port.setup.view.name.as_str());
-            let counters = InterfaceCountersIn { counters, name, ethernet: None };
+            let totals = totals.since(&port.setup.born);
+            let counters = record(&port.setup, &totals);
+            let (if_type, speed) = (counters.network_type, counters.speed);
+            let told = self.netlink.counters(&port.setup, &totals, if_type, speed);
             port.polled = true;
-            if agent.interface_counters(now, &counters) {
+            let name = Some(port.setup.view.name.as_str());
+            let all = InterfaceCountersIn { counters, name, ethernet: None };
+            let packed = agent.is_some_and(|agent| agent.interface_counters(now, &all));
+            if told || packed {
                 self.status.counters_sent += 1;
             } else {
                 self.status.counters_refused += 1;

@@ -5,11 +5,15 @@
 
 mod counters;
 mod export;
+mod netlink;
 
 use crate::exporting::ExportSettings;
+use crate::netlink::NetlinkSettings;
 use crate::ring::{MAX_HEADER, SampleMeta, SampleReader};
 use crate::stats::{PortTotals, TapStats};
 use export::Exporter;
+pub use netlink::LineStatus;
+use netlink::{Netlink, Sampled};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::net::IpAddr;
@@ -53,6 +57,8 @@ pub struct Setup {
     pub polling_interval: u32,
     /// What the agent is told.
     pub export: ExportSettings,
+    /// What an agent of this host is told.
+    pub netlink: NetlinkSettings,
     /// Interfaces that exist, by index.
     pub ports: Vec<PortSetup>,
 }
@@ -60,15 +66,15 @@ pub struct Setup {
 /// What the service has done.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// Packet samples put into datagrams.
+    /// Packet samples put into datagrams, or told over netlink.
     pub samples_sent: u64,
     /// Packet samples that did not fit into a datagram.
     pub samples_refused: u64,
-    /// Packet samples that came while there was no collector.
+    /// Packet samples that came while there was neither collector nor netlink.
     pub samples_unwanted: u64,
     /// Packet samples of interfaces that were gone.
     pub samples_stale: u64,
-    /// Counter samples put into datagrams.
+    /// Counter samples put into datagrams, or told over netlink.
     pub counters_sent: u64,
     /// Counter samples that did not fit into a datagram.
     pub counters_refused: u64,
@@ -78,6 +84,10 @@ pub struct Status {
     pub agent_address: Option<IpAddr>,
     /// What became of the datagrams.
     pub collectors: Vec<(CollectorConfig, CollectorStats)>,
+    /// Something is to be told over netlink.
+    pub netlink_wanted: bool,
+    /// What became of that: samples, counters and status, drops.
+    pub netlink: [LineStatus; 3],
     /// Times that the thread woke up.
     pub wakeups: u64,
 }
@@ -180,6 +190,7 @@ struct Service {
     /// By index.
     ports: Vec<Option<Port>>,
     exporter: Exporter,
+    netlink: Netlink,
     status: Status,
     shared: Arc<Mutex<Status>>,
     started: Instant,
@@ -208,6 +219,7 @@ impl Service {
             setup: Setup { polling_interval: 1, ..Setup::default() },
             ports: Vec::new(),
             exporter: Exporter::new(started),
+            netlink: Netlink::new(),
             status: Status::default(),
             shared,
             started,
@@ -241,6 +253,7 @@ impl Service {
         }
         while self.drain() > 0 {}
         self.exporter.flush(Instant::now());
+        self.netlink.flush();
         self.publish();
     }
 
@@ -262,6 +275,9 @@ impl Service {
         let now = Instant::now();
         self.poll_counters(now);
         self.exporter.tick(now);
+        if self.netlink.tick(now) {
+            self.poll_all();
+        }
         self.publish();
         drained
     }
@@ -315,6 +331,13 @@ impl Service {
         }
         self.enabled = enabled;
         self.exporter.configure(&setup.export);
+        let busy = enabled || self.linger_until.is_some_and(|at| now < at);
+        let wanted = busy && setup.netlink.wanted(!setup.export.collectors.is_empty());
+        self.netlink.set_ports(self.ports.len());
+        self.status.netlink_wanted = wanted;
+        if self.netlink.configure(setup.netlink, wanted, now) {
+            self.poll_all();
+        }
         self.setup = setup;
     }
 
@@ -348,14 +371,30 @@ impl Service {
         };
         port.pools[worker] = meta.pool;
         let pool = port.pools.iter().sum();
-        let Some(agent) = self.exporter.agent() else {
-            self.status.samples_unwanted += 1;
-            return;
-        };
         if port.pass != self.pass {
             let taps = self.taps.iter().map(Arc::as_ref);
             (port.pass, port.drops) = (self.pass, PortTotals::of(taps, meta.sw_if).dropped);
         }
+        let told = self.netlink.sample(&Sampled {
+            tx: false,
+            input: meta.sw_if,
+            output: 0,
+            rate: meta.rate,
+            frame_length: meta.frame_length,
+            header,
+            source: meta.sw_if,
+            generation: meta.generation,
+            drops: port.drops,
+        });
+        let Some(agent) = self.exporter.agent() else {
+            if told {
+                self.status.samples_sent += 1;
+                self.status.sent_by_port[meta.sw_if as usize] += 1;
+            } else {
+                self.status.samples_unwanted += 1;
+            }
+            return;
+        };
         let packed = agent.flow_sample(
             now,
             &FlowSampleIn {
@@ -372,7 +411,7 @@ impl Service {
                 records: &[],
             },
         );
-        if packed {
+        if packed || told {
             self.status.samples_sent += 1;
             self.status.sent_by_port[meta.sw_if as usize] += 1;
         } else {
@@ -380,9 +419,15 @@ impl Service {
         }
     }
 
+    /// Has the counters of all interfaces sent at the next opportunity.
+    fn poll_all(&mut self) {
+        self.ports.iter_mut().flatten().for_each(|port| port.polled = false);
+    }
+
     /// Lets the main thread see what was done.
     fn publish(&mut self) {
         self.exporter.describe(&mut self.status);
+        self.netlink.describe(&mut self.status.netlink);
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.clone_from(&self.status);
     }

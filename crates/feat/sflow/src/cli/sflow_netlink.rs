@@ -1,0 +1,82 @@
+//! `sflow netlink`.
+
+use crate::cli_support::{refused, required};
+use crate::netlink::{NetlinkMode, NetlinkSettings, set_netlink};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+use thalweg_sflow::netlink::psample::{RX_GROUP, TX_GROUP};
+
+/// The command.
+pub static COMMAND: SFlowNetlink = SFlowNetlink;
+
+/// The command's type.
+pub struct SFlowNetlink;
+
+impl Command<Control> for SFlowNetlink {
+    fn path(&self) -> &'static str {
+        "sflow netlink"
+    }
+    fn usage(&self) -> &'static str {
+        "enable|disable|auto [group <rx> <tx>]"
+    }
+    fn help(&self) -> &'static str {
+        "Send samples, interface counters and drops over netlink to an agent such as hsflowd\n\
+         It must run on this host, in the router's network namespace. With auto, which holds unless \
+         set, that is done while there is no collector. Groups number what is received and what is \
+         sent: 3 and 4 is what hsflowd takes for a router's."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        required(args, "enable, disable or auto")?;
+        let settings = settings(args)?;
+        set_netlink(cx, settings).map_err(refused)?;
+        Ok(Outcome::Done)
+    }
+    fn complete(&self, _cx: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => ["enable", "disable", "auto"].map(String::from).into(),
+            [_] => vec!["group".into()],
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn settings(args: &mut Args<'_>) -> Result<NetlinkSettings, CliError> {
+    let mode = match args.choice("mode", &["enable", "disable", "auto"])? {
+        "enable" => NetlinkMode::Enable,
+        "disable" => NetlinkMode::Disable,
+        _ => NetlinkMode::Auto,
+    };
+    let mut settings = NetlinkSettings { mode, rx_group: RX_GROUP, tx_group: TX_GROUP };
+    if args.keyword("group") {
+        let most = u64::from(u32::MAX);
+        settings.rx_group = args.number("group of received packets", 1, most)? as u32;
+        settings.tx_group = args.number("group of sent packets", 1, most)? as u32;
+    }
+    args.end()?;
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_understood() {
+        let read = |text: &str| {
+            settings(&mut Args::parse(text).unwrap()).map_err(|error| error.to_string())
+        };
+        let usual = NetlinkSettings::default();
+        assert_eq!(read("auto"), Ok(usual));
+        assert_eq!(read("enable"), Ok(NetlinkSettings { mode: NetlinkMode::Enable, ..usual }));
+        let other = NetlinkSettings { mode: NetlinkMode::Disable, rx_group: 1, tx_group: 2 };
+        assert_eq!(read("disable group 1 2"), Ok(other));
+        assert!(read("enable group 1").unwrap_err().contains("missing group of sent packets"));
+        assert!(read("enable group 0 1").is_err() && read("perhaps").is_err());
+        assert!(read("auto 5").unwrap_err().contains("unexpected `5'"));
+    }
+}

@@ -1,0 +1,474 @@
+//! What an agent of this host is told: samples over PSAMPLE, counters over USERSOCK, drops over
+//! NET_DM, in VPP's attributes.
+//!
+//! An interface has one number everywhere. Samples that were lost leave gaps in the numbers of those
+//! that follow, on the interface that lost them: agents add a gap once, while they would add a total
+//! again with every sample. A channel that cannot be opened is tried again now and then.
+
+use crate::netlink::NetlinkSettings;
+use std::time::{Duration, Instant};
+use thalweg_graph::stats::IfTotals;
+use thalweg_sflow::netlink::{
+    Channel, Multicast, OpenError, PacketDrop, PacketSample, PortCounters, SendStats, dropmon,
+    usersock,
+};
+use thalweg_sflow::value::Text;
+
+use super::PortSetup;
+
+/// How long until a channel is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// sFlow's header protocol of Ethernet.
+const ETHERNET: u16 = 1;
+/// Full duplex.
+const FULL_DUPLEX: u32 = 1;
+
+/// A channel to send by.
+struct Line {
+    channel: Channel,
+    sender: Result<Multicast, Closed>,
+    /// What was sent by senders before this one.
+    before: SendStats,
+}
+
+/// Why a channel is closed.
+enum Closed {
+    /// It was not needed.
+    Unused,
+    /// It could not be opened.
+    Failed(String),
+}
+
+/// What became of a channel's messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineStatus {
+    /// Messages sent and failed.
+    pub stats: SendStats,
+    /// Why nothing can be sent.
+    pub closed: Option<String>,
+}
+
+/// A packet to be told of.
+pub(super) struct Sampled<'a> {
+    /// It was sampled as it left, not as it came.
+    pub tx: bool,
+    pub input: u32,
+    pub output: u32,
+    pub rate: u32,
+    pub frame_length: u32,
+    pub header: &'a [u8],
+    /// The interface whose sampler took it.
+    pub source: u32,
+    /// Which of that number.
+    pub generation: u32,
+    /// Samples that the interface has lost since it is there.
+    pub drops: u64,
+}
+
+/// A dropped packet to be told of.
+#[allow(dead_code)]
+pub(super) struct Dropped<'a> {
+    pub input: u32,
+    pub input_name: &'a str,
+    pub frame_length: u32,
+    pub header: &'a [u8],
+    /// The node that dropped it.
+    pub node: &'a str,
+    /// That node's reason.
+    pub reason: &'a str,
+}
+
+/// Losses of an interface that were told.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    generation: u32,
+    drops: u64,
+}
+
+/// Sends over netlink while it is wanted.
+pub(super) struct Netlink {
+    settings: NetlinkSettings,
+    wanted: bool,
+    /// Samples of each direction, as far as they were told of: received, sent.
+    numbers: [u32; 2],
+    told: Vec<Told>,
+    samples: Line,
+    counters: Line,
+    drops: Line,
+    /// When it was last begun to send.
+    since: Instant,
+    /// The second since then whose status was sent.
+    second: Option<u64>,
+    retry: Instant,
+    /// Traps' names, written anew for each drop.
+    names: [Vec<u8>; 2],
+}
+
+impl Line {
+    fn new(channel: Channel) -> Line {
+        Line { channel, sender: Err(Closed::Unused), before: SendStats::default() }
+    }
+
+    /// Tries to open it, and says if that changed something.
+    fn open(&mut self) {
+        let error = match Multicast::open(self.channel) {
+            Ok(sender) => {
+                tracing::info!("sflow: sending to netlink channel {}", self.channel);
+                self.sender = Ok(sender);
+                return;
+            }
+            Err(error) => error,
+        };
+        let said = error.to_string();
+        if !matches!(&self.sender, Err(Closed::Failed(known)) if *known == said) {
+            let channel = self.channel;
+            match error {
+                OpenError::Missing(_) => tracing::info!("sflow: netlink channel {channel}: {said}"),
+                _ => tracing::warn!("sflow: netlink channel {channel}: {said}"),
+            }
+        }
+        self.sender = Err(Closed::Failed(said));
+    }
+
+    fn close(&mut self) {
+        if let Ok(mut sender) = std::mem::replace(&mut self.sender, Err(Closed::Unused)) {
+            sender.flush();
+            add(&mut self.before, sender.stats());
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Ok(sender) = &mut self.sender {
+            sender.flush();
+        }
+    }
+
+    fn describe(&self, status: &mut LineStatus) {
+        status.stats.clone_from(&self.before);
+        status.closed = None;
+        match &self.sender {
+            Ok(sender) => add(&mut status.stats, sender.stats()),
+            Err(Closed::Unused) => {}
+            Err(Closed::Failed(why)) => status.closed = Some(why.clone()),
+        }
+    }
+}
+
+fn add(to: &mut SendStats, more: &SendStats) {
+    to.sent += more.sent;
+    to.failed += more.failed;
+    to.datagrams += more.datagrams;
+    if more.last_error.is_some() {
+        to.last_error.clone_from(&more.last_error);
+    }
+}
+
+impl Netlink {
+    pub(super) fn new() -> Netlink {
+        let now = Instant::now();
+        Netlink {
+            settings: NetlinkSettings::default(),
+            wanted: false,
+            numbers: [0; 2],
+            told: Vec::new(),
+            samples: Line::new(Channel::Psample),
+            counters: Line::new(Channel::Usersock),
+            drops: Line::new(Channel::Dropmon),
+            since: now,
+            second: None,
+            retry: now,
+            names: Default::default(),
+        }
+    }
+
+    fn lines(&mut self) -> [&mut Line; 3] {
+        [&mut self.samples, &mut self.counters, &mut self.drops]
+    }
+
+    /// Takes settings; `wanted` if something is to be sent. True if it begins to be sent with this,
+    /// so that all interfaces have to be told of.
+    pub(super) fn configure(
+        &mut self,
+        settings: NetlinkSettings,
+        wanted: bool,
+        now: Instant,
+    ) -> bool {
+        let begins = wanted && !self.wanted;
+        if (settings.rx_group, settings.tx_group)
+            != (self.settings.rx_group, self.settings.tx_group)
+        {
+            self.flush();
+            self.numbers = [0; 2];
+        }
+        (self.settings, self.wanted) = (settings, wanted);
+        if begins {
+            (self.since, self.second) = (now, None);
+            self.open(now);
+        } else if !wanted {
+            self.lines().into_iter().for_each(Line::close);
+        }
+        begins
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.retry = now + RETRY;
+        for line in self.lines() {
+            if line.sender.is_err() {
+                line.open();
+            }
+        }
+    }
+
+    /// Tells of a sampled packet; false if there is nobody to tell.
+    #[inline]
+    pub(super) fn sample(&mut self, s: &Sampled<'_>) -> bool {
+        let Ok(sender) = &mut self.samples.sender else { return false };
+        let lost = self.told.get_mut(s.source as usize).map_or(0, |told| {
+            let before = if told.generation == s.generation { told.drops } else { s.drops };
+            *told = Told { generation: s.generation, drops: s.drops };
+            s.drops.saturating_sub(before)
+        });
+        let number = &mut self.numbers[usize::from(s.tx)];
+        *number = number.wrapping_add(lost as u32).wrapping_add(1);
+        let sample = PacketSample {
+            input: s.input,
+            output: s.output,
+            original_length: s.frame_length,
+            group: if s.tx { self.settings.tx_group } else { self.settings.rx_group },
+            group_sequence: *number,
+            rate: s.rate,
+            data: s.header,
+            protocol: Some(ETHERNET),
+            ..PacketSample::default()
+        };
+        sender.push(|out, header| sample.encode(out, header));
+        true
+    }
+
+    /// Losses of interfaces below `ports` are told from here on.
+    pub(super) fn set_ports(&mut self, ports: usize) {
+        self.told.resize(ports, Told::default());
+    }
+
+    /// Tells an interface's counters, of which `speed` is in bits per second; false if there is nobody
+    /// to tell.
+    pub(super) fn counters(
+        &mut self,
+        port: &PortSetup,
+        t: &IfTotals,
+        if_type: u32,
+        speed: u64,
+    ) -> bool {
+        let Ok(sender) = &mut self.counters.sender else { return false };
+        let view = &port.view;
+        let counters = PortCounters {
+            name: Text::from(view.name.as_str()),
+            index: view.sw_if,
+            os_index: Some(view.sw_if),
+            if_type,
+            speed,
+            direction: FULL_DUPLEX,
+            oper_up: view.is_up(),
+            admin_up: view.admin_up,
+            rx_octets: t.rx_bytes,
+            tx_octets: t.tx_bytes,
+            rx_packets: t.rx_packets,
+            tx_packets: t.tx_packets,
+            rx_broadcasts: t.rx_broadcast,
+            tx_broadcasts: t.tx_broadcast,
+            rx_multicasts: t.rx_multicast,
+            tx_multicasts: t.tx_multicast,
+            rx_discards: t.rx_no_buf + t.rx_miss + t.drops,
+            tx_discards: 0,
+            rx_errors: t.rx_error,
+            tx_errors: t.tx_error,
+            hw_address: Some(view.mac),
+            sequence: Some(sender.next_sequence()),
+            unknown: 0,
+        };
+        sender.push(|out, header| counters.encode(out, header));
+        true
+    }
+
+    /// Tells of a dropped packet; false if there is nobody to tell.
+    #[allow(dead_code)]
+    pub(super) fn drop(&mut self, d: &Dropped<'_>) -> bool {
+        let Ok(sender) = &mut self.drops.sender else { return false };
+        let [group, trap] = &mut self.names;
+        dropmon::trap_name(d.node, group);
+        dropmon::trap_name(d.reason, trap);
+        let ether_type = d.header.get(12..14).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
+        let drop = PacketDrop {
+            input: d.input,
+            input_name: Some(Text::from(d.input_name)).filter(|name| !name.0.is_empty()),
+            // Agents pass over drops without one.
+            protocol: ether_type.max(1),
+            data: d.header,
+            truncated_length: Some(d.header.len() as u32),
+            original_length: Some(d.frame_length),
+            origin: Some(0),
+            trap_group: Some(Text(group)),
+            trap: Some(Text(trap)),
+            ..PacketDrop::default()
+        };
+        sender.push(|out, header| drop.encode(out, header));
+        true
+    }
+
+    /// Sends what waits, the status if a second has passed, and tries again what could not be opened.
+    /// True if there is a channel that there was not: all interfaces have to be told of.
+    pub(super) fn tick(&mut self, now: Instant) -> bool {
+        if !self.wanted {
+            return false;
+        }
+        let mut opened = false;
+        if now >= self.retry {
+            let closed = self.counters.sender.is_err() || self.samples.sender.is_err();
+            self.open(now);
+            opened = closed && self.counters.sender.is_ok() && self.samples.sender.is_ok();
+        }
+        let second = now.saturating_duration_since(self.since).as_secs();
+        if self.second != Some(second) {
+            self.second = Some(second);
+            if let Ok(sender) = &mut self.counters.sender {
+                let sequence = Some(sender.next_sequence());
+                // No drops here: they are told by gaps.
+                let status =
+                    usersock::Status { uptime_s: second as u32, sequence, ..Default::default() };
+                sender.push(|out, header| status.encode(out, header));
+            }
+        }
+        self.flush();
+        opened
+    }
+
+    /// Sends what waits.
+    pub(super) fn flush(&mut self) {
+        self.lines().into_iter().for_each(Line::flush);
+    }
+
+    /// Whether counters are told to somebody.
+    pub(super) fn takes_counters(&self) -> bool {
+        self.counters.sender.is_ok()
+    }
+
+    /// Says what became of the messages: samples, counters and status, drops.
+    pub(super) fn describe(&self, status: &mut [LineStatus; 3]) {
+        for (line, status) in [&self.samples, &self.counters, &self.drops].into_iter().zip(status) {
+            line.describe(status);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_sflow::netlink::wire::Messages;
+    use thalweg_sflow::netlink::{Family, Message};
+
+    /// One that is wanted, with the controller's group in place of those that need modules. Nothing
+    /// is flushed: what waits is looked at.
+    fn netlink() -> Netlink {
+        let mut netlink = Netlink::new();
+        netlink.set_ports(4);
+        let controller = Family::resolve("nlctrl").unwrap().unwrap();
+        for line in netlink.lines() {
+            let sender = Multicast::generic(&controller, "nlctrl", "notify").unwrap();
+            line.sender = Ok(sender);
+        }
+        netlink.wanted = true;
+        netlink
+    }
+
+    fn waiting<T>(line: &Line, mut each: impl FnMut(Message<'_>) -> T) -> Vec<T> {
+        let Ok(sender) = &line.sender else { panic!("closed") };
+        let read = |raw| Message::decode(line.channel, 16, &raw).unwrap().unwrap();
+        Messages::new(sender.waiting()).map(|raw| each(read(raw.unwrap()))).collect()
+    }
+
+    fn sampled(tx: bool, source: u32, drops: u64) -> Sampled<'static> {
+        Sampled {
+            tx,
+            input: 1,
+            output: if tx { source } else { 0 },
+            rate: 100,
+            frame_length: 1500,
+            header: &[7; 64],
+            source,
+            generation: 1,
+            drops,
+        }
+    }
+
+    #[test]
+    fn losses_are_gaps_told_once_where_they_happened() {
+        let mut netlink = netlink();
+        let turns = [
+            // What was lost before the first sample is not told.
+            (false, 1, 5),
+            (false, 1, 5),
+            (false, 1, 8),
+            (true, 2, 0),
+            (false, 1, 8),
+            (true, 2, 1),
+        ];
+        for (tx, source, drops) in turns {
+            assert!(netlink.sample(&sampled(tx, source, drops)));
+        }
+        // Another interface of that number begins anew.
+        assert!(netlink.sample(&Sampled { generation: 2, ..sampled(false, 1, 0) }));
+        let numbers = waiting(&netlink.samples, |message| match message {
+            Message::Sample(s) => (s.group, s.group_sequence, s.input, s.output, s.data.len()),
+            other => panic!("{other:?}"),
+        });
+        let rx = |number| (3, number, 1, 0, 64);
+        let tx = |number| (4, number, 1, 2, 64);
+        assert_eq!(numbers, [rx(1), rx(2), rx(6), tx(1), rx(7), tx(3), rx(8)]);
+    }
+
+    #[test]
+    fn drops_name_node_and_reason() {
+        let mut netlink = netlink();
+        let header = [&[1; 12][..], &[0x08, 0x00, 0x45]].concat();
+        let dropped = Dropped {
+            input: 3,
+            input_name: "host-a",
+            frame_length: 98,
+            header: &header,
+            node: "ip4-input",
+            reason: "ip4 ttl <= 1",
+        };
+        assert!(netlink.drop(&dropped));
+        let seen = waiting(&netlink.drops, |message| match message {
+            Message::Drop(d) => {
+                assert_eq!((d.input, d.protocol, d.original_length), (3, 0x800, Some(98)));
+                assert_eq!(d.input_name, Some(Text(b"host-a")));
+                let text = |t: Option<Text<'_>>| t.unwrap().to_str().into_owned();
+                (text(d.trap_group), text(d.trap))
+            }
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(seen, [("vpp_ip4-input".into(), "vpp_ip4_ttl_<=_1".into())]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_sent() {
+        let mut netlink = Netlink::new();
+        let now = Instant::now();
+        let settings = NetlinkSettings::default();
+        assert!(!netlink.sample(&sampled(false, 1, 0)) && !netlink.takes_counters());
+        assert!(!netlink.configure(settings, false, now) && !netlink.tick(now));
+        // The counters' channel is there on every kernel.
+        assert!(netlink.configure(settings, true, now));
+        assert!(netlink.takes_counters());
+        netlink.tick(now);
+        netlink.tick(now);
+        netlink.tick(now + Duration::from_secs(1));
+        assert!(!netlink.configure(settings, true, now), "it goes on");
+        netlink.configure(settings, false, now);
+        let mut status: [LineStatus; 3] = Default::default();
+        netlink.describe(&mut status);
+        assert_eq!(status[1].stats.sent, 2, "a status each second: {status:?}");
+        assert_eq!(status[0].closed, None);
+    }
+}
