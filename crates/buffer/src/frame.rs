@@ -1,7 +1,11 @@
 //! Frames: up to 256 packets that move through the graph together.
 
+mod pkt;
+
+pub use pkt::PktMut;
+
 use crate::meta::{Flags, Meta};
-use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
+use crate::packet::{Packet, Segments, View, bytes, bytes_before};
 use crate::pool::BufHdr;
 use crate::rows::Rows;
 use crate::simd::LANES;
@@ -23,6 +27,10 @@ const ROWS: [u8; FRAME_SIZE] = {
     }
     rows
 };
+
+/// Tells a packet from all others that live at the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketKey(pub(crate) usize);
 
 /// The marks of a frame: at least those of each of its packets.
 pub type FrameFlags = Flags;
@@ -106,6 +114,8 @@ pub struct Frame {
     flags: FrameFlags,
     /// Rows whose packets' metadata may differ from the default: nobody else's need be looked at.
     written: Rows,
+    /// Rows whose packets were sampled.
+    sampled: Rows,
     holes: bool,
     rx: IfColumn,
     tx: IfColumn,
@@ -124,6 +134,7 @@ impl Default for Frame {
             n: 0,
             flags: Flags::empty(),
             written: Rows::NONE,
+            sampled: Rows::NONE,
             holes: false,
             rx: IfColumn::new(),
             tx: IfColumn::new(),
@@ -165,6 +176,25 @@ impl Frame {
     #[inline]
     pub fn flags(&self) -> FrameFlags {
         self.flags
+    }
+    /// The rows whose packets were sampled. There are none unless [`Flags::SAMPLED`] is among the
+    /// frame's marks.
+    #[inline]
+    pub fn sampled(&self) -> Rows {
+        self.sampled
+    }
+    /// Marks packet `i` as sampled; its metadata is not touched.
+    #[inline]
+    pub fn mark_sampled(&mut self, i: u8) {
+        self.check(i);
+        self.flags.insert(Flags::SAMPLED);
+        self.sampled.insert(i);
+    }
+    /// A number that no other packet has while packet `i` lives.
+    #[inline]
+    pub fn key(&self, i: u8) -> PacketKey {
+        self.check(i);
+        PacketKey(self.bufs[i as usize].as_ptr() as usize)
     }
     /// The interface the packets came from.
     #[inline]
@@ -213,6 +243,14 @@ impl Frame {
         self.check(i);
         // SAFETY: row i is a packet of ours.
         unsafe { bytes(self.bufs[i as usize], self.views[i as usize]) }
+    }
+
+    /// How many bytes lie before packet `i`'s current header that nodes have stepped over since it
+    /// came from a device; 0 if headers were put in front again.
+    #[inline]
+    pub fn stepped(&self, i: u8) -> usize {
+        self.check(i);
+        self.views[i as usize].off().saturating_sub(View::FRESH.off())
     }
 
     /// Up to `n` bytes before packet `i`'s current header: headers that were stepped over.
@@ -292,10 +330,14 @@ impl Frame {
         }
         let (buf, view) = packet.into_parts();
         // SAFETY: the packet is ours now.
-        let meta = unsafe { &buf.as_ref().meta };
+        let meta = unsafe { &mut (*buf.as_ptr()).meta };
         let (flags, rx, tx, aux) = (meta.flags, meta.rx_if, meta.tx_if, meta.aux);
         // What the columns carry leaves the meta, so that an unmarked packet's meta is default.
-        if flags.is_empty() {
+        if flags.contains(Flags::SAMPLED) {
+            meta.flags.remove(Flags::SAMPLED);
+            self.sampled.insert(self.n as u8);
+        }
+        if meta.flags.is_empty() {
             // SAFETY: as above; an unmarked packet uses no other field.
             unsafe { (*buf.as_ptr()).meta = Meta::default() };
         } else {
@@ -318,12 +360,13 @@ impl Frame {
             let i = self.n - 1;
             let taken = self.holes && self.taken[i];
             self.n = i;
-            self.written.remove(i as u8);
             if taken {
                 self.taken[i] = false;
+                self.forget_row(i as u8);
                 continue;
             }
             let packet = self.lift(i);
+            self.forget_row(i as u8);
             if i == 0 {
                 self.reset();
             }
@@ -331,6 +374,11 @@ impl Frame {
         }
         self.reset();
         None
+    }
+
+    fn forget_row(&mut self, i: u8) {
+        self.written.remove(i);
+        self.sampled.remove(i);
     }
 
     /// Makes an owned packet of row `i`, which is no longer a row.
@@ -341,6 +389,9 @@ impl Frame {
         meta.rx_if = self.rx.get(i as u8);
         meta.tx_if = self.tx.get(i as u8);
         meta.aux = self.aux[i];
+        if self.sampled.contains(i as u8) {
+            meta.flags.insert(Flags::SAMPLED);
+        }
         Packet { buf, view: self.views[i] }
     }
 
@@ -349,6 +400,7 @@ impl Frame {
         self.n = 0;
         self.flags = Flags::empty();
         self.written = Rows::NONE;
+        self.sampled = Rows::NONE;
         self.rx.set_all(crate::LOCAL_IF);
         self.tx.set_all(crate::LOCAL_IF);
         if self.holes {
@@ -422,6 +474,7 @@ impl Frame {
         to.flags.insert(self.flags);
         if !self.flags.is_empty() {
             self.written.iter().for_each(|i| to.written.insert(from as u8 + i));
+            self.sampled.iter().for_each(|i| to.sampled.insert(from as u8 + i));
         }
         to.n += n;
         self.reset();
@@ -494,6 +547,10 @@ impl Frame {
                     to.flags.insert(unsafe { self.bufs[*row as usize].as_ref().meta.flags });
                     to.written.insert((at + i) as u8);
                 }
+                if self.sampled.contains(*row) {
+                    to.flags.insert(Flags::SAMPLED);
+                    to.sampled.insert((at + i) as u8);
+                }
             }
         }
         to.n = end;
@@ -507,15 +564,17 @@ impl Frame {
         let mut at = 0;
         for i in 0..self.n {
             if self.taken[i] {
-                self.written.remove(i as u8);
+                self.forget_row(i as u8);
                 continue;
             }
             self.bufs[at] = self.bufs[i];
             self.views[at] = self.views[i];
             self.aux[at] = self.aux[i];
-            if self.written.contains(i as u8) {
-                self.written.remove(i as u8);
-                self.written.insert(at as u8);
+            for rows in [&mut self.written, &mut self.sampled] {
+                if rows.contains(i as u8) {
+                    rows.remove(i as u8);
+                    rows.insert(at as u8);
+                }
             }
             self.rx.each[at] = self.rx.each[i];
             self.tx.each[at] = self.tx.each[i];
@@ -582,205 +641,4 @@ fn prefetch(at: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
-}
-
-/// One packet of a frame, borrowed by the function that handles it.
-pub struct PktMut<'f> {
-    frame: &'f mut Frame,
-    i: u8,
-    buf: NonNull<BufHdr>,
-    view: View,
-}
-
-impl PktMut<'_> {
-    /// Position in the frame.
-    #[inline]
-    pub fn index(&self) -> u8 {
-        self.i
-    }
-    /// Bytes of the first segment, from the current header on.
-    #[inline]
-    pub fn data(&self) -> &[u8] {
-        // SAFETY: the frame owns the packet and is borrowed by us.
-        unsafe { bytes(self.buf, self.view) }
-    }
-    /// Bytes of the first segment, from the current header on.
-    #[inline]
-    pub fn data_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
-        unsafe { bytes_mut(self.buf, self.view) }
-    }
-    /// Up to `n` bytes before the current header: headers that were stepped over.
-    #[inline]
-    pub fn before(&self, n: usize) -> &[u8] {
-        // SAFETY: the frame owns the packet and is borrowed by us.
-        unsafe { bytes_before(self.buf, self.view, n) }
-    }
-    /// Length of the first segment.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.view.len()
-    }
-    /// True if the first segment has no bytes.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.view.len() == 0
-    }
-    /// Length of all segments.
-    #[inline]
-    pub fn total_len(&self) -> usize {
-        self.frame.total_len(self.i)
-    }
-    /// The segments' bytes in order.
-    pub fn segments(&self) -> Segments<'_> {
-        self.frame.segments(self.i)
-    }
-    /// True if the packet may have marks: the slow path's question.
-    #[inline]
-    pub fn may_have_flags(&self) -> bool {
-        !self.frame.flags.is_empty()
-    }
-    /// The packet's marks.
-    #[inline]
-    pub fn flags(&self) -> Flags {
-        if self.frame.flags.is_empty() { Flags::empty() } else { self.meta().flags }
-    }
-    /// Metadata.
-    #[inline]
-    pub fn meta(&self) -> &Meta {
-        // SAFETY: the frame owns the packet and is borrowed by us.
-        unsafe { &self.buf.as_ref().meta }
-    }
-    /// Metadata, to be changed; marks the packet with [`Flags::META`].
-    #[inline]
-    pub fn meta_mut(&mut self) -> &mut Meta {
-        self.mark(Flags::META);
-        // SAFETY: as above.
-        unsafe { &mut self.buf.as_mut().meta }
-    }
-    /// Sets marks, on the packet and on its frame.
-    #[inline]
-    pub fn mark(&mut self, flags: Flags) {
-        self.frame.flags.insert(flags);
-        self.frame.written.insert(self.i);
-        // SAFETY: the frame owns the packet and is borrowed by us.
-        unsafe { self.buf.as_mut().meta.flags.insert(flags) };
-    }
-    /// Clears marks of the packet; the frame keeps them.
-    #[inline]
-    pub fn unmark(&mut self, flags: Flags) {
-        if !self.frame.flags.is_empty() {
-            self.frame.flags.insert(Flags::META);
-            self.frame.written.insert(self.i);
-            // SAFETY: as above.
-            unsafe {
-                let meta = &mut self.buf.as_mut().meta;
-                meta.flags.remove(flags);
-                meta.flags.insert(Flags::META);
-            }
-        }
-    }
-    /// Interface that the packet came from.
-    #[inline]
-    pub fn rx_if(&self) -> u32 {
-        self.frame.rx.get(self.i)
-    }
-    /// Says which interface the packet came from.
-    #[inline]
-    pub fn set_rx_if(&mut self, rx_if: u32) {
-        let n = self.frame.n;
-        self.frame.rx.change(self.i as usize, n, rx_if);
-    }
-    /// Interface that the packet leaves by.
-    #[inline]
-    pub fn tx_if(&self) -> u32 {
-        self.frame.tx.get(self.i)
-    }
-    /// Says which interface the packet leaves by.
-    #[inline]
-    pub fn set_tx_if(&mut self, tx_if: u32) {
-        let n = self.frame.n;
-        self.frame.tx.change(self.i as usize, n, tx_if);
-    }
-    /// The side column's value.
-    #[inline]
-    pub fn aux(&self) -> u32 {
-        self.frame.aux[self.i as usize]
-    }
-    /// Sets the side column's value.
-    #[inline]
-    pub fn set_aux(&mut self, aux: u32) {
-        self.frame.aux[self.i as usize] = aux;
-    }
-    /// Steps over the first `n` bytes; false (and nothing done) if the segment has fewer.
-    #[inline]
-    pub fn pull(&mut self, n: usize) -> bool {
-        let ok = pull(&mut self.view, n);
-        self.frame.views[self.i as usize] = self.view;
-        ok
-    }
-    /// Grows the packet by `n` bytes at its front; `None` if the headroom is spent. The new bytes
-    /// hold whatever stood there: a header stepped over before, or rubbish.
-    #[inline]
-    pub fn push(&mut self, n: usize) -> Option<&mut [u8]> {
-        if !push(&mut self.view, n) {
-            return None;
-        }
-        self.frame.views[self.i as usize] = self.view;
-        Some(&mut self.data_mut()[..n])
-    }
-    /// Cuts the packet to its first `n` bytes if it is longer; later segments go back to `cache`.
-    pub fn truncate(&mut self, n: usize, cache: &mut crate::Cache) {
-        if n > self.view.len() {
-            self.truncate_chain(n, cache);
-            return;
-        }
-        self.view = View::new(self.view.off() as u16, n as u16);
-        self.frame.views[self.i as usize] = self.view;
-        if self.flags().contains(Flags::CHAINED) {
-            // SAFETY: the frame owns the packet.
-            let rest = unsafe { self.buf.as_mut().next.take() };
-            if let Some(rest) = rest {
-                cache.free_chain(rest);
-            }
-            self.meta_mut().rest_len = 0;
-            self.unmark(Flags::CHAINED);
-        }
-    }
-
-    fn truncate_chain(&mut self, n: usize, cache: &mut crate::Cache) {
-        if !self.flags().contains(Flags::CHAINED) {
-            return;
-        }
-        let mut left = n - self.view.len();
-        let mut rest_len = 0;
-        let mut at = self.buf;
-        // SAFETY: the whole chain belongs to this packet.
-        unsafe {
-            while left > 0 {
-                let Some(next) = at.as_ref().next else { break };
-                let hdr = &mut *next.as_ptr();
-                let view = View(hdr.meta.view);
-                let keep = view.len().min(left);
-                hdr.meta.view = View::new(view.off() as u16, keep as u16).0;
-                left -= keep;
-                rest_len += keep as u32;
-                at = next;
-            }
-            if let Some(rest) = at.as_mut().next.take() {
-                cache.free_chain(rest);
-            }
-        }
-        self.meta_mut().rest_len = rest_len;
-    }
-
-    /// Takes the packet out of the frame: the caller owns it from here on.
-    #[must_use = "a taken packet must be kept, sent on or freed"]
-    pub fn take(self) -> Packet {
-        let i = self.i as usize;
-        let packet = self.frame.lift(i);
-        self.frame.taken[i] = true;
-        self.frame.holes = true;
-        packet
-    }
 }

@@ -19,7 +19,9 @@ mod rows;
 pub mod simd;
 
 pub use cache::Cache;
-pub use frame::{Companion, Deal, FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PktMut};
+pub use frame::{
+    Companion, Deal, FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PacketKey, PktMut,
+};
 pub use meta::{Flags, GsoKind, Meta, Offload};
 pub use packet::{Packet, Segments};
 pub use pool::{

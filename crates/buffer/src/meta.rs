@@ -11,7 +11,12 @@ impl Flags {
     pub const TRACED: Flags = Flags(2);
     /// [`Meta::offload`] holds work that a device has left to us (checksum, segmentation).
     pub const OFFLOAD: Flags = Flags(4);
-    /// The packet was sampled on its way in.
+    /// The packet was sampled on its way in: who took the sample wants to know where it goes.
+    ///
+    /// A frame carries this mark in a column ([`Frame::sampled`](crate::Frame::sampled)), so that
+    /// nothing is written to the packet; a packet outside of frames carries it itself. It stays with
+    /// a packet that is held, dropped, or handed over. Of packets that replace one (fragments,
+    /// segments, copies) the first inherits it.
     pub const SAMPLED: Flags = Flags(8);
     /// The router itself made this packet.
     pub const LOCAL: Flags = Flags(16);

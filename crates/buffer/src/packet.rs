@@ -1,5 +1,6 @@
 //! Owned packets, and access to their bytes.
 
+use crate::frame::PacketKey;
 use crate::meta::{Flags, Meta};
 use crate::pool::{BufHdr, HEADER, HEADROOM, free_stray};
 use std::ptr::NonNull;
@@ -76,6 +77,11 @@ impl Packet {
     pub fn data_mut(&mut self) -> &mut [u8] {
         // SAFETY: we own the buffer and the view lies within it.
         unsafe { bytes_mut(self.buf, self.view) }
+    }
+
+    /// A number that no other packet has while this one lives.
+    pub fn key(&self) -> PacketKey {
+        PacketKey(self.buf.as_ptr() as usize)
     }
 
     /// Metadata.

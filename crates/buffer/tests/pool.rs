@@ -1,7 +1,7 @@
 //! The pool, its caches and its frames, against a model and across threads.
 
 use proptest::prelude::*;
-use thalweg_buffer::{Cache, Flags, Frame, Iface, LOCAL_IF, Packet, Pool, PoolConfig};
+use thalweg_buffer::{Cache, Deal, Flags, Frame, Iface, LOCAL_IF, Packet, Pool, PoolConfig};
 
 fn pool(buffers: usize) -> Pool {
     Pool::new(&PoolConfig { buffers, data_size: 256, page_size: None }).unwrap()
@@ -133,6 +133,64 @@ fn marks_reach_the_frame_and_leave_with_the_buffer() {
     }
     cache.free_frame(&mut f);
     drop((f, cache));
+    all_home(pool);
+}
+
+#[test]
+fn a_sampled_packet_keeps_its_mark_wherever_it_goes() {
+    let pool = pool(64);
+    let mut cache = Cache::new(pool);
+    let mut f = Frame::new();
+    cache.alloc_into(&mut f, 8, 60);
+    f.mark_sampled(2);
+    f.pkt(6).mark(Flags::SAMPLED);
+    let (two, six) = (f.key(2), f.key(6));
+    let rows = |f: &Frame| f.sampled().iter().collect::<Vec<u8>>();
+    assert_eq!(rows(&f), [2, 6]);
+    assert!(f.pkt(2).flags().contains(Flags::SAMPLED) && f.pkt(3).flags().is_empty());
+    assert!(f.meta(2).flags().is_empty(), "the buffer was touched");
+    // Held outside of frames, it carries the mark itself.
+    let held = f.pkt(2).take();
+    assert!(held.meta().flags().contains(Flags::SAMPLED) && held.key() == two);
+    let gone = f.pkt(0).take();
+    f.compact(());
+    assert_eq!((rows(&f), f.key(4)), (vec![4], six));
+    assert!(f.push(held).is_ok());
+    assert_eq!(rows(&f), [4, 6]);
+    assert!(f.meta(6).flags().is_empty());
+    // Dealt, merged, taken off the end.
+    let (mut a, mut b) = (Frame::new(), Frame::new());
+    struct Two<'f>(&'f mut Frame, &'f mut Frame);
+    impl Deal for Two<'_> {
+        fn frame_for(&mut self, key: u32) -> &mut Frame {
+            if key == 0 { self.0 } else { self.1 }
+        }
+    }
+    let mut keys = [0; 256];
+    (keys[4], keys[1]) = (1, 1);
+    f.deal(&keys, &mut Two(&mut a, &mut b));
+    assert_eq!((rows(&a), rows(&b), f.sampled().is_empty()), (vec![4], vec![1], true));
+    assert!(a.flags().contains(Flags::SAMPLED) && b.flags().contains(Flags::SAMPLED));
+    assert_eq!((a.key(4), b.key(1)), (two, six));
+    b.append_to(&mut a);
+    assert_eq!(rows(&a), [4, 6]);
+    let last = a.pop().unwrap();
+    assert!(last.meta().flags().contains(Flags::SAMPLED) && last.key() == six);
+    assert_eq!(rows(&a), [4]);
+    a.pkt(4).unmark(Flags::SAMPLED);
+    assert!(a.sampled().is_empty());
+    for p in [last, gone] {
+        cache.free(p);
+    }
+    cache.free_frame(&mut a);
+    for _ in 0..16 {
+        let p = cache.alloc().unwrap();
+        assert!(p.meta().flags().is_empty());
+        f.push(p).ok().unwrap();
+    }
+    assert!(f.sampled().is_empty() && f.flags().is_empty());
+    cache.free_frame(&mut f);
+    drop((f, a, b, cache));
     all_home(pool);
 }
 

@@ -1,0 +1,220 @@
+//! One packet of a frame, as nodes see it.
+
+use super::Frame;
+use crate::meta::{Flags, Meta};
+use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
+use crate::pool::BufHdr;
+use std::ptr::NonNull;
+
+/// One packet of a frame, borrowed by the function that handles it.
+pub struct PktMut<'f> {
+    pub(super) frame: &'f mut Frame,
+    pub(super) i: u8,
+    pub(super) buf: NonNull<BufHdr>,
+    pub(super) view: View,
+}
+
+impl PktMut<'_> {
+    /// Position in the frame.
+    #[inline]
+    pub fn index(&self) -> u8 {
+        self.i
+    }
+    /// Bytes of the first segment, from the current header on.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { bytes(self.buf, self.view) }
+    }
+    /// Bytes of the first segment, from the current header on.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { bytes_mut(self.buf, self.view) }
+    }
+    /// Up to `n` bytes before the current header: headers that were stepped over.
+    #[inline]
+    pub fn before(&self, n: usize) -> &[u8] {
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { bytes_before(self.buf, self.view, n) }
+    }
+    /// Length of the first segment.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.view.len()
+    }
+    /// True if the first segment has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.view.len() == 0
+    }
+    /// Length of all segments.
+    #[inline]
+    pub fn total_len(&self) -> usize {
+        self.frame.total_len(self.i)
+    }
+    /// The segments' bytes in order.
+    pub fn segments(&self) -> Segments<'_> {
+        self.frame.segments(self.i)
+    }
+    /// True if the packet may have marks: the slow path's question.
+    #[inline]
+    pub fn may_have_flags(&self) -> bool {
+        !self.frame.flags.is_empty()
+    }
+    /// The packet's marks.
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        if self.frame.flags.is_empty() {
+            return Flags::empty();
+        }
+        let sampled = self.frame.sampled.contains(self.i);
+        let mark = if sampled { Flags::SAMPLED } else { Flags::empty() };
+        self.meta().flags.union(mark)
+    }
+    /// Metadata.
+    #[inline]
+    pub fn meta(&self) -> &Meta {
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { &self.buf.as_ref().meta }
+    }
+    /// Metadata, to be changed; marks the packet with [`Flags::META`].
+    #[inline]
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        self.mark(Flags::META);
+        // SAFETY: as above.
+        unsafe { &mut self.buf.as_mut().meta }
+    }
+    /// Sets marks, on the packet and on its frame.
+    #[inline]
+    pub fn mark(&mut self, mut flags: Flags) {
+        self.frame.flags.insert(flags);
+        if flags.contains(Flags::SAMPLED) {
+            self.frame.sampled.insert(self.i);
+            flags.remove(Flags::SAMPLED);
+        }
+        self.frame.written.insert(self.i);
+        // SAFETY: the frame owns the packet and is borrowed by us.
+        unsafe { self.buf.as_mut().meta.flags.insert(flags) };
+    }
+    /// Clears marks of the packet; the frame keeps them.
+    #[inline]
+    pub fn unmark(&mut self, flags: Flags) {
+        if !self.frame.flags.is_empty() {
+            if flags.contains(Flags::SAMPLED) {
+                self.frame.sampled.remove(self.i);
+            }
+            self.frame.flags.insert(Flags::META);
+            self.frame.written.insert(self.i);
+            // SAFETY: as above.
+            unsafe {
+                let meta = &mut self.buf.as_mut().meta;
+                meta.flags.remove(flags);
+                meta.flags.insert(Flags::META);
+            }
+        }
+    }
+    /// Interface that the packet came from.
+    #[inline]
+    pub fn rx_if(&self) -> u32 {
+        self.frame.rx.get(self.i)
+    }
+    /// Says which interface the packet came from.
+    #[inline]
+    pub fn set_rx_if(&mut self, rx_if: u32) {
+        let n = self.frame.n;
+        self.frame.rx.change(self.i as usize, n, rx_if);
+    }
+    /// Interface that the packet leaves by.
+    #[inline]
+    pub fn tx_if(&self) -> u32 {
+        self.frame.tx.get(self.i)
+    }
+    /// Says which interface the packet leaves by.
+    #[inline]
+    pub fn set_tx_if(&mut self, tx_if: u32) {
+        let n = self.frame.n;
+        self.frame.tx.change(self.i as usize, n, tx_if);
+    }
+    /// The side column's value.
+    #[inline]
+    pub fn aux(&self) -> u32 {
+        self.frame.aux[self.i as usize]
+    }
+    /// Sets the side column's value.
+    #[inline]
+    pub fn set_aux(&mut self, aux: u32) {
+        self.frame.aux[self.i as usize] = aux;
+    }
+    /// Steps over the first `n` bytes; false (and nothing done) if the segment has fewer.
+    #[inline]
+    pub fn pull(&mut self, n: usize) -> bool {
+        let ok = pull(&mut self.view, n);
+        self.frame.views[self.i as usize] = self.view;
+        ok
+    }
+    /// Grows the packet by `n` bytes at its front; `None` if the headroom is spent. The new bytes
+    /// hold whatever stood there: a header stepped over before, or rubbish.
+    #[inline]
+    pub fn push(&mut self, n: usize) -> Option<&mut [u8]> {
+        if !push(&mut self.view, n) {
+            return None;
+        }
+        self.frame.views[self.i as usize] = self.view;
+        Some(&mut self.data_mut()[..n])
+    }
+    /// Cuts the packet to its first `n` bytes if it is longer; later segments go back to `cache`.
+    pub fn truncate(&mut self, n: usize, cache: &mut crate::Cache) {
+        if n > self.view.len() {
+            self.truncate_chain(n, cache);
+            return;
+        }
+        self.view = View::new(self.view.off() as u16, n as u16);
+        self.frame.views[self.i as usize] = self.view;
+        if self.flags().contains(Flags::CHAINED) {
+            // SAFETY: the frame owns the packet.
+            let rest = unsafe { self.buf.as_mut().next.take() };
+            if let Some(rest) = rest {
+                cache.free_chain(rest);
+            }
+            self.meta_mut().rest_len = 0;
+            self.unmark(Flags::CHAINED);
+        }
+    }
+
+    fn truncate_chain(&mut self, n: usize, cache: &mut crate::Cache) {
+        if !self.flags().contains(Flags::CHAINED) {
+            return;
+        }
+        let mut left = n - self.view.len();
+        let mut rest_len = 0;
+        let mut at = self.buf;
+        // SAFETY: the whole chain belongs to this packet.
+        unsafe {
+            while left > 0 {
+                let Some(next) = at.as_ref().next else { break };
+                let hdr = &mut *next.as_ptr();
+                let view = View(hdr.meta.view);
+                let keep = view.len().min(left);
+                hdr.meta.view = View::new(view.off() as u16, keep as u16).0;
+                left -= keep;
+                rest_len += keep as u32;
+                at = next;
+            }
+            if let Some(rest) = at.as_mut().next.take() {
+                cache.free_chain(rest);
+            }
+        }
+        self.meta_mut().rest_len = rest_len;
+    }
+
+    /// Takes the packet out of the frame: the caller owns it from here on.
+    #[must_use = "a taken packet must be kept, sent on or freed"]
+    pub fn take(self) -> Packet {
+        let i = self.i as usize;
+        let packet = self.frame.lift(i);
+        self.frame.taken[i] = true;
+        self.frame.holes = true;
+        packet
+    }
+}
