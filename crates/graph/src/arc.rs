@@ -46,6 +46,8 @@ impl ArcRow {
 #[derive(Clone, Debug, Default)]
 pub struct ArcTable {
     pub(crate) arcs: Vec<ArcRow>,
+    /// Another number than that of any earlier table.
+    pub(crate) generation: u64,
 }
 
 impl ArcTable {
@@ -71,6 +73,10 @@ impl ArcTable {
             }
             None => NodeId(0),
         }
+    }
+    /// How many interfaces there are rows of taps for.
+    pub(crate) fn tap_rows(&self, arc: ArcId) -> usize {
+        self.arcs.get(arc.0 as usize).map_or(0, |a| a.taps.len())
     }
     /// Taps of an interface, one bit each.
     #[inline]

@@ -107,11 +107,18 @@ pub struct NodeDecl {
     pub drop: &'static str,
     /// If it is a feature: where.
     pub feature: Option<FeatureDecl>,
+    /// More arcs that it sits on; for taps.
+    pub also_on: &'static [&'static str],
     /// Makes a worker's instance.
     pub build: fn(&BuildCx<'_>) -> Built,
 }
 
 impl NodeDecl {
+    /// The arcs that it sits on.
+    pub(crate) fn arcs(&self) -> impl Iterator<Item = &'static str> {
+        self.feature.iter().map(|f| f.arc).chain(self.also_on.iter().copied())
+    }
+
     /// What most nodes have in common, for `..NodeDecl::DEFAULT`.
     pub const DEFAULT: NodeDecl = NodeDecl {
         name: "",
@@ -120,6 +127,7 @@ impl NodeDecl {
         errors: &[],
         drop: "error-drop",
         feature: None,
+        also_on: &[],
         build: |_| unreachable!("a node without a build function"),
     };
 }

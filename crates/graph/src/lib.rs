@@ -33,7 +33,7 @@ pub use feature::Feature;
 pub use loop_times::{LoopCounts, LoopTimes};
 pub use mailbox::{Event, Inject, Topic};
 pub use node::{
-    ErrorCode, FrameVerdict, InputNode, Node, Poll, Runner, RxMode, Tap, TapCx, Verdict,
+    ErrorCode, Fate, FrameVerdict, InputNode, Node, Poll, Runner, RxMode, Tap, TapCx, Verdict,
 };
 pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};
 

@@ -1,13 +1,13 @@
 //! Nodes: the traits, the verdict, and the loop that runs a per-packet function over a frame.
 
-use crate::decl::NodeId;
+use crate::decl::{ArcId, NodeId};
 use crate::stats::WorkerStats;
 use crate::worker::NodeCx;
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::RawFd;
 use thalweg_buffer::simd::{self, Lanes, Level};
-use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
+use thalweg_buffer::{Flags, Frame, Iface, PacketKey, PktMut, Rows};
 
 /// A counter of a node, by its position in the declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,11 +170,41 @@ impl RxMode {
     }
 }
 
+/// What becomes of a sampled packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It leaves by this interface. It may be dropped still, which is then told as well.
+    Sent(u32),
+    /// It is dropped; its aux is the number of the reason.
+    Dropped,
+    /// It was for the router itself.
+    Delivered,
+}
+
 /// Looks at frames on an arc, once per frame, and cannot move them.
+///
+/// All of it happens on one worker's thread, between packets: no lock, no allocation, no waiting.
 pub trait Tap: Send + 'static {
     /// Looks at a frame. `on` is the interface for which the tap was enabled; on the drop arc it
     /// may be mixed, and the tap asks packet by packet.
+    ///
+    /// A tap that says by [`TapCx::rest`] how many packets it need not see is shown the frame that
+    /// holds the next one, and all with offload work.
     fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface);
+    /// So many packets of an interface have passed that it did not have to see. Told before it sees
+    /// the next frame of that interface, and before [`settle`](Self::settle).
+    fn passed(&mut self, _cx: &mut TapCx<'_>, _sw_if: u32, _packets: u64) {}
+    /// Packets that a tap has marked by [`Frame::mark_sampled`] have come to an end, or leave.
+    fn ends(&mut self, _cx: &mut TapCx<'_>, _frame: &Frame, _fate: Fate) {}
+    /// A packet so marked was delivered to the router itself.
+    fn delivered(&mut self, _key: PacketKey) {}
+    /// A packet so marked lives on as another one.
+    fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
+    /// The worker's turn is over in which it was called.
+    fn turn(&mut self) {}
+    /// Others may look at what it counts, or wait for what it has: there is time, or has been none
+    /// for long.
+    fn settle(&mut self, _cx: &mut TapCx<'_>) {}
     /// Takes a message from the main thread.
     fn message(&mut self, _message: Box<dyn Any + Send>) {}
 }
@@ -184,26 +214,40 @@ pub struct TapCx<'w> {
     pub(crate) stats: &'w WorkerStats,
     pub(crate) index: usize,
     pub(crate) now: u64,
+    pub(crate) arc: ArcId,
     pub(crate) error_base: u32,
     /// Calls in which the tap had work.
     pub(crate) worked: &'w mut u64,
     /// When the work began, if it is timed, and for how many calls it stands.
     pub(crate) timed: Option<(u64, u64)>,
+    /// Packets that it need not see.
+    pub(crate) rest: u64,
 }
 
 impl TapCx<'_> {
     /// Says that there is work in this frame. Its clocks are estimated: reading the clock twice costs
-    /// about as much as taking a sample, so that after the first calls one in 16 is timed, and
+    /// about as much as taking a sample, so that after the first calls one in 64 is timed, and
     /// stands for all of them.
     #[inline]
     pub fn work_begins(&mut self) {
-        const ONE_IN: u64 = 16;
+        const ONE_IN: u64 = 64;
+        const FIRST: u64 = 16;
         let nth = *self.worked;
         *self.worked = nth + 1;
-        if nth < ONE_IN || nth.is_multiple_of(ONE_IN) {
-            let calls = if nth < ONE_IN { 1 } else { ONE_IN };
+        if nth < FIRST || nth.is_multiple_of(ONE_IN) {
+            let calls = if nth < FIRST { 1 } else { ONE_IN };
             self.timed = Some((crate::clock::ticks(), calls));
         }
+    }
+    /// Says that the tap need not see the interface's next `packets` packets.
+    #[inline]
+    pub fn rest(&mut self, packets: u64) {
+        self.rest = packets;
+    }
+    /// The arc that the frame is on.
+    #[inline]
+    pub fn arc(&self) -> ArcId {
+        self.arc
     }
     /// Counts `n` events.
     #[inline]

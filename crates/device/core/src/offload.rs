@@ -118,7 +118,7 @@ pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
 /// Cuts a super-packet into packets of its own.
 fn segment(
     cx: &mut NodeCx<'_>,
-    packet: Packet,
+    mut packet: Packet,
     reasons: Reasons,
     scratch: &mut Vec<u8>,
     put: &mut impl FnMut(&mut NodeCx<'_>, Packet),
@@ -139,6 +139,7 @@ fn segment(
         p.set_rx_if(rx_if);
         p.set_tx_if(tx_if);
         if fits {
+            cx.replaces(&mut packet, &mut p);
             put(cx, p);
         } else {
             lost = true;

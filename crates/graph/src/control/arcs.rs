@@ -71,7 +71,11 @@ impl Control {
     }
 
     pub(super) fn publish_arcs(&mut self) {
-        let table = ArcTable { arcs: self.arcs.iter().map(ArcConfig::compile).collect() };
+        self.arc_generation += 1;
+        let table = ArcTable {
+            arcs: self.arcs.iter().map(ArcConfig::compile).collect(),
+            generation: self.arc_generation,
+        };
         self.arc_writer.publish(&self.domain, table);
     }
 }

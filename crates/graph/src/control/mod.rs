@@ -100,6 +100,8 @@ pub struct NodeEntry {
     pub errors: &'static [ErrorDecl],
     /// Its arc, if it is a feature.
     pub arc: Option<(ArcId, u16)>,
+    /// Its places, if it is a tap.
+    pub taps: Vec<(ArcId, u16)>,
     /// False once its interface is gone.
     pub live: bool,
 }
@@ -206,6 +208,7 @@ pub struct Control {
     arc_decls: Vec<&'static ArcDecl>,
     arcs: Vec<ArcConfig>,
     arc_writer: snapshot::Writer<ArcTable>,
+    arc_generation: u64,
     features: Vec<&'static Feature>,
     workers: Vec<WorkerHandle>,
     states: HashMap<TypeId, Rc<dyn Any>>,
@@ -273,6 +276,7 @@ impl Control {
             arc_decls: Vec::new(),
             arcs: Vec::new(),
             arc_writer,
+            arc_generation: 0,
             features: Vec::new(),
             workers: Vec::new(),
             states: HashMap::new(),
@@ -336,8 +340,7 @@ impl Control {
         for (i, arc) in self.arc_decls.clone().into_iter().enumerate() {
             let on = |tap: bool| {
                 decls.iter().copied().filter(move |d| {
-                    (d.kind == Kind::Tap) == tap
-                        && d.feature.as_ref().is_some_and(|f| f.arc == arc.name)
+                    (d.kind == Kind::Tap) == tap && d.arcs().any(|name| name == arc.name)
                 })
             };
             let with_id = |d: &'static NodeDecl| (d, self.by_name[d.name]);
@@ -352,15 +355,16 @@ impl Control {
                 self.nodes[id.0 as usize].arc = Some((ArcId(i as u8), slot as u16));
             }
             for (slot, (_, id)) in config.taps.iter().enumerate() {
-                self.nodes[id.0 as usize].arc = Some((ArcId(i as u8), slot as u16));
+                let entry = &mut self.nodes[id.0 as usize];
+                entry.taps.push((ArcId(i as u8), slot as u16));
+                entry.arc = entry.taps.first().copied();
             }
             self.arcs.push(config);
         }
         for d in &decls {
-            if let Some(f) = &d.feature
-                && !self.arc_decls.iter().any(|a| a.name == f.arc)
-            {
-                let text = format!("node `{}` sits on arc `{}`, which nobody opens", d.name, f.arc);
+            let opened = |name: &&str| self.arc_decls.iter().any(|a| a.name == *name);
+            if let Some(arc) = d.arcs().find(|name| !opened(name)) {
+                let text = format!("node `{}` sits on arc `{arc}`, which nobody opens", d.name);
                 return Err(EngineError::Graph(text));
             }
         }
@@ -385,6 +389,7 @@ impl Control {
             error_base,
             errors: d.errors,
             arc: None,
+            taps: Vec::new(),
             live: true,
         });
         Ok(id)
@@ -471,6 +476,7 @@ impl Control {
             drop: e.drop,
             error_base: e.error_base,
             arc: e.arc,
+            taps: e.taps.clone(),
         }
     }
 
@@ -592,9 +598,14 @@ impl Control {
     /// # Panics
     /// If nothing of that type was shared.
     pub fn shared<T: Any + Send + Sync>(&self) -> Arc<T> {
+        self.find_shared()
+            .unwrap_or_else(|| panic!("nothing shared of type {}", std::any::type_name::<T>()))
+    }
+
+    /// What was shared, if a feature that is there has shared it.
+    pub fn find_shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let any = self.shared.get(&TypeId::of::<T>()).cloned();
         any.and_then(|a| a.downcast::<T>().ok())
-            .unwrap_or_else(|| panic!("nothing shared of type {}", std::any::type_name::<T>()))
     }
 
     /// Says how interfaces are called.

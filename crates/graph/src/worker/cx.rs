@@ -5,7 +5,7 @@ use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcKey, NodeId};
 use crate::mailbox::Event;
-use crate::node::{CONTINUE, DROP, ErrorCode, KEPT, KIND, NODE, SLOT, Verdict};
+use crate::node::{CONTINUE, DROP, ErrorCode, Fate, KEPT, KIND, NODE, SLOT, Verdict};
 use crate::stats::WorkerStats;
 use crate::trace::TraceStep;
 use std::fmt::Write;
@@ -112,8 +112,23 @@ impl<'w> NodeCx<'w> {
         self.core.cache.free(packet);
     }
 
+    /// Says that `new` stands for `old`, the first of its fragments or segments: if `old` was
+    /// sampled, what becomes of `new` is what becomes of it.
+    #[inline]
+    pub fn replaces(&mut self, old: &mut Packet, new: &mut Packet) {
+        if old.meta().flags().contains(Flags::SAMPLED) {
+            old.unmark(Flags::SAMPLED);
+            new.mark(Flags::SAMPLED);
+            self.core.sampled_replaced(old, new);
+        }
+    }
+
     /// Ends a frame of packets that were delivered to the router itself.
     pub fn deliver_frame(&mut self, mut frame: Box<Frame>) {
+        if frame.flags().contains(Flags::SAMPLED) {
+            frame.compact(());
+            self.core.sampled_end(&frame, Fate::Delivered);
+        }
         self.core.stats.totals.delivered.add(frame.len() as u64);
         self.core.cache.free_frame(&mut frame);
         self.core.recycle(frame);
@@ -121,6 +136,9 @@ impl<'w> NodeCx<'w> {
 
     /// Ends an owned packet that was delivered to the router itself.
     pub fn deliver(&mut self, packet: Packet) {
+        if packet.meta().flags().contains(Flags::SAMPLED) {
+            self.core.sampled_delivered(packet.key());
+        }
         self.core.stats.totals.delivered.add(1);
         self.core.cache.free(packet);
     }
@@ -175,15 +193,16 @@ impl<'w> NodeCx<'w> {
         let n = frame.len() as u64;
         let stats = &self.core.stats;
         let i = stats.interface(sw_if);
-        i.rx_packets.add(n);
+        let count = i.rx_packets.get().wrapping_add(n);
+        i.rx_packets.set(count);
         i.rx_bytes.add(frame.bytes());
         stats.totals.rx.add(n);
         if !self.core.trace.wanted.is_empty() {
             self.core.mark_traced(self.node, &mut frame, &trace);
         }
-        let taps = self.arcs.taps(DEVICE_INPUT, sw_if);
-        if taps != 0 {
-            self.core.run_taps(DEVICE_INPUT, taps, &mut frame, Iface::Uniform(sw_if));
+        let offload = frame.flags().contains(Flags::OFFLOAD);
+        if self.core.taps.due(DEVICE_INPUT, sw_if, count, offload) {
+            self.core.run_gate(DEVICE_INPUT, sw_if, &mut frame);
         }
         let to = self.arcs.start(DEVICE_INPUT, sw_if);
         self.core.enqueue(frame, to);
@@ -194,11 +213,16 @@ impl<'w> NodeCx<'w> {
     pub fn interface_output(&mut self, mut frame: Box<Frame>, sw_if: u32) {
         frame.set_tx(sw_if);
         let i = self.core.stats.interface(sw_if);
-        i.tx_packets.add(frame.len() as u64);
+        let count = i.tx_packets.get().wrapping_add(frame.len() as u64);
+        i.tx_packets.set(count);
         i.tx_bytes.add(frame.bytes());
-        let taps = self.arcs.taps(INTERFACE_OUTPUT, sw_if);
-        if taps != 0 {
-            self.core.run_taps(INTERFACE_OUTPUT, taps, &mut frame, Iface::Uniform(sw_if));
+        let flags = frame.flags();
+        let offload = flags.contains(Flags::OFFLOAD);
+        if self.core.taps.due(INTERFACE_OUTPUT, sw_if, count, offload) {
+            self.core.run_gate(INTERFACE_OUTPUT, sw_if, &mut frame);
+        }
+        if flags.contains(Flags::SAMPLED) {
+            self.core.sampled_end(&frame, Fate::Sent(sw_if));
         }
         let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
         self.core.enqueue(frame, to);
@@ -214,6 +238,9 @@ impl<'w> NodeCx<'w> {
         };
         if taps != 0 {
             self.core.run_taps(ERROR_DROP, taps, frame, on);
+        }
+        if frame.flags().contains(Flags::SAMPLED) {
+            self.core.sampled_end(frame, Fate::Dropped);
         }
     }
 

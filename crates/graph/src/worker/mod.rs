@@ -3,6 +3,7 @@
 mod cx;
 mod pace;
 mod run;
+mod taps;
 
 pub(crate) use pace::Pace;
 pub(crate) use run::Worker;
@@ -11,13 +12,13 @@ use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcId, NodeId};
 use crate::mailbox::{Event, ToMain};
-use crate::node::{Tap, TapCx, Verdict};
+use crate::node::Verdict;
 use crate::stats::{MAX_NODES, WorkerStats};
 use crate::trace::{PacketTrace, TraceStep, TraceStore};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame, Iface, Packet};
+use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame, Packet};
 use thalweg_tables::qsbr::Guard;
 
 /// What a worker knows of a node.
@@ -28,20 +29,14 @@ pub(crate) struct NodeInfo {
     pub(crate) drop: NodeId,
     pub(crate) error_base: u32,
     pub(crate) arc: Option<(ArcId, u16)>,
+    /// All its places, if it is a tap.
+    pub(crate) taps: Vec<(ArcId, u16)>,
 }
 
 #[derive(Default)]
 struct Pending {
     open: Option<Box<Frame>>,
     full: VecDeque<Box<Frame>>,
-}
-
-struct TapSlot {
-    tap: Box<dyn Tap>,
-    node: NodeId,
-    error_base: u32,
-    /// Calls in which there was work.
-    worked: u64,
 }
 
 /// What nodes work with on this worker: buffers, pending frames, counters, traces.
@@ -61,7 +56,7 @@ pub struct Core {
     #[allow(clippy::vec_box)]
     scratch: Vec<Box<[Verdict; FRAME_SIZE]>>,
     pub(crate) trace: TraceStore,
-    taps: Vec<Vec<TapSlot>>,
+    taps: taps::Taps,
     to_main: ToMain,
     current: NodeId,
     again: Vec<NodeId>,
@@ -98,7 +93,7 @@ impl Core {
             spare: Vec::with_capacity(64),
             scratch: (0..4).map(|_| Box::new([Verdict::next(0); FRAME_SIZE])).collect(),
             trace: TraceStore::default(),
-            taps: Vec::new(),
+            taps: taps::Taps::default(),
             to_main,
             current: NodeId(0),
             again: Vec::with_capacity(16),
@@ -275,46 +270,6 @@ impl Core {
             let p = &self.pending[id.0 as usize];
             if p.open.is_some() || !p.full.is_empty() {
                 self.set_ready(id);
-            }
-        }
-    }
-
-    fn install_tap(&mut self, arc: ArcId, bit: usize, slot: TapSlot) {
-        let a = arc.0 as usize;
-        while self.taps.len() <= a {
-            self.taps.push(Vec::new());
-        }
-        let row = &mut self.taps[a];
-        if bit < row.len() {
-            row[bit] = slot;
-        } else {
-            row.push(slot);
-        }
-    }
-
-    /// Lets the taps of `mask` look at a frame.
-    #[inline(never)]
-    fn run_taps(&mut self, arc: ArcId, mut mask: u32, frame: &mut Frame, on: Iface) {
-        let Some(row) = self.taps.get_mut(arc.0 as usize) else { return };
-        while mask != 0 {
-            let bit = mask.trailing_zeros() as usize;
-            mask &= mask - 1;
-            let Some(slot) = row.get_mut(bit) else { continue };
-            let mut cx = TapCx {
-                stats: &self.stats,
-                index: self.index,
-                now: self.now,
-                error_base: slot.error_base,
-                worked: &mut slot.worked,
-                timed: None,
-            };
-            slot.tap.frame(&mut cx, frame, on);
-            let timed = cx.timed;
-            let stats = self.stats.node(slot.node);
-            stats.calls.add(1);
-            stats.vectors.add(frame.len() as u64);
-            if let Some((began, calls)) = timed {
-                stats.clocks.add((clock::ticks() - began) * calls);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The loop of a worker.
 
 use super::pace::Pace;
-use super::{Core, NodeCx, NodeInfo, TapSlot};
+use super::{Core, NodeCx, NodeInfo};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{Built, NodeId};
@@ -57,7 +57,7 @@ impl Worker {
 
     pub(crate) fn install(&mut self, id: NodeId, info: NodeInfo, built: Built) {
         let error_base = info.error_base;
-        let arc = info.arc;
+        let places = info.taps.clone();
         self.core.install(id, info);
         while self.runners.len() <= id.0 as usize {
             self.runners.push(None);
@@ -79,10 +79,7 @@ impl Worker {
                 self.rearm();
             }
             Built::Tap(t) => {
-                if let Some((arc, bit)) = arc {
-                    let slot = TapSlot { tap: t, node: id, error_base, worked: 0 };
-                    self.core.install_tap(arc, bit as usize, slot);
-                }
+                self.core.taps.install(id, error_base, t, &places);
             }
         }
     }
@@ -131,7 +128,11 @@ impl Worker {
                 totals.busy_clocks.add(end - start);
                 self.core.stats.loops.add(end - start);
                 self.core.cache.publish();
+                self.core.taps_after_work();
                 continue;
+            }
+            if busy {
+                self.core.settle_taps();
             }
             busy = false;
             let idle = end.wrapping_sub(last_work);
@@ -150,6 +151,7 @@ impl Worker {
     fn turn(&mut self) -> (usize, Option<u64>) {
         let guard = self.reader.enter();
         let arcs = self.arcs.load(&guard);
+        self.core.follow_arcs(arcs);
         let mut packets = 0;
         let mut deadline: Option<u64> = None;
         for id in std::mem::take(&mut self.core.again) {
@@ -178,10 +180,16 @@ impl Worker {
             }
         }
         packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs);
+        self.core.end_turn_of_taps();
         (packets, deadline)
     }
 
     fn messages(&mut self) {
+        if self.inbox.is_empty() {
+            return;
+        }
+        // Who asks for something is to see all that was before.
+        self.core.settle_taps();
         while let Ok(m) = self.inbox.pop() {
             self.message(m);
         }
@@ -223,10 +231,7 @@ impl Worker {
         } else if let Some(Some(r)) = self.runners.get_mut(node.0 as usize) {
             r.message(&mut cx, message);
         } else {
-            let tap = self.core.taps.iter_mut().flatten().find(|t| t.node == node);
-            if let Some(slot) = tap {
-                slot.tap.message(message);
-            }
+            self.core.tap_message(node, message);
             return;
         }
         self.rearm();
@@ -262,6 +267,7 @@ impl Worker {
 
     /// Frees what is pending and hands everything back: the pool must be whole afterwards.
     pub(crate) fn shut_down(&mut self) {
+        self.core.settle_taps();
         for p in &mut self.core.pending {
             for mut f in p.full.drain(..).chain(p.open.take()) {
                 self.core.cache.free_frame(&mut f);

@@ -194,6 +194,7 @@ impl ArpInput {
         }
         // What a device said of the request's checksums does not hold for the answer.
         p.unmark(Flags::OFFLOAD);
+        p.mark(Flags::LOCAL);
         p.set_tx_if(rx_if);
         cx.count(REPLIES_SENT, 1);
         Verdict::node(output)

@@ -143,8 +143,11 @@ impl Node for Ip4Frag {
         }
         let to = Verdict::node(NodeId(entry.next() as u16));
         cx.count(FRAGMENTS, self.pieces.len() as u64);
+        let (mut packet, kept) = cx.take(p);
+        if let Some(first) = self.pieces.first_mut() {
+            cx.replaces(&mut packet, first);
+        }
         self.pieces.drain(..).for_each(|piece| cx.send(piece, to));
-        let (packet, kept) = cx.take(p);
         cx.consume(packet);
         kept
     }
