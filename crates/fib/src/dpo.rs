@@ -1,5 +1,6 @@
 //! The table of forwarding ends, as workers read it.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use thalweg_tables::{MapError, PagedTable};
 
@@ -62,6 +63,8 @@ const STATE: usize = 0;
 const NEXT: usize = 1;
 /// First word of the bytes to write in front of a packet.
 const REWRITE: usize = 2;
+/// First word of the neighbour's address, as IPv6 writes it; zeros if there is none.
+const NEXT_HOP: usize = 6;
 
 /// One entry, a line of the table. Its state is one word, so that a reader sees it change at once; the
 /// bytes that an update changes while packets flow (the destination MAC address) lie within one word
@@ -154,6 +157,26 @@ impl Entry<'_> {
         out
     }
 
+    /// The neighbour that an adjacency leads to. For those who describe packets: workers need it not.
+    #[must_use]
+    pub fn next_hop(self) -> Option<IpAddr> {
+        let word = |i: usize| u128::from(self.0[NEXT_HOP + i].load(Ordering::Relaxed));
+        match word(0) << 64 | word(1) {
+            0 => None,
+            bits => Some(Ipv6Addr::from_bits(bits).to_canonical()),
+        }
+    }
+
+    pub(crate) fn set_next_hop(self, next_hop: Option<IpAddr>) {
+        let bits = next_hop.map_or(0, |address| match address {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(v6) => v6.to_bits(),
+        });
+        for (i, half) in [(bits >> 64) as u64, bits as u64].into_iter().enumerate() {
+            self.0[NEXT_HOP + i].store(half, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn set_state(self, s: EntryState) {
         self.0[STATE].store(s.pack(), Ordering::Release);
     }
@@ -236,6 +259,11 @@ mod tests {
         for (mtu, longest) in [(1500, 1500), (u16::MAX, u16::MAX - 14)] {
             e.set_state(EntryState { kind: Kind::Rewrite, len: 14, mtu, tx_if: 1 });
             assert_eq!(e.ethernet().longest, longest);
+        }
+        for next_hop in [None, Some("192.0.2.1"), Some("2001:db8::1")] {
+            let address = next_hop.map(|a| a.parse().unwrap());
+            e.set_next_hop(address);
+            assert_eq!(e.next_hop(), address);
         }
         let header = e.ethernet().header.map(u64::to_le_bytes);
         assert_eq!(header, [[1, 2, 3, 4, 5, 6, 7, 8], [7, 8, 9, 10, 11, 12, 13, 14]]);

@@ -1,6 +1,7 @@
 //! The main thread's side of forwarding ends.
 
 use crate::dpo::{Dpo, DpoTable, EntryState, Kind, MAX_BUCKETS};
+use crate::routes::RouteBook;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -74,6 +75,7 @@ impl Forwarding {
             Err(e) => panic!("cannot reserve the adjacency table: {e}"),
         };
         c.share(table.clone());
+        c.share(Arc::new(RouteBook::default()));
         let mut f = Forwarding {
             table,
             pool: IndexPool::new(CAPACITY as u32),
@@ -286,6 +288,7 @@ impl Forwarding {
     /// Writes an adjacency's entry: the header first, then the state that makes it count.
     fn write(&self, dpo: Dpo, view: &InterfaceView, nh: IpAddr, mac: Option<Mac>) {
         let e = self.table.get(dpo);
+        e.set_next_hop(Some(nh));
         e.set_next(u32::from(view.output.0));
         let mtu = view.ip4_mtu().min(u32::from(u16::MAX)) as u16;
         let ethertype: [u8; 2] = if nh.is_ipv4() { [0x08, 0x00] } else { [0x86, 0xdd] };
@@ -307,6 +310,7 @@ impl Forwarding {
 
     fn write_glean(&self, dpo: Dpo, view: &InterfaceView) {
         let e = self.table.get(dpo);
+        e.set_next_hop(None);
         e.set_next(u32::from(view.output.0));
         let kind = match (view.is_up(), view.ethernet) {
             (false, _) => Kind::Down,

@@ -3,16 +3,19 @@
 //!
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
 //!   single-word stores.
+//! * [`routes`]: what route tables say of an address, for those who describe packets.
 //! * [`forwarding`]: the main thread's side: who uses which entry, neighbours, interfaces.
 #![forbid(unsafe_code)]
 
 pub mod dpo;
 pub mod forwarding;
+pub mod routes;
 
 pub use dpo::{
     Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetWay, Kind, REWRITE_BYTES,
 };
 pub use forwarding::{Adjacency, FibError, Forwarding};
+pub use routes::{RouteBook, Routes};
 
 use thalweg_graph::Feature;
 

@@ -64,7 +64,8 @@ pub const MAX_TABLES: usize = 1024;
 fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(Tables { fibs: Vec::new(), interfaces: Vec::new() });
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
-    c.share(snapshot);
+    c.share(snapshot.clone());
+    c.shared::<thalweg_fib::RouteBook>().add(Arc::new(tables::Lengths(snapshot)));
     c.insert(Ip4 {
         tables: BTreeMap::new(),
         bound: BTreeMap::new(),

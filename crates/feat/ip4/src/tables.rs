@@ -1,8 +1,12 @@
 //! What workers know of IPv4: which table an interface's packets are looked up in, and the address
 //! that speaks for the interface.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use thalweg_fib::Routes;
 use thalweg_tables::Lpm4Reader;
+use thalweg_tables::qsbr::Guard;
+use thalweg_tables::snapshot::Snapshot;
 
 /// A table as workers read it.
 #[derive(Clone, Debug)]
@@ -51,5 +55,16 @@ impl Tables {
     #[inline]
     pub fn address(&self, rx_if: u32) -> Option<Ipv4Addr> {
         self.interface(rx_if).address
+    }
+}
+
+/// Tells others how long the routes are that packets take.
+pub(crate) struct Lengths(pub(crate) Arc<Snapshot<Tables>>);
+
+impl Routes for Lengths {
+    fn prefix_len(&self, guard: &Guard<'_>, rx_if: u32, address: IpAddr) -> Option<u8> {
+        let IpAddr::V4(v4) = address else { return None };
+        let fib = self.0.load(guard).fib(rx_if)?;
+        fib.routes.lookup_route(v4.to_bits()).map(|(_, len)| len)
     }
 }

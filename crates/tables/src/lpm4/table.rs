@@ -147,6 +147,20 @@ impl Table {
         Word(word).leaf()
     }
 
+    /// The leaf, and how long its route is.
+    fn lookup_route(&self, addr: u32) -> Option<(Leaf, u8)> {
+        let mut word = self.first(addr).load();
+        if word & IS_GROUP != 0 {
+            word = self.second(word, addr).load();
+        }
+        let mut beyond = SHORT_BITS;
+        if word == Word::MISS.0 {
+            (word, beyond) = (self.short_of(addr).load(), 0);
+        }
+        let leaf = Leaf::new(Word(word).leaf())?;
+        Some((leaf, (word >> Word::LEN_SHIFT) as u8 + beyond))
+    }
+
     // The writer's side.
 
     /// The words in front, to store routes of up to [`SHORT_BITS`] in.
@@ -202,6 +216,12 @@ impl Lpm4Reader {
     #[inline]
     pub fn lookup_leaf(&self, addr: u32) -> Option<Leaf> {
         Leaf::new(self.lookup(addr))
+    }
+
+    /// The leaf of the longest route that holds `addr`, and that route's length.
+    #[must_use]
+    pub fn lookup_route(&self, addr: u32) -> Option<(Leaf, u8)> {
+        self.table.lookup_route(addr)
     }
 
     /// Fetches the first memory word that a lookup of `addr` reads.

@@ -53,6 +53,8 @@ fn check(lpm: &Lpm4, model: &Model, touched: &[Ipv4Prefix]) -> Result<(), TestCa
         let expected = model.lookup(addr);
         prop_assert_eq!(lpm.lookup(addr), expected, "routes, {:#x}", addr);
         prop_assert_eq!(reader.lookup_leaf(addr), expected.map(|(_, l)| l), "table, {:#x}", addr);
+        let route = expected.map(|(prefix, leaf)| (leaf, prefix.len()));
+        prop_assert_eq!(reader.lookup_route(addr), route, "table, {:#x}", addr);
         let single = reader.lookup(addr);
         for (kernel, leaves) in batches.iter().enumerate() {
             prop_assert_eq!(single, leaves[i], "batch by kernel {}, {:#x}", kernel, addr);
