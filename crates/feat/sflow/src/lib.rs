@@ -13,11 +13,16 @@
 
 pub mod cli;
 mod cli_support;
+mod drops;
 pub mod exporting;
+pub mod facts;
+mod marked;
 pub mod netlink;
 pub mod nodes;
+pub mod reasons;
 pub mod ring;
 pub mod sampler;
+mod segments;
 pub mod service;
 pub mod state;
 pub mod stats;

@@ -3,31 +3,32 @@
 //! A sample is one line of facts and as many lines of header as it needs. Nothing waits: if there is
 //! no room, the sample is lost and its producer counts it.
 //!
-//! The two ends share two words, and write each of them rarely: the worker says once per frame how
-//! far it has written, the service once per batch how far it has read, and the worker asks for that
-//! only when its last answer leaves no room. The lines are words with relaxed order, which are plain
-//! stores and loads; the release of a position and its acquisition order them.
+//! A sample lies in the ring before the service may see it: its packet is still on its way through
+//! the router, and where that leads is written into the same line. The worker then publishes many
+//! samples at once. So the two ends share two words, and write each of them rarely; the worker asks
+//! how far the service is only when its last answer leaves no room. The lines are words with relaxed
+//! order, which are plain stores and loads; the release of a position and its acquisition order them.
 
+use crate::facts::{FACTS, Facts, Way};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thalweg_tables::prefetch;
 
-/// Samples that fit, whatever their headers' length.
-pub const RING_SAMPLES: usize = 4096;
 /// Most bytes of a sampled header.
 pub const MAX_HEADER: usize = 256;
+/// Lines that there are: a power of two, so that a position's low bits name its line. Enough for
+/// what comes in two milliseconds at ten million samples of 64 bytes a second.
+const LINES: usize = 1 << 15;
+/// Samples that fit, whatever their headers' length.
+pub const RING_SAMPLES: usize = LINES / MAX_LINES;
 
 const WORD: usize = size_of::<u64>();
 const WORDS: usize = 8;
 const LINE: usize = WORD * WORDS;
 const MAX_LINES: usize = 1 + MAX_HEADER / LINE;
-/// Lines that may be in use.
-const ROOM: u64 = (RING_SAMPLES * MAX_LINES) as u64;
-/// Lines that there are: a power of two, so that a position's low bits name its line.
-const LINES: usize = (ROOM as usize).next_power_of_two();
-/// Lines that are fetched ahead of the next batch. The service's core has read them: to store to
+/// Lines that are fetched ahead of the next sample. The service's core has read them: to store to
 /// them at once would make the worker's later stores wait for that core.
-const AHEAD: u64 = 6;
+const AHEAD: u64 = 12;
 
 /// One cache line of a sample.
 #[derive(Debug, Default)]
@@ -56,7 +57,7 @@ struct Position(AtomicU64);
 struct Ring {
     written: Position,
     read: Position,
-    lines: Box<[Line]>,
+    lines: Box<[Line; LINES]>,
 }
 
 impl Ring {
@@ -66,101 +67,68 @@ impl Ring {
     }
 }
 
-/// What is known of a sampled packet besides its header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SampleMeta {
-    /// Interface that it came from.
-    pub sw_if: u32,
-    /// Which interface of that number: it differs once the number has been given to another.
-    pub generation: u32,
-    /// One packet in so many was sampled.
-    pub rate: u32,
-    /// Bytes of the packet without FCS, all segments counted.
-    pub frame_length: u32,
-    /// Packets of the interface that this worker has seen, this one included.
-    pub pool: u64,
-    /// When, in ticks.
-    pub at: u64,
-    /// Bytes of header that were kept.
-    pub header_len: u16,
-}
-
-const fn pair(low: u32, high: u32) -> u64 {
-    low as u64 | (high as u64) << 32
-}
-
-const fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> 32) as u32)
-}
-
-impl SampleMeta {
-    #[inline]
-    fn write(&self, line: &Line) {
-        line.put(0, pair(self.sw_if, self.generation));
-        line.put(1, pair(self.rate, self.frame_length));
-        line.put(2, self.pool);
-        line.put(3, self.at);
-        line.put(4, u64::from(self.header_len));
-    }
-
-    fn read(line: &Line) -> SampleMeta {
-        let (sw_if, generation) = halves(line.get(0));
-        let (rate, frame_length) = halves(line.get(1));
-        let (pool, at, header_len) = (line.get(2), line.get(3), line.get(4) as u16);
-        SampleMeta { sw_if, generation, rate, frame_length, pool, at, header_len }
-    }
-}
-
-/// Makes a ring for [`RING_SAMPLES`].
+/// Makes a ring for [`RING_SAMPLES`] at least.
 #[must_use]
 pub fn channel() -> (SampleWriter, SampleReader) {
-    let lines: Vec<Line> = (0..LINES).map(|_| Line::default()).collect();
+    let lines: Box<[Line]> = (0..LINES).map(|_| Line::default()).collect();
     let ring = Arc::new(Ring {
         written: Position::default(),
         read: Position::default(),
-        lines: lines.into_boxed_slice(),
+        lines: lines.try_into().unwrap_or_else(|_| unreachable!("as many as asked for")),
     });
-    let writer = SampleWriter { ring: ring.clone(), written: 0, limit: ROOM };
+    let limit = LINES as u64;
+    let writer = SampleWriter {
+        ring: ring.clone(),
+        written: 0,
+        published: 0,
+        limit,
+        fetched: 0,
+        asked: false,
+    };
     (writer, SampleReader { ring, read: 0, released: 0, limit: 0 })
 }
+
+/// A sample that is in the ring and not published yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
 
 /// The worker's end.
 #[derive(Debug)]
 pub struct SampleWriter {
     ring: Arc<Ring>,
     written: u64,
+    /// Up to where the service may read.
+    published: u64,
     /// Up to where may be written, for all that is known.
     limit: u64,
-}
-
-impl SampleWriter {
-    /// Begins to put samples in; the service sees them once the batch is dropped.
-    #[inline]
-    pub fn batch(&mut self) -> Batch<'_> {
-        Batch { writer: self, asked: false }
-    }
-}
-
-/// Samples of one frame.
-#[derive(Debug)]
-pub struct Batch<'w> {
-    writer: &'w mut SampleWriter,
-    /// The service was asked how far it is: once is enough, since the answer is another core's.
+    /// Up to where lines were fetched.
+    fetched: u64,
+    /// The service was asked how far it is since something was published: once is enough, since the
+    /// answer is another core's.
     asked: bool,
 }
 
-impl Batch<'_> {
-    /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; false if there is no room.
+impl SampleWriter {
+    /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; `None` if there is no room.
     #[inline]
-    pub fn push(&mut self, meta: SampleMeta, header: &[u8]) -> bool {
+    pub fn push(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
         let header = &header[..header.len().min(MAX_HEADER)];
-        let end = self.writer.written + 1 + header.len().div_ceil(LINE) as u64;
-        if end > self.writer.limit && !self.ask(end) {
-            return false;
+        let end = self.written + 1 + header.len().div_ceil(LINE) as u64;
+        if end > self.limit && !self.ask(end) {
+            return None;
         }
-        let ring = &*self.writer.ring;
-        let mut at = self.writer.written;
-        SampleMeta { header_len: header.len() as u16, ..meta }.write(ring.line(at));
+        let ring = &*self.ring;
+        let ahead = (end + AHEAD).min(self.limit);
+        while self.fetched < ahead {
+            prefetch::for_write(ring.line(self.fetched));
+            self.fetched += 1;
+        }
+        let ticket = Ticket(self.written);
+        let mut at = self.written;
+        let line = ring.line(at);
+        for (i, word) in facts.words(header.len() as u16).into_iter().enumerate() {
+            line.put(i, word);
+        }
         let (whole, rest) = header.as_chunks::<LINE>();
         for bytes in whole {
             at += 1;
@@ -174,8 +142,36 @@ impl Batch<'_> {
                 line.put(words.len(), last_word(header, tail));
             }
         }
-        self.writer.written = end;
-        true
+        self.written = end;
+        Some(ticket)
+    }
+
+    /// Says where a sample's packet has gone; nothing happens if the service may have seen it.
+    #[inline]
+    pub fn complete(&mut self, ticket: Ticket, way: Way) {
+        if ticket.0 >= self.published {
+            let line = self.ring.line(ticket.0);
+            let [fate, place] = way.words();
+            line.put(Way::AT, fate);
+            line.put(Way::AT + 1, place);
+        }
+    }
+
+    /// Lines that the service may not see yet.
+    #[inline]
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.written - self.published
+    }
+
+    /// Lets the service see all that there is.
+    #[inline]
+    pub fn publish(&mut self) {
+        self.asked = false;
+        if self.published != self.written {
+            self.published = self.written;
+            self.ring.written.0.store(self.written, Ordering::Release);
+        }
     }
 
     /// Asks how far the service has read; true if that leaves room up to `end`.
@@ -183,18 +179,9 @@ impl Batch<'_> {
     fn ask(&mut self, end: u64) -> bool {
         if !self.asked {
             self.asked = true;
-            self.writer.limit = self.writer.ring.read.0.load(Ordering::Acquire) + ROOM;
+            self.limit = self.ring.read.0.load(Ordering::Acquire) + LINES as u64;
         }
-        end <= self.writer.limit
-    }
-}
-
-impl Drop for Batch<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        let SampleWriter { ring, written, .. } = &*self.writer;
-        ring.written.0.store(*written, Ordering::Release);
-        (*written..written + AHEAD).for_each(|at| prefetch::for_write(ring.line(at)));
+        end <= self.limit
     }
 }
 
@@ -229,12 +216,14 @@ pub struct SampleReader {
 impl SampleReader {
     /// Takes the oldest sample; its header is written to the front of `header`. Its room is free
     /// again after [`release`](Self::release).
-    pub fn pop(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<SampleMeta> {
+    pub fn pop(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<(Facts, usize)> {
         if self.is_empty() {
             return None;
         }
-        let meta = SampleMeta::read(self.ring.line(self.read));
-        let lines = usize::from(meta.header_len).div_ceil(LINE);
+        let line = self.ring.line(self.read);
+        let words: [u64; FACTS] = std::array::from_fn(|i| line.get(i));
+        let (facts, length) = Facts::from_words(&words);
+        let lines = length.div_ceil(LINE);
         for bytes in header.as_chunks_mut::<LINE>().0.iter_mut().take(lines) {
             self.read += 1;
             let line = self.ring.line(self.read);
@@ -243,7 +232,7 @@ impl SampleReader {
             }
         }
         self.read += 1;
-        Some(meta)
+        Some((facts, length))
     }
 
     /// Lets the worker have the room of all samples that were taken.
@@ -269,71 +258,89 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    fn meta(n: u64) -> SampleMeta {
-        SampleMeta {
+    fn facts(n: u64) -> Facts {
+        Facts {
             sw_if: n as u32,
             generation: 3,
             rate: u32::MAX,
             frame_length: 9000,
             pool: n << 33,
             at: !n,
-            header_len: 0,
+            ..Facts::default()
         }
+    }
+
+    /// A sample in the model's queue.
+    type Sample = (Facts, Vec<u8>);
+
+    fn pop(reader: &mut SampleReader) -> Option<Sample> {
+        let mut buf = [0; MAX_HEADER];
+        let (facts, length) = reader.pop(&mut buf)?;
+        Some((facts, buf[..length].to_vec()))
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Against a queue: what goes in comes out, in order, whole.
+        /// Against a queue: what goes in comes out, in order, whole, with what was said of it before
+        /// it was published.
         #[test]
-        fn behaves_as_a_queue(turns in prop::collection::vec((0usize..300, 0usize..300), 1..60)) {
+        fn behaves_as_a_queue(
+            turns in prop::collection::vec((0usize..300, 0usize..300, any::<bool>()), 1..60),
+        ) {
             let (mut writer, mut reader) = channel();
-            let mut model: VecDeque<(SampleMeta, Vec<u8>)> = VecDeque::new();
+            let mut model: VecDeque<Sample> = VecDeque::new();
+            let mut waiting: Vec<(Ticket, Sample)> = Vec::new();
             let mut n = 0u64;
-            let mut buf = [0; MAX_HEADER];
-            for (length, times) in turns {
+            for (length, times, publish) in turns {
                 let header: Vec<u8> = (0..length).map(|i| (i + times) as u8).collect();
-                let mut batch = writer.batch();
                 for _ in 0..times {
                     n += 1;
-                    if batch.push(meta(n), &header) {
-                        let kept = header[..length.min(MAX_HEADER)].to_vec();
-                        let header_len = kept.len() as u16;
-                        model.push_back((SampleMeta { header_len, ..meta(n) }, kept));
-                    } else {
-                        prop_assert!(model.len() >= RING_SAMPLES);
+                    match writer.push(&facts(n), &header) {
+                        Some(ticket) => {
+                            let kept = header[..length.min(MAX_HEADER)].to_vec();
+                            waiting.push((ticket, (facts(n), kept)));
+                        }
+                        None => prop_assert!(model.len() + waiting.len() >= RING_SAMPLES),
                     }
                 }
-                drop(batch);
+                for (ticket, (facts, _)) in waiting.iter_mut().skip(times % 3).step_by(3) {
+                    facts.way = Way::Out { tx_if: times as u32, entry: 7, tag: Some(length as u16) };
+                    writer.complete(*ticket, facts.way);
+                }
+                if publish {
+                    writer.publish();
+                    prop_assert_eq!(writer.pending(), 0);
+                    for (ticket, sample) in waiting.drain(..) {
+                        writer.complete(ticket, Way::Dropped(1));
+                        model.push_back(sample);
+                    }
+                }
                 for _ in 0..times / 2 {
-                    let got = reader.pop(&mut buf);
-                    let got = got.map(|m| (m, buf[..m.header_len.into()].to_vec()));
-                    prop_assert_eq!(got, model.pop_front());
+                    prop_assert_eq!(pop(&mut reader), model.pop_front());
                 }
                 reader.release();
             }
             while let Some(expected) = model.pop_front() {
-                let got = reader.pop(&mut buf).map(|m| (m, buf[..m.header_len.into()].to_vec()));
-                prop_assert_eq!(got, Some(expected));
+                prop_assert_eq!(pop(&mut reader), Some(expected));
             }
-            prop_assert!(reader.is_empty() && reader.pop(&mut buf).is_none());
+            prop_assert!(reader.is_empty() && pop(&mut reader).is_none());
         }
     }
 
     #[test]
     fn a_full_ring_refuses_and_recovers() {
         let (mut writer, mut reader) = channel();
-        let mut batch = writer.batch();
-        let taken = (0..100_000).take_while(|n| batch.push(meta(*n), &[7; 256])).count();
+        let push = |writer: &mut SampleWriter, n| writer.push(&facts(n), &[7; 256]).is_some();
+        let taken = (0..100_000).take_while(|n| push(&mut writer, *n)).count();
         assert_eq!(taken, RING_SAMPLES);
-        let mut buf = [0; MAX_HEADER];
-        assert!(reader.is_empty(), "the batch has not ended");
-        drop(batch);
-        assert_eq!(reader.pop(&mut buf).map(|m| m.sw_if), Some(0));
-        assert!(!writer.batch().push(meta(3), &[7; 256]), "nothing was released");
+        assert!(reader.is_empty(), "nothing was published");
+        writer.publish();
+        assert_eq!(pop(&mut reader).map(|(m, _)| m.sw_if), Some(0));
+        assert!(!push(&mut writer, 3), "nothing was released");
         reader.release();
-        let mut batch = writer.batch();
-        assert!(batch.push(meta(4), &[7; 256]));
-        assert!(!batch.push(meta(5), &[7; 256]));
+        writer.publish();
+        assert!(push(&mut writer, 4));
+        assert!(!push(&mut writer, 5));
     }
 
     #[test]
@@ -342,22 +349,26 @@ mod tests {
         let producer = std::thread::spawn(move || {
             let mut sent = 0u64;
             for n in 0..20_000u64 {
-                let mut batch = writer.batch();
                 for n in n * 10..(n + 1) * 10 {
                     let header = [n as u8; 200];
-                    sent += u64::from(batch.push(meta(n), &header[..(n % 200) as usize]));
+                    if let Some(t) = writer.push(&facts(n), &header[..(n % 200) as usize]) {
+                        writer.complete(t, Way::Dropped(n as u32));
+                        sent += 1;
+                    }
                 }
+                writer.publish();
             }
             sent
         });
-        let (mut buf, mut got, mut last) = ([0; MAX_HEADER], 0u64, None);
+        let (mut got, mut last) = (0u64, None);
         loop {
             let done = producer.is_finished();
-            while let Some(m) = reader.pop(&mut buf) {
-                let n = !m.at;
+            while let Some((facts, header)) = pop(&mut reader) {
+                let n = !facts.at;
                 assert!(last < Some(n), "{last:?} before {n}");
-                assert_eq!(u64::from(m.header_len), n % 200);
-                assert!(buf[..m.header_len.into()].iter().all(|b| *b == n as u8));
+                assert_eq!(facts.way, Way::Dropped(n as u32));
+                assert_eq!(header.len() as u64, n % 200);
+                assert!(header.iter().all(|b| *b == n as u8));
                 (last, got) = (Some(n), got + 1);
                 if n % 32 == 0 {
                     reader.release();

@@ -84,6 +84,13 @@ impl Countdown {
         }
     }
 
+    /// How many packets may pass before the one that is due.
+    #[inline]
+    #[must_use]
+    pub fn free(&self) -> u64 {
+        self.left - 1
+    }
+
     /// Lets `n` packets pass; false (and nothing done) if a sample is among them.
     #[inline]
     pub fn pass(&mut self, n: u64) -> bool {

@@ -6,6 +6,7 @@
 use crate::exporting::{ExportSettings, MAX_COLLECTORS};
 use crate::netlink::NetlinkSettings;
 use crate::nodes::sflow::TapMessage;
+use crate::reasons::{self, Reasons};
 use crate::ring::{MAX_HEADER, SampleReader};
 use crate::service::{self, PortSetup, Setup, Status};
 use crate::stats::{PortTotals, TapStats};
@@ -19,6 +20,8 @@ use thalweg_sflow::netlink::{Channel, listeners};
 
 /// One packet in so many is sampled, unless an interface has a rate of its own.
 pub const DEFAULT_RATE: u32 = 10_000;
+/// Dropped packets that are told of in a second, at most.
+pub const DEFAULT_DROP_LIMIT: u32 = 100;
 /// Seconds between two polls of an interface's counters.
 pub const DEFAULT_POLLING: u32 = 20;
 /// Bytes of a sampled packet that are sent.
@@ -71,15 +74,6 @@ pub enum SFlowError {
     /// Polling without a pause.
     #[error("a polling interval of 0 is not possible: give 1 or more seconds")]
     Polling,
-    /// Only one direction can be sampled so far.
-    #[error(
-        "direction `{}' is not supported yet: packets are sampled as they are received (rx)",
-        .0.word()
-    )]
-    Direction(Direction),
-    /// Drops cannot be monitored so far.
-    #[error("drop monitoring is not supported yet: see `show errors' for drops and their reasons")]
-    DropMonitoring,
     /// Nothing can be sent there.
     #[error("{0}")]
     Collector(String),
@@ -116,7 +110,6 @@ impl SFlowError {
             SFlowError::CollectorUnknown(..) => -6,
             SFlowError::Polling | SFlowError::Collector(_) | SFlowError::AgentAddress(_) => -7,
             SFlowError::Groups(..) => -7,
-            SFlowError::Direction(_) | SFlowError::DropMonitoring => -9,
             SFlowError::CollectorsFull => -162,
             SFlowError::Unchanged { .. } | SFlowError::CollectorExists(_) => -81,
         }
@@ -134,8 +127,10 @@ pub struct Settings {
     pub header_bytes: u16,
     /// Which packets are sampled.
     pub direction: Direction,
-    /// Dropped packets are sampled, too.
+    /// Dropped packets are told of, too.
     pub drop_monitoring: bool,
+    /// How many of these in a second, at most.
+    pub drop_limit: u32,
     /// What the agent is told.
     pub export: ExportSettings,
     /// What an agent of this host is told.
@@ -150,6 +145,7 @@ impl Default for Settings {
             header_bytes: DEFAULT_HEADER_BYTES,
             direction: Direction::Rx,
             drop_monitoring: false,
+            drop_limit: DEFAULT_DROP_LIMIT,
             export: ExportSettings::default(),
             netlink: NetlinkSettings::default(),
         }
@@ -177,11 +173,24 @@ struct Identity {
     born: IfTotals,
 }
 
+/// The arcs that the tap sits on: what is received, sent, dropped.
+const ARCS: [&str; 3] = ["device-input", "interface-output", "error-drop"];
+
+/// An interface with sFlow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Port {
+    /// Its own rate, if it has one.
+    rate: Option<u32>,
+    /// On which of [`ARCS`] the tap is enabled.
+    on: [bool; ARCS.len()],
+}
+
 /// The feature's state.
 pub struct SFlow {
     settings: Settings,
-    /// Interfaces with sFlow: their own rate, if they have one.
-    ports: BTreeMap<u32, Option<u32>>,
+    /// Interfaces with sFlow.
+    ports: BTreeMap<u32, Port>,
+    reasons: Arc<Reasons>,
     identities: BTreeMap<u32, Identity>,
     generations: u32,
     taps: Vec<Arc<TapStats>>,
@@ -223,6 +232,7 @@ pub(crate) fn init(c: &mut Control) {
     c.insert(SFlow {
         settings: Settings::default(),
         ports: BTreeMap::new(),
+        reasons: Arc::default(),
         identities: BTreeMap::new(),
         generations: 0,
         taps: Vec::new(),
@@ -233,6 +243,10 @@ pub(crate) fn init(c: &mut Control) {
         InterfaceEvent::Created(sw_if) => {
             let born = c.interface_totals_raw(sw_if);
             c.state::<SFlow>().borrow_mut().identify(sw_if, born);
+            if c.state::<SFlow>().borrow().settings.drop_monitoring {
+                // Its nodes have reasons of their own.
+                publish(c);
+            }
         }
         InterfaceEvent::Deleted(sw_if) => forget(c, sw_if),
         InterfaceEvent::State(sw_if) | InterfaceEvent::Mac(sw_if) => {
@@ -246,9 +260,7 @@ pub(crate) fn init(c: &mut Control) {
 
 pub(crate) fn ready(c: &mut Control) {
     let (readers, taps): (Vec<_>, Vec<_>) = c.shared::<Taps>().take().into_iter().unzip();
-    let workers = (0..c.workers()).map(|w| c.worker_stats(w).clone()).collect();
-    let busy: Vec<usize> = c.threads().iter().skip(1).filter_map(|worker| worker.core).collect();
-    let service = service::start(readers, taps.clone(), workers, &busy, setup(c));
+    let service = service::start(c, readers, setup(c));
     if let Err(error) = &service {
         tracing::error!("sflow: the service cannot be started: {error}");
     }
@@ -270,7 +282,7 @@ impl SFlow {
 
     /// Interfaces with sFlow by index, with the rate of their own if they have one.
     pub fn ports(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
-        self.ports.iter().map(|(sw_if, rate)| (*sw_if, *rate))
+        self.ports.iter().map(|(sw_if, port)| (*sw_if, port.rate))
     }
 
     fn identify(&mut self, sw_if: u32, born: IfTotals) -> Identity {
@@ -286,10 +298,65 @@ impl SFlow {
 
     /// What the tap has to know of an interface.
     fn port_message(&self, sw_if: u32) -> Option<TapMessage> {
-        let rate = self.rate(*self.ports.get(&sw_if)?);
+        let port = self.ports.get(&sw_if)?;
         let generation = self.identities.get(&sw_if)?.generation;
-        Some(TapMessage::Port { sw_if, generation, rate })
+        let rate = self.rate(port.rate);
+        let [rx, tx, drops] = self.wanted();
+        let of = |wanted: bool| if wanted { rate } else { 0 };
+        Some(TapMessage::Port { sw_if, generation, rx_rate: of(rx), tx_rate: of(tx), drops })
     }
+
+    /// On which arcs the tap is to be.
+    fn wanted(&self) -> [bool; ARCS.len()] {
+        let direction = self.settings.direction;
+        let (rx, tx) = (direction != Direction::Tx, direction != Direction::Rx);
+        [rx, tx, self.settings.drop_monitoring]
+    }
+}
+
+/// Enables the tap where an interface with sFlow needs it, and nowhere else.
+fn arrange(c: &mut Control, sw_if: u32) -> Result<(), SFlowError> {
+    let state = c.state::<SFlow>();
+    let (wanted, on) = {
+        let s = state.borrow();
+        let port = s.ports.get(&sw_if);
+        (
+            port.map_or([false; ARCS.len()], |_| s.wanted()),
+            port.map_or_else(Default::default, |p| p.on),
+        )
+    };
+    switch(c, sw_if, on, wanted)?;
+    if let Some(port) = state.borrow_mut().ports.get_mut(&sw_if) {
+        port.on = wanted;
+    }
+    Ok(())
+}
+
+/// Enables and disables the tap on an interface.
+fn switch(
+    c: &mut Control,
+    sw_if: u32,
+    from: [bool; ARCS.len()],
+    to: [bool; ARCS.len()],
+) -> Result<(), SFlowError> {
+    for (arc, (from, to)) in ARCS.into_iter().zip(from.into_iter().zip(to)) {
+        if from != to {
+            c.enable_feature(arc, "sflow", sw_if, to)
+                .map_err(|e| DeviceError::Failed(e.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Does so for all, after settings have changed for all.
+fn arrange_all(c: &mut Control) -> Result<(), SFlowError> {
+    let ports: Vec<u32> = c.state::<SFlow>().borrow().ports.keys().copied().collect();
+    for sw_if in ports {
+        tell_port(c, sw_if);
+        arrange(c, sw_if)?;
+    }
+    publish(c);
+    Ok(())
 }
 
 /// Enables sFlow on an interface, with a rate of its own (0 takes nothing) or the general one. On
@@ -302,7 +369,7 @@ pub fn enable(c: &mut Control, sw_if: u32, rate: Option<u32>) -> Result<(), SFlo
     let state = c.state::<SFlow>();
     let (known, identified) = {
         let s = state.borrow();
-        (s.ports.get(&sw_if).copied(), s.identities.contains_key(&sw_if))
+        (s.ports.get(&sw_if).map(|p| p.rate), s.identities.contains_key(&sw_if))
     };
     if known.is_some_and(|own| rate.is_none() || own == rate) {
         return Err(SFlowError::Unchanged { name: view.name, enabled: true });
@@ -311,12 +378,9 @@ pub fn enable(c: &mut Control, sw_if: u32, rate: Option<u32>) -> Result<(), SFlo
         // It was there before this feature: all that was counted is its own.
         state.borrow_mut().identify(sw_if, IfTotals::default());
     }
-    state.borrow_mut().ports.insert(sw_if, rate);
+    state.borrow_mut().ports.entry(sw_if).or_default().rate = rate;
     tell_port(c, sw_if);
-    if known.is_none() {
-        c.enable_feature("device-input", "sflow", sw_if, true)
-            .map_err(|e| DeviceError::Failed(e.to_string()))?;
-    }
+    arrange(c, sw_if)?;
     publish(c);
     Ok(())
 }
@@ -327,11 +391,11 @@ pub fn enable(c: &mut Control, sw_if: u32, rate: Option<u32>) -> Result<(), SFlo
 /// If there is no such interface, it is no port, or has no sFlow.
 pub fn disable(c: &mut Control, sw_if: u32) -> Result<(), SFlowError> {
     let view = port(c, sw_if)?;
-    if c.state::<SFlow>().borrow_mut().ports.remove(&sw_if).is_none() {
+    let Some(port) = c.state::<SFlow>().borrow_mut().ports.remove(&sw_if) else {
         return Err(SFlowError::Unchanged { name: view.name, enabled: false });
-    }
-    c.enable_feature("device-input", "sflow", sw_if, false)
-        .map_err(|e| DeviceError::Failed(e.to_string()))?;
+    };
+    switch(c, sw_if, port.on, Default::default())?;
+    tell_drops_off(c, sw_if);
     publish(c);
     Ok(())
 }
@@ -370,23 +434,27 @@ pub fn set_header_bytes(c: &mut Control, bytes: u32) -> u16 {
     bytes
 }
 
-/// Says which packets are sampled.
+/// Says which packets are sampled. Where a direction stays, its sampling goes on without a gap.
 ///
 /// # Errors
-/// If it is not [`Direction::Rx`].
-pub fn set_direction(_c: &mut Control, direction: Direction) -> Result<(), SFlowError> {
-    match direction {
-        Direction::Rx => Ok(()),
-        other => Err(SFlowError::Direction(other)),
-    }
+/// If the engine refuses.
+pub fn set_direction(c: &mut Control, direction: Direction) -> Result<(), SFlowError> {
+    c.state::<SFlow>().borrow_mut().settings.direction = direction;
+    arrange_all(c)
 }
 
-/// Says whether dropped packets are sampled.
+/// Says whether dropped packets of interfaces with sFlow are told of, and how many a second at most.
 ///
 /// # Errors
-/// If they are to be.
-pub fn set_drop_monitoring(_c: &mut Control, on: bool) -> Result<(), SFlowError> {
-    if on { Err(SFlowError::DropMonitoring) } else { Ok(()) }
+/// If the engine refuses.
+pub fn set_drop_monitoring(c: &mut Control, on: bool, limit: u32) -> Result<(), SFlowError> {
+    {
+        let state = c.state::<SFlow>();
+        let settings = &mut state.borrow_mut().settings;
+        (settings.drop_monitoring, settings.drop_limit) = (on, limit);
+    }
+    tell(c, TapMessage::DropLimit(limit));
+    arrange_all(c)
 }
 
 /// All that there is to show.
@@ -430,9 +498,9 @@ fn forget(c: &mut Control, sw_if: u32) {
         let mut s = state.borrow_mut();
         (s.ports.remove(&sw_if), s.identities.remove(&sw_if))
     };
-    if port.is_some() {
+    if let Some(port) = port {
         // The tap is known; the interface still exists.
-        let _ = c.enable_feature("device-input", "sflow", sw_if, false);
+        let _ = switch(c, sw_if, port.on, Default::default());
     }
     if identity.is_some() {
         tell(c, TapMessage::Forget { sw_if });
@@ -453,9 +521,22 @@ fn tell_port(c: &mut Control, sw_if: u32) {
     }
 }
 
+/// Has the tap tell no more of an interface's dropped packets: in a frame of many interfaces, it sees
+/// them still.
+fn tell_drops_off(c: &mut Control, sw_if: u32) {
+    let generation = c.state::<SFlow>().borrow().identities.get(&sw_if).map(|i| i.generation);
+    if let Some(generation) = generation {
+        let (rx_rate, tx_rate, drops) = (0, 0, false);
+        tell(c, TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops });
+    }
+}
+
 /// What the service has to know, all of it.
 fn setup(c: &Control) -> Setup {
     let state = c.state::<SFlow>();
+    if state.borrow().reasons.len() != c.errors().len() {
+        state.borrow_mut().reasons = Arc::new(reasons::all(c));
+    }
     let state = state.borrow();
     let port = |(sw_if, identity): (&u32, &Identity)| {
         let view = interface::view(c, *sw_if).ok()?;
@@ -467,6 +548,8 @@ fn setup(c: &Control) -> Setup {
         export: state.settings.export.clone(),
         netlink: state.settings.netlink,
         ports: state.identities.iter().filter_map(port).collect(),
+        reasons: state.reasons.clone(),
+        drop_limit: state.settings.drop_limit,
     }
 }
 

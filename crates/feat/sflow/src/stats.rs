@@ -2,7 +2,8 @@
 
 use thalweg_graph::stats::{Counter, MAX_INTERFACES};
 
-/// One interface on one worker, since sFlow was first enabled there.
+/// One interface on one worker, since sFlow was first enabled there; up to date whenever the worker
+/// has a moment, and every millisecond.
 #[derive(Debug, Default)]
 pub struct PortCounters {
     /// Packets that could have been sampled.

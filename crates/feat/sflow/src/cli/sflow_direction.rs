@@ -19,8 +19,7 @@ impl Command<Control> for SFlowDirection {
         "rx|tx|both"
     }
     fn help(&self) -> &'static str {
-        "Sample packets as they are received, sent, or both\n\
-         Only rx is supported so far."
+        "Sample packets as they are received (rx), sent (tx), or both"
     }
     fn run(
         &self,

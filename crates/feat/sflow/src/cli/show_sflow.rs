@@ -1,7 +1,7 @@
 //! `show sflow`.
 
 use crate::service::Status;
-use crate::state::{Report, report};
+use crate::state::{DEFAULT_DROP_LIMIT, Report, report};
 use crate::stats::PortTotals;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -64,7 +64,10 @@ fn configuration(r: &Report) -> Vec<String> {
         format!("sflow direction {}", s.direction.word()),
         format!("sflow polling-interval {}", s.polling_interval),
         format!("sflow header-bytes {}", s.header_bytes),
-        format!("sflow drop-monitoring {}", switch(s.drop_monitoring)),
+        match s.drop_limit {
+            DEFAULT_DROP_LIMIT => format!("sflow drop-monitoring {}", switch(s.drop_monitoring)),
+            limit => format!("sflow drop-monitoring {} limit {limit}", switch(s.drop_monitoring)),
+        },
     ];
     lines.extend(r.ports.iter().map(|port| match port.own_rate {
         None => format!("sflow enable {}", port.name),
@@ -92,11 +95,13 @@ fn to_text(r: &Report) -> String {
         text,
         "\nStatus\n  interfaces enabled: {}\n  packet samples sent: {}\n  \
          packet samples dropped: {lost}\n  counter samples sent: {}\n  \
-         counter samples dropped: {}\n  drop samples sent: 0\n  drop samples dropped: 0\n",
+         counter samples dropped: {}\n  drop samples sent: {}\n  drop samples dropped: {}\n",
         r.ports.len(),
         status.samples_sent,
         status.counters_sent,
         status.counters_refused,
+        status.drops_sent,
+        status.drops_untold + status.drops_refused,
     );
     match (&r.service, status.agent_address) {
         (Err(error), _) => {
@@ -205,7 +210,10 @@ fn to_json(r: &Report) -> Value {
             "of_deleted_interfaces": status.samples_stale,
         },
         "counter_samples": { "sent": status.counters_sent, "dropped": status.counters_refused },
-        "drop_samples": { "sent": 0, "dropped": 0 },
+        "drop_samples": {
+            "sent": status.drops_sent,
+            "dropped": status.drops_untold + status.drops_refused,
+        },
         "collectors": collectors.collect::<Vec<_>>(),
         "netlink": netlink_json(r, status),
         "error": r.service.as_ref().err(),

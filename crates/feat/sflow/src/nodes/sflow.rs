@@ -1,24 +1,33 @@
-//! `sflow`: samples one in N of the packets that an interface receives.
+//! `sflow`: samples one in N of the packets that an interface receives, sends, or both, and those
+//! that are dropped.
 //!
-//! A tap on `device-input`: it looks at frames and moves none. It reads the frame's length, and of
-//! sampled packets the bytes, the length and the offload; these it marks with [`Flags::SAMPLED`].
-//! Samples go into this worker's ring; nothing is allocated, locked or waited for.
+//! A tap on `device-input`, `interface-output` and `error-drop`: it looks at frames and moves none. It
+//! reads, of sampled packets, the bytes, the length and the offload; those received it marks, so as
+//! to be told where they go. Samples go into this worker's ring; nothing is allocated, locked or
+//! waited for. Frames without a sample it does not see at all.
 
-use crate::ring::{self, Batch, MAX_HEADER, SampleMeta, SampleWriter};
+use crate::drops::Limiter;
+use crate::facts::{Cause, Facts, Way};
+use crate::marked::Marked;
+use crate::ring::{self, MAX_HEADER, SampleWriter};
 use crate::sampler::{Countdown, Random};
+use crate::segments::Wire;
 use crate::state::Taps;
 use crate::stats::TapStats;
 use std::any::Any;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, GsoKind, Iface};
+use thalweg_buffer::{Flags, Frame, Iface, PacketKey};
 use thalweg_graph::stats::MAX_INTERFACES;
-use thalweg_graph::{Built, FeatureDecl, Kind, NodeDecl, Tap, TapCx};
+use thalweg_graph::{
+    Built, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NodeDecl, Tap, TapCx,
+};
 
 thalweg_graph::errors! {
     PROCESSED: Info, 256, "sflow packets processed";
     SAMPLED: Info, 256, "sflow packets sampled";
     DROPPED: Info, 256, "sflow packets dropped";
-    SUPER: Info, 256, "sflow super-packets sampled by their whole length";
+    DISCARDS: Info, 256, "sflow discards processed";
+    DISCARDS_DROPPED: Info, 256, "sflow discards dropped";
 }
 
 /// Declaration of the node.
@@ -27,6 +36,7 @@ pub static NODE: NodeDecl = NodeDecl {
     kind: Kind::Tap,
     errors: ERRORS,
     feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    also_on: &["interface-output", "error-drop"],
     build: |cx| {
         let (writer, reader) = ring::channel();
         let stats = Arc::new(TapStats::default());
@@ -36,18 +46,25 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
+/// Lines of the ring that are published together while packets keep coming.
+const PUBLISH: u64 = 128;
+
 /// What the main thread tells the tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapMessage {
-    /// An interface is sampled at this rate from now on. Another generation than before: its
-    /// counters begin at zero.
+    /// What is sampled of an interface from now on. Another generation than before: its counters
+    /// begin at zero.
     Port {
         /// The interface.
         sw_if: u32,
         /// Which of that number.
         generation: u32,
-        /// One packet in so many, 0 none.
-        rate: u32,
+        /// One received packet in so many, 0 none.
+        rx_rate: u32,
+        /// One sent packet in so many, 0 none.
+        tx_rate: u32,
+        /// Its packets that are dropped, too.
+        drops: bool,
     },
     /// An interface is gone.
     Forget {
@@ -56,12 +73,22 @@ pub enum TapMessage {
     },
     /// Most bytes of a header, up to [`MAX_HEADER`].
     HeaderBytes(u16),
+    /// Dropped packets that are told of in a second, at most.
+    DropLimit(u32),
 }
 
 #[derive(Default)]
 struct Port {
-    countdown: Countdown,
+    rx: Countdown,
+    tx: Countdown,
     generation: u32,
+    drops: bool,
+    /// Its counters are not in the stats yet.
+    dirty: bool,
+    /// Packets as they are on the wire that could have been sampled.
+    seen: u64,
+    taken: u64,
+    lost: u64,
 }
 
 /// The sampler of one worker.
@@ -70,7 +97,14 @@ pub struct SFlowTap {
     random: Random,
     header_bytes: usize,
     ring: SampleWriter,
+    marked: Marked,
+    limiter: Limiter,
     stats: Arc<TapStats>,
+    /// Ports whose counters are not in the stats yet, and counts that are not in the node's.
+    dirty: Vec<u32>,
+    processed: u64,
+    taken: u64,
+    lost: u64,
 }
 
 impl SFlowTap {
@@ -82,104 +116,325 @@ impl SFlowTap {
             random: Random::from_system(),
             header_bytes: usize::from(crate::state::DEFAULT_HEADER_BYTES),
             ring,
+            marked: Marked::default(),
+            limiter: Limiter::new(crate::state::DEFAULT_DROP_LIMIT),
             stats,
+            dirty: Vec::with_capacity(64),
+            processed: 0,
+            taken: 0,
+            lost: 0,
         }
     }
 
-    /// Takes the samples of a frame. `before`: packets of the interface before this frame.
-    #[inline(never)]
-    fn sample(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32, before: u64) {
-        let port = &mut self.ports[sw_if as usize];
-        let mut meta = SampleMeta {
+    /// The countdown of an interface in the direction of the arc that a frame is on, and how many
+    /// packets were seen there.
+    #[inline]
+    fn pass(&mut self, sent: bool, sw_if: u32, n: u64) -> Option<&mut Countdown> {
+        let port = self.ports.get_mut(sw_if as usize)?;
+        if !std::mem::replace(&mut port.dirty, true) {
+            self.dirty.push(sw_if);
+        }
+        port.seen += n;
+        self.processed += n;
+        Some(if sent { &mut port.tx } else { &mut port.rx })
+    }
+
+    /// Takes the samples of a frame whose packets have been counted.
+    #[inline]
+    fn sample(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32, sent: bool) {
+        let SFlowTap { ports, ring, marked, random, header_bytes, .. } = self;
+        let port = &mut ports[sw_if as usize];
+        let n = frame.len() as u64;
+        let before = port.seen - n;
+        let countdown = if sent { &mut port.tx } else { &mut port.rx };
+        let mut facts = Facts {
+            cause: if sent { Cause::Sent } else { Cause::Received },
             sw_if,
             generation: port.generation,
-            rate: port.countdown.rate(),
+            rate: countdown.rate(),
+            rx_if: sw_if,
             at: cx.now(),
-            ..SampleMeta::default()
+            lost: port.lost as u32,
+            ..Facts::default()
         };
-        let offload = frame.flags().contains(Flags::OFFLOAD);
-        let (mut count, mut taken) = (0u64, 0);
-        let mut batch = self.ring.batch();
-        port.countdown.sample(frame.len() as u64, &mut self.random, |at| {
+        let (mut taken, mut lost) = (0, 0);
+        countdown.sample(n, random, |at| {
             let i = at as u8;
-            meta.frame_length = frame.total_len(i) as u32;
-            meta.pool = before + at + 1;
-            if offload {
-                note_super(cx, frame, i);
+            facts.frame_length = frame.total_len(i) as u32;
+            facts.pool = before + at + 1;
+            if sent {
+                facts.rx_if = frame.rx_if(i);
+                facts.way = way_out(frame, i, sw_if);
             }
-            taken += u64::from(push(&mut batch, meta, frame, i, self.header_bytes));
-            frame.pkt(i).mark(Flags::SAMPLED);
-            count += 1;
+            let mut gathered = [0; MAX_HEADER];
+            let header = header(frame, i, *header_bytes, &mut gathered);
+            match ring.push(&facts, header) {
+                Some(ticket) => {
+                    taken += 1;
+                    if !sent {
+                        marked.add(frame.key(i), ticket);
+                        frame.mark_sampled(i);
+                    }
+                }
+                None => lost += 1,
+            }
         });
-        drop(batch);
-        let counters = self.stats.port(sw_if);
-        counters.taken.add(taken);
-        cx.count(SAMPLED, count);
-        let lost = count - taken;
-        if lost > 0 {
-            counters.dropped.add(lost);
-            cx.count(DROPPED, lost);
+        port.taken += taken;
+        port.lost += lost;
+        self.taken += taken;
+        self.lost += lost;
+    }
+
+    /// The same for a frame in which packets may stand for several on the wire.
+    #[cold]
+    fn sample_wire(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32, sent: bool) {
+        for i in 0..frame.len() as u16 {
+            let wire = Wire::of(frame, i as u8);
+            let n = wire.packets();
+            let Some(countdown) = self.pass(sent, sw_if, n) else { return };
+            if countdown.pass(n) {
+                continue;
+            }
+            let mut hits = Vec::new();
+            let rate = countdown.rate();
+            let SFlowTap { ports, random, .. } = self;
+            let port = &mut ports[sw_if as usize];
+            let countdown = if sent { &mut port.tx } else { &mut port.rx };
+            countdown.sample(n, random, |at| hits.push(at));
+            let before = port.seen - n;
+            let mut facts = Facts {
+                cause: if sent { Cause::Sent } else { Cause::Received },
+                sw_if,
+                generation: port.generation,
+                rate,
+                rx_if: frame.rx_if(i as u8),
+                at: cx.now(),
+                ..Facts::default()
+            };
+            if sent {
+                facts.way = way_out(frame, i as u8, sw_if);
+            }
+            for at in hits {
+                let mut buf = [0; MAX_HEADER];
+                let (length, header) = wire.packet(frame, i as u8, at, self.header_bytes, &mut buf);
+                (facts.frame_length, facts.pool) = (length, before + at + 1);
+                let port = &mut self.ports[sw_if as usize];
+                facts.lost = port.lost as u32;
+                match self.ring.push(&facts, header) {
+                    Some(ticket) => {
+                        port.taken += 1;
+                        self.taken += 1;
+                        if !sent {
+                            self.marked.add(frame.key(i as u8), ticket);
+                            frame.mark_sampled(i as u8);
+                        }
+                    }
+                    None => {
+                        port.lost += 1;
+                        self.lost += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes samples of dropped packets.
+    fn drops(&mut self, cx: &mut TapCx<'_>, frame: &Frame) {
+        cx.work_begins();
+        let (mut told, mut seen) = (0, 0);
+        for i in 0..frame.len() as u16 {
+            let i = i as u8;
+            let rx_if = frame.rx_if(i);
+            let Some(port) = self.ports.get(rx_if as usize).filter(|p| p.drops) else { continue };
+            seen += 1;
+            if !self.limiter.allow(cx.now()) {
+                continue;
+            }
+            let mut gathered = [0; MAX_HEADER];
+            let stepped = frame.stepped(i);
+            let bytes = dropped_header(frame, i, stepped, self.header_bytes, &mut gathered);
+            let facts = Facts {
+                cause: Cause::Dropped,
+                sw_if: rx_if,
+                generation: port.generation,
+                frame_length: (stepped + frame.total_len(i)) as u32,
+                rx_if,
+                at: cx.now(),
+                lost: self.limiter.suppressed(),
+                bare: stepped == 0 && frame.meta(i).flags().contains(Flags::LOCAL),
+                way: Way::Dropped(frame.aux()[usize::from(i)]),
+                ..Facts::default()
+            };
+            if self.ring.push(&facts, bytes).is_some() {
+                told += 1;
+            } else {
+                self.limiter.suppress();
+            }
+        }
+        cx.count(DISCARDS, seen);
+        if seen > told {
+            cx.count(DISCARDS_DROPPED, seen - told);
         }
     }
 }
 
-/// Puts a packet's header into the ring.
+/// The first bytes of a packet.
 #[inline]
-fn push(ring: &mut Batch<'_>, meta: SampleMeta, frame: &Frame, i: u8, limit: usize) -> bool {
+fn header<'a>(
+    frame: &'a Frame,
+    i: u8,
+    limit: usize,
+    gathered: &'a mut [u8; MAX_HEADER],
+) -> &'a [u8] {
     let data = frame.data(i);
     if data.len() >= limit {
-        return ring.push(meta, &data[..limit]);
+        return &data[..limit];
     }
-    if (meta.frame_length as usize) <= data.len() {
-        return ring.push(meta, data);
+    if frame.total_len(i) <= data.len() {
+        return data;
     }
     // The header goes on in the next segment.
-    let mut gathered = [0; MAX_HEADER];
-    let mut n = 0;
-    for segment in frame.segments(i) {
-        let more = segment.len().min(limit - n);
-        gathered[n..n + more].copy_from_slice(&segment[..more]);
-        n += more;
-    }
-    ring.push(meta, &gathered[..n])
+    let n = gather(frame, i, &mut gathered[..limit]);
+    &gathered[..n]
 }
 
-/// A super-packet stands for several on the wire, yet is sampled as one.
+/// Copies as many of a packet's bytes as there is room for; returns how many.
 #[cold]
-fn note_super(cx: &TapCx<'_>, frame: &Frame, i: u8) {
-    let meta = frame.meta(i);
-    if meta.flags().contains(Flags::OFFLOAD) && meta.offload.gso != GsoKind::None {
-        cx.count(SUPER, 1);
+fn gather(frame: &Frame, i: u8, to: &mut [u8]) -> usize {
+    let mut n = 0;
+    for segment in frame.segments(i) {
+        let more = segment.len().min(to.len() - n);
+        to[n..n + more].copy_from_slice(&segment[..more]);
+        n += more;
     }
+    n
+}
+
+/// The first bytes of a packet from where a device had put it: headers that were stepped over come
+/// first.
+fn dropped_header<'a>(
+    frame: &Frame,
+    i: u8,
+    stepped: usize,
+    limit: usize,
+    gathered: &'a mut [u8; MAX_HEADER],
+) -> &'a [u8] {
+    let before = frame.before(i, stepped);
+    let first = before.len().min(limit);
+    gathered[..first].copy_from_slice(&before[..first]);
+    let n = first + gather(frame, i, &mut gathered[first..limit]);
+    &gathered[..n]
+}
+
+/// Where a packet goes that is on its way out.
+#[inline]
+fn way_out(frame: &Frame, i: u8, tx_if: u32) -> Way {
+    let tag = frame.data(i).get(12..16).and_then(|b| match [b[0], b[1]] {
+        [0x81, 0x00] | [0x88, 0xa8] => Some(u16::from_be_bytes([b[2], b[3]])),
+        _ => None,
+    });
+    Way::Out { tx_if, entry: frame.aux()[usize::from(i)], tag }
 }
 
 impl Tap for SFlowTap {
     #[inline]
     fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
-        let Iface::Uniform(sw_if) = on else { return };
-        let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
-        let n = frame.len() as u64;
-        cx.count(PROCESSED, n);
-        let seen = &self.stats.port(sw_if).seen;
-        let before = seen.get();
-        seen.set(before + n);
-        if port.countdown.pass(n) {
+        if cx.arc() == ERROR_DROP {
+            self.drops(cx, frame);
             return;
         }
-        cx.work_begins();
-        self.sample(cx, frame, sw_if, before);
+        let (Iface::Uniform(sw_if), sent) = (on, cx.arc() == INTERFACE_OUTPUT) else { return };
+        if frame.flags().contains(Flags::OFFLOAD) {
+            cx.work_begins();
+            self.sample_wire(cx, frame, sw_if, sent);
+        } else {
+            let n = frame.len() as u64;
+            let Some(countdown) = self.pass(sent, sw_if, n) else { return };
+            if !countdown.pass(n) {
+                cx.work_begins();
+                self.sample(cx, frame, sw_if, sent);
+            }
+        }
+        if let Some(port) = self.ports.get(sw_if as usize) {
+            let countdown = if sent { &port.tx } else { &port.rx };
+            cx.rest(countdown.free());
+        }
+    }
+
+    #[inline]
+    fn passed(&mut self, cx: &mut TapCx<'_>, sw_if: u32, packets: u64) {
+        let sent = cx.arc() == INTERFACE_OUTPUT;
+        if let Some(countdown) = self.pass(sent, sw_if, packets) {
+            let free = countdown.pass(packets);
+            debug_assert!(free, "a sample was missed");
+        }
+    }
+
+    #[inline]
+    fn ends(&mut self, _: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
+        let local = frame.flags().contains(Flags::LOCAL);
+        for i in frame.sampled().iter() {
+            let way = match fate {
+                // The packet was turned into an answer to itself.
+                Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => {
+                    Way::Delivered
+                }
+                Fate::Sent(tx_if) => way_out(frame, i, tx_if),
+                Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
+                Fate::Delivered => Way::Delivered,
+            };
+            self.marked.each(frame.key(i), |ticket| self.ring.complete(ticket, way));
+        }
+    }
+
+    fn delivered(&mut self, key: PacketKey) {
+        self.marked.each(key, |ticket| self.ring.complete(ticket, Way::Delivered));
+    }
+
+    fn replaced(&mut self, old: PacketKey, new: PacketKey) {
+        self.marked.rename(old, new);
+    }
+
+    #[inline]
+    fn turn(&mut self) {
+        if self.ring.pending() >= PUBLISH {
+            self.ring.publish();
+            self.marked.clear();
+        }
+    }
+
+    fn settle(&mut self, cx: &mut TapCx<'_>) {
+        for sw_if in self.dirty.drain(..) {
+            let port = &mut self.ports[sw_if as usize];
+            port.dirty = false;
+            let counters = self.stats.port(sw_if);
+            counters.seen.set(port.seen);
+            counters.taken.set(port.taken);
+            counters.dropped.set(port.lost);
+        }
+        let counts = [&mut self.processed, &mut self.taken, &mut self.lost].map(std::mem::take);
+        let [processed, taken, lost] = counts;
+        cx.count(PROCESSED, processed);
+        cx.count(SAMPLED, taken + lost);
+        if lost > 0 {
+            cx.count(DROPPED, lost);
+        }
+        self.ring.publish();
+        self.marked.clear();
     }
 
     fn message(&mut self, message: Box<dyn Any + Send>) {
         let Ok(message) = message.downcast::<TapMessage>() else { return };
         match *message {
-            TapMessage::Port { sw_if, generation, rate } => {
+            TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops } => {
                 let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
                 if port.generation != generation {
                     *port = Port { generation, ..Port::default() };
                     self.stats.port(sw_if).clear();
                 }
-                port.countdown.set_rate(rate, &mut self.random);
+                port.rx.set_rate(rx_rate, &mut self.random);
+                port.tx.set_rate(tx_rate, &mut self.random);
+                port.drops = drops;
             }
             TapMessage::Forget { sw_if } => {
                 if let Some(port) = self.ports.get_mut(sw_if as usize) {
@@ -188,6 +443,7 @@ impl Tap for SFlowTap {
                 }
             }
             TapMessage::HeaderBytes(n) => self.header_bytes = usize::from(n).min(MAX_HEADER),
+            TapMessage::DropLimit(n) => self.limiter.set(n),
         }
     }
 }

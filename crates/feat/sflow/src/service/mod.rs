@@ -6,25 +6,28 @@
 mod counters;
 mod export;
 mod netlink;
+mod samples;
 
+use crate::drops::Limiter;
 use crate::exporting::ExportSettings;
 use crate::netlink::NetlinkSettings;
-use crate::ring::{MAX_HEADER, SampleMeta, SampleReader};
-use crate::stats::{PortTotals, TapStats};
+use crate::reasons::Reasons;
+use crate::ring::{MAX_HEADER, SampleReader};
 use export::Exporter;
 pub use netlink::LineStatus;
-use netlink::{Netlink, Sampled};
+use netlink::Netlink;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use samples::Guide;
 use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use thalweg_device::InterfaceView;
+use thalweg_graph::Control;
 use thalweg_graph::stats::{IfTotals, MAX_INTERFACES, WorkerStats};
-use thalweg_sflow::agent::{CollectorConfig, CollectorStats, FCS_BYTES, FlowSampleIn};
-use thalweg_sflow::header::HeaderProtocol;
-use thalweg_sflow::{DataSource, Interface};
+use thalweg_sflow::agent::{CollectorConfig, CollectorStats};
+use thalweg_tables::qsbr::Reader;
 
 /// Sleep between two rounds while samples flow.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -61,6 +64,10 @@ pub struct Setup {
     pub netlink: NetlinkSettings,
     /// Interfaces that exist, by index.
     pub ports: Vec<PortSetup>,
+    /// Why packets are dropped, by number.
+    pub reasons: Arc<Reasons>,
+    /// Dropped packets that are told of in a second, at most.
+    pub drop_limit: u32,
 }
 
 /// What the service has done.
@@ -78,6 +85,12 @@ pub struct Status {
     pub counters_sent: u64,
     /// Counter samples that did not fit into a datagram.
     pub counters_refused: u64,
+    /// Dropped packets put into datagrams.
+    pub drops_sent: u64,
+    /// Dropped packets that did not fit into a datagram.
+    pub drops_refused: u64,
+    /// Dropped packets that were too many to be told of.
+    pub drops_untold: u64,
     /// Packet samples sent by interface.
     pub sent_by_port: Vec<u64>,
     /// The agent's address, once it is known.
@@ -128,25 +141,21 @@ impl Drop for Handle {
     }
 }
 
-/// Starts the thread. `rings`, `taps` and `workers` have one element per worker; `busy` are the cores
-/// that workers are pinned to.
+/// Starts the thread. There is one ring per worker.
 ///
 /// # Errors
 /// If the system refuses a thread.
-pub fn start(
-    rings: Vec<SampleReader>,
-    taps: Vec<Arc<TapStats>>,
-    workers: Vec<Arc<WorkerStats>>,
-    busy: &[usize],
-    setup: Setup,
-) -> std::io::Result<Handle> {
+pub fn start(c: &Control, rings: Vec<SampleReader>, setup: Setup) -> std::io::Result<Handle> {
+    // Cores that workers are pinned to.
+    let busy: Vec<usize> = c.threads().iter().skip(1).filter_map(|worker| worker.core).collect();
+    let workers = (0..c.workers()).map(|w| c.worker_stats(w).clone()).collect();
+    let (guide, reader) = (Guide::new(c), Service::reader(c));
     let (orders, inbox) = mpsc::channel();
     let status = Arc::new(Mutex::new(Status::default()));
     let shared = status.clone();
-    let busy = busy.to_vec();
     let thread = std::thread::Builder::new().name("sflow-service".into()).spawn(move || {
         keep_off(&busy);
-        let mut service = Service::new(rings, taps, workers, shared);
+        let mut service = Service::new(rings, workers, guide, reader, shared);
         service.apply(setup);
         service.run(&inbox);
     })?;
@@ -175,17 +184,19 @@ struct Port {
     pools: Vec<u64>,
     /// Its counters were sent at least once since it was enabled.
     polled: bool,
-    /// Samples that its taps had lost at the beginning of a pass.
-    drops: u64,
-    /// That pass. Looking at workers' counters takes their lines away from them: once per pass is
-    /// enough.
-    pass: u64,
+    /// Samples lost by worker.
+    lost: Vec<u64>,
 }
 
 struct Service {
     rings: Vec<SampleReader>,
-    taps: Vec<Arc<TapStats>>,
     workers: Vec<Arc<WorkerStats>>,
+    guide: Guide,
+    reader: Option<Reader>,
+    /// How many dropped packets are told of.
+    limiter: Limiter,
+    /// Dropped packets that workers have not told of.
+    untold: Vec<u64>,
     setup: Setup,
     /// By index.
     ports: Vec<Option<Port>>,
@@ -200,22 +211,24 @@ struct Service {
     enabled: bool,
     /// How long to look for samples although none has.
     linger_until: Option<Instant>,
-    /// Times that all rings had their turn.
-    pass: u64,
 }
 
 impl Service {
     fn new(
         rings: Vec<SampleReader>,
-        taps: Vec<Arc<TapStats>>,
         workers: Vec<Arc<WorkerStats>>,
+        guide: Guide,
+        reader: Option<Reader>,
         shared: Arc<Mutex<Status>>,
     ) -> Service {
         let started = Instant::now();
         Service {
+            untold: vec![0; rings.len()],
             rings,
-            taps,
             workers,
+            guide,
+            reader,
+            limiter: Limiter::new(crate::state::DEFAULT_DROP_LIMIT),
             setup: Setup { polling_interval: 1, ..Setup::default() },
             ports: Vec::new(),
             exporter: Exporter::new(started),
@@ -226,7 +239,6 @@ impl Service {
             polled_until: 0,
             enabled: false,
             linger_until: None,
-            pass: 0,
         }
     }
 
@@ -317,8 +329,8 @@ impl Service {
                 None => {
                     self.exporter.forget(port.view.sw_if);
                     self.status.sent_by_port[at] = 0;
-                    let pools = vec![0; self.rings.len()];
-                    Some(Port { setup: port.clone(), pools, polled: false, drops: 0, pass: 0 })
+                    let (pools, lost) = (vec![0; self.rings.len()], vec![0; self.rings.len()]);
+                    Some(Port { setup: port.clone(), pools, polled: false, lost })
                 }
             };
         }
@@ -338,85 +350,39 @@ impl Service {
         if self.netlink.configure(setup.netlink, wanted, now) {
             self.poll_all();
         }
+        if setup.drop_limit != self.setup.drop_limit {
+            self.limiter.set(setup.drop_limit);
+        }
         self.setup = setup;
     }
 
     /// Takes samples from all rings in turn, until these are empty or it is time for other things.
     fn drain(&mut self) -> usize {
+        let mut reader = self.reader.take();
+        let guard = reader.as_mut().map(Reader::enter);
         let now = Instant::now();
         let mut header = [0; MAX_HEADER];
         let mut total = 0;
         loop {
             let before = total;
-            self.pass += 1;
             for worker in 0..self.rings.len() {
                 for _ in 0..BATCH {
-                    let Some(meta) = self.rings[worker].pop(&mut header) else { break };
+                    let Some((facts, length)) = self.rings[worker].pop(&mut header) else { break };
                     total += 1;
-                    self.sample(now, worker, &meta, &header[..meta.header_len.into()]);
+                    self.sample(now, guard.as_ref(), worker, &facts, &header[..length]);
                 }
                 self.rings[worker].release();
             }
             if total == before || total >= ROUND {
-                return total;
+                break;
             }
         }
-    }
-
-    fn sample(&mut self, now: Instant, worker: usize, meta: &SampleMeta, header: &[u8]) {
-        let port = self.ports.get_mut(meta.sw_if as usize).and_then(Option::as_mut);
-        let Some(port) = port.filter(|p| p.setup.generation == meta.generation) else {
-            self.status.samples_stale += 1;
-            return;
-        };
-        port.pools[worker] = meta.pool;
-        let pool = port.pools.iter().sum();
-        if port.pass != self.pass {
-            let taps = self.taps.iter().map(Arc::as_ref);
-            (port.pass, port.drops) = (self.pass, PortTotals::of(taps, meta.sw_if).dropped);
+        // Nobody is to wait for this thread while it sleeps.
+        if let Some(reader) = &mut reader {
+            reader.offline();
         }
-        let told = self.netlink.sample(&Sampled {
-            tx: false,
-            input: meta.sw_if,
-            output: 0,
-            rate: meta.rate,
-            frame_length: meta.frame_length,
-            header,
-            source: meta.sw_if,
-            generation: meta.generation,
-            drops: port.drops,
-        });
-        let Some(agent) = self.exporter.agent() else {
-            if told {
-                self.status.samples_sent += 1;
-                self.status.sent_by_port[meta.sw_if as usize] += 1;
-            } else {
-                self.status.samples_unwanted += 1;
-            }
-            return;
-        };
-        let packed = agent.flow_sample(
-            now,
-            &FlowSampleIn {
-                source: DataSource::interface(meta.sw_if),
-                rate: meta.rate,
-                pool,
-                drops: port.drops,
-                input: meta.sw_if,
-                output: Interface::UNKNOWN,
-                protocol: HeaderProtocol::ETHERNET,
-                frame_length: meta.frame_length,
-                stripped: FCS_BYTES,
-                header,
-                records: &[],
-            },
-        );
-        if packed || told {
-            self.status.samples_sent += 1;
-            self.status.sent_by_port[meta.sw_if as usize] += 1;
-        } else {
-            self.status.samples_refused += 1;
-        }
+        self.reader = reader;
+        total
     }
 
     /// Has the counters of all interfaces sent at the next opportunity.

@@ -66,7 +66,6 @@ pub(super) struct Sampled<'a> {
 }
 
 /// A dropped packet to be told of.
-#[allow(dead_code)]
 pub(super) struct Dropped<'a> {
     pub input: u32,
     pub input_name: &'a str,
@@ -291,7 +290,6 @@ impl Netlink {
     }
 
     /// Tells of a dropped packet; false if there is nobody to tell.
-    #[allow(dead_code)]
     pub(super) fn drop(&mut self, d: &Dropped<'_>) -> bool {
         let Ok(sender) = &mut self.drops.sender else { return false };
         let [group, trap] = &mut self.names;

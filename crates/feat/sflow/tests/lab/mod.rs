@@ -82,8 +82,7 @@ struct End(Arc<Seen>);
 
 impl Runner for End {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
-        let marked = |i: &usize| frame.meta(*i as u8).flags().contains(Flags::SAMPLED);
-        let marks = (0..frame.len()).filter(marked).count() as u64;
+        let marks = frame.sampled().len() as u64;
         assert!(marks == 0 || frame.flags().contains(Flags::SAMPLED));
         self.0.marked.fetch_add(marks, Relaxed);
         self.0.packets.fetch_add(frame.len() as u64, Relaxed);

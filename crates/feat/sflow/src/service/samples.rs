@@ -1,0 +1,312 @@
+//! Samples as they come out of the rings: what is known of a packet, in the agent's terms.
+
+use super::Service;
+use super::netlink::{Dropped, Sampled};
+use crate::facts::{Cause, Facts, Way};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+use thalweg_fib::{DpoTable, Kind, RouteBook, Routes};
+use thalweg_graph::Control;
+use thalweg_sflow::agent::{DiscardIn, FCS_BYTES, FlowSampleIn};
+use thalweg_sflow::header::HeaderProtocol;
+use thalweg_sflow::model::{ExtendedRouter, ExtendedSwitch, HardwareTrap};
+use thalweg_sflow::value::{Address, Text};
+use thalweg_sflow::{DataSource, DiscardReason, FlowRecord, Interface};
+use thalweg_tables::qsbr::{Guard, Reader};
+
+/// Where to ask how packets are routed.
+pub(crate) struct Guide {
+    entries: Option<Arc<DpoTable>>,
+    routes: Vec<Arc<dyn Routes>>,
+}
+
+impl Guide {
+    /// What this router has of it.
+    pub(crate) fn new(c: &Control) -> Guide {
+        Guide {
+            entries: c.find_shared(),
+            routes: c.find_shared::<RouteBook>().map_or_else(Vec::new, |book| book.all()),
+        }
+    }
+
+    fn prefix_len(&self, guard: &Guard<'_>, rx_if: u32, address: IpAddr) -> u32 {
+        let len = self.routes.iter().find_map(|r| r.prefix_len(guard, rx_if, address));
+        len.map_or(0, u32::from)
+    }
+
+    /// How a packet was routed that had these addresses; `None` if it was not.
+    fn router(
+        &self,
+        guard: &Guard<'_>,
+        entry: u32,
+        rx_if: u32,
+        addresses: Option<(IpAddr, IpAddr)>,
+    ) -> Option<ExtendedRouter> {
+        let entry = self.entries.as_ref()?.get(entry);
+        if entry.state().kind != Kind::Rewrite {
+            return None;
+        }
+        let (source, destination) = addresses?;
+        Some(ExtendedRouter {
+            next_hop: Address(entry.next_hop()),
+            source_mask: self.prefix_len(guard, rx_if, source),
+            destination_mask: self.prefix_len(guard, rx_if, destination),
+        })
+    }
+}
+
+/// What a sampled header says of the packet.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Head {
+    tag: Option<u16>,
+    addresses: Option<(IpAddr, IpAddr)>,
+}
+
+impl Head {
+    /// Of a packet that begins with its Ethernet header.
+    fn of(header: &[u8]) -> Head {
+        let word =
+            |at: usize| header.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
+        let (mut at, mut head) = (12, Head::default());
+        while matches!(word(at), 0x8100 | 0x88a8) {
+            head.tag = head.tag.or_else(|| header.get(at + 3).map(|_| word(at + 2)));
+            at += 4;
+        }
+        let ip = header.get(at + 2..).unwrap_or_default();
+        head.addresses = match word(at) {
+            0x0800 => addresses::<4>(ip, 12),
+            0x86dd => addresses::<16>(ip, 8),
+            _ => None,
+        };
+        head
+    }
+}
+
+/// Source and destination that lie one behind the other.
+fn addresses<const N: usize>(ip: &[u8], at: usize) -> Option<(IpAddr, IpAddr)>
+where
+    IpAddr: From<[u8; N]>,
+{
+    let source = *ip.get(at..)?.first_chunk::<N>()?;
+    let destination = *ip.get(at + N..)?.first_chunk::<N>()?;
+    Some((source.into(), destination.into()))
+}
+
+/// VLANs in and out, if there is a tag.
+fn switch(before: Option<u16>, after: Option<u16>) -> Option<ExtendedSwitch> {
+    before.or(after)?;
+    let parts = |tci: Option<u16>| {
+        let tci = u32::from(tci.unwrap_or(0));
+        (tci & 0xfff, tci >> 13)
+    };
+    let ((source_vlan, source_priority), (destination_vlan, destination_priority)) =
+        (parts(before), parts(after));
+    Some(ExtendedSwitch { source_vlan, source_priority, destination_vlan, destination_priority })
+}
+
+/// The index by which an interface is known outside: `local0` is the router itself.
+fn interface(sw_if: u32) -> Interface {
+    if sw_if == 0 { Interface::INTERNAL } else { Interface::Index(sw_if) }
+}
+
+impl Service {
+    /// A reader for the guide, if there is room for one.
+    pub(super) fn reader(c: &Control) -> Option<Reader> {
+        c.domain().register().ok()
+    }
+
+    /// Takes a sample of a worker's.
+    pub(super) fn sample(
+        &mut self,
+        now: Instant,
+        guard: Option<&Guard<'_>>,
+        worker: usize,
+        facts: &Facts,
+        header: &[u8],
+    ) {
+        let port = self.ports.get_mut(facts.sw_if as usize).and_then(Option::as_mut);
+        let Some(port) = port.filter(|p| p.setup.generation == facts.generation) else {
+            self.status.samples_stale += 1;
+            return;
+        };
+        if facts.cause == Cause::Dropped {
+            self.dropped(now, worker, facts, header);
+            return;
+        }
+        port.pools[worker] = facts.pool;
+        let told = &mut port.lost[worker];
+        *told += u64::from(facts.lost.wrapping_sub(*told as u32));
+        let (pool, drops) = (port.pools.iter().sum(), port.lost.iter().sum());
+        let head = Head::of(header);
+        let received = facts.cause == Cause::Received;
+        let (output, router, switched) = match facts.way {
+            Way::Unknown => (Interface::UNKNOWN, None, switch(head.tag, None)),
+            Way::Delivered => (Interface::INTERNAL, None, switch(head.tag, None)),
+            Way::Dropped(reason) => {
+                let reason = self.setup.reasons.get(reason as usize);
+                let code = reason.map_or(DiscardReason::UNKNOWN, |r| r.code);
+                (Interface::Discarded(code.0), None, switch(head.tag, None))
+            }
+            Way::Out { tx_if, entry, tag } => {
+                let router = guard
+                    .filter(|_| entry != 0)
+                    .and_then(|guard| self.guide.router(guard, entry, facts.rx_if, head.addresses));
+                (interface(tx_if), router, switch(head.tag.filter(|_| received), tag))
+            }
+        };
+        let input = match interface(facts.rx_if) {
+            Interface::Index(index) => index,
+            _ => 0,
+        };
+        let told = self.netlink.sample(&Sampled {
+            tx: !received,
+            input: facts.rx_if,
+            output: match output {
+                Interface::Index(index) if output != Interface::INTERNAL => index,
+                _ => 0,
+            },
+            rate: facts.rate,
+            frame_length: facts.frame_length,
+            header,
+            source: facts.sw_if,
+            generation: facts.generation,
+            drops,
+        });
+        let Some(agent) = self.exporter.agent() else {
+            if told {
+                self.status.samples_sent += 1;
+                self.status.sent_by_port[facts.sw_if as usize] += 1;
+            } else {
+                self.status.samples_unwanted += 1;
+            }
+            return;
+        };
+        // Records of translation and of labels take their place here as those features come.
+        let (a, b) = (switched.map(FlowRecord::Switch), router.map(FlowRecord::Router));
+        let records = [a, b];
+        let records: &[FlowRecord<'_>] = match &records {
+            [None, None] => &[],
+            [Some(one), None] | [None, Some(one)] => std::slice::from_ref(one),
+            [Some(one), Some(other)] => &[one.clone(), other.clone()],
+        };
+        let packed = agent.flow_sample(
+            now,
+            &FlowSampleIn {
+                source: DataSource::interface(facts.sw_if),
+                rate: facts.rate,
+                pool,
+                drops,
+                input,
+                output,
+                protocol: HeaderProtocol::ETHERNET,
+                frame_length: facts.frame_length,
+                stripped: FCS_BYTES,
+                header,
+                records,
+            },
+        );
+        if packed || told {
+            self.status.samples_sent += 1;
+            self.status.sent_by_port[facts.sw_if as usize] += 1;
+        } else {
+            self.status.samples_refused += 1;
+        }
+    }
+
+    /// Takes a dropped packet.
+    fn dropped(&mut self, now: Instant, worker: usize, facts: &Facts, header: &[u8]) {
+        let told = &mut self.untold[worker];
+        *told += u64::from(facts.lost.wrapping_sub(*told as u32));
+        // Each worker keeps within the limit; all together must, too.
+        if !self.limiter.allow(facts.at) {
+            return;
+        }
+        let untold = self.untold.iter().sum::<u64>() + u64::from(self.limiter.suppressed());
+        self.status.drops_untold = untold;
+        let Way::Dropped(reason) = facts.way else { return };
+        let reasons = Arc::clone(&self.setup.reasons);
+        let reason = reasons.get(reason as usize);
+        let port = self.ports.get(facts.rx_if as usize).and_then(Option::as_ref);
+        let told = self.netlink.drop(&Dropped {
+            input: facts.rx_if,
+            input_name: port.map_or("", |p| &p.setup.view.name),
+            frame_length: facts.frame_length,
+            header,
+            node: reason.map_or("", |r| &r.node),
+            reason: reason.map_or("", |r| r.text),
+        });
+        self.status.drops_sent += u64::from(told);
+        let Some(agent) = self.exporter.agent() else { return };
+        let trap = reason.map(|r| {
+            let (group, name) = (Text::from(&*r.group), Text::from(&*r.trap));
+            FlowRecord::HardwareTrap(HardwareTrap { group, name })
+        });
+        let protocol = match header.first() {
+            Some(first) if facts.bare && first >> 4 == 6 => HeaderProtocol::IPV6,
+            _ if facts.bare => HeaderProtocol::IPV4,
+            _ => HeaderProtocol::ETHERNET,
+        };
+        let packed = agent.discard(
+            now,
+            &DiscardIn {
+                source: DataSource::NONE,
+                drops: untold,
+                input: facts.rx_if,
+                output: 0,
+                reason: reason.map_or(DiscardReason::UNKNOWN, |r| r.code),
+                protocol,
+                frame_length: facts.frame_length,
+                stripped: if facts.bare { 0 } else { FCS_BYTES },
+                header,
+                records: trap.as_slice(),
+            },
+        );
+        if packed {
+            self.status.drops_sent += u64::from(!told);
+        } else {
+            self.status.drops_refused += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn headers_are_read_behind_tags() {
+        let mut frame = vec![0; 12];
+        frame.extend([0x88, 0xa8, 0x20, 0x64, 0x81, 0x00, 0x00, 0x0a, 0x08, 0x00, 0x45]);
+        frame.extend([0; 11]);
+        frame.extend([192, 0, 2, 1, 198, 51, 100, 7]);
+        let ip = |s: &str| s.parse::<IpAddr>().unwrap();
+        let head = Head::of(&frame);
+        assert_eq!(head.tag, Some(0x2064));
+        assert_eq!(head.addresses, Some((ip("192.0.2.1"), ip("198.51.100.7"))));
+        let both = switch(head.tag, None).unwrap();
+        assert_eq!((both.source_vlan, both.source_priority, both.destination_vlan), (100, 1, 0));
+        assert_eq!(switch(None, None), None);
+        let mut six = vec![0; 12];
+        six.extend([0x86, 0xdd, 0x60]);
+        six.extend([0; 7]);
+        six.extend([1; 16]);
+        assert_eq!(Head::of(&six).addresses, None, "one address only");
+        six.extend([2; 16]);
+        assert_eq!(Head::of(&six).addresses, Some(([1; 16].into(), [2; 16].into())));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_header(header in prop::collection::vec(any::<u8>(), 0..256), tags: bool) {
+            let mut header = header;
+            if tags {
+                for at in (12..header.len().saturating_sub(4)).step_by(4) {
+                    header[at..at + 2].copy_from_slice(&[0x81, 0]);
+                }
+            }
+            let _ = Head::of(&header);
+        }
+    }
+}
