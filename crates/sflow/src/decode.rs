@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 
 use crate::model::{CounterRecord, DataSource, DiscardReason, FlowRecord, Interface, Tag};
+use crate::named::NamedSample;
 use crate::xdr::{DecodeError, Fault, Reader};
 
 /// The header of a datagram, and its samples.
@@ -135,6 +136,8 @@ pub enum Sample<'a> {
     Counters(CounterSample<'a>),
     /// A discarded packet.
     Discard(DiscardSample<'a>),
+    /// Named values.
+    Named(NamedSample<'a>),
     /// A sample that is not decoded, with its body.
     Unknown(Tag, &'a [u8]),
 }
@@ -150,6 +153,9 @@ impl<'a> Sample<'a> {
                 Sample::Counters(CounterSample::decode(tag, &mut r)?)
             }
             Tag::DISCARDED_PACKET => Sample::Discard(DiscardSample::decode(&mut r)?),
+            Tag::NAMED_METRICS | Tag::NAMED_FLOW => {
+                Sample::Named(NamedSample::decode(tag, &mut r)?)
+            }
             _ => Sample::Unknown(tag, r.rest()),
         })
     }
@@ -161,6 +167,7 @@ impl<'a> Sample<'a> {
             Sample::Flow(flow) => flow.tag,
             Sample::Counters(counters) => counters.tag,
             Sample::Discard(_) => Tag::DISCARDED_PACKET,
+            Sample::Named(named) => named.tag,
             Sample::Unknown(tag, _) => *tag,
         }
     }

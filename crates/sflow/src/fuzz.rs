@@ -8,6 +8,7 @@ use crate::estimate::{Order, TopTalkers};
 use crate::netlink::wire::Messages;
 use crate::netlink::{Channel, Family, Message};
 use crate::pcapfile::PcapReader;
+use crate::pcapout::{Packets, PcapOut};
 use crate::text::{Arrival, Format, Moment, Printer, Zone};
 
 /// Decodes a datagram, prints it in every format and adds it up.
@@ -29,6 +30,10 @@ pub fn fuzz_decode(data: &[u8]) {
                 let _ = error.to_string();
             }
         }
+    }
+    for packets in [Packets::Sampled, Packets::Discarded, Packets::Datagrams] {
+        let mut file = PcapOut::new(packets, crate::SFLOW_PORT).with_redaction(true);
+        let _ = file.add(Moment::default(), None, data);
     }
     if let Ok(datagram) = Datagram::parse(data) {
         let mut talkers = TopTalkers::new(16);

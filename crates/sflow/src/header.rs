@@ -336,6 +336,38 @@ impl SampledHeader {
         Some(raw.frame_length.wrapping_sub(raw.stripped).wrapping_sub(offset))
     }
 
+    /// Where the payload of the last header that is known begins: behind TCP or UDP, else behind IP,
+    /// else behind the link layer. It may be cut off.
+    #[must_use]
+    pub fn payload_offset(&self, raw: &RawHeader<'_>) -> usize {
+        let link = match self.macs {
+            Some(_) => 14 + 4 * self.vlans.len,
+            None => 0,
+        };
+        let Some(ip) = self.ip_offset else { return link };
+        let first = raw.header.get(ip).copied().unwrap_or(0);
+        let behind_ip = match &self.network {
+            Network::None => return ip,
+            Network::V4(_) => ip + usize::from(first & 15) * 4,
+            Network::V6(v6) => {
+                let mut seen = Stack::default();
+                let next = raw.header.get(ip + 6).copied().unwrap_or(59);
+                match skip_extensions(raw.header, ip + 40, next, &mut seen) {
+                    Some((_, at, _)) if v6.protocol.is_some() => at,
+                    _ => ip + 40,
+                }
+            }
+        };
+        match self.transport() {
+            Transport::None => behind_ip,
+            Transport::Icmp { .. } | Transport::Udp { .. } => behind_ip + 8,
+            Transport::Tcp { .. } => {
+                let words = raw.header.get(behind_ip + 12).copied().unwrap_or(0) >> 4;
+                behind_ip + usize::from(words.max(5)) * 4
+            }
+        }
+    }
+
     pub(crate) fn visit<V: Visitor>(&self, raw: &RawHeader<'_>, v: &mut V) {
         if let Some((destination, source)) = self.macs {
             v.field("dstMAC", Value::Mac(destination));

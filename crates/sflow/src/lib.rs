@@ -5,8 +5,9 @@
 //! * [`encode::DatagramEncoder`] packs samples; [`agent::Agent`] keeps their sequence numbers and
 //!   sends them.
 //! * [`text::Printer`] writes a datagram as text, CSV or JSON.
-//! * [`pcapfile::PcapReader`] and [`listen::Listener`] bring datagrams in.
 //! * [`netlink`] speaks with dataplanes and with hsflowd: PSAMPLE, USERSOCK and NET_DM.
+//! * [`pcapfile::PcapReader`], [`listen::Listener`] and [`sniff::Sniffer`] bring datagrams in;
+//!   [`forward::Forwarder`] passes them on, [`pcapout::PcapOut`] makes captures of what is in them.
 //! * [`estimate`] turns samples into traffic.
 
 #![forbid(unsafe_code)]
@@ -15,12 +16,17 @@ pub mod agent;
 pub mod decode;
 pub mod encode;
 pub mod estimate;
+pub mod forward;
+mod frame;
 pub mod fuzz;
 pub mod header;
 pub mod listen;
 pub mod model;
 pub mod netlink;
+pub mod named;
 pub mod pcapfile;
+pub mod pcapout;
+pub mod sniff;
 pub mod text;
 pub mod value;
 pub mod xdr;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, sockopt};
 use thiserror::Error;
 
 use crate::text::Moment;
@@ -49,6 +49,8 @@ pub struct Received<'b> {
     pub time: Moment,
     /// The datagram.
     pub payload: &'b [u8],
+    /// Whether another one is known to be there already.
+    pub more: bool,
 }
 
 /// Receives datagrams until it is told to stop.
@@ -58,7 +60,10 @@ pub struct Listener {
 }
 
 /// A stop that nothing wakes the socket for is seen this late.
-const STOP_LATENCY: Duration = Duration::from_millis(200);
+pub(crate) const STOP_LATENCY: Duration = Duration::from_millis(200);
+
+/// No datagram is larger.
+const LARGEST: usize = 65_536;
 
 /// Bursts of samples of many agents should fit; the kernel may grant less.
 const RECEIVE_BUFFER: usize = 4 << 20;
@@ -105,26 +110,49 @@ impl Listener {
         stop: &AtomicBool,
         mut handle: impl FnMut(Received<'_>) -> ControlFlow<()>,
     ) -> Result<(), ListenError> {
-        let mut buf = vec![0; 65_536];
+        let (mut buf, mut ahead) = (vec![0; LARGEST], vec![0; LARGEST]);
         while !stop.load(Ordering::Acquire) {
-            let (length, from) = match self.socket.recv_from(&mut buf) {
-                Ok((0, _)) => continue,
-                Ok(received) => received,
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {
-                        continue;
-                    }
-                    _ => return Err(ListenError::Receive(error)),
-                },
-            };
-            // IPv4 senders come in as ::ffff:a.b.c.d by a socket for both.
-            let source = SocketAddr::new(from.ip().to_canonical(), from.port());
-            let received = Received { source, time: Moment::now(), payload: &buf[..length] };
-            if handle(received).is_break() {
-                break;
+            let Some(mut next) = self.receive(&mut buf, RecvFlags::empty())? else { continue };
+            // A look ahead, so that whoever prints can wait for the last one of a burst.
+            loop {
+                let (length, from, time) = next;
+                let following = self.receive(&mut ahead, RecvFlags::DONTWAIT)?;
+                // IPv4 senders come in as ::ffff:a.b.c.d by a socket for both.
+                let source = SocketAddr::new(from.ip().to_canonical(), from.port());
+                let (payload, more) = (&buf[..length], following.is_some());
+                if handle(Received { source, time, payload, more }).is_break() {
+                    return Ok(());
+                }
+                let Some(following) = following else { break };
+                next = following;
+                std::mem::swap(&mut buf, &mut ahead);
             }
         }
         Ok(())
+    }
+
+    /// A datagram with its sender and time; `None` when none came, or one without a byte.
+    fn receive(
+        &self,
+        buf: &mut [u8],
+        flags: RecvFlags,
+    ) -> Result<Option<(usize, SocketAddr, Moment)>, ListenError> {
+        match rustix::net::recvfrom(&self.socket, buf, flags) {
+            Ok((_, 0, _)) => Ok(None),
+            Ok((_, length, from)) => {
+                let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                Ok(from.map(|from| (length.min(LARGEST), from, Moment::now())))
+            }
+            Err(error) => {
+                let error = io::Error::from(error);
+                match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {
+                        Ok(None)
+                    }
+                    _ => Err(ListenError::Receive(error)),
+                }
+            }
+        }
     }
 }
 

@@ -42,6 +42,14 @@ pub enum Fault {
         /// The type found.
         found: u32,
     },
+    /// A named value is of a type that is not defined.
+    #[error("value type is {found}, expected 0 to {most}")]
+    ValueType {
+        /// The type found.
+        found: u32,
+        /// The last one defined.
+        most: u32,
+    },
     /// Bytes follow the last announced sample.
     #[error("{0} bytes follow the last announced sample, expected none")]
     Trailing(usize),

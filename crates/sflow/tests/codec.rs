@@ -65,7 +65,7 @@ fn encode_again(datagram: &Datagram<'_>, encoder: &mut DatagramEncoder) {
                 records.reverse();
                 encoder.counter_sample(s.sequence, s.source, &records)
             }
-            Sample::Unknown(tag, _) => panic!("sample {tag}"),
+            other => panic!("sample {}", other.tag()),
         };
         assert_eq!(push.unwrap(), Push::Added);
     }
@@ -89,7 +89,7 @@ fn meaning(payload: &[u8]) -> Vec<String> {
                 out.push(format!("{} {}", s.sequence, s.source));
                 out.extend(s.records.map(|r| format!("{:?}", r.unwrap())));
             }
-            Sample::Unknown(tag, _) => panic!("sample {tag}"),
+            other => panic!("sample {}", other.tag()),
         }
     }
     out
@@ -228,16 +228,17 @@ fn a_warm_encoder_keeps_its_buffer() {
     assert_eq!(places.len(), 1);
 }
 
-const FLOW_FORMATS: [u32; 45] = [
+const FLOW_FORMATS: [u32; 59] = [
     1, 2, 3, 4, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014,
     1015, 1020, 1021, 1022, 1023, 1024, 1025, 1026, 1027, 1029, 1036, 1037, 1038, 1039, 1040, 1041,
-    1042, 1043, 2100, 2101, 2102, 2103, 2200, 2202, 2206, 2209, 2210,
+    1042, 1043, 2100, 2101, 2102, 2103, 2200, 2202, 2206, 2209, 2210, 1017, 1018, 1019, 1031, 1032,
+    1033, 1034, 1035, 2000, 2001, 2002, 2003, 2207, 2208,
 ];
 
-const COUNTER_FORMATS: [u32; 38] = [
+const COUNTER_FORMATS: [u32; 45] = [
     1, 2, 3, 4, 5, 6, 7, 10, 11, 1001, 1002, 1004, 1005, 2000, 2001, 2002, 2003, 2004, 2005, 2006,
     2007, 2008, 2009, 2010, 2100, 2101, 2102, 2103, 2104, 2105, 2106, 2200, 2201, 2202, 2203, 2204,
-    2206, 2207,
+    2206, 2207, 8, 9, 1003, 3000, 3001, 3002, 3003,
 ];
 
 /// A body of words, most of them small, so that lengths and counts are often possible.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg_sflow::SFLOW_PORT;
 use thalweg_sflow::pcapfile::PcapReader;
+use thalweg_sflow::pcapout::{Packets, PcapOut};
 use thalweg_sflow::text::{Arrival, Format, Printer, Zone};
 
 const CAPTURES: [&str; 9] = [
@@ -71,10 +72,8 @@ fn line() {
 #[test]
 fn indented_json() {
     for name in CAPTURES {
-        let file = format!("{name}.json");
-        if data(&file).exists() {
-            compare(name, &printed(name, Format::JsonIndented, true), &expected(&file));
-        }
+        let expected = expected(&format!("{name}.json"));
+        compare(name, &printed(name, Format::JsonIndented, true), &expected);
     }
 }
 
@@ -101,6 +100,41 @@ fn fields() {
     let names = names.split(',').map(str::to_owned).collect();
     let expected = expected("hsflowd_veth_flows.fields.csv");
     compare("fields", &printed("hsflowd_veth_flows", Format::Fields(names), true), &expected);
+}
+
+/// A capture file made of what the datagrams of `capture` hold.
+fn packets(capture: &str, packets: Packets) -> Vec<u8> {
+    let mut reader = PcapReader::open(data(&format!("{capture}.pcap")), SFLOW_PORT).unwrap();
+    let mut out = PcapOut::new(packets, SFLOW_PORT);
+    while let Some(datagram) = reader.next_datagram().unwrap() {
+        let errors = out.add(datagram.time, Some(datagram.source), datagram.payload);
+        assert_eq!(errors, [], "{capture}");
+    }
+    assert_eq!(out.skipped(), 0);
+    out.bytes().to_vec()
+}
+
+#[test]
+fn captures_of_what_was_sampled_and_discarded() {
+    let sampled = std::fs::read(data("hsflowd_veth_flows.samples-t.pcap")).unwrap();
+    assert!(packets("hsflowd_veth_flows", Packets::Sampled) == sampled);
+    let discarded = std::fs::read(data("vppmsgs_osindex_off.discards-T.pcap")).unwrap();
+    assert!(packets("vppmsgs_osindex_off", Packets::Discarded) == discarded);
+}
+
+/// A capture of the datagrams prints as the capture that they came from.
+#[test]
+fn captures_of_datagrams_print_the_same() {
+    for name in CAPTURES {
+        let copy = std::io::Cursor::new(packets(name, Packets::Datagrams));
+        let mut reader = PcapReader::new(copy, SFLOW_PORT).unwrap();
+        let mut printer = Printer::new(Format::Text).with_zone(Zone::utc());
+        let mut out = Vec::new();
+        while let Some(d) = reader.next_datagram().unwrap() {
+            printer.print(&Arrival::captured(d.time), d.payload, &mut out).unwrap();
+        }
+        compare(name, std::str::from_utf8(&out).unwrap(), &expected(&format!("{name}.txt")));
+    }
 }
 
 /// Where sflowtool reads past the sampled header, the honest output has no flags at all.

@@ -6,6 +6,10 @@ use super::{
     JavaStatistics, MemcacheCounters, MemcacheCountersOld, VdiCounters, VirtualCpu, VirtualDisk,
     VirtualMemory, VirtualNetIo, VirtualNode,
 };
+use crate::model::registry::{
+    BroadcomBuffers, BroadcomPortBuffers, Energy, Fans, Humidity, InfiniBandCounters, QueueLengths,
+    SlowPathCounts, Temperature,
+};
 use crate::model::vendor::{BroadcomTables, NvidiaGpu};
 use crate::value::{Hex64, Mac, Percent, Record, Text, Value, Visitor, record, records};
 use crate::xdr::{DecodeError, Reader, Writer};
@@ -27,6 +31,10 @@ records! {
         Wireless(WirelessCounters) = 0:6;
         /// Link aggregation.
         Lacp(LacpCounters) = 0:7;
+        /// Packets forwarded in software.
+        SlowPath(SlowPathCounts) = 0:8;
+        /// InfiniBand port.
+        InfiniBand(InfiniBandCounters) = 0:9;
         /// Optical module.
         Sfp(SfpCounters) = 0:10;
         /// Priority flow control.
@@ -35,6 +43,8 @@ records! {
         Processor(ProcessorCounters) = 0:1001;
         /// Radio channel.
         Radio(RadioCounters) = 0:1002;
+        /// Queue lengths.
+        QueueLengths(QueueLengths) = 0:1003;
         /// OpenFlow port.
         OpenFlowPort(OpenFlowPort) = 0:1004;
         /// Interface name.
@@ -91,6 +101,18 @@ records! {
         AppWorkers(AppWorkers) = 0:2206;
         /// Open vSwitch datapath.
         OvsDatapath(OvsDatapath) = 0:2207;
+        /// Electric supply.
+        Energy(Energy) = 0:3000;
+        /// Temperatures.
+        Temperature(Temperature) = 0:3001;
+        /// Humidity.
+        Humidity(Humidity) = 0:3002;
+        /// Fans.
+        Fans(Fans) = 0:3003;
+        /// Buffer use of a Broadcom switch chip.
+        BroadcomBuffers(BroadcomBuffers) = 4413:1;
+        /// Buffer use of a port of a Broadcom switch chip.
+        BroadcomPortBuffers(BroadcomPortBuffers) = 4413:2;
         /// Table use of a Broadcom switch chip.
         BroadcomTables(BroadcomTables) = 4413:3;
         /// NVIDIA graphics processor.

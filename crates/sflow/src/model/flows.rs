@@ -9,6 +9,12 @@ use crate::xdr::{DecodeError, Reader, Writer};
 pub use super::paths::{
     AsPathSegment, ExtendedGateway, ExtendedMpls, ExtendedUrl, ExtendedUser, VlanTunnel,
 };
+use super::registry::{
+    BroadcomQueue, FibreChannel, HttpTransaction, InfiniBandGlobal, InfiniBandLocal,
+    InfiniBandTransport, NavigationTiming, NfsTransaction, OpenFlowEntry, ProxyRequest, QueueMet,
+    ScsiTransaction, Transaction, VlanTags,
+};
+
 pub use super::services::{
     AppActorInitiator, AppActorTarget, AppContext, AppOperation, HttpRequest, HttpRequest2,
     MemcacheOperation,
@@ -55,6 +61,12 @@ records! {
         WirelessRx(WirelessRx<'a>) = 0:1014;
         /// Wireless transmission.
         WirelessTx(WirelessTx<'a>) = 0:1015;
+        /// OpenFlow entry.
+        OpenFlowEntry(OpenFlowEntry) = 0:1017;
+        /// Fibre Channel route.
+        FibreChannel(FibreChannel) = 0:1018;
+        /// Queue length met.
+        QueueMet(QueueMet) = 0:1019;
         /// Translated ports.
         NatPort(ExtendedNatPort) = 0:1020;
         /// Outer Ethernet header added on output.
@@ -77,6 +89,16 @@ records! {
         VniEgress(Vni) = 0:1029, "out_";
         /// Virtual network on input.
         VniIngress(Vni) = 0:1030, "in_";
+        /// InfiniBand local routing.
+        InfiniBandLocal(InfiniBandLocal) = 0:1031;
+        /// InfiniBand global routing.
+        InfiniBandGlobal(InfiniBandGlobal) = 0:1032;
+        /// InfiniBand transport.
+        InfiniBandTransport(InfiniBandTransport) = 0:1033;
+        /// VLAN tags on input.
+        VlanIn(VlanTags) = 0:1034, "in_";
+        /// VLAN tags on output.
+        VlanOut(VlanTags) = 0:1035, "out_";
         /// Egress queue.
         EgressQueue(EgressQueue) = 0:1036;
         /// Access list that decided.
@@ -93,6 +115,14 @@ records! {
         LinuxReason(LinuxReason<'a>) = 0:1042;
         /// Time of the sample.
         Timestamp(Timestamp) = 0:1043;
+        /// Transaction.
+        Transaction(Transaction) = 0:2000;
+        /// NFS operation.
+        NfsTransaction(NfsTransaction<'a>) = 0:2001;
+        /// SCSI operation.
+        ScsiTransaction(ScsiTransaction) = 0:2002;
+        /// Web transaction.
+        HttpTransaction(HttpTransaction<'a>) = 0:2003;
         /// IPv4 socket.
         Socket4(Socket4) = 0:2100;
         /// IPv6 socket.
@@ -115,10 +145,16 @@ records! {
         AppTarget(AppActorTarget<'a>) = 0:2205;
         /// HTTP request.
         Http2(HttpRequest2<'a>) = 0:2206;
+        /// Request of a proxy.
+        ProxyRequest(ProxyRequest<'a>) = 0:2207;
+        /// Page load in a browser.
+        NavigationTiming(NavigationTiming) = 0:2208;
         /// State of the TCP connection.
         TcpInfo(TcpInfo) = 0:2209;
         /// Data sources at both ends.
         Entities(Entities) = 0:2210;
+        /// Egress queue of a Broadcom chip.
+        BroadcomQueue(BroadcomQueue) = 4413:1;
     }
 }
 

@@ -6,6 +6,7 @@ mod flows;
 mod host;
 mod paths;
 mod reason;
+mod registry;
 mod services;
 mod vendor;
 
@@ -16,6 +17,7 @@ pub use counters::*;
 pub use flows::*;
 pub use host::*;
 pub use reason::DiscardReason;
+pub use registry::*;
 pub use vendor::*;
 
 /// The UDP port that IANA assigned to sFlow.
@@ -36,6 +38,10 @@ impl Tag {
     pub const COUNTER_SAMPLE_EXPANDED: Tag = Tag(4);
     /// A discarded packet.
     pub const DISCARDED_PACKET: Tag = Tag(5);
+    /// Named values of a data source, as hsflowd relays them from programs.
+    pub const NAMED_METRICS: Tag = Tag::new(4300, 1002);
+    /// A sampled event with named values, as hsflowd relays it from programs.
+    pub const NAMED_FLOW: Tag = Tag::new(4300, 1003);
 
     /// Puts a tag together. Bits that do not fit are cut off.
     #[must_use]

@@ -202,6 +202,18 @@ impl<'a> Record<'a> for ExtendedMpls {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VlanTunnel(pub Vec<u32>);
 
+impl VlanTunnel {
+    pub(super) fn visit_as<V: Visitor>(&self, prefix: &str, name: &str, v: &mut V) {
+        let tags = Dashed(&self.0, |tag: u32, f: &mut fmt::Formatter<'_>| {
+            let (tpid, tci) = (tag >> 16, tag & 0xffff);
+            write!(f, "0x{tpid:04x}.{}.{}.{}", tci >> 13, tci >> 12 & 1, tci & 4095)
+        });
+        if !self.0.is_empty() {
+            v.prefixed(prefix, name, Value::Display(&tags));
+        }
+    }
+}
+
 impl<'a> Record<'a> for VlanTunnel {
     fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         words(r, "vlan_tunnel").map(VlanTunnel)
@@ -210,10 +222,7 @@ impl<'a> Record<'a> for VlanTunnel {
         put_words(w, &self.0);
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
-        visit_words(v, "vlan_tunnel", &self.0, |tag, f| {
-            let (tpid, tci) = (tag >> 16, tag & 0xffff);
-            write!(f, "0x{tpid:04x}.{}.{}.{}", tci >> 13, tci >> 12 & 1, tci & 4095)
-        });
+        self.visit_as("", "vlan_tunnel", v);
     }
 }
 

@@ -199,7 +199,7 @@ pub(super) fn print(
                 }
                 write_counters(out, datagram.agent, &counters);
             }
-            Ok(Sample::Discard(_) | Sample::Unknown(..)) => {}
+            Ok(Sample::Discard(_) | Sample::Named(_) | Sample::Unknown(..)) => {}
             Err(error) => errors.push(error),
         }
     }

@@ -3,6 +3,7 @@
 use super::{Arrival, Moment};
 use crate::decode::{CounterSample, Datagram, DiscardSample, FlowSample, Records, Sample};
 use crate::model::{CounterRecord, DataSource, FlowRecord, Tag};
+use crate::named::{NamedSample, NamedValue};
 use crate::value::{Value, Visitor};
 use crate::xdr::DecodeError;
 
@@ -99,6 +100,7 @@ fn sample<S: Sink>(sample: &Sample<'_>, sink: &mut S, errors: &mut Vec<DecodeErr
             flow_records(discard.records.clone(), sink, errors);
             sink.set_prefix("");
         }
+        Sample::Named(named) => named_sample(named, sink, errors),
         Sample::Unknown(tag, body) => sink.skipped("sample", *tag, body.len()),
     }
 }
@@ -137,6 +139,45 @@ fn discard_sample<S: Sink>(discard: &DiscardSample<'_>, sink: &mut S) {
     sink.field("discardCode", Value::U32(discard.reason.0));
     sink.field("discardReason", Value::Str(discard.reason.name().unwrap_or("NotFound")));
     sink.set_prefix("discarded_");
+}
+
+fn named_sample<S: Sink>(named: &NamedSample<'_>, sink: &mut S, errors: &mut Vec<DecodeError>) {
+    let is_flow = named.sampling.is_some();
+    let (kind, prefix) = if is_flow { ("RTFLOW", "rtflow_") } else { ("RTMETRIC", "rtmetric_") };
+    sink.field("sampleType", Value::Str(kind));
+    if !named.source.is_empty() {
+        sink.prefixed(prefix, "datasource_name", Value::Text(named.source));
+    }
+    if let Some((rate, pool)) = named.sampling {
+        sink.prefixed(prefix, "sampling_rate", Value::U32(rate));
+        sink.prefixed(prefix, "sample_pool", Value::U32(pool));
+    }
+    for value in named.values.clone() {
+        let (name, value) = match value {
+            Ok(named) => named,
+            Err(error) => {
+                errors.push(error);
+                break;
+            }
+        };
+        // The name is from outside, and must not end the line or the quotes around it.
+        let special = |c: char| c.is_control() || c == '"' || c == '\\';
+        let name = String::from_utf8_lossy(name).replace(special, "?");
+        let full = format_args!("{prefix}{}_{name}", value.kind(is_flow));
+        sink.numbered(
+            full,
+            match value {
+                NamedValue::Text(bytes) => Value::Text(bytes),
+                NamedValue::Counter32(n) | NamedValue::U32(n) => Value::U32(n),
+                NamedValue::Counter64(n) | NamedValue::U64(n) => Value::U64(n),
+                NamedValue::F32(n) => Value::F64(n.into()),
+                NamedValue::F64(n) => Value::F64(n),
+                NamedValue::Mac(mac) => Value::Mac(mac),
+                NamedValue::Ipv4(ip) => Value::Address(Some(ip.into())),
+                NamedValue::Ipv6(ip) => Value::Address(Some(ip.into())),
+            },
+        );
+    }
 }
 
 fn flow_records<'a, S: Sink>(

@@ -1,0 +1,294 @@
+//! Capture files of what datagrams hold: sampled packets, discarded packets, or the datagrams
+//! themselves.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::decode::{Datagram, Records, Sample};
+use crate::header::{HeaderProtocol, SampledHeader};
+use crate::model::{FlowRecord, RawHeader};
+use crate::text::Moment;
+use crate::xdr::DecodeError;
+
+/// What becomes packets of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packets {
+    /// Sampled headers.
+    Sampled,
+    /// Headers of discarded packets.
+    Discarded,
+    /// The datagrams, with the headers of the layers below made up where they are not known.
+    Datagrams,
+}
+
+/// Writes a classic pcap file of Ethernet frames with microseconds, in little-endian order.
+#[derive(Debug)]
+pub struct PcapOut {
+    packets: Packets,
+    redact: bool,
+    port: u16,
+    out: Vec<u8>,
+    skipped: u64,
+}
+
+/// As in sflowtool's files.
+const SNAP_LENGTH: u32 = 65_536;
+const LINK_ETHERNET: u32 = 1;
+const ETHERNET_BYTES: usize = 14;
+
+impl PcapOut {
+    /// A file whose header is in [`PcapOut::bytes`]. `port` is the one that datagrams were sent to.
+    #[must_use]
+    pub fn new(packets: Packets, port: u16) -> Self {
+        let mut out = Vec::with_capacity(4096);
+        out.extend(0xa1b2_c3d4_u32.to_le_bytes());
+        out.extend([2, 0, 4, 0]);
+        for word in [0, 0, SNAP_LENGTH, LINK_ETHERNET] {
+            out.extend(u32::to_le_bytes(word));
+        }
+        PcapOut { packets, redact: false, port, out, skipped: 0 }
+    }
+
+    /// Whether to leave out what follows the TCP, UDP or other last known header.
+    #[must_use]
+    pub fn with_redaction(mut self, redact: bool) -> Self {
+        self.redact = redact;
+        self
+    }
+
+    /// What has been written and not yet been cleared.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Forgets what has been written.
+    pub fn clear(&mut self) {
+        self.out.clear();
+    }
+
+    /// Sampled headers of link layers that the file cannot hold.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Appends the packets of a datagram.
+    pub fn add(
+        &mut self,
+        time: Moment,
+        source: Option<SocketAddr>,
+        payload: &[u8],
+    ) -> Vec<DecodeError> {
+        if self.packets == Packets::Datagrams {
+            self.datagram(time, source, payload);
+            return Vec::new();
+        }
+        let datagram = match Datagram::parse(payload) {
+            Ok(datagram) => datagram,
+            Err(error) => return vec![error],
+        };
+        let mut errors = Vec::new();
+        for sample in datagram.samples() {
+            match (sample, self.packets) {
+                (Ok(Sample::Flow(flow)), Packets::Sampled) => {
+                    self.records(time, flow.records, &mut errors);
+                }
+                (Ok(Sample::Discard(discard)), Packets::Discarded) => {
+                    self.records(time, discard.records, &mut errors);
+                }
+                (Ok(_), _) => {}
+                (Err(error), _) => errors.push(error),
+            }
+        }
+        errors
+    }
+
+    fn records<'a>(
+        &mut self,
+        time: Moment,
+        records: Records<'a, FlowRecord<'a>>,
+        errors: &mut Vec<DecodeError>,
+    ) {
+        for record in records {
+            match record {
+                Ok(FlowRecord::RawHeader(raw)) => self.header(time, &raw),
+                Ok(_) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+    }
+
+    fn header(&mut self, time: Moment, raw: &RawHeader<'_>) {
+        let mut bytes = raw.header;
+        if self.redact {
+            let parsed = SampledHeader::parse(raw.protocol, raw.header);
+            bytes = &bytes[..parsed.payload_offset(raw).min(bytes.len())];
+        }
+        let ether_type: u16 = match raw.protocol {
+            HeaderProtocol::ETHERNET => {
+                self.record(time, raw.frame_length as usize, &[bytes]);
+                return;
+            }
+            HeaderProtocol::IPV4 => 0x0800,
+            HeaderProtocol::IPV6 => 0x86dd,
+            _ => {
+                self.skipped += 1;
+                return;
+            }
+        };
+        let link = link_header(ether_type);
+        self.record(time, raw.frame_length as usize + link.len(), &[&link, bytes]);
+    }
+
+    fn datagram(&mut self, time: Moment, source: Option<SocketAddr>, payload: &[u8]) {
+        let length = (8 + payload.len()) as u16;
+        let from = source.map_or(0, |source| source.port());
+        let mut udp = [0; 8];
+        for (at, word) in [from, self.port, length].into_iter().enumerate() {
+            udp[2 * at..2 * at + 2].copy_from_slice(&word.to_be_bytes());
+        }
+        match source.map(|source| source.ip()) {
+            Some(IpAddr::V6(ip)) => {
+                let mut header = [0; 40];
+                header[0] = 0x60;
+                header[4..6].copy_from_slice(&length.to_be_bytes());
+                header[6..8].copy_from_slice(&[17, 64]);
+                header[8..24].copy_from_slice(&ip.octets());
+                // RFC 8200 section 8.1: the checksum is not optional.
+                let sum = add_words(17 + u32::from(length), &header[8..]);
+                let sum = fold(add_words(add_words(sum, &udp), payload));
+                let sum = if sum == 0 { 0xffff } else { sum };
+                udp[6..].copy_from_slice(&sum.to_be_bytes());
+                self.frame(time, 0x86dd, &[&header, &udp, payload]);
+            }
+            ip => {
+                let mut header = [0; 20];
+                header[0] = 0x45;
+                header[2..4].copy_from_slice(&length.saturating_add(20).to_be_bytes());
+                header[8..10].copy_from_slice(&[64, 17]);
+                if let Some(IpAddr::V4(ip)) = ip {
+                    header[12..16].copy_from_slice(&ip.octets());
+                }
+                let sum = fold(add_words(0, &header));
+                header[10..12].copy_from_slice(&sum.to_be_bytes());
+                self.frame(time, 0x0800, &[&header, &udp, payload]);
+            }
+        }
+    }
+
+    fn frame(&mut self, time: Moment, ether_type: u16, parts: &[&[u8]; 3]) {
+        let link = link_header(ether_type);
+        let parts = [&link[..], parts[0], parts[1], parts[2]];
+        let length = parts.iter().map(|part| part.len()).sum();
+        self.record(time, length, &parts);
+    }
+
+    /// Appends a packet of `original` bytes, of which `parts` are there.
+    fn record(&mut self, time: Moment, original: usize, parts: &[&[u8]]) {
+        let captured: usize = parts.iter().map(|part| part.len()).sum();
+        for word in [time.seconds as u32, time.micros, captured as u32, original as u32] {
+            self.out.extend(word.to_le_bytes());
+        }
+        parts.iter().for_each(|part| self.out.extend_from_slice(part));
+    }
+}
+
+fn link_header(ether_type: u16) -> [u8; ETHERNET_BYTES] {
+    let mut header = [0; ETHERNET_BYTES];
+    header[12..].copy_from_slice(&ether_type.to_be_bytes());
+    header
+}
+
+/// The sum of RFC 1071, not folded yet.
+fn add_words(sum: u32, bytes: &[u8]) -> u32 {
+    bytes.chunks(2).fold(sum, |sum, pair| {
+        let low = pair.get(1).copied().unwrap_or(0);
+        sum + u32::from(u16::from_be_bytes([pair[0], low]))
+    })
+}
+
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::encode::{DatagramEncoder, FlowSampleOut, Push};
+    use crate::model::{DataSource, Interface};
+    use crate::pcapfile::PcapReader;
+
+    const TIME: Moment = Moment { seconds: 1_795_218_988, micros: 487_342 };
+
+    #[test]
+    fn datagrams_are_read_back() {
+        let sources = ["192.0.2.7:50000", "[2001:db8::7]:50001"].map(|s| s.parse().unwrap());
+        let mut out = PcapOut::new(Packets::Datagrams, 6343);
+        for source in sources {
+            assert!(out.add(TIME, Some(source), b"odd").is_empty());
+        }
+        let mut reader = PcapReader::new(Cursor::new(out.bytes().to_vec()), 6343).unwrap();
+        for source in sources {
+            let found = reader.next_datagram().unwrap().unwrap();
+            assert_eq!((found.source, found.time, found.payload), (source, TIME, &b"odd"[..]));
+        }
+        assert!(reader.next_datagram().unwrap().is_none());
+    }
+
+    fn one_sample(protocol: u32, header: &[u8]) -> Vec<u8> {
+        let mut encoder = DatagramEncoder::new("192.0.2.1".parse().unwrap(), 0, 1400);
+        let sample = FlowSampleOut {
+            sequence: 1,
+            source: DataSource::interface(1),
+            rate: 1,
+            pool: 1,
+            drops: 0,
+            input: Interface::Index(1),
+            output: Interface::UNKNOWN,
+        };
+        let protocol = HeaderProtocol(protocol);
+        let raw = RawHeader { protocol, frame_length: 1500, stripped: 0, header };
+        let pushed = encoder.flow_sample(&sample, None, &[FlowRecord::RawHeader(raw)]);
+        assert_eq!(pushed.unwrap(), Push::Added);
+        encoder.finish(0).unwrap().to_vec()
+    }
+
+    /// Caplen and original length of the only packet, and its bytes.
+    fn written(protocol: u32, header: &[u8], redact: bool) -> Option<(u32, u32, Vec<u8>)> {
+        let mut out = PcapOut::new(Packets::Sampled, 6343).with_redaction(redact);
+        assert!(out.add(TIME, None, &one_sample(protocol, header)).is_empty());
+        let packet = out.bytes().get(24..)?;
+        let word = |at: usize| Some(u32::from_le_bytes(packet.get(at..at + 4)?.try_into().ok()?));
+        Some((word(8)?, word(12)?, packet[16..].to_vec()))
+    }
+
+    #[test]
+    fn bare_ip_gets_a_link_header() {
+        let mut ip = vec![0; 48];
+        (ip[0], ip[9]) = (0x45, 17);
+        let (captured, original, bytes) = written(11, &ip, false).unwrap();
+        assert_eq!((captured, original), (62, 1514));
+        assert_eq!((&bytes[12..14], &bytes[14..]), (&[8, 0][..], &ip[..]));
+        // 14 made up, 20 of IPv4, 8 of UDP.
+        assert_eq!(written(11, &ip, true).unwrap().0, 42);
+        assert!(written(13, &ip, false).is_none(), "MPLS cannot stand in the file");
+    }
+
+    #[test]
+    fn redaction_keeps_headers_only() {
+        let mut frame = vec![0; 100];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        (frame[14], frame[23]) = (0x45, 6);
+        frame[46] = 0x80; // 32 bytes of TCP header
+        assert_eq!(written(1, &frame, true).unwrap().0, 14 + 20 + 32);
+        frame[23] = 47;
+        assert_eq!(written(1, &frame, true).unwrap().0, 14 + 20);
+        frame[12..14].copy_from_slice(&[0x88, 0x47]);
+        assert_eq!(written(1, &frame, true).unwrap().0, 14);
+    }
+}
