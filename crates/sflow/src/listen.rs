@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -156,6 +157,14 @@ impl Listener {
     }
 }
 
+/// Asks for room for bursts: beyond the system's limit if we may, else up to it. Less is no reason to
+/// give up.
+pub(crate) fn grow_receive_buffer(socket: impl AsFd) {
+    if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
+    }
+}
+
 fn open(address: IpAddr, port: u16, v6_only: bool) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = rustix::net::socket_with(
@@ -168,8 +177,7 @@ fn open(address: IpAddr, port: u16, v6_only: bool) -> io::Result<UdpSocket> {
         // The system's default depends on net.ipv6.bindv6only.
         sockopt::set_ipv6_v6only(&socket, v6_only)?;
     }
-    // Less is granted silently, and none is no reason to give up.
-    let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
+    grow_receive_buffer(&socket);
     rustix::net::bind(&socket, &SocketAddr::new(address, port))?;
     let socket = UdpSocket::from(socket);
     socket.set_read_timeout(Some(STOP_LATENCY))?;

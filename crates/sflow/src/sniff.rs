@@ -15,7 +15,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use thiserror::Error;
 
 use crate::frame::{Extracted, extract};
-use crate::listen::{ListenError, Received, STOP_LATENCY};
+use crate::listen::{ListenError, Received, STOP_LATENCY, grow_receive_buffer};
 use crate::text::Moment;
 
 /// Why an interface cannot be listened at.
@@ -94,6 +94,7 @@ impl Sniffer {
             .map_err(failed)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(STOP_LATENCY))
             .map_err(|error| failed(Errno::from_raw(error.raw_os_error())))?;
+        grow_receive_buffer(&socket);
         // The address names no protocol; the socket keeps "all".
         bind(socket.as_raw_fd(), &address).map_err(failed)?;
         let bare = WITHOUT_LINK_HEADER.contains(&address.hatype());

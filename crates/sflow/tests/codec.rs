@@ -25,8 +25,9 @@ fn all_datagrams() -> Vec<Vec<u8>> {
     let mut names: Vec<_> =
         std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
-    let captures = names.iter().map(|n| n.to_str().unwrap()).filter(|n| n.ends_with(".pcap"));
-    captures.flat_map(datagrams).collect()
+    // Those of real agents have what is printed of them beside them.
+    let texts = names.iter().filter_map(|n| n.to_str().unwrap().strip_suffix(".line.csv"));
+    texts.flat_map(|name| datagrams(&format!("{name}.pcap"))).collect()
 }
 
 /// Encodes what was decoded. Records are handed over in reverse, as the encoder reverses them.

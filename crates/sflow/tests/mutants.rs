@@ -1,7 +1,7 @@
 //! Datagrams of real agents, damaged in ways that matter to a decoder.
 //!
 //! `data/mutants.pcap` is a committed selection, one for each kind of damage and each complaint, with
-//! the complaints in `data/mutants.txt`; `UPDATE_GOLDEN=1` makes both anew. Some thousands more are
+//! the complaints in `data/mutants.errors.txt`; `UPDATE_GOLDEN=1` makes both anew. Some thousands more are
 //! made on the fly.
 
 use std::collections::HashSet;
@@ -193,5 +193,5 @@ fn the_committed_mutants_are_reported_as_they_were() {
             report += &format!("  {error}\n");
         }
     }
-    thalweg_testkit::golden!("tests/data/mutants.txt", report);
+    thalweg_testkit::golden!("tests/data/mutants.errors.txt", report);
 }

@@ -236,13 +236,39 @@ fn samples_of_a_capture_are_printed() {
     }
 }
 
+#[test]
+fn what_was_sampled_becomes_a_capture_and_datagrams_are_passed_on() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sflow/tests/data");
+    let capture = data.join("hsflowd_veth_flows.pcap").display().to_string();
+    let written = thalweg(&format!("sflow decode -t -r {capture}"));
+    let expected = fs::read(data.join("hsflowd_veth_flows.samples-t.pcap")).unwrap();
+    assert!(written.stdout == expected, "{}", stderr(&written));
+
+    let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    collector.set_read_timeout(Some(LIMIT)).unwrap();
+    let port = collector.local_addr().unwrap().port();
+    let silent = thalweg(&format!("sflow decode -r {capture} -f 127.0.0.1/{port}"));
+    assert!(silent.status.success() && silent.stdout.is_empty(), "{}", stderr(&silent));
+    let mut datagram = [0; 2048];
+    let length = collector.recv(&mut datagram).unwrap();
+    assert!(length > 100 && datagram[..4] == [0, 0, 0, 5], "{length}");
+
+    let wrong = thalweg("sflow decode -f 192.0.2.1");
+    assert!(stderr(&wrong).contains("expected HOST/PORT"), "{}", stderr(&wrong));
+    let wrong = thalweg("sflow decode -i no-such-if");
+    assert!(stderr(&wrong).contains("there is no interface no-such-if"), "{}", stderr(&wrong));
+}
+
 fn captures(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         match path.extension() {
             _ if path.is_dir() => found.extend(captures(&path)),
-            Some(extension) if extension == "pcap" => found.push(path),
+            // Those of datagrams have what is to be printed beside them.
+            Some(extension) if extension == "pcap" && path.with_extension("txt").exists() => {
+                found.push(path);
+            }
             _ => {}
         }
     }
