@@ -27,7 +27,7 @@ mod sync;
 
 pub use flow::{FlowId, FlowTable};
 pub use index::{IndexError, IndexPool};
-pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError, PrefixMap};
+pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError, PrefixMap, Sweep};
 pub use paged::{AllZeroValid, MapError, PagedTable, Pages};
 pub use qsbr::{Domain, Guard, QsbrError, Reader, Tag};
 pub use snapshot::{Snapshot, Writer};

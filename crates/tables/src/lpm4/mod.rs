@@ -22,7 +22,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use prefix::{Ipv4Prefix, Leaf, PrefixLenError};
-pub use prefix_map::PrefixMap;
+pub use prefix_map::{PrefixMap, Sweep};
 pub use table::Lpm4Reader;
 use table::{Cell, FIRST, FIRST_BITS, GROUP, SHORT_BITS, Table, Word};
 
@@ -259,7 +259,7 @@ impl Lpm4 {
             return Err(LpmError::TableFull { limit: self.max_routes });
         }
         let routes = self.len();
-        self.rib.reserve(prefix.len()).map_err(|_| LpmError::OutOfMemory { routes })?;
+        self.rib.reserve(prefix).map_err(|_| LpmError::OutOfMemory { routes })?;
         if prefix.len() > FIRST_BITS {
             let group = self.open_group((prefix.addr() >> 8) as usize)?;
             self.group_routes.as_mut_slice()[group as usize] += 1;

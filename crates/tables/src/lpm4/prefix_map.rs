@@ -1,7 +1,10 @@
-//! A map from prefixes: one hash table per prefix length, eight bytes a slot.
+//! A map from prefixes: one extendible hash table per prefix length, eight bytes a slot.
 //!
 //! The forwarding table cannot say which route a word came from, nor what lies beneath it; this
-//! can. The control thread alone touches it.
+//! can. The control thread alone touches it, and must not be kept for long: a table is made of
+//! small pieces that split and merge one at a time, so that no single change takes more than some
+//! tens of microseconds however many prefixes there are, and a walk can go on from piece to piece
+//! while prefixes come and go ([`PrefixMap::sweep`]).
 
 use std::collections::TryReserveError;
 use std::num::NonZeroU32;
@@ -10,6 +13,11 @@ use super::prefix::Ipv4Prefix;
 use crate::hash::{mix64, random_seed};
 
 const SMALLEST: usize = 8;
+/// Slots of a piece before it splits: 8 KiB, three quarters of which take some 20 µs to move.
+const LARGEST: usize = 1024;
+/// Splits after which a piece grows instead. Hashes are spread and nobody can choose them, so that
+/// this is never reached.
+const DEEPEST: u8 = 24;
 
 #[derive(Clone, Copy)]
 struct Slot {
@@ -20,23 +28,33 @@ struct Slot {
 
 const FREE: Slot = Slot { addr: 0, value: 0 };
 
-/// The routes of one prefix length: linear probing, at most 3/4 full, no tombstones.
+/// Prefixes of one length whose hashes begin with the same bits: linear probing, at most 3/4 full,
+/// no tombstones.
 #[derive(Default)]
-struct Routes {
+struct Piece {
     /// A power of two, or empty.
     slots: Vec<Slot>,
     len: usize,
+    /// How many leading bits their hashes share.
+    depth: u8,
 }
 
-impl Routes {
-    fn home(&self, addr: u32, seed: u64) -> usize {
-        mix64(u64::from(addr) ^ seed) as usize & (self.slots.len() - 1)
+impl Piece {
+    fn with_slots(slots: usize, depth: u8) -> Result<Piece, TryReserveError> {
+        let mut new = Vec::new();
+        new.try_reserve_exact(slots)?;
+        new.resize(slots, FREE);
+        Ok(Piece { slots: new, len: 0, depth })
     }
 
-    /// Where `addr` is (`Ok`), or the free slot that ends its run (`Err`). The table has slots.
-    fn find(&self, addr: u32, seed: u64) -> Result<usize, usize> {
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    /// Where `addr` is (`Ok`), or the free slot that ends its run (`Err`).
+    fn find(&self, addr: u32, hash: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
-        let mut at = self.home(addr, seed);
+        let mut at = self.home(hash);
         loop {
             match self.slots[at] {
                 Slot { value: 0, .. } => return Err(at),
@@ -46,41 +64,150 @@ impl Routes {
         }
     }
 
-    fn get(&self, addr: u32, seed: u64) -> Option<NonZeroU32> {
-        if self.len == 0 {
-            return None;
-        }
-        self.find(addr, seed).ok().and_then(|at| NonZeroU32::new(self.slots[at].value))
+    fn has_room(&self) -> bool {
+        (self.len + 1) * 4 <= self.slots.len() * 3
     }
 
-    /// Makes room for one more.
-    fn reserve(&mut self, seed: u64) -> Result<(), TryReserveError> {
-        if (self.len + 1) * 4 <= self.slots.len() * 3 {
-            return Ok(());
+    /// Takes a slot whose address is not here, and for which there is room.
+    fn take(&mut self, slot: Slot, hash: u64) {
+        if let Err(at) = self.find(slot.addr, hash) {
+            self.slots[at] = slot;
+            self.len += 1;
         }
-        self.resize((self.slots.len() * 2).max(SMALLEST), seed)
+    }
+
+    fn used(&self) -> impl Iterator<Item = Slot> {
+        self.slots.iter().filter(|slot| slot.value != 0).copied()
     }
 
     fn resize(&mut self, slots: usize, seed: u64) -> Result<(), TryReserveError> {
-        let mut new = Vec::new();
-        new.try_reserve_exact(slots)?;
-        new.resize(slots, FREE);
-        let old = std::mem::replace(&mut self.slots, new);
-        for slot in old.into_iter().filter(|slot| slot.value != 0) {
-            if let Err(at) = self.find(slot.addr, seed) {
-                self.slots[at] = slot;
+        let mut new = Piece::with_slots(slots, self.depth)?;
+        self.used().for_each(|slot| new.take(slot, hash(slot.addr, seed)));
+        *self = new;
+        Ok(())
+    }
+
+    fn remove(&mut self, addr: u32, seed: u64) -> Option<NonZeroU32> {
+        let mut hole = self.find(addr, hash(addr, seed)).ok()?;
+        let removed = std::mem::replace(&mut self.slots[hole], FREE).value;
+        self.len -= 1;
+        // Close the gap: whoever would no longer be found from its home moves back into the hole.
+        let mask = self.slots.len() - 1;
+        let mut at = (hole + 1) & mask;
+        while self.slots[at].value != 0 {
+            let home = self.home(hash(self.slots[at].addr, seed));
+            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
+                self.slots[hole] = std::mem::replace(&mut self.slots[at], FREE);
+                hole = at;
+            }
+            at = (at + 1) & mask;
+        }
+        NonZeroU32::new(removed)
+    }
+}
+
+fn hash(addr: u32, seed: u64) -> u64 {
+    mix64(u64::from(addr) ^ seed)
+}
+
+/// The number that the first `bits` bits of a hash make.
+fn lead(hash: u64, bits: u8) -> usize {
+    (hash >> 1 >> (63 - bits)) as usize
+}
+
+/// The prefixes of one length.
+#[derive(Default)]
+struct Routes {
+    pieces: Vec<Piece>,
+    /// Numbers of pieces that are out of use.
+    unused: Vec<u32>,
+    /// The piece for each value of a hash's first `bits` bits; empty while there is no piece.
+    index: Vec<u32>,
+    bits: u8,
+    len: usize,
+}
+
+impl Routes {
+    fn number(&self, hash: u64) -> Option<usize> {
+        self.index.get(lead(hash, self.bits)).map(|n| *n as usize)
+    }
+
+    fn get(&self, addr: u32, seed: u64) -> Option<NonZeroU32> {
+        let hash = hash(addr, seed);
+        let piece = &self.pieces[self.number(hash)?];
+        piece.find(addr, hash).ok().and_then(|at| NonZeroU32::new(piece.slots[at].value))
+    }
+
+    /// Makes room for one more: this address.
+    fn reserve(&mut self, addr: u32, seed: u64) -> Result<(), TryReserveError> {
+        let hash = hash(addr, seed);
+        if self.index.is_empty() {
+            self.index.try_reserve_exact(1)?;
+            self.pieces.try_reserve_exact(1)?;
+            self.pieces.push(Piece::with_slots(SMALLEST, 0)?);
+            self.index.push(0);
+        }
+        while let Some(n) = self.number(hash)
+            && !self.pieces[n].has_room()
+        {
+            let (slots, depth) = (self.pieces[n].slots.len(), self.pieces[n].depth);
+            if slots < LARGEST || depth >= DEEPEST {
+                self.pieces[n].resize(slots * 2, seed)?;
+            } else {
+                self.split(n, lead(hash, depth), seed)?;
             }
         }
         Ok(())
     }
 
+    /// Parts piece `n`, whose hashes begin with `prefix`, by the next bit.
+    fn split(&mut self, n: usize, prefix: usize, seed: u64) -> Result<(), TryReserveError> {
+        let depth = self.pieces[n].depth + 1;
+        let mut halves = [Piece::with_slots(LARGEST, depth)?, Piece::with_slots(LARGEST, depth)?];
+        self.pieces.try_reserve(1)?;
+        if depth > self.bits {
+            let mut index = Vec::new();
+            index.try_reserve_exact(self.index.len() * 2)?;
+            index.extend(self.index.iter().flat_map(|n| [*n, *n]));
+            (self.index, self.bits) = (index, self.bits + 1);
+        }
+        for slot in self.pieces[n].used() {
+            let hash = hash(slot.addr, seed);
+            halves[lead(hash, depth) & 1].take(slot, hash);
+        }
+        let [low, high] = halves;
+        self.pieces[n] = low;
+        let new = match self.unused.pop() {
+            Some(new) => {
+                self.pieces[new as usize] = high;
+                new
+            }
+            None => {
+                self.pieces.push(high);
+                self.pieces.len() as u32 - 1
+            }
+        };
+        self.name(prefix * 2 + 1, depth, new);
+        Ok(())
+    }
+
+    /// Lets all hashes that begin with the `depth` bits of `prefix` lead to piece `n`.
+    fn name(&mut self, prefix: usize, depth: u8, n: u32) {
+        let width = self.bits - depth;
+        self.index[prefix << width..(prefix + 1) << width].fill(n);
+    }
+
     /// Room was reserved before.
     fn insert(&mut self, addr: u32, value: NonZeroU32, seed: u64) -> Option<NonZeroU32> {
+        let hash = hash(addr, seed);
         let new = Slot { addr, value: value.get() };
-        match self.find(addr, seed) {
-            Ok(at) => NonZeroU32::new(std::mem::replace(&mut self.slots[at], new).value),
+        let n = self.number(hash)?;
+        let piece = &mut self.pieces[n];
+        match piece.find(addr, hash) {
+            Ok(at) => NonZeroU32::new(std::mem::replace(&mut piece.slots[at], new).value),
             Err(at) => {
-                self.slots[at] = new;
+                piece.slots[at] = new;
+                piece.len += 1;
                 self.len += 1;
                 None
             }
@@ -88,29 +215,68 @@ impl Routes {
     }
 
     fn remove(&mut self, addr: u32, seed: u64) -> Option<NonZeroU32> {
-        if self.len == 0 {
-            return None;
-        }
-        let mut hole = self.find(addr, seed).ok()?;
-        let removed = std::mem::replace(&mut self.slots[hole], FREE).value;
+        let hash = hash(addr, seed);
+        let n = self.number(hash)?;
+        let removed = self.pieces[n].remove(addr, seed)?;
         self.len -= 1;
-        // Close the gap: whoever would no longer be found from its home moves back into the hole.
-        let mask = self.slots.len() - 1;
-        let mut at = (hole + 1) & mask;
-        while self.slots[at].value != 0 {
-            let home = self.home(self.slots[at].addr, seed);
-            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
-                self.slots[hole] = std::mem::replace(&mut self.slots[at], FREE);
-                hole = at;
-            }
-            at = (at + 1) & mask;
+        let piece = &self.pieces[n];
+        if piece.len * 8 < piece.slots.len() && piece.slots.len() > SMALLEST {
+            // Without memory for a smaller one the large one still serves.
+            let _ = self.shrink(n, hash, seed);
         }
-        if self.slots.len() > SMALLEST && self.len * 8 < self.slots.len() {
-            // Without memory for a smaller table the large one still serves.
-            let _ = self.resize(self.slots.len() / 2, seed);
-        }
-        NonZeroU32::new(removed)
+        Some(removed)
     }
+
+    /// Gives back room of a piece that is nearly empty: with its other half, or of its own.
+    fn shrink(&mut self, n: usize, hash: u64, seed: u64) -> Result<(), TryReserveError> {
+        let depth = self.pieces[n].depth;
+        let prefix = lead(hash, depth);
+        let other = depth.checked_sub(1).map(|_| {
+            let first = (prefix ^ 1) << (self.bits - depth);
+            self.index[first] as usize
+        });
+        let Some(other) = other.filter(|other| {
+            let other = &self.pieces[*other];
+            other.depth == depth && (self.pieces[n].len + other.len) * 4 <= LARGEST
+        }) else {
+            let slots = self.pieces[n].slots.len() / 2;
+            return self.pieces[n].resize(slots, seed);
+        };
+        let mut merged = Piece::with_slots(LARGEST / 2, depth - 1)?;
+        for slot in self.pieces[n].used().chain(self.pieces[other].used()) {
+            merged.take(slot, self::hash(slot.addr, seed));
+        }
+        self.pieces[n] = merged;
+        self.pieces[other] = Piece::default();
+        self.unused.push(other as u32);
+        self.name(prefix / 2, depth - 1, n as u32);
+        while self.bits > 0 && self.pieces.iter().all(|p| p.depth < self.bits) {
+            self.index = self.index.iter().step_by(2).copied().collect();
+            self.bits -= 1;
+        }
+        if self.bits == 0 {
+            self.pieces = vec![std::mem::take(&mut self.pieces[n])];
+            (self.index, self.unused) = (vec![0], Vec::new());
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> usize {
+        let slots: usize = self.pieces.iter().map(|p| p.slots.capacity()).sum();
+        let numbers = self.index.capacity() + self.unused.capacity();
+        slots * size_of::<Slot>()
+            + self.pieces.capacity() * size_of::<Piece>()
+            + numbers * size_of::<u32>()
+    }
+}
+
+/// How far a walk over a [`PrefixMap`] has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// The prefix length; beyond 32 it has ended.
+    length: u8,
+    /// The first hash that has not been seen.
+    hash: u64,
 }
 
 /// A map from IPv4 prefixes to numbers, that also finds the longest prefix that holds an address. 8
@@ -158,9 +324,9 @@ impl PrefixMap {
         self.lengths[usize::from(prefix.len())].get(prefix.addr(), self.seed)
     }
 
-    /// Makes room for one more prefix of this length, so that the next `put` cannot fail.
-    pub(super) fn reserve(&mut self, len: u8) -> Result<(), TryReserveError> {
-        self.lengths[usize::from(len)].reserve(self.seed)
+    /// Makes room for this prefix, so that the next `put` of it cannot fail.
+    pub(super) fn reserve(&mut self, prefix: Ipv4Prefix) -> Result<(), TryReserveError> {
+        self.lengths[usize::from(prefix.len())].reserve(prefix.addr(), self.seed)
     }
 
     /// Sets a prefix's value; returns the one it had.
@@ -174,7 +340,7 @@ impl PrefixMap {
         value: NonZeroU32,
     ) -> Result<Option<NonZeroU32>, TryReserveError> {
         if self.get(prefix).is_none() {
-            self.reserve(prefix.len())?;
+            self.reserve(prefix)?;
         }
         Ok(self.put(prefix, value))
     }
@@ -216,23 +382,69 @@ impl PrefixMap {
     /// All prefixes, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Ipv4Prefix, NonZeroU32)> {
         self.lengths.iter().zip(0u8..).flat_map(|(routes, len)| {
-            let slots = routes.slots.iter();
-            slots
-                .filter_map(move |s| Some((Ipv4Prefix::of(s.addr, len), NonZeroU32::new(s.value)?)))
+            routes.pieces.iter().flat_map(move |piece| entries(piece, len))
         })
+    }
+
+    /// Goes on with a walk: calls `each` for some hundred prefixes at most. False at its end. What
+    /// is there from its beginning to its end is seen at least once; what comes or goes meanwhile
+    /// may be seen or not.
+    pub fn sweep(&self, at: &mut Sweep, each: impl FnMut((Ipv4Prefix, NonZeroU32))) -> bool {
+        while let Some(routes) = self.lengths.get(usize::from(at.length)) {
+            let number = routes.number(at.hash).filter(|_| routes.len > 0);
+            let Some(piece) = number.map(|n| &routes.pieces[n]) else {
+                *at = Sweep { length: at.length + 1, hash: 0 };
+                continue;
+            };
+            let length = at.length;
+            // Pieces split and merge, but where a hash belongs does not change.
+            let next =
+                (lead(at.hash, piece.depth) as u64 + 1).checked_shl(64 - u32::from(piece.depth));
+            *at = match next.filter(|next| *next > 0) {
+                Some(hash) => Sweep { length, hash },
+                None => Sweep { length: length + 1, hash: 0 },
+            };
+            entries(piece, length).for_each(each);
+            return true;
+        }
+        false
     }
 
     /// Bytes of heap.
     pub fn memory(&self) -> usize {
-        self.lengths.iter().map(|r| r.slots.capacity() * size_of::<Slot>()).sum()
+        self.lengths.iter().map(Routes::memory).sum()
     }
+}
+
+fn entries(piece: &Piece, len: u8) -> impl Iterator<Item = (Ipv4Prefix, NonZeroU32)> {
+    piece.used().filter_map(move |s| Some((Ipv4Prefix::of(s.addr, len), NonZeroU32::new(s.value)?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn check(map: &PrefixMap) {
+        for routes in &map.lengths {
+            assert_eq!(routes.len, routes.pieces.iter().map(|p| p.len).sum::<usize>());
+            assert_eq!(
+                routes.index.len(),
+                if routes.pieces.is_empty() { 0 } else { 1 << routes.bits }
+            );
+            for (i, n) in routes.index.iter().enumerate() {
+                let piece = &routes.pieces[*n as usize];
+                let width = routes.bits - piece.depth;
+                let first = i >> width << width;
+                assert!(routes.index[first..first + (1 << width)].iter().all(|m| m == n));
+                for slot in piece.used() {
+                    let lead = lead(hash(slot.addr, map.seed), piece.depth);
+                    assert_eq!(lead, i >> width);
+                }
+            }
+        }
+    }
 
     proptest! {
         #[test]
@@ -251,8 +463,47 @@ mod tests {
                 }
                 prop_assert_eq!(map.len(), model.len());
             }
+            check(&map);
             prop_assert_eq!(map.iter().collect::<BTreeMap<_, _>>(), model.clone());
             prop_assert!(model.iter().all(|(&p, &value)| map.get(p) == Some(value)));
+        }
+
+        /// Runs of many addresses come and go, so that pieces split and merge in any order, while a
+        /// walk goes on: it sees all that stay.
+        #[test]
+        fn splits_merges_and_sweeps(
+            runs in prop::collection::vec((any::<bool>(), 0u32..16, 1u32..4000, 0u8..6), 1..12),
+        ) {
+            let mut map = PrefixMap::new();
+            let mut model = BTreeMap::new();
+            let one = NonZeroU32::MIN;
+            (0..3000).for_each(|n| _ = map.insert(Ipv4Prefix::host(1 << 31 | n), one).unwrap());
+            let mut stay: BTreeSet<_> = map.iter().map(|e| e.0).collect();
+            let (mut at, mut seen, mut more) = (Sweep::default(), BTreeSet::new(), true);
+            for (add, from, count, pieces) in runs {
+                for n in 0..count {
+                    let prefix = Ipv4Prefix::host(from << 12 | n);
+                    if add {
+                        let value = NonZeroU32::new(n + 1).unwrap();
+                        let old = map.insert(prefix, value).unwrap();
+                        prop_assert_eq!(old, model.insert(prefix, value));
+                    } else {
+                        prop_assert_eq!(map.remove(prefix), model.remove(&prefix));
+                    }
+                }
+                check(&map);
+                for _ in 0..pieces {
+                    more = more && map.sweep(&mut at, |(p, _)| _ = seen.insert(p));
+                }
+            }
+            while more {
+                more = map.sweep(&mut at, |(p, _)| _ = seen.insert(p));
+            }
+            prop_assert!(!map.sweep(&mut at, |_| ()));
+            prop_assert_eq!(map.len(), model.len() + stay.len());
+            prop_assert!(model.iter().all(|(&p, &value)| map.get(p) == Some(value)));
+            stay.retain(|p| !seen.contains(p));
+            prop_assert!(stay.is_empty(), "{} not seen", stay.len());
         }
     }
 
@@ -262,8 +513,12 @@ mod tests {
         for n in 0..10_000 {
             map.insert(Ipv4Prefix::host(n), NonZeroU32::new(1).unwrap()).unwrap();
         }
-        assert_eq!(map.memory(), 16384 * 8);
+        // At most three quarters full, and split in halves no smaller than three eighths.
+        let slots = map.lengths[32].pieces.iter().map(|p| p.slots.len()).sum::<usize>();
+        assert!((13_334..=28_000).contains(&slots), "{slots}");
+        assert!(map.memory() - slots * 8 < 4096, "{}", map.memory());
         (0..10_000).for_each(|n| assert!(map.remove(Ipv4Prefix::host(n)).is_some()));
-        assert_eq!((map.len(), map.memory()), (0, SMALLEST * 8));
+        assert_eq!(map.len(), 0);
+        assert!(map.memory() < 256, "{}", map.memory());
     }
 }
