@@ -53,6 +53,9 @@ pub struct Forwarding {
     next_bucket: u32,
     adjacencies: HashMap<(SwIfIndex, IpAddr), Adjacency>,
     gleans: HashMap<SwIfIndex, (Dpo, u32)>,
+    /// Entries of interfaces that are gone, and who still holds them: a new interface of the same
+    /// index must not find them.
+    orphans: HashMap<Dpo, u32>,
     owners: HashMap<Dpo, (SwIfIndex, Option<IpAddr>)>,
     balances: HashMap<Dpo, Balance>,
     interned: HashMap<Vec<(Dpo, u32)>, Dpo>,
@@ -83,6 +86,7 @@ impl Forwarding {
             next_bucket: 0,
             adjacencies: HashMap::new(),
             gleans: HashMap::new(),
+            orphans: HashMap::new(),
             owners: HashMap::new(),
             balances: HashMap::new(),
             interned: HashMap::new(),
@@ -252,6 +256,14 @@ impl Forwarding {
             }
             return;
         }
+        if let Some(refs) = self.orphans.get_mut(&dpo) {
+            *refs -= 1;
+            if *refs == 0 {
+                self.orphans.remove(&dpo);
+                self.free(c, dpo);
+            }
+            return;
+        }
         match self.owners.get(&dpo).copied() {
             Some((sw_if, Some(nh))) => {
                 if let Some(a) = self.adjacencies.get_mut(&(sw_if, nh)) {
@@ -351,6 +363,11 @@ impl Forwarding {
             .collect();
         for dpo in touched {
             self.fill(dpo);
+        }
+        if view.is_none() {
+            let adjacencies = self.adjacencies.extract_if(|(i, _), _| *i == sw_if);
+            self.orphans.extend(adjacencies.map(|(_, a)| (a.dpo, a.refs)));
+            self.orphans.extend(self.gleans.remove(&sw_if));
         }
     }
 
