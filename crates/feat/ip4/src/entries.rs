@@ -4,7 +4,7 @@
 use crate::route::{ListId, Source};
 use std::collections::{BTreeSet, TryReserveError};
 use std::num::NonZeroU32;
-use thalweg_tables::{Ipv4Prefix, PrefixMap};
+use thalweg_tables::{Ipv4Prefix, PrefixMap, Sweep};
 
 /// A source's word for a prefix.
 type Said = (Source, ListId);
@@ -137,33 +137,29 @@ impl Entries {
         Ok(())
     }
 
-    /// All prefixes with the list that counts, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ipv4Prefix, ListId)> {
-        self.map.iter().filter_map(|(prefix, entry)| {
-            let best = match unpack(entry) {
-                Entry::One(said) => Some(said),
-                Entry::Many(at) => self.many[at as usize].first().copied(),
-            };
-            best.map(|(_, list)| (prefix, list))
-        })
-    }
-
-    /// Where one of these lists is named, by prefix.
-    pub(crate) fn users(&self, lists: &BTreeSet<ListId>) -> Vec<(Ipv4Prefix, Source, ListId)> {
-        let mut hit = Vec::new();
-        for (prefix, entry) in self.map.iter() {
+    /// Goes on with a walk over all prefixes, and puts those for which a source names one of these
+    /// lists into `hit`. Returns how many prefixes it has seen, some hundred at most; `None` at the
+    /// end of the walk.
+    pub(crate) fn sweep(
+        &self,
+        at: &mut Sweep,
+        lists: &BTreeSet<ListId>,
+        hit: &mut Vec<(Ipv4Prefix, Source)>,
+    ) -> Option<usize> {
+        let mut seen = 0;
+        let more = self.map.sweep(at, |(prefix, entry)| {
+            seen += 1;
             let mut add = |said: &Said| {
                 if lists.contains(&said.1) {
-                    hit.push((prefix, said.0, said.1));
+                    hit.push((prefix, said.0));
                 }
             };
             match unpack(entry) {
                 Entry::One(said) => add(&said),
                 Entry::Many(at) => self.many[at as usize].iter().for_each(add),
             }
-        }
-        hit.sort_unstable();
-        hit
+        });
+        more.then_some(seen)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -217,10 +213,15 @@ mod tests {
                     prop_assert_eq!(entries.all(prefix), all);
                 }
                 let twos = model.iter().flat_map(|(p, said)| {
-                    said.iter().filter(|e| *e.1 == 2).map(|(s, l)| (*p, *s, *l))
+                    said.iter().filter(|e| *e.1 == 2).map(|(s, _)| (*p, *s))
                 });
-                prop_assert!(entries.users(&BTreeSet::from([2])).into_iter().eq(twos));
-                prop_assert_eq!(entries.iter().count(), model.len());
+                let (mut at, mut hit, mut seen) = (Sweep::default(), Vec::new(), 0);
+                while let Some(n) = entries.sweep(&mut at, &BTreeSet::from([2]), &mut hit) {
+                    seen += n;
+                }
+                hit.sort_unstable();
+                prop_assert!(hit.into_iter().eq(twos));
+                prop_assert_eq!(seen, model.len());
             }
         }
     }

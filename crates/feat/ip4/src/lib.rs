@@ -11,6 +11,7 @@ pub mod cli;
 mod entries;
 mod fib_text;
 pub mod icmp;
+mod late;
 pub mod nodes;
 pub mod ping;
 pub mod route;

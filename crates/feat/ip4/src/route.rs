@@ -2,7 +2,8 @@
 
 use crate::Ip4;
 use crate::entries::Entries;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::late::Late;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
@@ -141,6 +142,7 @@ pub enum RouteError {
 pub(crate) type ListId = u32;
 
 struct PathList {
+    /// None once the last was by an interface that is gone: its routes go, too, if only by and by.
     paths: Vec<Path>,
     dpo: Dpo,
     uses: u32,
@@ -173,22 +175,20 @@ pub(crate) struct Table {
     free: Vec<ListId>,
     /// Next hops whose interface is found by look-up, and the lists that name them.
     recursive: BTreeSet<(u32, ListId)>,
-    /// Routes that are still to be written, after their next hop was resolved anew.
-    late: Vec<Ipv4Prefix>,
-    /// What they lead to meanwhile.
-    held: Vec<Dpo>,
+    /// Lists of which the routes are still to be written or removed.
+    late: Late,
 }
 
 const MAX_DEPTH: u32 = 8;
-/// So many routes follow their next hop at once, the others in slices of this length.
-const AT_ONCE: usize = 4096;
-const SLICE: Duration = Duration::from_millis(4);
+/// So many routes are looked at at once, the others in slices of this length.
+const AT_ONCE: usize = 16_384;
+const SLICE: Duration = Duration::from_millis(2);
 
 /// Lets routes follow their next hops for a while; true once they all do.
 pub(crate) fn catch_up(c: &Control) -> bool {
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
-    let late = ip4.tables.values_mut().find(|t| !t.late.is_empty());
+    let late = ip4.tables.values_mut().find(|t| !t.is_settled());
     late.is_none_or(|t| t.catch_up(c, usize::MAX, SLICE))
         && ip4.tables.values().all(Table::is_settled)
 }
@@ -217,8 +217,7 @@ impl Table {
             by_paths: HashMap::new(),
             free: Vec::new(),
             recursive: BTreeSet::new(),
-            late: Vec::new(),
-            held: Vec::new(),
+            late: Late::default(),
         }
     }
 
@@ -258,13 +257,27 @@ impl Table {
         if l.uses == 0
             && let Some(l) = self.lists[id as usize].take()
         {
-            self.by_paths.remove(&l.paths);
-            for nh in recursive(&l.paths) {
-                self.recursive.remove(&(nh, id));
-            }
+            self.forget_paths(&l.paths, id);
             self.free.push(id);
             c.state::<Forwarding>().borrow_mut().release(c, l.dpo);
         }
+    }
+
+    /// A list no longer has these paths.
+    fn forget_paths(&mut self, paths: &[Path], id: ListId) {
+        if self.by_paths.get(paths) == Some(&id) {
+            self.by_paths.remove(paths);
+        }
+        for nh in recursive(paths) {
+            self.recursive.remove(&(nh, id));
+        }
+    }
+
+    /// What counts of a prefix, and its paths.
+    fn best(&self, prefix: Ipv4Prefix) -> Option<(Source, &PathList)> {
+        let live = |(source, id)| Some((source, self.list(id).filter(|l| !l.paths.is_empty())?));
+        live(self.routes.best(prefix)?)
+            .or_else(|| self.routes.all(prefix).into_iter().find_map(live))
     }
 
     /// The forwarding end of a set of paths; the caller holds it.
@@ -318,9 +331,10 @@ impl Table {
         let f = c.state::<Forwarding>();
         let mut found = self.lpm.lookup(nh.to_bits());
         while let Some((prefix, _)) = found {
-            let entry = self.routes.best(prefix);
-            let Some((source, list)) = entry else { break };
-            let Some(list) = self.list(list) else { break };
+            let Some((source, list)) = self.best(prefix) else {
+                found = self.lpm.parent(prefix);
+                continue;
+            };
             match source {
                 // A neighbour's own route says nothing new: ask what covers it.
                 Source::Adjacency => {}
@@ -355,8 +369,7 @@ impl Table {
     }
 
     fn write(&mut self, c: &Control, prefix: Ipv4Prefix) -> Result<(), RouteError> {
-        let best = self.routes.best(prefix).map(|e| e.1);
-        let dpo = best.and_then(|l| self.list(l)).map(|l| l.dpo);
+        let dpo = self.best(prefix).map(|(_, list)| list.dpo);
         match dpo.and_then(Leaf::new) {
             Some(leaf) => {
                 if let Err(LpmError::GroupsFull { .. }) = self.lpm.insert(prefix, leaf) {
@@ -424,8 +437,7 @@ impl Table {
             f.borrow_mut().release(c, list.dpo);
         }
         self.free.clear();
-        self.late.clear();
-        for dpo in self.held.drain(..) {
+        for dpo in std::mem::take(&mut self.late).into_held() {
             f.borrow_mut().release(c, dpo);
         }
     }
@@ -433,19 +445,25 @@ impl Table {
     /// A source's paths to a prefix.
     pub(crate) fn paths(&self, prefix: Ipv4Prefix, source: Source) -> Option<Vec<Path>> {
         let id = self.routes.find(prefix, source)?;
-        self.list(id).map(|l| l.paths.clone())
+        self.list(id).map(|l| l.paths.clone()).filter(|paths| !paths.is_empty())
     }
 
     /// After `changed` came or went: routes whose next hop it covers may resolve differently.
     fn re_resolve(&mut self, c: &Control, changed: Ipv4Prefix) {
-        let stale = self.stale(changed);
-        if stale.is_empty() {
-            return;
+        let covered = self.recursive.range((changed.addr(), 0)..=(changed.last(), ListId::MAX));
+        let covered: BTreeSet<ListId> = covered.map(|(_, id)| *id).collect();
+        if !covered.is_empty() {
+            self.resolve_anew(c, covered, BTreeSet::new());
         }
+    }
+
+    /// Resolves these lists anew, and those that resolve through their routes. The routes of those
+    /// that have moved, and of `others`, follow: many of them later.
+    fn resolve_anew(&mut self, c: &Control, lists: BTreeSet<ListId>, others: BTreeSet<ListId>) {
         let f = c.state::<Forwarding>();
-        let mut moved: BTreeMap<ListId, Dpo> = BTreeMap::new();
-        for id in stale {
-            let Some(list) = self.list(id) else { continue };
+        let (mut moved, mut held) = (others, Vec::new());
+        for id in self.stale(lists) {
+            let Some(list) = self.list(id).filter(|l| !l.paths.is_empty()) else { continue };
             let (paths, old) = (list.paths.clone(), list.dpo);
             // Unreachable for now: it comes back when its next hop does.
             let new = self.resolve(c, &paths, 0).unwrap_or(UNREACHABLE);
@@ -453,20 +471,15 @@ impl Table {
                 f.borrow_mut().release(c, new);
             } else if let Some(Some(l)) = self.lists.get_mut(id as usize) {
                 l.dpo = new;
-                moved.insert(id, old);
+                moved.insert(id);
+                held.push(old);
             }
         }
         if moved.is_empty() {
             return;
         }
-        let uses = self.routes.iter().filter(|(_, list)| moved.contains_key(list));
         let idle = self.late.is_empty();
-        self.late.extend(uses.map(|(p, _)| p));
-        self.held.extend(moved.into_values());
-        if self.late.len() > 2 * self.routes.len() {
-            // Next hops move faster than routes follow: each route is to be written once.
-            self.late = self.routes.iter().map(|(p, _)| p).collect();
-        }
+        self.late.add(moved, held);
         if idle && !self.catch_up(c, AT_ONCE, Duration::MAX) {
             c.remote().submit(catch_up_later);
         }
@@ -477,33 +490,51 @@ impl Table {
         self.late.is_empty()
     }
 
-    /// Writes up to `max` of the routes that were resolved anew, for about `time`; true once there
-    /// are no more. Until then the others lead where they did.
+    /// Looks at up to about `max` routes, for about `time`, and writes those whose list was resolved
+    /// anew, or removes those whose list has no paths any more; true once there are no more. Until
+    /// then the others lead where they did.
     fn catch_up(&mut self, c: &Control, max: usize, time: Duration) -> bool {
-        let begin = Instant::now();
-        for n in 1..=max {
-            let Some(prefix) = self.late.pop() else { break };
-            // Replacing a leaf needs no room.
-            let _ = self.write(c, prefix);
-            if n % 64 == 0 && begin.elapsed() >= time {
-                break;
+        let (begin, mut seen) = (Instant::now(), 0);
+        loop {
+            let mut n = 0u32;
+            while let Some((prefix, source)) = self.late.pop() {
+                self.follow(c, prefix, source);
+                n += 1;
+                if n.is_multiple_of(64) && begin.elapsed() >= time {
+                    return false;
+                }
+            }
+            if seen >= max || begin.elapsed() >= time {
+                return false;
+            }
+            match self.late.look(&self.routes) {
+                Some(n) => seen += n,
+                None => {
+                    let f = c.state::<Forwarding>();
+                    for old in self.late.finish() {
+                        f.borrow_mut().release(c, old);
+                    }
+                    if self.late.is_empty() {
+                        return true;
+                    }
+                }
             }
         }
-        if !self.late.is_empty() {
-            return false;
-        }
-        self.late = Vec::new();
-        let f = c.state::<Forwarding>();
-        for old in std::mem::take(&mut self.held) {
-            f.borrow_mut().release(c, old);
-        }
-        true
     }
 
-    /// Lists with a next hop that `changed` covers, and those that resolve through their routes.
-    fn stale(&self, changed: Ipv4Prefix) -> BTreeSet<ListId> {
-        let covered = self.recursive.range((changed.addr(), 0)..=(changed.last(), ListId::MAX));
-        let mut stale: BTreeSet<ListId> = covered.map(|(_, id)| *id).collect();
+    /// Lets one route follow its list.
+    fn follow(&mut self, c: &Control, prefix: Ipv4Prefix, source: Source) {
+        // It may have another list by now.
+        let list = self.routes.find(prefix, source).and_then(|id| self.list(id));
+        match list {
+            Some(list) if list.paths.is_empty() => _ = self.unset(c, prefix, source),
+            // Replacing a leaf needs no room.
+            _ => _ = self.write(c, prefix),
+        }
+    }
+
+    /// These lists, and those that resolve through their routes.
+    fn stale(&self, mut stale: BTreeSet<ListId>) -> BTreeSet<ListId> {
         let mut grown = !stale.is_empty();
         while grown {
             let through = |nh: u32| {
@@ -524,38 +555,52 @@ impl Table {
         stale
     }
 
-    /// Removes every path over an interface that goes; routes without paths go too.
+    /// Removes every path over an interface that goes; routes without paths go too, the last of
+    /// many a little later, but nobody gets to see them any more.
     pub(crate) fn interface_gone(&mut self, c: &Control, sw_if: SwIfIndex) {
         let on = |l: &PathList| l.paths.iter().any(|p| p.sw_if == Some(sw_if));
         let lists = self.lists.iter().zip(0..);
         let lists: BTreeSet<ListId> =
             lists.filter(|(l, _)| l.as_ref().is_some_and(on)).map(|(_, id)| id).collect();
-        let hit = self.routes.users(&lists).into_iter().filter_map(|(prefix, source, list)| {
-            Some((prefix, source, self.list(list)?.paths.clone()))
-        });
-        let hit: Vec<(Ipv4Prefix, Source, Vec<Path>)> = hit.collect();
-        for (prefix, source, mut paths) in hit {
-            paths.retain(|p| p.sw_if != Some(sw_if));
-            if paths.is_empty() {
-                self.unset(c, prefix, source);
-            } else {
-                let _ = self.set(c, prefix, source, paths);
+        let mut without = BTreeSet::new();
+        for &id in &lists {
+            let Some(Some(list)) = self.lists.get_mut(id as usize) else { continue };
+            let old = std::mem::take(&mut list.paths);
+            let keep: Vec<Path> = old.iter().filter(|p| p.sw_if != Some(sw_if)).copied().collect();
+            list.paths.clone_from(&keep);
+            self.forget_paths(&old, id);
+            if keep.is_empty() {
+                without.insert(id);
+                continue;
             }
+            self.recursive.extend(recursive(&keep).map(|nh| (nh, id)));
+            // If other routes have these paths, there are two such lists until one has no routes.
+            self.by_paths.entry(keep).or_insert(id);
+        }
+        if !lists.is_empty() {
+            self.resolve_anew(c, lists, without);
         }
     }
 
     /// A route by its exact prefix.
     pub(crate) fn view(&self, prefix: Ipv4Prefix) -> Option<RouteView> {
+        let (source, l) = self.best(prefix)?;
+        let live = |id| self.list(id).is_some_and(|l| !l.paths.is_empty());
         let all = self.routes.all(prefix);
-        let &(source, list) = all.first()?;
-        let l = self.list(list)?;
-        let sources = all.iter().map(|e| e.0).collect();
+        let sources = all.into_iter().filter(|e| live(e.1)).map(|e| e.0).collect();
         Some(RouteView { prefix, source, paths: l.paths.clone(), dpo: l.dpo, sources })
     }
 
     /// The route that a destination takes.
     pub(crate) fn lookup(&self, addr: Ipv4Addr) -> Option<RouteView> {
-        self.view(self.lpm.lookup(addr.to_bits())?.0)
+        let mut at = self.lpm.lookup(addr.to_bits());
+        while let Some((prefix, _)) = at {
+            if let Some(view) = self.view(prefix) {
+                return Some(view);
+            }
+            at = self.lpm.parent(prefix);
+        }
+        None
     }
 
     /// All routes in order.

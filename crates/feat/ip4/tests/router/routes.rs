@@ -82,6 +82,57 @@ fn many_routes_follow_their_next_hop_in_slices() {
 }
 
 #[test]
+fn an_interface_with_many_routes_goes_in_slices() {
+    const ROUTES: u32 = 40_000;
+    let mut lab = Lab::new();
+    let via = |lab: &Lab, n: u8| Path::via(Ipv4Addr::new(10, 0, n, 2), Some(lab.sw_if(n.into())));
+    let (one, both) = (vec![via(&lab, 1)], vec![via(&lab, 1), via(&lab, 2)]);
+    let host = |n: u32| Ipv4Prefix::host(0x6400_0000 + n);
+    for n in 0..ROUTES {
+        let paths = if n % 2 == 0 { one.clone() } else { both.clone() };
+        add_route(&mut lab.c, 0, host(n), paths, false).expect("a route");
+    }
+    // What lies beneath shows once they are gone, and what resolves through them follows.
+    lab.ok("ip route add 100.0.0.0/16 via 10.0.2.3 test2\n\
+         ip route add 192.0.2.0/24 via 100.0.0.0\nip route add 198.51.100.0/24 via 100.0.0.1");
+    let count = lab.c.state::<Ip4>().borrow().route_count(0);
+    let test1 = lab.sw_if(1);
+    thalweg_device::interface::delete(&mut lab.c, test1).expect("delete");
+    {
+        let ip4 = lab.c.state::<Ip4>();
+        let ip4 = ip4.borrow();
+        assert!(!ip4.is_settled());
+        // Nobody gets to see them any more, though most are still there.
+        assert!(ip4.route_count(0) > count - ROUTES as usize / 2);
+        assert!((0..ROUTES).step_by(2).all(|n| ip4.route(0, host(n)).is_none()));
+        let left = (1..ROUTES).step_by(2).map(|n| ip4.route(0, host(n)).expect("a route"));
+        assert!(left.into_iter().all(|r| r.paths == both[1..]));
+        assert_eq!(ip4.lookup(0, Ipv4Addr::new(100, 0, 0, 0)).map(|r| r.prefix.len()), Some(16));
+    }
+    let gone = del_route(&mut lab.c, 0, host(0), &[]);
+    assert!(matches!(gone, Err(RouteError::NoRoute { .. })), "{gone:?}");
+    // An interface comes back, perhaps with the same index, and one of the routes by it.
+    lab.interface(1);
+    let back = vec![via(&lab, 1)];
+    add_route(&mut lab.c, 0, host(2), back.clone(), false).expect("a route");
+    while !lab.c.state::<Ip4>().borrow().is_settled() {
+        lab.c.run_once(Some(std::time::Duration::from_millis(1)));
+    }
+    let view = lab.c.state::<Ip4>().borrow().route(0, host(2)).expect("the route that came back");
+    assert_eq!(view.paths, back);
+    // The subnet of the interface, its ends and its address and neighbours are gone, too.
+    let left = lab.c.state::<Ip4>().borrow().route_count(0);
+    assert!(count - left >= ROUTES as usize / 2 - 1 + 4 && count - left < ROUTES as usize / 2 + 50);
+    for dst in [[100, 0, 0, 0], [100, 0, 0, 4], [100, 0, 0, 1], [192, 0, 2, 1], [198, 51, 100, 1]] {
+        lab.receive_packet(0, 2, udp(ip(0, 2), dst.into(), 8));
+        let host = if dst[..3] == [100, 0, 0] && dst[3] % 2 == 1 { 2 } else { 3 };
+        let host = if dst[0] == 198 { 2 } else { host };
+        sound(2, host, &lab.sent_one(2));
+    }
+    lab.close();
+}
+
+#[test]
 fn an_interface_that_goes_takes_its_routes_along() {
     let mut lab = Lab::new();
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1 via 10.0.2.2 test2\n\
