@@ -13,6 +13,7 @@
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
 //! | [`flow`] | connections, owned by one worker each |
 //! | [`hash`] | hashing of small integer keys |
+//! | [`shared`] | memory that other processes read |
 //! | [`prefetch`] | hints that safe code may give |
 
 pub mod flow;
@@ -22,6 +23,7 @@ pub mod lpm4;
 pub mod paged;
 pub mod prefetch;
 pub mod qsbr;
+pub mod shared;
 pub mod snapshot;
 mod sync;
 

@@ -1,0 +1,16 @@
+//! The statistics segment: counters in memory that clients of VPP map and read.
+//!
+//! [`Segment`] is the memory, laid out as VPP's clients expect it (version 2); [`Server`] hands it to
+//! clients over a local socket. This crate knows no feature: what is counted, and when values are
+//! brought up to date, is its owner's business.
+#![forbid(unsafe_code)]
+
+mod layout;
+mod memory;
+mod segment;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use segment::{Change, Segment, SegmentError, Slot};
+pub use server::{Server, ServerError};
