@@ -25,7 +25,7 @@ pub mod stats;
 pub mod trace;
 pub mod worker;
 
-pub use control::{BuildCx, Control, EngineConfig, EngineError, FileInfo, Remote};
+pub use control::{BuildCx, Control, EngineConfig, EngineError, FileInfo, Rates, Remote};
 pub use decl::{
     ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity,
 };

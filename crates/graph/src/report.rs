@@ -1,7 +1,7 @@
 //! What the show commands have in common: numbers in VPP's formats, and the sampler behind the
 //! "10 sec" figures.
 
-use crate::control::{Baseline, Control};
+use crate::control::{Baseline, Control, Rates};
 use crate::decl::{Kind, NodeId};
 use crate::loop_times::LoopCounts;
 use std::collections::VecDeque;
@@ -38,6 +38,8 @@ pub(crate) struct Sample {
     /// Calls of internal nodes and the packets that these saw.
     pub(crate) calls: u64,
     pub(crate) vectors: u64,
+    /// Packets from devices.
+    pub(crate) rx: u64,
 }
 
 /// Looks at all threads' counters once a second.
@@ -78,16 +80,23 @@ impl Sampler {
         }
     }
 
-    /// Packets per call of internal nodes and loops per second, over the last ten seconds (or
-    /// since start, if that is later).
-    pub(crate) fn rates(&self, thread: usize, now: Sample) -> (f64, f64) {
-        let Some(old) = self.rings.get(thread).and_then(VecDeque::front) else { return (0.0, 0.0) };
+    /// What a thread did over the last ten seconds (or since start, if that is later).
+    pub(crate) fn rates(&self, thread: usize, now: Sample) -> Rates {
+        let Some(old) = self.rings.get(thread).and_then(VecDeque::front) else {
+            return Rates::default();
+        };
         let seconds = now.at.saturating_duration_since(old.at).as_secs_f64();
         let calls = now.calls.saturating_sub(old.calls);
         let vectors = now.vectors.saturating_sub(old.vectors);
-        let per_call = if calls == 0 { 0.0 } else { vectors as f64 / calls as f64 };
-        let loops = now.loops.saturating_sub(old.loops) as f64;
-        (per_call, if seconds > 0.0 { loops / seconds } else { 0.0 })
+        let per_second = |now: u64, old: u64| match seconds > 0.0 {
+            true => now.saturating_sub(old) as f64 / seconds,
+            false => 0.0,
+        };
+        Rates {
+            vector_rate: if calls == 0 { 0.0 } else { vectors as f64 / calls as f64 },
+            loops: per_second(now.loops, old.loops),
+            rx: per_second(now.rx, old.rx),
+        }
     }
 }
 
@@ -95,7 +104,7 @@ impl Sampler {
 pub(crate) fn look(c: &Control, thread: usize) -> Sample {
     let at = Instant::now();
     let Some(worker) = thread.checked_sub(1) else {
-        return Sample { at, loops: c.main_stats().loops, calls: 0, vectors: 0 };
+        return Sample { at, loops: c.main_stats().loops, calls: 0, vectors: 0, rx: 0 };
     };
     let stats = c.worker_stats(worker);
     let (mut calls, mut vectors) = (0, 0);
@@ -106,7 +115,8 @@ pub(crate) fn look(c: &Control, thread: usize) -> Sample {
             vectors += n.vectors.get();
         }
     }
-    Sample { at, loops: stats.totals.loops.get(), calls, vectors }
+    let totals = &stats.totals;
+    Sample { at, loops: totals.loops.get(), calls, vectors, rx: totals.rx.get() }
 }
 
 /// A node's calls, vectors, clocks and suspends on a worker, never cleared.
@@ -154,11 +164,7 @@ pub(crate) fn loop_counts(c: &Control, thread: usize) -> LoopCounts {
 
 /// An error counter's value over all workers since the last clear.
 pub(crate) fn error_count(c: &Control, error: usize) -> u64 {
-    let one = |w: usize| {
-        let base = c.baseline.errors.get(w).and_then(|row| row.get(error)).copied();
-        c.worker_stats(w).error(error as u32).get().wrapping_sub(base.unwrap_or(0))
-    };
-    (0..c.workers()).map(one).sum()
+    (0..c.workers()).map(|w| c.error_count(w, error as u32)).sum()
 }
 
 /// An error as traces name it.
@@ -226,18 +232,19 @@ mod tests {
             loops: 100 * s,
             calls: 10 * s,
             vectors: 40 * s,
+            rx: 7 * s,
         };
         let mut sampler = Sampler::default();
-        assert_eq!(sampler.rates(0, at(0)), (0.0, 0.0));
+        assert_eq!(sampler.rates(0, at(0)), Rates::default());
         for s in 0..30 {
             sampler.enter(&[at(s)]);
         }
         assert_eq!(sampler.rings[0].len(), SAMPLES);
         assert_eq!(sampler.rings[0][0].loops, 1900);
-        assert_eq!(sampler.rates(0, at(29)), (4.0, 100.0));
+        assert_eq!(sampler.rates(0, at(29)), Rates { vector_rate: 4.0, loops: 100.0, rx: 7.0 });
         let idle = Sample { at: start + Duration::from_secs(49), ..at(19) };
-        assert_eq!(sampler.rates(0, idle), (0.0, 0.0));
-        assert_eq!(sampler.rates(7, at(29)), (0.0, 0.0));
+        assert_eq!(sampler.rates(0, idle), Rates::default());
+        assert_eq!(sampler.rates(7, at(29)), Rates::default());
     }
 
     #[test]

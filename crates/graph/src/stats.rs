@@ -72,6 +72,11 @@ macro_rules! interface_counters {
             pub fn since(&self, base: &IfTotals) -> IfTotals {
                 IfTotals { $($name: self.$name.wrapping_sub(base.$name)),* }
             }
+            /// The lesser of each counter.
+            #[must_use]
+            pub fn least(&self, other: &IfTotals) -> IfTotals {
+                IfTotals { $($name: self.$name.min(other.$name)),* }
+            }
             /// Names, as `show interface` prints them, and values.
             pub fn rows(&self) -> Vec<(&'static str, u64)> { vec![$(($label, self.$name)),*] }
         }

@@ -20,7 +20,7 @@ impl Command<Control> for ClearErrors {
 
     fn help(&self) -> &'static str {
         "Begin the counts of `show errors' at zero\n\
-         What exporters read goes on counting."
+         So do those of the statistics segment; what sFlow exports goes on counting."
     }
 
     fn run(

@@ -17,7 +17,7 @@ impl Command<Control> for ClearRuntime {
 
     fn help(&self) -> &'static str {
         "Begin the figures of `show runtime' and `show runtime loops' at zero\n\
-         What exporters read goes on counting."
+         So do those of the statistics segment; what sFlow exports goes on counting."
     }
 
     fn run(

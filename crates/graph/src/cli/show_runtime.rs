@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::control::Control;
 use crate::decl::{Kind, NodeId};
-use crate::report::{self, Sampler, centre, line};
+use crate::report::{self, centre, line};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 
@@ -125,18 +125,16 @@ impl Command<Control> for ShowRuntime {
 fn collect(c: &Control) -> Vec<ThreadRows> {
     let since = c.baseline.runtime_since.map_or_else(|| c.uptime(), |at| at.elapsed());
     let time = since.as_secs_f64();
-    let sampler = c.state::<Sampler>();
-    let sampler = sampler.borrow();
     let threads = c.threads().into_iter().enumerate();
     let rows = threads.map(|(index, info)| {
-        let (vector_rate, loop_rate) = sampler.rates(index, report::look(c, index));
+        let rates = c.rates(index);
         let mut t = ThreadRows {
             index,
             name: info.name,
             lcore: info.core.or_else(|| report::scheduling(info.tid).cpu),
             time,
-            vector_rate,
-            loop_rate,
+            vector_rate: rates.vector_rate,
+            loop_rate: rates.loops,
             ..ThreadRows::default()
         };
         match index.checked_sub(1) {
@@ -170,8 +168,7 @@ fn node_rows(c: &Control, w: usize) -> Vec<NodeRow> {
     let sleeps = c.worker_sleeps(w);
     let row = |(i, entry): (usize, &crate::control::NodeEntry)| {
         let id = NodeId(i as u16);
-        let base = c.baseline.nodes.get(w).and_then(|row| row.get(i));
-        let [calls, vectors, clocks, suspends] = report::since(report::node_counts(c, w, id), base);
+        let [calls, vectors, clocks, suspends] = c.node_counts(w, id);
         let stats = c.worker_stats(w).node(id);
         NodeRow {
             name: entry.name.to_string(),

@@ -4,11 +4,13 @@
 //! bounded rings and publishes snapshots; nothing that it does makes a worker wait.
 
 mod arcs;
+mod figures;
 mod launch;
 mod main_loop;
 mod talk;
 
 pub(crate) use arcs::ARCS;
+pub use figures::Rates;
 use launch::{pin, spawn, thread_name};
 
 use crate::arc::{ArcConfig, ArcError, ArcTable};
@@ -721,24 +723,6 @@ impl Control {
         }
         all.extend(self.files.iter().flat_map(|list| list(self)));
         all
-    }
-
-    /// An interface's counters over all workers since they were last cleared.
-    pub fn interface_totals(&self, sw_if: u32) -> IfTotals {
-        let all = self.interface_totals_raw(sw_if);
-        match self.baseline.interfaces.get(&sw_if) {
-            Some(base) => all.since(base),
-            None => all,
-        }
-    }
-
-    /// An interface's counters over all workers, never cleared: for exporters.
-    pub fn interface_totals_raw(&self, sw_if: u32) -> IfTotals {
-        let mut t = IfTotals::default();
-        for w in &self.workers {
-            t.add(w.stats.interface(sw_if));
-        }
-        t
     }
 }
 

@@ -4,6 +4,7 @@ mod layout;
 mod logging;
 pub(crate) mod serve;
 mod signals;
+mod statistics;
 
 pub use layout::{Cores, LayoutError, engine};
 
@@ -75,6 +76,12 @@ pub enum RunError {
     /// The binary API cannot be served.
     #[error(transparent)]
     Api(#[from] thalweg_api::server::ServerError),
+    /// The statistics segment has no room.
+    #[error(transparent)]
+    Segment(#[from] thalweg_stats::SegmentError),
+    /// The statistics segment cannot be served.
+    #[error(transparent)]
+    Statistics(#[from] thalweg_stats::ServerError),
     /// A file or directory is not to be had.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
@@ -151,6 +158,7 @@ fn run(words: &[&str]) -> Result<(), RunError> {
     // First the socket: if another router has it, nothing must be touched.
     let server = serve::listen(&c, &config, &dir)?;
     let api = serve::listen_api(&c, &config, &dir)?;
+    let statistics = serve::start_statistics(&mut c, &config, &dir)?;
     let pidfile = match &config.unix.pidfile {
         Some(path) => Some(serve::PidFile::write(path).map_err(file("write", path))?),
         None => None,
@@ -161,6 +169,7 @@ fn run(words: &[&str]) -> Result<(), RunError> {
         tracing::info!("thalweg v{} serves its command line at {at}", env!("CARGO_PKG_VERSION"));
     }
     tracing::info!("the binary API is at {}", api.path().display());
+    tracing::info!("statistics are at {}", statistics.path().display());
     if let Some(script) = &config.unix.exec {
         serve::run_script(&mut c, script);
     }

@@ -1,6 +1,6 @@
 //! The command line on the main thread: jobs of sessions, and the script of the start.
 
-use super::RunError;
+use super::{RunError, statistics};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thalweg_api::{Clients, Hub, Job, Registry, server};
@@ -159,10 +159,7 @@ pub(super) fn listen(
     runtime_dir: &Path,
 ) -> Result<Server, RunError> {
     let unix = &config.unix;
-    let group = match &unix.gid {
-        Some(name) => Some(group_id(name).ok_or_else(|| RunError::Group(name.clone()))?),
-        None => None,
-    };
+    let group = group(unix.gid.as_ref())?;
     let defaults = SessionConfig::default();
     let banner = format!("Thalweg v{}\n\n", env!("CARGO_PKG_VERSION"));
     let pager = !unix.cli_no_pager && unix.cli_pager_buffer_limit != Some(0);
@@ -193,11 +190,7 @@ pub(super) fn listen_api(
     let default = || crate::paths::api_socket(runtime_dir);
     let path = config.socksvr.socket_name.clone().unwrap_or_else(default);
     let path = std::path::absolute(&path).unwrap_or(path);
-    let group = config.socksvr.group.as_ref().or(config.unix.gid.as_ref());
-    let group = match group {
-        Some(name) => Some(group_id(name).ok_or_else(|| RunError::Group(name.clone()))?),
-        None => None,
-    };
+    let group = group(config.socksvr.group.as_ref().or(config.unix.gid.as_ref()))?;
     let defaults = server::ServerConfig::at(path);
     let mode = config.socksvr.mode.unwrap_or(defaults.mode);
     let clients = c.state::<Clients>().borrow().clone();
@@ -205,6 +198,22 @@ pub(super) fn listen_api(
     let dispatch = move |job| remote.submit(|c| serve_api(c, job));
     let config = server::ServerConfig { mode, group, ..defaults };
     Ok(server::Server::start(config, clients, dispatch)?)
+}
+
+/// Makes the statistics segment, and starts to serve it.
+pub(super) fn start_statistics(
+    c: &mut Control,
+    config: &StartupConfig,
+    runtime_dir: &Path,
+) -> Result<thalweg_stats::Server, RunError> {
+    let group = group(config.unix.gid.as_ref())?;
+    statistics::start(c, config, runtime_dir, group)
+}
+
+/// A group's number.
+fn group(name: Option<&String>) -> Result<Option<u32>, RunError> {
+    let number = |name: &String| group_id(name).ok_or_else(|| RunError::Group(name.clone()));
+    name.map(number).transpose()
 }
 
 /// The file that holds the process's number while it runs.

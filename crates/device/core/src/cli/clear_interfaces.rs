@@ -17,7 +17,7 @@ impl Command<Control> for ClearInterfaces {
 
     fn help(&self) -> &'static str {
         "Begin the counters of `show interface' at zero\n\
-         What exporters read goes on counting."
+         So do those of the statistics segment; what sFlow exports goes on counting."
     }
 
     fn run(

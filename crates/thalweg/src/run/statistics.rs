@@ -1,0 +1,380 @@
+//! What is in the statistics segment, under VPP's names.
+//!
+//! The main thread brings it up to date: whenever a client connects, and from the first one on ten
+//! times a second. A router that nobody asks does nothing for it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
+
+use thalweg_config::StartupConfig;
+use thalweg_device::interface::Interfaces;
+use thalweg_graph::stats::IfTotals;
+use thalweg_graph::{Control, NodeId};
+use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
+
+use super::RunError;
+
+/// Bytes of the segment unless it is said otherwise; they are used as they are needed.
+const DEFAULT_SIZE: u64 = 32 << 20;
+/// How old values of interfaces and errors may be.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How old those of nodes may be unless it is said otherwise.
+const NODE_PERIOD: Duration = Duration::from_secs(10);
+/// How long a client may wait for the main thread to bring values up to date.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Permissions of the socket: for its owner and group.
+const MODE: u32 = 0o660;
+
+/// A counter, and how it is read.
+type Named<T> = (&'static str, fn(&IfTotals) -> T);
+
+/// Counters of packets and bytes of each interface.
+const COMBINED: [Named<[u64; 2]>; 8] = [
+    ("rx", |t| [t.rx_packets, t.rx_bytes]),
+    ("tx", |t| [t.tx_packets, t.tx_bytes]),
+    // Bytes are not told apart by kind of address.
+    ("rx-unicast", |t| [unicast(t.rx_packets, t.rx_multicast, t.rx_broadcast), 0]),
+    ("rx-multicast", |t| [t.rx_multicast, 0]),
+    ("rx-broadcast", |t| [t.rx_broadcast, 0]),
+    ("tx-unicast", |t| [unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast), 0]),
+    ("tx-multicast", |t| [t.tx_multicast, 0]),
+    ("tx-broadcast", |t| [t.tx_broadcast, 0]),
+];
+
+/// Counters of one number of each interface.
+const SIMPLE: [Named<u64>; 9] = [
+    ("drops", |t| t.drops),
+    ("punt", |t| t.punt),
+    ("ip4", |t| t.ip4),
+    ("ip6", |t| t.ip6),
+    ("rx-no-buf", |t| t.rx_no_buf),
+    ("rx-miss", |t| t.rx_miss),
+    ("rx-error", |t| t.rx_error),
+    ("tx-error", |t| t.tx_error),
+    ("mpls", |_| 0),
+];
+
+/// Counters of each node, as [`Control::node_counts`] gives them.
+const NODE: [&str; 4] = ["calls", "vectors", "clocks", "suspends"];
+
+struct System {
+    heartbeat: Slot,
+    boottime: Slot,
+    vector_rate: Slot,
+    input_rate: Slot,
+    workers: Slot,
+    vector_rates: Slot,
+    loops: Slot,
+    buffers: [Slot; 3],
+}
+
+struct Nodes {
+    names: Slot,
+    counts: [Slot; 4],
+    known: usize,
+    period: Duration,
+    due: Instant,
+}
+
+/// Lives on the main thread.
+struct Statistics {
+    segment: Segment,
+    started: SystemTime,
+    heartbeat: u64,
+    system: System,
+    names: Slot,
+    combined: [Slot; COMBINED.len()],
+    simple: [Slot; SIMPLE.len()],
+    /// Interfaces as they are in the segment, with the links to their counters.
+    interfaces: Vec<Option<(String, Vec<Slot>)>>,
+    errors: Slot,
+    errors_known: usize,
+    nodes: Option<Nodes>,
+    /// The segment is full, and this was said.
+    full: bool,
+}
+
+/// Makes the segment, and serves it until the server is dropped.
+pub(super) fn start(
+    c: &mut Control,
+    config: &StartupConfig,
+    dir: &Path,
+    group: Option<u32>,
+) -> Result<Server, RunError> {
+    let settings = &config.statseg;
+    let size = usize::try_from(settings.size.unwrap_or(DEFAULT_SIZE)).unwrap_or(usize::MAX);
+    let period = settings
+        .per_node_counters
+        .unwrap_or(false)
+        .then(|| settings.update_interval.map_or(NODE_PERIOD, Duration::from_secs_f64));
+    let statistics = Statistics::new(Segment::new(size)?, c, period)?;
+    let file = statistics
+        .segment
+        .reader()
+        .map_err(|source| SegmentError::Memory { bytes: size, source })?;
+    c.insert(statistics);
+    let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));
+    let (remote, running) = (c.remote(), Arc::new(AtomicBool::new(false)));
+    let fresh = move || {
+        let (done, wait) = mpsc::sync_channel(1);
+        let running = running.clone();
+        let refresh = move |c: &mut Control| {
+            self::refresh(c);
+            if !running.swap(true, Ordering::Relaxed) {
+                c.every(PERIOD, |c| {
+                    self::refresh(c);
+                    true
+                });
+            }
+            let _ = done.send(());
+        };
+        if remote.submit(refresh) {
+            let _ = wait.recv_timeout(PATIENCE);
+        }
+    };
+    Ok(Server::start(&path, MODE, group, file, fresh)?)
+}
+
+/// Brings all values up to date.
+fn refresh(c: &mut Control) {
+    let state = c.state::<Statistics>();
+    state.borrow_mut().refresh(c);
+}
+
+impl Statistics {
+    fn new(
+        mut segment: Segment,
+        c: &Control,
+        node_period: Option<Duration>,
+    ) -> Result<Statistics, SegmentError> {
+        let rows = c.workers() + 1;
+        segment
+            .change(|s| {
+                let heartbeat = s.scalar("/sys/heartbeat")?;
+                s.scalar("/sys/last_stats_clear")?;
+                let system = System::new(s, heartbeat, rows)?;
+                let names = s.names("/if/names")?;
+                let combined = slots(COMBINED.map(|(name, _)| name), |name| {
+                    s.combined(&format!("/if/{name}"), rows)
+                })?;
+                let simple = slots(SIMPLE.map(|(name, _)| name), |name| {
+                    s.simple(&format!("/if/{name}"), rows)
+                })?;
+                let errors = s.simple("/node/errors", rows)?;
+                let nodes = node_period.map(|period| Nodes::new(s, rows, period)).transpose()?;
+                Ok((system, names, combined, simple, errors, nodes))
+            })
+            .map(|(system, names, combined, simple, errors, nodes)| Statistics {
+                segment,
+                started: SystemTime::now() - c.uptime(),
+                heartbeat: 0,
+                system,
+                names,
+                combined,
+                simple,
+                interfaces: Vec::new(),
+                errors,
+                errors_known: 0,
+                nodes,
+                full: false,
+            })
+    }
+
+    fn refresh(&mut self, c: &Control) {
+        if let Err(error) = self.describe(c)
+            && !std::mem::replace(&mut self.full, true)
+        {
+            tracing::warn!("{error}");
+        }
+        self.system(c);
+        self.count_interfaces(c);
+        for worker in 0..c.workers() {
+            for error in 0..self.errors_known {
+                let count = c.error_count(worker, error as u32);
+                self.segment.count(self.errors, worker + 1, error, [count]);
+            }
+        }
+        let now = Instant::now();
+        if let Some(nodes) = self.nodes.as_mut().filter(|nodes| nodes.due <= now) {
+            nodes.due = now + nodes.period;
+            nodes.count(c, &self.segment);
+        }
+    }
+
+    fn system(&mut self, c: &Control) {
+        self.heartbeat += 1;
+        let (s, system) = (&self.segment, &self.system);
+        s.set(system.heartbeat, self.heartbeat);
+        let since = self.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        s.set(system.boottime, since.as_secs());
+        s.set(system.workers, c.workers() as u64);
+        let rates: Vec<_> = (0..=c.workers()).map(|thread| c.rates(thread)).collect();
+        for (thread, rates) in rates.iter().enumerate() {
+            s.count(system.vector_rates, thread, 0, [rates.vector_rate as u64]);
+            s.count(system.loops, thread, 0, [rates.loops as u64]);
+        }
+        let workers = rates.iter().skip(1);
+        let sum: f64 = workers.clone().map(|r| r.vector_rate).sum();
+        s.set(system.vector_rate, (sum / c.workers() as f64) as u64);
+        s.set(system.input_rate, workers.map(|r| r.rx).sum::<f64>() as u64);
+        let pool = c.pool().audit();
+        for (slot, value) in system.buffers.iter().zip([pool.cached, pool.in_use, pool.depot]) {
+            s.set(*slot, value as u64);
+        }
+    }
+
+    fn count_interfaces(&self, c: &Control) {
+        for (column, _) in self.interfaces.iter().enumerate().filter(|(_, known)| known.is_some()) {
+            for (row, totals) in c.interface_counts(column as u32).iter().enumerate() {
+                for (slot, (_, value)) in self.combined.iter().zip(COMBINED) {
+                    self.segment.count(*slot, row + 1, column, value(totals));
+                }
+                for (slot, (_, value)) in self.simple.iter().zip(SIMPLE) {
+                    self.segment.count(*slot, row + 1, column, [value(totals)]);
+                }
+            }
+        }
+    }
+
+    /// Enters interfaces, errors and nodes that came, and takes out those that went.
+    fn describe(&mut self, c: &Control) -> Result<(), SegmentError> {
+        let state = c.state::<Interfaces>();
+        let interfaces = state.borrow();
+        let last = interfaces.iter().map(|view| view.sw_if as usize + 1).max().unwrap_or(0);
+        for sw_if in 0..last.max(self.interfaces.len()) {
+            let now = interfaces.get(sw_if as u32).map(|view| view.name.as_str());
+            let known = self.interfaces.get(sw_if).and_then(Option::as_ref);
+            if now != known.map(|(name, _)| name.as_str()) {
+                self.describe_interface(sw_if, now)?;
+            }
+        }
+        if c.errors().len() > self.errors_known {
+            self.describe_errors(c)?;
+        }
+        match &mut self.nodes {
+            Some(nodes) if c.nodes().len() > nodes.known => nodes.describe(c, &mut self.segment),
+            _ => Ok(()),
+        }
+    }
+
+    fn describe_interface(&mut self, sw_if: usize, name: Option<&str>) -> Result<(), SegmentError> {
+        if self.interfaces.len() <= sw_if {
+            self.interfaces.resize(sw_if + 1, None);
+        }
+        let (names, combined, simple) = (self.names, &self.combined, &self.simple);
+        let known = &mut self.interfaces[sw_if];
+        self.segment.change(|s| {
+            // Its column stays, and so does a name that says that it is gone.
+            for link in known.take().into_iter().flat_map(|(_, links)| links) {
+                s.remove(link);
+            }
+            s.name(names, sw_if, Some(name.unwrap_or("deleted")))?;
+            let Some(name) = name else { return Ok(()) };
+            let counters = combined.iter().zip(COMBINED.map(|(name, _)| name));
+            let counters = counters.chain(simple.iter().zip(SIMPLE.map(|(name, _)| name)));
+            let (_, links) = known.insert((name.to_owned(), Vec::new()));
+            for (slot, counter) in counters {
+                s.widen(*slot, sw_if + 1)?;
+                let link = format!("/interfaces/{}/{counter}", name.replace('/', "_"));
+                links.push(s.link(&link, *slot, sw_if as u32)?);
+            }
+            Ok(())
+        })
+    }
+
+    fn describe_errors(&mut self, c: &Control) -> Result<(), SegmentError> {
+        let (slot, from) = (self.errors, self.errors_known);
+        self.segment.change(|s| {
+            s.widen(slot, c.errors().len())?;
+            for (i, (node, error)) in c.errors().iter().enumerate().skip(from) {
+                let node = c.nodes()[usize::from(node.0)].name.replace('/', "_");
+                let link = format!("/err/{node}/{}", error.text.replace('/', "_"));
+                link_once(s, &link, slot, i)?;
+            }
+            Ok(())
+        })?;
+        self.errors_known = c.errors().len();
+        Ok(())
+    }
+}
+
+impl System {
+    fn new(s: &mut Change<'_>, heartbeat: Slot, rows: usize) -> Result<System, SegmentError> {
+        Ok(System {
+            heartbeat,
+            boottime: s.scalar("/sys/boottime")?,
+            vector_rate: s.gauge("/sys/vector_rate")?,
+            workers: s.gauge("/sys/num_worker_threads")?,
+            input_rate: s.gauge("/sys/input_rate")?,
+            vector_rates: s.simple("/sys/vector_rate_per_worker", rows)?,
+            loops: s.simple("/sys/loops_per_worker", rows)?,
+            buffers: slots(["cached", "used", "available"], |name| {
+                s.gauge(&format!("/buffer-pools/default-numa-0/{name}"))
+            })?,
+        })
+    }
+}
+
+impl Nodes {
+    fn new(s: &mut Change<'_>, rows: usize, period: Duration) -> Result<Nodes, SegmentError> {
+        let names = s.names("/sys/node/names")?;
+        let counts = slots(NODE, |name| s.simple(&format!("/sys/node/{name}"), rows))?;
+        Ok(Nodes { names, counts, known: 0, period, due: Instant::now() })
+    }
+
+    fn describe(&mut self, c: &Control, segment: &mut Segment) -> Result<(), SegmentError> {
+        segment.change(|s| {
+            for (i, node) in c.nodes().iter().enumerate().skip(self.known) {
+                s.name(self.names, i, Some(&node.name))?;
+                for (slot, counter) in self.counts.iter().zip(NODE) {
+                    s.widen(*slot, i + 1)?;
+                    let link = format!("/nodes/{}/{counter}", node.name.replace('/', "_"));
+                    link_once(s, &link, *slot, i)?;
+                }
+            }
+            Ok(())
+        })?;
+        self.known = c.nodes().len();
+        Ok(())
+    }
+
+    fn count(&self, c: &Control, segment: &Segment) {
+        for worker in 0..c.workers() {
+            for node in 0..self.known {
+                let counts = c.node_counts(worker, NodeId(node as u16));
+                for (slot, count) in self.counts.iter().zip(counts) {
+                    segment.count(*slot, worker + 1, node, [count]);
+                }
+            }
+        }
+    }
+}
+
+/// Packets to neither a group nor all; the counters are read one after the other.
+fn unicast(all: u64, multicast: u64, broadcast: u64) -> u64 {
+    all.saturating_sub(multicast).saturating_sub(broadcast)
+}
+
+/// Adds a link, unless its name is too long, or that of a node that had been here before.
+fn link_once(s: &mut Change<'_>, name: &str, to: Slot, column: usize) -> Result<(), SegmentError> {
+    match s.link(name, to, column as u32) {
+        Err(error @ (SegmentError::Full(_) | SegmentError::Memory { .. })) => Err(error),
+        Err(SegmentError::Exists(_) | SegmentError::Name(_)) | Ok(_) => Ok(()),
+    }
+}
+
+/// A slot for each name.
+fn slots<const N: usize>(
+    names: [&str; N],
+    mut make: impl FnMut(&str) -> Result<Slot, SegmentError>,
+) -> Result<[Slot; N], SegmentError> {
+    let mut made = Vec::with_capacity(N);
+    for name in names {
+        made.push(make(name)?);
+    }
+    // As many as there are names.
+    Ok(std::array::from_fn(|i| made[i]))
+}
