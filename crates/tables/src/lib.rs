@@ -11,11 +11,13 @@
 //! | [`paged`] | big arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
+//! | [`exchange`] | bounded ways from thread to thread, and back for what is used up |
 //! | [`flow`] | connections, owned by one worker each |
 //! | [`hash`] | hashing of small integer keys |
 //! | [`shared`] | memory that other processes read |
 //! | [`prefetch`] | hints that safe code may give |
 
+pub mod exchange;
 pub mod flow;
 pub mod hash;
 pub mod index;
