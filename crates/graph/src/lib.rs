@@ -25,7 +25,9 @@ pub mod stats;
 pub mod trace;
 pub mod worker;
 
-pub use control::{BuildCx, Control, EngineConfig, EngineError, FileInfo, Rates, Remote};
+pub use control::{
+    BuildCx, Control, EngineConfig, EngineError, FileInfo, HandOffView, Rates, Remote,
+};
 pub use decl::{
     ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity,
 };
@@ -35,7 +37,7 @@ pub use mailbox::{Event, Inject, Topic};
 pub use node::{
     ErrorCode, Fate, FrameVerdict, InputNode, Node, Poll, Runner, RxMode, Tap, TapCx, Verdict,
 };
-pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};
+pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx};
 
 /// The engine as a feature: its nodes, arcs and commands.
 pub static ENGINE: Feature = Feature {

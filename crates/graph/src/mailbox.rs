@@ -1,6 +1,7 @@
 //! How the main thread and a worker talk: bounded rings, and a descriptor to wake a sleeper.
 
 use crate::decl::{Built, NodeId};
+use crate::worker::hand_off::Arrivals;
 use crate::worker::{Core, NodeInfo};
 use rustix::event::{EventfdFlags, epoll};
 use std::any::Any;
@@ -31,6 +32,7 @@ pub(crate) enum ToWorker {
     Order(Vec<NodeId>),
     Node { node: NodeId, message: Box<dyn Any + Send> },
     Inject(Inject),
+    Arrivals(Vec<Arrivals>),
     Call(Box<dyn FnOnce(&mut Core) + Send>),
     Stop,
 }

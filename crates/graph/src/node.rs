@@ -179,6 +179,8 @@ pub enum Fate {
     Dropped,
     /// It was for the router itself.
     Delivered,
+    /// It goes on at another worker, which keeps its mark; what becomes of it is not told.
+    HandedOver,
 }
 
 /// Looks at frames on an arc, once per frame, and cannot move them.

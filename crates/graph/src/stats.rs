@@ -119,7 +119,7 @@ interface_counters! {
 }
 
 /// Where all packets of a worker have gone:
-/// `rx + originated = tx + delivered + dropped + consumed + still here`.
+/// `rx + originated + handed_in = tx + delivered + dropped + consumed + handed_out + still here`.
 #[derive(Default, Debug)]
 #[repr(align(64))]
 pub struct Totals {
@@ -135,6 +135,10 @@ pub struct Totals {
     pub dropped: Counter,
     /// Replaced by other packets (a packet that was fragmented).
     pub consumed: Counter,
+    /// Handed to another worker.
+    pub handed_out: Counter,
+    /// Got from another worker.
+    pub handed_in: Counter,
     /// Loops of the worker.
     pub loops: Counter,
     /// Loops in which there was something to do.

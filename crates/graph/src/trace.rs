@@ -52,6 +52,23 @@ impl TraceStore {
         self.first.wrapping_add((self.packets.len() - 1) as u16)
     }
 
+    /// A packet's trace so far, if it was not cleared.
+    pub(crate) fn get(&self, number: u16) -> Option<&PacketTrace> {
+        self.packets.get(number.wrapping_sub(self.first) as usize)
+    }
+
+    /// Takes a trace that another worker has begun; `None` if there is no room.
+    pub(crate) fn adopt(&mut self, trace: PacketTrace) -> Option<u16> {
+        if self.packets.len() >= MAX_TRACES {
+            return None;
+        }
+        let number = self.open();
+        if let Some(fresh) = self.packets.last_mut() {
+            *fresh = trace;
+        }
+        Some(number)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.first = self.first.wrapping_add(self.packets.len() as u16);
         self.packets = Vec::new();

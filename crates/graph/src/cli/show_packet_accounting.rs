@@ -11,15 +11,18 @@ pub struct ShowPacketAccounting;
 /// The command.
 pub static COMMAND: ShowPacketAccounting = ShowPacketAccounting;
 
-/// Packets in (received, originated) and out (sent, delivered, dropped, consumed).
-type Counts = [u64; 6];
+/// Packets in and out, as [`NAMES`] says.
+type Counts = [u64; 8];
 
-const NAMES: [&str; 6] = ["rx", "originated", "tx", "delivered", "dropped", "consumed"];
+const NAMES: [&str; 8] =
+    ["rx", "originated", "handed in", "tx", "delivered", "dropped", "consumed", "handed out"];
+/// Those that only workers have that hand packets to each other.
+const HANDED: [usize; 2] = [2, 7];
 
-/// What came in and has not gone out.
+/// What came in and has not gone out. In a sum, what is between two workers is in neither's books.
 fn in_flight(c: &Counts) -> i128 {
-    let [rx, originated, out @ ..] = c.map(i128::from);
-    rx + originated - out.iter().sum::<i128>()
+    let [rx, originated, handed_in, out @ ..] = c.map(i128::from);
+    rx + originated + handed_in - out.iter().sum::<i128>()
 }
 
 impl Command<Control> for ShowPacketAccounting {
@@ -30,7 +33,8 @@ impl Command<Control> for ShowPacketAccounting {
     fn help(&self) -> &'static str {
         "Show where every packet went\n\
          received + originated = sent + delivered + dropped + consumed + in flight, and no packet\n\
-         in flight is without a buffer."
+         in flight is without a buffer. For a single worker, what it gets from others and hands to\n\
+         them is added on either side."
     }
 
     fn run(
@@ -50,7 +54,7 @@ impl Command<Control> for ShowPacketAccounting {
             }
         }
         let sum =
-            rows.iter().fold([0; 6], |s: Counts, (_, r)| std::array::from_fn(|i| s[i] + r[i]));
+            rows.iter().fold([0; 8], |s: Counts, (_, r)| std::array::from_fn(|i| s[i] + r[i]));
         rows.push(("sum".into(), sum));
         let audit = c.pool().audit();
         out.json(json!({
@@ -68,18 +72,20 @@ impl Command<Control> for ShowPacketAccounting {
 fn to_json((name, counts): &(String, Counts)) -> Value {
     let mut value = json!({ "name": name, "in_flight": in_flight(counts) as i64 });
     for (name, n) in NAMES.iter().zip(counts) {
-        value[*name] = json!(n);
+        value[name.replace(' ', "_")] = json!(n);
     }
     value
 }
 
 fn format(rows: &[(String, Counts)], audit: PoolAudit) -> String {
+    let used = |i: &usize| !HANDED.contains(i) || rows.iter().any(|(_, c)| c[*i] > 0);
+    let columns: Vec<usize> = (0..NAMES.len()).filter(used).collect();
     let mut table = Table::new().column("", Align::Left, 10);
-    for name in NAMES.iter().chain(&["in flight"]) {
+    for name in columns.iter().map(|i| NAMES[*i]).chain(["in flight"]) {
         table = table.column(name, Align::Right, 12);
     }
     for (name, counts) in rows {
-        let numbers = counts.iter().map(u64::to_string);
+        let numbers = columns.iter().map(|i| counts[*i].to_string());
         let cells = std::iter::once(name.clone()).chain(numbers);
         table.row(cells.chain([in_flight(counts).to_string()]));
     }
@@ -105,7 +111,7 @@ mod tests {
     #[test]
     fn sums_and_judgement() {
         let rows = |sent| {
-            let one = [1000, 10, sent, 20, 480, 5];
+            let one = [1000, 10, 0, sent, 20, 480, 5, 0];
             vec![("worker 0".to_owned(), one), ("sum".to_owned(), one)]
         };
         let audit = PoolAudit { total: 16_384, depot: 16_000, cached: 374, in_use: 10 };
@@ -113,5 +119,13 @@ mod tests {
         assert!(format(&rows(510), audit).ends_with("\n5 packets left more than once\n"));
         assert!(format(&rows(490), audit).ends_with("\n5 packets were lost without a count\n"));
         assert_eq!(to_json(&rows(500)[0])["in_flight"], 5);
+        // Two workers hand packets to each other.
+        let two = [
+            ("worker 0".to_owned(), [100, 0, 30, 60, 0, 0, 0, 70]),
+            ("worker 1".to_owned(), [0, 0, 70, 35, 0, 5, 0, 30]),
+            ("sum".to_owned(), [100, 0, 100, 95, 0, 5, 0, 100]),
+        ];
+        thalweg_testkit::golden!("tests/golden/accounting_handed.txt", format(&two, audit));
+        assert_eq!(to_json(&two[1])["handed_in"], 70);
     }
 }

@@ -155,6 +155,8 @@ impl Control {
             while w.trash.pop().is_ok() {}
         }
         self.states.clear();
+        // Frames that nobody has taken go with the rings.
+        self.hand_offs.forget();
         self.pool.audit()
     }
 }

@@ -5,12 +5,14 @@
 
 mod arcs;
 mod figures;
+mod hand_off;
 mod launch;
 mod main_loop;
 mod talk;
 
 pub(crate) use arcs::ARCS;
 pub use figures::Rates;
+pub use hand_off::HandOffView;
 use launch::{pin, spawn, thread_name};
 
 use crate::arc::{ArcConfig, ArcError, ArcTable};
@@ -20,7 +22,7 @@ use crate::feature::Feature;
 use crate::loop_times::{LoopCounts, LoopTimes};
 use crate::mailbox::{Event, ToMain, ToWorker, Waker};
 use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
-use crate::worker::{NodeInfo, Pace, Worker};
+use crate::worker::{HandOff, NodeInfo, Pace, Worker};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -137,6 +139,16 @@ impl BuildCx<'_> {
     pub fn shared<T: Any + Send + Sync>(&self) -> Arc<T> {
         self.control.shared::<T>()
     }
+
+    /// This worker's end of a queue that the feature's `init` has made by
+    /// [`Control::add_hand_off`].
+    ///
+    /// # Panics
+    /// If there is none of that name: the feature's `init` is at fault.
+    pub fn hand_off(&self, queue: &str) -> HandOff {
+        let end = self.control.hand_off(queue, self.worker);
+        end.unwrap_or_else(|| panic!("no hand-off is called `{queue}`"))
+    }
 }
 
 type Job = Box<dyn FnOnce(&mut Control) + Send>;
@@ -227,6 +239,7 @@ pub struct Control {
     stopping: bool,
     namer: fn(&Control, u32) -> String,
     files: Vec<FileLister>,
+    hand_offs: hand_off::Queues,
     main: MainStats,
     main_loops: LoopTimes,
     /// What `clear` commands have set aside, subtracted from what workers count.
@@ -295,6 +308,7 @@ impl Control {
             stopping: false,
             namer: |_, i| format!("if{i}"),
             files: Vec::new(),
+            hand_offs: hand_off::Queues::default(),
             main: MainStats::default(),
             main_loops: LoopTimes::default(),
             baseline: Baseline::default(),
@@ -316,6 +330,7 @@ impl Control {
         for (index, core) in workers.into_iter().enumerate() {
             self.start_worker(index, core, &features)?;
         }
+        self.install_hand_offs();
         if let Some(core) = self.config.main_core {
             pin(core).map_err(system(&format!("cpu {{ main-core {core} }}")))?;
         }
@@ -371,7 +386,7 @@ impl Control {
             }
         }
         self.publish_arcs();
-        Ok(())
+        self.enter_hand_offs()
     }
 
     fn enter(&mut self, name: Arc<str>, d: &'static NodeDecl) -> Result<NodeId, EngineError> {
@@ -449,6 +464,9 @@ impl Control {
         for d in features.iter().flat_map(|f| f.nodes.iter().copied()) {
             let id = self.by_name[d.name];
             worker.install(id, self.info(id), (d.build)(&cx));
+        }
+        for (id, here) in self.hand_off_nodes() {
+            worker.install(id, self.info(id), here);
         }
         worker.reorder(self.order());
         let epoll = worker.epoll_fd();

@@ -13,6 +13,7 @@ use thalweg_buffer::{Frame, Iface};
 crate::next_nodes! { DROP => "drop" }
 crate::errors! {
     GONE: Error, 256, "interface was deleted";
+    CONGESTED: Error, 259, "hand-off queue to another worker is full";
 }
 
 /// The declaration.

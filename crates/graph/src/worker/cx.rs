@@ -1,6 +1,6 @@
 //! What a node may do while it runs.
 
-use super::{Core, DEVICE_INPUT, ERROR_DROP, INTERFACE_OUTPUT, NodeCx};
+use super::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcKey, NodeId};
@@ -104,6 +104,18 @@ impl<'w> NodeCx<'w> {
             packet.set_aux(base + (to.0 & 0xffff));
         }
         self.core.push_packet(packet, node);
+    }
+
+    /// Hands an owned packet to the queue's node on a worker, which may be this one.
+    ///
+    /// A per-packet function answers with [`HandOff::to`] instead.
+    pub fn hand_off(&mut self, packet: Packet, queue: &HandOff, worker: usize) {
+        self.send(packet, queue.to(worker));
+    }
+
+    /// Hands a whole frame to the queue's node on a worker, which may be this one.
+    pub fn hand_off_frame(&mut self, frame: Box<Frame>, queue: &HandOff, worker: usize) {
+        self.enqueue(frame, queue.node(worker));
     }
 
     /// Ends an owned packet that other packets replace.

@@ -1,10 +1,12 @@
 //! A worker: one thread, one graph, its own buffers and counters.
 
 mod cx;
+pub(crate) mod hand_off;
 mod pace;
 mod run;
 mod taps;
 
+pub use hand_off::HandOff;
 pub(crate) use pace::Pace;
 pub(crate) use run::Worker;
 
@@ -139,11 +141,15 @@ impl Core {
         self.cache.misses()
     }
 
-    /// Packets received, originated, sent, delivered, dropped and consumed so far.
-    pub(crate) fn accounting(&mut self) -> [u64; 6] {
+    /// Packets received, originated, got from other workers, sent, delivered, dropped, consumed and
+    /// handed to other workers so far.
+    pub(crate) fn accounting(&mut self) -> [u64; 8] {
         self.cache.publish();
         let t = &self.stats.totals;
-        [&t.rx, &t.originated, &t.tx, &t.delivered, &t.dropped, &t.consumed].map(|c| c.get())
+        let into = [&t.rx, &t.originated, &t.handed_in].map(|c| c.get());
+        let out = [&t.tx, &t.delivered, &t.dropped, &t.consumed, &t.handed_out].map(|c| c.get());
+        let ([a, b, c], [d, e, f, g, h]) = (into, out);
+        [a, b, c, d, e, f, g, h]
     }
 
     /// Forgets how long calls and loops took at most.

@@ -1,5 +1,6 @@
 //! The loop of a worker.
 
+use super::hand_off::Arrivals;
 use super::pace::Pace;
 use super::{Core, NodeCx, NodeInfo};
 use crate::arc::ArcTable;
@@ -18,6 +19,8 @@ pub(crate) struct Worker {
     pub(crate) core: Core,
     pub(crate) runners: Vec<Option<Box<dyn Runner>>>,
     inputs: Vec<(NodeId, Box<dyn InputNode>)>,
+    /// What other workers hand over.
+    arrivals: Vec<Arrivals>,
     pub(crate) reader: Reader,
     pub(crate) arcs: Arc<Snapshot<ArcTable>>,
     pub(crate) inbox: rtrb::Consumer<ToWorker>,
@@ -45,6 +48,7 @@ impl Worker {
             core: Core::new(index, cache, stats, to_main),
             runners: Vec::new(),
             inputs: Vec::new(),
+            arrivals: Vec::new(),
             reader,
             arcs,
             inbox,
@@ -162,6 +166,15 @@ impl Worker {
             }
         }
         let mut at = clock::ticks();
+        for arrivals in &mut self.arrivals {
+            let got = arrivals.poll(&mut self.core);
+            if got > 0 {
+                let now = clock::ticks();
+                note(self.core.stats.node(arrivals.node), got as u64, now - at);
+                at = now;
+                packets += got;
+            }
+        }
         for (id, input) in &mut self.inputs {
             self.core.current = *id;
             let before = self.core.stats.totals.rx.get();
@@ -217,6 +230,7 @@ impl Worker {
                 self.core.stats.totals.originated.add(1);
                 self.core.push_packet(p, i.node);
             }
+            ToWorker::Arrivals(more) => self.arrivals.extend(more),
             ToWorker::Call(f) => f(&mut self.core),
             ToWorker::Stop => self.stop = true,
         }
@@ -251,7 +265,7 @@ impl Worker {
         };
         let mut woken = Woken::default();
         self.waker.begin_sleep();
-        if self.inbox.is_empty() {
+        if self.inbox.is_empty() && self.arrivals.iter_mut().all(|a| a.ring.is_empty()) {
             self.core.stats.totals.sleeps.add(1);
             for (id, _) in &self.inputs {
                 self.core.stats.node(*id).suspends.add(1);
@@ -273,6 +287,7 @@ impl Worker {
                 self.core.cache.free_frame(&mut f);
             }
         }
+        self.arrivals.iter_mut().for_each(|a| a.shut_down(&mut self.core));
         self.inputs.clear();
         self.runners.clear();
         self.core.taps.clear();

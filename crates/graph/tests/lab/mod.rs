@@ -8,13 +8,13 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
-use thalweg_buffer::{Frame, Iface, Packet, PktMut, PoolConfig};
+use thalweg_buffer::{Flags, Frame, Iface, Packet, PktMut, PoolConfig};
 use thalweg_graph::stats::Totals;
 use thalweg_graph::{
-    ArcDecl, ArcId, ArcKey, Built, Control, EngineConfig, Feature, FeatureDecl, InputNode, Kind,
-    Node, NodeCx, NodeDecl, NodeId, Poll, Runner, Tap, TapCx, Verdict,
+    ArcDecl, ArcId, ArcKey, Built, Control, EngineConfig, Feature, FeatureDecl, HandOff, InputNode,
+    Kind, Node, NodeCx, NodeDecl, NodeId, Poll, Runner, Tap, TapCx, Verdict,
 };
 
 /// First byte of a packet: what becomes of it.
@@ -31,6 +31,16 @@ pub const TO_DELIVER: u8 = 4;
 pub const TO_NODE: u8 = 5;
 /// A reason to panic.
 pub const TO_PANIC: u8 = 6;
+/// To the first sink, on another worker: see [`to_worker`].
+pub const TO_WORKER: u8 = 7;
+
+/// To the first sink on a worker.
+pub const fn to_worker(worker: u8) -> u8 {
+    TO_WORKER | worker << 4
+}
+
+/// The queue by which it goes there.
+pub const QUEUE: &str = "test-queue";
 
 /// What the nodes of one control noted.
 #[derive(Default)]
@@ -49,6 +59,8 @@ pub struct Notes {
     /// Packets through the device-input feature and the test arc's feature.
     pub feature: AtomicU64,
     pub arc_feature: AtomicU64,
+    /// Packets that came to an end with the mark of a sampled packet.
+    pub sampled: AtomicU64,
     /// Ticks at which a wake-up's first packet arrived.
     pub last_arrival: AtomicU64,
 }
@@ -75,7 +87,7 @@ mod input {
         errors: ERRORS,
         build: |cx| {
             let notes = cx.shared::<Notes>();
-            Built::input(Input { notes, jobs: VecDeque::new(), next: 0 })
+            Built::input(Input { notes, jobs: VecDeque::new(), next: (cx.worker as u32) << 24 })
         },
         ..NodeDecl::DEFAULT
     };
@@ -150,7 +162,7 @@ impl Node for Ethernet {
 
 static SPLIT: NodeDecl = NodeDecl {
     name: "test-split",
-    next: &["test-sink", "test-other", "test-keep", "test-deliver"],
+    next: &["test-sink", "test-other", "test-keep", "test-deliver", "test-owner"],
     errors: ERRORS,
     build: |_| Built::node(Split { node: None }),
     ..NodeDecl::DEFAULT
@@ -163,13 +175,14 @@ struct Split {
 impl Node for Split {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         cx.count(SEEN, 1);
-        match p.data()[0] {
+        match p.data()[0] & 0xf {
             TO_SINK => Verdict::next(0),
             TO_OTHER => Verdict::next(1),
             TO_KEEP => Verdict::next(2),
             TO_DELIVER => Verdict::next(3),
             TO_NODE => self.node.map_or(Verdict::drop(REASON), Verdict::node),
             TO_PANIC => panic!("asked to"),
+            TO_WORKER => Verdict::next(4),
             _ => Verdict::drop(REASON),
         }
     }
@@ -178,6 +191,32 @@ impl Node for Split {
     }
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         self.node = message.downcast::<NodeId>().ok().map(|id| *id);
+    }
+}
+
+/// Sends packets to the worker that they name, and marks every fourth as sampled.
+static OWNER: NodeDecl = NodeDecl {
+    name: "test-owner",
+    build: |cx| Built::node(Owner { queue: cx.hand_off(QUEUE) }),
+    ..NodeDecl::DEFAULT
+};
+
+struct Owner {
+    queue: HandOff,
+}
+
+impl Node for Owner {
+    fn packet(&mut self, _: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        if p.data()[7].is_multiple_of(4) {
+            p.mark(Flags::SAMPLED);
+        }
+        self.queue.to(usize::from(p.data()[0] >> 4))
+    }
+    fn trace(&self, _: &NodeCx<'_>, f: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = writeln!(out, "owned by {}", f.data(i)[0] >> 4);
+    }
+    fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.queue = *message.downcast().expect("takes a queue");
     }
 }
 
@@ -194,6 +233,9 @@ impl Runner for End {
         let seq = |i| u32::from_be_bytes(frame.data(i)[4..8].try_into().expect("4 bytes"));
         let rows = (0..frame.len()).map(|i| (self.number, worker, seq(i as u8)));
         self.notes.arrived.lock().unwrap().extend(rows);
+        if frame.flags().contains(Flags::SAMPLED) {
+            self.notes.sampled.fetch_add(frame.sampled().len() as u64, Relaxed);
+        }
         if self.number == 0 {
             self.notes.frames.lock().unwrap().push(frame.len());
             self.notes.seen_at.lock().unwrap().push(&raw const *frame as usize);
@@ -206,7 +248,13 @@ impl Runner for End {
             _ => cx.sent_frame(frame),
         }
     }
-    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
+    /// Stands still between two visits to a barrier.
+    fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        if let Ok(stop) = message.downcast::<Arc<Barrier>>() {
+            stop.wait();
+            stop.wait();
+        }
+    }
 }
 
 static SINK: NodeDecl = NodeDecl {
@@ -362,6 +410,7 @@ pub static TEST: Feature = Feature {
         &input::NODE,
         &ETHERNET,
         &SPLIT,
+        &OWNER,
         &SINK,
         &OTHER,
         &KEEP,
@@ -372,6 +421,7 @@ pub static TEST: Feature = Feature {
         &DROP_TAP,
     ],
     arcs: &[&ARC],
+    init: |c| c.add_hand_off(QUEUE, "test-sink").expect("before the start"),
     ..Feature::DEFAULT
 };
 

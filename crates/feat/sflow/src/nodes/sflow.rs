@@ -382,6 +382,11 @@ impl Tap for SFlowTap {
                 Fate::Sent(tx_if) => way_out(frame, i, tx_if),
                 Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
                 Fate::Delivered => Way::Delivered,
+                Fate::HandedOver => {
+                    // Its buffer may come back as another packet's.
+                    self.marked.each(frame.key(i), |_| ());
+                    continue;
+                }
             };
             self.marked.each(frame.key(i), |ticket| self.ring.complete(ticket, way));
         }

@@ -1,0 +1,194 @@
+//! Queues from worker to worker.
+
+use super::{Control, EngineError};
+use crate::decl::{Built, NodeId};
+use crate::mailbox::ToWorker;
+use crate::nodes::error_drop;
+use crate::worker::HandOff;
+use crate::worker::hand_off::{self, Arrivals, Handed, Here, PairStats, ROOM, Way};
+use std::sync::Arc;
+use thalweg_tables::exchange::{Gauge, channel};
+
+/// A queue, and where it leads.
+pub(super) struct Queue {
+    name: &'static str,
+    target: NodeId,
+    /// By worker, the node that hands frames to it.
+    ways: Vec<NodeId>,
+    pairs: Vec<Pair>,
+}
+
+/// The way from one worker to another.
+struct Pair {
+    from: usize,
+    to: usize,
+    stats: Arc<PairStats>,
+    gauge: Gauge<Handed>,
+}
+
+/// Queues that there are, and those that were asked for before there was a graph.
+#[derive(Default)]
+pub(super) struct Queues {
+    asked: Vec<(&'static str, &'static str)>,
+    all: Vec<Queue>,
+}
+
+impl Queues {
+    /// Lets go of all rings.
+    pub(super) fn forget(&mut self) {
+        self.all.clear();
+    }
+}
+
+/// What went from one worker to another by a queue, as `show handoff` prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandOffView {
+    /// The queue.
+    pub queue: &'static str,
+    /// The node that it leads to.
+    pub target: Arc<str>,
+    /// The worker that hands over.
+    pub from: usize,
+    /// The worker that gets it.
+    pub to: usize,
+    /// Frames handed over.
+    pub frames: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// Packets dropped because the ring was full.
+    pub drops: u64,
+    /// Frames in the ring now.
+    pub depth: usize,
+    /// Frames that it has room for.
+    pub room: usize,
+    /// Where in memory the ring's positions and the counters lie.
+    pub lines: [usize; 3],
+}
+
+impl Control {
+    /// Makes a queue by which workers hand packets to node `target` on another worker. Nodes get
+    /// their end of it from [`BuildCx::hand_off`](super::BuildCx::hand_off) if it is made in the
+    /// feature's `init`; a queue may be made later, too, and its ends be sent to nodes in messages
+    /// ([`hand_off`](Self::hand_off)).
+    ///
+    /// # Errors
+    /// [`EngineError::Graph`] if there is no such node or no room for the queue's. Before the start,
+    /// [`start`](Self::start) says so.
+    pub fn add_hand_off(
+        &mut self,
+        queue: &'static str,
+        target: &'static str,
+    ) -> Result<(), EngineError> {
+        if self.by_name.is_empty() {
+            self.hand_offs.asked.push((queue, target));
+            return Ok(());
+        }
+        self.enter_hand_off(queue, target)?;
+        self.install_hand_off(self.hand_offs.all.len() - 1);
+        Ok(())
+    }
+
+    /// A worker's end of a queue.
+    pub fn hand_off(&self, queue: &str, worker: usize) -> Option<HandOff> {
+        let q = self.hand_offs.all.iter().find(|q| q.name == queue)?;
+        let mut ways = q.ways.clone();
+        if let Some(own) = ways.get_mut(worker) {
+            *own = q.target;
+        }
+        Some(HandOff { ways: ways.into(), target: q.target })
+    }
+
+    /// What has gone by all queues.
+    pub fn hand_off_views(&self) -> Vec<HandOffView> {
+        let view = |q: &Queue, p: &Pair| {
+            let [sent, received] = p.gauge.positions();
+            HandOffView {
+                queue: q.name,
+                target: self.nodes[q.target.0 as usize].name.clone(),
+                from: p.from,
+                to: p.to,
+                frames: p.stats.frames.get(),
+                packets: p.stats.packets.get(),
+                drops: p.stats.drops.get(),
+                depth: p.gauge.depth(),
+                room: p.gauge.room(),
+                lines: [sent, received, Arc::as_ptr(&p.stats).addr()],
+            }
+        };
+        self.hand_offs.all.iter().flat_map(|q| q.pairs.iter().map(move |p| view(q, p))).collect()
+    }
+
+    /// Enters the queues that features have asked for.
+    pub(super) fn enter_hand_offs(&mut self) -> Result<(), EngineError> {
+        for (queue, target) in std::mem::take(&mut self.hand_offs.asked) {
+            self.enter_hand_off(queue, target)?;
+        }
+        Ok(())
+    }
+
+    /// The nodes of all queues, as they are before all workers run: everything stays where it is.
+    pub(super) fn hand_off_nodes(&self) -> Vec<(NodeId, Built)> {
+        let here = |target| Built::Node(Box::new(Here { target }));
+        let ways = |q: &Queue| q.ways.iter().map(|w| (*w, q.target)).collect::<Vec<_>>();
+        let all = self.hand_offs.all.iter().flat_map(ways);
+        all.filter(|(way, target)| way != target).map(|(way, target)| (way, here(target))).collect()
+    }
+
+    /// Makes the ways of all queues, once workers run.
+    pub(super) fn install_hand_offs(&mut self) {
+        (0..self.hand_offs.all.len()).for_each(|q| self.install_hand_off(q));
+    }
+
+    fn enter_hand_off(&mut self, name: &'static str, target: &str) -> Result<(), EngineError> {
+        let Some(&target) = self.by_name.get(target) else {
+            let text = format!("hand-off `{name}` leads to `{target}`, which is no node");
+            return Err(EngineError::Graph(text));
+        };
+        if self.hand_offs.all.iter().any(|q| q.name == name) {
+            return Err(EngineError::Graph(format!("two hand-offs are called `{name}`")));
+        }
+        let workers = self.config.workers.len();
+        let mut ways = vec![target; workers];
+        for (worker, way) in ways.iter_mut().enumerate().filter(|_| workers > 1) {
+            *way = self.enter(format!("{name}-wk{worker}").into(), &hand_off::NODE)?;
+            let entry = &mut self.nodes[way.0 as usize];
+            (entry.nexts, entry.drop) = (vec![target], self.by_name["error-drop"]);
+        }
+        self.hand_offs.all.push(Queue { name, target, ways, pairs: Vec::new() });
+        Ok(())
+    }
+
+    fn install_hand_off(&mut self, queue: usize) {
+        let Queue { target, ref ways, .. } = self.hand_offs.all[queue];
+        let ways = ways.clone();
+        if ways.len() < 2 {
+            return;
+        }
+        let drop = self.by_name["error-drop"];
+        let congested = u32::from(error_drop::CONGESTED.0);
+        let full = (drop, self.nodes[drop.0 as usize].error_base + congested);
+        let mut pairs = Vec::new();
+        for (to, way) in ways.iter().enumerate() {
+            let info = self.info(*way);
+            let mut rings = Vec::new();
+            for from in 0..ways.len() {
+                if from == to {
+                    let built = Built::Node(Box::new(Here { target }));
+                    self.tell(to, ToWorker::Install { id: *way, info: info.clone(), built });
+                    continue;
+                }
+                let (ring, end) = channel(ROOM);
+                rings.push(Arrivals { from, ring: end, node: *way, target });
+                let stats = Arc::new(PairStats::default());
+                pairs.push(Pair { from, to, stats: stats.clone(), gauge: ring.gauge() });
+                let waker = self.workers[to].waker.clone();
+                let built = Built::Node(Box::new(Way { to, ring, waker, stats, full }));
+                self.tell(from, ToWorker::Install { id: *way, info: info.clone(), built });
+            }
+            self.tell(to, ToWorker::Arrivals(rings));
+        }
+        let order = self.order();
+        (0..ways.len()).for_each(|w| self.tell(w, ToWorker::Order(order.clone())));
+        self.hand_offs.all[queue].pairs = pairs;
+    }
+}

@@ -1,0 +1,217 @@
+//! Frames on their way to another worker.
+//!
+//! Some packets must be handled by one worker: the one that owns their connection. A *queue* leads
+//! to a node, on whichever worker: for each other worker there is a node (`<queue>-wk1`) that packets
+//! for it are sent to like to any other, so that they gather in frames; it hands the frame over by
+//! pointer through a bounded ring, one for each ordered pair of workers. The other worker leaves an
+//! empty frame for each that it takes, and enters those it took at the queue's node. Nobody waits: what
+//! finds the ring full is dropped, and counted.
+//!
+//! Buffers are freed where packets end, and go home as all spare ones do, in batches by the pool.
+
+use super::{Core, NodeCx};
+use crate::clock;
+use crate::decl::{Kind, NodeDecl, NodeId};
+use crate::mailbox::Waker;
+use crate::node::{Fate, Runner, Verdict};
+use crate::stats::Counter;
+use crate::trace::{PacketTrace, TraceStep};
+use std::any::Any;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame};
+use thalweg_tables::exchange::{Receiver, Sender};
+
+/// Frames that a ring takes. Full ones hold 8192 packets: half of the default pool.
+pub(crate) const ROOM: usize = 32;
+
+/// Frames that a worker takes from one ring before it looks at the next, and at its devices.
+const AT_ONCE: usize = 4;
+
+/// What nodes of a queue have in common.
+pub(crate) static NODE: NodeDecl = NodeDecl { kind: Kind::Tx, ..NodeDecl::DEFAULT };
+
+/// A worker's end of a queue: where packets go that a worker owns. See [`Control::add_hand_off`].
+///
+/// [`Control::add_hand_off`]: crate::Control::add_hand_off
+#[derive(Clone, Debug)]
+pub struct HandOff {
+    /// By worker; the queue's own node for the worker that this is for.
+    pub(crate) ways: Arc<[NodeId]>,
+    /// The queue's own node.
+    pub(crate) target: NodeId,
+}
+
+impl HandOff {
+    /// The way to the queue's node on a worker: on this one, the node itself. There is no way to a
+    /// worker that does not exist; its packets stay here.
+    #[inline]
+    pub fn to(&self, worker: usize) -> Verdict {
+        Verdict::node(self.node(worker))
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, worker: usize) -> NodeId {
+        self.ways.get(worker).copied().unwrap_or(self.target)
+    }
+
+    /// The worker that owns what has this hash: an even share for each.
+    #[inline]
+    pub fn owner(&self, hash: u32) -> usize {
+        ((u64::from(hash) * self.ways.len() as u64) >> 32) as usize
+    }
+}
+
+/// A frame in a ring. On the way back, an empty one.
+pub(crate) struct Handed {
+    frame: Box<Frame>,
+    /// Those of its traced packets, in their order.
+    traces: Box<[PacketTrace]>,
+}
+
+/// What one worker has handed to another; the first alone writes it.
+#[derive(Default, Debug)]
+#[repr(align(128))]
+pub(crate) struct PairStats {
+    pub(crate) frames: Counter,
+    pub(crate) packets: Counter,
+    pub(crate) drops: Counter,
+}
+
+/// The node for packets of another worker.
+pub(crate) struct Way {
+    pub(crate) to: usize,
+    pub(crate) ring: Sender<Handed>,
+    pub(crate) waker: Arc<Waker>,
+    pub(crate) stats: Arc<PairStats>,
+    /// Where packets go that find the ring full, and why.
+    pub(crate) full: (NodeId, u32),
+}
+
+impl Runner for Way {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        let traces = if frame.flags().contains(Flags::TRACED) {
+            let to = self.to;
+            cx.trace_frame(&frame, |_, _, out| {
+                let _ = writeln!(out, "to worker {to}");
+            });
+            cx.core.copy_traces(&frame)
+        } else {
+            Box::default()
+        };
+        if frame.flags().contains(Flags::SAMPLED) && !self.ring.is_full() {
+            cx.core.sampled_end(&frame, Fate::HandedOver);
+        }
+        let n = frame.len() as u64;
+        match self.ring.send(Handed { frame, traces }) {
+            Ok(left) => {
+                self.waker.wake();
+                self.stats.frames.add(1);
+                self.stats.packets.add(n);
+                cx.core.stats.totals.handed_out.add(n);
+                if let Some(empty) = left {
+                    cx.put_frame(empty.frame);
+                }
+            }
+            Err(Handed { mut frame, .. }) => {
+                self.stats.drops.add(n);
+                let (to, reason) = self.full;
+                frame.aux_mut().fill(reason);
+                cx.enqueue(frame, to);
+            }
+        }
+    }
+
+    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
+}
+
+/// Stands where a way would lead from a worker to itself, and counts what arrives.
+pub(crate) struct Here {
+    pub(crate) target: NodeId,
+}
+
+impl Runner for Here {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        cx.enqueue(frame, self.target);
+    }
+    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
+}
+
+/// The other end of a way.
+pub(crate) struct Arrivals {
+    pub(crate) from: usize,
+    pub(crate) ring: Receiver<Handed>,
+    /// The node in whose name arrivals are counted.
+    pub(crate) node: NodeId,
+    pub(crate) target: NodeId,
+}
+
+impl Arrivals {
+    /// Takes what is there, up to a limit, and passes it on; how many packets it was.
+    #[inline]
+    pub(super) fn poll(&mut self, core: &mut Core) -> usize {
+        let mut packets = 0;
+        for _ in 0..AT_ONCE {
+            let spare = || {
+                let frame = core.spare.pop()?;
+                Some(Handed { frame, traces: Box::default() })
+            };
+            let Some(handed) = self.ring.receive(spare) else { break };
+            packets += handed.frame.len();
+            self.arrive(core, handed);
+        }
+        packets
+    }
+
+    fn arrive(&self, core: &mut Core, handed: Handed) {
+        let Handed { mut frame, traces } = handed;
+        core.stats.totals.handed_in.add(frame.len() as u64);
+        if frame.flags().contains(Flags::SAMPLED) {
+            // Taps here must not take these for packets of their own that had the same buffers.
+            core.settle_taps();
+        }
+        if frame.flags().contains(Flags::TRACED) {
+            let text = format!("from worker {}\n", self.from);
+            let step = TraceStep { node: self.node, at: clock::ticks(), text };
+            core.adopt_traces(&mut frame, traces, &step);
+        }
+        core.enqueue(frame, self.target);
+    }
+
+    /// Frees what is on its way.
+    pub(super) fn shut_down(&mut self, core: &mut Core) {
+        while let Some(mut handed) = self.ring.receive(|| None) {
+            core.cache.free_frame(&mut handed.frame);
+        }
+    }
+}
+
+impl Core {
+    /// Copies of the traces of a frame's traced packets; empty ones where they were cleared.
+    #[cold]
+    fn copy_traces(&self, frame: &Frame) -> Box<[PacketTrace]> {
+        let rows = (0..frame.len()).map(|i| frame.meta(i as u8));
+        let traced = rows.filter(|meta| meta.flags().contains(Flags::TRACED));
+        traced.map(|meta| self.trace.get(meta.trace).cloned().unwrap_or_default()).collect()
+    }
+
+    /// Goes on with traces that another worker has begun. Marks without one are taken away: their
+    /// number is that worker's, and another packet's here.
+    #[cold]
+    fn adopt_traces(&mut self, frame: &mut Frame, traces: Box<[PacketTrace]>, step: &TraceStep) {
+        let mut traces = traces.into_iter();
+        for i in 0..frame.len() {
+            let mut p = frame.pkt(i as u8);
+            if !p.meta().flags().contains(Flags::TRACED) {
+                continue;
+            }
+            let trace = traces.next().filter(|t| !t.steps.is_empty());
+            match trace.and_then(|t| self.trace.adopt(t)) {
+                Some(number) => {
+                    p.meta_mut().trace = number;
+                    self.trace.add(number, step.clone());
+                }
+                None => p.unmark(Flags::TRACED),
+            }
+        }
+    }
+}
