@@ -88,7 +88,12 @@ struct Body {
 impl Body {
     fn of(fields: &[Field<'_>]) -> Result<Body> {
         let mut body = Body { described: vec![], encode: vec![], decode: vec![], idents: vec![] };
-        for field in fields {
+        for (i, field) in fields.iter().enumerate() {
+            if let Some(at) = &field.attributes.at
+                && !fields[..i].iter().any(|earlier| earlier.ident == at)
+            {
+                return Err(Error::new_spanned(at, "`at` names no earlier field"));
+            }
             for counted in fields {
                 let before = counted.attributes.at.as_ref().unwrap_or(counted.ident);
                 if let Some(count) = &counted.attributes.count

@@ -85,6 +85,7 @@ struct State {
     gone: bool,
     requests: u64,
     events: u64,
+    complaints: u32,
 }
 
 /// What the server's thread is to do with a client.
@@ -143,6 +144,19 @@ impl Client {
         }
     }
 
+    /// Logs what is wrong with a request, which is ignored; of many, the first ones.
+    pub(crate) fn complain(&self, what: impl fmt::Display) {
+        const FIRST: u32 = 10;
+        let label = self.label();
+        let mut state = self.lock();
+        state.complaints = state.complaints.saturating_add(1);
+        match state.complaints {
+            ..=FIRST => tracing::warn!("{label}: {what}; ignored"),
+            n if n == FIRST + 1 => tracing::warn!("{label} sends more that is ignored"),
+            _ => {}
+        }
+    }
+
     pub(crate) fn register(&self, name: &str) {
         let mut state = self.lock();
         (state.name, state.registered) = (name.to_owned(), true);
@@ -157,9 +171,11 @@ impl Client {
         state.gone || state.close.is_some()
     }
 
-    /// Whether so much waits to be written that more answers should wait.
+    /// Whether so much waits to be written that more answers should wait, or nobody is there to
+    /// read any.
     pub(crate) fn is_full(&self) -> bool {
-        self.lock().out.waiting() >= self.links.limits.answers
+        let state = self.lock();
+        state.gone || state.out.waiting() >= self.links.limits.answers
     }
 
     /// Disconnects it once what waits is written, or at once if there is a reason to tell.

@@ -97,13 +97,19 @@ impl Clients {
     }
 }
 
-/// Clients that want to be told of one thing.
-#[derive(Debug, Default)]
-pub struct Subscribers(Vec<(ClientId, u32)>);
+/// Clients that want to be told of one thing, each with a filter `F` that says of which.
+#[derive(Debug)]
+pub struct Subscribers<F = ()>(Vec<(ClientId, u32, F)>);
 
-impl Subscribers {
+impl<F> Default for Subscribers<F> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<F: PartialEq> Subscribers<F> {
     /// Does what a `want_…_events` asks for: adds the client, with the process number that it
-    /// wants to hear in events, or removes it.
+    /// wants to hear in events, or removes it. A client may be listed with several filters.
     ///
     /// # Errors
     /// [`Retval::INVALID_REGISTRATION`] if it is listed already, or is not.
@@ -113,11 +119,12 @@ impl Subscribers {
         caller: &Caller,
         on: bool,
         pid: u32,
+        filter: F,
     ) -> Result<(), Retval> {
-        self.0.retain(|(id, _)| clients.contains(*id));
-        let known = self.0.iter().position(|(id, _)| *id == caller.id());
+        self.0.retain(|(id, ..)| clients.contains(*id));
+        let known = self.0.iter().position(|(id, _, f)| *id == caller.id() && *f == filter);
         match (known, on) {
-            (None, true) => self.0.push((caller.id(), pid)),
+            (None, true) => self.0.push((caller.id(), pid, filter)),
             (Some(at), false) => drop(self.0.remove(at)),
             _ => return Err(Retval::INVALID_REGISTRATION),
         }
@@ -129,8 +136,11 @@ impl Subscribers {
         self.0.is_empty()
     }
 
-    /// Tells all; `event` makes the event for a process number.
-    pub fn tell<E: Message>(&mut self, clients: &Clients, event: impl Fn(u32) -> E) {
-        self.0.retain(|(id, pid)| clients.send(*id, &event(*pid)).is_ok());
+    /// Tells all; `event` makes the event for a process number and filter, or none.
+    pub fn tell<E: Message>(&mut self, clients: &Clients, event: impl Fn(u32, &F) -> Option<E>) {
+        self.0.retain(|(id, pid, filter)| match event(*pid, filter) {
+            Some(event) => clients.send(*id, &event).is_ok(),
+            None => true,
+        });
     }
 }

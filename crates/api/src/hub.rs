@@ -50,10 +50,10 @@ impl<C: 'static> Hub<C> {
     pub fn serve(&mut self, cx: &mut C, job: Job) {
         let client = job.0;
         let end = Instant::now() + SLICE;
-        if client.is_gone() {
-            self.walks.remove(&client.id());
-        }
         loop {
+            if client.is_gone() {
+                self.walks.remove(&client.id());
+            }
             if let Some(walk) = self.walks.get_mut(&client.id()) {
                 if client.block() {
                     break;
@@ -78,24 +78,20 @@ impl<C: 'static> Hub<C> {
 
     fn request(&mut self, cx: &mut C, client: &Arc<Client>, message: &[u8]) {
         let Ok(id) = u16::decode(&mut Reader::new(message)) else {
-            tracing::warn!("{} sent an empty message; ignored", client.label());
-            return;
+            return client.complain("an empty message");
         };
         let done = match (id, client.is_registered()) {
             (15, _) => self.create(client, message),
             (_, false) => {
-                tracing::warn!("{} sent message {id} before its name; ignored", client.label());
-                return;
+                client.complain(format_args!("message {id} before its name"));
+                Ok(())
             }
             (10..=28, true) => self.own(client, id, message),
             _ => self.feature(cx, client, id, message),
         };
         if let Err(Truncated) = done {
             let length = message.len();
-            tracing::warn!(
-                "{}: message {id} is truncated ({length} bytes); ignored",
-                client.label()
-            );
+            client.complain(format_args!("message {id} is truncated ({length} bytes)"));
         }
     }
 
@@ -192,7 +188,7 @@ impl<C: 'static> Hub<C> {
 }
 
 fn unknown(client: &Client, id: u16) {
-    tracing::warn!("{} sent message {id}, which is no request; ignored", client.label());
+    client.complain(format_args!("message {id}, which is no request"));
 }
 
 fn split(message: &[u8]) -> Result<(u32, &[u8]), Truncated> {

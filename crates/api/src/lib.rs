@@ -19,6 +19,7 @@ extern crate self as thalweg_api;
 
 mod client;
 mod clients;
+mod fuzz;
 mod hub;
 pub mod json;
 mod macros;
@@ -35,6 +36,7 @@ pub mod wire;
 
 pub use client::ClientId;
 pub use clients::{ClientInfo, Clients, Gone, Subscribers};
+pub use fuzz::fuzz_message;
 pub use hub::{Hub, Job};
 pub use registry::{Registry, RegistryError, write_json};
 pub use retval::Retval;

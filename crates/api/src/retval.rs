@@ -45,6 +45,7 @@ retvals! {
     INVALID_ARGUMENT -73 "invalid argument"
     VALUE_EXIST -81 "value already there"
     SAME_SRC_DST -82 "source and destination are the same"
+    CANNOT_CREATE_PCAP_FILE -93 "cannot create the pcap file"
     INVALID_ADDRESS_FAMILY -97 "invalid address family"
     TABLE_TOO_BIG -99 "table too big"
     ADDRESS_IN_USE -105 "address in use"

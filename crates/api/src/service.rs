@@ -184,6 +184,17 @@ pub trait Service<C>: Sync {
     /// # Errors
     /// [`Truncated`]: nothing was done or answered.
     fn begin(&self, cx: &mut C, caller: Caller, body: &[u8]) -> Result<Rest<C>, Truncated>;
+    /// Reads a request's own fields and writes them again, for tests.
+    ///
+    /// # Errors
+    /// [`Truncated`].
+    fn echo(&self, body: &[u8]) -> Result<Vec<u8>, Truncated>;
+}
+
+fn echo<Rq: Message>(body: &[u8]) -> Result<Vec<u8>, Truncated> {
+    let mut out = Vec::new();
+    Rq::decode_body(&mut Reader::new(body))?.encode_body(&mut out);
+    Ok(out)
 }
 
 /// A request that one reply answers.
@@ -253,6 +264,10 @@ impl<C, Rq: Message, Rp: Message + Default> Service<C> for Call<C, Rq, Rp> {
         }
         Ok(Rest::Nothing)
     }
+
+    fn echo(&self, body: &[u8]) -> Result<Vec<u8>, Truncated> {
+        echo::<Rq>(body)
+    }
 }
 
 /// A request that any number of details answer; the client asks for a `control_ping_reply` behind
@@ -302,6 +317,10 @@ impl<C, Rq: Message, D: Message> Service<C> for Dump<C, Rq, D> {
             DumpHandler::Slices(handler) => Ok(Rest::Walk(handler(cx, request, details))),
         }
     }
+
+    fn echo(&self, body: &[u8]) -> Result<Vec<u8>, Truncated> {
+        echo::<Rq>(body)
+    }
 }
 
 /// A request that details answer and then one reply, which says where to go on.
@@ -337,5 +356,9 @@ impl<C, Rq: Message, D: Message, Rp: Message> Service<C> for Stream<C, Rq, D, Rp
         let (retval, reply) = (self.handler)(cx, request, &mut details);
         caller.send(caller.ids.reply, retval, &reply);
         Ok(Rest::Nothing)
+    }
+
+    fn echo(&self, body: &[u8]) -> Result<Vec<u8>, Truncated> {
+        echo::<Rq>(body)
     }
 }

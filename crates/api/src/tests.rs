@@ -108,7 +108,8 @@ static WANT: Call<Main, WantNumberEvents, WantNumberEventsReply> =
     Call::known(&MODULE, want).with_events(&[NumberEvent::DEF]);
 static TELL: Call<Main, Tell, TellReply> = Call::new(&MODULE, |main, rq| {
     for _ in 0..rq.times {
-        main.subscribers.tell(&main.clients, |pid| NumberEvent { pid, filler: [0; 1000] });
+        let event = |pid, (): &()| Some(NumberEvent { pid, filler: [0; 1000] });
+        main.subscribers.tell(&main.clients, event);
     }
     if main.subscribers.is_empty() { Err(Retval::NO_SUCH_ENTRY) } else { Ok(TellReply) }
 });
@@ -118,7 +119,7 @@ fn want(
     caller: &Caller,
     rq: WantNumberEvents,
 ) -> Result<WantNumberEventsReply, Retval> {
-    main.subscribers.want(&main.clients, caller, rq.enable, rq.pid)?;
+    main.subscribers.want(&main.clients, caller, rq.enable, rq.pid, ())?;
     Ok(WantNumberEventsReply)
 }
 

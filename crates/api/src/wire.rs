@@ -44,6 +44,32 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes of framing before a message.
+pub const FRAMING: usize = 16;
+
+/// What the bytes of a connection begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framed<'a> {
+    /// A message; the next begins [`FRAMING`] bytes and its own behind this one.
+    Message(&'a [u8]),
+    /// A part of one.
+    Partial,
+    /// One of so many bytes, which are too many.
+    TooLong(usize),
+}
+
+/// Finds the first message of some bytes, which may have `most` bytes.
+pub fn framed(bytes: &[u8], most: usize) -> Framed<'_> {
+    let Some(length) = bytes.get(8..12).and_then(|bytes| bytes.try_into().ok()) else {
+        return Framed::Partial;
+    };
+    let length = u32::from_be_bytes(length) as usize;
+    if length > most {
+        return Framed::TooLong(length);
+    }
+    bytes.get(FRAMING..FRAMING + length).map_or(Framed::Partial, Framed::Message)
+}
+
 /// A value that a field of a message can have.
 ///
 /// `#[derive(ApiType)]` implements it for a struct, whose fields it puts one behind the other; the

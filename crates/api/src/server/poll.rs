@@ -3,6 +3,7 @@
 use super::listen::Listener;
 use crate::client::{Client, ClientId, Links};
 use crate::clients::Clients;
+use crate::wire::{FRAMING, Framed, framed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -10,8 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of framing before a message.
-const FRAMING: usize = 16;
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -276,24 +275,22 @@ impl Connection {
 
     /// Moves whole messages from what was read to the inbox.
     fn take_messages(&mut self, links: &Links) {
-        let mut at = 0;
+        let (mut at, most) = (0, links.limits.message);
         loop {
-            let rest = &self.partial[at..];
-            let Some(length) = rest.get(8..12).and_then(|bytes| bytes.try_into().ok()) else {
-                break;
-            };
-            let length = u32::from_be_bytes(length) as usize;
-            if length > links.limits.message {
-                let most = links.limits.message;
-                let reason =
-                    format!("it announces a message of {length} bytes; {most} are the most");
-                self.client.close(reason);
-                self.ended = true;
-                break;
+            match framed(&self.partial[at..], most) {
+                Framed::Message(message) => {
+                    self.client.push(message.to_vec());
+                    at += FRAMING + message.len();
+                }
+                Framed::Partial => break,
+                Framed::TooLong(length) => {
+                    let reason =
+                        format!("it announces a message of {length} bytes; {most} are the most");
+                    self.client.close(reason);
+                    self.ended = true;
+                    break;
+                }
             }
-            let Some(message) = rest.get(FRAMING..FRAMING + length) else { break };
-            self.client.push(message.to_vec());
-            at += FRAMING + length;
         }
         self.partial.drain(..at);
         if at > 0 {
