@@ -14,6 +14,7 @@ pub mod show_cpu;
 pub mod show_errors;
 pub mod show_features;
 pub mod show_handoff;
+pub mod show_logging;
 pub mod show_memory;
 pub mod show_packet_accounting;
 pub mod show_plugins;
@@ -39,6 +40,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<crate::Control>] = &[
     &show_errors::COMMAND,
     &show_features::COMMAND,
     &show_handoff::COMMAND,
+    &show_logging::COMMAND,
     &show_memory::COMMAND,
     &show_packet_accounting::COMMAND,
     &show_plugins::COMMAND,

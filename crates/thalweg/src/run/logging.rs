@@ -1,11 +1,55 @@
 //! Where the router's log goes.
 
+use std::fmt::{self, Write};
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::SystemTime;
 use thalweg_config::StartupConfig;
+use thalweg_graph::log;
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Keeps the last lines for `show logging` and the binary API.
+struct Keep;
+
+impl<S: tracing::Subscriber> Layer<S> for Keep {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        let meta = event.metadata();
+        let level = match *meta.level() {
+            tracing::Level::ERROR => log::Level::Error,
+            tracing::Level::WARN => log::Level::Warning,
+            tracing::Level::INFO => log::Level::Info,
+            _ => log::Level::Debug,
+        };
+        let class = meta.target().split("::").next().unwrap_or_default();
+        let class = class.strip_prefix("thalweg_").unwrap_or(class).replace('_', "-");
+        let mut text = Text::default();
+        event.record(&mut text);
+        let message = text.message + &text.fields;
+        log::keep(log::Line { at: SystemTime::now(), level, class, message });
+    }
+}
+
+/// An event's text: the message, and behind it what it says besides.
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a string cannot fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+}
 
 /// Sends the log to `unix { log FILE }`, or else to standard error.
 ///
@@ -18,15 +62,16 @@ pub(super) fn start(config: &StartupConfig) -> io::Result<()> {
     let from_config = config.logging.default_log_level.as_deref().map(level);
     let from_env = std::env::var("THALWEG_LOG").ok().map(|word| level(&word));
     let level = from_env.or(from_config).unwrap_or(LevelFilter::INFO);
-    let log = tracing_subscriber::fmt().with_max_level(level).with_target(false);
+    let all = tracing_subscriber::registry().with(level).with(Keep);
+    let log = tracing_subscriber::fmt::layer().with_target(false);
     let started = match &config.unix.log {
         Some(path) => {
             let file = open(path)?;
-            log.with_ansi(false).with_writer(Mutex::new(file)).try_init()
+            all.with(log.with_ansi(false).with_writer(Mutex::new(file))).try_init()
         }
         None => {
             let colour = io::IsTerminal::is_terminal(&io::stderr()) && !config.unix.nocolor;
-            log.with_ansi(colour).with_writer(io::stderr).try_init()
+            all.with(log.with_ansi(colour).with_writer(io::stderr)).try_init()
         }
     };
     // Only a second start in one process, in a test, meets another log.
