@@ -8,6 +8,8 @@
 //! Sockets belong to the network namespace in which the calling thread is
 //! when it opens them.
 
+pub mod api;
+mod api_types;
 pub mod cli;
 pub mod device;
 mod error;
@@ -28,6 +30,7 @@ pub static FEATURE: Feature = Feature {
     about: "host interfaces on AF_PACKET rings",
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
+    api: api::SERVICES,
     init: device::init,
     ready: device::ready,
     ..Feature::DEFAULT

@@ -42,14 +42,7 @@ pub(crate) fn sorted(c: &Control) -> Vec<SwIfIndex> {
 
 /// What the registry refused, as a command's failure.
 pub fn refused(e: DeviceError) -> CliError {
-    let code = match e {
-        DeviceError::Unknown(_) => -2,
-        DeviceError::Exists(_) => -81,
-        DeviceError::Range { .. } => -7,
-        DeviceError::Unsupported { .. } => -126,
-        DeviceError::Full => -162,
-        DeviceError::Failed(_) => -1,
-    };
+    let code = e.code();
     CliError::with_code(e, code)
 }
 

@@ -56,6 +56,20 @@ pub enum DeviceError {
     Failed(String),
 }
 
+impl DeviceError {
+    /// The number by which the binary API knows it.
+    pub fn code(&self) -> i32 {
+        match self {
+            DeviceError::Unknown(_) => -2,
+            DeviceError::Exists(_) => -81,
+            DeviceError::Range { .. } => -7,
+            DeviceError::Unsupported { .. } => -126,
+            DeviceError::Full => -162,
+            DeviceError::Failed(_) => -1,
+        }
+    }
+}
+
 /// What a device can do for us on transmission.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Caps {
@@ -666,6 +680,33 @@ pub fn set_mtu(
     change(c, sw_if, |v| v.mtu[proto.min(3)] = mtu)?;
     notify(c, InterfaceEvent::Mtu(sw_if));
     Ok(())
+}
+
+/// Sets all packet MTUs: L3, IPv4, IPv6, MPLS.
+///
+/// # Errors
+/// As [`set_mtu`]; nothing has changed then.
+pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: [u32; 4]) -> Result<(), DeviceError> {
+    let before = view(c, sw_if)?.mtu;
+    for (proto, mtu) in mtus.into_iter().enumerate() {
+        if let Err(error) = set_mtu(c, sw_if, proto, mtu) {
+            change(c, sw_if, |v| v.mtu = before)?;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Sets what `show interface` counts of an interface, or of all, to zero.
+pub fn clear_counters(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
+    let all: Vec<SwIfIndex> = c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).collect();
+    let chosen = all.into_iter().filter(|i| sw_if.is_none_or(|one| one == *i));
+    chosen
+        .map(|sw_if| {
+            let now = c.interface_totals_raw(sw_if);
+            c.baseline.interfaces.insert(sw_if, now);
+        })
+        .count()
 }
 
 /// Receives frames for any MAC address, or no longer.

@@ -8,6 +8,8 @@
 //! * [`cli`]: the commands; [`command_line`]: what commands of features need, too.
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod api_types;
 pub mod cli;
 pub mod command_line;
 pub mod interface;
@@ -29,7 +31,11 @@ pub static FEATURE: Feature = Feature {
     name: "interface",
     about: "interfaces, loopbacks and sinks",
     commands: cli::COMMANDS,
-    init: Interfaces::init,
+    api: api::SERVICES,
+    init: |c| {
+        Interfaces::init(c);
+        api_types::init(c);
+    },
     ..Feature::DEFAULT
 };
 

@@ -35,6 +35,9 @@ impl Device for NullDevice {
     }
 }
 
+/// Greatest number of a loopback.
+pub const MAX_INSTANCE: u32 = 16_383;
+
 /// Creates `loop<instance>` (the next free one if `None`), by default with MAC address
 /// `de:ad:00:00:00:<instance>`.
 ///

@@ -152,15 +152,8 @@ fn names_complete() {
 }
 
 #[test]
-fn the_list_of_commands_is_current() {
-    thalweg_testkit::GeneratedList {
-        dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
-        what: "command",
-        list: "COMMANDS",
-        element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
-        item: "COMMAND",
-    }
-    .check();
+fn the_lists_are_current() {
+    thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
 }
 
 proptest::proptest! {

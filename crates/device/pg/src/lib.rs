@@ -8,6 +8,8 @@
 //! * [`nodes`]: `pg-input`, which sends; [`port`]: the transmitting node.
 #![forbid(unsafe_code)]
 
+pub mod api;
+mod api_types;
 pub mod capture;
 pub mod cli;
 mod command_line;
@@ -35,6 +37,7 @@ pub static FEATURE: Feature = Feature {
     about: "packet generator: streams, ports and captures",
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
+    api: api::SERVICES,
     init: stream::Pg::init,
     ..Feature::DEFAULT
 };

@@ -490,12 +490,5 @@ proptest! {
 
 #[test]
 fn lists_are_current() {
-    let list = |dir, what, list, element, item| {
-        thalweg_testkit::GeneratedList { dir, what, list, element, item }.check();
-    };
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes");
-    list(dir, "graph node", "NODES", "&thalweg_graph::NodeDecl", "NODE");
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli");
-    let element = "&dyn thalweg_cli::Command<thalweg_graph::Control>";
-    list(dir, "command", "COMMANDS", element, "COMMAND");
+    thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
 }

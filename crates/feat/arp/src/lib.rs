@@ -23,6 +23,8 @@
 #![forbid(unsafe_code)]
 
 pub mod addrs;
+pub mod api;
+mod api_types;
 mod args;
 pub mod cli;
 mod hold;
@@ -52,6 +54,10 @@ pub static FEATURE: Feature = Feature {
     about: "ARP and IPv4 neighbours",
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
-    init: neighbors::init,
+    api: api::SERVICES,
+    init: |c| {
+        neighbors::init(c);
+        api_types::init(c);
+    },
     ..Feature::DEFAULT
 };

@@ -10,27 +10,8 @@ use thalweg_device::interface;
 use thalweg_fib::{Forwarding, Kind};
 
 #[test]
-fn node_list_is_current() {
-    thalweg_testkit::GeneratedList {
-        dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/nodes"),
-        what: "graph node",
-        list: "NODES",
-        element: "&thalweg_graph::NodeDecl",
-        item: "NODE",
-    }
-    .check();
-}
-
-#[test]
-fn command_list_is_current() {
-    thalweg_testkit::GeneratedList {
-        dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
-        what: "command",
-        list: "COMMANDS",
-        element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
-        item: "COMMAND",
-    }
-    .check();
+fn lists_are_current() {
+    thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
 }
 
 fn watch(b: &Bench) -> Rc<RefCell<Vec<NeighborChange>>> {

@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod api;
+mod api_types;
 pub mod cli;
 mod entries;
 mod fib_text;
@@ -38,7 +40,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     arcs: &[&ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" }],
     commands: cli::COMMANDS,
-    api: &[],
+    api: api::SERVICES,
     init,
     ready,
 };
@@ -75,6 +77,7 @@ fn init(c: &mut Control) {
         serial: 0,
     });
     ping::init(c);
+    c.insert(api_types::Names::default());
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP knows no ethernet-input, and nothing but IPv4 needs it.
     thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");

@@ -56,7 +56,7 @@ pub(crate) fn address_failed(e: AddressError) -> CliError {
         AddressError::Route(e) => return route_failed(e),
         AddressError::Overlap { .. } => -105,
         AddressError::Missing { .. } => -60,
-        AddressError::HasAddresses(_) => -13,
+        AddressError::HasAddresses(_) => -114,
         AddressError::Unusable(..) => -7,
     };
     CliError::with_code(e, code)

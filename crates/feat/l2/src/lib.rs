@@ -4,6 +4,8 @@
 //! costs one look-up, whatever its size.
 #![forbid(unsafe_code)]
 
+pub mod api;
+mod api_module;
 pub mod cli;
 pub mod nodes;
 
@@ -19,6 +21,7 @@ pub static FEATURE: Feature = Feature {
     about: "layer 2 cross connect",
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
+    api: api::SERVICES,
     init,
     ..Feature::DEFAULT
 };

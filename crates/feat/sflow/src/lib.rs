@@ -11,6 +11,8 @@
 //! An interface has one number in all that is sent: its `sw_if_index`.
 #![forbid(unsafe_code)]
 
+pub mod api;
+mod api_module;
 pub mod cli;
 mod cli_support;
 mod drops;
@@ -37,6 +39,7 @@ pub static FEATURE: Feature = Feature {
     about: "packet sampling and interface counters, sFlow v5",
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
+    api: api::SERVICES,
     init: state::init,
     ready: state::ready,
     ..Feature::DEFAULT

@@ -1,6 +1,6 @@
 //! `clear interfaces`: `show interface` begins at zero.
 
-use crate::interface::{Interfaces, SwIfIndex};
+use crate::interface;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -27,13 +27,8 @@ impl Command<Control> for ClearInterfaces {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        let all: Vec<SwIfIndex> =
-            c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).collect();
-        for sw_if in &all {
-            let now = c.interface_totals_raw(*sw_if);
-            c.baseline.interfaces.insert(*sw_if, now);
-        }
-        out.json(serde_json::json!({ "cleared": all.len() }));
+        let cleared = interface::clear_counters(c, None);
+        out.json(serde_json::json!({ "cleared": cleared }));
         Ok(Outcome::Done)
     }
 }

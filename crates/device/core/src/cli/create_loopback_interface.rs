@@ -34,7 +34,10 @@ impl Command<Control> for CreateLoopbackInterface {
         while !args.is_empty() {
             match args.choice("option", &["mac", "instance"])? {
                 "mac" => mac = Some(args.mac("MAC address")?),
-                _ => instance = Some(args.number("instance", 0, 16_383)? as u32),
+                _ => {
+                    instance =
+                        Some(args.number("instance", 0, loopback::MAX_INSTANCE.into())? as u32)
+                }
             }
         }
         let sw_if = loopback::create_loopback(c, instance, mac).map_err(refused)?;

@@ -39,7 +39,10 @@ fn text(c: &Control, v: &InterfaceView, detail: Detail, out: &mut Output) {
     }
     out.line(format_args!("  Link speed: {}", speed(v.speed_kbps)));
     match v.ethernet {
-        true => out.line(format_args!("  Ethernet address {}", report::mac(v.mac))),
+        true => {
+            let promiscuous = if v.promiscuous { ", promiscuous" } else { "" };
+            out.line(format_args!("  Ethernet address {}{promiscuous}", report::mac(v.mac)));
+        }
         false => out.line(format_args!("  {}", v.dev_type)),
     }
     let device = c.state::<Interfaces>().borrow().device(v.sw_if);

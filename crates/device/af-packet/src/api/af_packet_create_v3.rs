@@ -1,0 +1,67 @@
+//! `af_packet_create_v3`: attaches a device of the kernel.
+
+use crate::api_types::{AF_PACKET, AfPacketFlags, AfPacketMode, chosen, config, create, size};
+use crate::ring::Framing;
+use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::{Call, Message, Retval, Text};
+use thalweg_graph::Control;
+
+/// Asks for a host interface.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct AfPacketCreateV3 {
+    /// What frames begin with; Ethernet if nothing is said.
+    pub mode: AfPacketMode,
+    /// Its MAC address.
+    pub hw_addr: MacAddress,
+    /// The MAC address is to be chosen for it.
+    pub use_random_hw_addr: bool,
+    /// The device.
+    pub host_if_name: Text<64>,
+    /// Bytes of a receive slot; 0 as usual.
+    pub rx_frame_size: u32,
+    /// Bytes of a transmit slot; 0 as usual.
+    pub tx_frame_size: u32,
+    /// Slots of a receive block; 0 as usual.
+    pub rx_frames_per_block: u32,
+    /// Slots of a transmit block; 0 as usual.
+    pub tx_frames_per_block: u32,
+    /// How it works.
+    pub flags: AfPacketFlags,
+    /// Receive queues.
+    #[api(default = 1)]
+    pub num_rx_queues: u16,
+    /// Transmit queues.
+    #[api(default = 1)]
+    pub num_tx_queues: u16,
+}
+
+/// Answers [`AfPacketCreateV3`].
+#[derive(Debug, Default, Message)]
+#[api(reply)]
+pub struct AfPacketCreateV3Reply {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, AfPacketCreateV3, AfPacketCreateV3Reply> =
+    Call::new(&AF_PACKET, handle);
+
+fn handle(c: &mut Control, rq: AfPacketCreateV3) -> Result<AfPacketCreateV3Reply, Retval> {
+    let mac = chosen(rq.hw_addr, rq.use_random_hw_addr);
+    let mut config = config(&rq.host_if_name, mac, rq.num_rx_queues);
+    config.options.rx_size = size(rq.rx_frame_size);
+    config.options.tx_size = size(rq.tx_frame_size);
+    config.options.rx_per_block = size(rq.rx_frames_per_block);
+    config.options.tx_per_block = size(rq.tx_frames_per_block);
+    config.options.tx_queues = rq.num_tx_queues.max(1);
+    config.options.qdisc_bypass = rq.flags.has(AfPacketFlags::QDISC_BYPASS);
+    config.options.offload = rq.flags.has(AfPacketFlags::CKSUM_GSO);
+    config.options.framing = match rq.mode {
+        AfPacketMode(0) | AfPacketMode::ETHERNET => Framing::Ethernet,
+        AfPacketMode::IP => Framing::Ip,
+        _ => return Err(Retval::INVALID_VALUE),
+    };
+    Ok(AfPacketCreateV3Reply { sw_if_index: create(c, config)? })
+}

@@ -1,0 +1,35 @@
+//! `af_packet_dump`: all host interfaces.
+
+use crate::api_types::AF_PACKET;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_device::Interfaces;
+use thalweg_graph::Control;
+
+/// Asks for host interfaces.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct AfPacketDump;
+
+/// A host interface.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct AfPacketDetails {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// The device.
+    pub host_if_name: Text<64>,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, AfPacketDump, AfPacketDetails> = Dump::new(&AF_PACKET, handle);
+
+fn handle(c: &mut Control, _: AfPacketDump, out: &mut Details<AfPacketDetails>) {
+    for view in c.state::<Interfaces>().borrow().iter() {
+        let device = view.name.strip_prefix("host-").filter(|_| view.dev_type == "af-packet");
+        if let Some(device) = device {
+            let sw_if_index = InterfaceIndex(view.sw_if);
+            out.send(&AfPacketDetails { sw_if_index, host_if_name: device.into() });
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `delete_loopback`: deletes a loopback.
+
+use crate::api_types::{INTERFACE, view};
+use crate::interface;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Deletes a loopback interface.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct DeleteLoopback {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, DeleteLoopback, DeleteLoopbackReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(c: &mut Control, rq: DeleteLoopback) -> Result<DeleteLoopbackReply, Retval> {
+    let view = view(c, rq.sw_if_index)?;
+    if view.dev_type != "Loopback" {
+        let reason = format!("`{}` is a {} port, no loopback", view.name, view.dev_type);
+        return Err(Retval::INVALID_SW_IF_INDEX.because(reason));
+    }
+    interface::delete(c, view.sw_if)?;
+    Ok(DeleteLoopbackReply)
+}

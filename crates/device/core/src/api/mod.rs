@@ -1,0 +1,39 @@
+//! Every API message of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
+
+pub mod create_loopback;
+pub mod create_loopback_instance;
+pub mod delete_loopback;
+pub mod hw_interface_set_mtu;
+pub mod sw_interface_clear_stats;
+pub mod sw_interface_dump;
+pub mod sw_interface_get_mac_address;
+pub mod sw_interface_rx_placement_dump;
+pub mod sw_interface_set_flags;
+pub mod sw_interface_set_mac_address;
+pub mod sw_interface_set_mtu;
+pub mod sw_interface_set_promisc;
+pub mod sw_interface_set_rx_mode;
+pub mod sw_interface_set_rx_placement;
+pub mod want_interface_events;
+
+/// Every API message, in the order of the files' names.
+pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
+    &create_loopback::SERVICE,
+    &create_loopback_instance::SERVICE,
+    &delete_loopback::SERVICE,
+    &hw_interface_set_mtu::SERVICE,
+    &sw_interface_clear_stats::SERVICE,
+    &sw_interface_dump::SERVICE,
+    &sw_interface_get_mac_address::SERVICE,
+    &sw_interface_rx_placement_dump::SERVICE,
+    &sw_interface_set_flags::SERVICE,
+    &sw_interface_set_mac_address::SERVICE,
+    &sw_interface_set_mtu::SERVICE,
+    &sw_interface_set_promisc::SERVICE,
+    &sw_interface_set_rx_mode::SERVICE,
+    &sw_interface_set_rx_placement::SERVICE,
+    &want_interface_events::SERVICE,
+];

@@ -1,0 +1,31 @@
+//! `sw_interface_clear_stats`: sets counters to zero.
+
+use crate::api_types::{INTERFACE, view};
+use crate::interface;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Clears what `show interface` counts.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceClearStats {
+    /// The interface; none means all.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceClearStats, SwInterfaceClearStatsReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceClearStats,
+) -> Result<SwInterfaceClearStatsReply, Retval> {
+    let one = match rq.sw_if_index {
+        InterfaceIndex::NONE => None,
+        one => Some(view(c, one)?.sw_if),
+    };
+    interface::clear_counters(c, one);
+    Ok(SwInterfaceClearStatsReply)
+}

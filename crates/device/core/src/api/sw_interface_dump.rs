@@ -1,0 +1,123 @@
+//! `sw_interface_dump`: all interfaces.
+
+use crate::api_types::{INTERFACE, IfType, LinkDuplex, SubIfFlags, flags, indices};
+use crate::{InterfaceView, interface};
+use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddress};
+use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_graph::Control;
+
+/// Asks for interfaces.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct SwInterfaceDump {
+    /// Which one; none and 0 mean all.
+    #[api(default = 0xffff_ffff)]
+    pub sw_if_index: InterfaceIndex,
+    /// Only those whose names match.
+    pub name_filter_valid: bool,
+    /// A part of their names, in letters of either case.
+    pub name_filter: String,
+}
+
+/// An interface.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct SwInterfaceDetails {
+    /// Its index.
+    pub sw_if_index: InterfaceIndex,
+    /// The interface that it is a part of, or itself.
+    pub sup_sw_if_index: u32,
+    /// Its MAC address.
+    pub l2_address: MacAddress,
+    /// Its state.
+    pub flags: IfStatusFlags,
+    /// What it is.
+    pub r#type: IfType,
+    /// Its link's ways.
+    pub link_duplex: LinkDuplex,
+    /// Its link's speed in kbit/s, 0 if unknown.
+    pub link_speed: u32,
+    /// Largest packet of the device in bytes.
+    pub link_mtu: u16,
+    /// Largest packets in bytes: L3, IPv4, IPv6, MPLS.
+    pub mtu: [u32; 4],
+    /// Number of a sub-interface.
+    pub sub_id: u32,
+    /// Its tags.
+    pub sub_number_of_tags: u8,
+    /// Its outer tag.
+    pub sub_outer_vlan_id: u16,
+    /// Its inner tag.
+    pub sub_inner_vlan_id: u16,
+    /// Which frames it takes.
+    pub sub_if_flags: SubIfFlags,
+    /// What is done to tags.
+    pub vtr_op: u32,
+    /// Whether a tag that is added is 802.1Q's.
+    pub vtr_push_dot1q: u32,
+    /// First tag that is added.
+    pub vtr_tag1: u32,
+    /// Second tag that is added.
+    pub vtr_tag2: u32,
+    /// Tag of backbone bridging.
+    pub outer_tag: u16,
+    /// Its destination.
+    pub b_dmac: MacAddress,
+    /// Its source.
+    pub b_smac: MacAddress,
+    /// Its VLAN.
+    pub b_vlanid: u16,
+    /// Its service.
+    pub i_sid: u32,
+    /// The interface's name.
+    pub interface_name: Text<64>,
+    /// Its driver.
+    pub interface_dev_type: Text<64>,
+    /// What somebody noted about it.
+    pub tag: Text<64>,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, SwInterfaceDump, SwInterfaceDetails> =
+    Dump::new(&INTERFACE, handle);
+
+fn handle(c: &mut Control, rq: SwInterfaceDump, out: &mut Details<SwInterfaceDetails>) {
+    let filter = rq.name_filter_valid.then(|| rq.name_filter.to_lowercase());
+    let views = indices(c, rq.sw_if_index).into_iter().filter_map(|i| interface::view(c, i).ok());
+    for view in views {
+        if filter.as_ref().is_none_or(|part| view.name.to_lowercase().contains(part.as_str())) {
+            out.send(&details(&view));
+        }
+    }
+}
+
+fn details(view: &InterfaceView) -> SwInterfaceDetails {
+    SwInterfaceDetails {
+        sw_if_index: InterfaceIndex(view.sw_if),
+        sup_sw_if_index: view.sw_if,
+        l2_address: MacAddress(view.mac),
+        flags: flags(view),
+        r#type: IfType::HARDWARE,
+        link_duplex: LinkDuplex::UNKNOWN,
+        link_speed: view.speed_kbps,
+        link_mtu: u16::try_from(view.link_mtu).unwrap_or(u16::MAX),
+        mtu: view.mtu,
+        sub_id: 0,
+        sub_number_of_tags: 0,
+        sub_outer_vlan_id: 0,
+        sub_inner_vlan_id: 0,
+        sub_if_flags: SubIfFlags(0),
+        vtr_op: 0,
+        vtr_push_dot1q: 0,
+        vtr_tag1: 0,
+        vtr_tag2: 0,
+        outer_tag: 0,
+        b_dmac: MacAddress::default(),
+        b_smac: MacAddress::default(),
+        b_vlanid: 0,
+        i_sid: 0,
+        interface_name: view.name.as_str().into(),
+        interface_dev_type: view.dev_type.into(),
+        tag: "".into(),
+    }
+}

@@ -1,0 +1,34 @@
+//! `sw_interface_get_mac_address`: an interface's MAC address.
+
+use crate::api_types::{INTERFACE, view};
+use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Asks for an interface's MAC address.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct SwInterfaceGetMacAddress {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// Answers [`SwInterfaceGetMacAddress`].
+#[derive(Debug, Default, Message)]
+#[api(reply)]
+pub struct SwInterfaceGetMacAddressReply {
+    /// The address.
+    pub mac_address: MacAddress,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceGetMacAddress, SwInterfaceGetMacAddressReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceGetMacAddress,
+) -> Result<SwInterfaceGetMacAddressReply, Retval> {
+    let mac_address = MacAddress(view(c, rq.sw_if_index)?.mac);
+    Ok(SwInterfaceGetMacAddressReply { mac_address })
+}

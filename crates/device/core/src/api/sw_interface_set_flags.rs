@@ -1,0 +1,26 @@
+//! `sw_interface_set_flags`: brings an interface up or down.
+
+use crate::api_types::INTERFACE;
+use crate::interface;
+use thalweg_api::types::{IfStatusFlags, InterfaceIndex};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Sets an interface's state.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceSetFlags {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// Up or not; only the administrative state can be set.
+    pub flags: IfStatusFlags,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceSetFlags, SwInterfaceSetFlagsReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(c: &mut Control, rq: SwInterfaceSetFlags) -> Result<SwInterfaceSetFlagsReply, Retval> {
+    interface::set_admin(c, rq.sw_if_index.0, rq.flags.has(IfStatusFlags::ADMIN_UP))?;
+    Ok(SwInterfaceSetFlagsReply)
+}

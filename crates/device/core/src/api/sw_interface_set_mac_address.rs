@@ -1,0 +1,29 @@
+//! `sw_interface_set_mac_address`: gives an interface another MAC address.
+
+use crate::api_types::INTERFACE;
+use crate::interface;
+use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Sets an interface's MAC address.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceSetMacAddress {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// The address.
+    pub mac_address: MacAddress,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceSetMacAddress, SwInterfaceSetMacAddressReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceSetMacAddress,
+) -> Result<SwInterfaceSetMacAddressReply, Retval> {
+    interface::set_mac(c, rq.sw_if_index.0, rq.mac_address.0)?;
+    Ok(SwInterfaceSetMacAddressReply)
+}

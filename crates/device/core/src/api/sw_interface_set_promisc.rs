@@ -1,0 +1,29 @@
+//! `sw_interface_set_promisc`: takes frames for any MAC address.
+
+use crate::api_types::INTERFACE;
+use crate::interface;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Takes frames for any MAC address, or no longer.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceSetPromisc {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// Whether it is to.
+    pub promisc_on: bool,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceSetPromisc, SwInterfaceSetPromiscReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceSetPromisc,
+) -> Result<SwInterfaceSetPromiscReply, Retval> {
+    interface::set_promiscuous(c, rq.sw_if_index.0, rq.promisc_on)?;
+    Ok(SwInterfaceSetPromiscReply)
+}

@@ -1,0 +1,31 @@
+//! `sw_interface_set_rx_mode`: says how receive queues are waited for.
+
+use crate::api_types::{INTERFACE, RxMode};
+use crate::interface;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Sets the receive mode of a queue, or of all of an interface.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceSetRxMode {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// One queue is meant.
+    pub queue_id_valid: bool,
+    /// This one.
+    pub queue_id: u32,
+    /// The mode.
+    pub mode: RxMode,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceSetRxMode, SwInterfaceSetRxModeReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(c: &mut Control, rq: SwInterfaceSetRxMode) -> Result<SwInterfaceSetRxModeReply, Retval> {
+    let queue = rq.queue_id_valid.then_some(rq.queue_id);
+    interface::set_rx_mode(c, rq.sw_if_index.0, queue, rq.mode.mode()?)?;
+    Ok(SwInterfaceSetRxModeReply)
+}

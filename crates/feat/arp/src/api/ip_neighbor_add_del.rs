@@ -1,0 +1,49 @@
+//! `ip_neighbor_add_del`: configures a neighbour.
+
+use crate::api_types::{IP_NEIGHBOR, IpNeighbor, IpNeighborFlags, find, ipv4};
+use crate::{NeighborFlags, neighbors};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Adds a neighbour or deletes it.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct IpNeighborAddDel {
+    /// Which of both.
+    pub is_add: bool,
+    /// The neighbour.
+    pub neighbor: IpNeighbor,
+}
+
+/// Answers [`IpNeighborAddDel`].
+#[derive(Debug, Message)]
+#[api(reply)]
+pub struct IpNeighborAddDelReply {
+    /// The column of its counters, all ones for none.
+    pub stats_index: u32,
+}
+
+impl Default for IpNeighborAddDelReply {
+    fn default() -> Self {
+        Self { stats_index: u32::MAX }
+    }
+}
+
+/// The service.
+pub static SERVICE: Call<Control, IpNeighborAddDel, IpNeighborAddDelReply> =
+    Call::new(&IP_NEIGHBOR, handle);
+
+fn handle(c: &mut Control, rq: IpNeighborAddDel) -> Result<IpNeighborAddDelReply, Retval> {
+    let (ip, sw_if) = (ipv4(rq.neighbor.ip_address)?, rq.neighbor.sw_if_index.0);
+    if !rq.is_add {
+        neighbors::remove(c, sw_if, ip)?;
+        return Ok(IpNeighborAddDelReply::default());
+    }
+    let flags = NeighborFlags {
+        is_static: rq.neighbor.flags.has(IpNeighborFlags::STATIC),
+        no_fib_entry: rq.neighbor.flags.has(IpNeighborFlags::NO_FIB_ENTRY),
+    };
+    neighbors::set(c, sw_if, ip, rq.neighbor.mac_address.0, flags)?;
+    let stats_index = find(c, &rq.neighbor).and_then(|n| n.dpo).unwrap_or(u32::MAX);
+    Ok(IpNeighborAddDelReply { stats_index })
+}

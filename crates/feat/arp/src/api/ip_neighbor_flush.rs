@@ -1,0 +1,32 @@
+//! `ip_neighbor_flush`: forgets neighbours that nobody configured.
+
+use crate::api_types::{IP_NEIGHBOR, config};
+use crate::neighbors;
+use thalweg_api::types::{AddressFamily, InterfaceIndex};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Forgets neighbours.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct IpNeighborFlush {
+    /// Of IPv4 or IPv6.
+    pub af: AddressFamily,
+    /// Of which interface; none means all.
+    #[api(default = 0xffff_ffff)]
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, IpNeighborFlush, IpNeighborFlushReply> =
+    Call::new(&IP_NEIGHBOR, handle);
+
+fn handle(c: &mut Control, rq: IpNeighborFlush) -> Result<IpNeighborFlushReply, Retval> {
+    config(c, rq.af)?;
+    let one = match rq.sw_if_index {
+        InterfaceIndex::NONE => None,
+        index => Some(thalweg_device::api_types::view(c, index)?.sw_if),
+    };
+    neighbors::flush(c, one);
+    Ok(IpNeighborFlushReply)
+}

@@ -1,0 +1,35 @@
+//! `want_ip_neighbor_events_v2`: tells a client of neighbours that come and go.
+
+use crate::api_types::{IP_NEIGHBOR, IpNeighborEventV2, want};
+use thalweg_api::types::{Address, InterfaceIndex};
+use thalweg_api::{Call, Caller, Message, Retval};
+use thalweg_graph::Control;
+
+/// Asks to be told of neighbours, or no longer.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct WantIpNeighborEventsV2 {
+    /// Whether to be told.
+    pub enable: bool,
+    /// The client's process; events repeat it.
+    pub pid: u32,
+    /// Of this address; zero means any.
+    pub ip: Address,
+    /// On this interface; none means any.
+    #[api(default = 0xffff_ffff)]
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, WantIpNeighborEventsV2, WantIpNeighborEventsV2Reply> =
+    Call::known(&IP_NEIGHBOR, handle).with_events(&[IpNeighborEventV2::DEF]);
+
+fn handle(
+    c: &mut Control,
+    caller: &Caller,
+    rq: WantIpNeighborEventsV2,
+) -> Result<WantIpNeighborEventsV2Reply, Retval> {
+    let filter = (rq.ip, rq.sw_if_index);
+    want(c, caller, (rq.enable, rq.pid), filter, |watchers| &mut watchers.second)?;
+    Ok(WantIpNeighborEventsV2Reply)
+}

@@ -1,0 +1,41 @@
+//! `ip_address_dump`: an interface's addresses.
+
+use crate::Ip4;
+use crate::api_types::IP;
+use std::net::IpAddr;
+use thalweg_api::types::{AddressWithPrefix, InterfaceIndex};
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::Control;
+
+/// Asks for addresses.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct IpAddressDump {
+    /// Of this interface.
+    pub sw_if_index: InterfaceIndex,
+    /// Those of IPv6.
+    pub is_ipv6: bool,
+}
+
+/// An address.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct IpAddressDetails {
+    /// Its interface.
+    pub sw_if_index: InterfaceIndex,
+    /// The address.
+    pub prefix: AddressWithPrefix,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, IpAddressDump, IpAddressDetails> = Dump::new(&IP, handle);
+
+fn handle(c: &mut Control, rq: IpAddressDump, out: &mut Details<IpAddressDetails>) {
+    if rq.is_ipv6 {
+        return;
+    }
+    for (ip, len) in c.state::<Ip4>().borrow().addresses(rq.sw_if_index.0) {
+        let prefix = AddressWithPrefix((IpAddr::V4(*ip), *len).into());
+        out.send(&IpAddressDetails { sw_if_index: rq.sw_if_index, prefix });
+    }
+}

@@ -1,0 +1,36 @@
+//! `ip_route_lookup_v2`: finds a route.
+
+use crate::api_types::{IP, IpRouteV2, describe, lookup, source_id};
+use thalweg_api::types::Prefix;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Asks for a route.
+#[derive(Debug, Message)]
+#[api(request, in_progress)]
+pub struct IpRouteLookupV2 {
+    /// In this table.
+    pub table_id: u32,
+    /// Of exactly this prefix; else the longest that covers it.
+    pub exact: u8,
+    /// The prefix.
+    pub prefix: Prefix,
+}
+
+/// Answers [`IpRouteLookupV2`].
+#[derive(Debug, Default, Message)]
+#[api(reply, in_progress)]
+pub struct IpRouteLookupV2Reply {
+    /// The route.
+    pub route: IpRouteV2,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, IpRouteLookupV2, IpRouteLookupV2Reply> = Call::new(&IP, handle);
+
+fn handle(c: &mut Control, rq: IpRouteLookupV2) -> Result<IpRouteLookupV2Reply, Retval> {
+    let view = lookup(c, rq.table_id, rq.exact != 0, rq.prefix)?;
+    let src = source_id(view.source);
+    let route = IpRouteV2 { src, ..describe(rq.table_id, &view).into() };
+    Ok(IpRouteLookupV2Reply { route })
+}

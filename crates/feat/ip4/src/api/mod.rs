@@ -1,0 +1,43 @@
+//! Every API message of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
+
+pub mod fib_source_dump;
+pub mod ip_address_dump;
+pub mod ip_dump;
+pub mod ip_route_add_del;
+pub mod ip_route_add_del_v2;
+pub mod ip_route_dump;
+pub mod ip_route_lookup;
+pub mod ip_route_lookup_v2;
+pub mod ip_route_v2_dump;
+pub mod ip_table_add_del;
+pub mod ip_table_add_del_v2;
+pub mod ip_table_allocate;
+pub mod ip_table_dump;
+pub mod ip_unnumbered_dump;
+pub mod sw_interface_add_del_address;
+pub mod sw_interface_get_table;
+pub mod sw_interface_set_table;
+
+/// Every API message, in the order of the files' names.
+pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
+    &fib_source_dump::SERVICE,
+    &ip_address_dump::SERVICE,
+    &ip_dump::SERVICE,
+    &ip_route_add_del::SERVICE,
+    &ip_route_add_del_v2::SERVICE,
+    &ip_route_dump::SERVICE,
+    &ip_route_lookup::SERVICE,
+    &ip_route_lookup_v2::SERVICE,
+    &ip_route_v2_dump::SERVICE,
+    &ip_table_add_del::SERVICE,
+    &ip_table_add_del_v2::SERVICE,
+    &ip_table_allocate::SERVICE,
+    &ip_table_dump::SERVICE,
+    &ip_unnumbered_dump::SERVICE,
+    &sw_interface_add_del_address::SERVICE,
+    &sw_interface_get_table::SERVICE,
+    &sw_interface_set_table::SERVICE,
+];

@@ -1,0 +1,34 @@
+//! `sw_interface_set_table`: moves an interface to another routing table.
+
+use crate::address;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_graph::Control;
+
+/// Moves an interface.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceSetTable {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// To a table of IPv6.
+    pub is_ipv6: bool,
+    /// The table.
+    pub vrf_id: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceSetTable, SwInterfaceSetTableReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(c: &mut Control, rq: SwInterfaceSetTable) -> Result<SwInterfaceSetTableReply, Retval> {
+    let sw_if = view(c, rq.sw_if_index)?.sw_if;
+    match (rq.is_ipv6, rq.vrf_id) {
+        (false, table) => address::set_table(c, sw_if, table)?,
+        // Where it would be in any case.
+        (true, 0) => {}
+        (true, _) => return Err(Retval::UNIMPLEMENTED.because("there is no IPv6 yet")),
+    }
+    Ok(SwInterfaceSetTableReply)
+}

@@ -1,0 +1,278 @@
+//! What API messages about IPv4 addresses and routes have in common.
+
+use crate::address::AddressError;
+use crate::route::{Path, PathKind, RouteError, RouteView, Source};
+use crate::{Ip4, words};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use thalweg_api::schema::Module;
+use thalweg_api::types::Prefix;
+use thalweg_api::{ApiType, Retval, Text};
+use thalweg_fib::api_types::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
+
+/// The module that describes them.
+pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
+
+/// A routing table.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct IpTable {
+    /// Its number.
+    pub table_id: u32,
+    /// Whether it is IPv6's.
+    pub is_ip6: bool,
+    /// What somebody called it.
+    pub name: Text<64>,
+}
+
+/// A route.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct IpRoute {
+    /// Its table.
+    pub table_id: u32,
+    /// The column of its counters.
+    pub stats_index: u32,
+    /// Its prefix.
+    pub prefix: Prefix,
+    /// Its paths.
+    #[api(count = "n_paths: u8")]
+    pub paths: Vec<FibPath>,
+}
+
+/// A route, and who says that it exists.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct IpRouteV2 {
+    /// Its table.
+    pub table_id: u32,
+    /// The column of its counters.
+    pub stats_index: u32,
+    /// Its prefix.
+    pub prefix: Prefix,
+    /// Who says so, by number.
+    pub src: u8,
+    /// Its paths.
+    #[api(count = "n_paths: u8", at = "src")]
+    pub paths: Vec<FibPath>,
+}
+
+impl From<IpRoute> for IpRouteV2 {
+    fn from(route: IpRoute) -> Self {
+        let IpRoute { table_id, stats_index, prefix, paths } = route;
+        Self { table_id, stats_index, prefix, src: 0, paths }
+    }
+}
+
+impl From<IpRouteV2> for IpRoute {
+    fn from(route: IpRouteV2) -> Self {
+        let IpRouteV2 { table_id, stats_index, prefix, src: _, paths } = route;
+        Self { table_id, stats_index, prefix, paths }
+    }
+}
+
+impl From<RouteError> for Retval {
+    fn from(error: RouteError) -> Self {
+        let error = words::route_failed(error);
+        Retval(error.code()).because(error)
+    }
+}
+
+impl From<AddressError> for Retval {
+    fn from(error: AddressError) -> Self {
+        let error = words::address_failed(error);
+        Retval(error.code()).because(error)
+    }
+}
+
+/// The number of who says that a route exists; 0 is nobody, or anybody.
+pub(crate) fn source_id(source: Source) -> u8 {
+    match source {
+        Source::Interface => 1,
+        Source::Static => 2,
+        Source::Adjacency => 3,
+        Source::Default => 4,
+    }
+}
+
+/// Every source, the one that counts most first.
+pub(crate) const SOURCES: [Source; 4] =
+    [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+
+/// What somebody called tables.
+#[derive(Default)]
+pub(crate) struct Names(pub(crate) BTreeMap<u32, String>);
+
+/// A table as messages tell it.
+pub(crate) fn table(c: &Control, table_id: u32) -> IpTable {
+    let names = c.state::<Names>();
+    let names = names.borrow();
+    let usual = || format!("ipv4-VRF:{table_id}");
+    let name = names.0.get(&table_id).cloned().unwrap_or_else(usual);
+    IpTable { table_id, is_ip6: false, name: name.as_str().into() }
+}
+
+/// Adds a table, or deletes it.
+pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
+    only_ip4(table.is_ip6)?;
+    match add {
+        true => crate::add_table(c, table.table_id)?,
+        false => crate::del_table(c, table.table_id)?,
+    }
+    let names = c.state::<Names>();
+    let mut names = names.borrow_mut();
+    match table.name.as_str() {
+        name if add && !name.is_empty() => drop(names.0.insert(table.table_id, name.to_owned())),
+        _ if add => {}
+        _ => drop(names.0.remove(&table.table_id)),
+    }
+    Ok(())
+}
+
+/// Refuses what is for IPv6.
+pub(crate) fn only_ip4(is_ip6: bool) -> Result<(), Retval> {
+    match is_ip6 {
+        true => Err(Retval::UNIMPLEMENTED.because("there is no IPv6 yet")),
+        false => Ok(()),
+    }
+}
+
+/// Address and length of an IPv4 prefix, host bits kept.
+pub(crate) fn ip4(prefix: Prefix) -> Result<(Ipv4Addr, u8), Retval> {
+    match prefix.parts()? {
+        (IpAddr::V4(ip), len) => Ok((ip, len)),
+        (IpAddr::V6(_), _) => Err(Retval::UNIMPLEMENTED.because("there is no IPv6 yet")),
+    }
+}
+
+/// An IPv4 prefix without its host bits.
+pub(crate) fn masked(prefix: Prefix) -> Result<Ipv4Prefix, Retval> {
+    let (ip, len) = ip4(prefix)?;
+    Ipv4Prefix::new(ip.to_bits(), len).map_err(|e| Retval::INVALID_PREFIX_LENGTH.because(e))
+}
+
+/// A path of a route in a table, from a message.
+fn path(p: &FibPath, table: u32) -> Result<Path, Retval> {
+    let unimplemented = |what: &str| Err(Retval::UNIMPLEMENTED.because(what));
+    if p.n_labels > 0 {
+        return unimplemented("paths push no labels yet");
+    }
+    let kind = match p.r#type {
+        FibPathType::NORMAL => PathKind::Normal,
+        FibPathType::LOCAL => PathKind::Local,
+        FibPathType::DROP => PathKind::Drop,
+        FibPathType::ICMP_UNREACH => PathKind::Unreachable,
+        FibPathType::ICMP_PROHIBIT => PathKind::Prohibit,
+        known if known.known() => return unimplemented("paths of this type"),
+        _ => return Err(Retval::INVALID_VALUE),
+    };
+    if kind != PathKind::Normal {
+        return Ok(Path::special(kind));
+    }
+    let sw_if = (p.sw_if_index != u32::MAX).then_some(p.sw_if_index);
+    let [a, b, c, d, ..] = p.nh.address.0;
+    let next_hop = Some(Ipv4Addr::new(a, b, c, d)).filter(|ip| !ip.is_unspecified());
+    if next_hop.is_some() && p.proto != FibPathNhProto::IP4 {
+        return unimplemented("next hops of other protocols than IPv4");
+    }
+    match (next_hop, sw_if) {
+        (None, None) => unimplemented("a look-up in another table"),
+        (Some(_), None) if p.table_id != table => unimplemented("next hops in another table"),
+        _ => Ok(Path { kind, next_hop, sw_if, weight: p.weight.max(1) }),
+    }
+}
+
+/// Adds a route or paths of it, or deletes them; returns the column of its counters.
+pub(crate) fn add_del_route(
+    c: &mut Control,
+    add: bool,
+    multipath: bool,
+    route: &IpRoute,
+) -> Result<u32, Retval> {
+    let (prefix, table) = (masked(route.prefix)?, route.table_id);
+    let paths = || route.paths.iter().map(|p| path(p, table)).collect::<Result<Vec<_>, _>>();
+    if add {
+        if route.paths.is_empty() {
+            return Err(Retval::INVALID_VALUE.because("a route needs a path"));
+        }
+        crate::add_route(c, table, prefix, paths()?, !multipath)?;
+    } else {
+        // Without the wish for single paths, the route goes with all of them.
+        let paths = if multipath { paths()? } else { Vec::new() };
+        crate::del_route(c, table, prefix, &paths)?;
+    }
+    let view = c.state::<Ip4>().borrow().route(table, prefix);
+    Ok(view.map_or(u32::MAX, |view| view.dpo))
+}
+
+/// A route as messages tell it.
+pub(crate) fn describe(table: u32, view: &RouteView) -> IpRoute {
+    let prefix = (Ipv4Addr::from_bits(view.prefix.addr()).into(), view.prefix.len());
+    let paths = view.paths.iter().map(|p| describe_path(p, table)).collect();
+    IpRoute { table_id: table, stats_index: view.dpo, prefix: prefix.into(), paths }
+}
+
+fn describe_path(p: &Path, table_id: u32) -> FibPath {
+    let r#type = match p.kind {
+        PathKind::Normal => FibPathType::NORMAL,
+        PathKind::Local => FibPathType::LOCAL,
+        PathKind::Drop => FibPathType::DROP,
+        PathKind::Unreachable => FibPathType::ICMP_UNREACH,
+        PathKind::Prohibit => FibPathType::ICMP_PROHIBIT,
+    };
+    let address = p.next_hop.map(|ip| IpAddr::V4(ip).into()).unwrap_or_default();
+    FibPath {
+        sw_if_index: p.sw_if.unwrap_or(u32::MAX),
+        table_id,
+        weight: p.weight,
+        r#type,
+        proto: FibPathNhProto::IP4,
+        nh: FibPathNh { address, ..FibPathNh::default() },
+        ..FibPath::default()
+    }
+}
+
+/// The prefixes of all routes of a table; every table has a default route, if only to nowhere.
+pub(crate) fn prefixes(c: &Control, table: &IpTable) -> Vec<Ipv4Prefix> {
+    let ip4 = c.state::<Ip4>();
+    let ip4 = ip4.borrow();
+    let mut prefixes = Vec::new();
+    if !table.is_ip6 && ip4.table_ids().contains(&table.table_id) {
+        prefixes = ip4.prefixes(table.table_id);
+        if prefixes.first() != Some(&Ipv4Prefix::DEFAULT) {
+            prefixes.insert(0, Ipv4Prefix::DEFAULT);
+        }
+    }
+    prefixes
+}
+
+/// A route by its prefix.
+pub(crate) fn route(ip4: &Ip4, table: u32, prefix: Ipv4Prefix) -> Option<RouteView> {
+    let nowhere = || RouteView {
+        prefix,
+        source: Source::Default,
+        paths: vec![Path::special(PathKind::Drop)],
+        dpo: 0,
+        sources: vec![Source::Default],
+    };
+    let none = || (prefix == Ipv4Prefix::DEFAULT).then(nowhere);
+    ip4.route(table, prefix).or_else(none)
+}
+
+/// Finds a route: of exactly this prefix, or the longest that covers it.
+pub(crate) fn lookup(
+    c: &Control,
+    table: u32,
+    exact: bool,
+    prefix: Prefix,
+) -> Result<RouteView, Retval> {
+    let (ip, len) = ip4(prefix)?;
+    let ip4 = c.state::<Ip4>();
+    let ip4 = ip4.borrow();
+    if !ip4.table_ids().contains(&table) {
+        return Err(Retval::NO_SUCH_TABLE);
+    }
+    let shortest = if exact { len } else { 0 };
+    let mut lengths = (shortest..=len).rev();
+    let at = |len| route(&ip4, table, Ipv4Prefix::new(ip.to_bits(), len).ok()?);
+    lengths.find_map(at).ok_or(Retval::NO_SUCH_ENTRY)
+}

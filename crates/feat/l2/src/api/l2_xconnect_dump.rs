@@ -1,0 +1,31 @@
+//! `l2_xconnect_dump`: all cross connects.
+
+use crate::api_module::L2;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::Control;
+
+/// Asks for cross connects.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct L2XconnectDump;
+
+/// A cross connect.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct L2XconnectDetails {
+    /// Where frames come from.
+    pub rx_sw_if_index: InterfaceIndex,
+    /// Where they go.
+    pub tx_sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, L2XconnectDump, L2XconnectDetails> = Dump::new(&L2, handle);
+
+fn handle(c: &mut Control, _: L2XconnectDump, out: &mut Details<L2XconnectDetails>) {
+    for (rx, tx) in c.state::<crate::L2>().borrow().xconnects() {
+        let (rx_sw_if_index, tx_sw_if_index) = (InterfaceIndex(rx), InterfaceIndex(tx));
+        out.send(&L2XconnectDetails { rx_sw_if_index, tx_sw_if_index });
+    }
+}

@@ -1,0 +1,29 @@
+//! `sflow_drop_monitoring_set`: sets whether dropped packets are sampled.
+
+use crate::api_module::SFLOW;
+use crate::state;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Sets whether dropped packets are sampled.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SflowDropMonitoringSet {
+    /// 1 if they are.
+    #[api(name = "drop_M")]
+    pub drop_m: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SflowDropMonitoringSet, SflowDropMonitoringSetReply> =
+    Call::new(&SFLOW, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SflowDropMonitoringSet,
+) -> Result<SflowDropMonitoringSetReply, Retval> {
+    // Messages know no limit: it stays.
+    let limit = c.state::<state::SFlow>().borrow().settings().drop_limit;
+    state::set_drop_monitoring(c, rq.drop_m != 0, limit)?;
+    Ok(SflowDropMonitoringSetReply)
+}

@@ -1,0 +1,33 @@
+//! `sflow_enable_disable`: samples an interface's packets.
+
+use crate::api_module::SFLOW;
+use crate::state;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Samples an interface's packets, or no longer.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SflowEnableDisable {
+    /// Whether to.
+    pub enable_disable: bool,
+    /// The interface, by the index that all other messages use.
+    pub hw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SflowEnableDisable, SflowEnableDisableReply> =
+    Call::new(&SFLOW, handle);
+
+fn handle(c: &mut Control, rq: SflowEnableDisable) -> Result<SflowEnableDisableReply, Retval> {
+    let sw_if = rq.hw_if_index.0;
+    // The command line takes this as a wish for another rate; a message has none to say.
+    let enabled = c.state::<state::SFlow>().borrow().ports().any(|(port, _)| port == sw_if);
+    match (rq.enable_disable, enabled) {
+        (true, true) => return Err(Retval::VALUE_EXIST),
+        (true, false) => state::enable(c, sw_if, None)?,
+        (false, _) => state::disable(c, sw_if)?,
+    }
+    Ok(SflowEnableDisableReply)
+}

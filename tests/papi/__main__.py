@@ -1,0 +1,48 @@
+"""Runs all tests with the program THALWEG (default target/release/thalweg), and checks that they
+have used every message that it offers. Arguments select tests, as in `python -m unittest`."""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import lab  # noqa: E402
+
+# Sent by the client library itself.
+IMPLIED = {"sockclnt_create", "sockclnt_delete"}
+
+
+def offered():
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(
+            [lab.PROGRAM, "api", "json", "--dir", directory], check=True, stdout=subprocess.DEVNULL
+        )
+        services = set()
+        for path in glob.glob(f"{directory}/*/*.api.json"):
+            with open(path, encoding="utf-8") as document:
+                services |= set(json.load(document)["services"])
+        return services
+
+
+def main():
+    chosen = sys.argv[1:]
+    loader = unittest.defaultTestLoader
+    tests = loader.loadTestsFromNames(chosen) if chosen else loader.discover(HERE)
+    result = unittest.TextTestRunner(verbosity=1).run(tests)
+    if not result.wasSuccessful():
+        return 1
+    missing = offered() - lab.called - IMPLIED
+    if missing and not chosen:
+        print(f"no test sends {', '.join(sorted(missing))}", file=sys.stderr)
+        return 1
+    print(f"{len(lab.called)} messages were used")
+    return 0
+
+
+sys.exit(main())

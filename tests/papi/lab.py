@@ -1,0 +1,116 @@
+"""A router of our own for each class of tests, and clients of it."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from vpp_papi import VPPApiClient
+
+NONE = 0xFFFFFFFF
+PROGRAM = os.environ.get("THALWEG", "target/release/thalweg")
+
+# Requests that some test has made; __main__ holds them against all that there are.
+called = set()
+
+
+class Recorder:
+    """An api object that notes which messages are sent."""
+
+    def __init__(self, api):
+        self._api = api
+
+    def __getattr__(self, name):
+        called.add(name)
+        return getattr(self._api, name)
+
+
+class Router:
+    """A running router in a directory of its own."""
+
+    def __init__(self, stanzas=""):
+        self.dir = tempfile.mkdtemp(prefix="thalweg-papi-")
+        self.socket = os.path.join(self.dir, "api.sock")
+        self.json = os.path.join(self.dir, "api")
+        subprocess.run(
+            [PROGRAM, "api", "json", "--dir", self.json], check=True, stdout=subprocess.DEVNULL
+        )
+        self.log = os.path.join(self.dir, "log")
+        words = f"unix {{ runtime-dir {self.dir} log {self.log} }} {stanzas}".split()
+        self.process = subprocess.Popen([PROGRAM, "run", *words])
+        wait_for(lambda: os.path.exists(self.socket) or self.process.poll() is not None)
+
+    def client(self, name="tests"):
+        vpp = VPPApiClient(apidir=self.json, server_address=self.socket)
+        vpp.connect(name)
+        return vpp
+
+    def logged(self, pattern):
+        with open(self.log, encoding="utf-8") as log:
+            return re.search(pattern, log.read())
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(20)
+        with open(self.log, encoding="utf-8") as log:
+            text = log.read()
+        shutil.rmtree(self.dir)
+        assert status == 0, f"status {status}\n{text}"
+        return text
+
+
+def wait_for(condition, limit=20):
+    """Waits until something is so; the router's side of a connection is a thread of its own."""
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.002)
+
+
+class Case(unittest.TestCase):
+    """Tests that share a router and a client."""
+
+    stanzas = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.router = Router(cls.stanzas)
+        cls.vpp = cls.router.client()
+        cls.api = Recorder(cls.vpp.api)
+        cls.events = []
+        cls.vpp.register_event_callback(lambda name, event: cls.events.append((name, event)))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.vpp.disconnect()
+        cls.router.stop()
+
+    def cli(self, text, retval=0):
+        reply = self.api.cli_inband(cmd=text + "\n")
+        self.assertEqual(reply.retval, retval, reply.reply)
+        return reply.reply
+
+    def ok(self, reply):
+        self.assertEqual(reply.retval, 0, reply)
+        return reply
+
+    def fails(self, retval, reply):
+        self.assertEqual(reply.retval, retval, reply)
+        return reply
+
+    def loopback(self):
+        return self.ok(self.api.create_loopback()).sw_if_index
+
+    def interface(self, index):
+        (one,) = [i for i in self.api.sw_interface_dump() if i.sw_if_index == index]
+        return one
+
+    def take_events(self, n):
+        wait_for(lambda: len(self.events) >= n)
+        taken, self.events[:] = list(self.events), []
+        self.assertEqual(len(taken), n, taken)
+        return taken

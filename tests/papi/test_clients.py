@@ -1,0 +1,79 @@
+"""Many clients, dying clients, clients that send nonsense."""
+
+import multiprocessing
+import os
+import signal
+import socket
+import struct
+
+from lab import Case, wait_for
+
+
+def frame(body):
+    return struct.pack(">QII", 0, len(body), 0) + body
+
+
+def ask_on(router, number, go):
+    """Asks for interfaces until told to end."""
+    vpp = router.client(f"client-{number}")
+    go.put(number)
+    while True:
+        assert vpp.api.sw_interface_dump()[0].interface_name == "local0"
+
+
+class Clients(Case):
+    def connected(self):
+        return self.cli("show api clients").count("client-")
+
+    def test_many_and_killed(self):
+        for _ in range(50):
+            self.loopback()
+        context = multiprocessing.get_context("fork")
+        ready = context.Queue()
+        processes = [
+            context.Process(target=ask_on, args=(self.router, n, ready)) for n in range(64)
+        ]
+        for process in processes:
+            process.start()
+        for _ in processes:
+            ready.get(timeout=60)
+        self.assertEqual(self.connected(), 64)
+        self.ok(self.api.control_ping())
+        # In the middle of a dump, as they do nothing else.
+        for process in processes:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+        wait_for(lambda: self.connected() == 0)
+        self.ok(self.api.control_ping())
+
+    def raw(self):
+        stream = socket.socket(socket.AF_UNIX)
+        stream.connect(self.router.socket)
+        stream.settimeout(20)
+        return stream
+
+    def test_nonsense(self):
+        with self.raw() as stream:
+            stream.sendall(struct.pack(">QII", 0, 0xFFFFFFFF, 0))
+            self.assertEqual(stream.recv(100), b"")
+        self.assertTrue(self.router.logged("announces a message of 4294967295 bytes"))
+        with self.raw() as stream, self.raw() as half:
+            half.sendall(b"\0" * 20)
+            # Unknown, empty and nameless messages get no answer, and hurt nobody.
+            for body in (b"\xff\xff" + b"\0" * 8, b"", b"\0", struct.pack(">HII", 23, 0, 5)):
+                stream.sendall(frame(body))
+            stream.sendall(frame(struct.pack(">HI64s", 15, 99, b"socat")))
+            head = stream.recv(16, socket.MSG_WAITALL)
+            length = struct.unpack(">QII", head)[1]
+            body = stream.recv(length, socket.MSG_WAITALL)
+            self.assertEqual(struct.unpack(">HIIi", body[:14]), (16, 0, 99, 0))
+            stream.sendall(frame(struct.pack(">HII", 23, 0, 7)))
+            self.assertEqual(stream.recv(26, socket.MSG_WAITALL)[16:], struct.pack(">HIi", 24, 7, 0))
+            self.ok(self.api.control_ping())
+
+    def test_a_wrong_crc_is_no_message(self):
+        vpp = self.router.client("crc")
+        table = vpp.transport.message_table
+        self.assertIn("control_ping_51077d14", table)
+        self.assertNotIn("control_ping_51077d15", table)
+        vpp.disconnect()

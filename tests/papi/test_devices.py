@@ -1,0 +1,150 @@
+"""Host interfaces and the packet generator. They need a network namespace of their own."""
+
+import os
+import subprocess
+
+from lab import NONE, Case
+
+
+class HostInterfaces(Case):
+    stanzas = "cpu { workers 2 }"
+
+    @classmethod
+    def setUpClass(cls):
+        for a, b in (("pa", "pb"), ("pc", "pd")):
+            subprocess.run(
+                ["ip", "link", "add", a, "type", "veth", "peer", "name", b], check=True
+            )
+            for end in (a, b):
+                subprocess.run(["ip", "link", "set", end, "up"], check=True)
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        for a in ("pa", "pc"):
+            subprocess.run(["ip", "link", "del", a], check=True)
+
+    def devices(self):
+        return {d.host_if_name: d.sw_if_index for d in self.api.af_packet_dump()}
+
+    def test_first(self):
+        create = lambda **more: self.api.af_packet_create(host_if_name="pa", **more)
+        index = self.ok(create(hw_addr="02:00:00:00:00:aa")).sw_if_index
+        self.assertEqual(self.devices(), {"pa": index})
+        self.assertEqual(str(self.interface(index).l2_address), "02:00:00:00:00:aa")
+        self.assertEqual(self.interface(index).interface_name, "host-pa")
+        self.assertEqual(self.fails(-79, create()).sw_if_index, NONE)
+        self.fails(-71, self.api.af_packet_create(host_if_name="absent"))
+        self.ok(self.api.af_packet_delete(host_if_name="pa"))
+        self.assertEqual(self.devices(), {})
+        self.fails(-11, self.api.af_packet_delete(host_if_name="pa"))
+
+    def test_second(self):
+        create = {"host_if_name": "pb", "use_random_hw_addr": True, "rx_frame_size": 4096}
+        index = self.ok(self.api.af_packet_create_v2(**create)).sw_if_index
+        self.assertEqual(self.devices(), {"pb": index})
+        self.fails(-79, self.api.af_packet_create_v2(**create))
+        self.ok(self.api.af_packet_delete(host_if_name="pb"))
+
+    def test_third(self):
+        create = {"host_if_name": "pc", "mode": 1, "use_random_hw_addr": True, "flags": 8 | 2 | 1}
+        index = self.ok(self.api.af_packet_create_v3(num_rx_queues=2, **create)).sw_if_index
+        queues = self.api.sw_interface_rx_placement_dump(sw_if_index=index)
+        self.assertEqual([q.queue_id for q in queues], [0, 1])
+        self.assertTrue(all(q.worker_id in (1, 2) for q in queues), queues)
+        self.assertIn(index, [q.sw_if_index for q in self.api.sw_interface_rx_placement_dump()])
+        place = lambda **to: self.api.sw_interface_set_rx_placement(sw_if_index=index, **to)
+        self.ok(place(queue_id=0, worker_id=queues[0].worker_id - 1))
+        self.fails(-126, place(queue_id=0, worker_id=2 - queues[0].worker_id))
+        self.fails(-7, place(queue_id=9, worker_id=0))
+        self.fails(-7, place(queue_id=0, worker_id=9))
+        self.fails(-7, place(queue_id=0, is_main=True))
+        self.fails(-2, self.api.sw_interface_set_rx_placement(sw_if_index=9999))
+        mode = lambda mode, **of: self.api.sw_interface_set_rx_mode(
+            sw_if_index=index, mode=mode, **of
+        )
+        self.ok(mode(1))
+        self.ok(mode(2, queue_id_valid=True, queue_id=1))
+        queues = self.api.sw_interface_rx_placement_dump(sw_if_index=index)
+        self.assertEqual([int(q.mode) for q in queues], [1, 2])
+        self.ok(mode(4))
+        self.fails(-7, mode(0))
+        self.fails(-7, mode(1, queue_id_valid=True, queue_id=9))
+        self.fails(-2, self.api.sw_interface_set_rx_mode(sw_if_index=9999, mode=1))
+        self.fails(-126, self.api.sw_interface_set_rx_mode(sw_if_index=self.loopback(), mode=1))
+        self.ok(self.api.af_packet_delete(host_if_name="pc"))
+        # An Ethernet device has no frames that begin with an IP header.
+        create["mode"] = 2
+        self.fails(-71, self.api.af_packet_create_v3(**create))
+
+    def test_xconnect(self):
+        rx, tx = (
+            self.ok(self.api.af_packet_create(host_if_name=n, use_random_hw_addr=True)).sw_if_index
+            for n in ("pa", "pc")
+        )
+        connect = lambda rx, tx, **more: self.api.sw_interface_set_l2_xconnect(
+            rx_sw_if_index=rx, tx_sw_if_index=tx, **more
+        )
+        dump = lambda: [(x.rx_sw_if_index, x.tx_sw_if_index) for x in self.api.l2_xconnect_dump()]
+        self.ok(connect(rx, tx))
+        self.ok(connect(tx, rx, enable=True))
+        self.assertEqual(dump(), sorted([(rx, tx), (tx, rx)]))
+        self.ok(connect(tx, rx, enable=False))
+        self.assertEqual(dump(), [(rx, tx)])
+        self.fails(-1, connect(rx, rx))
+        self.fails(-2, connect(rx, 9999))
+        self.fails(-126, connect(rx, 0))
+        # The connection goes with its end.
+        self.ok(self.api.af_packet_delete(host_if_name="pc"))
+        self.assertEqual(dump(), [])
+        self.ok(self.api.af_packet_delete(host_if_name="pa"))
+
+
+class PacketGenerator(Case):
+    def test_ports(self):
+        first = self.ok(self.api.pg_create_interface(interface_id=0)).sw_if_index
+        self.assertEqual(self.ok(self.api.pg_create_interface(interface_id=0)).sw_if_index, first)
+        self.assertEqual(self.interface(first).interface_name, "pg0")
+        self.assertEqual(self.interface(first).interface_dev_type, "pg")
+        raw = self.ok(self.api.pg_create_interface_v2(interface_id=1, mode=1)).sw_if_index
+        self.assertEqual(str(self.interface(raw).l2_address), "00:00:00:00:00:00")
+        third = self.ok(self.api.pg_create_interface_v3(interface_id=2, pg_flags=3)).sw_if_index
+        self.assertTrue(str(self.interface(third).l2_address).startswith("02:fe:"))
+        self.fails(-7, self.api.pg_create_interface_v3(interface_id=3, mode=9))
+        join = lambda on, of=third: self.api.pg_interface_enable_disable_coalesce(
+            sw_if_index=of, coalesce_enabled=on
+        )
+        self.ok(join(False))
+        self.fails(-9, join(True))
+        self.fails(-2, join(False, 9999))
+        self.ok(self.api.pg_delete_interface(sw_if_index=third))
+        self.assertNotIn("pg2", [i.interface_name for i in self.api.sw_interface_dump()])
+        self.fails(-2, self.api.pg_delete_interface(sw_if_index=third))
+        self.fails(-2, self.api.pg_delete_interface(sw_if_index=self.loopback()))
+
+    def test_streams_and_captures(self):
+        a, b = (self.ok(self.api.pg_create_interface_v3(interface_id=n)).sw_if_index for n in (10, 11))
+        for n, index in enumerate((a, b)):
+            self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
+        self.ok(self.api.sw_interface_set_l2_xconnect(rx_sw_if_index=a, tx_sw_if_index=b))
+        self.cli(
+            "packet-generator new { name s limit 5 node pg10-output-none size 64-64 "
+            "data { IP4: 1.2.3 -> 4.5.6 UDP: 1.1.1.1 -> 2.2.2.2 UDP: 1 -> 2 incrementing 20 } }"
+            .replace("node pg10-output-none", "source pg10")
+        )
+        path = os.path.join(self.router.dir, "out.pcap")
+        capture = lambda on=True, of=11: self.api.pg_capture(
+            interface_id=of, is_enabled=on, pcap_file_name=path
+        )
+        self.ok(capture())
+        self.ok(self.api.pg_enable_disable(is_enabled=True, stream_name="s"))
+        while "Yes" in self.cli("show packet-generator"):
+            pass
+        self.ok(capture(False))
+        # 24 bytes of head, and five packets of 64 bytes with 16 before each.
+        self.assertEqual(os.path.getsize(path), 24 + 5 * (64 + 16))
+        self.fails(-93, capture())
+        self.fails(-71, capture(of=99))
+        self.ok(self.api.pg_enable_disable(is_enabled=False))
+        self.fails(-6, self.api.pg_enable_disable(is_enabled=True, stream_name="x"))

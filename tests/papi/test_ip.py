@@ -1,0 +1,264 @@
+"""Tables, routes and neighbours."""
+
+import ipaddress
+
+from lab import NONE, Case
+
+
+def path(via=None, sw_if_index=NONE, kind=0, weight=1, **more):
+    nh = {"address": {"ip4": ipaddress.IPv4Address(via)}} if via else {}
+    return {"sw_if_index": sw_if_index, "weight": weight, "type": kind, "nh": nh, **{
+        "n_labels": 0, "label_stack": [{"is_uniform": 0, "label": 0, "ttl": 0, "exp": 0}] * 16, **more
+    }}
+
+
+class Tables(Case):
+    def tables(self):
+        return {t.table.table_id: t.table.name for t in self.api.ip_table_dump()}
+
+    def test_first(self):
+        change = lambda table, **more: self.api.ip_table_add_del(table={"table_id": table, **more})
+        self.ok(change(10, name="ten"))
+        self.assertEqual(self.tables()[10], "ten")
+        self.assertEqual(self.tables()[0], "ipv4-VRF:0")
+        self.ok(change(10))
+        self.assertEqual(self.tables()[10], "ten")
+        self.fails(-9, change(11, is_ip6=True))
+        remove = lambda table: self.api.ip_table_add_del(is_add=False, table={"table_id": table})
+        self.ok(remove(10))
+        self.assertNotIn(10, self.tables())
+        self.fails(-3, remove(10))
+        self.fails(-122, remove(0))
+
+    def test_second(self):
+        self.ok(self.api.ip_table_add_del_v2(table={"table_id": 20}))
+        self.assertIn(20, self.tables())
+        self.ok(self.api.ip_table_add_del_v2(is_add=False, table={"table_id": 20}))
+        self.assertNotIn(20, self.tables())
+        self.fails(-3, self.api.ip_table_add_del_v2(is_add=False, table={"table_id": 20}))
+
+    def test_allocated(self):
+        table = self.ok(self.api.ip_table_allocate(table={"table_id": NONE, "name": "any"})).table
+        self.assertEqual(self.tables()[table.table_id], "any")
+        again = self.ok(self.api.ip_table_allocate(table={"table_id": NONE})).table
+        self.assertNotEqual(again.table_id, table.table_id)
+        self.fails(-9, self.api.ip_table_allocate(table={"table_id": NONE, "is_ip6": True}))
+
+
+class Routes(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.port = cls.vpp.api.create_loopback().sw_if_index
+        cls.vpp.api.sw_interface_set_flags(sw_if_index=cls.port, flags=1)
+        cls.vpp.api.sw_interface_add_del_address(
+            sw_if_index=cls.port, is_add=True, prefix="10.0.0.1/24"
+        )
+
+    def change(self, prefix, *paths, table=0, v2=False, **how):
+        route = {"table_id": table, "prefix": prefix, "n_paths": len(paths), "paths": list(paths)}
+        call = self.api.ip_route_add_del_v2 if v2 else self.api.ip_route_add_del
+        return call(route=route, **how)
+
+    def routes(self, table=0):
+        dump = self.api.ip_route_dump(table={"table_id": table})
+        return {str(d.route.prefix): d.route for d in dump}
+
+    def find(self, prefix, table=0, exact=1):
+        return self.api.ip_route_lookup(table_id=table, prefix=prefix, exact=exact)
+
+    def test_a_fresh_table(self):
+        self.ok(self.api.ip_table_add_del(table={"table_id": 30}))
+        fresh = {"0.0.0.0/0", "240.0.0.0/4", "224.0.0.0/4", "0.0.0.0/32", "255.255.255.255/32"}
+        self.assertEqual(set(self.routes(30)), fresh)
+        self.assertEqual(int(self.routes(30)["240.0.0.0/4"].paths[0].type), 2)
+        self.assertEqual(self.routes(31), {})
+        self.assertEqual(self.api.ip_route_dump(table={"table_id": 30, "is_ip6": True}), [])
+        connected = self.routes()
+        for prefix in ("10.0.0.0/24", "10.0.0.1/32", "10.0.0.0/32", "10.0.0.255/32"):
+            self.assertIn(prefix, connected)
+        self.assertEqual(connected["10.0.0.0/24"].paths[0].sw_if_index, self.port)
+        self.assertEqual(int(connected["10.0.0.1/32"].paths[0].type), 1)
+
+    def test_paths_join_and_leave(self):
+        first, second = path("10.0.0.2", self.port), path("10.0.0.3", self.port, weight=3)
+        reply = self.ok(self.change("192.0.2.0/24", first))
+        self.assertNotEqual(reply.stats_index, NONE)
+        self.ok(self.change("192.0.2.0/24", second, is_multipath=True))
+        (route,) = [r for p, r in self.routes().items() if p == "192.0.2.0/24"]
+        hops = {str(p.nh.address.ip4): p.weight for p in route.paths}
+        self.assertEqual(hops, {"10.0.0.2": 1, "10.0.0.3": 3})
+        self.ok(self.change("192.0.2.0/24", first, is_add=False, is_multipath=True))
+        self.assertEqual(self.routes()["192.0.2.0/24"].n_paths, 1)
+        self.fails(-6, self.change("192.0.2.0/24", first, is_add=False, is_multipath=True))
+        # Without is_multipath, the path replaces what there was.
+        self.ok(self.change("192.0.2.0/24", first))
+        self.assertEqual(str(self.routes()["192.0.2.0/24"].paths[0].nh.address.ip4), "10.0.0.2")
+        self.ok(self.change("192.0.2.0/24", is_add=False))
+        self.assertNotIn("192.0.2.0/24", self.routes())
+        self.assertEqual(self.fails(-6, self.change("192.0.2.0/24", is_add=False)).stats_index, NONE)
+
+    def test_paths_of_all_forms(self):
+        forms = {
+            "198.51.100.0/32": path("10.0.0.9"),
+            "198.51.100.1/32": path(sw_if_index=self.port),
+            "198.51.100.2/32": path(kind=1),
+            "198.51.100.3/32": path(kind=2),
+            "198.51.100.4/32": path(kind=5),
+            "198.51.100.5/32": path(kind=6),
+        }
+        for prefix, way in forms.items():
+            self.ok(self.change(prefix, way))
+            (found,) = self.ok(self.find(prefix)).route.paths
+            self.assertEqual(int(found.type), way["type"])
+            self.assertEqual(found.sw_if_index, way["sw_if_index"])
+        for prefix in forms:
+            self.ok(self.change(prefix, is_add=False))
+
+    def test_what_cannot_be(self):
+        refused = lambda retval, way, prefix="203.0.113.0/24", **more: self.assertEqual(
+            self.fails(retval, self.change(prefix, way, **more)).stats_index, NONE
+        )
+        way = path("10.0.0.2", self.port)
+        refused(-3, way, table=4711)
+        refused(-2, path("10.0.0.2", 9999))
+        refused(-9, path())
+        refused(-9, path(kind=3))
+        refused(-7, path(kind=99))
+        refused(-9, path("10.0.0.2", self.port, n_labels=1))
+        refused(-9, path("10.0.0.2", table_id=5))
+        refused(-9, way, "2001:db8::/32")
+        refused(-9, path("10.0.0.2", self.port, proto=1))
+        self.fails(-7, self.change("203.0.113.0/24"))
+        self.assertNotIn("203.0.113.0/24", self.routes())
+        # The prefix's further bits do not matter.
+        self.ok(self.change("203.0.113.77/24", way))
+        self.assertIn("203.0.113.0/24", self.routes())
+        self.ok(self.change("203.0.113.0/24", is_add=False))
+
+    def test_lookup(self):
+        self.ok(self.change("172.16.0.0/12", path("10.0.0.2", self.port)))
+        longest = self.ok(self.find("172.16.5.5/32", exact=0)).route
+        self.assertEqual(str(longest.prefix), "172.16.0.0/12")
+        self.fails(-6, self.find("172.16.5.5/32"))
+        nowhere = self.ok(self.find("9.9.9.9/32", exact=0)).route
+        self.assertEqual((str(nowhere.prefix), int(nowhere.paths[0].type)), ("0.0.0.0/0", 2))
+        self.fails(-65, self.find("172.16.5.5/32", table=4711))
+        second = self.api.ip_route_lookup_v2(table_id=0, prefix="172.16.0.0/12", exact=1)
+        self.assertEqual((str(self.ok(second).route.prefix), second.route.src), ("172.16.0.0/12", 2))
+        self.fails(-6, self.api.ip_route_lookup_v2(table_id=0, prefix="172.17.0.0/32", exact=1))
+        self.ok(self.change("172.16.0.0/12", is_add=False))
+
+    def test_sources(self):
+        sources = {d.src.id: d.src.name for d in self.api.fib_source_dump()}
+        self.ok(self.change("192.168.0.0/16", path("10.0.0.2", self.port), v2=True))
+        self.fails(-3, self.change("192.168.0.0/16", path(kind=2), v2=True, table=4711))
+        dump = lambda src: {
+            str(d.route.prefix): d.route.src
+            for d in self.api.ip_route_v2_dump(src=src, table={"table_id": 0})
+        }
+        self.assertEqual(sources[dump(0)["192.168.0.0/16"]], "CLI")
+        self.assertEqual(sources[dump(0)["10.0.0.0/24"]], "interface")
+        self.assertEqual(dump(2), {"192.168.0.0/16": 2})
+        self.ok(self.change("192.168.0.0/16", is_add=False, v2=True))
+
+    def test_many(self):
+        self.cli("ip route add 100.64.0.0/32 count 5000 via 10.0.0.2")
+        routes = self.routes()
+        self.assertGreater(len(routes), 5000)
+        self.assertIn("100.64.19.135/32", routes)
+        self.cli("ip route del 100.64.0.0/32 count 5000")
+
+
+class Neighbours(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.port = cls.vpp.api.create_loopback().sw_if_index
+        cls.vpp.api.sw_interface_set_flags(sw_if_index=cls.port, flags=1)
+        cls.vpp.api.sw_interface_add_del_address(
+            sw_if_index=cls.port, is_add=True, prefix="10.0.0.1/24"
+        )
+
+    def change(self, ip, mac="02:00:00:00:00:02", add=True, flags=0, port=None):
+        port = self.port if port is None else port
+        neighbor = {"sw_if_index": port, "flags": flags, "mac_address": mac, "ip_address": ip}
+        return self.api.ip_neighbor_add_del(is_add=add, neighbor=neighbor)
+
+    def neighbors(self, **of):
+        dump = self.api.ip_neighbor_dump(**of)
+        return {str(d.neighbor.ip_address): d.neighbor for d in dump}
+
+    def test_add_and_delete(self):
+        self.assertNotEqual(self.ok(self.change("10.0.0.2")).stats_index, NONE)
+        self.ok(self.change("10.0.0.3", flags=3))
+        found = self.neighbors()
+        self.assertEqual(str(found["10.0.0.2"].mac_address), "02:00:00:00:00:02")
+        self.assertEqual((int(found["10.0.0.2"].flags), int(found["10.0.0.3"].flags)), (0, 3))
+        self.assertEqual(set(self.neighbors(sw_if_index=self.port)), set(found))
+        self.assertEqual(self.neighbors(sw_if_index=0), {})
+        self.assertEqual(self.neighbors(af=1), {})
+        (one, *_) = self.api.ip_neighbor_dump()
+        self.assertGreaterEqual(one.age, 0.0)
+        self.ok(self.change("10.0.0.2", add=False))
+        self.ok(self.change("10.0.0.3", add=False))
+        self.assertEqual(self.neighbors(), {})
+        self.assertEqual(self.fails(-6, self.change("10.0.0.2", add=False)).stats_index, NONE)
+
+    def test_what_cannot_be(self):
+        self.fails(-2, self.change("10.0.0.2", port=9999))
+        self.fails(-126, self.change("10.0.0.2", port=0))
+        self.fails(-7, self.change("10.0.0.2", mac="01:00:00:00:00:02"))
+        self.fails(-7, self.change("10.0.0.1"))
+        self.fails(-9, self.change("2001:db8::1"))
+        self.assertEqual(self.neighbors(), {})
+
+    def test_flush(self):
+        self.ok(self.change("10.0.0.4"))
+        self.ok(self.change("10.0.0.5", flags=1))
+        self.ok(self.api.ip_neighbor_flush(sw_if_index=0))
+        self.assertEqual(set(self.neighbors()), {"10.0.0.4", "10.0.0.5"})
+        self.ok(self.api.ip_neighbor_flush())
+        self.assertEqual(set(self.neighbors()), {"10.0.0.5"})
+        self.fails(-2, self.api.ip_neighbor_flush(sw_if_index=9999))
+        self.fails(-9, self.api.ip_neighbor_flush(af=1))
+        self.ok(self.change("10.0.0.5", add=False))
+
+    def test_config(self):
+        usual = self.ok(self.api.ip_neighbor_config_get())
+        self.assertEqual((usual.max_number, usual.max_age, usual.recycle), (50000, 300, False))
+        new = {"max_number": 10, "max_age": 60, "recycle": True}
+        self.ok(self.api.ip_neighbor_config(**new))
+        now = self.ok(self.api.ip_neighbor_config_get())
+        self.assertEqual((now.max_number, now.max_age, now.recycle), (10, 60, True))
+        self.fails(-7, self.api.ip_neighbor_config(max_number=0))
+        self.fails(-9, self.api.ip_neighbor_config(af=1, **new))
+        self.fails(-9, self.api.ip_neighbor_config_get(af=1))
+        self.ok(self.api.ip_neighbor_config(max_number=50000, max_age=300))
+
+    def test_events(self):
+        want = self.api.want_ip_neighbor_events_v2
+        self.ok(want(enable=True, pid=12, ip="10.0.0.6"))
+        self.fails(-31, want(enable=True, pid=12, ip="10.0.0.6"))
+        self.ok(self.api.want_ip_neighbor_events(enable=True, pid=13, sw_if_index=self.port))
+        self.ok(self.change("10.0.0.6"))
+        self.ok(self.change("10.0.0.7"))
+        self.ok(self.change("10.0.0.6", add=False))
+        self.ok(self.change("10.0.0.7", add=False))
+        told = {
+            (name, event.pid, str(event.neighbor.ip_address), int(getattr(event, "flags", 0)))
+            for name, event in self.take_events(4)
+        }
+        self.assertEqual(
+            told,
+            {
+                ("ip_neighbor_event_v2", 12, "10.0.0.6", 1),
+                ("ip_neighbor_event_v2", 12, "10.0.0.6", 2),
+                ("ip_neighbor_event", 13, "10.0.0.6", 0),
+                ("ip_neighbor_event", 13, "10.0.0.7", 0),
+            },
+        )
+        self.ok(want(enable=False, pid=12, ip="10.0.0.6"))
+        self.fails(-31, want(enable=False, pid=12, ip="10.0.0.6"))
+        self.ok(self.api.want_ip_neighbor_events(enable=False, pid=13, sw_if_index=self.port))
+        self.fails(-31, self.api.want_ip_neighbor_events(enable=False, pid=13))
