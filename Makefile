@@ -1,6 +1,9 @@
 # `make` alone lists the verbs.
 PREFIX ?= /usr/local
 DESTDIR ?=
+# VPP's clients look for descriptions of messages in /usr/share/vpp/api and nowhere else by
+# themselves; who may not write there has them below PREFIX.
+APIDIR ?= $(if $(or $(DESTDIR),$(filter 0,$(shell id -u))),/usr/share/vpp/api,$(PREFIX)/share/vpp/api)
 # Seconds per fuzz target.
 TIME ?= 60
 CARGO ?= cargo
@@ -47,9 +50,10 @@ fuzz: ## fuzz every parser, TIME seconds each
 doc: ## build the documentation of the code
 	$(CARGO) doc --workspace --no-deps
 
-install: build ## install to $(DESTDIR)$(PREFIX)/bin
+install: build ## install to $(DESTDIR)$(PREFIX)/bin, and the API's description
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(RELEASE)/thalweg $(RELEASE)/thalctl $(DESTDIR)$(PREFIX)/bin
+	$(RELEASE)/thalweg api json --dir $(DESTDIR)$(APIDIR)
 
 setup: ## install the programs that tests and demo call (as root), or say which are missing
 	@scripts/setup.sh

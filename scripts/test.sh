@@ -35,6 +35,15 @@ levels() {
     done
 }
 
+# VPP's own Python client against the binary API, in a network namespace of its own.
+papi() {
+    local venv
+    venv=$(scripts/papi-venv.sh)
+    cargo build --release -p thalweg --bins
+    THALWEG=${CARGO_TARGET_DIR:-target}/release/thalweg \
+        unshare --user --map-root-user --net "$venv/bin/python" tests/papi
+}
+
 # Instructions per packet, beside those that were accepted last.
 guard() {
     cargo bench -p thalweg-bench-pg --bench instructions

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes a Python environment with VPP's client, vpp_papi, below the build directory, unless it is
+# there, and prints where.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=2.4.2
+venv=${CARGO_TARGET_DIR:-$PWD/target}/papi-$version
+if [[ ! -e $venv/complete ]]; then
+    rm -rf "$venv"
+    python3 -m venv "$venv" >&2
+    if ! "$venv/bin/pip" install --quiet --disable-pip-version-check "vpp_papi==$version" >&2; then
+        echo "papi-venv: vpp_papi $version cannot be had from PyPI" >&2
+        exit 1
+    fi
+    touch "$venv/complete"
+fi
+echo "$venv"
