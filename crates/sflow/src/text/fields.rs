@@ -4,20 +4,40 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 use super::notation::{self, Escape};
+use super::pen::Pen;
 use super::walk::Sink;
 use super::{Beyond, Moment, Zone};
 use crate::model::Tag;
 use crate::value::{Value, Visitor};
 
+/// The names asked for, and what was found of them; kept from datagram to datagram.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    datagram: Vec<Slot>,
+    sample: Vec<Slot>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    found: bool,
+    text: Pen,
+}
+
+impl Slots {
+    pub(super) fn new(names: usize) -> Self {
+        let slots = || std::iter::repeat_with(Slot::default).take(names).collect();
+        Slots { datagram: slots(), sample: slots() }
+    }
+}
+
 /// One line per sample that has any of the fields; fields of the datagram are repeated on each.
 /// When only fields of the datagram are asked for, one line per datagram.
 pub(super) struct Fields<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Pen,
     zone: &'o Zone,
     beyond: Beyond<'o>,
     names: &'o [String],
-    datagram: Vec<Option<Vec<u8>>>,
-    sample: Vec<Option<Vec<u8>>>,
+    slots: &'o mut Slots,
     in_sample: bool,
     printed: bool,
     prefix: &'static str,
@@ -25,50 +45,53 @@ pub(super) struct Fields<'o> {
 
 impl<'o> Fields<'o> {
     pub(super) fn new(
-        out: &'o mut Vec<u8>,
+        out: &'o mut Pen,
         zone: &'o Zone,
         beyond: Beyond<'o>,
         names: &'o [String],
+        slots: &'o mut Slots,
     ) -> Self {
-        let none = vec![None; names.len()];
-        Fields {
-            out,
-            zone,
-            beyond,
-            names,
-            datagram: none.clone(),
-            sample: none,
-            in_sample: false,
-            printed: false,
-            prefix: "",
-        }
+        slots.datagram.iter_mut().for_each(|slot| slot.found = false);
+        Fields { out, zone, beyond, names, slots, in_sample: false, printed: false, prefix: "" }
     }
 
-    fn store(&mut self, parts: [&str; 3], write: impl Fn(&mut Vec<u8>)) {
+    fn store(&mut self, parts: [&str; 3], write: impl Fn(&mut Pen)) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        let slots = if self.in_sample { &mut self.sample } else { &mut self.datagram };
+        // The last letter tells most names of one length apart, before they are compared.
+        let last = parts.iter().rev().find_map(|part| part.as_bytes().last());
+        let slots = if self.in_sample { &mut self.slots.sample } else { &mut self.slots.datagram };
         for (wanted, slot) in self.names.iter().zip(slots) {
-            let mut rest = Some(wanted.as_str()).filter(|w| w.len() == length);
+            if wanted.len() != length || wanted.as_bytes().last() != last {
+                continue;
+            }
+            let mut rest = Some(wanted.as_str());
             for part in parts {
                 rest = rest.and_then(|r| r.strip_prefix(part));
             }
             if rest.is_some() {
-                let mut bytes = Vec::new();
-                write(&mut bytes);
-                // A comma would shift the columns.
-                bytes.iter_mut().filter(|b| **b == b',').for_each(|b| *b = b'?');
-                *slot = Some(bytes);
+                slot.found = true;
+                slot.text.clear();
+                write(&mut slot.text);
             }
         }
     }
 
     fn line(&mut self) {
-        for i in 0..self.names.len() {
+        for (i, (sample, datagram)) in
+            self.slots.sample.iter().zip(&self.slots.datagram).enumerate()
+        {
             if i > 0 {
                 self.out.push(b',');
             }
-            if let Some(bytes) = self.sample[i].as_ref().or(self.datagram[i].as_ref()) {
-                self.out.extend(bytes);
+            let text = match (sample.found, datagram.found) {
+                (true, _) => sample.text.written(),
+                (false, true) => datagram.text.written(),
+                (false, false) => continue,
+            };
+            match text.contains(&b',') {
+                false => self.out.put(text),
+                // A comma would shift the columns.
+                true => text.iter().for_each(|b| self.out.push(if *b == b',' { b'?' } else { *b })),
             }
         }
         self.out.push(b'\n');
@@ -83,7 +106,7 @@ impl Visitor for Fields<'_> {
 
     fn numbered(&mut self, name: Arguments<'_>, value: Value<'_>) {
         let mut full = Vec::new();
-        // Writing to a vector cannot fail, and names are ASCII.
+        // Writing to memory cannot fail, and names are ASCII.
         let _ = full.write_fmt(name);
         let full = String::from_utf8_lossy(&full);
         self.store([self.prefix, "", &full], |out| notation::value(out, value, Escape::Line));
@@ -98,7 +121,7 @@ impl Sink for Fields<'_> {
     fn start_datagram(&mut self) {}
 
     fn end_datagram(&mut self) {
-        let any = self.datagram.iter().all(Option::is_some) && !self.names.is_empty();
+        let any = self.slots.datagram.iter().all(|slot| slot.found) && !self.names.is_empty();
         if any && !self.printed {
             self.line();
         }
@@ -106,11 +129,11 @@ impl Sink for Fields<'_> {
 
     fn start_sample(&mut self, _tag: Tag) {
         self.in_sample = true;
-        self.sample.fill(None);
+        self.slots.sample.iter_mut().for_each(|slot| slot.found = false);
     }
 
     fn end_sample(&mut self) {
-        if self.sample.iter().any(Option::is_some) {
+        if self.slots.sample.iter().any(|slot| slot.found) {
             self.line();
         }
         self.in_sample = false;

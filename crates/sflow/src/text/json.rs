@@ -4,6 +4,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 use super::notation::{self, Escape};
+use super::pen::Pen;
 use super::walk::Sink;
 use super::{Beyond, Moment, Zone};
 use crate::model::Tag;
@@ -19,7 +20,7 @@ enum Last {
 }
 
 pub(super) struct Json<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Pen,
     zone: &'o Zone,
     beyond: Beyond<'o>,
     indented: bool,
@@ -30,7 +31,7 @@ pub(super) struct Json<'o> {
 
 impl<'o> Json<'o> {
     pub(super) fn new(
-        out: &'o mut Vec<u8>,
+        out: &'o mut Pen,
         zone: &'o Zone,
         beyond: Beyond<'o>,
         indented: bool,
@@ -41,7 +42,7 @@ impl<'o> Json<'o> {
     fn new_line(&mut self) {
         if self.indented {
             self.out.push(b'\n');
-            self.out.extend(std::iter::repeat_n(b' ', self.depth));
+            self.out.spaces(self.depth);
         }
     }
 
@@ -68,7 +69,7 @@ impl<'o> Json<'o> {
     }
 
     fn value(&mut self, value: Value<'_>) {
-        self.out.extend(b"\":\"");
+        self.out.put(b"\":\"");
         notation::value(self.out, value, Escape::Json);
         self.out.push(b'"');
     }
@@ -76,9 +77,9 @@ impl<'o> Json<'o> {
     fn name(&mut self, prefix: &str, name: &str) {
         self.separate();
         self.out.push(b'"');
-        self.out.extend_from_slice(self.prefix.as_bytes());
-        self.out.extend_from_slice(prefix.as_bytes());
-        self.out.extend_from_slice(name.as_bytes());
+        self.out.text(self.prefix);
+        self.out.text(prefix);
+        self.out.text(name);
     }
 }
 
@@ -90,7 +91,7 @@ impl Visitor for Json<'_> {
 
     fn numbered(&mut self, name: Arguments<'_>, value: Value<'_>) {
         self.name("", "");
-        // Writing to a vector cannot fail.
+        // Writing to memory cannot fail.
         let _ = self.out.write_fmt(name);
         self.value(value);
     }
@@ -105,7 +106,7 @@ impl Visitor for Json<'_> {
 
     fn open_list(&mut self, name: &str) {
         self.name("", name);
-        self.out.extend(b"\":");
+        self.out.put(b"\":");
         self.open(b'[');
     }
 
@@ -114,7 +115,7 @@ impl Visitor for Json<'_> {
         self.out.push(b'"');
         notation::value(self.out, value, Escape::Json);
         // The space is there in sflowtool's output, too.
-        self.out.extend(b"\" ");
+        self.out.put(b"\" ");
     }
 
     fn open_object(&mut self) {
@@ -141,7 +142,7 @@ impl Sink for Json<'_> {
 
     fn end_datagram(&mut self) {
         self.close(b'}');
-        self.out.extend(if self.indented { &b"\n\n"[..] } else { b"\n" });
+        self.out.text(if self.indented { "\n\n" } else { "\n" });
     }
 
     fn start_samples(&mut self) {
@@ -189,7 +190,7 @@ impl Sink for Json<'_> {
 
     fn time(&mut self, name: &str, moment: Moment) {
         self.name("", name);
-        self.out.extend(b"\":\"");
+        self.out.put(b"\":\"");
         self.zone.write(self.out, moment);
         self.out.push(b'"');
     }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use super::Beyond;
 use super::notation;
+use super::pen::Pen;
 use crate::decode::{Datagram, FlowSample, Sample};
 use crate::header::{Network, SampledHeader, Transport};
 use crate::model::{CounterRecord, FlowRecord, InterfaceCounters, RawHeader};
-use crate::value::Value;
 use crate::xdr::DecodeError;
 
 /// What a FLOW line shows; zero where a sample does not tell.
@@ -114,31 +114,62 @@ impl Flow {
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>, agent: Option<IpAddr>, sample: &FlowSample<'_>) {
-        let mac = |out: &mut Vec<u8>, mac| {
-            notation::value(out, Value::Mac(mac), notation::Escape::Line);
-            out.push(b',');
-        };
-        out.extend(b"FLOW,");
+    fn write(&self, out: &mut Pen, agent: Option<IpAddr>, sample: &FlowSample<'_>) {
+        out.text("FLOW,");
         notation::address(out, agent);
-        // Writing to a vector cannot fail.
-        let _ = write!(out, ",{},{},", sample.input.parts().1, sample.output.parts().1);
-        mac(out, self.source_mac);
-        mac(out, self.destination_mac);
-        let _ = write!(out, "0x{:04x},{},{},", self.ether_type, self.in_vlan, self.out_vlan);
+        columns(out, &[sample.input.parts().1, sample.output.parts().1]);
+        for mac in [self.source_mac, self.destination_mac] {
+            out.push(b',');
+            out.hex(&mac);
+        }
+        out.text(",0x");
+        // Four digits at least: agents send more than the sixteen bits of a type.
+        let bytes = self.ether_type.to_be_bytes();
+        match bytes {
+            [0, 0, low @ ..] => out.hex(&low),
+            // Writing to memory cannot fail.
+            _ => drop(write!(out, "{:x}", self.ether_type)),
+        }
+        columns(out, &[self.in_vlan, self.out_vlan]);
+        out.push(b',');
         notation::address(out, self.source);
         out.push(b',');
         notation::address(out, self.destination);
-        let _ = write!(out, ",{},0x{:02x},{}", self.protocol, self.tos, self.ttl);
-        let _ = write!(out, ",{},{}", self.source_port, self.destination_port);
+        columns(out, &[self.protocol]);
+        byte(out, self.tos);
+        columns(out, &[self.ttl, self.source_port, self.destination_port]);
+        byte(out, self.tcp_flags);
+        columns(out, &[self.frame_length]);
         let size = self.frame_length.wrapping_sub(self.stripped).wrapping_sub(self.ipv4_offset);
-        let frame = self.frame_length;
-        let _ = writeln!(out, ",0x{:02x},{frame},{},{}", self.tcp_flags, size as i32, sample.rate);
+        // A size below zero is shown as such.
+        out.push(b',');
+        if (size as i32) < 0 {
+            out.push(b'-');
+        }
+        out.decimal((size as i32).unsigned_abs().into());
+        columns(out, &[sample.rate]);
+        out.push(b'\n');
     }
 }
 
-fn write_counters(out: &mut Vec<u8>, agent: Option<IpAddr>, c: &InterfaceCounters) {
-    out.extend(b"CNTR,");
+fn columns(out: &mut Pen, numbers: &[u32]) {
+    for number in numbers {
+        out.push(b',');
+        out.decimal((*number).into());
+    }
+}
+
+/// Two hexadecimal digits, or more where an agent sends more than a byte.
+fn byte(out: &mut Pen, value: u32) {
+    out.text(",0x");
+    match u8::try_from(value) {
+        Ok(byte) => out.hex(&[byte]),
+        Err(_) => drop(write!(out, "{value:x}")),
+    }
+}
+
+fn write_counters(out: &mut Pen, agent: Option<IpAddr>, c: &InterfaceCounters) {
+    out.text("CNTR,");
     notation::address(out, agent);
     let columns = [
         c.index.into(),
@@ -163,7 +194,7 @@ fn write_counters(out: &mut Vec<u8>, agent: Option<IpAddr>, c: &InterfaceCounter
     ];
     for column in columns {
         out.push(b',');
-        notation::decimal(out, column);
+        out.decimal(column);
     }
     out.push(b'\n');
 }
@@ -171,7 +202,7 @@ fn write_counters(out: &mut Vec<u8>, agent: Option<IpAddr>, c: &InterfaceCounter
 /// Counters without an interface record give a line of zeros, and discarded packets none, as in
 /// sflowtool: readers count on the number of lines.
 pub(super) fn print(
-    out: &mut Vec<u8>,
+    out: &mut Pen,
     datagram: &Datagram<'_>,
     beyond: Beyond<'_>,
 ) -> Vec<DecodeError> {

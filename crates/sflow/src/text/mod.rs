@@ -4,6 +4,7 @@ mod fields;
 mod json;
 mod line;
 mod notation;
+mod pen;
 mod tagged;
 mod time;
 mod walk;
@@ -13,6 +14,7 @@ use std::net::IpAddr;
 
 pub use time::{Moment, Zone};
 
+use self::pen::Pen;
 use crate::decode::Datagram;
 use crate::xdr::DecodeError;
 
@@ -65,7 +67,8 @@ pub struct Printer {
     format: Format,
     zone: Zone,
     exact: bool,
-    out: Vec<u8>,
+    out: Pen,
+    slots: fields::Slots,
     /// What sflowtool's receive buffer would hold: this datagram over the earlier ones.
     memory: Vec<u8>,
 }
@@ -74,7 +77,15 @@ impl Printer {
     /// A printer with times in the local zone.
     #[must_use]
     pub fn new(format: Format) -> Self {
-        Printer { format, zone: Zone::local(), exact: true, out: Vec::new(), memory: Vec::new() }
+        let names = if let Format::Fields(names) = &format { names.len() } else { 0 };
+        Printer {
+            format,
+            zone: Zone::local(),
+            exact: true,
+            out: Pen::default(),
+            slots: fields::Slots::new(names),
+            memory: Vec::new(),
+        }
     }
 
     /// Shows times in another zone.
@@ -105,13 +116,23 @@ impl Printer {
         out: &mut dyn Write,
     ) -> io::Result<Vec<DecodeError>> {
         let errors = self.format(arrival, payload);
-        out.write_all(&self.out)?;
+        out.write_all(self.out.written())?;
         Ok(errors)
     }
 
     /// Formats one datagram; [`Printer::text`] is the result.
     pub fn format(&mut self, arrival: &Arrival, payload: &[u8]) -> Vec<DecodeError> {
         self.out.clear();
+        self.append(arrival, payload)
+    }
+
+    /// Forgets what was formatted.
+    pub fn clear(&mut self) {
+        self.out.clear();
+    }
+
+    /// Formats one datagram behind what [`Printer::text`] holds already.
+    pub fn append(&mut self, arrival: &Arrival, payload: &[u8]) -> Vec<DecodeError> {
         self.remember(payload);
         let datagram = match Datagram::parse(payload) {
             Ok(datagram) => datagram,
@@ -136,16 +157,17 @@ impl Printer {
                 walk::walk(&job, json::Json::new(&mut self.out, &self.zone, beyond, true))
             }
             Format::Fields(names) => {
-                walk::walk(&job, fields::Fields::new(&mut self.out, &self.zone, beyond, names))
+                let (out, slots) = (&mut self.out, &mut self.slots);
+                walk::walk(&job, fields::Fields::new(out, &self.zone, beyond, names, slots))
             }
             Format::Line => line::print(&mut self.out, &datagram, beyond),
         }
     }
 
-    /// What the last datagram looks like.
+    /// What has been formatted.
     #[must_use]
     pub fn text(&self) -> &[u8] {
-        &self.out
+        self.out.written()
     }
 
     fn remember(&mut self, payload: &[u8]) {

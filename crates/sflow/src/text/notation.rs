@@ -3,10 +3,8 @@
 use std::io::Write;
 use std::net::IpAddr;
 
+use super::pen::Pen;
 use crate::value::Value;
-
-const HEX_LOWER: &[u8; 16] = b"0123456789abcdef";
-const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Where a value is written to, which decides what must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,39 +15,7 @@ pub(super) enum Escape {
     Json,
 }
 
-pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        out.push(HEX_LOWER[usize::from(byte >> 4)]);
-        out.push(HEX_LOWER[usize::from(byte & 15)]);
-    }
-}
-
-fn dashed_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(bytes.len() * 3);
-    for (i, byte) in bytes.iter().enumerate() {
-        if i > 0 {
-            out.push(b'-');
-        }
-        out.push(HEX_UPPER[usize::from(byte >> 4)]);
-        out.push(HEX_UPPER[usize::from(byte & 15)]);
-    }
-}
-
-pub(super) fn address(out: &mut Vec<u8>, address: Option<IpAddr>) {
+pub(super) fn address(out: &mut Pen, address: Option<IpAddr>) {
     match address {
         None => out.push(b'-'),
         Some(IpAddr::V4(v4)) => {
@@ -57,68 +23,70 @@ pub(super) fn address(out: &mut Vec<u8>, address: Option<IpAddr>) {
                 if i > 0 {
                     out.push(b'.');
                 }
-                decimal(out, octet.into());
+                out.decimal(octet.into());
             }
         }
         Some(IpAddr::V6(v6)) => {
-            for (i, group) in v6.segments().into_iter().enumerate() {
+            for (i, group) in v6.octets().chunks(2).enumerate() {
                 if i > 0 {
                     out.push(b':');
                 }
-                hex(out, &group.to_be_bytes());
+                out.hex(group);
             }
         }
     }
 }
 
-pub(super) fn text(out: &mut Vec<u8>, bytes: &[u8], escape: Escape) {
+pub(super) fn text(out: &mut Pen, bytes: &[u8], escape: Escape) {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     let bytes = &bytes[..end];
     match escape {
         Escape::Line => {
-            out.extend(bytes.iter().map(|b| if b.is_ascii_control() { b'?' } else { *b }));
+            for byte in bytes {
+                out.push(if byte.is_ascii_control() { b'?' } else { *byte });
+            }
         }
         Escape::Json => {
             for c in String::from_utf8_lossy(bytes).chars() {
                 match c {
-                    '"' | '\\' => out.extend([b'\\', c as u8]),
-                    '\n' => out.extend(b"\\n"),
-                    '\t' => out.extend(b"\\t"),
-                    '\r' => out.extend(b"\\r"),
+                    '"' | '\\' => out.put(&[b'\\', c as u8]),
+                    '\n' => out.put(b"\\n"),
+                    '\t' => out.put(b"\\t"),
+                    '\r' => out.put(b"\\r"),
                     c if c.is_control() => {
-                        out.extend(b"\\u");
-                        hex(out, &(c as u16).to_be_bytes());
+                        out.put(b"\\u");
+                        out.hex(&(c as u16).to_be_bytes());
                     }
-                    c => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                    c => out.text(c.encode_utf8(&mut [0; 4])),
                 }
             }
         }
     }
 }
 
-/// Writing to a vector cannot fail.
-fn format(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {
+/// Writing to memory cannot fail.
+fn format(out: &mut Pen, args: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(args);
 }
 
-pub(super) fn value(out: &mut Vec<u8>, value: Value<'_>, escape: Escape) {
+pub(super) fn value(out: &mut Pen, value: Value<'_>, escape: Escape) {
     match value {
-        Value::U32(n) => decimal(out, n.into()),
-        Value::U64(n) => decimal(out, n),
+        Value::U32(n) => out.decimal(n.into()),
+        Value::U64(n) => out.decimal(n),
         Value::Hex(n) => format(out, format_args!("{n:#x}")),
-        Value::Hex64(n) => hex(out, &n.to_be_bytes()),
+        Value::Hex64(n) => out.hex(&n.to_be_bytes()),
         Value::F64(n) => format(out, format_args!("{n:.3}")),
-        Value::Percent(u32::MAX) => out.extend(b"unknown"),
+        Value::Percent(u32::MAX) => out.put(b"unknown"),
         // Divided in single precision, as the last digit depends on it.
         Value::Percent(n) => format(out, format_args!("{:.2}", f64::from(n as f32 / 100.0))),
         Value::Text(bytes) => text(out, bytes, escape),
-        Value::Str(s) => out.extend(s.as_bytes()),
+        Value::Str(s) => out.text(s),
         Value::Joined(a, b) => {
-            out.extend(a.as_bytes());
-            out.extend(b.as_bytes());
+            out.text(a);
+            out.text(b);
         }
-        Value::Mac(mac) => hex(out, &mac),
-        Value::Bytes(bytes) => dashed_hex(out, bytes),
+        Value::Mac(mac) => out.hex(&mac),
+        Value::Bytes(bytes) => out.dashed_hex(bytes),
         Value::Address(ip) => address(out, ip),
         Value::Uuid(id) => {
             let parts = [&id[..4], &id[4..6], &id[6..8], &id[8..10], &id[10..]];
@@ -126,13 +94,13 @@ pub(super) fn value(out: &mut Vec<u8>, value: Value<'_>, escape: Escape) {
                 if i > 0 {
                     out.push(b'-');
                 }
-                hex(out, part);
+                out.hex(part);
             }
         }
         Value::Pair(a, b) => {
-            decimal(out, a.into());
+            out.decimal(a.into());
             out.push(b':');
-            decimal(out, b.into());
+            out.decimal(b.into());
         }
         Value::Display(d) => format(out, format_args!("{d}")),
     }
@@ -143,9 +111,9 @@ mod tests {
     use super::*;
 
     fn show(v: Value<'_>, escape: Escape) -> String {
-        let mut out = Vec::new();
+        let mut out = Pen::default();
         value(&mut out, v, escape);
-        String::from_utf8(out).unwrap()
+        String::from_utf8(out.written().to_vec()).unwrap()
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use super::notation::{self, Escape};
+use super::pen::Pen;
 use super::walk::Sink;
 use super::{Arrival, Beyond, Moment, Zone};
 use crate::decode::Datagram;
@@ -20,8 +21,10 @@ pub(super) struct Context {
     source: DataSource,
     sample: Tag,
     element: Tag,
-    /// All of this as it is written, made anew when something has changed.
-    written: Vec<u8>,
+    /// What is the same in the whole datagram, as it is written; made anew when it has changed.
+    datagram: Pen,
+    /// The rest, likewise.
+    rest: Pen,
 }
 
 impl Context {
@@ -34,25 +37,41 @@ impl Context {
             source: DataSource::NONE,
             sample: Tag(0),
             element: Tag(0),
-            written: Vec::new(),
+            datagram: Pen::default(),
+            rest: Pen::default(),
         }
     }
 
-    fn write(&mut self, out: &mut Vec<u8>, zone: &Zone) {
-        if self.written.is_empty() {
-            zone.write(&mut self.written, self.time);
-            self.written.push(b' ');
-            notation::address(&mut self.written, self.agent);
-            let Context { sub_agent, sequence, source, sample, element, .. } = self;
-            // Writing to a vector cannot fail.
-            let _ = write!(self.written, " {sub_agent} {sequence} {source} {sample} {element} ");
+    fn write(&mut self, out: &mut Pen, zone: &Zone) {
+        if self.datagram.written().is_empty() {
+            let pen = &mut self.datagram;
+            zone.write(pen, self.time);
+            pen.push(b' ');
+            notation::address(pen, self.agent);
+            for number in [self.sub_agent, self.sequence] {
+                pen.push(b' ');
+                pen.decimal(number.into());
+            }
         }
-        out.extend_from_slice(&self.written);
+        if self.rest.written().is_empty() {
+            let (sample, element) = (self.sample, self.element);
+            for (a, b) in [
+                (self.source.class, self.source.index),
+                (sample.enterprise(), sample.format()),
+                (element.enterprise(), element.format()),
+            ] {
+                self.rest.push(b' ');
+                notation::value(&mut self.rest, Value::Pair(a, b), Escape::Line);
+            }
+            self.rest.push(b' ');
+        }
+        out.put(self.datagram.written());
+        out.put(self.rest.written());
     }
 }
 
 pub(super) struct Tagged<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Pen,
     zone: &'o Zone,
     beyond: Beyond<'o>,
     prefix: &'static str,
@@ -61,7 +80,7 @@ pub(super) struct Tagged<'o> {
 
 impl<'o> Tagged<'o> {
     pub(super) fn new(
-        out: &'o mut Vec<u8>,
+        out: &'o mut Pen,
         zone: &'o Zone,
         beyond: Beyond<'o>,
         context: Option<Context>,
@@ -78,13 +97,13 @@ impl<'o> Tagged<'o> {
     fn change(&mut self, change: impl FnOnce(&mut Context)) {
         if let Some(context) = &mut self.context {
             change(context);
-            context.written.clear();
+            context.rest.clear();
         }
     }
 
     fn line(&mut self, text: &str) {
         self.start_line();
-        self.out.extend(text.as_bytes());
+        self.out.text(text);
         self.out.push(b'\n');
     }
 
@@ -98,9 +117,9 @@ impl<'o> Tagged<'o> {
 impl Visitor for Tagged<'_> {
     fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>) {
         self.start_line();
-        self.out.extend_from_slice(self.prefix.as_bytes());
-        self.out.extend_from_slice(prefix.as_bytes());
-        self.out.extend_from_slice(name.as_bytes());
+        self.out.text(self.prefix);
+        self.out.text(prefix);
+        self.out.text(name);
         self.value(value);
     }
 
@@ -152,7 +171,7 @@ impl Sink for Tagged<'_> {
 
     fn time(&mut self, name: &str, moment: Moment) {
         self.start_line();
-        self.out.extend(name.as_bytes());
+        self.out.text(name);
         self.out.push(b' ');
         self.zone.write(self.out, moment);
         self.out.push(b'\n');
@@ -160,6 +179,7 @@ impl Sink for Tagged<'_> {
 
     fn datagram_context(&mut self, datagram: &Datagram<'_>, sequence: bool) {
         self.change(|context| {
+            context.datagram.clear();
             context.agent = datagram.agent;
             context.sub_agent = datagram.sub_agent;
             if sequence {

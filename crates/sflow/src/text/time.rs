@@ -1,9 +1,10 @@
 //! Times as `%Y-%m-%dT%H:%M:%S%z`.
 
-use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tz::TimeZone;
+
+use super::pen::Pen;
 
 /// Seconds and microseconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +53,7 @@ impl Zone {
     }
 
     /// Appends the time as it is in this zone.
-    pub(super) fn write(&self, out: &mut Vec<u8>, moment: Moment) {
+    pub(super) fn write(&self, out: &mut Pen, moment: Moment) {
         // Beyond the year 9999 there is only nonsense to show.
         let seconds = moment.seconds.min(253_402_300_799) as i64;
         let offset = match self.0.find_local_time_type(seconds) {
@@ -63,13 +64,18 @@ impl Zone {
         let (year, month, day) = civil(local.div_euclid(86400));
         let clock = local.rem_euclid(86400);
         let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
-        let sign = if offset < 0 { '-' } else { '+' };
-        let (zone_hour, zone_minute) = (offset.abs() / 3600, offset.abs() / 60 % 60);
-        let _ = write!(
-            out,
-            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}\
-             {sign}{zone_hour:02}{zone_minute:02}"
-        );
+        // The year has four digits, see above.
+        let year = year.unsigned_abs();
+        out.two_digits(year / 100);
+        out.two_digits(year);
+        let rest = [(b'-', month), (b'-', day), (b'T', hour), (b':', minute), (b':', second)];
+        for (before, number) in rest {
+            out.push(before);
+            out.two_digits(number.unsigned_abs());
+        }
+        out.push(if offset < 0 { b'-' } else { b'+' });
+        out.two_digits(offset.unsigned_abs() / 3600);
+        out.two_digits(offset.unsigned_abs() / 60 % 60);
     }
 }
 
@@ -93,9 +99,9 @@ mod tests {
     use super::*;
 
     fn show(zone: &Zone, seconds: u64) -> String {
-        let mut out = Vec::new();
+        let mut out = Pen::default();
         zone.write(&mut out, Moment { seconds, micros: 0 });
-        String::from_utf8(out).unwrap()
+        String::from_utf8(out.written().to_vec()).unwrap()
     }
 
     #[test]

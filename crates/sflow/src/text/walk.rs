@@ -2,7 +2,7 @@
 
 use super::{Arrival, Moment};
 use crate::decode::{CounterSample, Datagram, DiscardSample, FlowSample, Records, Sample};
-use crate::model::{CounterRecord, DataSource, FlowRecord, Tag};
+use crate::model::{CounterRecord, DataSource, FlowRecord, Interface, Tag};
 use crate::named::{NamedSample, NamedValue};
 use crate::value::{Value, Visitor};
 use crate::xdr::DecodeError;
@@ -117,8 +117,12 @@ fn flow_sample<S: Sink>(flow: &FlowSample<'_>, sink: &mut S) {
     sink.field("meanSkipCount", Value::U32(flow.rate));
     sink.field("samplePool", Value::U32(flow.pool));
     sink.field("dropEvents", Value::U32(flow.drops));
-    sink.field("inputPort", Value::Display(&flow.input));
-    sink.field("outputPort", Value::Display(&flow.output));
+    for (name, interface) in [("inputPort", &flow.input), ("outputPort", &flow.output)] {
+        match interface {
+            Interface::Index(index) => sink.field(name, Value::U32(*index)),
+            other => sink.field(name, Value::Display(other)),
+        }
+    }
 }
 
 fn counter_sample<S: Sink>(counters: &CounterSample<'_>, sink: &mut S) {

@@ -151,7 +151,6 @@ struct Outlet {
     show: Show,
     forwarder: Option<Forwarder>,
     out: io::StdoutLock<'static>,
-    gathered: Vec<u8>,
 }
 
 /// So much is written at once.
@@ -163,7 +162,6 @@ impl Outlet {
             [] => None,
             targets => Some(Forwarder::new(targets.iter().map(String::as_str))?),
         };
-        let mut gathered = Vec::with_capacity(BATCH + BATCH / 4);
         let show = match (args.format.packets(), args.format.text()) {
             (Some(packets), _) => {
                 let mut file = PcapOut::new(packets, args.port).with_redaction(args.redact_payload);
@@ -175,7 +173,7 @@ impl Outlet {
             (None, None) if forwarder.is_some() => Show::Nothing,
             (None, None) => Show::Text(Printer::new(Format::Text)),
         };
-        Ok(Outlet { show, forwarder, out: io::stdout().lock(), gathered })
+        Ok(Outlet { show, forwarder, out: io::stdout().lock() })
     }
 
     fn datagram(
@@ -189,25 +187,33 @@ impl Outlet {
         {
             eprintln!("thalweg: cannot forward to {target}: {error} (told once)");
         }
-        match &mut self.show {
+        let gathered = match &mut self.show {
             Show::Text(printer) => {
-                complain(source, printer.format(arrival, payload));
-                self.gathered.extend_from_slice(printer.text());
+                complain(source, printer.append(arrival, payload));
+                printer.text().len()
             }
             Show::Packets(file) => {
                 let time = arrival.captured.unwrap_or(arrival.received);
                 complain(source, file.add(time, Some(source), payload));
-                self.gathered.extend_from_slice(file.bytes());
-                file.clear();
+                file.bytes().len()
             }
-            Show::Nothing => return Ok(()),
-        }
-        if self.gathered.len() >= BATCH { self.flush() } else { Ok(()) }
+            Show::Nothing => 0,
+        };
+        if gathered >= BATCH { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.gathered)?;
-        self.gathered.clear();
+        match &mut self.show {
+            Show::Text(printer) => {
+                self.out.write_all(printer.text())?;
+                printer.clear();
+            }
+            Show::Packets(file) => {
+                self.out.write_all(file.bytes())?;
+                file.clear();
+            }
+            Show::Nothing => {}
+        }
         self.out.flush()
     }
 
