@@ -4,11 +4,14 @@
 //! What decides the accuracy is how many samples a class has, not which share of the packets was
 //! sampled: with `c` samples the error is at most `196 * sqrt(1 / c)` percent.
 
+mod discards;
 mod poisson;
+mod share;
 mod talkers;
 
 use std::fmt;
 
+pub use discards::Discards;
 pub use poisson::poisson_limits;
 pub use talkers::{FlowKey, Order, ScaleBasis, SourceReport, Talker, TopTalkers};
 
@@ -20,6 +23,10 @@ pub const EXACT_BELOW: u64 = 30;
 
 /// Below so many samples the error may exceed 20 %: show such numbers as rough.
 pub const ROUGH_BELOW: u64 = 96;
+
+/// A share of the packets below this is as good as none: intervals are not drawn closer for what was
+/// sampled of it.
+const MATTERS: f64 = 0.01;
 
 /// A number with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -54,17 +61,18 @@ impl Estimate {
         if all >= total {
             return Self::exact(c, class);
         }
-        let scale = t / n;
-        let value = c * scale;
+        let value = c * t / n;
         let (low, high) = if class < EXACT_BELOW {
-            let (low, high) = poisson_limits(class);
-            (low * scale, high * scale)
+            share::share_limits(class, all, total)
         } else if rest < EXACT_BELOW {
             // Few samples are of other classes: the error is theirs.
-            let (low, high) = poisson_limits(rest);
-            (t - high * scale, t - low * scale)
+            let (low, high) = share::share_limits(rest, all, total);
+            (t - high, t - low)
         } else {
-            let error = Z95 * t * (c * (n - c) / (n * n * n)).sqrt();
+            // What was sampled is known, and the error is that of the others. The paper leaves this
+            // out, as it hardly matters at usual rates.
+            let unseen = if n / t > MATTERS { 1.0 - n / t } else { 1.0 };
+            let error = Z95 * t * (c * (n - c) / (n * n * n) * unseen).sqrt();
             (value - error, value + error)
         };
         // What was sampled was there.
@@ -77,12 +85,20 @@ impl Estimate {
         }
     }
 
+    /// Packets that one sample stands for, when `samples` have arrived and the sample pool has grown
+    /// by `pool`. It makes up for samples that were lost: in the agent for lack of room, or on the
+    /// way.
+    #[must_use]
+    pub fn effective_rate(pool: u64, samples: u64) -> f64 {
+        if samples == 0 { 1.0 } else { (pool as f64 / samples as f64).max(1.0) }
+    }
+
     /// Packets of a class with `class` samples, one packet in `rate` being sampled, when the number
     /// of all packets is not known.
     #[must_use]
     pub fn packets(class: u64, rate: f64) -> Self {
         let mut sum = Sum::default();
-        sum.add(&Tally { count: class, bytes: 0.0, squares: 0.0 }, rate);
+        sum.add(&Tally { count: class, ..Tally::default() }, &Population::of_rate(rate));
         sum.packets()
     }
 
@@ -94,7 +110,21 @@ impl Estimate {
             tally.add(length);
         }
         let mut sum = Sum::default();
-        sum.add(&tally, rate);
+        sum.add(&tally, &Population::of_rate(rate));
+        sum.bytes()
+    }
+
+    /// Bytes of a class, from the lengths of its sampled packets, when `all` samples of all classes
+    /// were taken out of `total` packets.
+    #[must_use]
+    pub fn bytes_of(lengths: impl IntoIterator<Item = u32>, all: u64, total: u64) -> Self {
+        let mut tally = Tally::default();
+        for length in lengths {
+            tally.add(length);
+        }
+        let mut sum = Sum::default();
+        let scale = Self::effective_rate(total, all);
+        sum.add(&tally, &Population { scale, samples: Some(all), square: 0.0 });
         sum.bytes()
     }
 
@@ -169,6 +199,24 @@ impl Tally {
     }
 }
 
+/// What samples of a data source are taken of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Population {
+    /// Packets that one sample stands for.
+    scale: f64,
+    /// The number of samples of all classes, if the number of all packets is known: what is uncertain
+    /// then is the class's share.
+    samples: Option<u64>,
+    /// The mean squared length of all samples; 0 if unknown.
+    square: f64,
+}
+
+impl Population {
+    fn of_rate(rate: f64) -> Self {
+        Population { scale: rate, ..Population::default() }
+    }
+}
+
 /// Tallies of several data sources, each with its own scale.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sum {
@@ -177,21 +225,36 @@ pub(crate) struct Sum {
     packets_variance: f64,
     bytes: f64,
     bytes_variance: f64,
+    /// The variance that one packet more, of a length that is usual at the source, would add.
+    unmet: f64,
     seen_bytes: f64,
     /// The largest scale met.
     scale: f64,
 }
 
 impl Sum {
-    fn add(&mut self, tally: &Tally, scale: f64) {
-        let scale = scale.max(1.0);
+    /// Adds the samples of a class at one data source.
+    fn add(&mut self, tally: &Tally, population: &Population) {
+        let scale = population.scale.max(1.0);
         // Each of a class's packets is sampled with probability 1/scale, independently.
         let spread = scale * scale * (1.0 - 1.0 / scale);
+        let count = tally.count as f64;
+        // With a known number of draws, their mean does not vary.
+        let (packets, bytes) = match population.samples {
+            Some(all) if all > 0 => {
+                let all = all as f64;
+                (count * count / all, tally.bytes * tally.bytes / all)
+            }
+            _ => (0.0, 0.0),
+        };
         self.samples += tally.count;
-        self.packets += tally.count as f64 * scale;
-        self.packets_variance += tally.count as f64 * spread;
+        self.packets += count * scale;
+        self.packets_variance += (count - packets).max(0.0) * spread;
         self.bytes += tally.bytes * scale;
-        self.bytes_variance += tally.squares * spread;
+        self.bytes_variance += (tally.squares - bytes).max(0.0) * spread;
+        if tally.count > 0 {
+            self.unmet += population.square * spread;
+        }
         self.seen_bytes += tally.bytes;
         self.scale = self.scale.max(scale);
     }
@@ -203,31 +266,37 @@ impl Sum {
             return Estimate { high, ..Estimate::default() };
         }
         let error = Z95 * self.packets_variance.sqrt();
-        let limits = match self.poisson() {
-            Some((low, high)) => (self.packets * low, self.packets * high),
-            None => (self.packets - error, self.packets + error),
-        };
+        let mut limits = (self.packets - error, self.packets + error);
+        if self.samples < EXACT_BELOW && self.packets_variance > 0.0 {
+            let (low, high) = poisson_limits(self.samples);
+            // Poisson's limits, drawn closer by as much as the variance is less than Poisson's.
+            let poisson = self.packets * self.packets / self.samples as f64;
+            let narrow = match self.packets_variance / poisson {
+                ratio if ratio < 1.0 - MATTERS => ratio.sqrt(),
+                _ => 1.0,
+            };
+            let relative = |limit: f64| 1.0 + narrow * (limit / self.samples as f64 - 1.0);
+            limits = (self.packets * relative(low), self.packets * relative(high));
+        }
         self.interval(self.packets, limits, self.samples as f64)
     }
 
     fn bytes(&self) -> Estimate {
         let error = Z95 * self.bytes_variance.sqrt();
-        let (mut low, mut high) = (self.bytes - error, self.bytes + error);
-        if let Some((fewest, most)) = self.poisson() {
-            // Few lengths say little about how different lengths are.
-            low = low.min(self.bytes * fewest);
-            high = high.max(self.bytes * most);
+        let mut limits = (self.bytes - error, self.bytes + error);
+        // So many packets of one length would be as uncertain.
+        let alike = self.bytes * self.bytes / self.bytes_variance;
+        if self.bytes > 0.0 && alike < poisson::SKEWED_BELOW {
+            let (low, high) = poisson::sum_limits(alike);
+            limits = (self.bytes * low / alike, self.bytes * high / alike);
         }
-        self.interval(self.bytes, (low, high), self.seen_bytes)
-    }
-
-    /// Exact limits relative to the count, when these are called for.
-    fn poisson(&self) -> Option<(f64, f64)> {
-        let uncertain = self.packets_variance > 0.0 && self.samples < EXACT_BELOW;
-        uncertain.then(|| {
-            let (low, high) = poisson_limits(self.samples);
-            (low / self.samples as f64, high / self.samples as f64)
-        })
+        if self.samples < EXACT_BELOW && self.bytes_variance > 0.0 {
+            // Few lengths say little about those that were not met.
+            let error = Z95 * (self.bytes_variance + self.unmet).sqrt();
+            limits.0 = limits.0.min(self.bytes - error);
+            limits.1 = limits.1.max(self.bytes + error);
+        }
+        self.interval(self.bytes, limits, self.seen_bytes)
     }
 
     fn interval(&self, value: f64, (low, high): (f64, f64), least: f64) -> Estimate {
@@ -272,8 +341,9 @@ mod tests {
         assert_eq!((e.value, e.low), (0.0, 0.0));
         close(e.high, 3000.0, 5.0);
         assert_eq!(e.to_string(), "< 2996");
+        // 500 samples say a little more than none of very many.
         let e = Estimate::packets_of(0, 500, 500_000);
-        close(e.high, 3000.0, 5.0);
+        close(e.high, 2985.5, 0.5);
     }
 
     #[test]

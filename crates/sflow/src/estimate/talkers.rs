@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::{Estimate, Sum, Tally};
+use super::{Estimate, Population, Sum, Tally};
 use crate::decode::{CounterSample, Datagram, FlowSample, Sample};
 use crate::header::SampledHeader;
 use crate::model::{CounterRecord, DataSource, FlowRecord, InterfaceCounters, supported};
@@ -95,6 +95,8 @@ struct Source {
     pool: u64,
     lost: u64,
     drops: u64,
+    /// Whether the pool tells more than the rate and the number of samples do.
+    pool_counts: bool,
     /// Sequence number, pool and drops of the latest sample.
     last: Option<(u32, u32, u32)>,
     ingress: u64,
@@ -133,7 +135,10 @@ impl Source {
             return;
         }
         self.lost += u64::from(step - 1);
-        self.pool += u64::from(sample.pool.wrapping_sub(pool));
+        let packets = sample.pool.wrapping_sub(pool);
+        self.pool += u64::from(packets);
+        // Agents that do not count packets add the rate for each sample.
+        self.pool_counts |= packets != step.wrapping_mul(sample.rate);
         self.drops += u64::from(sample.drops.wrapping_sub(drops));
         self.last = Some((sample.sequence, sample.pool, sample.drops));
     }
@@ -170,6 +175,17 @@ impl Source {
         let (rate, pool) = (self.rates / samples, self.pool as f64 / samples);
         // A pool that is far behind the samples is none.
         if pool >= rate / 2.0 { (pool, ScaleBasis::Pool) } else { (rate, ScaleBasis::Rate) }
+    }
+
+    fn population(&self) -> Population {
+        let (scale, basis) = self.scale();
+        let known = match basis {
+            ScaleBasis::Rate => false,
+            ScaleBasis::Pool => self.pool_counts,
+            ScaleBasis::Counters => true,
+        };
+        let samples = known.then_some(self.samples);
+        Population { scale, samples, square: self.total.squares / self.total.count.max(1) as f64 }
     }
 
     fn scale(&self) -> (f64, ScaleBasis) {
@@ -286,14 +302,14 @@ impl TopTalkers {
         }
     }
 
-    fn scales(&self) -> Vec<f64> {
-        self.sources.iter().map(|(_, source)| source.scale().0).collect()
+    fn populations(&self) -> Vec<Population> {
+        self.sources.iter().map(|(_, source)| source.population()).collect()
     }
 
     fn sum_sources(&self, tally: impl Fn(&Source) -> Tally) -> (Estimate, Estimate) {
         let mut sum = Sum::default();
         for (_, source) in &self.sources {
-            sum.add(&tally(source), source.scale().0);
+            sum.add(&tally(source), &source.population());
         }
         (sum.packets(), sum.bytes())
     }
@@ -319,12 +335,12 @@ impl TopTalkers {
     /// The `n` largest conversations, largest first.
     #[must_use]
     pub fn top(&self, n: usize, order: Order) -> Vec<Talker> {
-        let scales = self.scales();
+        let populations = self.populations();
         let mut ranked: Vec<(f64, FlowKey, Sum)> = Vec::with_capacity(self.flows.len());
         for (key, tallies) in &self.flows {
             let mut sum = Sum::default();
             for (index, tally) in tallies {
-                sum.add(tally, scales[*index]);
+                sum.add(tally, &populations[*index]);
             }
             let size = match order {
                 Order::Bytes => sum.bytes,
