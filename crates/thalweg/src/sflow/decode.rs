@@ -141,7 +141,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// What is written of each datagram.
 enum Show {
-    Text(Printer),
+    Text(Box<Printer>),
     Packets(PcapOut),
     Nothing,
 }
@@ -164,14 +164,11 @@ impl Outlet {
         };
         let show = match (args.format.packets(), args.format.text()) {
             (Some(packets), _) => {
-                let mut file = PcapOut::new(packets, args.port).with_redaction(args.redact_payload);
-                gathered.extend_from_slice(file.bytes());
-                file.clear();
-                Show::Packets(file)
+                Show::Packets(PcapOut::new(packets, args.port).with_redaction(args.redact_payload))
             }
-            (None, Some(format)) => Show::Text(Printer::new(format)),
+            (None, Some(format)) => Show::Text(Box::new(Printer::new(format))),
             (None, None) if forwarder.is_some() => Show::Nothing,
-            (None, None) => Show::Text(Printer::new(Format::Text)),
+            (None, None) => Show::Text(Box::new(Printer::new(Format::Text))),
         };
         Ok(Outlet { show, forwarder, out: io::stdout().lock() })
     }
