@@ -14,4 +14,14 @@ pub mod show_version;
 pub mod show_vpe_system_time;
 
 /// Every API message, in the order of the files' names.
-pub static SERVICES: &[&dyn thalweg_api::Service<crate::Control>] = &[&add_node_next::SERVICE, &get_f64_endian_value::SERVICE, &get_f64_increment_by_one::SERVICE, &get_next_index::SERVICE, &get_node_index::SERVICE, &log_dump::SERVICE, &show_threads::SERVICE, &show_version::SERVICE, &show_vpe_system_time::SERVICE];
+pub static SERVICES: &[&dyn thalweg_api::Service<crate::Control>] = &[
+    &add_node_next::SERVICE,
+    &get_f64_endian_value::SERVICE,
+    &get_f64_increment_by_one::SERVICE,
+    &get_next_index::SERVICE,
+    &get_node_index::SERVICE,
+    &log_dump::SERVICE,
+    &show_threads::SERVICE,
+    &show_version::SERVICE,
+    &show_vpe_system_time::SERVICE,
+];
