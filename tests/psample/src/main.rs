@@ -1,0 +1,36 @@
+//! Runs the router beside a kernel that has PSAMPLE and a drop monitor: Debian's, in a virtual
+//! machine that is emulated, since few kernels of build machines have either.
+//!
+//! The program is two: on the host it fetches the kernel, packs programs and itself into a file
+//! system and boots it; there it is the first process, and tests. `make test-psample` runs it.
+
+#![forbid(unsafe_code)]
+
+mod archive;
+mod guest;
+mod host;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if std::process::id() == 1 {
+        return guest::main();
+    }
+    match host::main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("test-psample: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the machine says at the end if all is well.
+const PASSED: &str = "test-psample: passed";
+/// And if not.
+const FAILED: &str = "test-psample: failed";
+/// Where modules are in its file system.
+const MODULES_DIR: &str = "/modules";
+/// Modules, each after those that it needs.
+const MODULES: [&str; 6] =
+    ["psample", "act_sample", "cls_matchall", "sch_ingress", "drop_monitor", "veth"];
