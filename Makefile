@@ -9,7 +9,7 @@ TIME ?= 60
 CARGO ?= cargo
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test lint bench bench-full bench-accept profile fuzz doc install setup setup-bench clean
+.PHONY: help build demo test test-psample lint bench bench-full bench-accept profile fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,6 +22,9 @@ demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it
 
 test: setup ## unit tests, scenarios in namespaces, a short fuzz run
 	scripts/test.sh
+
+test-psample: setup build ## router and monitor beside a kernel with PSAMPLE, in an emulated machine
+	$(CARGO) run --release -p thalweg-psample-test
 
 lint: ## formatting, clippy and documentation, without a warning
 	$(CARGO) fmt --all --check

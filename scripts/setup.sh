@@ -26,6 +26,7 @@ tools=(
     cc:gcc
     c++:g++
     valgrind:valgrind
+    qemu-system-x86_64:qemu-system-x86
 )
 needed=" ip ping setpriv cc "
 # `make profile' records with it.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # All the tests, in phases: unit tests, scenarios in network namespaces, those that forward on each level
-# of frame kernels, instructions per packet, a short fuzz run.
+# of frame kernels, a machine whose kernel has PSAMPLE, instructions per packet, a short fuzz run.
 # Names of phases as arguments select some: scripts/test.sh unit smoke
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 phases=("$@")
-((${#phases[@]} > 0)) || phases=(unit smoke levels guard fuzz)
+((${#phases[@]} > 0)) || phases=(unit smoke levels psample guard fuzz)
 
 unit() {
     cargo test --workspace --exclude thalweg-smoke
@@ -44,6 +44,12 @@ papi() {
         unshare --user --map-root-user --net "$venv/bin/python" tests/papi
 }
 
+# In an emulated machine with a kernel of Debian's, which the program fetches and keeps.
+psample() {
+    cargo build --release -p thalweg --bins
+    cargo run --release -p thalweg-psample-test
+}
+
 # Instructions per packet, beside those that were accepted last.
 guard() {
     cargo bench -p thalweg-bench-pg --bench instructions
@@ -55,9 +61,9 @@ fuzz() {
 
 for phase in "${phases[@]}"; do
     case $phase in
-    unit | smoke | levels | guard | fuzz) ;;
+    unit | smoke | levels | psample | guard | fuzz) ;;
     *)
-        echo "test: there is no phase $phase; there are unit, smoke, levels, guard, fuzz" >&2
+        echo "test: there is no phase $phase; there are unit, smoke, levels, psample, guard, fuzz" >&2
         exit 2
         ;;
     esac

@@ -32,6 +32,7 @@ pub(crate) fn main() -> ExitCode {
         machine.router_samples()?;
         machine.counters()?;
         machine.reconfigured()?;
+        machine.router_drops()?;
         machine.kernel_samples()?;
         machine.end()?;
         kernel_drops()?;
@@ -168,8 +169,12 @@ impl Machine {
     }
 
     fn stream(&self, name: &str) -> Result<()> {
+        self.stream_of(name, PACKETS)
+    }
+
+    fn stream_of(&self, name: &str, packets: u64) -> Result<()> {
         cli(&format!(
-            "packet-generator new {{ name {name} limit {PACKETS} size 64-64 interface pg0 \
+            "packet-generator new {{ name {name} limit {packets} size 64-64 interface pg0 \
              node ethernet-input data {{ IP4: 0200.0000.0001 -> 0200.0000.0002 \
              UDP: 10.0.0.1 -> 10.0.0.2 UDP: 1111 -> 2222 incrementing 22 }} }}"
         ))?;
@@ -273,8 +278,42 @@ impl Machine {
             if heard >= taken { Ok((heard, told)) } else { Err(format!("{heard} of {taken}")) }
         })?;
         ensure!(told.0 == taken && told.1 <= lost, "{told:?} heard and told of {taken} and {lost}");
-        passed(&format!("at 1:1, {} samples of {PACKETS} packets ({lost} lost, {} told)", taken - before, told.1));
-        cli("sflow disable pg0").or_else(|_| cli("sflow enable-disable pg0 disable"))?;
+        passed(&format!(
+            "at 1:1, {} samples of {PACKETS} packets ({lost} lost, {} told)",
+            taken - before,
+            told.1
+        ));
+        Ok(())
+    }
+
+    /// Packets that nobody takes, with the node that dropped them and its reason.
+    fn router_drops(&mut self) -> Result<()> {
+        const DROPPED: usize = 20;
+        cli("packet-generator delete second")?;
+        cli("sflow drop-monitoring enable limit 1000")?;
+        // Then frames must be for the interface's own address, and these are not.
+        cli("set interface l3 pg0")?;
+        self.stream_of("third", DROPPED as u64)?;
+        let drops = wait_until_seen(LIMIT, "the router's drops", || {
+            let all = self.messages();
+            let drops: Vec<Value> = of_type(&all, "drop").into_iter().cloned().collect();
+            if drops.len() >= DROPPED { Ok(drops) } else { Err(drops.len()) }
+        })?;
+        ensure!(drops.len() == DROPPED, "{} drops, {DROPPED} were dropped", drops.len());
+        for d in &drops {
+            let trap = d["trap"].as_str().unwrap_or_default();
+            let as_sent = d["input"] == 1
+                && d["input_name"] == "pg0"
+                && d["original_length"] == 64
+                && d["trap_group"] == "vpp_ethernet-input"
+                && trap.starts_with("vpp_")
+                && trap.len() > 8
+                && d["packet"] == "10.0.0.1 port 1111 > 10.0.0.2 port 2222 udp ttl 64";
+            ensure!(as_sent, "a drop: {d}");
+        }
+        passed(&format!("{DROPPED} drops with their node and reason, {}", drops[0]["trap"]));
+        cli("sflow drop-monitoring disable")?;
+        cli("sflow enable-disable pg0 disable")?;
         Ok(())
     }
 

@@ -9,8 +9,7 @@ use crate::netlink::NetlinkSettings;
 use std::time::{Duration, Instant};
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::netlink::{
-    Channel, Multicast, OpenError, PacketDrop, PacketSample, PortCounters, SendStats, dropmon,
-    usersock,
+    Channel, Multicast, OpenError, PacketDrop, PacketSample, PortCounters, SendStats, usersock,
 };
 use thalweg_sflow::value::Text;
 
@@ -71,10 +70,12 @@ pub(super) struct Dropped<'a> {
     pub input_name: &'a str,
     pub frame_length: u32,
     pub header: &'a [u8],
-    /// The node that dropped it.
-    pub node: &'a str,
-    /// That node's reason.
-    pub reason: &'a str,
+    /// It begins with its IP header.
+    pub bare: bool,
+    /// The node that dropped it, as a group of traps.
+    pub group: &'a str,
+    /// That node's reason, as a trap.
+    pub trap: &'a str,
 }
 
 /// Losses of an interface that were told.
@@ -99,8 +100,8 @@ pub(super) struct Netlink {
     /// The second since then whose status was sent.
     second: Option<u64>,
     retry: Instant,
-    /// Traps' names, written anew for each drop.
-    names: [Vec<u8>; 2],
+    /// A packet that needs an Ethernet header in front.
+    scratch: Vec<u8>,
 }
 
 impl Line {
@@ -176,7 +177,7 @@ impl Netlink {
             since: now,
             second: None,
             retry: now,
-            names: Default::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -292,21 +293,31 @@ impl Netlink {
     /// Tells of a dropped packet; false if there is nobody to tell.
     pub(super) fn drop(&mut self, d: &Dropped<'_>) -> bool {
         let Ok(sender) = &mut self.drops.sender else { return false };
-        let [group, trap] = &mut self.names;
-        dropmon::trap_name(d.node, group);
-        dropmon::trap_name(d.reason, trap);
-        let ether_type = d.header.get(12..14).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
+        let data = match d.header {
+            [first, ..] if d.bare => {
+                // Agents take all for Ethernet; the kernel has no addresses for such packets either.
+                let ether_type = if first >> 4 == 6 { [0x86, 0xdd] } else { [0x08, 0x00] };
+                self.scratch.clear();
+                self.scratch.extend([0; 12]);
+                self.scratch.extend(ether_type);
+                self.scratch.extend(d.header);
+                &self.scratch
+            }
+            header => header,
+        };
+        let added = data.len() - d.header.len();
+        let ether_type = data.get(12..14).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         let drop = PacketDrop {
             input: d.input,
             input_name: Some(Text::from(d.input_name)).filter(|name| !name.0.is_empty()),
             // Agents pass over drops without one.
             protocol: ether_type.max(1),
-            data: d.header,
-            truncated_length: Some(d.header.len() as u32),
-            original_length: Some(d.frame_length),
+            data,
+            truncated_length: Some(data.len() as u32),
+            original_length: Some(d.frame_length + added as u32),
             origin: Some(0),
-            trap_group: Some(Text(group)),
-            trap: Some(Text(trap)),
+            trap_group: Some(Text::from(d.group)),
+            trap: Some(Text::from(d.trap)),
             ..PacketDrop::default()
         };
         sender.push(|out, header| drop.encode(out, header));
@@ -433,20 +444,24 @@ mod tests {
             input_name: "host-a",
             frame_length: 98,
             header: &header,
-            node: "ip4-input",
-            reason: "ip4 ttl <= 1",
+            bare: false,
+            group: "vpp_ip4-input",
+            trap: "vpp_ip4_ttl_<=_1",
         };
         assert!(netlink.drop(&dropped));
+        // Without an Ethernet header it gets one.
+        let ip = [&[0x60][..], &[0; 39]].concat();
+        assert!(netlink.drop(&Dropped { header: &ip, bare: true, frame_length: 40, ..dropped }));
         let seen = waiting(&netlink.drops, |message| match message {
             Message::Drop(d) => {
-                assert_eq!((d.input, d.protocol, d.original_length), (3, 0x800, Some(98)));
-                assert_eq!(d.input_name, Some(Text(b"host-a")));
-                let text = |t: Option<Text<'_>>| t.unwrap().to_str().into_owned();
-                (text(d.trap_group), text(d.trap))
+                assert_eq!((d.input, d.input_name), (3, Some(Text(b"host-a"))));
+                assert_eq!(d.trap_group, Some(Text(b"vpp_ip4-input")));
+                assert_eq!(d.trap, Some(Text(b"vpp_ip4_ttl_<=_1")));
+                (d.protocol, d.original_length, d.data.len())
             }
             other => panic!("{other:?}"),
         });
-        assert_eq!(seen, [("vpp_ip4-input".into(), "vpp_ip4_ttl_<=_1".into())]);
+        assert_eq!(seen, [(0x800, Some(98), 15), (0x86dd, Some(54), 54)]);
     }
 
     #[test]

@@ -233,8 +233,9 @@ impl Service {
             input_name: port.map_or("", |p| &p.setup.view.name),
             frame_length: facts.frame_length,
             header,
-            node: reason.map_or("", |r| &r.node),
-            reason: reason.map_or("", |r| r.text),
+            bare: facts.bare,
+            group: reason.map_or("", |r| &r.group),
+            trap: reason.map_or("", |r| &r.trap),
         });
         self.status.drops_sent += u64::from(told);
         let Some(agent) = self.exporter.agent() else { return };
