@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use thalweg_testkit::{Cmd, Running, wait_for_unix_socket, wait_until_seen};
 
 /// Emulated processors take their time.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(40);
 const SOCKET: &str = "/run/cli.sock";
 /// Packets of a stream, and one of how many is sampled.
 const PACKETS: u64 = 20_000;

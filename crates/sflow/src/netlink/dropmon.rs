@@ -5,6 +5,7 @@
 //! drops look like a device's: a trap group names the node, the trap its reason.
 
 use super::wire::{Attribute, Attributes, Generic, Header, MessageError, Writer};
+use crate::model::DiscardReason;
 use crate::value::Text;
 
 /// The family's name.
@@ -258,6 +259,36 @@ pub fn trap_name(about: &str, out: &mut Vec<u8>) {
     out.extend(small.take(MAX_NAME - out.len()));
 }
 
+/// The kernel's word (include/net/dropreason-core.h) for a reason, of those that hsflowd translates
+/// back into the same reason; `None` for those that the kernel has no word for.
+#[must_use]
+pub fn kernel_reason(reason: DiscardReason) -> Option<&'static str> {
+    Some(match reason {
+        DiscardReason::NET_UNREACHABLE => "IP_INNOROUTES",
+        DiscardReason::HOST_UNREACHABLE => "IP_INADDRERRORS",
+        DiscardReason::PORT_UNREACHABLE => "NO_SOCKET",
+        DiscardReason::DST_HOST_UNKNOWN => "OTHERHOST",
+        DiscardReason::ACL => "NETFILTER_DROP",
+        DiscardReason::NO_BUFFER_SPACE => "NOMEM",
+        DiscardReason::TRAFFIC_SHAPING => "QDISC_DROP",
+        DiscardReason::PKT_TOO_BIG => "PKT_TOO_BIG",
+        DiscardReason::UC_DIP_OVER_MC_DMAC => "UNICAST_IN_L2_MULTICAST",
+        DiscardReason::UNRESOLVED_NEIGH => "NEIGH_FAILED",
+        DiscardReason::IP_1_PARSING => "IP_INHDR",
+        DiscardReason::UDP_PARSING => "UDP_CSUM",
+        DiscardReason::TCP_PARSING => "TCP_CSUM",
+        DiscardReason::PKT_TOO_SMALL => "PKT_TOO_SMALL",
+        DiscardReason::UNHANDLED_PROTO => "UNHANDLED_PROTO",
+        DiscardReason::INVALID_PROTO => "INVALID_PROTO",
+        DiscardReason::IP_NOPROTO => "IP_NOPROTO",
+        DiscardReason::SKB_CSUM => "SKB_CSUM",
+        DiscardReason::SKB_GSO_SEG => "SKB_GSO_SEG",
+        DiscardReason::DEV_READY => "DEV_READY",
+        DiscardReason::DEV_HDR => "DEV_HDR",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::wire::Messages;
@@ -372,6 +403,17 @@ mod tests {
         assert_eq!(configure, [(1, vec![1]), (9, word(128)), (11, word(1000))]);
         let start = attributes(Control::Start { software: true, hardware: false });
         assert_eq!(start, [(20, vec![])]);
+    }
+
+    #[test]
+    fn the_kernels_words_are_not_ambiguous() {
+        let words = DiscardReason::ALL.iter().filter_map(|(reason, _)| kernel_reason(*reason));
+        let mut words: Vec<&str> = words.collect();
+        let count = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert!(count == words.len() && count > 20, "{words:?}");
+        assert_eq!(kernel_reason(DiscardReason::TTL_EXCEEDED), None);
     }
 
     #[test]

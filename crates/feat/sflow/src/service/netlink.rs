@@ -8,8 +8,10 @@
 use crate::netlink::NetlinkSettings;
 use std::time::{Duration, Instant};
 use thalweg_graph::stats::IfTotals;
+use thalweg_sflow::DiscardReason;
 use thalweg_sflow::netlink::{
-    Channel, Multicast, OpenError, PacketDrop, PacketSample, PortCounters, SendStats, usersock,
+    Channel, Multicast, OpenError, PacketDrop, PacketSample, PortCounters, SendStats, dropmon,
+    usersock,
 };
 use thalweg_sflow::value::Text;
 
@@ -76,6 +78,8 @@ pub(super) struct Dropped<'a> {
     pub group: &'a str,
     /// That node's reason, as a trap.
     pub trap: &'a str,
+    /// What sFlow calls it.
+    pub code: DiscardReason,
 }
 
 /// Losses of an interface that were told.
@@ -318,6 +322,8 @@ impl Netlink {
             origin: Some(0),
             trap_group: Some(Text::from(d.group)),
             trap: Some(Text::from(d.trap)),
+            // All traps of routers are of unknown reason to hsflowd, which looks here first.
+            reason: dropmon::kernel_reason(d.code).map(Text::from),
             ..PacketDrop::default()
         };
         sender.push(|out, header| drop.encode(out, header));
@@ -447,16 +453,25 @@ mod tests {
             bare: false,
             group: "vpp_ip4-input",
             trap: "vpp_ip4_ttl_<=_1",
+            code: DiscardReason::TTL_EXCEEDED,
         };
         assert!(netlink.drop(&dropped));
         // Without an Ethernet header it gets one.
         let ip = [&[0x60][..], &[0; 39]].concat();
-        assert!(netlink.drop(&Dropped { header: &ip, bare: true, frame_length: 40, ..dropped }));
+        let bare = Dropped {
+            header: &ip,
+            bare: true,
+            frame_length: 40,
+            code: DiscardReason::PKT_TOO_BIG,
+            ..dropped
+        };
+        assert!(netlink.drop(&bare));
         let seen = waiting(&netlink.drops, |message| match message {
             Message::Drop(d) => {
                 assert_eq!((d.input, d.input_name), (3, Some(Text(b"host-a"))));
                 assert_eq!(d.trap_group, Some(Text(b"vpp_ip4-input")));
                 assert_eq!(d.trap, Some(Text(b"vpp_ip4_ttl_<=_1")));
+                assert_eq!(d.reason, (d.protocol != 0x800).then_some(Text(b"PKT_TOO_BIG")));
                 (d.protocol, d.original_length, d.data.len())
             }
             other => panic!("{other:?}"),

@@ -236,6 +236,7 @@ impl Service {
             bare: facts.bare,
             group: reason.map_or("", |r| &r.group),
             trap: reason.map_or("", |r| &r.trap),
+            code: reason.map_or(DiscardReason::UNKNOWN, |r| r.code),
         });
         self.status.drops_sent += u64::from(told);
         let Some(agent) = self.exporter.agent() else { return };
