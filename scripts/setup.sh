@@ -47,6 +47,8 @@ for entry in "${tools[@]}"; do
         [[ $needed == *" $program "* ]] && vital+=("$package")
     fi
 done
+# No program of that name: Debian's python3 comes without what makes environments.
+python3 -c 'import ensurepip' >/dev/null 2>&1 || missing+=(python3-venv)
 
 # unpack DIR PROGRAM PACKAGE…: unpacks packages, and the libraries that apt would
 # newly install for them, unless PROGRAM is in the PATH or unpacked already.
