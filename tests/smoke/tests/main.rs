@@ -10,6 +10,7 @@ mod faults;
 mod idle;
 mod mtu;
 mod neighbours;
+mod netlink;
 mod ping;
 mod rings;
 mod routing;
