@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use thiserror::Error;
 
 use crate::model::{
-    CounterRecord, DataSource, DiscardReason, FlowRecord, Interface, RawHeader, Tag,
+    CounterRecord, DataSource, DiscardReason, ExtendedRouter, FlowRecord, Interface, RawHeader, Tag,
 };
+use crate::value::Address;
 use crate::xdr::Writer;
 
 /// Datagrams are at most this long unless asked otherwise: what fits into an Ethernet frame with
@@ -97,7 +98,7 @@ impl DatagramEncoder {
     /// Packs datagrams for an agent. `limit` is brought within [`DATAGRAM_BYTES`].
     #[must_use]
     pub fn new(agent: IpAddr, sub_agent: u32, limit: usize) -> Self {
-        let limit = limit.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
+        let limit = within(limit);
         // A sample is written before it is known whether it fits.
         let mut buf = Vec::with_capacity(limit + SLACK);
         let mut w = Writer::new(&mut buf);
@@ -108,6 +109,19 @@ impl DatagramEncoder {
         buf.extend_from_slice(&[0; 12]);
         let header = buf.len();
         DatagramEncoder { buf, limit, patch_at, header, samples: 0, sequence: 0, finished: false }
+    }
+
+    /// Sets the limit, which is brought within [`DATAGRAM_BYTES`]. The datagram that is being packed
+    /// may be longer.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = within(limit);
+    }
+
+    /// Bytes that the records of a counter sample may have together.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        // Tag and length, number, source, count.
+        self.limit - self.header - 24
     }
 
     /// Samples in the datagram that is being packed.
@@ -240,6 +254,10 @@ impl DatagramEncoder {
     }
 }
 
+fn within(limit: usize) -> usize {
+    limit.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end())
+}
+
 /// Appends words all at once: one check for room instead of one for each.
 #[inline]
 fn words_to<const N: usize>(buf: &mut Vec<u8>, words: [u32; N]) {
@@ -249,12 +267,26 @@ fn words_to<const N: usize>(buf: &mut Vec<u8>, words: [u32; N]) {
 #[inline]
 fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[FlowRecord<'_>]) {
     words_to(buf, [records.len() as u32 + u32::from(header.is_some())]);
-    let mut w = Writer::new(buf);
+    // The commonest records by far are written out, those of routed packets and the header.
     for record in records.iter().rev() {
-        record.encode(&mut w);
+        match record {
+            FlowRecord::Switch(s) => {
+                let (from, to) = (s.source_vlan, s.destination_vlan);
+                let priorities = (s.source_priority, s.destination_priority);
+                words_to(buf, [record.tag().0, 16, from, priorities.0, to, priorities.1]);
+            }
+            FlowRecord::Router(ExtendedRouter {
+                next_hop: Address(Some(IpAddr::V4(hop))),
+                source_mask,
+                destination_mask,
+            }) => {
+                let hop = u32::from(*hop);
+                words_to(buf, [record.tag().0, 16, 1, hop, *source_mask, *destination_mask]);
+            }
+            other => other.encode(&mut Writer::new(buf)),
+        }
     }
     let Some(header) = header else { return };
-    // The commonest record by far, written out.
     let bytes = header.header;
     let padding = bytes.len().wrapping_neg() & 3;
     let tag = FlowRecord::RawHeader(header).tag();
@@ -269,4 +301,40 @@ fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[Flo
     words_to(buf, words);
     buf.extend_from_slice(bytes);
     buf.extend_from_slice(&[0; 3][..padding]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ExtendedSwitch;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is written out is what the records themselves write.
+        #[test]
+        fn records_that_are_written_out_are_the_same(
+            v in any::<[u32; 6]>(),
+            hop in prop::option::of(any::<IpAddr>()),
+        ) {
+            let switch = ExtendedSwitch {
+                source_vlan: v[0],
+                source_priority: v[1],
+                destination_vlan: v[2],
+                destination_priority: v[3],
+            };
+            let router = ExtendedRouter {
+                next_hop: Address(hop),
+                source_mask: v[4],
+                destination_mask: v[5],
+            };
+            let records = [FlowRecord::Switch(switch), FlowRecord::Router(router)];
+            let mut written = Vec::new();
+            flow_records(&mut written, None, &records);
+            let mut expected = vec![0, 0, 0, 2];
+            for record in records.iter().rev() {
+                record.encode(&mut Writer::new(&mut expected));
+            }
+            prop_assert_eq!(written, expected);
+        }
+    }
 }

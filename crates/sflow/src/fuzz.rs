@@ -69,6 +69,18 @@ pub fn fuzz_netlink(data: &[u8]) {
     }
 }
 
+/// Reads `hsflowd.conf`.
+pub fn fuzz_conf(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match crate::conf::HsflowdConf::parse("hsflowd.conf", &text) {
+        Ok((conf, warnings)) => {
+            assert!(!conf.collectors.is_empty());
+            warnings.iter().for_each(|warning| drop(warning.to_string()));
+        }
+        Err(error) => drop(error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     /// Inputs that fuzzing has found to matter; see `fuzz/README.md`.

@@ -8,11 +8,14 @@
 //! * [`netlink`] speaks with dataplanes and with hsflowd: PSAMPLE, USERSOCK and NET_DM.
 //! * [`pcapfile::PcapReader`], [`listen::Listener`] and [`sniff::Sniffer`] bring datagrams in;
 //!   [`forward::Forwarder`] passes them on, [`pcapout::PcapOut`] makes captures of what is in them.
+//! * [`host`] reads this host's counters; [`conf`] reads `hsflowd.conf`; [`relay`] makes datagrams of
+//!   what comes over [`netlink`].
 //! * [`estimate`] turns samples into traffic.
 
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod conf;
 pub mod decode;
 pub mod encode;
 pub mod estimate;
@@ -20,12 +23,14 @@ pub mod forward;
 mod frame;
 pub mod fuzz;
 pub mod header;
+pub mod host;
 pub mod listen;
 pub mod model;
 pub mod named;
 pub mod netlink;
 pub mod pcapfile;
 pub mod pcapout;
+pub mod relay;
 pub mod sniff;
 pub mod text;
 pub mod value;

@@ -1,7 +1,9 @@
 //! Which of the host's addresses names the agent.
 
 use std::cmp::Reverse;
+use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 /// An address of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,32 @@ impl AddressPrefix {
             }
             _ => false,
         }
+    }
+}
+
+impl fmt::Display for AddressPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.addr, self.length)
+    }
+}
+
+/// `192.0.2.0/24`, or an address alone.
+impl FromStr for AddressPrefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}' is no prefix such as 10.0.0.0/8 or 2001:db8::/32");
+        let (addr, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
+        let addr: IpAddr = addr.parse().map_err(|_| bad())?;
+        let whole = if addr.is_ipv4() { 32 } else { 128 };
+        let length = match length {
+            None => whole,
+            Some(digits) if digits.bytes().all(|c| c.is_ascii_digit()) => {
+                digits.parse().ok().filter(|length| *length <= whole).ok_or_else(bad)?
+            }
+            Some(_) => return Err(bad()),
+        };
+        Ok(AddressPrefix { addr, length })
     }
 }
 
@@ -146,6 +174,13 @@ mod tests {
         let preferred = [prefix("fd00::", 8), prefix("10.0.0.0", 8)];
         assert_eq!(elect_agent_address(candidates, &preferred), Some(ip("fd00::1")));
         assert_eq!(elect_agent_address(candidates, &preferred[1..]), Some(ip("10.1.0.1")));
+        for text in ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1/32"] {
+            assert_eq!(text.parse::<AddressPrefix>().unwrap().to_string(), text);
+        }
+        assert_eq!("::1".parse(), Ok(prefix("::1", 128)));
+        for bad in ["", "/8", "10.0.0.0/", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "x/8"] {
+            assert!(bad.parse::<AddressPrefix>().is_err(), "{bad}");
+        }
         assert!(prefix("0.0.0.0", 0).contains(ip("255.1.2.3")));
         assert!(!prefix("0.0.0.0", 0).contains(ip("::1")));
         assert!(prefix("10.1.2.3", 32).contains(ip("10.1.2.3")));

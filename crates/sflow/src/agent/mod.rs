@@ -29,11 +29,13 @@ use crate::encode::{
     SampleTooLong,
 };
 use crate::header::HeaderProtocol;
+use crate::host::HostCounters;
 use crate::model::{
     CounterRecord, DataSource, DiscardReason, EthernetCounters, FlowRecord, Interface,
     InterfaceCounters, PortName, RawHeader,
 };
 use crate::value::Text;
+use crate::xdr::Writer;
 
 /// The sub-agent number of an agent that samples packets, as hsflowd has it.
 pub const SUB_AGENT_PACKETS: u32 = 100_000;
@@ -328,6 +330,25 @@ impl<T: Transport> Agent<T> {
         })
     }
 
+    /// Takes other lengths and another delay. The agent's name stays what it is.
+    ///
+    /// # Errors
+    /// When the configuration is impossible; then nothing changes.
+    pub fn reconfigure(&mut self, config: &AgentConfig) -> Result<(), AgentError> {
+        config.check()?;
+        self.encoder.set_limit(config.datagram_bytes);
+        self.header_bytes = config.header_bytes;
+        self.datagram_bytes = config.datagram_bytes;
+        self.max_delay = config.max_delay;
+        Ok(())
+    }
+
+    /// What takes the datagrams, when there is no agent any more. What was not sent is lost.
+    #[must_use]
+    pub fn into_transport(self) -> T {
+        self.transport
+    }
+
     /// What was packed.
     #[must_use]
     pub fn stats(&self) -> &AgentStats {
@@ -431,6 +452,39 @@ impl<T: Transport> Agent<T> {
         let packed = self.pack(now, |encoder| encoder.counter_sample(sequence, source, records));
         self.stats.counter_samples += u64::from(packed);
         packed
+    }
+
+    /// Takes the host's counters, in as many samples as it takes where datagrams are short. Adapters
+    /// that do not fit into one are left out. False if some were refused.
+    pub fn host_counters(&mut self, now: Instant, host: &HostCounters) -> bool {
+        let mut records = host.records();
+        let room = self.encoder.room();
+        let length = |record: &CounterRecord<'_>| {
+            let mut bytes = Vec::new();
+            record.encode(&mut Writer::new(&mut bytes));
+            bytes.len()
+        };
+        if let Some(CounterRecord::HostAdapters(adapters)) = records.last_mut() {
+            // Tag, length and number; index, number of addresses and the address of each.
+            adapters.0.truncate(room.saturating_sub(12) / 16);
+        }
+        let mut good = true;
+        let mut rest = &records[..];
+        while !rest.is_empty() {
+            let mut left = room;
+            let fits = |record: &&CounterRecord<'_>| match left.checked_sub(length(record)) {
+                Some(less) => {
+                    left = less;
+                    true
+                }
+                None => false,
+            };
+            let count = rest.iter().rev().take_while(fits).count().max(1);
+            let (later, these) = rest.split_at(rest.len() - count);
+            good &= self.counters(now, DataSource::HOST, these);
+            rest = later;
+        }
+        good
     }
 
     /// The counters of a source have started again: so does their numbering, which tells collectors

@@ -1,0 +1,452 @@
+//! `hsflowd.conf`: the configuration of hsflowd, as far as it concerns what is done here.
+//!
+//! ```text
+//! sflow {
+//!   polling = 20
+//!   collector { ip = 192.0.2.50 udpport = 6343 }
+//!   psample { group = 1 egress = on }
+//!   vpp { }
+//! }
+//! ```
+//!
+//! Blanks, `=` and `;` separate words, `#` begins a comment, values may stand in quotes, and words
+//! may be written in any case. A word that is unknown, or known and out of range, is an error. What
+//! hsflowd does and this agent does not is a warning with its place, so that a configuration that is
+//! in use need not be taken apart; but without a collector by address or name there is an error.
+
+mod lexer;
+mod words;
+
+use std::fmt;
+
+use crate::agent::{AgentChoice, CollectorConfig, Host};
+use crate::encode::DEFAULT_DATAGRAM_BYTES;
+use crate::host::DEFAULT_INTERVAL;
+use crate::value::Uuid;
+
+use lexer::{Kind, Token, tokens};
+use words::{SFLOW, Value, Word};
+
+/// `psample { }`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PsampleConf {
+    /// Group of received packets; that of sent ones is the next.
+    pub group: u32,
+    /// Listen for received packets.
+    pub ingress: bool,
+    /// Listen for sent packets.
+    pub egress: bool,
+}
+
+impl Default for PsampleConf {
+    fn default() -> Self {
+        PsampleConf { group: 1, ingress: true, egress: false }
+    }
+}
+
+/// `vpp { }`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VppConf {
+    /// Show interfaces by the number of their Linux pair.
+    pub os_index: bool,
+    /// Added to numbers of interfaces without a pair, when others have one; 0 lets their samples
+    /// through unchanged.
+    pub if_offset: u32,
+}
+
+impl Default for VppConf {
+    fn default() -> Self {
+        VppConf { os_index: true, if_offset: 1_000_000_000 }
+    }
+}
+
+/// `dropmon { }`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropmonConf {
+    /// Most discards per second that are sent.
+    pub limit: u32,
+    /// Most per second that are looked at.
+    pub max: u32,
+    /// Start the kernel's monitor.
+    pub start: bool,
+    /// Even if it runs already.
+    pub force: bool,
+    /// The kernel's own drops.
+    pub software: bool,
+    /// Those of devices.
+    pub hardware: bool,
+    /// Tell the kernel's reason by name.
+    pub reason_names: bool,
+    /// Only listen to the kernel's own drops, and leave starting to others.
+    pub software_passive: bool,
+    /// Only listen to those of devices.
+    pub hardware_passive: bool,
+    /// Send traps that nobody knows, too.
+    pub unknown: bool,
+    /// Do not send those whose function, trap or reason matches.
+    pub hide: Option<String>,
+}
+
+impl Default for DropmonConf {
+    fn default() -> Self {
+        DropmonConf {
+            limit: 100,
+            max: 100_000,
+            start: true,
+            force: true,
+            software: true,
+            hardware: true,
+            reason_names: true,
+            software_passive: false,
+            hardware_passive: false,
+            unknown: false,
+            hide: None,
+        }
+    }
+}
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HsflowdConf {
+    /// Seconds between counter samples of the host and of Linux interfaces; 0 sends none.
+    pub polling: u32,
+    /// One packet in so many, where the agent decides; `None` was not said.
+    pub sampling: Option<u32>,
+    /// Most bytes of a sampled header.
+    pub header_bytes: usize,
+    /// Most bytes of a datagram.
+    pub datagram_bytes: usize,
+    /// How the agent's address is found.
+    pub agent: AgentChoice,
+    /// Tells agents of one address apart; `None` was not said.
+    pub sub_agent: Option<u32>,
+    /// What tells this host from all others.
+    pub uuid: Option<Uuid>,
+    /// Where datagrams go; at least one.
+    pub collectors: Vec<CollectorConfig>,
+    /// Samples by PSAMPLE.
+    pub psample: Option<PsampleConf>,
+    /// Counters and numbers of a router.
+    pub vpp: Option<VppConf>,
+    /// Discards.
+    pub dropmon: Option<DropmonConf>,
+}
+
+impl Default for HsflowdConf {
+    fn default() -> Self {
+        HsflowdConf {
+            polling: DEFAULT_INTERVAL,
+            sampling: None,
+            header_bytes: 128,
+            datagram_bytes: DEFAULT_DATAGRAM_BYTES,
+            agent: AgentChoice::default(),
+            sub_agent: None,
+            uuid: None,
+            collectors: Vec::new(),
+            psample: None,
+            vpp: None,
+            dropmon: None,
+        }
+    }
+}
+
+/// Something that is wrong, or has no effect, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file's name, line and column.
+    pub place: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+    /// The line, and below it what marks the place.
+    pub excerpt: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfError(pub Vec<Problem>);
+
+impl fmt::Display for ConfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            let line = if i == 0 { "" } else { "\n" };
+            write!(f, "{line}{problem}\n{}", problem.excerpt)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfError {}
+
+/// More mistakes than this are not worth reading in one go.
+const MAX_PROBLEMS: usize = 20;
+/// Objects within objects that are read over.
+const MAX_DEPTH: usize = 16;
+/// Characters of a line that are shown.
+const EXCERPT: usize = 100;
+
+impl HsflowdConf {
+    /// Reads a file's text; `name` is for messages. Also returns what has no effect.
+    ///
+    /// # Errors
+    /// If there are mistakes: all of them, up to twenty.
+    pub fn parse(name: &str, text: &str) -> Result<(Self, Vec<Problem>), ConfError> {
+        let mut parser = Parser {
+            name,
+            text,
+            tokens: tokens(text),
+            next: 0,
+            conf: HsflowdConf::default(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+        };
+        parser.file();
+        match parser.errors.is_empty() {
+            true => Ok((parser.conf, parser.warnings)),
+            false => Err(ConfError(parser.errors)),
+        }
+    }
+}
+
+struct Parser<'a> {
+    name: &'a str,
+    text: &'a str,
+    tokens: Vec<Token<'a>>,
+    next: usize,
+    conf: HsflowdConf,
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl<'a> Parser<'a> {
+    fn take(&mut self) -> Option<Token<'a>> {
+        let token = self.tokens.get(self.next).copied();
+        self.next += usize::from(token.is_some());
+        token
+    }
+
+    /// Where the text ends.
+    fn end(&self) -> Token<'a> {
+        let at = self.text.len();
+        Token { kind: Kind::Close, text: "", at, end: at }
+    }
+
+    fn peek(&self) -> Option<Kind> {
+        self.tokens.get(self.next).map(|token| token.kind)
+    }
+
+    fn take_if(&mut self, kind: Kind) -> bool {
+        let is = self.peek() == Some(kind);
+        self.next += usize::from(is);
+        is
+    }
+
+    fn problem(&self, at: usize, length: usize, message: String) -> Problem {
+        let before = &self.text[..at];
+        let number = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = self.text[start..].lines().next().unwrap_or_default();
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let shown: String = line.chars().map(plain).take(EXCERPT).collect();
+        let column = self.text[start..at].chars().count();
+        let mark = "^".repeat(length.clamp(1, EXCERPT));
+        let excerpt = match column < EXCERPT {
+            true => format!("{number:5} | {shown}\n      | {}{mark}", " ".repeat(column)),
+            false => format!("{number:5} | {shown} …"),
+        };
+        Problem { place: format!("{}:{number}:{}", self.name, column + 1), message, excerpt }
+    }
+
+    fn error(&mut self, token: Token<'_>, message: String) {
+        if self.errors.len() < MAX_PROBLEMS {
+            let problem = self.problem(token.at, token.text.chars().count(), message);
+            self.errors.push(problem);
+        }
+    }
+
+    fn warn(&mut self, token: Token<'_>, message: String) {
+        let problem = self.problem(token.at, token.text.chars().count(), message);
+        self.warnings.push(problem);
+    }
+
+    /// The whole file: one object.
+    fn file(&mut self) {
+        let end = self.end();
+        let first = self.take().unwrap_or(end);
+        if first.kind != Kind::Word || !first.text.eq_ignore_ascii_case("sflow") {
+            return self.error(first, "the file begins with sflow { }, nothing else".into());
+        }
+        if !self.take_if(Kind::Open) {
+            return self.error(first, "after sflow, { must follow".into());
+        }
+        self.object(first, SFLOW, 1);
+        if let Some(more) = self.take() {
+            self.error(more, "nothing can follow the } that ends sflow { }".into());
+        }
+        if self.conf.collectors.is_empty() && self.errors.is_empty() {
+            let hint = "there is no collector: give collector { ip = ADDRESS }";
+            self.error(first, hint.into());
+        }
+    }
+
+    /// The words of an object up to its end; it was opened after `name`.
+    fn object(&mut self, name: Token<'_>, words: &'static [Word], depth: usize) {
+        let mistakes = self.errors.len();
+        while let Some(token) = self.take() {
+            match token.kind {
+                Kind::Close if self.errors.len() == mistakes => return self.object_ends(name),
+                Kind::Close => return,
+                Kind::Open => {
+                    self.error(token, format!("a word must stand before {{: {}", possible(words)));
+                    self.skip();
+                }
+                Kind::Unclosed => self.error(token, "quotes must end on their line".into()),
+                Kind::Word => self.word(token, words, depth),
+            }
+        }
+        self.error(name, format!("the {{ after {} is never closed: }} is missing", name.text));
+    }
+
+    fn object_ends(&mut self, name: Token<'_>) {
+        let nobody = |c: &CollectorConfig| matches!(&c.host, Host::Name(n) if n.is_empty());
+        if name.text.eq_ignore_ascii_case("collector")
+            && self.conf.collectors.last().is_some_and(nobody)
+        {
+            self.error(name, "a collector needs an address: ip = ADDRESS".into());
+        }
+    }
+
+    fn word(&mut self, token: Token<'a>, words: &'static [Word], depth: usize) {
+        let same = |word: &&Word| word.0.eq_ignore_ascii_case(token.text);
+        let Some(Word(name, value)) = words.iter().find(same) else {
+            return self.unknown(token, words, depth);
+        };
+        match value {
+            Value::Object(words, prepare) => {
+                prepare(&mut self.conf);
+                match self.take_if(Kind::Open) {
+                    true => self.object(token, words, depth + 1),
+                    false => self.error(token, format!("after {name}, {{ must follow")),
+                }
+            }
+            Value::Module(why) => {
+                self.warn(token, format!("{name} {{ }} is not supported: {why}"));
+                match self.take_if(Kind::Open) {
+                    true => self.skip(),
+                    false => self.error(token, format!("after {name}, {{ must follow")),
+                }
+            }
+            Value::NoEffect(why) => {
+                if self.value(token, "a value").is_some() {
+                    self.warn(token, format!("{name} has no effect: {why}"));
+                }
+            }
+            Value::Number(range, set) => {
+                let (low, high) = (range.start(), range.end());
+                let expected = format!("a number from {low} to {high}");
+                let Some(value) = self.value(token, &expected) else { return };
+                match number(value.text).filter(|n| range.contains(n)) {
+                    Some(n) => set(&mut self.conf, n),
+                    None => self.error(value, format!("`{}' is not {expected}", value.text)),
+                }
+            }
+            Value::Switch(set) => {
+                let Some(value) = self.value(token, "on or off") else { return };
+                match value.text.to_ascii_lowercase().as_str() {
+                    "on" | "yes" | "true" => set(&mut self.conf, true),
+                    "off" | "no" | "false" => set(&mut self.conf, false),
+                    _ => self.error(value, format!("`{}' is neither on nor off", value.text)),
+                }
+            }
+            Value::Text(expected, set) => {
+                let Some(value) = self.value(token, expected) else { return };
+                if let Err(why) = set(&mut self.conf, value.text) {
+                    self.error(value, format!("{why}: {name} is {expected}"));
+                }
+            }
+        }
+    }
+
+    /// The value after a word, or an error that names what it should be.
+    fn value(&mut self, word: Token<'_>, expected: &str) -> Option<Token<'a>> {
+        if self.peek() == Some(Kind::Word) {
+            return self.take();
+        }
+        self.error(word, format!("after {}, {expected} must follow", word.text));
+        if self.take_if(Kind::Open) {
+            self.skip();
+        } else {
+            self.take_if(Kind::Unclosed);
+        }
+        None
+    }
+
+    /// Rates by speed or application are hsflowd's; all else is a mistake.
+    fn unknown(&mut self, token: Token<'a>, words: &'static [Word], depth: usize) {
+        let rate = token.text.get(..9).is_some_and(|t| t.eq_ignore_ascii_case("sampling."));
+        if rate && depth == 1 {
+            if self.value(token, "a number").is_some() {
+                let why = "the dataplane decides the rate by interface";
+                self.warn(token, format!("{} has no effect: {why}", token.text));
+            }
+            return;
+        }
+        let known = possible(words);
+        self.error(token, format!("unknown word `{}'; possible are {known}", token.text));
+        // So that what belongs to it is not complained about as well.
+        if self.take_if(Kind::Open) {
+            self.skip();
+        } else if let Some(next) = self.tokens.get(self.next).filter(|t| t.kind == Kind::Word) {
+            let separated = self.text[token.end..next.at].contains('=');
+            self.next += usize::from(separated);
+        }
+    }
+
+    /// Reads over an object whose `{` was taken.
+    fn skip(&mut self) {
+        let mut depth = 1;
+        while let Some(token) = self.take() {
+            match token.kind {
+                Kind::Open => depth += 1,
+                Kind::Close => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return;
+            }
+            if depth > MAX_DEPTH {
+                return self.error(token, "objects stand in objects too deeply".into());
+            }
+        }
+        let end = self.end();
+        self.error(end, "the file ends within an object: } is missing".into());
+    }
+}
+
+fn possible(words: &[Word]) -> String {
+    words.iter().map(|word| word.0).collect::<Vec<_>>().join(", ")
+}
+
+/// A number, K, M and G being thousands, millions and thousand millions.
+fn number(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "m" | "M" => 1_000_000,
+        "g" | "G" => 1_000_000_000,
+        _ => return None,
+    };
+    if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn good(text: &str) -> (HsflowdConf, Vec<String>) {
+    let (conf, warnings) =
+        HsflowdConf::parse("h.conf", text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+    (conf, warnings.iter().map(ToString::to_string).collect())
+}
+
+fn bad(text: &str) -> Vec<String> {
+    let error = HsflowdConf::parse("h.conf", text).expect_err(text);
+    let _ = error.to_string();
+    error.0.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn everything_is_read() {
+    let text = r#"
+# a comment
+sFlow {   polling = 20; sampling=1K
+  headerBytes 64  DATAGRAMBYTES=8192;
+  agent="eth0" agentIP = 2001:db8::7   # why not
+  agent.cidr = 10.0.0.0/8 agent.cidr = !10.9.0.0/16 agent.cidr = fd00::/8
+  subAgentId=7 uuid = 11111111-2222-3333-4444-555555555555
+  refreshAdaptors = 180 checkAdaptors = 10
+  collector { ip = 192.0.2.9 }
+  collector{ip=2001:db8::9;udpport=7000;namespace=mgmt;dev='eth1'}
+  COLLECTOR { IP = collector.example UDPPort = 6344 }
+  psample { group = 5 egress = on ingress=off }
+  vpp { osIndex = off ifOffset = 2M }
+  dropmon { start=off force=off limit=5 sw=off hw=off rn=off sw_passive=on hw_passive=on
+            hw_unknown=on hide="^ip_(rcv|forward)$" max=9 }
+}
+"#;
+    let (conf, warnings) = good(text);
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!((conf.polling, conf.sampling), (20, Some(1000)));
+    assert_eq!((conf.header_bytes, conf.datagram_bytes), (64, 8192));
+    assert_eq!(conf.agent.device.as_deref(), Some("eth0"));
+    assert_eq!(conf.agent.address, Some("2001:db8::7".parse().unwrap()));
+    let prefixes: Vec<_> = conf.agent.preferred.iter().map(ToString::to_string).collect();
+    assert_eq!(prefixes, ["10.0.0.0/8", "fd00::/8"]);
+    assert_eq!(conf.agent.excluded[0].to_string(), "10.9.0.0/16");
+    assert_eq!((conf.sub_agent, conf.uuid.unwrap().0[0]), (Some(7), 0x11));
+    let collectors: Vec<_> = conf.collectors.iter().map(ToString::to_string).collect();
+    let expected =
+        ["192.0.2.9:6343", "[2001:db8::9]:7000 namespace mgmt dev eth1", "collector.example:6344"];
+    assert_eq!(collectors, expected);
+    assert_eq!(conf.psample, Some(PsampleConf { group: 5, ingress: false, egress: true }));
+    assert_eq!(conf.vpp, Some(VppConf { os_index: false, if_offset: 2_000_000 }));
+    let drops = conf.dropmon.unwrap();
+    assert_eq!((drops.limit, drops.max, drops.start, drops.unknown), (5, 9, false, true));
+    assert_eq!(drops.hide.as_deref(), Some("^ip_(rcv|forward)$"));
+}
+
+#[test]
+fn defaults_are_hsflowds() {
+    let (conf, _) = good("sflow{collector{ip=127.0.0.1}psample{}vpp{}dropmon{}}");
+    assert_eq!((conf.polling, conf.sampling, conf.header_bytes), (30, None, 128));
+    assert_eq!((conf.datagram_bytes, conf.sub_agent, conf.uuid), (1400, None, None));
+    assert_eq!(conf.psample, Some(PsampleConf { group: 1, ingress: true, egress: false }));
+    assert_eq!(conf.vpp, Some(VppConf { os_index: true, if_offset: 1_000_000_000 }));
+    assert_eq!(conf.dropmon.unwrap().limit, 100);
+}
+
+#[test]
+fn what_is_not_done_is_said() {
+    let text = "sflow {\n dns-sd { domain = .example }\n collector { ip=192.0.2.1 }\n \
+                pcap { dev=eth0 x { y } }\n sampling.10G = 10K\n dropmon { max_trip=3 }\n}";
+    let (_, warnings) = good(text);
+    let begin: Vec<_> = warnings.iter().map(|w| w.split(':').take(4).collect::<String>()).collect();
+    let expected = [
+        "h.conf22 DNS-SD { } is not supported",
+        "h.conf42 pcap { } is not supported",
+        "h.conf52 sampling.10G has no effect",
+        "h.conf612 max_trip has no effect",
+    ];
+    assert_eq!(begin, expected);
+    // Not even with DNS-SD is there a collector.
+    assert!(bad("sflow { DNS-SD { } }")[0].contains("there is no collector"));
+}
+
+#[test]
+fn mistakes_have_their_place() {
+    let one = |text: &str, expected: &str| {
+        let errors = bad(text);
+        assert_eq!(errors.len(), 1, "{text}: {errors:#?}");
+        assert!(errors[0].contains(expected), "{text}: {errors:#?}");
+    };
+    let c = "collector{ip=192.0.2.1}";
+    one("", "h.conf:1:1: the file begins with sflow { }");
+    one("sflo { }", "h.conf:1:1: the file begins with sflow");
+    one("sflow polling", "after sflow, { must follow");
+    one(&format!("sflow {{ {c}"), "h.conf:1:1: the { after sflow is never closed");
+    one(&format!("sflow {{ {c} }}\n}}"), "h.conf:2:1: nothing can follow");
+    one(&format!("sflow {{\n {c}\n  pollin = 20\n}}"), "h.conf:3:3: unknown word `pollin'");
+    one(&format!("sflow {{ {c} wrong {{ a = b {{ }} }} polling=1 }}"), "unknown word `wrong'");
+    one(&format!("sflow {{ {c} polling = 301 }}"), "`301' is not a number from 0 to 300");
+    one(&format!("sflow {{ {c} polling = 1T }}"), "`1T' is not a number");
+    one(&format!("sflow {{ {c} polling = -1 }}"), "`-1' is not a number");
+    one(&format!("sflow {{ {c} sampling = 99999999999G }}"), "is not a number from 0 to 10000000");
+    one(&format!("sflow {{ {c} polling }}"), "after polling, a number from 0 to 300 must follow");
+    one(&format!("sflow {{ {c} polling {{ }} }}"), "after polling, a number from 0 to 300");
+    one(&format!("sflow {{ {c} datagramBytes=199 }}"), "a number from 200 to 8192");
+    one(&format!("sflow {{ {c} agent.cidr = 10/8 }}"), "no prefix such as");
+    one(&format!("sflow {{ {c} agentIP = ::}}"), "names no agent");
+    one(&format!("sflow {{ {c} agent = a/b}}"), "no name of a device");
+    one(&format!("sflow {{ {c} uuid = 12 }}"), "no UUID");
+    one(&format!("sflow {{ {c} agent = \"eth0\n}}"), "after agent, a device such as eth0");
+    one(&format!("sflow {{ {c} {{ polling = 2 }} }}"), "a word must stand before {");
+    one(&format!("sflow {{ {c} psample }}"), "after psample, { must follow");
+    one(&format!("sflow {{ {c} psample {{ group = 33 }} }}"), "a number from 1 to 32");
+    one(&format!("sflow {{ {c} psample {{ egress = maybe }} }}"), "neither on nor off");
+    one(&format!("sflow {{ {c} psample {{ polling = 3 }} }}"), "possible are group, ingress");
+    one(&format!("sflow {{ {c} dropmon {{ hide = '(' }} }}"), "is no expression");
+    one("sflow { collector { udpport = 1 } }", "h.conf:1:9: a collector needs an address");
+    one("sflow { collector { ip = 1.2.3 } }", "neither an IP address nor a host's name");
+    one("sflow { collector { ip = 0.0.0.0 } }", "no address to send to");
+    one("sflow { collector { ip = x udpport = 0 } }", "a number from 1 to 65535");
+    one("sflow { collector { ip = x namespace = ../y } }", "no name of a network namespace");
+}
+
+#[test]
+fn the_place_is_marked() {
+    let error = HsflowdConf::parse("h.conf", "sflow {\n\tpolling = x # ä\n}").unwrap_err();
+    let shown = error.to_string();
+    let expected = "h.conf:2:12: `x' is not a number from 0 to 300\n    2 |  polling = x # ä\n      \
+                    |            ^";
+    assert!(shown.starts_with(expected), "{shown}");
+}
+
+proptest! {
+    /// No text makes it panic, and there are never too many messages.
+    #[test]
+    fn any_text_is_taken(text in "(sflow|collector|ip|=|;|\\{|\\}|#|\"|'|\n| |[a-z0-9.ä/!-]){0,60}") {
+        for text in [text.clone(), format!("sflow {{ {text}")] {
+            match HsflowdConf::parse("f", &text) {
+                Ok((conf, _)) => prop_assert!(!conf.collectors.is_empty()),
+                Err(error) => {
+                    prop_assert!((1..=MAX_PROBLEMS).contains(&error.0.len()));
+                    prop_assert!(!error.to_string().is_empty());
+                }
+            }
+        }
+    }
+}
