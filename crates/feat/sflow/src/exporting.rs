@@ -1,10 +1,17 @@
 //! Settings of the agent: where datagrams go, by what name, and what else is in them.
 
-use crate::state::{SFlow, SFlowError, publish};
-use std::net::IpAddr;
+use crate::ring::MAX_HEADER;
+use crate::state::{
+    DEFAULT_DROP_LIMIT, SFlow, SFlowError, publish, set_drop_monitoring, set_header_bytes,
+    set_polling_interval, set_sampling_rate,
+};
+use std::net::Ipv4Addr;
 use thalweg_graph::Control;
-use thalweg_sflow::agent::{AgentChoice, CollectorConfig, SUB_AGENT_PACKETS};
+use thalweg_sflow::agent::{AgentChoice, AgentConfig, CollectorConfig, SUB_AGENT_PACKETS};
+use thalweg_sflow::conf::HsflowdConf;
 use thalweg_sflow::encode::DEFAULT_DATAGRAM_BYTES;
+use thalweg_sflow::host::DEFAULT_INTERVAL;
+use thalweg_sflow::value::Uuid;
 
 /// Collectors that can be sent to.
 pub const MAX_COLLECTORS: usize = 64;
@@ -20,6 +27,10 @@ pub struct ExportSettings {
     pub sub_agent: u32,
     /// Most bytes of a datagram.
     pub datagram_bytes: usize,
+    /// Seconds between two samples of the host's counters, 0 none.
+    pub host_interval: u32,
+    /// What tells this host from all others, if the machine's own identity does not do.
+    pub uuid: Option<Uuid>,
 }
 
 impl Default for ExportSettings {
@@ -29,6 +40,8 @@ impl Default for ExportSettings {
             agent: AgentChoice::default(),
             sub_agent: SUB_AGENT_PACKETS,
             datagram_bytes: DEFAULT_DATAGRAM_BYTES,
+            host_interval: DEFAULT_INTERVAL,
+            uuid: None,
         }
     }
 }
@@ -74,16 +87,82 @@ pub fn remove_collector(c: &mut Control, collector: &CollectorConfig) -> Result<
     Ok(())
 }
 
-/// Sets the address that names the agent; `None` elects one of the host's.
+/// Says how the address that names the agent is found.
 ///
 /// # Errors
-/// If it names no host.
-pub fn set_agent_address(c: &mut Control, address: Option<IpAddr>) -> Result<(), SFlowError> {
-    if let Some(address) = address.filter(|a| a.is_unspecified() || a.is_multicast()) {
+/// If one is given that names no host.
+pub fn set_agent(c: &mut Control, choice: AgentChoice) -> Result<(), SFlowError> {
+    if let Some(address) = choice.address.filter(|a| a.is_unspecified() || a.is_multicast()) {
         return Err(SFlowError::AgentAddress(address));
     }
-    c.state::<SFlow>().borrow_mut().settings_mut().export.agent =
-        AgentChoice { address, ..AgentChoice::default() };
-    publish(c);
+    change(c, |export| export.agent = choice);
     Ok(())
+}
+
+/// Sets the number that tells agents of one address apart.
+pub fn set_sub_agent(c: &mut Control, number: u32) {
+    change(c, |export| export.sub_agent = number);
+}
+
+/// Sets the most bytes of a datagram, within its limits; what is sent as a packet's header
+/// must fit in.
+///
+/// # Errors
+/// If it is out of range or headers do not fit.
+pub fn set_datagram_bytes(c: &mut Control, bytes: usize) -> Result<(), SFlowError> {
+    check_datagrams(bytes)?;
+    change(c, |export| export.datagram_bytes = bytes);
+    Ok(())
+}
+
+/// Sets the seconds between two samples of the host's counters; 0 sends none.
+pub fn set_host_interval(c: &mut Control, seconds: u32) {
+    change(c, |export| export.host_interval = seconds);
+}
+
+/// Takes what a configuration of hsflowd's says. What it does not say becomes what it is by default,
+/// but for the sampling rate.
+///
+/// # Errors
+/// If it is impossible; then nothing has changed.
+pub fn take_configuration(c: &mut Control, conf: &HsflowdConf) -> Result<(), SFlowError> {
+    let usual = ExportSettings::default();
+    check_datagrams(conf.datagram_bytes)?;
+    if conf.collectors.len() > MAX_COLLECTORS {
+        return Err(SFlowError::CollectorsFull);
+    }
+    let limit = conf.dropmon.as_ref().map_or(DEFAULT_DROP_LIMIT, |drops| drops.limit);
+    set_drop_monitoring(c, conf.dropmon.is_some(), limit)?;
+    if conf.polling > 0 {
+        set_polling_interval(c, conf.polling)?;
+    }
+    if let Some(rate) = conf.sampling {
+        set_sampling_rate(c, rate);
+    }
+    if conf.header_bytes > 0 {
+        set_header_bytes(c, conf.header_bytes as u32);
+    }
+    change(c, |export| {
+        *export = ExportSettings {
+            collectors: conf.collectors.clone(),
+            agent: conf.agent.clone(),
+            sub_agent: conf.sub_agent.unwrap_or(usual.sub_agent),
+            datagram_bytes: conf.datagram_bytes,
+            host_interval: conf.polling,
+            uuid: conf.uuid,
+        };
+    });
+    Ok(())
+}
+
+/// Whether datagrams may be so long.
+fn check_datagrams(bytes: usize) -> Result<(), SFlowError> {
+    let usual = AgentConfig::new(Ipv4Addr::LOCALHOST.into());
+    let config = AgentConfig { datagram_bytes: bytes, header_bytes: MAX_HEADER, ..usual };
+    config.check().map_err(|e| SFlowError::Datagrams(e.to_string()))
+}
+
+fn change(c: &mut Control, change: impl FnOnce(&mut ExportSettings)) {
+    change(&mut c.state::<SFlow>().borrow_mut().settings_mut().export);
+    publish(c);
 }

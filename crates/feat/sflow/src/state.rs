@@ -86,6 +86,9 @@ pub enum SFlowError {
     /// Too many.
     #[error("no room for another collector: {MAX_COLLECTORS} is the limit")]
     CollectorsFull,
+    /// Datagrams that cannot be.
+    #[error("{0}")]
+    Datagrams(String),
     /// The address names no agent.
     #[error("{0} names no agent: give an address of this host, or `auto'")]
     AgentAddress(IpAddr),
@@ -108,8 +111,11 @@ impl SFlowError {
         match self {
             SFlowError::NotAPort(_) | SFlowError::Device(_) => -2,
             SFlowError::CollectorUnknown(..) => -6,
-            SFlowError::Polling | SFlowError::Collector(_) | SFlowError::AgentAddress(_) => -7,
             SFlowError::Groups(..) => -7,
+            SFlowError::Polling
+            | SFlowError::Collector(_)
+            | SFlowError::Datagrams(_)
+            | SFlowError::AgentAddress(_) => -7,
             SFlowError::CollectorsFull => -162,
             SFlowError::Unchanged { .. } | SFlowError::CollectorExists(_) => -81,
         }

@@ -19,8 +19,13 @@ fn what_is_shown_can_be_typed() {
         "sflow enable-disable loop1 1000",
         "sflow collector add 192.0.2.1",
         "sflow collector add 2001:db8::1 port 7000",
+        "sflow collector add localhost namespace there dev eth7",
+        "sflow agent-address auto dev eth0 prefer 10.0.0.0/8 prefer fd00::/8 exclude 10.9.0.0/16",
         "sflow agent-address 192.0.2.2",
         "sflow netlink disable group 5 6",
+        "sflow host-interval 10",
+        "sflow datagram-bytes 1200",
+        "sflow sub-agent 7",
     ] {
         assert_eq!(lab.cli(line), "", "{line}");
     }
@@ -34,9 +39,13 @@ fn what_is_shown_can_be_typed() {
         "sflow drop-monitoring enable limit 250",
         "sflow enable loop0",
         "sflow enable loop1 rate 1000",
+        "sflow host-interval 10",
+        "sflow datagram-bytes 1200",
+        "sflow sub-agent 7",
         "sflow agent-address 192.0.2.2",
         "sflow collector add 192.0.2.1",
         "sflow collector add 2001:db8::1 port 7000",
+        "sflow collector add localhost namespace there dev eth7",
         "sflow netlink disable group 5 6",
     ];
     assert_eq!(configuration, expected);
@@ -59,6 +68,9 @@ fn what_is_shown_can_be_typed() {
         "  drop samples dropped: 0",
     ];
     assert_eq!(status, expected);
+    let elected = "sflow agent-address auto dev eth0 prefer 10.0.0.0/8 exclude 10.9.0.0/16";
+    other.cli(elected);
+    assert!(other.cli("show sflow").lines().any(|line| line == elected));
     for line in ["sflow agent-address auto", "sflow collector del 192.0.2.1"] {
         other.cli(line);
     }
@@ -96,6 +108,12 @@ fn errors_say_what_is_wrong() {
         ("sflow collector add c.example namespace ../x", "no name of a network namespace", -7),
         ("sflow collector add c.example dev", "device", -1),
         ("sflow agent-address 0.0.0.0", "names no agent", -7),
+        ("sflow agent-address auto prefer 10.0.0.0/40", "a prefix such as", -1),
+        ("sflow host-interval", "Please specify the seconds", -1),
+        ("sflow host-interval 100000", "a number from 0 to 86400", -1),
+        ("sflow datagram-bytes 100", "200 to 65507 are possible", -7),
+        ("sflow datagram-bytes 300", "do not fit into datagrams", -7),
+        ("sflow sub-agent -1", "a number from 0", -1),
         ("sflow agent-address here", "or `auto'", -1),
     ] {
         let error = lab.cli_error(line);
@@ -111,5 +129,47 @@ fn errors_say_what_is_wrong() {
         lab.cli(&format!("sflow collector add 192.0.2.{n}"));
     }
     assert_eq!(lab.cli_error("sflow collector add 192.0.2.65").code(), -162);
+    lab.close();
+}
+
+/// What hsflowd was told, the router can be told.
+#[test]
+fn a_configuration_of_hsflowd_is_taken() {
+    let mut lab = Lab::new(1);
+    let dir = std::env::temp_dir().join(format!("thalweg-conf-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("hsflowd.conf");
+    let command = format!("sflow agent-config {}", file.display());
+    assert!(lab.cli_error(&command).to_string().contains("cannot read"));
+    std::fs::write(
+        &file,
+        "sflow {\n polling = 15 sampling = 2K headerBytes = 96 datagramBytes = 1000\n \
+         agent.cidr = 10.0.0.0/8 subAgentId = 9\n collector { ip = 192.0.2.7 udpport = 7000 }\n \
+         dropmon { limit = 50 }\n tcp { }\n}\n",
+    )
+    .unwrap();
+    let said = lab.cli(&command);
+    assert!(said.contains("hsflowd.conf:6:2: tcp { } is not supported"), "{said}");
+    let shown = lab.cli("show sflow");
+    let configuration: Vec<&str> = shown.lines().take_while(|l| *l != "Status").collect();
+    let expected = [
+        "sflow sampling-rate 2000",
+        "sflow direction rx",
+        "sflow polling-interval 15",
+        "sflow header-bytes 96",
+        "sflow drop-monitoring enable limit 50",
+        "sflow host-interval 15",
+        "sflow datagram-bytes 1000",
+        "sflow sub-agent 9",
+        "sflow agent-address auto prefer 10.0.0.0/8",
+        "sflow collector add 192.0.2.7 port 7000",
+    ];
+    assert_eq!(configuration, expected);
+    // With a mistake, nothing changes.
+    std::fs::write(&file, "sflow { collector { ip = 192.0.2.8 } wrong = 1 }").unwrap();
+    let error = lab.cli_error(&command).to_string();
+    assert!(error.contains("hsflowd.conf:1:38: unknown word `wrong'"), "{error}");
+    assert_eq!(lab.cli("show sflow"), shown);
+    std::fs::remove_dir_all(&dir).unwrap();
     lab.close();
 }

@@ -3,6 +3,7 @@
 use crate::cli_support::{refused, required};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
+use thalweg_sflow::agent::AgentChoice;
 
 /// The command.
 pub static COMMAND: SFlowAgentAddress = SFlowAgentAddress;
@@ -15,12 +16,14 @@ impl Command<Control> for SFlowAgentAddress {
         "sflow agent-address"
     }
     fn usage(&self) -> &'static str {
-        "<ip>|auto"
+        "<ip>|auto [dev <device>] [prefer <prefix>] [exclude <prefix>]"
     }
     fn help(&self) -> &'static str {
         "Set the address that names this router to collectors\n\
-         `auto', the default, elects one of the host's addresses. Under another address, sequence\n\
-         numbers begin anew: to collectors it is another router."
+         `auto', the default, elects one of the host's addresses: of one device, if one is given;\n\
+         of the first preferred prefix that has any; of no excluded one. Both may be given several\n\
+         times. Under another address, sequence numbers begin anew: to collectors it is another\n\
+         router."
     }
     fn run(
         &self,
@@ -29,14 +32,22 @@ impl Command<Control> for SFlowAgentAddress {
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         required(args, "an address or auto")?;
-        let address = match args.keyword("auto") {
-            true => None,
-            false => {
-                Some(args.parsed("agent address", "an IP address such as 192.0.2.1, or `auto'")?)
+        let mut choice = AgentChoice::default();
+        if args.keyword("auto") {
+            let prefix = "a prefix such as 10.0.0.0/8";
+            while !args.is_empty() {
+                match args.choice("option", &["dev", "prefer", "exclude"])? {
+                    "dev" => choice.device = Some(args.word("device")?.to_owned()),
+                    "prefer" => choice.preferred.push(args.parsed("prefer", prefix)?),
+                    _ => choice.excluded.push(args.parsed("exclude", prefix)?),
+                }
             }
-        };
+        } else {
+            let expected = "an IP address such as 192.0.2.1, or `auto'";
+            choice.address = Some(args.parsed("agent address", expected)?);
+        }
         args.end()?;
-        crate::exporting::set_agent_address(cx, address).map_err(refused)?;
+        crate::exporting::set_agent(cx, choice).map_err(refused)?;
         Ok(Outcome::Done)
     }
 }

@@ -1,5 +1,6 @@
 //! `show sflow`.
 
+use crate::exporting::ExportSettings;
 use crate::service::Status;
 use crate::state::{DEFAULT_DROP_LIMIT, Report, report};
 use crate::stats::PortTotals;
@@ -73,7 +74,27 @@ fn configuration(r: &Report) -> Vec<String> {
         None => format!("sflow enable {}", port.name),
         Some(rate) => format!("sflow enable {} rate {rate}", port.name),
     }));
-    lines.extend(s.export.agent.address.map(|a| format!("sflow agent-address {a}")));
+    let usual = ExportSettings::default();
+    let e = &s.export;
+    for (line, value, default) in [
+        ("sflow host-interval", e.host_interval as usize, usual.host_interval as usize),
+        ("sflow datagram-bytes", e.datagram_bytes, usual.datagram_bytes),
+        ("sflow sub-agent", e.sub_agent as usize, usual.sub_agent as usize),
+    ] {
+        if value != default {
+            lines.push(format!("{line} {value}"));
+        }
+    }
+    let agent = &e.agent;
+    if let Some(address) = agent.address {
+        lines.push(format!("sflow agent-address {address}"));
+    } else if *agent != usual.agent {
+        let device = agent.device.iter().map(|device| format!(" dev {device}"));
+        let preferred = agent.preferred.iter().map(|prefix| format!(" prefer {prefix}"));
+        let excluded = agent.excluded.iter().map(|prefix| format!(" exclude {prefix}"));
+        let options: String = device.chain(preferred).chain(excluded).collect();
+        lines.push(format!("sflow agent-address auto{options}"));
+    }
     lines.extend(s.export.collectors.iter().map(|c| {
         let port = (c.port != SFLOW_PORT).then(|| format!(" port {}", c.port));
         let namespace = c.namespace.as_ref().map(|name| format!(" namespace {name}"));
@@ -103,6 +124,9 @@ fn to_text(r: &Report) -> String {
         status.drops_sent,
         status.drops_untold + status.drops_refused,
     );
+    if status.host_samples > 0 {
+        let _ = writeln!(text, "  host samples sent: {}", status.host_samples);
+    }
     match (&r.service, status.agent_address) {
         (Err(error), _) => {
             let _ = writeln!(text, "  nothing is sent: {error}");
@@ -200,6 +224,9 @@ fn to_json(r: &Report) -> Value {
         "header_bytes": r.settings.header_bytes,
         "direction": r.settings.direction.word(),
         "drop_monitoring": r.settings.drop_monitoring,
+        "host_interval": r.settings.export.host_interval,
+        "datagram_bytes": r.settings.export.datagram_bytes,
+        "sub_agent": r.settings.export.sub_agent,
         "agent_address": status.agent_address.map(|a| a.to_string()),
         "interfaces": ports.collect::<Vec<_>>(),
         "samples": {
@@ -214,6 +241,7 @@ fn to_json(r: &Report) -> Value {
             "sent": status.drops_sent,
             "dropped": status.drops_untold + status.drops_refused,
         },
+        "host_samples": { "sent": status.host_samples },
         "collectors": collectors.collect::<Vec<_>>(),
         "netlink": netlink_json(r, status),
         "error": r.service.as_ref().err(),
@@ -223,7 +251,6 @@ fn to_json(r: &Report) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exporting::ExportSettings;
     use crate::netlink::{NetlinkMode, NetlinkSettings};
     use crate::service::LineStatus;
     use crate::state::{PortReport, Settings};

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_sflow::DataSource;
 use thalweg_sflow::agent::{Agent, AgentConfig, Collectors, Errand};
+use thalweg_sflow::host::HostPoller;
 
 /// How long a sample may wait for others to share its datagram.
 const MAX_DELAY: Duration = Duration::from_millis(100);
@@ -29,6 +30,9 @@ pub(super) struct Exporter {
     /// When to look at the host's addresses, and who is looking.
     election: Option<Instant>,
     electing: Option<Errand<Option<IpAddr>>>,
+    host: HostPoller,
+    /// Host samples packed.
+    host_samples: u64,
     started: Instant,
 }
 
@@ -43,23 +47,37 @@ impl Exporter {
             address: None,
             election: None,
             electing: None,
+            host: HostPoller::default(),
+            host_samples: 0,
             started,
         }
     }
 
     /// Takes other settings. A collector that stays keeps its socket and its counts, the agent its
-    /// sequence numbers unless it is renamed.
-    pub(super) fn configure(&mut self, settings: &ExportSettings) {
+    /// sequence numbers unless it is renamed. The host's counters are only sent while sFlow is
+    /// `enabled` on some interface.
+    pub(super) fn configure(&mut self, settings: &ExportSettings, enabled: bool) {
         let now = Instant::now();
+        let polled = enabled && !settings.collectors.is_empty() && settings.host_interval > 0;
+        let interval = polled.then(|| Duration::from_secs(settings.host_interval.into()));
+        self.host.configure(interval, settings.uuid, now);
         if !self.collectors.borrow().are(&settings.collectors) {
             // What waits was meant for those that there were.
             self.flush(now);
             self.collectors.borrow_mut().configure(&settings.collectors, now);
         }
         let old = std::mem::replace(&mut self.settings, settings.clone());
-        if old.datagram_bytes != settings.datagram_bytes || old.sub_agent != settings.sub_agent {
+        if old.sub_agent != settings.sub_agent {
             self.flush(now);
             self.agent = None;
+        } else if old.datagram_bytes != settings.datagram_bytes {
+            self.flush(now);
+            let config = self.address.map(|address| self.config(address));
+            if let (Some(agent), Some(config)) = (&mut self.agent, config)
+                && let Err(error) = agent.reconfigure(&config)
+            {
+                tracing::error!("sflow: {error}");
+            }
         }
         let chosen_anew = old.agent != settings.agent || self.address.is_none();
         self.wanted = !settings.collectors.is_empty();
@@ -115,16 +133,19 @@ impl Exporter {
         self.agent.as_mut()
     }
 
-    #[cold]
-    fn make_agent(&mut self) -> Option<()> {
-        let usual = AgentConfig::new(self.address?);
-        let config = AgentConfig {
+    fn config(&self, address: IpAddr) -> AgentConfig {
+        AgentConfig {
             header_bytes: crate::ring::MAX_HEADER,
             datagram_bytes: self.settings.datagram_bytes,
             sub_agent_id: self.settings.sub_agent,
             max_delay: MAX_DELAY,
-            ..usual
-        };
+            ..AgentConfig::new(address)
+        }
+    }
+
+    #[cold]
+    fn make_agent(&mut self) -> Option<()> {
+        let config = self.config(self.address?);
         match Agent::new(&config, self.started, self.collectors.clone()) {
             Ok(agent) => self.agent = Some(agent),
             Err(error) => {
@@ -143,13 +164,20 @@ impl Exporter {
     }
 
     /// When [`tick`](Self::tick) should be called at the latest.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.agent.as_ref().and_then(Agent::deadline)
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        let samples = self.agent.as_ref().and_then(Agent::deadline);
+        samples.into_iter().chain(self.host.deadline(now)).min()
     }
 
     /// Sends what has waited long enough, and does what is due.
     pub(super) fn tick(&mut self, now: Instant) {
         self.elect(now);
+        if let Some(host) = self.host.poll(now)
+            && let Some(agent) = self.agent()
+        {
+            let good = agent.host_counters(now, &host);
+            self.host_samples += u64::from(good);
+        }
         if let Some(agent) = &mut self.agent {
             agent.tick(now);
         }
@@ -165,6 +193,7 @@ impl Exporter {
     /// Says what became of the datagrams.
     pub(super) fn describe(&self, status: &mut Status) {
         status.agent_address = self.address;
+        status.host_samples = self.host_samples;
         let collectors = self.collectors.borrow();
         let shown = status.collectors.iter().map(|(config, _)| config);
         if !shown.eq(collectors.stats().map(|(config, _)| config)) {

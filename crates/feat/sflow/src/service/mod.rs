@@ -91,6 +91,8 @@ pub struct Status {
     pub drops_refused: u64,
     /// Dropped packets that were too many to be told of.
     pub drops_untold: u64,
+    /// Samples of the host's counters sent.
+    pub host_samples: u64,
     /// Packet samples sent by interface.
     pub sent_by_port: Vec<u64>,
     /// The agent's address, once it is known.
@@ -106,7 +108,7 @@ pub struct Status {
 }
 
 enum Order {
-    Setup(Setup),
+    Setup(Box<Setup>),
     Stop,
 }
 
@@ -122,7 +124,7 @@ impl Handle {
     /// Replaces the setup.
     pub fn configure(&self, setup: Setup) {
         // The thread ends only with this handle.
-        let _ = self.orders.send(Order::Setup(setup));
+        let _ = self.orders.send(Order::Setup(Box::new(setup)));
     }
 
     /// What the service has done until its latest round.
@@ -273,7 +275,7 @@ impl Service {
     fn obey(&mut self, order: Result<Order, RecvTimeoutError>) -> bool {
         match order {
             Ok(Order::Setup(setup)) => {
-                self.apply(setup);
+                self.apply(*setup);
                 false
             }
             Err(RecvTimeoutError::Timeout) => false,
@@ -298,7 +300,7 @@ impl Service {
     fn timeout(&self, nap: Duration) -> Option<Duration> {
         let now = Instant::now();
         let until = |at: Instant| at.saturating_duration_since(now);
-        let deadline = self.exporter.deadline().map(until);
+        let deadline = self.exporter.deadline(now).map(until);
         if !self.enabled && self.linger_until.is_none_or(|at| now >= at) {
             return deadline;
         }
@@ -342,7 +344,7 @@ impl Service {
             self.linger_until = Some(now + LINGER);
         }
         self.enabled = enabled;
-        self.exporter.configure(&setup.export);
+        self.exporter.configure(&setup.export, enabled);
         let busy = enabled || self.linger_until.is_some_and(|at| now < at);
         let wanted = busy && setup.netlink.wanted(!setup.export.collectors.is_empty());
         self.netlink.set_ports(self.ports.len());

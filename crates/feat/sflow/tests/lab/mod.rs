@@ -16,7 +16,7 @@ use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
 };
 use thalweg_sflow::model::InterfaceCounters;
-use thalweg_sflow::{CounterRecord, Datagram, FlowRecord, Interface, Sample};
+use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
 
 /// Bytes that a buffer holds.
 const BUFFER: usize = 256;
@@ -172,6 +172,8 @@ impl Collector {
                         header: raw.header.to_vec(),
                     });
                 }
+                // The host's come at random.
+                Sample::Counters(c) if c.source == DataSource::HOST => {}
                 Sample::Counters(c) => {
                     let mut counters = Counters {
                         sequence: c.sequence,

@@ -1,0 +1,46 @@
+//! `sflow agent-config`.
+
+use crate::cli_support::{refused, required};
+use crate::exporting::take_configuration;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+use thalweg_sflow::conf::HsflowdConf;
+
+/// The command.
+pub static COMMAND: SFlowAgentConfig = SFlowAgentConfig;
+
+/// The command's type.
+pub struct SFlowAgentConfig;
+
+impl Command<Control> for SFlowAgentConfig {
+    fn path(&self) -> &'static str {
+        "sflow agent-config"
+    }
+    fn usage(&self) -> &'static str {
+        "<file>"
+    }
+    fn help(&self) -> &'static str {
+        "Take settings from a file in the words of hsflowd.conf\n\
+         Collectors, the agent's address, intervals, lengths and the limit of dropped packets become\n\
+         what the file says; the sampling rate too, if it says one. Interfaces are enabled as before.\n\
+         Nothing is changed if the file has a mistake."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        required(args, "a file")?;
+        let file = args.word("file")?;
+        args.end()?;
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| CliError::failed(format_args!("cannot read {file}: {error}")))?;
+        let (conf, warnings) = HsflowdConf::parse(file, &text).map_err(CliError::failed)?;
+        take_configuration(cx, &conf).map_err(refused)?;
+        for warning in warnings {
+            out.text(&format!("{warning}\n"));
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,37 @@
+//! `sflow host-interval`.
+
+use crate::cli_support::required;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: SFlowHostInterval = SFlowHostInterval;
+
+/// The command's type.
+pub struct SFlowHostInterval;
+
+impl Command<Control> for SFlowHostInterval {
+    fn path(&self) -> &'static str {
+        "sflow host-interval"
+    }
+    fn usage(&self) -> &'static str {
+        "<seconds>"
+    }
+    fn help(&self) -> &'static str {
+        "Set the seconds between two samples of this host's counters\n\
+         Processor, memory, disks and protocols, as the sFlow host structures have them. 0 sends\n\
+         none; 30 is the default. They are sent while sFlow is enabled on an interface."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        required(args, "the seconds between two samples")?;
+        let seconds = args.number("seconds", 0, 86_400)? as u32;
+        args.end()?;
+        crate::exporting::set_host_interval(cx, seconds);
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,36 @@
+//! `sflow sub-agent`.
+
+use crate::cli_support::required;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: SFlowSubAgent = SFlowSubAgent;
+
+/// The command's type.
+pub struct SFlowSubAgent;
+
+impl Command<Control> for SFlowSubAgent {
+    fn path(&self) -> &'static str {
+        "sflow sub-agent"
+    }
+    fn usage(&self) -> &'static str {
+        "<number>"
+    }
+    fn help(&self) -> &'static str {
+        "Set the number that tells sFlow agents of one address apart\n\
+         100000 is the default. Under another number, sequence numbers begin anew."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        required(args, "a number")?;
+        let number = args.number("number", 0, u32::MAX.into())? as u32;
+        args.end()?;
+        crate::exporting::set_sub_agent(cx, number);
+        Ok(Outcome::Done)
+    }
+}
