@@ -5,11 +5,13 @@
 //! * [`api`]: `thalweg api json`, and the API messages about the command line;
 //! * [`run`]: `thalweg run`, the router;
 //! * [`sflow`]: `thalweg sflow decode`;
+//! * [`agent`]: `thalweg agent`;
 //! * [`demo`]: `thalweg demo`;
 //! * [`ctl`], which is `thalctl`.
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod api;
 pub mod ctl;
 pub mod demo;

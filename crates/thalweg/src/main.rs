@@ -27,6 +27,8 @@ enum Command {
     Run(thalweg::run::Args),
     /// Work with sFlow datagrams
     Sflow(thalweg::sflow::Args),
+    /// Run the sFlow agent by itself, configured as hsflowd is
+    Agent(thalweg::agent::Args),
     /// Show a router between two hosts at work
     Demo(thalweg::demo::Args),
     /// Describe the binary API
@@ -50,6 +52,8 @@ fn main() -> ExitCode {
     match Args::parse_from(args).command {
         Command::Run(args) => thalweg::run::main(&args),
         Command::Sflow(args) => thalweg::sflow::main(&args),
+        // Must stand here, where there is one thread: it may give up rights.
+        Command::Agent(args) => thalweg::agent::main(&args),
         // Must stand here, where there is one thread: it may enter a user namespace.
         Command::Demo(args) => thalweg::demo::main(&args),
         Command::Api(args) => thalweg::api::main(&args),

@@ -1,0 +1,304 @@
+//! `thalweg agent`: the sFlow agent by itself, configured as hsflowd is.
+//!
+//! It reads what Thalweg, VPP or the kernel tells over netlink and sends it, with the host's counters,
+//! to collectors. SIGHUP has it read its file again, SIGTERM and SIGINT end it.
+
+use anyhow::Context;
+use rustix::fs::Mode;
+use rustix::process::{Gid, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::fs::File;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use thalweg_sflow::agent::Collectors;
+use thalweg_sflow::conf::HsflowdConf;
+use thalweg_sflow::host::parse_uuid;
+use thalweg_sflow::netlink::{Event, Notice, Receiver, ReceiverConfig};
+use thalweg_sflow::relay::{Relay, listen_to};
+use thalweg_sflow::value::Uuid;
+use tracing::level_filters::LevelFilter;
+
+/// A signal that precedes the wait for messages is seen this late.
+const SIGNAL_LATENCY: Duration = Duration::from_millis(500);
+/// `nobody`, the user that owns nothing.
+const NOBODY: u32 = 65_534;
+
+/// Run the sFlow agent by itself.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Configuration, in the words of hsflowd.conf
+    #[arg(short = 'f', long, value_name = "FILE", default_value = "/etc/hsflowd.conf")]
+    file: PathBuf,
+    /// Log more; twice, everything
+    #[arg(short = 'd', long, action = clap::ArgAction::Count)]
+    debug: u8,
+    /// Write the number of the process to a file
+    #[arg(short = 'p', long, value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+    /// What tells this host from all others, unless the configuration says it
+    #[arg(short = 'u', long, value_name = "UUID", value_parser = uuid)]
+    uuid: Option<Uuid>,
+    /// Stay root, with all of its rights
+    #[arg(short = 'P', long)]
+    keep_root: bool,
+    /// Read the configuration, say what is wrong with it, and end
+    #[arg(short = 't', long)]
+    test: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg agent -f hsflowd.conf      with the configuration that hsflowd had
+  thalweg agent -t -f hsflowd.conf   only look for mistakes in it
+  kill -HUP PID                      read the file again
+
+It stays in the foreground and logs to standard error. It must run in the network namespace of the
+router that it listens to. Root becomes nobody and keeps the rights to listen and to enter collectors'
+namespaces.";
+
+fn uuid(text: &str) -> Result<Uuid, String> {
+    parse_uuid(text).ok_or_else(|| "32 hexadecimal digits are needed, not all 0".into())
+}
+
+/// The program.
+pub fn main(args: &Args) -> ExitCode {
+    let level = match args.debug {
+        0 => LevelFilter::INFO,
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let log = tracing_subscriber::fmt().with_max_level(level).with_target(false);
+    // Only a second start in one process, in a test, meets another log.
+    let _ = log.with_ansi(colour).with_writer(std::io::stderr).try_init();
+    let conf = match read(args) {
+        Ok(conf) => conf,
+        Err(error) => return crate::fail(crate::USAGE, &format!("{error:#}")),
+    };
+    if args.test {
+        println!("{}: {} collectors, no mistakes", args.file.display(), conf.collectors.len());
+        return ExitCode::SUCCESS;
+    }
+    match run(args, conf) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
+    }
+}
+
+/// Reads the file, and logs what in it has no effect.
+fn read(args: &Args) -> anyhow::Result<HsflowdConf> {
+    let name = args.file.display().to_string();
+    let text = std::fs::read_to_string(&args.file)
+        .with_context(|| format!("cannot read the configuration {name}"))?;
+    let (mut conf, warnings) = HsflowdConf::parse(&name, &text)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    conf.uuid = conf.uuid.or(args.uuid);
+    Ok(conf)
+}
+
+/// What is set by signals.
+struct Flags {
+    stop: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+}
+
+impl Flags {
+    fn catch() -> std::io::Result<Flags> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let flags = Flags { stop: Arc::default(), reload: Arc::default() };
+        for signal in [SIGINT, SIGTERM] {
+            // The second one ends it at once.
+            signal_hook::flag::register_conditional_shutdown(signal, 1, flags.stop.clone())?;
+            signal_hook::flag::register(signal, flags.stop.clone())?;
+        }
+        signal_hook::flag::register(SIGHUP, flags.reload.clone())?;
+        Ok(flags)
+    }
+}
+
+fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
+    let flags = Flags::catch()?;
+    let pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
+    if conf.uuid.is_none() {
+        // Once nobody, the machine's identity cannot be read any more.
+        conf.uuid = thalweg_sflow::host::machine_uuid();
+    }
+    let identity = conf.uuid;
+    if rustix::process::geteuid().is_root() && !args.keep_root {
+        drop_rights(&conf);
+    }
+    let start = Instant::now();
+    let mut collectors = Collectors::new();
+    collectors.configure(&conf.collectors, start);
+    let mut wanted = listen_to(&conf);
+    let mut receiver = Receiver::new(wanted.clone());
+    let mut relay = Relay::new(conf, collectors, start)?;
+    tracing::info!("sflow: agent started");
+    while !flags.stop.load(Ordering::Acquire) {
+        let now = Instant::now();
+        let wait = relay.deadline(now).saturating_duration_since(now).min(SIGNAL_LATENCY);
+        let heard = receiver.poll(wait, |event| {
+            match event {
+                Event::Message(message) => relay.handle(&message, Instant::now()),
+                Event::Notice(notice @ (Notice::Joined(_) | Notice::DropsStarted)) => {
+                    tracing::info!("{notice}");
+                }
+                Event::Notice(notice) => tracing::warn!("{notice}"),
+            }
+            ControlFlow::Continue(())
+        });
+        let _ = heard.context("cannot wait for messages")?;
+        relay.tick(Instant::now());
+        if !flags.reload.swap(false, Ordering::AcqRel) {
+            continue;
+        }
+        match reload(args, &mut relay, identity) {
+            Ok(new) if new != wanted => {
+                // The old one stops a monitor that it has started, before the new one starts it.
+                drop(receiver);
+                receiver = Receiver::new(new.clone());
+                wanted = new;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!("the old configuration stays: {error:#}"),
+        }
+    }
+    relay.flush(Instant::now());
+    let stats = relay.stats();
+    tracing::info!(
+        "sflow: agent ends: {} packet samples, {} counter samples, {} discards, {} host samples sent; \
+         {} lost before",
+        stats.samples,
+        stats.counters,
+        stats.discards,
+        stats.host_samples,
+        stats.lost
+    );
+    drop(pid_file);
+    Ok(())
+}
+
+/// Reads the file again. Returns what is to be listened to.
+fn reload(
+    args: &Args,
+    relay: &mut Relay,
+    identity: Option<Uuid>,
+) -> anyhow::Result<ReceiverConfig> {
+    let now = Instant::now();
+    let mut conf = read(args)?;
+    conf.uuid = conf.uuid.or(identity);
+    let receiver = listen_to(&conf);
+    let collectors = conf.collectors.clone();
+    relay.flush(now);
+    relay.configure(conf, now)?;
+    if let Some(transport) = relay.transport_mut() {
+        transport.configure(&collectors, now);
+    }
+    tracing::info!("sflow: configuration read again");
+    Ok(receiver)
+}
+
+/// A file with the number of this process, emptied and removed at the end.
+struct PidFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl PidFile {
+    fn write(path: &Path) -> anyhow::Result<PidFile> {
+        let write = || {
+            let mut file = File::create(path)?;
+            writeln!(file, "{}", std::process::id())?;
+            std::io::Result::Ok(file)
+        };
+        let file = write().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(PidFile { path: path.to_owned(), file })
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // Whoever is nobody by now cannot remove it, but no number is better than a wrong one.
+        let _ = self.file.set_len(0);
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Rights that are needed later: to join groups, and to enter namespaces (which newer kernels also
+/// want of whoever hears of drops).
+fn rights(conf: &HsflowdConf) -> CapabilitySet {
+    let mut rights = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
+    if conf.dropmon.is_some() || conf.collectors.iter().any(|c| c.namespace.is_some()) {
+        rights |= CapabilitySet::SYS_ADMIN;
+    }
+    rights
+}
+
+/// Becomes nobody, with few rights. This is the only thread so far; others will be like it.
+fn drop_rights(conf: &HsflowdConf) {
+    let become_nobody = || -> rustix::io::Result<()> {
+        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+        rustix::thread::set_keep_capabilities(true)?;
+        rustix::thread::set_thread_groups(&[])?;
+        rustix::thread::set_thread_res_gid(group, group, group)?;
+        rustix::thread::set_thread_res_uid(user, user, user)
+    };
+    if let Err(error) = become_nobody() {
+        tracing::warn!("cannot become nobody, and stays root with few rights: {error}");
+    }
+    let drop_others = || -> rustix::io::Result<()> {
+        let held = rustix::thread::capabilities(None)?.permitted;
+        let kept = rights(conf) & held;
+        let sets = CapabilitySets {
+            effective: kept,
+            permitted: kept,
+            inheritable: CapabilitySet::empty(),
+        };
+        rustix::thread::set_capabilities(None, sets)?;
+        rustix::thread::set_no_new_privs(true)
+    };
+    match drop_others() {
+        Ok(()) => drop(rustix::process::umask(Mode::from_bits_truncate(0o077))),
+        Err(error) => tracing::warn!("cannot give up rights: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conf(text: &str) -> HsflowdConf {
+        HsflowdConf::parse("test", text).unwrap().0
+    }
+
+    #[test]
+    fn few_rights_are_kept() {
+        let plain = conf("sflow { collector { ip = 192.0.2.1 } psample { } }");
+        assert_eq!(rights(&plain), CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW);
+        for text in ["collector { ip=192.0.2.1 namespace=x }", "collector{ip=192.0.2.1} dropmon {}"]
+        {
+            let conf = conf(&format!("sflow {{ {text} }}"));
+            assert!(rights(&conf).contains(CapabilitySet::SYS_ADMIN), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_pid_file_goes_with_the_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent.pid");
+        let file = PidFile::write(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+        drop(file);
+        assert!(!path.exists());
+        let error = PidFile::write(&dir.path().join("no/such")).map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("cannot write"));
+    }
+}
