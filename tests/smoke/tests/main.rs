@@ -3,6 +3,7 @@
 //! Each puts the router into a lab of network namespaces whose hosts are the kernel's own stack.
 //! They need root or user namespaces, and the program: `cargo build --release --bins`.
 
+mod agent;
 mod bad_input;
 mod bad_start;
 mod cross_connect;

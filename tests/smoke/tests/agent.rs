@@ -1,0 +1,253 @@
+//! The sFlow agent: by itself, and where collectors and settings come and go.
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::{SocketAddrV4, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use thalweg_sflow::{CounterRecord, DataSource, Datagram, Sample};
+use thalweg_smoke::{Collector, Router, host_pair, thalweg};
+use thalweg_testkit::{Flood, Lab, Netns, Running, Signal, lab_test, wait_until_seen};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The names of interfaces and the number of host samples in a datagram.
+fn counters(bytes: &[u8]) -> Result<(Vec<String>, usize)> {
+    let (mut names, mut hosts) = (Vec::new(), 0);
+    for sample in Datagram::parse(bytes)?.samples() {
+        let Sample::Counters(sample) = sample? else { continue };
+        hosts += usize::from(sample.source == DataSource::HOST);
+        for record in sample.records {
+            if let CounterRecord::PortName(port) = record? {
+                names.push(port.name.to_str().into_owned());
+            }
+        }
+    }
+    Ok((names, hosts))
+}
+
+fn await_stderr(agent: &mut Running, text: &str) -> Result<()> {
+    let seen = |agent: &Running| agent.stderr().contains(text);
+    let end = Instant::now() + LIMIT;
+    while !seen(agent) {
+        ensure!(Instant::now() < end, "waited for {text:?} in:\n{}", agent.stderr());
+        ensure!(agent.try_status()?.is_none(), "it has ended:\n{}", agent.stderr());
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+lab_test! {
+    /// `thalweg agent` beside a router without an agent of its own: counters by netlink, the host's
+    /// by itself. It reads its file again, keeps the old one when there is a mistake, and ends when
+    /// told to.
+    fn the_agent_runs_by_itself() {
+        let lab = Lab::new()?;
+        let collector = Collector::listen(&lab.router)?;
+        let dir = tempfile::tempdir()?;
+        // The agent reads it again as nobody.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
+        let file = dir.path().join("hsflowd.conf");
+        let conf = |extra: &str| {
+            format!(
+                "sflow {{\n  polling = 2 agentIP = 10.10.1.1\n  collector {{ ip = 127.0.0.1 }}\n  \
+                 psample {{ group = 1 egress = on }}\n  vpp {{ osIndex = off }}\n  {extra}\n}}\n"
+            )
+        };
+        fs::write(&file, conf("docker { }"))?;
+        let path = file.to_str().context("a path")?;
+        let program = thalweg()?;
+        let program = program.to_str().context("a path")?;
+        let mut agent = lab.router.spawn(program, &["agent", "-f", path])?;
+        await_stderr(&mut agent, "agent started")?;
+        let said = agent.stderr();
+        ensure!(said.contains("hsflowd.conf:6:3: docker { } is not supported"), "{said}");
+        await_stderr(&mut agent, "counters: listening")?;
+
+        let router = Router::start(&lab.router, &host_pair().commands(
+            "sflow netlink enable
+             sflow polling-interval 1
+             sflow enable host-eth0",
+        ))?;
+        let mut hosts = 0;
+        let mut named = 0;
+        let mut last: Option<u32> = None;
+        collector.receive(LIMIT, "counters of interface and host", |bytes| {
+            let datagram = Datagram::parse(bytes)?;
+            ensure!(datagram.agent == Some("10.10.1.1".parse()?), "{:?}", datagram.agent);
+            ensure!(last.is_none_or(|last| datagram.sequence == last + 1), "{last:?}");
+            last = Some(datagram.sequence);
+            let (names, host) = counters(bytes)?;
+            ensure!(names.iter().all(|name| name == "host-eth0"), "{names:?}");
+            named += names.len();
+            hosts += host;
+            Ok((named >= 2 && hosts >= 2).then_some(()))
+        })?;
+
+        fs::write(&file, conf("polling = 1000"))?;
+        agent.signal(Signal::HUP)?;
+        await_stderr(&mut agent, "`1000' is not a number from 0 to 300")?;
+        fs::write(&file, conf("polling = 0"))?;
+        agent.signal(Signal::HUP)?;
+        await_stderr(&mut agent, "configuration read again")?;
+        // The numbers go on.
+        collector.receive(LIMIT, "another datagram", |bytes| {
+            let sequence = Datagram::parse(bytes)?.sequence;
+            ensure!(last.is_none_or(|last| sequence > last), "{last:?}, then {sequence}");
+            Ok(Some(()))
+        })?;
+        router.stop()?;
+        let output = agent.stop(LIMIT)?.success()?;
+        ensure!(output.stderr.contains("agent ends"), "{}", output.stderr);
+    }
+
+    /// A mistake in the file is said with its place.
+    fn the_agent_says_what_is_wrong_with_its_file() {
+        let lab = Lab::new()?;
+        let dir = tempfile::tempdir()?;
+        let file = dir.path().join("hsflowd.conf");
+        fs::write(&file, "sflow {\n  colector { ip = 127.0.0.1 }\n}\n")?;
+        let program = thalweg()?;
+        let output = lab.router.command(&program).args(["agent", "-t", "-f"]).arg(&file).run()?;
+        ensure!(output.status.code() == Some(2), "{output:?}");
+        let expected = "hsflowd.conf:2:3: unknown word `colector'; possible are polling, sampling";
+        ensure!(output.stderr.contains(expected), "{}", output.stderr);
+    }
+
+    /// A collector in a namespace of its own, which goes and comes again, and one that is not there:
+    /// the third gets every datagram.
+    fn collectors_come_and_go_with_their_namespaces() {
+        let lab = Lab::new()?;
+        let collector = Collector::listen(&lab.router)?;
+        let name = format!("thalweg-c{}", std::process::id());
+        let elsewhere = Netns::named(&name)?;
+        let far = Collector::listen(&elsewhere)?;
+        let router = Router::start(&lab.router, &host_pair().commands(&format!(
+            "sflow collector add 127.0.0.1 namespace {name}
+             sflow collector add 127.0.0.1 namespace no-such-namespace
+             sflow collector add 127.0.0.1 port 9
+             sflow collector add 127.0.0.1
+             sflow agent-address 10.10.1.1
+             sflow polling-interval 1
+             sflow enable host-eth0"
+        )))?;
+        let counted = |far: &Collector| {
+            far.receive(LIMIT, "counters in the namespace", |bytes| {
+                Ok(counters(bytes)?.0.contains(&"host-eth0".to_owned()).then_some(()))
+            })
+        };
+        counted(&far)?;
+        drop((far, elsewhere));
+        wait_until_seen(LIMIT, "the namespace to be missed", || {
+            let shown = router.cli("show sflow").map_err(|e| format!("{e:#}"))?;
+            let gone = shown.lines().any(|l| l.contains(&name) && l.contains("latest:"));
+            if gone { Ok(()) } else { Err(shown) }
+        })?;
+        let elsewhere = Netns::named(&name)?;
+        let far = Collector::listen(&elsewhere)?;
+        counted(&far)?;
+        let shown = router.cli("show sflow")?;
+        ensure!(shown.contains("there is no /var/run/netns/no-such-namespace"), "{shown}");
+        let mut last = 0;
+        collector.receive(LIMIT, "every datagram", |bytes| {
+            let sequence = Datagram::parse(bytes)?.sequence;
+            ensure!(sequence == last + 1, "{last}, then {sequence}");
+            last = sequence;
+            Ok((last >= 4).then_some(()))
+        })?;
+        router.stop()?;
+    }
+
+    /// Everything is changed again and again while packets pour in: no number of a datagram or of a
+    /// sample is left out or used twice, and pools never go back.
+    fn settings_change_under_load() {
+        let lab = Lab::new()?;
+        // A socket of its own, with room for what is sent while this thread types.
+        let socket = lab.router.run(|| UdpSocket::bind("127.0.0.1:6343"))??;
+        socket.set_read_timeout(Some(Duration::from_millis(10)))?;
+        let router = Router::start(&lab.router, &host_pair().commands(
+            "sflow collector add 127.0.0.1
+             sflow agent-address 10.10.1.1
+             sflow polling-interval 1
+             sflow sampling-rate 5000
+             sflow enable host-eth0",
+        ))?;
+        lab.ping_all()?;
+        let to = SocketAddrV4::new(lab.right.addr, 9);
+        let flood = Flood::start(&lab.left.ns, to, 64, None)?;
+        let mut seen = Seen::default();
+        for round in 0..40 {
+            let rate = [5000, 2000, 10_000, 3000][round % 4];
+            for command in [
+                format!("sflow sampling-rate {rate}"),
+                format!("sflow header-bytes {}", 64 + 32 * (round % 3)),
+                format!("sflow collector add 192.0.2.{}", round + 1),
+                format!("sflow direction {}", ["both", "rx"][round % 2]),
+                format!("sflow enable host-eth0 rate {}", rate * 2),
+                "sflow enable host-eth0 disable".to_owned(),
+                "sflow enable host-eth0".to_owned(),
+                format!("sflow datagram-bytes {}", 1400 - 100 * (round % 2)),
+                format!("sflow collector del 192.0.2.{}", round + 1),
+            ] {
+                router.cli(&command)?;
+                seen.take_all(&socket)?;
+            }
+        }
+        let end = Instant::now() + LIMIT;
+        while seen.flows < 500 {
+            ensure!(Instant::now() < end, "only {} samples came", seen.flows);
+            seen.take_all(&socket)?;
+        }
+        flood.stop()?;
+        ensure!(seen.counters > 2, "only {} counter samples came", seen.counters);
+        router.stop_busy()?;
+    }
+}
+
+/// Numbers as they should go on.
+#[derive(Default)]
+struct Seen {
+    datagram: Option<u32>,
+    /// By kind and source.
+    samples: HashMap<(u8, DataSource), u32>,
+    pools: HashMap<DataSource, u32>,
+    flows: u64,
+    counters: u64,
+}
+
+impl Seen {
+    /// Takes what has come.
+    fn take_all(&mut self, socket: &UdpSocket) -> Result<()> {
+        let mut buf = [0; 65_536];
+        while let Ok(length) = socket.recv(&mut buf) {
+            let datagram = Datagram::parse(&buf[..length])?;
+            let number = datagram.sequence;
+            ensure!(self.datagram.is_none_or(|n| number == n + 1), "{:?}, {number}", self.datagram);
+            self.datagram = Some(number);
+            for sample in datagram.samples() {
+                let (kind, source, number) = match sample? {
+                    Sample::Flow(s) => {
+                        self.flows += 1;
+                        let pool = self.pools.insert(s.source, s.pool).unwrap_or(s.pool);
+                        ensure!(s.pool.wrapping_sub(pool) < 1 << 31, "{pool}, then {}", s.pool);
+                        (0, s.source, s.sequence)
+                    }
+                    Sample::Counters(s) => {
+                        self.counters += 1;
+                        (1, s.source, s.sequence)
+                    }
+                    _ => continue,
+                };
+                let last = self.samples.insert((kind, source), number);
+                ensure!(
+                    last.is_none_or(|n| number == n + 1),
+                    "{kind} {source}: {last:?}, {number}"
+                );
+            }
+            datagram.check_end()?;
+        }
+        Ok(())
+    }
+}
