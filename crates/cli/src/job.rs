@@ -16,8 +16,9 @@ use crate::exec::{End, Execution, Progress};
 use crate::lexer::Script;
 use crate::tree::CommandTree;
 
-/// How long a long script may keep the main thread before other work gets its turn.
-const SLICE: Duration = Duration::from_millis(10);
+/// How long long scripts, all of them together, may keep the main thread before other work gets its
+/// turn.
+const SLICE: Duration = Duration::from_millis(3);
 /// How long a job rests whose output is not taken as fast as it comes.
 const REST: Duration = Duration::from_millis(5);
 /// The most jobs that may be under way at once.
@@ -222,17 +223,30 @@ impl<C: 'static> MainCli<C> {
         }
     }
 
-    /// Lets every job that is due go on, and ends those that were cancelled. Returns when it wants
-    /// to be called next, at the latest; `None` if nothing is under way.
+    /// Lets jobs that are due go on for some milliseconds, and ends those that were cancelled; those
+    /// whose turn did not come are the first next time. Returns when it wants to be called next, at
+    /// the latest; `None` if nothing is under way.
     pub fn poll_tasks(&mut self, cx: &mut C, now: Instant) -> Option<Instant> {
         let tree = &self.tree;
+        let began = Instant::now();
+        // Where the first stands that has to wait, among those that are left.
+        let (mut left, mut waits) = (0, None);
         self.running.retain_mut(|job| {
-            if job.cancel.is_cancelled() {
+            let stays = if job.cancel.is_cancelled() {
                 job.stop(cx);
-                return false;
-            }
-            job.at > now || job.go(tree, cx, now)
+                false
+            } else if job.at > now {
+                true
+            } else if waits.is_some() || began.elapsed() >= SLICE {
+                waits.get_or_insert(left);
+                true
+            } else {
+                job.go(tree, cx, now)
+            };
+            left += usize::from(stays);
+            stays
         });
+        self.running.rotate_left(waits.unwrap_or(0));
         self.running.iter().map(|job| job.at).min()
     }
 
@@ -358,6 +372,31 @@ mod tests {
         }
         assert!(turns >= 1, "{turns}");
         assert!(rx.try_iter().any(|r| r == done("", Status::Ok)));
+    }
+
+    #[test]
+    fn many_long_scripts_take_turns() {
+        let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
+        let all: Vec<_> =
+            (0..8).map(|_| submit(&mut main, &mut cx, &"spin\n".repeat(20))).collect();
+        assert_eq!(main.running(), 8);
+        // A call lets one or two go on: the others are the first in the next calls.
+        let mut calls = 0;
+        while main.poll_tasks(&mut cx, Instant::now()).is_some() {
+            calls += 1;
+        }
+        assert!(calls >= 8, "{calls}");
+        for (rx, _) in &all {
+            assert!(rx.try_iter().any(|r| r == done("", Status::Ok)));
+        }
+        // One that rests loses nothing by it, and one that was cancelled ends at once.
+        let (_rest, _) = submit(&mut main, &mut cx, "wait 1000");
+        let (_a, _) = submit(&mut main, &mut cx, &"spin\n".repeat(50));
+        let (b, cancel) = submit(&mut main, &mut cx, &"spin\n".repeat(50));
+        cancel.cancel();
+        main.poll_tasks(&mut cx, Instant::now());
+        assert_eq!(b.try_iter().last(), Some(done("", Status::Cancelled)));
+        assert_eq!(main.running(), 2);
     }
 
     #[test]
