@@ -7,6 +7,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_buffer::PoolAudit;
 
+/// How long other threads' jobs may keep events and timers waiting, but for the last of them.
+const JOBS: Duration = Duration::from_millis(2);
+
 impl Control {
     /// Registers a kind of event and who handles it.
     pub fn topic(
@@ -101,10 +104,14 @@ impl Control {
     /// One round over jobs, workers' events and retired memory.
     fn work(&mut self) -> bool {
         let mut did = false;
+        let began = Instant::now();
         for _ in 0..256 {
             let Ok(job) = self.jobs.try_recv() else { break };
             job(self);
             did = true;
+            if began.elapsed() >= JOBS {
+                break;
+            }
         }
         self.flush();
         for w in 0..self.workers.len() {

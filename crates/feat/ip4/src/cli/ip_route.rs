@@ -14,7 +14,7 @@ pub struct IpRoute;
 pub static COMMAND: IpRoute = IpRoute;
 
 /// How long many routes may keep the main thread before other work gets its turn.
-const SLICE: Duration = Duration::from_millis(4);
+const SLICE: Duration = Duration::from_millis(3);
 
 impl Command<Control> for IpRoute {
     fn path(&self) -> &'static str {

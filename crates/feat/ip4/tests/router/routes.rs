@@ -85,7 +85,7 @@ fn many_routes_follow_their_next_hop_in_slices() {
 fn an_interface_with_many_routes_goes_in_slices() {
     const ROUTES: u32 = 40_000;
     let mut lab = Lab::new();
-    let via = |lab: &Lab, n: u8| Path::via(Ipv4Addr::new(10, 0, n, 2), Some(lab.sw_if(n.into())));
+    let via = |lab: &Lab, n: u8| Path::via(Ipv4Addr::new(10, 0, n, 2), Some(lab.sw_if(n)));
     let (one, both) = (vec![via(&lab, 1)], vec![via(&lab, 1), via(&lab, 2)]);
     let host = |n: u32| Ipv4Prefix::host(0x6400_0000 + n);
     for n in 0..ROUTES {
