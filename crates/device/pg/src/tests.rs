@@ -471,6 +471,26 @@ fn packets_are_traced_from_the_stream_to_the_port() {
     lab.finish();
 }
 
+#[test]
+fn packets_that_enter_at_a_node_are_traced() {
+    let mut lab = Lab::new(1, 1024);
+    lab.run("create packet-generator interface pg0");
+    lab.run(&format!(
+        "packet-generator new {{ name s limit 9 interface pg0 node error-drop data {{ {EXAMPLE} }} }}"
+    ));
+    let input = lab.c.node("pg-input").unwrap();
+    lab.c.ask(move |core| core.trace_add(input, 2));
+    lab.run("packet-generator enable-stream s");
+    lab.wait_until_no_stream_is_enabled();
+    let traces = lab.c.ask(|core| core.traces()).remove(0).unwrap();
+    assert_eq!(traces.len(), 2);
+    let steps = &traces[0].steps;
+    let name = |at: usize| lab.c.nodes()[steps[at].node.0 as usize].name.to_string();
+    assert_eq!((name(0), name(1)), ("pg-input".into(), "error-drop".into()));
+    assert!(steps[0].text.contains("10.0.0.1 -> 48.0.0.0"), "{}", steps[0].text);
+    lab.finish();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
     #[test]

@@ -209,15 +209,22 @@ impl<'w> NodeCx<'w> {
         i.rx_packets.set(count);
         i.rx_bytes.add(frame.bytes());
         stats.totals.rx.add(n);
-        if !self.core.trace.wanted.is_empty() {
-            self.core.mark_traced(self.node, &mut frame, &trace);
-        }
+        self.trace_input(&mut frame, trace);
         let offload = frame.flags().contains(Flags::OFFLOAD);
         if self.core.taps.due(DEVICE_INPUT, sw_if, count, offload) {
             self.core.run_gate(DEVICE_INPUT, sw_if, &mut frame);
         }
         let to = self.arcs.start(DEVICE_INPUT, sw_if);
         self.core.enqueue(frame, to);
+    }
+
+    /// Marks the packets of a fresh frame that are to be traced (`trace` describes them), as
+    /// [`device_input`](Self::device_input) does: for an input node whose packets enter elsewhere.
+    #[inline]
+    pub fn trace_input(&mut self, frame: &mut Frame, trace: impl Fn(&Frame, u8, &mut dyn Write)) {
+        if !self.core.trace.wanted.is_empty() {
+            self.core.mark_traced(self.node, frame, &trace);
+        }
     }
 
     /// Sends a frame out by an interface: counts it, lets taps look, and passes it on to the

@@ -170,11 +170,10 @@ impl Running {
         }
         self.sent.store(self.sent.load(Relaxed) + n as u64, Relaxed);
         cx.count(SENT, n as u64);
+        let (number, rx_if, ip) = (self.number, self.rx_if, self.ip);
+        let trace = |f: &Frame, i, out: &mut dyn Write| trace(number, rx_if, ip, f, i, out);
         match self.entry {
-            Entry::Device => {
-                let (number, rx_if, ip) = (self.number, self.rx_if, self.ip);
-                cx.device_input(frame, rx_if, |f, i, out| trace(number, rx_if, ip, f, i, out));
-            }
+            Entry::Device => cx.device_input(frame, rx_if, trace),
             Entry::Node(node, tx_if) => {
                 frame.set_rx(self.rx_if);
                 frame.set_tx(tx_if);
@@ -182,6 +181,7 @@ impl Running {
                 stats.totals.rx.add(n as u64);
                 stats.interface(self.rx_if).rx_packets.add(n as u64);
                 stats.interface(self.rx_if).rx_bytes.add(frame.bytes());
+                cx.trace_input(&mut frame, trace);
                 cx.enqueue(frame, node);
             }
         }
