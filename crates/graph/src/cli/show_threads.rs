@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::report;
 use serde_json::{Value, json};
+use std::fmt::Write;
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
 
 /// `show threads`
@@ -22,6 +23,7 @@ struct Row {
     core: Option<usize>,
     socket: Option<usize>,
     state: &'static str,
+    events_lost: u64,
 }
 
 impl Command<Control> for ShowThreads {
@@ -31,7 +33,9 @@ impl Command<Control> for ShowThreads {
 
     fn help(&self) -> &'static str {
         "Show threads and the processors they run on\n\
-         The lcore of a thread that is not pinned is the one that it ran on last."
+         The lcore of a thread that is not pinned is the one that it ran on last. Workers tell the\n\
+         main thread of what they see, such as ARP replies; a line below says how many of these\n\
+         events were lost, if any, since it was too far behind."
     }
 
     fn run(
@@ -68,6 +72,9 @@ fn collect(c: &Control) -> Vec<Row> {
                 Some(_) => "polling",
                 None => "running",
             },
+            events_lost: id
+                .checked_sub(1)
+                .map_or(0, |w| c.worker_stats(w).totals.events_lost.get()),
         }
     };
     c.threads().into_iter().enumerate().map(row).collect()
@@ -77,7 +84,7 @@ fn to_json(r: &Row) -> Value {
     json!({
         "id": r.id, "name": r.name, "type": r.kind, "lwp": r.lwp, "sched_policy": r.policy,
         "lcore": r.lcore, "pinned": r.pinned, "core": r.core, "socket": r.socket,
-        "state": r.state,
+        "state": r.state, "events_lost": r.events_lost,
     })
 }
 
@@ -109,7 +116,11 @@ fn format(rows: &[Row]) -> String {
             r.state.into(),
         ]);
     }
-    table.to_string()
+    let mut text = table.to_string();
+    for r in rows.iter().filter(|r| r.events_lost > 0) {
+        let _ = writeln!(text, "{}: {} events to the main thread lost", r.name, r.events_lost);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -129,12 +140,19 @@ mod tests {
             core,
             socket: core.map(|_| 0),
             state,
+            events_lost: 0,
         };
-        let rows = [
+        let mut rows = [
             row(0, "main", "", Some(1), Some(1), "running"),
             row(1, "thalweg_wk_0", "workers", Some(2), Some(2), "polling"),
             row(2, "thalweg_wk_1", "workers", None, None, "sleeping"),
         ];
         thalweg_testkit::golden!("tests/golden/threads.txt", format(&rows));
+        let without = format(&rows);
+        rows[2].events_lost = 7;
+        let with = format(&rows);
+        let lost = "thalweg_wk_1: 7 events to the main thread lost\n";
+        assert_eq!(with.strip_prefix(without.trim_end()).map(str::trim_start), Some(lost));
+        assert_eq!(to_json(&rows[2])["events_lost"], 7);
     }
 }
