@@ -182,6 +182,8 @@ pub(crate) struct Table {
 const MAX_DEPTH: u32 = 8;
 /// So many routes are looked at at once, the others in slices of this length.
 const AT_ONCE: usize = 16_384;
+/// So many are looked at in the time that one takes to follow.
+const FOLLOWING: usize = 7;
 const SLICE: Duration = Duration::from_millis(2);
 
 /// Lets routes follow their next hops for a while; true once they all do.
@@ -427,9 +429,8 @@ impl Table {
         true
     }
 
-    /// Gives back all that routes hold; nobody looks up here any more.
+    /// Gives back all that routes hold; nobody looks up here any more. What is left is memory.
     pub(crate) fn clear(&mut self, c: &Control) {
-        self.routes = Entries::default();
         self.by_paths.clear();
         self.recursive.clear();
         let f = c.state::<Forwarding>();
@@ -490,17 +491,18 @@ impl Table {
         self.late.is_empty()
     }
 
-    /// Looks at up to about `max` routes, for about `time`, and writes those whose list was resolved
+    /// Looks at up to about `max` routes (fewer if they are to follow), for about `time`, and writes those whose list was resolved
     /// anew, or removes those whose list has no paths any more; true once there are no more. Until
     /// then the others lead where they did.
     fn catch_up(&mut self, c: &Control, max: usize, time: Duration) -> bool {
         let (begin, mut seen) = (Instant::now(), 0);
         loop {
-            let mut n = 0u32;
+            let mut n = 0;
             while let Some((prefix, source)) = self.late.pop() {
                 self.follow(c, prefix, source);
                 n += 1;
-                if n.is_multiple_of(64) && begin.elapsed() >= time {
+                seen += FOLLOWING;
+                if n % 64 == 0 && begin.elapsed() >= time {
                     return false;
                 }
             }
