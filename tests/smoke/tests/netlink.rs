@@ -35,7 +35,7 @@ lab_test! {
         let port = wait_until_seen(LIMIT, "the counters of host-eth0", || {
             let heard = monitor.stdout();
             let messages = heard.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok());
-            let last = messages.filter(|m| m["type"] == "counters").last();
+            let last = messages.rev().find(|m| m["type"] == "counters");
             let rx = router.interface_counter("host-eth0", "rx_packets").unwrap_or(0);
             last.filter(|m| rx >= 5 && m["rx_packets"] == rx).ok_or(heard)
         })?;
