@@ -144,3 +144,12 @@ class Interfaces(Case):
         self.fails(-114, table(0))
         self.fails(-2, self.api.sw_interface_set_table(sw_if_index=9999))
         self.fails(-2, self.api.sw_interface_get_table(sw_if_index=9999))
+
+    def test_what_there_is_none_of(self):
+        for name in ("bridge_domain", "sw_bond_interface", "sw_member_interface", "sw_interface_tap_v2"):
+            self.assertEqual(getattr(self.api, f"{name}_dump")(), [])
+        self.assertEqual(self.api.acl_dump(acl_index=NONE), [])
+        index = self.loopback()
+        lists = {a.sw_if_index: list(a.acls) for a in self.api.acl_interface_list_dump()}
+        self.assertEqual(lists[index], [])
+        self.assertEqual(set(lists), {i.sw_if_index for i in self.api.sw_interface_dump()})

@@ -3,7 +3,21 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod acl_dump;
+pub mod acl_interface_list_dump;
+pub mod bridge_domain_dump;
 pub mod cli_inband;
+pub mod sw_bond_interface_dump;
+pub mod sw_interface_tap_v2_dump;
+pub mod sw_member_interface_dump;
 
 /// Every API message, in the order of the files' names.
-pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[&cli_inband::SERVICE];
+pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
+    &acl_dump::SERVICE,
+    &acl_interface_list_dump::SERVICE,
+    &bridge_domain_dump::SERVICE,
+    &cli_inband::SERVICE,
+    &sw_bond_interface_dump::SERVICE,
+    &sw_interface_tap_v2_dump::SERVICE,
+    &sw_member_interface_dump::SERVICE,
+];
