@@ -8,15 +8,16 @@ use crate::value::Text;
 const REASONS: &[(&str, R)] = &[
     ("no_socket", R::PORT_UNREACHABLE),
     ("pkt_too_small", R::PKT_TOO_SMALL),
-    ("tcp_csum", R::SKB_CSUM),
-    ("udp_csum", R::SKB_CSUM),
+    ("tcp_csum", R::TCP_PARSING),
+    ("udp_csum", R::UDP_PARSING),
     ("icmp_csum", R::SKB_CSUM),
     ("ip_csum", R::IP_HEADER_CORRUPTED),
-    ("ip_inhdr", R::IP_HEADER_CORRUPTED),
+    ("ip_inhdr", R::IP_1_PARSING),
     ("ip_rpfilter", R::REVERSE_PATH_FORWARDING),
     ("ip_outnoroutes", R::NET_UNREACHABLE),
     ("ip_innoroutes", R::NET_UNREACHABLE),
-    ("ip_noproto", R::PROTOCOL_UNREACHABLE),
+    ("ip_inaddrerrors", R::HOST_UNREACHABLE),
+    ("otherhost", R::DST_HOST_UNKNOWN),
     ("netfilter_drop", R::ACL),
     ("unicast_in_l2_multicast", R::UC_DIP_OVER_MC_DMAC),
     ("socket_rcvbuff", R::NO_BUFFER_SPACE),
@@ -124,6 +125,17 @@ pub(super) fn reason(drop: &PacketDrop<'_>) -> Option<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::dropmon::kernel_reason;
+
+    /// What a router says in the kernel's words is what it meant.
+    #[test]
+    fn words_that_are_sent_are_understood() {
+        for (meant, _) in R::ALL {
+            let Some(word) = kernel_reason(*meant) else { continue };
+            let drop = PacketDrop { reason: Some(Text::from(word)), ..PacketDrop::default() };
+            assert_eq!(reason(&drop), Some(*meant), "{word}");
+        }
+    }
 
     #[test]
     fn reasons_are_found() {
