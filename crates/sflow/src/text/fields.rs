@@ -15,6 +15,8 @@ use crate::value::{Value, Visitor};
 pub(super) struct Slots {
     datagram: Vec<Slot>,
     sample: Vec<Slot>,
+    /// Which names have a length; most fields have one that none has.
+    by_length: Vec<Vec<usize>>,
 }
 
 #[derive(Debug, Default)]
@@ -24,9 +26,14 @@ struct Slot {
 }
 
 impl Slots {
-    pub(super) fn new(names: usize) -> Self {
-        let slots = || std::iter::repeat_with(Slot::default).take(names).collect();
-        Slots { datagram: slots(), sample: slots() }
+    pub(super) fn new(names: &[String]) -> Self {
+        let slots = || std::iter::repeat_with(Slot::default).take(names.len()).collect();
+        let longest = names.iter().map(String::len).max().unwrap_or(0);
+        let mut by_length = vec![Vec::new(); longest + 1];
+        for (i, name) in names.iter().enumerate() {
+            by_length[name.len()].push(i);
+        }
+        Slots { datagram: slots(), sample: slots(), by_length }
     }
 }
 
@@ -57,21 +64,17 @@ impl<'o> Fields<'o> {
 
     fn store(&mut self, parts: [&str; 3], write: impl Fn(&mut Pen)) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        // The last letter tells most names of one length apart, before they are compared.
-        let last = parts.iter().rev().find_map(|part| part.as_bytes().last());
-        let slots = if self.in_sample { &mut self.slots.sample } else { &mut self.slots.datagram };
-        for (wanted, slot) in self.names.iter().zip(slots) {
-            if wanted.len() != length || wanted.as_bytes().last() != last {
-                continue;
-            }
-            let mut rest = Some(wanted.as_str());
-            for part in parts {
-                rest = rest.and_then(|r| r.strip_prefix(part));
+        let Slots { datagram, sample, by_length } = &mut *self.slots;
+        let slots = if self.in_sample { sample } else { datagram };
+        for &i in by_length.get(length).into_iter().flatten() {
+            let mut rest = Some(self.names[i].as_str());
+            for part in parts.into_iter().filter(|part| !part.is_empty()) {
+                rest = rest.and_then(|rest| rest.strip_prefix(part));
             }
             if rest.is_some() {
-                slot.found = true;
-                slot.text.clear();
-                write(&mut slot.text);
+                slots[i].found = true;
+                slots[i].text.clear();
+                write(&mut slots[i].text);
             }
         }
     }

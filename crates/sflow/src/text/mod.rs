@@ -77,13 +77,14 @@ impl Printer {
     /// A printer with times in the local zone.
     #[must_use]
     pub fn new(format: Format) -> Self {
-        let names = if let Format::Fields(names) = &format { names.len() } else { 0 };
+        let names = if let Format::Fields(names) = &format { names.as_slice() } else { &[] };
+        let slots = fields::Slots::new(names);
         Printer {
             format,
             zone: Zone::local(),
             exact: true,
             out: Pen::default(),
-            slots: fields::Slots::new(names),
+            slots,
             memory: Vec::new(),
         }
     }
