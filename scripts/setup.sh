@@ -8,6 +8,9 @@
 # DPDK's testpmd. These packages start services, and want to bring or upgrade two
 # hundred others; so they are unpacked below the build directory, as whoever calls
 # this, and `make clean` removes them. What cannot be had is a row in a table then.
+#
+# `setup.sh sflow` fetches sFlow collectors that scenarios let read what the router
+# sends: pmacct's, unpacked likewise, and goflow2, if there is Go to build it with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -89,12 +92,40 @@ unpack() {
     touch "$dir/complete"
 }
 
+# build_goflow2 DIR: has Go fetch and build goflow2, at the version that results are known of.
+build_goflow2() {
+    local dir=$1 version=v2.2.6 log
+    if command -v goflow2 >/dev/null 2>&1 || [[ -e $dir/usr/local/bin/goflow2 ]]; then
+        return 0
+    fi
+    if ! command -v go >/dev/null 2>&1; then
+        echo "setup: no Go to build goflow2 with" >&2
+        return 0
+    fi
+    mkdir -p "$dir/usr/local/bin"
+    dir=$(cd "$dir" && pwd)
+    log=$(mktemp)
+    # shellcheck disable=SC2064
+    trap "rm -f '$log'" RETURN
+    echo "setup: building goflow2 $version in $dir"
+    if ! GOBIN=$dir/usr/local/bin GOPATH=$dir/path GOCACHE=$dir/cache GOFLAGS=-modcacherw \
+        go install "github.com/netsampler/goflow2/v2/cmd/goflow2@$version" >"$log" 2>&1; then
+        tail -n 3 "$log" >&2
+        echo "setup: cannot build goflow2" >&2
+    fi
+    rm -rf "$dir/path" "$dir/cache"
+}
+
+peers=${CARGO_TARGET_DIR:-target}/peers
 if [[ ${1:-} == bench ]]; then
-    peers=${CARGO_TARGET_DIR:-target}/peers
     unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
     unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
+fi
+if [[ ${1:-} == bench || ${1:-} == sflow ]]; then
+    unpack "$peers/pmacct" sfacctd pmacct
+    build_goflow2 "$peers/goflow2"
 elif (($# > 0)) && [[ $1 != profile ]]; then
-    echo "setup: there is no list $1; there are bench and profile" >&2
+    echo "setup: there is no list $1; there are bench, sflow and profile" >&2
     exit 2
 fi
 

@@ -16,6 +16,7 @@ unit() {
 
 # Scenarios share the machine's processors, and their benchmarks would disturb each other.
 smoke() {
+    scripts/setup.sh sflow
     cargo build --release -p thalweg --bins
     cargo test -p thalweg-smoke --release -- --test-threads=1
 }

@@ -6,6 +6,7 @@
 mod agent;
 mod bad_input;
 mod bad_start;
+mod collectors;
 mod cross_connect;
 mod faults;
 mod idle;
