@@ -196,6 +196,11 @@ impl Frame {
         self.check(i);
         PacketKey(self.bufs[i as usize].as_ptr() as usize)
     }
+    /// True if row `i` is the packet of that number.
+    #[inline]
+    pub fn holds(&self, i: u8, key: PacketKey) -> bool {
+        usize::from(i) < self.n && self.bufs[usize::from(i)].as_ptr() as usize == key.0
+    }
     /// The interface the packets came from.
     #[inline]
     pub fn rx(&self) -> Iface {

@@ -202,8 +202,6 @@ pub trait Tap: Send + 'static {
     fn delivered(&mut self, _key: PacketKey) {}
     /// A packet so marked lives on as another one.
     fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
-    /// The worker's turn is over in which it was called.
-    fn turn(&mut self) {}
     /// Others may look at what it counts, or wait for what it has: there is time, or has been none
     /// for long.
     fn settle(&mut self, _cx: &mut TapCx<'_>) {}

@@ -1,44 +1,78 @@
 //! Packets of this worker whose samples are not published yet.
 
 use crate::ring::Ticket;
-use thalweg_buffer::PacketKey;
+use thalweg_buffer::{Frame, PacketKey};
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    key: PacketKey,
+    ticket: Ticket,
+    /// Its row in the frame in which it came.
+    row: u8,
+}
 
 /// Samples in the order in which they were taken, which mostly is the order in which their packets
 /// leave. A packet may have several: one for each sampled segment of it.
 #[derive(Debug, Default)]
 pub(crate) struct Marked {
-    all: Vec<(PacketKey, Ticket)>,
+    all: Vec<Mark>,
     /// Behind the one that was found last.
     next: usize,
+    /// Some packet has more than one.
+    several: bool,
 }
 
 impl Marked {
-    /// Remembers a sample of a packet.
+    /// Remembers a sample of row `row` of a frame.
     #[inline]
-    pub(crate) fn add(&mut self, key: PacketKey, ticket: Ticket) {
-        self.all.push((key, ticket));
+    pub(crate) fn add(&mut self, frame: &Frame, row: u8, ticket: Ticket) {
+        self.all.push(Mark { key: frame.key(row), ticket, row });
+    }
+
+    /// Remembers a sample of a packet that may have others.
+    pub(crate) fn add_another(&mut self, frame: &Frame, row: u8, ticket: Ticket) {
+        self.add(frame, row, ticket);
+        self.several = true;
     }
 
     /// Forgets all: they are published.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.all.clear();
-        self.next = 0;
+        (self.next, self.several) = (0, false);
+    }
+
+    /// Calls `what` with each sample and the row of each sampled packet of a frame.
+    #[inline]
+    pub(crate) fn of_frame(&mut self, frame: &Frame, mut what: impl FnMut(Ticket, u8)) {
+        let end = self.next + frame.sampled().len();
+        if let Some(run) = self.all.get(self.next..end) {
+            // A frame mostly leaves as it came: then nothing need be searched, or branched on.
+            let as_it_came =
+                run.iter().fold(!self.several, |all, m| all & frame.holds(m.row, m.key));
+            if as_it_came {
+                run.iter().for_each(|m| what(m.ticket, m.row));
+                self.next = end;
+                return;
+            }
+        }
+        for row in frame.sampled().iter() {
+            self.each(frame.key(row), |ticket| what(ticket, row));
+        }
     }
 
     /// Calls `what` with each sample of a packet.
-    #[inline]
     pub(crate) fn each(&mut self, key: PacketKey, mut what: impl FnMut(Ticket)) {
         let at = match self.all.get(self.next) {
-            Some((next, _)) if *next == key => self.next,
+            Some(next) if next.key == key => self.next,
             _ => match self.search(key) {
                 Some(at) => at,
                 None => return,
             },
         };
         let mut end = at;
-        for (_, ticket) in self.all[at..].iter().take_while(|(k, _)| *k == key) {
-            what(*ticket);
+        for mark in self.all[at..].iter().take_while(|m| m.key == key) {
+            what(mark.ticket);
             end += 1;
         }
         self.next = end;
@@ -47,15 +81,15 @@ impl Marked {
     /// The first sample of the latest packet of that key: an earlier one has left the router.
     #[cold]
     fn search(&self, key: PacketKey) -> Option<usize> {
-        let last = self.all.iter().rposition(|(k, _)| *k == key)?;
-        let before = self.all[..last].iter().rev().take_while(|(k, _)| *k == key).count();
+        let last = self.all.iter().rposition(|m| m.key == key)?;
+        let before = self.all[..last].iter().rev().take_while(|m| m.key == key).count();
         Some(last - before)
     }
 
     /// A packet lives on as another one.
     pub(crate) fn rename(&mut self, old: PacketKey, new: PacketKey) {
         if let Some(at) = self.search(old) {
-            self.all[at..].iter_mut().take_while(|(k, _)| *k == old).for_each(|(k, _)| *k = new);
+            self.all[at..].iter_mut().take_while(|m| m.key == old).for_each(|m| m.key = new);
         }
     }
 }

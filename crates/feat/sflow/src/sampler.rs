@@ -101,6 +101,17 @@ impl Countdown {
         free
     }
 
+    /// Of the next `n` packets, lets those before the next sample pass, and takes that: how many
+    /// passed. `None` if all have passed.
+    pub fn next(&mut self, n: u64, random: &mut Random) -> Option<u64> {
+        if self.pass(n) {
+            return None;
+        }
+        let passed = self.left - 1;
+        self.left = random.skip(self.rate);
+        Some(passed)
+    }
+
     /// Takes the samples among the next `n` packets: `take` is called with each one's position
     /// from 0.
     #[inline]
@@ -170,7 +181,17 @@ mod tests {
             }
             let (seen, taken) = run(&mut countdown, &mut random, frames.into_iter());
             let expected: Vec<u64> = (0..seen).filter(|_| model.packet()).collect();
-            prop_assert_eq!(taken, expected);
+            prop_assert_eq!(&taken, &expected);
+            // One by one they are the same.
+            let mut random = Random::with_seed(seed);
+            let mut countdown = Countdown::default();
+            countdown.set_rate(rate, &mut random);
+            let (mut one_by_one, mut at) = (Vec::new(), 0);
+            while let Some(passed) = countdown.next(seen - at, &mut random) {
+                one_by_one.push(at + passed);
+                at += passed + 1;
+            }
+            prop_assert_eq!(one_by_one, expected);
         }
 
         #[test]

@@ -77,3 +77,51 @@ fn copy(frame: &Frame, i: u8, mut skip: usize, to: &mut [u8]) -> usize {
     }
     n
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_buffer::{Cache, Pool, PoolConfig};
+
+    /// A TCP super-packet of three segments of 1000 bytes and one of 10.
+    #[test]
+    fn a_super_packet_is_its_segments() {
+        let pool = Pool::new(&PoolConfig { buffers: 64, data_size: 256, page_size: None }).unwrap();
+        let mut cache = Cache::new(pool);
+        let mut bytes = vec![2; 12];
+        bytes.extend([0x08, 0, 0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0]);
+        bytes.extend([192, 0, 2, 1, 198, 51, 100, 1]);
+        bytes.extend([0, 80, 0, 81, 0, 0, 0, 100, 0, 0, 0, 0, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
+        let headers = bytes.len();
+        bytes.extend((0..3010).map(|i| (i / 10) as u8));
+        let mut packet = cache.alloc().unwrap();
+        assert!(packet.fill(&bytes, &mut cache));
+        packet.meta_mut().offload.gso_size = 1000;
+        packet.meta_mut().offload.gso = GsoKind::Tcp4;
+        packet.mark(Flags::OFFLOAD);
+        let mut frame = Frame::new();
+        assert!(frame.push(packet).is_ok());
+        let wire = Wire::of(&frame, 0);
+        assert_eq!(wire.packets(), 4);
+        let mut buf = [0; MAX_HEADER];
+        for (at, payload) in [(0usize, 1000), (1, 1000), (2, 1000), (3, 10)] {
+            let (length, header) = wire.packet(&frame, 0, at as u64, 128, &mut buf);
+            assert_eq!(length as usize, headers + payload);
+            assert_eq!(header.len(), 128.min(length as usize));
+            let total = u16::from_be_bytes([header[16], header[17]]);
+            assert_eq!(usize::from(total), headers - 14 + payload);
+            let sequence = u32::from_be_bytes([header[38], header[39], header[40], header[41]]);
+            assert_eq!(sequence as usize, 100 + at * 1000);
+            assert_eq!(header[headers..], bytes[headers + at * 1000..][..header.len() - headers]);
+        }
+        // What cannot be cut is one packet.
+        frame.pkt(0).meta_mut().offload.gso_size = 0;
+        let wire = Wire::of(&frame, 0);
+        assert_eq!(wire.packets(), 1);
+        let (length, header) = wire.packet(&frame, 0, 0, 64, &mut buf);
+        assert_eq!((length as usize, header), (bytes.len(), &bytes[..64]));
+        cache.free_frame(&mut frame);
+        drop((frame, cache));
+        assert_eq!(pool.audit().in_use, 0);
+    }
+}

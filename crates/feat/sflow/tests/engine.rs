@@ -2,7 +2,7 @@
 
 mod lab;
 
-use lab::{Lab, frames, packet};
+use lab::{DELIVER, DROP, Lab, frames, packet};
 use std::time::{Duration, Instant};
 use thalweg_device::interface;
 use thalweg_feat_sflow::state::report;
@@ -109,7 +109,9 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     let taken = json["interfaces"][0]["samples"].as_u64().unwrap();
     assert_eq!(taken + dropped, json["interfaces"][0]["pool"].as_u64().unwrap());
     lab.until("the ring is empty", |lab| lab.json()["samples"]["sent"] == taken);
-    // The next sample tells of them. The socket may have lost datagrams of the burst.
+    // The next sample tells of them. The socket may have lost datagrams of the burst; it is to have
+    // room for this one.
+    while collector.receive() {}
     lab.receive(0, sw_if, frames(7, [1]));
     lab.until("the last sample is here", |_| {
         collector.receive();
@@ -295,6 +297,133 @@ fn collectors_come_and_go_and_none_disturbs_another() {
     assert_eq!(json["collectors"].as_array().unwrap().len(), 2);
     assert!(json["collectors"][0]["errors"].as_u64().unwrap() > 0, "{json:#}");
     assert_eq!(json["collectors"][1]["errors"], 0);
+    lab.close();
+}
+
+/// Up, as its packets are to leave.
+fn bring_up(lab: &mut Lab, sw_if: u32) {
+    interface::set_admin(&mut lab.c, sw_if, true).expect("it can be up");
+    lab.c.sync();
+}
+
+#[test]
+fn samples_know_where_their_packets_went() {
+    let mut lab = Lab::new(1);
+    let (a, b) = (lab.interface(), lab.interface());
+    bring_up(&mut lab, b);
+    let mut collector = lab.collector();
+    lab.cli("sflow enable loop0 rate 1");
+    let out = lab.out_by("loop1");
+    let mut tagged = packet(1, 100);
+    tagged[12..16].copy_from_slice(&[0x81, 0, 0x20, 7]);
+    for (way, output) in [
+        (DELIVER, Interface::INTERNAL),
+        (DROP, Interface::Discarded(269)),
+        (out, Interface::Index(b)),
+    ] {
+        let before = collector.flows.len();
+        lab.packets_go(way);
+        let mut packets = frames(0, [256, 3]);
+        packets.push(vec![tagged.clone()]);
+        lab.receive(0, a, packets);
+        lab.flows(&mut collector, before + 260);
+        for flow in &collector.flows[before..] {
+            assert_eq!((flow.input, flow.output), (Interface::Index(a), output));
+        }
+        let vlans = collector.flows.last().unwrap().vlans;
+        let after = if way == out { 7 } else { 0 };
+        assert_eq!(vlans, Some((7, after)));
+        assert_eq!(collector.flows[before].vlans, None);
+    }
+    lab.close();
+}
+
+#[test]
+fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
+    let mut lab = Lab::new(1);
+    let (a, b) = (lab.interface(), lab.interface());
+    bring_up(&mut lab, b);
+    let mut collector = lab.collector();
+    lab.cli("sflow direction tx");
+    lab.cli("sflow sampling-rate 1");
+    lab.cli("sflow enable loop0");
+    lab.cli("sflow enable loop1");
+    let out = lab.out_by("loop1");
+    lab.packets_go(out);
+    let (mut all, mut pool) = (0, 0);
+    for (direction, rx, tx) in
+        [("tx", false, true), ("both", true, true), ("rx", true, false), ("both", true, true)]
+    {
+        lab.cli(&format!("sflow direction {direction}"));
+        let before = collector.flows.len();
+        lab.receive(0, a, frames(0, [20, 256]));
+        all += 276 * (usize::from(rx) + usize::from(tx));
+        lab.flows(&mut collector, all);
+        let of = |sw_if: u32| {
+            let new = collector.flows[before..].iter();
+            new.filter(move |f| f.source == (0, sw_if)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(a).len(), 276 * usize::from(rx), "{direction}");
+        assert_eq!(of(b).len(), 276 * usize::from(tx), "{direction}");
+        for flow in &collector.flows[before..] {
+            assert_eq!((flow.input, flow.output), (Interface::Index(a), Interface::Index(b)));
+        }
+        pool += 276 * u32::from(tx);
+        assert!(of(b).last().is_none_or(|f| f.pool == pool));
+        assert!(lab.cli("show sflow").contains(&format!("sflow direction {direction}\n")));
+    }
+    assert_eq!(lab.json()["interfaces"][0]["pool"], 3 * 276);
+    assert_eq!(lab.json()["interfaces"][1]["pool"], 3 * 276);
+    assert_eq!(lab.count("sflow packets processed"), 6 * 276);
+    // An interface that is off costs nothing and says nothing.
+    lab.cli("sflow enable loop1 disable");
+    lab.receive(0, a, frames(0, [10]));
+    lab.flows(&mut collector, all + 10);
+    lab.close();
+}
+
+#[test]
+fn dropped_packets_are_told_of_and_floods_are_counted() {
+    let mut lab = Lab::new(1);
+    let (a, b) = (lab.interface(), lab.interface());
+    let mut collector = lab.collector();
+    lab.cli("sflow drop-monitoring enable limit 1000000");
+    lab.cli("sflow sampling-rate 0");
+    lab.cli("sflow enable loop0");
+    lab.packets_go(DROP);
+    lab.receive(0, a, frames(0, [9]));
+    // Not of an interface without sFlow.
+    lab.receive(0, b, frames(0, [9]));
+    lab.until("they are here", |_| {
+        collector.receive();
+        collector.discards.len() >= 9
+    });
+    assert!(collector.flows.is_empty());
+    for (i, discard) in (0..).zip(&collector.discards) {
+        assert_eq!((discard.sequence, discard.drops), (i + 1, 0));
+        assert_eq!((discard.input, discard.reason), (a, 269));
+        let (group, trap) = (&*discard.trap.0, &*discard.trap.1);
+        assert_eq!((group, trap), ("vpp_ethernet-input", "vpp_the_test_drops_it"));
+        assert_eq!((discard.frame_length, &discard.header), (60, &packet(i, 60)));
+    }
+    lab.until("they are shown", |lab| lab.json()["drop_samples"]["sent"] == 9);
+    assert_eq!(lab.count("sflow discards processed"), 9);
+    // A flood: so many a second, and the rest is told as a number.
+    lab.cli("sflow drop-monitoring enable limit 1");
+    lab.receive(0, a, frames(0, [256; 20]));
+    let start = Instant::now();
+    lab.until("a new second begins", |_| start.elapsed() > Duration::from_millis(1010));
+    lab.receive(0, a, frames(0, [1]));
+    lab.until("it is told", |_| {
+        collector.receive();
+        collector.discards.last().is_some_and(|d| d.drops > 0)
+    });
+    let last = collector.discards.last().unwrap();
+    assert_eq!(last.drops as usize, 20 * 256 + 1 - (collector.discards.len() - 9));
+    lab.cli("sflow drop-monitoring disable");
+    let processed = lab.count("sflow discards processed");
+    lab.receive(0, a, frames(0, [30]));
+    assert_eq!(lab.count("sflow discards processed"), processed);
     lab.close();
 }
 

@@ -193,7 +193,6 @@ impl Worker {
             }
         }
         packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs);
-        self.core.end_turn_of_taps();
         (packets, deadline)
     }
 

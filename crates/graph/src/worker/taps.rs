@@ -49,8 +49,7 @@ pub(super) struct Taps {
     open: Vec<(usize, u32)>,
     /// The arcs that these gates stand for.
     generation: u64,
-    /// Some tap has looked in this turn; since taps were settled.
-    looked: bool,
+    /// Some tap was called since taps were settled.
     unsettled: bool,
     /// When taps are settled, should packets keep coming; and how long until the next time, in ticks.
     settle_at: u64,
@@ -129,7 +128,6 @@ impl Default for Taps {
             watch: [boxed(Watch::default()), boxed(Watch::default())],
             open: Vec::new(),
             generation: 0,
-            looked: false,
             unsettled: false,
             settle_at: 0,
             every: clock::ticks_in(SETTLE),
@@ -227,7 +225,7 @@ impl Core {
                 rest = rest.min(slot.look(place, arc, frame, Iface::Uniform(sw_if), passed));
             }
             taps.due[a][at] = count.saturating_add(rest).saturating_add(1).min(NEVER - 1);
-            (taps.looked, taps.unsettled) = (true, true);
+            taps.unsettled = true;
         });
     }
 
@@ -244,7 +242,7 @@ impl Core {
                     slot.look(place, arc, frame, on, 0);
                 }
             }
-            (taps.looked, taps.unsettled) = (true, true);
+            taps.unsettled = true;
         });
     }
 
@@ -255,7 +253,7 @@ impl Core {
             for slot in &mut taps.slots {
                 slot.call(place, DEVICE_INPUT, |tap, cx| tap.ends(cx, frame, fate));
             }
-            (taps.looked, taps.unsettled) = (true, true);
+            taps.unsettled = true;
         });
     }
 
@@ -263,7 +261,7 @@ impl Core {
     #[cold]
     pub(super) fn sampled_delivered(&mut self, key: PacketKey) {
         self.taps.slots.iter_mut().for_each(|slot| slot.tap.delivered(key));
-        (self.taps.looked, self.taps.unsettled) = (true, true);
+        self.taps.unsettled = true;
     }
 
     /// Tells taps that a packet stands for a sampled one from here on.
@@ -308,15 +306,6 @@ impl Core {
                 taps.told(place, taps.open[at]);
             }
         });
-    }
-
-    /// Ends a turn.
-    #[inline]
-    pub(super) fn end_turn_of_taps(&mut self) {
-        if self.taps.looked {
-            self.taps.looked = false;
-            self.taps.slots.iter_mut().for_each(|slot| slot.tap.turn());
-        }
     }
 
     /// After a turn with packets: now and then, taps bring themselves up to date.

@@ -437,12 +437,18 @@ impl Lab {
     }
 
     pub fn with_buffers(workers: usize, buffers: usize) -> Lab {
+        Lab::with_feature(workers, buffers, None)
+    }
+
+    /// With one feature more.
+    pub fn with_feature(workers: usize, buffers: usize, more: Option<&'static Feature>) -> Lab {
         let pool = PoolConfig { buffers, data_size: 256, page_size: None };
         let config = EngineConfig { workers: vec![None; workers], pool, ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
         let notes = Arc::new(Notes::default());
         c.share(notes.clone());
-        c.start(&[&TEST]).expect("graph");
+        let features: Vec<_> = [&TEST].into_iter().chain(more).collect();
+        c.start(&features).expect("graph");
         Lab { c, notes }
     }
 

@@ -9,7 +9,7 @@
 use crate::drops::Limiter;
 use crate::facts::{Cause, Facts, Way};
 use crate::marked::Marked;
-use crate::ring::{self, MAX_HEADER, SampleWriter};
+use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
 use crate::sampler::{Countdown, Random};
 use crate::segments::Wire;
 use crate::state::Taps;
@@ -105,6 +105,8 @@ pub struct SFlowTap {
     processed: u64,
     taken: u64,
     lost: u64,
+    /// The turn in which it was called last.
+    now: u64,
 }
 
 impl SFlowTap {
@@ -123,6 +125,7 @@ impl SFlowTap {
             processed: 0,
             taken: 0,
             lost: 0,
+            now: 0,
         }
     }
 
@@ -166,13 +169,15 @@ impl SFlowTap {
                 facts.rx_if = frame.rx_if(i);
                 facts.way = way_out(frame, i, sw_if);
             }
-            let mut gathered = [0; MAX_HEADER];
-            let header = header(frame, i, *header_bytes, &mut gathered);
-            match ring.push(&facts, header) {
+            let ticket = match header(frame, i, *header_bytes) {
+                Some(header) => ring.push(&facts, header),
+                None => push_gathered(ring, &facts, frame, i, *header_bytes),
+            };
+            match ticket {
                 Some(ticket) => {
                     taken += 1;
                     if !sent {
-                        marked.add(frame.key(i), ticket);
+                        marked.add(frame, i, ticket);
                         frame.mark_sampled(i);
                     }
                 }
@@ -185,56 +190,82 @@ impl SFlowTap {
         self.lost += lost;
     }
 
-    /// The same for a frame in which packets may stand for several on the wire.
+    /// The same for a frame in which packets may stand for several on the wire, which have not been
+    /// counted.
     #[cold]
     fn sample_wire(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32, sent: bool) {
         for i in 0..frame.len() as u16 {
-            let wire = Wire::of(frame, i as u8);
+            let i = i as u8;
+            let wire = Wire::of(frame, i);
             let n = wire.packets();
-            let Some(countdown) = self.pass(sent, sw_if, n) else { return };
-            if countdown.pass(n) {
-                continue;
+            if self.pass(sent, sw_if, n).is_none() {
+                return;
             }
-            let mut hits = Vec::new();
-            let rate = countdown.rate();
-            let SFlowTap { ports, random, .. } = self;
-            let port = &mut ports[sw_if as usize];
-            let countdown = if sent { &mut port.tx } else { &mut port.rx };
-            countdown.sample(n, random, |at| hits.push(at));
+            let port = &self.ports[sw_if as usize];
+            let countdown = if sent { &port.tx } else { &port.rx };
             let before = port.seen - n;
             let mut facts = Facts {
                 cause: if sent { Cause::Sent } else { Cause::Received },
                 sw_if,
                 generation: port.generation,
-                rate,
-                rx_if: frame.rx_if(i as u8),
+                rate: countdown.rate(),
+                rx_if: frame.rx_if(i),
                 at: cx.now(),
                 ..Facts::default()
             };
             if sent {
-                facts.way = way_out(frame, i as u8, sw_if);
+                facts.way = way_out(frame, i, sw_if);
             }
-            for at in hits {
-                let mut buf = [0; MAX_HEADER];
-                let (length, header) = wire.packet(frame, i as u8, at, self.header_bytes, &mut buf);
-                (facts.frame_length, facts.pool) = (length, before + at + 1);
-                let port = &mut self.ports[sw_if as usize];
-                facts.lost = port.lost as u32;
-                match self.ring.push(&facts, header) {
-                    Some(ticket) => {
-                        port.taken += 1;
-                        self.taken += 1;
-                        if !sent {
-                            self.marked.add(frame.key(i as u8), ticket);
-                            frame.mark_sampled(i as u8);
-                        }
-                    }
-                    None => {
-                        port.lost += 1;
-                        self.lost += 1;
-                    }
+            let mut at = 0;
+            loop {
+                let SFlowTap { ports, random, .. } = self;
+                let port = &mut ports[sw_if as usize];
+                let countdown = if sent { &mut port.tx } else { &mut port.rx };
+                let Some(skipped) = countdown.next(n - at, random) else { break };
+                at += skipped;
+                facts.pool = before + at + 1;
+                self.push_segment(facts, frame, i, (&wire, at), sent);
+                at += 1;
+            }
+        }
+    }
+
+    /// Puts in the sample of one of the packets that packet `i` stands for.
+    fn push_segment(
+        &mut self,
+        mut facts: Facts,
+        frame: &mut Frame,
+        i: u8,
+        (wire, at): (&Wire, u64),
+        sent: bool,
+    ) {
+        let mut buf = [0; MAX_HEADER];
+        let (length, header) = wire.packet(frame, i, at, self.header_bytes, &mut buf);
+        let port = &mut self.ports[facts.sw_if as usize];
+        (facts.frame_length, facts.lost) = (length, port.lost as u32);
+        match self.ring.push(&facts, header) {
+            Some(ticket) => {
+                port.taken += 1;
+                self.taken += 1;
+                if !sent {
+                    self.marked.add_another(frame, i, ticket);
+                    frame.mark_sampled(i);
                 }
             }
+            None => {
+                port.lost += 1;
+                self.lost += 1;
+            }
+        }
+    }
+
+    /// In a new turn, the packets of those before have found their ends, or are held: publishes
+    /// their samples once there are enough.
+    #[inline]
+    fn turn(&mut self, now: u64) {
+        if now != std::mem::replace(&mut self.now, now) && self.ring.pending() >= PUBLISH {
+            self.ring.publish();
+            self.marked.clear();
         }
     }
 
@@ -278,24 +309,28 @@ impl SFlowTap {
     }
 }
 
-/// The first bytes of a packet.
+/// The first bytes of a packet, if they lie together.
 #[inline]
-fn header<'a>(
-    frame: &'a Frame,
-    i: u8,
-    limit: usize,
-    gathered: &'a mut [u8; MAX_HEADER],
-) -> &'a [u8] {
+fn header(frame: &Frame, i: u8, limit: usize) -> Option<&[u8]> {
     let data = frame.data(i);
     if data.len() >= limit {
-        return &data[..limit];
+        return Some(&data[..limit]);
     }
-    if frame.total_len(i) <= data.len() {
-        return data;
-    }
-    // The header goes on in the next segment.
+    (frame.total_len(i) <= data.len()).then_some(data)
+}
+
+/// Puts in the sample of a packet whose header goes on in the next segment.
+#[cold]
+fn push_gathered(
+    ring: &mut SampleWriter,
+    facts: &Facts,
+    frame: &Frame,
+    i: u8,
+    limit: usize,
+) -> Option<Ticket> {
+    let mut gathered = [0; MAX_HEADER];
     let n = gather(frame, i, &mut gathered[..limit]);
-    &gathered[..n]
+    ring.push(facts, &gathered[..n])
 }
 
 /// Copies as many of a packet's bytes as there is room for; returns how many.
@@ -339,6 +374,7 @@ fn way_out(frame: &Frame, i: u8, tx_if: u32) -> Way {
 impl Tap for SFlowTap {
     #[inline]
     fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
+        self.turn(cx.now());
         if cx.arc() == ERROR_DROP {
             self.drops(cx, frame);
             return;
@@ -373,7 +409,8 @@ impl Tap for SFlowTap {
     #[inline]
     fn ends(&mut self, _: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
         let local = frame.flags().contains(Flags::LOCAL);
-        for i in frame.sampled().iter() {
+        let SFlowTap { marked, ring, .. } = self;
+        marked.of_frame(frame, |ticket, i| {
             let way = match fate {
                 // The packet was turned into an answer to itself.
                 Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => {
@@ -382,14 +419,11 @@ impl Tap for SFlowTap {
                 Fate::Sent(tx_if) => way_out(frame, i, tx_if),
                 Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
                 Fate::Delivered => Way::Delivered,
-                Fate::HandedOver => {
-                    // Its buffer may come back as another packet's.
-                    self.marked.each(frame.key(i), |_| ());
-                    continue;
-                }
+                // Its sample goes out as it is.
+                Fate::HandedOver => return,
             };
-            self.marked.each(frame.key(i), |ticket| self.ring.complete(ticket, way));
-        }
+            ring.complete(ticket, way);
+        });
     }
 
     fn delivered(&mut self, key: PacketKey) {
@@ -398,14 +432,6 @@ impl Tap for SFlowTap {
 
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
         self.marked.rename(old, new);
-    }
-
-    #[inline]
-    fn turn(&mut self) {
-        if self.ring.pending() >= PUBLISH {
-            self.ring.publish();
-            self.marked.clear();
-        }
     }
 
     fn settle(&mut self, cx: &mut TapCx<'_>) {

@@ -13,7 +13,7 @@ use thalweg_buffer::{Flags, Frame, PoolConfig};
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_device::loopback::create_loopback;
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
+    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, Runner,
 };
 use thalweg_sflow::model::InterfaceCounters;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
@@ -26,6 +26,17 @@ const BUFFER: usize = 256;
 pub struct Seen {
     pub packets: AtomicU64,
     pub marked: AtomicU64,
+    /// What the end does with packets: a [`Way`], or the number of a node to send them to.
+    pub way: AtomicU64,
+}
+
+/// To be delivered, or dropped; other numbers are nodes, with these added.
+pub const DELIVER: u64 = 0;
+pub const DROP: u64 = 1;
+const NODES: u64 = 2;
+
+thalweg_graph::errors! {
+    BLACKHOLE: Error, 269, "the Test drops it";
 }
 
 /// Tells the input to make packets: a frame per element.
@@ -74,6 +85,7 @@ impl InputNode for Input {
 /// Stands in for the real one, where the arc ends.
 static END: NodeDecl = NodeDecl {
     name: "ethernet-input",
+    errors: ERRORS,
     build: |cx| Built::Node(Box::new(End(cx.shared()))),
     ..NodeDecl::DEFAULT
 };
@@ -86,7 +98,11 @@ impl Runner for End {
         assert!(marks == 0 || frame.flags().contains(Flags::SAMPLED));
         self.0.marked.fetch_add(marks, Relaxed);
         self.0.packets.fetch_add(frame.len() as u64, Relaxed);
-        cx.deliver_frame(frame);
+        match self.0.way.load(Relaxed) {
+            DELIVER => cx.deliver_frame(frame),
+            DROP => cx.drop_frame(frame, BLACKHOLE),
+            node => cx.enqueue(frame, NodeId((node - NODES) as u16)),
+        }
     }
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
 }
@@ -110,6 +126,20 @@ pub struct Flow {
     pub output: Interface,
     pub frame_length: u32,
     pub header: Vec<u8>,
+    /// VLANs in and out.
+    pub vlans: Option<(u32, u32)>,
+}
+
+/// A dropped packet as the collector got it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Discard {
+    pub sequence: u32,
+    pub drops: u32,
+    pub input: u32,
+    pub reason: u32,
+    pub trap: (String, String),
+    pub frame_length: u32,
+    pub header: Vec<u8>,
 }
 
 /// Counters as the collector got them.
@@ -126,6 +156,7 @@ pub struct Collector {
     socket: UdpSocket,
     pub addr: SocketAddr,
     pub flows: Vec<Flow>,
+    pub discards: Vec<Discard>,
     pub counters: Vec<Counters>,
     pub datagrams: Vec<u32>,
     pub agents: Vec<String>,
@@ -140,6 +171,7 @@ impl Collector {
             socket,
             addr,
             flows: Vec::new(),
+            discards: Vec::new(),
             counters: Vec::new(),
             datagrams: Vec::new(),
             agents: Vec::new(),
@@ -158,7 +190,13 @@ impl Collector {
             match sample.expect("a sample") {
                 Sample::Flow(f) => {
                     let records: Vec<_> = f.records.clone().map(|r| r.expect("record")).collect();
-                    let [FlowRecord::RawHeader(raw)] = &records[..] else { panic!("{records:?}") };
+                    let (raw, vlans) = match &records[..] {
+                        [FlowRecord::RawHeader(raw)] => (raw, None),
+                        [FlowRecord::Switch(s), FlowRecord::RawHeader(raw)] => {
+                            (raw, Some((s.source_vlan, s.destination_vlan)))
+                        }
+                        other => panic!("{other:?}"),
+                    };
                     assert_eq!(raw.stripped, 4);
                     self.flows.push(Flow {
                         sequence: f.sequence,
@@ -168,6 +206,24 @@ impl Collector {
                         drops: f.drops,
                         input: f.input,
                         output: f.output,
+                        frame_length: raw.frame_length,
+                        header: raw.header.to_vec(),
+                        vlans,
+                    });
+                }
+                Sample::Discard(d) => {
+                    let records: Vec<_> = d.records.clone().map(|r| r.expect("record")).collect();
+                    let [FlowRecord::HardwareTrap(trap), FlowRecord::RawHeader(raw)] = &records[..]
+                    else {
+                        panic!("{records:?}")
+                    };
+                    let text = |t: &[u8]| String::from_utf8_lossy(t).into_owned();
+                    self.discards.push(Discard {
+                        sequence: d.sequence,
+                        drops: d.drops,
+                        input: d.input,
+                        reason: d.reason.0,
+                        trap: (text(trap.group.0), text(trap.name.0)),
                         frame_length: raw.frame_length,
                         header: raw.header.to_vec(),
                     });
@@ -275,6 +331,16 @@ impl Lab {
             assert!(start.elapsed() < Duration::from_secs(20), "waited too long until {what}");
             self.c.run_once(Some(Duration::from_millis(1)));
         }
+    }
+
+    /// Has packets sent out by an interface, delivered or dropped from here on.
+    pub fn packets_go(&mut self, way: u64) {
+        self.seen.way.store(way, Relaxed);
+    }
+
+    /// The way out by an interface.
+    pub fn out_by(&self, name: &str) -> u64 {
+        u64::from(self.c.node(&format!("{name}-output")).expect("its output").0) + NODES
     }
 
     /// Waits until the collector has `n` flow samples, and no more of them come.
