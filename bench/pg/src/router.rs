@@ -20,6 +20,8 @@ pub struct Router {
 pub struct Window {
     /// Packets sent per second.
     pub tx_pps: f64,
+    /// The same by worker.
+    pub tx_by_worker: Vec<f64>,
     /// Clocks per packet that came in of all loops in which there was something to do, the
     /// generator's input included.
     pub loop_clocks: f64,
@@ -69,7 +71,7 @@ impl Window {
 /// The counters that a window is the difference of.
 #[derive(Default)]
 struct Counts {
-    tx: u64,
+    tx: Vec<u64>,
     rx: u64,
     busy_clocks: u64,
     samples: Samples,
@@ -165,7 +167,7 @@ impl Router {
         let mut all = Counts { samples: self.samples(), nodes, ..Counts::default() };
         for w in 0..self.control.workers() {
             let s = self.control.worker_stats(w);
-            all.tx += s.totals.tx.get();
+            all.tx.push(s.totals.tx.get());
             all.rx += s.totals.rx.get();
             all.busy_clocks += s.totals.busy_clocks.get();
             for (i, row) in all.nodes.iter_mut().enumerate() {
@@ -198,8 +200,11 @@ impl Router {
         let seconds = (clock::ticks() - start) as f64 / clock::hz();
         let after = self.counts();
         let (s, t) = (after.samples, before.samples);
+        let pairs = after.tx.iter().zip(&before.tx);
+        let tx: Vec<f64> = pairs.map(|(a, b)| (a - b) as f64 / seconds).collect();
         let mut w = Window {
-            tx_pps: (after.tx - before.tx) as f64 / seconds,
+            tx_pps: tx.iter().sum(),
+            tx_by_worker: tx,
             loop_clocks: (after.busy_clocks - before.busy_clocks) as f64
                 / (after.rx - before.rx).max(1) as f64,
             samples: Samples {

@@ -134,6 +134,62 @@ fn forward(plan: Plan, case: Case) -> Scaling {
     Scaling { alone, both }
 }
 
+/// What a worker without sFlow loses while another one samples one packet in ten.
+fn beside_sampling(plan: Plan) -> Table {
+    let mut table = Table::new(
+        "A worker beside one that samples",
+        vec![
+            Column::text("the other samples"),
+            Column::values("this worker", "Mpps"),
+            Column::values("ratio", ""),
+        ],
+    );
+    if cores() < 2 {
+        table.row(vec!["all".into(), Cell::Missing("there is one processor only".into())]);
+        return table;
+    }
+    let mut r = Router::start(&[Some(0), Some(1)]);
+    Case::L2.set_up(&mut r);
+    for line in ["create packet-generator interface pg2", "create packet-generator interface pg3"] {
+        r.cli(line);
+    }
+    r.cli(
+        "set interface state pg2 up
+         set interface state pg3 up
+         set interface l2 xconnect pg2 pg3
+         set interface l2 xconnect pg3 pg2
+         packet-generator disable-stream",
+    );
+    r.cli(&stream("other", "pg0", 0, "48.0.0.1"));
+    r.cli(&stream("this", "pg2", 1, "48.0.0.1"));
+    r.cli("packet-generator enable-stream other\npacket-generator enable-stream this");
+    r.cli("sflow sampling-rate 10");
+    let mut on = false;
+    let turns = in_turn(plan, "beside sampling", &mut r, &[false, true], |r, sample| {
+        if on != *sample {
+            let end = if *sample { "" } else { " disable" };
+            r.cli(&format!("sflow enable-disable pg0{end}"));
+        }
+        on = *sample;
+    });
+    if on {
+        r.cli("sflow enable-disable pg0 disable");
+    }
+    r.stop();
+    let mut series = [Series::default(), Series::default()];
+    for (turns, series) in turns.iter().zip(&mut series) {
+        turns.windows.iter().for_each(|w| series.push(w.tx_by_worker[1] / 1e6));
+    }
+    for (what, one) in ["nothing", "one in 10"].into_iter().zip(&series) {
+        table.row(vec![what.into(), Cell::series(one, 1), Cell::ratio(one.over(&series[0]))]);
+    }
+    table.note(
+        "Cross connects, each worker with interfaces of its own. There is no collector: the service \
+         takes the samples out of the ring and drops them, on a processor that it shares with a worker.",
+    );
+    table
+}
+
 /// Measures.
 pub fn tables(plan: Plan) -> Vec<Table> {
     let mut table = Table::new(
@@ -160,5 +216,5 @@ pub fn tables(plan: Plan) -> Vec<Table> {
         "One is the mean of either worker alone; a stream of the generator feeds each worker. The bare loops say what the machine allows: two processors of a virtual machine may share a \
          core, and always share its memory. The main thread and the sFlow service run on either.",
     );
-    vec![table]
+    vec![table, beside_sampling(plan)]
 }
