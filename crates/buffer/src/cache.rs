@@ -3,17 +3,17 @@
 use crate::frame::Frame;
 use crate::meta::Meta;
 use crate::packet::Packet;
-use crate::pool::{BATCH, BufHdr, Pool};
+use crate::pool::{BATCH, BufHdr, Pool, Published};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Free buffers at hand, last in first out so that they are still in the processor's cache. Trades
 /// batches with the pool's depot. One thread owns it.
 pub struct Cache {
     pool: Pool,
     stack: Vec<NonNull<BufHdr>>,
-    published: Arc<AtomicUsize>,
+    published: Arc<Published>,
     /// Above this many free buffers, batches go back to the depot.
     high: usize,
     misses: u64,
@@ -34,6 +34,13 @@ impl Cache {
         Cache { pool, stack: Vec::with_capacity(4 * HIGH), published, high, misses: 0 }
     }
 
+    /// Moves the list of buffers into memory that this thread has allocated.
+    pub fn unshare(&mut self) {
+        let mut own = Vec::with_capacity(self.stack.capacity());
+        own.append(&mut self.stack);
+        self.stack = own;
+    }
+
     /// The pool behind it.
     pub fn pool(&self) -> Pool {
         self.pool
@@ -47,7 +54,7 @@ impl Cache {
     /// Tells the audit how many buffers are here: one store, once per loop.
     #[inline]
     pub fn publish(&self) {
-        self.published.store(self.stack.len(), Ordering::Relaxed);
+        self.published.0.store(self.stack.len(), Ordering::Relaxed);
     }
 
     #[inline]

@@ -108,7 +108,8 @@ impl IfColumn {
 
 /// Up to [`FRAME_SIZE`] packets with what the next node needs of each in linear columns: where its
 /// bytes are, one scalar (`aux`: an adjacency, a drop reason), and the interfaces it came from and
-/// leaves by.
+/// leaves by. Aligned, so that two frames that two workers use share no line.
+#[repr(align(128))]
 pub struct Frame {
     n: usize,
     flags: FrameFlags,

@@ -149,18 +149,32 @@ pub(crate) struct Inner {
     base: NonNull<u8>,
     map_len: usize,
     stride: usize,
+    /// Times a buffer's line, its position: see [`inverse`].
+    inverse: u64,
     count: usize,
     data_size: usize,
     pages: PageKind,
-    /// Head of the stack of batches: tag in the upper half (against reuse between load and swap),
-    /// index of the batch's first buffer in the lower.
-    depot: AtomicU64,
-    depot_count: AtomicUsize,
-    cached: Mutex<Vec<Arc<AtomicUsize>>>,
+    depot: Depot,
+    cached: Mutex<Vec<Arc<Published>>>,
     /// Buffers of packets that were dropped outside of the packet path, one by one.
     strays: Mutex<Vec<StrayBuf>>,
     strays_total: AtomicU64,
 }
+
+/// What workers write when they trade batches; on lines that hold nothing that they only read.
+#[repr(align(128))]
+struct Depot {
+    /// Head of the stack of batches: tag in the upper half (against reuse between load and swap),
+    /// index of the batch's first buffer in the lower.
+    head: AtomicU64,
+    /// Buffers in it.
+    count: AtomicUsize,
+}
+
+/// How many buffers a cache holds: written in every loop by its worker, on lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Published(pub(crate) AtomicUsize);
 
 struct StrayBuf(NonNull<BufHdr>);
 
@@ -206,11 +220,11 @@ impl Pool {
             base,
             map_len,
             stride,
+            inverse: inverse(lines as u64),
             count: config.buffers,
             data_size: config.data_size,
             pages,
-            depot: AtomicU64::new(u64::from(NONE)),
-            depot_count: AtomicUsize::new(0),
+            depot: Depot { head: AtomicU64::new(u64::from(NONE)), count: AtomicUsize::new(0) },
             cached: Mutex::new(Vec::new()),
             strays: Mutex::new(Vec::new()),
             strays_total: AtomicU64::new(0),
@@ -271,9 +285,9 @@ impl Pool {
     pub fn audit(&self) -> PoolAudit {
         let i = self.inner;
         i.bring_strays_home();
-        let depot = i.depot_count.load(Ordering::Relaxed);
+        let depot = i.depot.count.load(Ordering::Relaxed);
         let caches = i.cached.lock().unwrap_or_else(|e| e.into_inner());
-        let cached = caches.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+        let cached = caches.iter().map(|c| c.0.load(Ordering::Relaxed)).sum();
         PoolAudit { total: i.count, depot, cached, in_use: i.count.saturating_sub(depot + cached) }
     }
 }
@@ -284,6 +298,14 @@ impl Inner {
         debug_assert!((index as usize) < self.count);
         // SAFETY: index < count, so the buffer lies within the mapping.
         unsafe { self.base.add(index as usize * self.stride).cast() }
+    }
+
+    /// Position of a buffer, by its address: to ask the buffer itself would fetch a line of it, for
+    /// each of a batch.
+    #[inline]
+    fn index_of(&self, buf: NonNull<BufHdr>) -> u32 {
+        let line = (buf.addr().get() - self.base.addr().get()) / LINE;
+        (line as u64).wrapping_mul(self.inverse) as u32
     }
 
     pub(crate) fn data_size(&self) -> usize {
@@ -299,26 +321,31 @@ impl Inner {
             let list = batch_list(head);
             list.cast::<u32>().write(batch.len() as u32);
             for (i, b) in batch.iter().enumerate() {
-                list.add(1 + i).cast::<u32>().write(b.as_ref().pool.index);
+                list.add(1 + i).cast::<u32>().write(self.index_of(*b));
             }
             (head.as_ref().pool.index, &raw const (*head.as_ptr()).pool.batch_next)
         };
-        let mut old = self.depot.load(Ordering::Relaxed);
+        let mut old = self.depot.head.load(Ordering::Relaxed);
         loop {
             // SAFETY: the word lies in a buffer that stays mapped.
             unsafe { (*next_word).store(old & 0xffff_ffff, Ordering::Relaxed) };
             let new = ((old >> 32).wrapping_add(1) << 32) | u64::from(index);
-            match self.depot.compare_exchange_weak(old, new, Ordering::Release, Ordering::Relaxed) {
+            match self.depot.head.compare_exchange_weak(
+                old,
+                new,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => break,
                 Err(now) => old = now,
             }
         }
-        self.depot_count.fetch_add(batch.len(), Ordering::Relaxed);
+        self.depot.count.fetch_add(batch.len(), Ordering::Relaxed);
     }
 
     /// Takes a batch from the depot and appends it to `out`; false if the depot is empty.
     pub(crate) fn pop_batch(&self, out: &mut Vec<NonNull<BufHdr>>) -> bool {
-        let mut old = self.depot.load(Ordering::Acquire);
+        let mut old = self.depot.head.load(Ordering::Acquire);
         let head = loop {
             let index = old as u32;
             if index == NONE {
@@ -329,7 +356,12 @@ impl Inner {
             // tag makes the exchange fail and the value is not used.
             let next = unsafe { (*head.as_ptr()).pool.batch_next.load(Ordering::Relaxed) };
             let new = ((old >> 32).wrapping_add(1) << 32) | next;
-            match self.depot.compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Acquire) {
+            match self.depot.head.compare_exchange_weak(
+                old,
+                new,
+                Ordering::Acquire,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => break head,
                 Err(now) => old = now,
             }
@@ -342,7 +374,7 @@ impl Inner {
             for i in 0..n {
                 out.push(self.at(list.add(1 + i).cast::<u32>().read()));
             }
-            self.depot_count.fetch_sub(n, Ordering::Relaxed);
+            self.depot.count.fetch_sub(n, Ordering::Relaxed);
         }
         true
     }
@@ -363,13 +395,13 @@ impl Inner {
         }
     }
 
-    pub(crate) fn register_cache(&self) -> Arc<AtomicUsize> {
-        let count = Arc::new(AtomicUsize::new(0));
+    pub(crate) fn register_cache(&self) -> Arc<Published> {
+        let count = Arc::new(Published::default());
         self.cached.lock().unwrap_or_else(|e| e.into_inner()).push(count.clone());
         count
     }
 
-    pub(crate) fn unregister_cache(&self, count: &Arc<AtomicUsize>) {
+    pub(crate) fn unregister_cache(&self, count: &Arc<Published>) {
         let mut all = self.cached.lock().unwrap_or_else(|e| e.into_inner());
         all.retain(|c| !Arc::ptr_eq(c, count));
     }
@@ -402,6 +434,20 @@ pub(crate) fn free_stray(mut buf: NonNull<BufHdr>) {
         }
     }
 }
+
+/// The number that an odd one's multiples are divided by it with, by wrapping multiplication.
+const fn inverse(odd: u64) -> u64 {
+    // Right in the lowest 3 bits; each step doubles them.
+    let mut x = odd;
+    let mut bits = 3;
+    while bits < u64::BITS {
+        x = x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)));
+        bits *= 2;
+    }
+    x
+}
+
+const _: () = assert!((37u64 * 67_108_863).wrapping_mul(inverse(37)) == 67_108_863);
 
 fn check_memory(buffers: usize, bytes: usize) -> Result<(), PoolError> {
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
@@ -491,6 +537,13 @@ fn anon(len: usize, flags: MapFlags) -> Result<NonNull<u8>, rustix::io::Errno> {
 const _: () = {
     assert!(size_of::<BufHdr>() == HEADER);
     assert!(size_of::<Meta>() <= 56);
+};
+
+/// What one worker writes all the time lies on no line that another uses.
+const _: () = {
+    assert!(size_of::<Published>() == 128 && align_of::<Published>() == 128);
+    assert!(size_of::<Depot>() == 128);
+    assert!(std::mem::offset_of!(Inner, depot) % 128 == 0);
 };
 
 impl BufHdr {

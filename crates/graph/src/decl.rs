@@ -147,13 +147,17 @@ impl Built {
     pub fn node<N: Node>(node: N) -> Built {
         Built::Node(Box::new(crate::node::Adapter::new(node)))
     }
+    /// Wraps a node that handles frames itself.
+    pub fn runner<R: Runner + 'static>(node: R) -> Built {
+        Built::Node(Box::new(crate::node::OwnLines(node)))
+    }
     /// Wraps an input node.
     pub fn input<N: InputNode>(node: N) -> Built {
-        Built::Input(Box::new(node))
+        Built::Input(Box::new(crate::node::OwnLines(node)))
     }
     /// Wraps a tap.
     pub fn tap<T: Tap>(tap: T) -> Built {
-        Built::Tap(Box::new(tap))
+        Built::Tap(Box::new(crate::node::OwnLines(tap)))
     }
 }
 

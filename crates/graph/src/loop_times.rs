@@ -36,14 +36,15 @@ const fn greatest(bucket: usize) -> u64 {
 
 /// The histogram, written by one thread.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct LoopTimes {
-    buckets: Box<[Counter]>,
+    buckets: [Counter; BUCKETS],
     longest: Counter,
 }
 
 impl Default for LoopTimes {
     fn default() -> Self {
-        let buckets = (0..BUCKETS).map(|_| Counter::default()).collect();
+        let buckets = std::array::from_fn(|_| Counter::default());
         LoopTimes { buckets, longest: Counter::default() }
     }
 }

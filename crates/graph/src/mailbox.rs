@@ -95,7 +95,9 @@ impl ToMain {
     }
 }
 
-/// Wakes one sleeping thread. Costs its callers one fence while that thread is awake.
+/// Wakes one sleeping thread. Costs its callers one fence while that thread is awake, and a look at a
+/// line that nobody writes then.
+#[repr(align(128))]
 pub struct Waker {
     fd: OwnedFd,
     sleeping: AtomicBool,

@@ -314,7 +314,74 @@ impl<N: Node> simd::Kernel for AtOnce<'_, '_, N> {
     }
 }
 
+/// Something that one worker writes all the time, on lines of its own: the main thread makes the
+/// nodes of all workers, one behind the other.
+#[repr(align(128))]
+pub(crate) struct OwnLines<T>(pub(crate) T);
+
+impl<N: InputNode> InputNode for OwnLines<N> {
+    #[inline]
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
+        self.0.poll(cx)
+    }
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.0.descriptors()
+    }
+    fn rx_modes(&self) -> Vec<RxMode> {
+        self.0.rx_modes()
+    }
+    fn trouble(&mut self) {
+        self.0.trouble();
+    }
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.0.message(cx, message);
+    }
+}
+
+impl<R: Runner> Runner for OwnLines<R> {
+    #[inline]
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        self.0.run(cx, frame);
+    }
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.0.message(cx, message);
+    }
+    fn again(&mut self, cx: &mut NodeCx<'_>) {
+        self.0.again(cx);
+    }
+}
+
+impl<T: Tap> Tap for OwnLines<T> {
+    #[inline]
+    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
+        self.0.frame(cx, frame, on);
+    }
+    #[inline]
+    fn passed(&mut self, cx: &mut TapCx<'_>, sw_if: u32, packets: u64) {
+        self.0.passed(cx, sw_if, packets);
+    }
+    fn ends(&mut self, cx: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
+        self.0.ends(cx, frame, fate);
+    }
+    fn delivered(&mut self, key: PacketKey) {
+        self.0.delivered(key);
+    }
+    fn replaced(&mut self, old: PacketKey, new: PacketKey) {
+        self.0.replaced(old, new);
+    }
+    fn turn(&mut self) {
+        self.0.turn();
+    }
+    fn settle(&mut self, cx: &mut TapCx<'_>) {
+        self.0.settle(cx);
+    }
+    fn message(&mut self, message: Box<dyn Any + Send>) {
+        self.0.message(message);
+    }
+}
+
 /// Runs a [`Node`]'s per-packet function over frames.
+#[repr(align(128))]
 pub(crate) struct Adapter<N> {
     node: N,
 }

@@ -4,6 +4,7 @@
 //! read-modify-write is needed. `clear …` commands keep a baseline on the reader's side.
 
 use crate::loop_times::LoopTimes;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Nodes that a graph may have, interfaces' nodes included.
@@ -121,7 +122,7 @@ interface_counters! {
 /// Where all packets of a worker have gone:
 /// `rx + originated + handed_in = tx + delivered + dropped + consumed + handed_out + still here`.
 #[derive(Default, Debug)]
-#[repr(align(64))]
+#[repr(align(128))]
 pub struct Totals {
     /// Received from devices.
     pub rx: Counter,
@@ -151,10 +152,16 @@ pub struct Totals {
     pub events_lost: Counter,
 }
 
-/// All that one worker counts.
+/// Counters on a pair of lines of their own.
+#[derive(Default, Debug)]
+#[repr(align(128))]
+struct Sixteen([Counter; 16]);
+
+/// All that one worker counts. No line of it holds anything that another thread writes.
+#[repr(align(128))]
 pub struct WorkerStats {
     nodes: Box<[NodeStats]>,
-    errors: Box<[Counter]>,
+    errors: Box<[Sixteen]>,
     interfaces: Box<[IfStats]>,
     /// Where packets went.
     pub totals: Totals,
@@ -170,7 +177,7 @@ impl Default for WorkerStats {
     fn default() -> Self {
         WorkerStats {
             nodes: boxed(MAX_NODES),
-            errors: boxed(MAX_ERRORS),
+            errors: boxed(MAX_ERRORS / 16),
             interfaces: boxed(MAX_INTERFACES),
             totals: Totals::default(),
             loops: LoopTimes::default(),
@@ -187,7 +194,16 @@ impl WorkerStats {
     /// An error's counter by its global number.
     #[inline]
     pub fn error(&self, index: u32) -> &Counter {
-        &self.errors[index as usize % MAX_ERRORS]
+        let index = index as usize % MAX_ERRORS;
+        &self.errors[index / 16].0[index % 16]
+    }
+    /// Where in memory it writes, for tests of the layout.
+    pub fn written(&self) -> [Range<usize>; 4] {
+        fn range<T: ?Sized>(at: &T) -> Range<usize> {
+            let start = std::ptr::from_ref(at).addr();
+            start..start + size_of_val(at)
+        }
+        [range(self), range(&self.nodes[..]), range(&self.errors[..]), range(&self.interfaces[..])]
     }
     /// An interface's counters.
     #[inline]

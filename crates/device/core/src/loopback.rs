@@ -81,5 +81,5 @@ fn create(
         tx: &TX,
         input: None,
     };
-    interface::create(c, spec, |_, _| Built::Node(Box::new(Sink)))
+    interface::create(c, spec, |_, _| Built::runner(Sink))
 }

@@ -23,7 +23,7 @@ pub static NODE: NodeDecl =
     NodeDecl { name: "interface-output", kind: Kind::Tx, errors: ERRORS, ..NodeDecl::DEFAULT };
 
 pub(crate) fn build(sw_if: SwIfIndex, table: Arc<Snapshot<IfTable>>) -> Built {
-    Built::Node(Box::new(Output { sw_if, table, scratch: Vec::with_capacity(1 << 17) }))
+    Built::runner(Output { sw_if, table, scratch: Vec::with_capacity(1 << 17) })
 }
 
 struct Output {

@@ -21,7 +21,7 @@ struct PgTx {
 }
 
 pub(crate) fn build_tx(mode: Mode) -> Built {
-    Built::Node(Box::new(PgTx { ip: mode != Mode::Ethernet, probe: None }))
+    Built::runner(PgTx { ip: mode != Mode::Ethernet, probe: None })
 }
 
 impl Runner for PgTx {

@@ -128,7 +128,7 @@ impl Control {
 
     /// The nodes of all queues, as they are before all workers run: everything stays where it is.
     pub(super) fn hand_off_nodes(&self) -> Vec<(NodeId, Built)> {
-        let here = |target| Built::Node(Box::new(Here { target }));
+        let here = |target| Built::runner(Here { target });
         let ways = |q: &Queue| q.ways.iter().map(|w| (*w, q.target)).collect::<Vec<_>>();
         let all = self.hand_offs.all.iter().flat_map(ways);
         all.filter(|(way, target)| way != target).map(|(way, target)| (way, here(target))).collect()
@@ -173,7 +173,7 @@ impl Control {
             let mut rings = Vec::new();
             for from in 0..ways.len() {
                 if from == to {
-                    let built = Built::Node(Box::new(Here { target }));
+                    let built = Built::runner(Here { target });
                     self.tell(to, ToWorker::Install { id: *way, info: info.clone(), built });
                     continue;
                 }
@@ -182,7 +182,7 @@ impl Control {
                 let stats = Arc::new(PairStats::default());
                 pairs.push(Pair { from, to, stats: stats.clone(), gauge: ring.gauge() });
                 let waker = self.workers[to].waker.clone();
-                let built = Built::Node(Box::new(Way { to, ring, waker, stats, full }));
+                let built = Built::runner(Way { to, ring, waker, stats, full });
                 self.tell(from, ToWorker::Install { id: *way, info: info.clone(), built });
             }
             self.tell(to, ToWorker::Arrivals(rings));

@@ -14,7 +14,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "drop",
     kind: Kind::Drop,
     drop: "drop",
-    build: |_| Built::Node(Box::new(Drop)),
+    build: |_| Built::runner(Drop),
     ..NodeDecl::DEFAULT
 };
 

@@ -23,7 +23,7 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "drop",
-    build: |_| Built::Node(Box::new(ErrorDrop)),
+    build: |_| Built::runner(ErrorDrop),
     ..NodeDecl::DEFAULT
 };
 

@@ -35,7 +35,9 @@ pub(crate) struct NodeInfo {
     pub(crate) taps: Vec<(ArcId, u16)>,
 }
 
+/// Of its own worker's lines all over.
 #[derive(Default)]
+#[repr(align(64))]
 struct Pending {
     open: Option<Box<Frame>>,
     full: VecDeque<Box<Frame>>,
@@ -100,6 +102,15 @@ impl Core {
             current: NodeId(0),
             again: Vec::with_capacity(16),
         }
+    }
+
+    /// Moves what is written all the time into memory that this thread has allocated: what the main
+    /// thread has may lie on lines with what it has for other workers.
+    fn unshare(&mut self) {
+        self.spare = Vec::with_capacity(64);
+        self.scratch = (0..4).map(|_| Box::new([Verdict::next(0); FRAME_SIZE])).collect();
+        self.again = Vec::with_capacity(16);
+        self.cache.unshare();
     }
 
     /// Number of this worker, from 0.

@@ -14,7 +14,8 @@ use thalweg_buffer::{Cache, Flags};
 use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 
-/// A worker before its thread starts.
+/// A worker. Written all the time, and made by another thread: hence on lines of its own.
+#[repr(align(128))]
 pub(crate) struct Worker {
     pub(crate) core: Core,
     pub(crate) runners: Vec<Option<Box<dyn Runner>>>,
@@ -109,6 +110,7 @@ impl Worker {
 
     /// Runs until told to stop.
     pub(crate) fn run(&mut self) {
+        self.core.unshare();
         // When the last packets were done, and whether it was in the turn before.
         let (mut last_work, mut busy) = (clock::ticks(), true);
         while !self.stop {
@@ -338,4 +340,20 @@ fn dispatch(
         }
     }
     handled
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mailbox::Waker;
+    use crate::node::{Adapter, OwnLines};
+
+    /// What the main thread makes for one worker after the other.
+    #[test]
+    fn workers_and_nodes_have_lines_of_their_own() {
+        const PAIR: usize = 128;
+        struct Small(#[allow(dead_code)] u8);
+        assert_eq!((align_of::<super::Worker>(), align_of::<Waker>()), (PAIR, PAIR));
+        assert_eq!((align_of::<Adapter<Small>>(), size_of::<Adapter<Small>>()), (PAIR, PAIR));
+        assert_eq!((align_of::<OwnLines<Small>>(), size_of::<OwnLines<Small>>()), (PAIR, PAIR));
+    }
 }

@@ -22,15 +22,13 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "af-packet-tx",
     kind: Kind::Tx,
     errors: ERRORS,
-    build: |_| {
-        Built::Node(Box::new(AfPacketTx { sw_if: 0, framing: Framing::Ethernet, ring: None }))
-    },
+    build: |_| Built::runner(AfPacketTx { sw_if: 0, framing: Framing::Ethernet, ring: None }),
     ..NodeDecl::DEFAULT
 };
 
 /// A worker's transmit ring of one interface.
 pub(crate) fn build(sw_if: u32, framing: Framing, ring: Option<TxRing>) -> Built {
-    Built::Node(Box::new(AfPacketTx { sw_if, framing, ring: ring.map(Box::new) }))
+    Built::runner(AfPacketTx { sw_if, framing, ring: ring.map(Box::new) })
 }
 
 struct AfPacketTx {
