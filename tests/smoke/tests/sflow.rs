@@ -47,7 +47,7 @@ fn flow_samples(datagram: &[u8]) -> Result<Vec<Seen>> {
     let mut seen = Vec::new();
     for sample in datagram.samples() {
         let Sample::Flow(sample) = sample? else { continue };
-        for record in sample.records {
+        for record in sample.records.clone() {
             if let FlowRecord::RawHeader(raw) = record? {
                 seen.push(Seen {
                     source: sample.source.index,
@@ -125,6 +125,119 @@ lab_test! {
         router.stop().map(drop)
     }
 
+    /// Where packets went: the interface, the next hop, the lengths of both routes; those for the router
+    /// itself; and those that it sends.
+    fn samples_tell_where_packets_went() {
+        let lab = Lab::new()?;
+        let collector = Collector::listen(&lab.router)?;
+        let router = Router::start(&lab.router, &sampling(1).commands("sflow direction both"))?;
+        let [left, right] = ["host-eth0", "host-eth1"].map(|name| index_of(&router, name));
+        let (left, right) = (left?, right?);
+        router.cli("sflow enable host-eth1")?;
+        ping(&lab.left.ns, lab.right.addr, &PingOptions { count: 3, ..PingOptions::default() })?
+            .all_answered()?;
+        let gateway: std::net::Ipv4Addr = "10.10.1.1".parse()?;
+        ping(&lab.left.ns, gateway, &PingOptions { count: 3, ..PingOptions::default() })?
+            .all_answered()?;
+        let (mut through, mut sent, mut own) = (0, 0, 0);
+        collector.receive(LIMIT, "samples of each way", |bytes| {
+            let datagram = Datagram::parse(bytes)?;
+            datagram.check_end()?;
+            for sample in datagram.samples() {
+                let Sample::Flow(sample) = sample? else { continue };
+                let mut router = None;
+                let mut header = Vec::new();
+                for record in sample.records.clone() {
+                    match record? {
+                        FlowRecord::Router(r) => router = Some(r),
+                        FlowRecord::RawHeader(raw) => header = raw.header.to_vec(),
+                        other => anyhow::bail!("{other:?}"),
+                    }
+                }
+                // ICMP echo requests of the left host.
+                if header.get(12..14) != Some(&[8, 0]) || header.get(34) != Some(&8) {
+                    continue;
+                }
+                if header[30..34] == [10, 10, 1, 1] {
+                    ensure!(sample.output == Interface::INTERNAL, "{sample:?}");
+                    own += 1;
+                    continue;
+                }
+                // The first may wait for its neighbour's address, and is told of without a way.
+                if sample.output == Interface::UNKNOWN {
+                    continue;
+                }
+                let ways = (sample.input, sample.output);
+                ensure!(ways == (Interface::Index(left), Interface::Index(right)), "{sample:?}");
+                let router = router.context("no word of its route")?;
+                ensure!(router.next_hop.0 == Some(lab.right.addr.into()), "{router:?}");
+                let masks = [router.source_mask, router.destination_mask];
+                ensure!(masks.iter().all(|m| (24..=32).contains(m)), "{router:?}");
+                match sample.source.index {
+                    index if index == left => through += 1,
+                    index if index == right => sent += 1,
+                    _ => anyhow::bail!("{sample:?}"),
+                }
+            }
+            Ok((through >= 2 && sent >= 2 && own == 3).then_some(()))
+        })?;
+        router.stop().map(drop)
+    }
+
+    /// Packets that are dropped are told of with the reason, their first bytes and the node's name; an
+    /// agent's receiver and Wireshark read them.
+    fn dropped_packets_are_told_of() {
+        let lab = Lab::new()?;
+        let collector = Collector::listen(&lab.router)?;
+        let config = sampling(1).commands("sflow drop-monitoring enable");
+        let router = Router::start(&lab.router, &config)?;
+        let index = index_of(&router, "host-eth0")?;
+        let pcap = router.dir().join("drops.pcap");
+        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let expired = ["-c", "2", "-i", "0.2", "-W", "1", "-t", "1", "10.10.2.2"];
+        // It reports no answer, as is right.
+        let _ = lab.left.ns.command("ping").args(expired).run()?;
+        let mut flow = false;
+        let mut told = false;
+        collector.receive(LIMIT, "an expired packet", |bytes| {
+            let datagram = Datagram::parse(bytes)?;
+            datagram.check_end()?;
+            for sample in datagram.samples() {
+                match sample? {
+                    Sample::Flow(sample) => flow |= sample.output == Interface::Discarded(257),
+                    Sample::Discard(discard) => {
+                        ensure!(discard.input == index && discard.reason.0 == 257, "{discard:?}");
+                        let mut trap = String::new();
+                        for record in discard.records.clone() {
+                            match record? {
+                                FlowRecord::HardwareTrap(t) => {
+                                    trap = String::from_utf8_lossy(t.name.0).into_owned();
+                                }
+                                FlowRecord::RawHeader(raw) => {
+                                    // From the Ethernet header on.
+                                    ensure!(raw.header[12..15] == [8, 0, 0x45], "{raw:?}");
+                                    ensure!(raw.header[26..30] == [10, 10, 1, 2], "{raw:?}");
+                                    ensure!(raw.frame_length == 98, "{raw:?}");
+                                }
+                                other => anyhow::bail!("{other:?}"),
+                            }
+                        }
+                        ensure!(trap == "vpp_ip4_ttl_<=_1", "{trap}");
+                        told = true;
+                    }
+                    _ => {}
+                }
+            }
+            Ok((flow && told).then_some(()))
+        })?;
+        capture.stop()?;
+        let kinds = dissected(&pcap, "sflow_245.sampletype")?;
+        ensure!(kinds.iter().any(|kind| kind == "5"), "{kinds:?}");
+        let shown = router.json("show sflow")?;
+        ensure!(shown["drop_samples"]["sent"].as_u64() >= Some(1), "{shown}");
+        router.stop().map(drop)
+    }
+
     /// The length of a jumbo frame is told in full, not that of its first buffer.
     fn jumbo_frames_have_their_length() {
         let lab = Lab::build(&LabOptions { mtu: 9000, ..LabOptions::default() })?;
@@ -157,7 +270,7 @@ lab_test! {
                 }
                 ensure!(sample.source.index == index, "counters of {:?}", sample.source);
                 let (mut octets, mut name) = (None, None);
-                for record in sample.records {
+                for record in sample.records.clone() {
                     match record? {
                         CounterRecord::Interface(counters) => octets = Some(counters.in_octets),
                         CounterRecord::PortName(port) => {
@@ -225,8 +338,12 @@ lab_test! {
         lab.ping_all()?;
         iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &IperfOptions::default())?;
         router.await_rest()?;
-        let packets = router.interface_counter("host-eth0", "rx_packets")? as f64;
         let shown = router.json("show sflow")?;
+        // As on the wire: a super-packet is the frames that it is cut into.
+        let packets = shown["interfaces"][0]["pool"].as_u64().with_context(|| shown.to_string())?;
+        let received = router.interface_counter("host-eth0", "rx_packets")?;
+        ensure!(packets >= received, "{packets} on the wire, {received} received");
+        let packets = packets as f64;
         let taken = shown["samples"]["taken"].as_u64().with_context(|| shown.to_string())? as f64;
         let expected = packets / 100.0;
         // Six standard deviations of a sample of this size.
