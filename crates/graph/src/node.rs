@@ -369,9 +369,6 @@ impl<T: Tap> Tap for OwnLines<T> {
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
         self.0.replaced(old, new);
     }
-    fn turn(&mut self) {
-        self.0.turn();
-    }
     fn settle(&mut self, cx: &mut TapCx<'_>) {
         self.0.settle(cx);
     }
