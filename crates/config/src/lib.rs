@@ -1,5 +1,5 @@
-//! What Thalweg is told before it starts: the startup configuration, in the grammar of VPP's
-//! `startup.conf`.
+//! What Thalweg is told: before it starts, by the startup configuration in the grammar of VPP's
+//! `startup.conf`; and what it shall be, by a document ([`declare`]).
 //!
 //! [`StartupConfig::from_args`] takes the arguments of the program, [`StartupConfig::parse_file`]
 //! and [`StartupConfig::parse_args`] the two forms of the text. Mistakes come with their place, the
@@ -7,7 +7,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod declare;
 mod startup;
+mod suggest;
 
 pub use startup::{
     ApiSegmentConfig, ApiTraceConfig, BuffersConfig, CliListen, CoreDumpSize, CoreList, CpuConfig,

@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::decl::{ArcDecl, NodeDecl};
 use thalweg_api::Service;
 use thalweg_cli::Command;
+use thalweg_config::declare::Section;
 
 /// A feature, a device driver or the engine itself.
 pub struct Feature {
@@ -19,6 +20,8 @@ pub struct Feature {
     pub commands: &'static [&'static dyn Command<Control>],
     /// Its messages of the binary API.
     pub api: &'static [&'static dyn Service<Control>],
+    /// Its parts of the declarative configuration. What a command sets, one of them dumps.
+    pub settings: &'static [&'static dyn Section<Control>],
     /// Puts its state in place, before nodes are built.
     pub init: fn(&mut Control),
     /// Runs when the graph stands and workers run.
@@ -34,6 +37,7 @@ impl Feature {
         arcs: &[],
         commands: &[],
         api: &[],
+        settings: &[],
         init: |_| {},
         ready: |_| {},
     };

@@ -52,6 +52,7 @@ pub static ENGINE: Feature = Feature {
         report::Sampler::init(c);
         c.insert(thalweg_api::Clients::default());
     },
+    settings: &[],
     ready: report::Sampler::start,
 };
 

@@ -4,6 +4,7 @@
 //! * [`features`]: the features of the router, one line each;
 //! * [`api`]: `thalweg api json`, and the API messages about the command line;
 //! * [`run`]: `thalweg run`, the router;
+//! * [`configuration`]: `thalweg config`, which checks documents and asks a running router;
 //! * [`sflow`]: `thalweg sflow decode`;
 //! * [`agent`]: `thalweg agent`;
 //! * [`demo`]: `thalweg demo`;
@@ -13,6 +14,7 @@
 
 pub mod agent;
 pub mod api;
+pub mod configuration;
 pub mod ctl;
 pub mod demo;
 pub mod features;

@@ -25,6 +25,8 @@ Examples:
 enum Command {
     /// Run the router
     Run(thalweg::run::Args),
+    /// Check a configuration, and have a running router show, plan, apply or save one
+    Config(thalweg::configuration::Args),
     /// Work with sFlow datagrams
     Sflow(thalweg::sflow::Args),
     /// Run the sFlow agent by itself, configured as hsflowd is
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     }
     match Args::parse_from(args).command {
         Command::Run(args) => thalweg::run::main(&args),
+        Command::Config(args) => thalweg::configuration::main(&args),
         Command::Sflow(args) => thalweg::sflow::main(&args),
         // Must stand here, where there is one thread: it may give up rights.
         Command::Agent(args) => thalweg::agent::main(&args),

@@ -33,8 +33,16 @@ const WORKERS: &str = "THALWEG_TEST_WORKERS";
 /// The startup configuration, in the router's directory.
 const STARTUP: &str = "startup.conf";
 
-fn start_program(ns: &Netns, dir: &Path, kernels: Option<&str>) -> Result<Running> {
-    let program = ns.command(thalweg()?).args(["run", "-c"]).arg(dir.join(STARTUP));
+fn start_program(
+    ns: &Netns,
+    dir: &Path,
+    kernels: Option<&str>,
+    document: Option<&Path>,
+) -> Result<Running> {
+    let mut program = ns.command(thalweg()?).args(["run", "-c"]).arg(dir.join(STARTUP));
+    if let Some(document) = document {
+        program = program.arg("--config").arg(document);
+    }
     let program = program.env("LC_ALL", "C");
     match kernels {
         Some(level) => program.env("THALWEG_SIMD", level),
@@ -52,6 +60,8 @@ pub struct Config {
     pub commands: Vec<String>,
     /// Level of its frame kernels; `None`: the best there is, or what the environment says.
     pub kernels: Option<&'static str>,
+    /// The document that it keeps its configuration in.
+    pub document: Option<PathBuf>,
 }
 
 impl Config {
@@ -65,6 +75,13 @@ impl Config {
     pub fn stanza(mut self, text: &str) -> Config {
         self.stanzas.push_str(text);
         self.stanzas.push('\n');
+        self
+    }
+
+    /// Keeps its configuration in a document.
+    #[must_use]
+    pub fn keeps(mut self, document: &Path) -> Config {
+        self.document = Some(document.to_owned());
         self
     }
 
@@ -111,6 +128,7 @@ pub struct Router {
     dir: TempDir,
     socket: PathBuf,
     kernels: Option<&'static str>,
+    document: Option<PathBuf>,
 }
 
 impl Router {
@@ -147,9 +165,10 @@ impl Router {
             let _ = writeln!(text, "buffers {{ buffers-per-numa {BUFFERS} }}");
         }
         fs::write(&startup, text).context("write the startup configuration")?;
-        let running = start_program(ns, dir.path(), config.kernels)?;
+        let document = config.document.clone();
+        let running = start_program(ns, dir.path(), config.kernels, document.as_deref())?;
         let (ns, kernels) = (ns.clone(), config.kernels);
-        let mut router = Router { running: Some(running), ns, dir, socket, kernels };
+        let mut router = Router { running: Some(running), ns, dir, socket, kernels, document };
         router.await_cli()?;
         Ok(router)
     }
@@ -311,7 +330,8 @@ impl Router {
         running.signal(Signal::KILL)?;
         running.wait(STOP_LIMIT)?;
         ensure!(self.socket.exists(), "a killed router cannot remove its socket");
-        self.running = Some(start_program(&self.ns, self.dir.path(), self.kernels)?);
+        let document = self.document.as_deref();
+        self.running = Some(start_program(&self.ns, self.dir.path(), self.kernels, document)?);
         // The socket of the killed one is still there: what listens has to be the new one.
         wait_until_seen(START_LIMIT, "the CLI to answer", || self.cli("show version").map(drop))?;
         for command in &config.commands {

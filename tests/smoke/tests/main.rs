@@ -7,6 +7,7 @@ mod agent;
 mod bad_input;
 mod bad_start;
 mod collectors;
+mod configuration;
 mod cross_connect;
 mod faults;
 mod idle;

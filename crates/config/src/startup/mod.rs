@@ -12,7 +12,6 @@ mod reader;
 mod report;
 mod sections;
 mod source;
-mod suggest;
 mod tree;
 mod values;
 

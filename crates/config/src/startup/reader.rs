@@ -5,9 +5,9 @@ use std::ops::{Range, RangeInclusive};
 
 use super::model::PageSize;
 use super::report::Report;
-use super::suggest::closest;
 use super::tree::{Item, Stanza, Word};
 use super::values::{parse_number, parse_size};
+use crate::suggest::closest;
 
 /// Smallest page of any machine.
 const MIN_PAGE: u64 = 4096;

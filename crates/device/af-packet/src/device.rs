@@ -25,6 +25,8 @@ pub struct HostConfig {
 
 /// What the main thread keeps of all host interfaces.
 pub(crate) struct Hosts {
+    /// What each interface was made with.
+    pub(crate) options: BTreeMap<SwIfIndex, Options>,
     by_ifindex: BTreeMap<u32, SwIfIndex>,
     /// Descriptors of each interface.
     files: BTreeMap<SwIfIndex, Vec<FileInfo>>,
@@ -54,6 +56,7 @@ struct QueueInfo {
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(Hosts {
+        options: BTreeMap::new(),
         by_ifindex: BTreeMap::new(),
         files: BTreeMap::new(),
         load: Vec::new(),
@@ -88,6 +91,7 @@ fn default_mac(device: Mac) -> Mac {
 pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceError> {
     let failed = |e: crate::Error| DeviceError::Failed(with_source(&e));
     let mut options = config.options;
+    let asked = options.clone();
     // Each worker has a transmit ring of its own: they share nothing.
     options.tx_queues = options.tx_queues.max(c.workers() as u16);
     let mut port = HostPort::open(&config.name, &options).map_err(failed)?;
@@ -148,6 +152,7 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
     let hosts = c.state::<Hosts>();
     hosts.borrow_mut().by_ifindex.insert(info.ifindex, sw_if);
     hosts.borrow_mut().files.insert(sw_if, files);
+    hosts.borrow_mut().options.insert(sw_if, asked);
     watch(c);
     Ok(sw_if)
 }
@@ -186,6 +191,7 @@ pub fn delete(c: &mut Control, name: &str) -> Result<(), DeviceError> {
     let sw_if = find(c, name)?;
     c.state::<Hosts>().borrow_mut().by_ifindex.retain(|_, i| *i != sw_if);
     c.state::<Hosts>().borrow_mut().files.remove(&sw_if);
+    c.state::<Hosts>().borrow_mut().options.remove(&sw_if);
     interface::delete(c, sw_if)
 }
 
@@ -210,6 +216,9 @@ pub fn set_qdisc_bypass(c: &mut Control, name: &str, on: bool) -> Result<(), Dev
     let device = hosts.borrow().device(sw_if);
     let done = device.map(|d| d.borrow_mut().set_option("qdisc-bypass", on));
     done.unwrap_or(Err(DeviceError::Unknown(view.name)))?;
+    if let Some(options) = c.state::<Hosts>().borrow_mut().options.get_mut(&sw_if) {
+        options.qdisc_bypass = on;
+    }
     interface::refresh_caps(c, sw_if)
 }
 

@@ -17,6 +17,7 @@ pub mod link;
 pub mod nodes;
 mod offload;
 pub mod ring;
+mod settings;
 mod sys;
 
 pub use device::{HostConfig, create, delete, set_qdisc_bypass};
@@ -31,6 +32,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
+    settings: &[&settings::SETTINGS],
     init: device::init,
     ready: device::ready,
     ..Feature::DEFAULT

@@ -5,7 +5,7 @@
 
 use crate::output;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_graph::stats::MAX_INTERFACES;
@@ -240,6 +240,8 @@ pub struct InterfaceView {
     pub output: NodeId,
     /// Carries Ethernet frames.
     pub ethernet: bool,
+    /// What its owner has labelled it with, such as the program that manages it; may be empty.
+    pub tag: String,
     /// How it takes part in layer 2, as a feature says it: `xconnect host-b`.
     pub l2: Option<String>,
 }
@@ -308,6 +310,8 @@ pub struct Interfaces {
     list: Vec<Option<Interface>>,
     by_name: HashMap<String, SwIfIndex>,
     writer: snapshot::Writer<IfTable>,
+    /// Indices that interfaces to come shall have.
+    reserved: BTreeMap<String, SwIfIndex>,
     subscribers: Vec<Subscriber>,
     #[allow(clippy::type_complexity)]
     describers: Vec<Rc<dyn Fn(&Control, SwIfIndex) -> Vec<String>>>,
@@ -321,6 +325,7 @@ impl Interfaces {
             list: Vec::new(),
             by_name: HashMap::new(),
             writer,
+            reserved: BTreeMap::new(),
             subscribers: Vec::new(),
             describers: Vec::new(),
         });
@@ -344,6 +349,7 @@ impl Interfaces {
             caps: Caps::default(),
             output: NodeId(0),
             ethernet: false,
+            tag: String::new(),
             l2: None,
         };
         let device: Box<dyn Device> = Box::new(Local);
@@ -394,6 +400,16 @@ impl Interfaces {
         self.describers.push(Rc::new(f));
     }
 
+    /// The index that a new interface gets: that which was reserved for its name, else the lowest
+    /// that is free and nobody else's.
+    fn free(&self, name: &str) -> Option<SwIfIndex> {
+        let is_free = |i: SwIfIndex| self.get(i).is_none();
+        let own = self.reserved.get(name).copied().filter(|i| is_free(*i));
+        let mut all = (0..MAX_INTERFACES as SwIfIndex).filter(|i| is_free(*i));
+        let others = |i: &SwIfIndex| self.reserved.values().any(|r| r == i);
+        own.or_else(|| all.clone().find(|i| !others(i))).or_else(|| all.next())
+    }
+
     fn row(&mut self, sw_if: SwIfIndex) -> Result<&mut Interface, DeviceError> {
         let found = self.list.get_mut(sw_if as usize).and_then(Option::as_mut);
         found.ok_or_else(|| DeviceError::Unknown(format!("index {sw_if}")))
@@ -421,6 +437,9 @@ impl Device for Local {
     fn dev_type(&self) -> &'static str {
         "local"
     }
+    fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
+        Ok(false)
+    }
 }
 
 /// What `show interface address` says of an interface.
@@ -447,6 +466,30 @@ pub fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
     c.state::<Interfaces>().borrow().find(name)
 }
 
+/// Gives the next interface of a name an index of its own, so that it is known by the same number
+/// as before.
+///
+/// # Errors
+/// If there is such an interface, or the index is taken or out of range.
+pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    let mut all = all.borrow_mut();
+    if let Ok(there) = all.find(name) {
+        let text = format!("interface `{name}` exists already; its index is {there}");
+        return Err(DeviceError::Failed(text));
+    }
+    let (max, found) = (MAX_INTERFACES as u64 - 1, u64::from(sw_if));
+    if found == 0 || found > max {
+        return Err(DeviceError::Range { what: "index", min: 1, max, found });
+    }
+    let holder = all.reserved.iter().find(|(n, i)| **i == sw_if && *n != name).map(|(n, _)| n);
+    if let Some(holder) = all.get(sw_if).map(|v| &v.name).or(holder) {
+        return Err(DeviceError::Failed(format!("index {sw_if} is that of `{holder}`")));
+    }
+    all.reserved.insert(name.to_owned(), sw_if);
+    Ok(())
+}
+
 fn notify(c: &mut Control, event: InterfaceEvent) {
     let subscribers = c.state::<Interfaces>().borrow().subscribers.clone();
     for s in subscribers {
@@ -470,11 +513,7 @@ pub fn create(
         if a.by_name.contains_key(&spec.name) {
             return Err(DeviceError::Exists(spec.name));
         }
-        let free = a.list.iter().position(Option::is_none).unwrap_or(a.list.len());
-        if free >= MAX_INTERFACES {
-            return Err(DeviceError::Full);
-        }
-        free as SwIfIndex
+        a.free(&spec.name).ok_or(DeviceError::Full)?
     };
     let (output, tx) = add_nodes(c, sw_if, &spec, tx)?;
     let view = InterfaceView {
@@ -491,6 +530,7 @@ pub fn create(
         caps: spec.caps,
         output,
         ethernet: spec.mac != [0; 6],
+        tag: String::new(),
         l2: None,
     };
     {
@@ -501,11 +541,10 @@ pub fn create(
             device: Rc::new(RefCell::new(spec.device)),
             tx: Some(tx),
         };
-        if sw_if as usize == a.list.len() {
-            a.list.push(Some(row));
-        } else {
-            a.list[sw_if as usize] = Some(row);
-        }
+        let end = a.list.len().max(sw_if as usize + 1);
+        a.list.resize_with(end, || None);
+        a.list[sw_if as usize] = Some(row);
+        a.reserved.remove(&spec.name);
         a.by_name.insert(spec.name, sw_if);
         a.publish(c);
     }
@@ -674,6 +713,10 @@ pub fn set_mtu(
     mtu: u32,
 ) -> Result<(), DeviceError> {
     let v = view(c, sw_if)?;
+    if sw_if == 0 {
+        let what = format!("an MTU of {mtu}");
+        return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
+    }
     if proto == 0 || mtu != 0 {
         check_mtu("MTU", mtu, v.link_mtu.max(MTU_RANGE.0))?;
     }
@@ -768,6 +811,26 @@ pub fn accept_all(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), Dev
     }
     all.borrow_mut().publish(c);
     Ok(())
+}
+
+/// Longest label of an interface, in bytes.
+pub const MAX_TAG: usize = 63;
+
+/// Labels an interface; an empty label is none.
+///
+/// # Errors
+/// If there is no such interface, or the label is too long or no word.
+pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), DeviceError> {
+    let (max, found) = (MAX_TAG as u64, tag.len() as u64);
+    if found > max {
+        return Err(DeviceError::Range { what: "length of a tag", min: 0, max, found });
+    }
+    let odd = |c: char| c.is_whitespace() || c.is_control() || "{}|\"'#\\".contains(c);
+    if tag.contains(odd) {
+        let text = "a tag is one word without quotes, braces, `|', `#' and backslashes";
+        return Err(DeviceError::Failed(text.into()));
+    }
+    change(c, sw_if, |v| v.tag = tag.to_owned())
 }
 
 /// Says how an interface takes part in layer 2 (`None`: not at all), for `show` commands.

@@ -17,6 +17,7 @@ pub mod loopback;
 pub mod offload;
 pub mod output;
 mod report;
+mod settings;
 
 pub use command_line::{interface_arg, interface_names};
 pub use interface::{
@@ -36,6 +37,7 @@ pub static FEATURE: Feature = Feature {
         Interfaces::init(c);
         api_types::init(c);
     },
+    settings: &[&settings::SETTINGS],
     ..Feature::DEFAULT
 };
 

@@ -53,12 +53,13 @@ pub fn create_loopback(
     })
 }
 
-/// Creates `sink<n>`, an interface that frees what it is given.
+/// Creates `sink<instance>` (the next free one if `None`), an interface that frees what it is
+/// given.
 ///
 /// # Errors
-/// If there is no room.
-pub fn create_sink(c: &mut Control) -> Result<SwIfIndex, DeviceError> {
-    create(c, "sink", "sink", None, |i| [0x02, 0x51, 0, 0, (i >> 8) as u8, i as u8])
+/// If the instance exists or there is no room.
+pub fn create_sink(c: &mut Control, instance: Option<u32>) -> Result<SwIfIndex, DeviceError> {
+    create(c, "sink", "sink", instance, |i| [0x02, 0x51, 0, 0, (i >> 8) as u8, i as u8])
 }
 
 fn create(

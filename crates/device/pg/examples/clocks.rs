@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut c = Control::new(EngineConfig::default())?;
     c.start(&[&thalweg_device::FEATURE, &STUBS, &FEATURE])?;
     create_port(&mut c, 0, Mode::Ethernet)?;
-    let sink = loopback::create_sink(&mut c)?;
+    let sink = loopback::create_sink(&mut c, None)?;
     interface::set_admin(&mut c, sink, true)?;
     let output = interface::view(&c, sink)?.output;
     c.shared::<Out>().0.store(u32::from(output.0), Relaxed);

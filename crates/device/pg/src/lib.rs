@@ -19,6 +19,7 @@ pub mod nodes;
 pub mod pcap;
 pub mod port;
 mod scan;
+mod settings;
 mod source;
 pub mod stream;
 pub mod template;
@@ -38,6 +39,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
+    settings: &[&settings::SETTINGS],
     init: stream::Pg::init,
     ..Feature::DEFAULT
 };

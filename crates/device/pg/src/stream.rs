@@ -275,6 +275,13 @@ pub fn create_port(c: &mut Control, id: u32, mode: Mode) -> Result<SwIfIndex, Pg
     Ok(sw_if)
 }
 
+impl Pg {
+    /// All ports with their modes.
+    pub(crate) fn modes(&self) -> impl Iterator<Item = (SwIfIndex, Mode)> + '_ {
+        self.ports.values().map(|p| (p.sw_if, p.mode))
+    }
+}
+
 /// Deletes a port with its streams and its capture.
 ///
 /// # Errors

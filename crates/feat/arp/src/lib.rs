@@ -32,6 +32,7 @@ mod limit;
 pub mod neighbors;
 pub mod nodes;
 pub mod packet;
+mod settings;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -59,5 +60,6 @@ pub static FEATURE: Feature = Feature {
         neighbors::init(c);
         api_types::init(c);
     },
+    settings: &[&settings::SETTINGS],
     ..Feature::DEFAULT
 };

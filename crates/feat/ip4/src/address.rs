@@ -50,7 +50,7 @@ fn prefix(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError> {
         .map_err(|_| AddressError::Unusable(format!("{addr}/{len}"), "a length is 0 to 32"))
 }
 
-fn check(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError> {
+pub(crate) fn check(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError> {
     let p = prefix(addr, len)?;
     let why = if len == 0 {
         "a subnet needs a length of 1 to 32"

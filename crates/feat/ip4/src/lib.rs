@@ -17,6 +17,7 @@ mod late;
 pub mod nodes;
 pub mod ping;
 pub mod route;
+mod settings;
 pub mod tables;
 mod words;
 
@@ -41,6 +42,7 @@ pub static FEATURE: Feature = Feature {
     arcs: &[&ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" }],
     commands: cli::COMMANDS,
     api: api::SERVICES,
+    settings: &[&settings::SETTINGS],
     init,
     ready,
 };
@@ -299,6 +301,12 @@ impl Ip4 {
             counts[usize::from(p.len())] += 1;
         }
         counts
+    }
+    /// What was configured of a table's routes, in order.
+    pub fn configured(&self, table: u32) -> Vec<(Ipv4Prefix, Vec<Path>)> {
+        let Some(t) = self.tables.get(&table) else { return Vec::new() };
+        let configured = |(p, _)| Some((p, t.paths(p, Source::Static)?));
+        t.lpm.iter().filter_map(configured).collect()
     }
     /// A route by exact prefix.
     pub fn route(&self, table: u32, prefix: Ipv4Prefix) -> Option<RouteView> {

@@ -133,6 +133,11 @@ fn special(args: &mut Args<'_>) -> Option<PathKind> {
     SPECIAL.iter().find(|(word, _)| args.exact(word)).map(|(_, kind)| *kind)
 }
 
+/// The kind of path that a word names.
+pub(crate) fn special_kind(word: &str) -> Option<PathKind> {
+    SPECIAL.iter().find(|(w, _)| *w == word).map(|(_, kind)| *kind)
+}
+
 /// Takes what follows `via`.
 fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
     if let Some(kind) = special(args) {
@@ -164,7 +169,7 @@ pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
     let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let specials = || SPECIAL[..4].iter().map(|(w, _)| (*w).to_owned());
     match before {
-        [] => words(&["add", "del"]),
+        [] => words(&["add", "del", "replace"]),
         [_] => words(&["table", "count"]),
         [.., "table" | "count" | "weight"] => Vec::new(),
         [.., "via"] => interface_names(c).into_iter().chain(specials()).collect(),

@@ -8,6 +8,7 @@ pub mod api;
 mod api_module;
 pub mod cli;
 pub mod nodes;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
+    settings: &[&settings::SETTINGS],
     init,
     ..Feature::DEFAULT
 };

@@ -26,6 +26,7 @@ pub mod ring;
 pub mod sampler;
 mod segments;
 pub mod service;
+mod settings;
 pub mod state;
 pub mod stats;
 
@@ -40,6 +41,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
+    settings: &[&settings::SETTINGS],
     init: state::init,
     ready: state::ready,
     ..Feature::DEFAULT

@@ -429,12 +429,17 @@ pub fn set_polling_interval(c: &mut Control, seconds: u32) -> Result<(), SFlowEr
     Ok(())
 }
 
+/// What a number of header bytes is taken as.
+pub(crate) fn header_bytes(bytes: u32) -> u16 {
+    let (min, max) = HEADER_BYTES;
+    let bytes = bytes.min(u32::from(max)) as u16;
+    bytes.next_multiple_of(HEADER_STEP).clamp(min, max)
+}
+
 /// Sets how many bytes of a sampled packet are sent: rounded up to a multiple of [`HEADER_STEP`],
 /// within [`HEADER_BYTES`]. Returns what it came to.
 pub fn set_header_bytes(c: &mut Control, bytes: u32) -> u16 {
-    let (min, max) = HEADER_BYTES;
-    let bytes = bytes.min(u32::from(max)) as u16;
-    let bytes = bytes.next_multiple_of(HEADER_STEP).clamp(min, max);
+    let bytes = header_bytes(bytes);
     c.state::<SFlow>().borrow_mut().settings.header_bytes = bytes;
     tell(c, TapMessage::HeaderBytes(bytes));
     bytes

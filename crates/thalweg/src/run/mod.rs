@@ -19,7 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use thalweg_cli::Command;
 use thalweg_cli::server::ServerError;
+use thalweg_config::declare::Document;
 use thalweg_config::{StartupConfig, StartupError};
+use thalweg_feat_config::ConfigError;
+use thalweg_feat_config::store::Store;
 use thalweg_graph::{Control, EngineError};
 
 /// Runs the router in the foreground until it is told to end (SIGINT, SIGTERM).
@@ -29,8 +32,11 @@ use thalweg_graph::{Control, EngineError};
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// File of startup stanzas
-    #[arg(short, long, value_name = "FILE")]
-    config: Option<String>,
+    #[arg(short = 'c', long, value_name = "FILE")]
+    startup: Option<String>,
+    /// File of the configuration (YAML), which `config commit' keeps; it need not be there yet
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Startup stanzas, such as: unix { cli-listen /tmp/cli.sock } cpu { workers 2 }
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     stanzas: Vec<String>,
@@ -48,6 +54,7 @@ Stanzas (others are accepted, with a warning):
 Examples:
   thalweg run
   thalweg run -c /etc/thalweg/startup.conf
+  thalweg run --config /etc/thalweg/thalweg.yaml
   thalweg run unix { cli-listen /tmp/cli.sock exec ./setup.cli } cpu { workers 2 }
 
 Without `cli-listen' the command line is at /run/thalweg/cli.sock; for others than root, below
@@ -61,6 +68,9 @@ pub enum RunError {
     /// The configuration has mistakes.
     #[error("{0}")]
     Config(#[from] StartupError),
+    /// The document has mistakes.
+    #[error("{0}")]
+    Document(#[from] ConfigError),
     /// The machine has not what the configuration asks for.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -107,6 +117,7 @@ impl RunError {
     fn status(&self) -> u8 {
         match self {
             RunError::Config(_) | RunError::Layout(_) | RunError::Group(_) => crate::USAGE,
+            RunError::Document(ConfigError::Document(_)) => crate::USAGE,
             _ => crate::FAILED,
         }
     }
@@ -124,11 +135,16 @@ pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
 /// The program.
 pub fn main(args: &Args) -> ExitCode {
     let mut words: Vec<&str> = Vec::new();
-    if let Some(config) = &args.config {
-        words.extend(["-c", config]);
+    // Before there were documents, `--config' was a file of stanzas.
+    let (document, stanzas) = match &args.config {
+        Some(file) if is_document(file) => (Some(file.as_path()), None),
+        other => (None, other.as_ref().and_then(|file| file.to_str())),
+    };
+    if let Some(file) = args.startup.as_deref().or(stanzas) {
+        words.extend(["-c", file]);
     }
     words.extend(args.stanzas.iter().map(String::as_str));
-    let ended = std::panic::catch_unwind(|| run(&words));
+    let ended = std::panic::catch_unwind(|| run(&words, document));
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => crate::fail(error.status(), &error),
@@ -137,8 +153,49 @@ pub fn main(args: &Args) -> ExitCode {
     }
 }
 
-fn run(words: &[&str]) -> Result<(), RunError> {
+/// Whether a file is a document, by its name.
+fn is_document(file: &Path) -> bool {
+    file.extension().is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+/// Reads the document that the router keeps, if it is there.
+fn document(store: &Store) -> Result<Option<Document>, RunError> {
+    let Some(text) = store.saved().map_err(ConfigError::from)? else { return Ok(None) };
+    let catalog = crate::configuration::catalog()?;
+    let name = store.file().display().to_string();
+    Ok(Some(catalog.read(&name, &text).map_err(ConfigError::from)?))
+}
+
+/// Brings the router to where it shall be: by its document, then by the script.
+fn configure(
+    c: &mut Control,
+    store: Option<Store>,
+    document: Option<Document>,
+    script: Option<PathBuf>,
+) {
+    let then = move |c: &mut Control| match script {
+        Some(script) => serve::run_script(c, &script),
+        None => serve::release_held(c),
+    };
+    if let Some(store) = store {
+        if document.is_none() {
+            tracing::info!("{} is not there yet: starting empty", store.file().display());
+        }
+        thalweg_feat_config::manager::keep_in(c, store);
+    }
+    match document {
+        Some(document) => {
+            serve::hold(c);
+            thalweg_feat_config::apply_at_start(c, document, then);
+        }
+        None => then(c),
+    }
+}
+
+fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> {
     let (config, warnings) = StartupConfig::from_args(words)?;
+    let store = file_of_document.map(Store::new);
+    let document = store.as_ref().map(document).transpose()?.flatten();
     let (engine, notes) = layout::engine(&config, &Cores::of_this_machine())?;
     let log = config.unix.log.clone().unwrap_or_default();
     logging::start(&config).map_err(file("open log", &log))?;
@@ -170,9 +227,7 @@ fn run(words: &[&str]) -> Result<(), RunError> {
     }
     tracing::info!("the binary API is at {}", api.path().display());
     tracing::info!("statistics are at {}", statistics.path().display());
-    if let Some(script) = &config.unix.exec {
-        serve::run_script(&mut c, script);
-    }
+    configure(&mut c, store, document, config.unix.exec.clone());
     if config.unix.interactive {
         signals::console(server.addresses().to_vec(), c.remote(), stop.clone());
     }

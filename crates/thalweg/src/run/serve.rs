@@ -99,6 +99,17 @@ pub(super) fn cancel_all(c: &mut Control) {
     cli.main.cancel_all(c);
 }
 
+/// Holds commands of sessions back: whoever connects shall find the router as it is to be.
+pub(super) fn hold(c: &mut Control) {
+    c.state::<Cli>().borrow_mut().hold = Some(Instant::now() + SCRIPT_FIRST);
+}
+
+/// Lets commands of sessions run.
+pub(super) fn release_held(c: &mut Control) {
+    let cli = c.state::<Cli>();
+    release(&mut cli.borrow_mut(), c);
+}
+
 /// Runs a file of commands. A command that fails ends it and is logged; the router goes on, as VPP
 /// does.
 pub(super) fn run_script(c: &mut Control, path: &Path) {

@@ -118,6 +118,6 @@ fn details(view: &InterfaceView) -> SwInterfaceDetails {
         i_sid: 0,
         interface_name: view.name.as_str().into(),
         interface_dev_type: view.dev_type.into(),
-        tag: "".into(),
+        tag: view.tag.as_str().into(),
     }
 }

@@ -16,8 +16,12 @@ impl Command<Control> for CreateSinkInterface {
         "create sink interface"
     }
 
+    fn usage(&self) -> &'static str {
+        "[instance <n>]"
+    }
+
     fn help(&self) -> &'static str {
-        "Create an interface that counts and frees what it is given"
+        "Create interface sink<n>, which counts and frees what it is given"
     }
 
     fn run(
@@ -26,8 +30,12 @@ impl Command<Control> for CreateSinkInterface {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
+        let instance = match args.keyword("instance") {
+            true => Some(args.number("instance", 0, 16_383)? as u32),
+            false => None,
+        };
         args.end()?;
-        let sw_if = loopback::create_sink(c).map_err(refused)?;
+        let sw_if = loopback::create_sink(c, instance).map_err(refused)?;
         let name = interface::view(c, sw_if).map_err(refused)?.name;
         out.json(serde_json::json!({ "name": name, "index": sw_if }));
         out.line(name);

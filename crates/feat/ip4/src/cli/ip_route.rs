@@ -22,15 +22,15 @@ impl Command<Control> for IpRoute {
     }
 
     fn usage(&self) -> &'static str {
-        "[add|del] [count <n>] <prefix> [table <id>] via <next hop> [<interface>] [weight <n>] \
+        "[add|del|replace] [count <n>] <prefix> [table <id>] via <next hop> [<interface>] [weight <n>] \
          [via ...] | via <interface> | drop | local | unreachable | prohibit"
     }
 
     fn help(&self) -> &'static str {
         "Add or delete a route, or paths of one\n\
          Bits of the prefix beyond its length do not matter. A further path of a route that\n\
-         exists shares its load by weight. A next hop without interface is looked up, and looked\n\
-         up anew when what covers it changes. `del' without paths deletes the route with all of them.\n\
+         exists shares its load by weight; `replace' sets all paths at once. A next hop without\n\
+         interface is looked up, and anew when what covers it changes. `del' without paths deletes the route with all of them.\n\
          `count' repeats the command for that many prefixes of the same length, each behind the\n\
          one before."
     }
@@ -41,13 +41,14 @@ impl Command<Control> for IpRoute {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let del = args.one_of(&["add", "del"])? == Some("del");
+        let verb = args.one_of(&["add", "del", "replace"])?;
+        let (del, replace) = (verb == Some("del"), verb == Some("replace"));
         let spec = words::route_args(c, args)?;
         if !del && spec.paths.is_empty() {
             let expected = "`via <next hop>', `via <interface>' or a word such as `drop'";
             return Err(args.bad("path", expected));
         }
-        let mut bulk = Bulk { spec, del, done: 0, began: Instant::now() };
+        let mut bulk = Bulk { spec, del, replace, done: 0, began: Instant::now() };
         if bulk.spec.count > 1 {
             return Ok(Outcome::pending(bulk));
         }
@@ -63,6 +64,7 @@ impl Command<Control> for IpRoute {
 struct Bulk {
     spec: RouteSpec,
     del: bool,
+    replace: bool,
     done: u32,
     began: Instant,
 }
@@ -80,7 +82,7 @@ impl Bulk {
         let (prefix, table) = (self.prefix(), self.spec.table);
         let done = match self.del {
             true => crate::del_route(c, table, prefix, &self.spec.paths),
-            false => crate::add_route(c, table, prefix, self.spec.paths.clone(), false),
+            false => crate::add_route(c, table, prefix, self.spec.paths.clone(), self.replace),
         };
         self.done += 1;
         done.map_err(words::route_failed)

@@ -1,7 +1,7 @@
 //! Which known word an unknown one was probably meant to be.
 
 /// The candidate that differs by the fewest letters, if these are few.
-pub(super) fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let length = word.chars().count();
     let allowed = (length / 3).clamp(1, 3);
     candidates

@@ -1,0 +1,171 @@
+//! All sections together: documents are checked, dumped and turned into items.
+
+use super::item::{Draft, Item};
+use super::node::Node;
+use super::plan::{Plan, plan};
+use super::report::{Problem, Problems};
+use super::rules::{Grammar, Kind, Name, Rule};
+use super::schema;
+use super::section::{Doc, Dump, OURS, Section};
+use super::yaml;
+use std::collections::HashMap;
+
+/// A mistake of the program: a section supports what the schema has not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no rule for `{0}'")]
+pub struct NoRule(pub &'static str);
+
+/// A document and what it asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    root: Node,
+    items: Vec<Item>,
+}
+
+impl Document {
+    /// The tree.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// What it asks for.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// As YAML.
+    ///
+    /// # Errors
+    /// If it holds what YAML cannot say.
+    pub fn to_yaml(&self) -> Result<String, Problem> {
+        yaml::write(&self.root)
+    }
+
+    /// The way from this document's configuration to another's.
+    pub fn plan_to(&self, other: &Document) -> Plan {
+        plan(&self.items, &other.items)
+    }
+
+    /// Puts a note for people below a path of keys, if what it is about is there.
+    pub fn note(&mut self, path: &[String], text: &str) {
+        let mut keys: Vec<&str> = path.iter().map(String::as_str).collect();
+        if self.root.at(&keys).is_some() {
+            keys.push("description");
+            self.root.put(&keys, text);
+        }
+    }
+
+    /// All notes for people, with the path of what they are about.
+    pub fn notes(&self) -> Vec<(Vec<String>, String)> {
+        let mut notes = Vec::new();
+        collect_notes(&self.root, &mut Vec::new(), &mut notes);
+        notes
+    }
+}
+
+fn collect_notes(node: &Node, path: &mut Vec<String>, notes: &mut Vec<(Vec<String>, String)>) {
+    for (key, below) in node.entries() {
+        match below.text() {
+            Some(text) if key == "description" => notes.push((path.clone(), text.to_owned())),
+            _ => {
+                path.push(key.to_owned());
+                collect_notes(below, path, notes);
+                path.pop();
+            }
+        }
+    }
+}
+
+/// All that may stand in a document.
+pub struct Catalog<C: 'static> {
+    sections: Vec<&'static dyn Section<C>>,
+    grammar: Grammar,
+}
+
+impl<C> Catalog<C> {
+    /// Puts sections together.
+    ///
+    /// # Errors
+    /// If one supports a path that the schema has not.
+    pub fn new(sections: Vec<&'static dyn Section<C>>) -> Result<Catalog<C>, NoRule> {
+        let mut grammar = Grammar::new(schema::RULES);
+        for rule in [
+            Rule::new(OURS, Kind::Keys),
+            Rule::new("thalweg.interfaces", Kind::Named(Name::Any)),
+            Rule::new("thalweg.interfaces.*", Kind::Keys),
+        ] {
+            grammar.add(rule);
+        }
+        for rule in sections.iter().flat_map(|s| s.rules()) {
+            grammar.add(*rule);
+        }
+        let ours = sections.iter().flat_map(|s| s.rules()).map(|rule| rule.path);
+        let theirs = sections.iter().flat_map(|s| s.supports()).copied();
+        for path in theirs.chain(ours) {
+            grammar.support(path).map_err(NoRule)?;
+        }
+        Ok(Catalog { sections, grammar })
+    }
+
+    /// Reads a text: what it says must be known, right, and supported.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn read(&self, name: &str, text: &str) -> Result<Document, Problems> {
+        let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
+        let root = yaml::parse(text).map_err(one)?;
+        self.check(name, root)
+    }
+
+    /// As [`Catalog::read`], from a tree.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn check(&self, name: &str, root: Node) -> Result<Document, Problems> {
+        let problems = self.grammar.check(&root);
+        // What is of the wrong kind cannot be looked at closer; what is only lacking can.
+        if problems.iter().any(|p| !p.unsupported) {
+            return Problems::check(name, problems).map(|()| Document::default());
+        }
+        let (items, more) = self.items(&root);
+        Problems::check(name, [problems, more].concat())?;
+        Ok(Document { root, items })
+    }
+
+    fn items(&self, root: &Node) -> (Vec<Item>, Vec<Problem>) {
+        let doc = Doc::new(root);
+        let mut draft = Draft::default();
+        for section in &self.sections {
+            section.items(&doc, &mut draft);
+        }
+        for interface in doc.interfaces() {
+            if !draft.claimed.contains(interface.name) {
+                let node = interface.node().cloned().unwrap_or_default();
+                draft.problems.push(Problem::unsupported(&node, interface.path(""), KINDS));
+            }
+        }
+        let mut seen: HashMap<&str, &str> = HashMap::new();
+        for item in &draft.items {
+            if let Some(first) = seen.insert(&item.key, &item.path) {
+                let text = format!("`{}' is said twice, here and at {first}", item.key);
+                draft.problems.push(Problem::new(&item.path, text));
+            }
+        }
+        (draft.items, draft.problems)
+    }
+
+    /// The running configuration.
+    ///
+    /// # Errors
+    /// If a section dumps what it would not read: a mistake of the program.
+    pub fn dump(&self, cx: &C) -> Result<Document, Problems> {
+        let mut dump = Dump { root: Node::default(), grammar: &self.grammar };
+        for section in &self.sections {
+            section.dump(cx, &mut dump);
+        }
+        self.check("running configuration", dump.root)
+    }
+}
+
+/// What an interface may be called.
+const KINDS: &str = "interfaces are host-<device>, pg<n>, sink<n>, loop<n> and local0";

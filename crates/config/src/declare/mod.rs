@@ -1,0 +1,48 @@
+//! The declarative configuration: one document says what shall be.
+//!
+//! A document is YAML with the keys of vppcfg ([`schema`]) and, below `thalweg`, keys for what
+//! vppcfg has not. Features take part by a [`Section`] each: it writes its part of the running
+//! configuration, and reads its part of a document as [`Item`]s, each with the command that sets
+//! it and the one that takes it back. All else follows from items: the [`Plan`] from one
+//! configuration to another is what differs, in order; a configuration is applied if planning
+//! again finds nothing to do; rolling back is planning the other way.
+
+mod catalog;
+mod diff;
+mod item;
+mod node;
+mod plan;
+mod report;
+mod rules;
+pub mod schema;
+mod section;
+mod yaml;
+
+pub use catalog::{Catalog, Document, NoRule};
+pub use diff::{Difference, diff};
+pub use item::{Draft, Item, interface_key, rank};
+pub use node::{Node, Place, Value};
+pub use plan::{Phase, Plan, Step, plan};
+pub use report::{Problem, Problems};
+pub use rules::{Kind, Name, Rule, address, mac};
+pub use section::{Doc, Dump, Found, Interface, OURS, Section, is_loopback};
+pub use yaml::{MAX_TEXT, parse, write};
+
+/// Entry for fuzzing: reads a text, and reads again what it writes of it.
+pub fn fuzz_document(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(root) = parse(text) else { return };
+    if let Ok(catalog) = Catalog::<()>::new(Vec::new()) {
+        let _ = catalog.check("fuzz", root.clone());
+    }
+    if let Ok(written) = write(&root) {
+        let again = parse(&written);
+        let same = again
+            .as_ref()
+            .is_ok_and(|again| *again == root || again.value.is_empty() && root.value.is_empty());
+        assert!(same, "{root:?}\n{written}\n{again:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! A document as a tree: what YAML has, each part with its place.
+
+use indexmap::IndexMap;
+use std::fmt;
+
+/// A place in a text, both counted from 1; columns are characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column.
+    pub column: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// A part of a document. Equality is that of values: places do not matter.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// What it is.
+    pub value: Value,
+    /// Where it was read; `None`: it was not read from a text.
+    pub place: Option<Place>,
+}
+
+/// What a part of a document is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// Nothing, `~` or `null`.
+    #[default]
+    Null,
+    /// `true`, `no` …
+    Bool(bool),
+    /// A whole number.
+    Int(i128),
+    /// Another number.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// `- a`
+    List(Vec<Node>),
+    /// `key: value`, in the order of the text. The order of keys does not matter for equality.
+    Map(IndexMap<String, Node>),
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Value {
+    /// What it is, for people.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Null => "nothing",
+            Value::Bool(_) => "yes or no",
+            Value::Int(_) | Value::Float(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "keys and values",
+        }
+    }
+
+    /// Nothing, or a list or map without anything in it.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Value::Null => true,
+            Value::List(list) => list.is_empty(),
+            Value::Map(map) => map.is_empty(),
+            _ => false,
+        }
+    }
+}
+
+/// A scalar as it would be written, quotes aside; lists and maps in brackets.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("~"),
+            Value::Bool(b) => write!(f, "{b}"),
+            Value::Int(n) => write!(f, "{n}"),
+            Value::Float(n) => write!(f, "{n}"),
+            Value::Text(text) => f.write_str(text),
+            Value::List(list) => {
+                let parts: Vec<String> = list.iter().map(|n| n.value.to_string()).collect();
+                write!(f, "[{}]", parts.join(", "))
+            }
+            Value::Map(map) => {
+                let part = |(key, n): (&String, &Node)| format!("{key}: {}", n.value);
+                let parts: Vec<String> = map.iter().map(part).collect();
+                write!(f, "{{{}}}", parts.join(", "))
+            }
+        }
+    }
+}
+
+impl<V: Into<Value>> From<V> for Node {
+    fn from(value: V) -> Node {
+        Node { value: value.into(), place: None }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(b: bool) -> Value {
+        Value::Bool(b)
+    }
+}
+impl From<u32> for Value {
+    fn from(n: u32) -> Value {
+        Value::Int(n.into())
+    }
+}
+impl From<u64> for Value {
+    fn from(n: u64) -> Value {
+        Value::Int(n.into())
+    }
+}
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+impl From<Vec<Node>> for Value {
+    fn from(list: Vec<Node>) -> Value {
+        Value::List(list)
+    }
+}
+
+impl Node {
+    /// The text, if it is one.
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The truth, if it is one.
+    pub fn bool(&self) -> Option<bool> {
+        match self.value {
+            Value::Bool(b) => Some(b),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one in range.
+    pub fn u32(&self) -> Option<u32> {
+        match self.value {
+            Value::Int(n) => n.try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// What a list holds; nothing if it is none.
+    pub fn list(&self) -> &[Node] {
+        match &self.value {
+            Value::List(list) => list,
+            _ => &[],
+        }
+    }
+
+    /// What a map holds, in order; nothing if it is none.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Node)> {
+        let map = match &self.value {
+            Value::Map(map) => Some(map),
+            _ => None,
+        };
+        map.into_iter().flatten().map(|(key, node)| (key.as_str(), node))
+    }
+
+    /// What is below a key of a map.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Map(map) => map.get(key),
+            _ => None,
+        }
+    }
+
+    /// What is below a path of keys.
+    pub fn at(&self, path: &[&str]) -> Option<&Node> {
+        path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Makes room below a path of keys, maps on the way as needed, and hands it to `f`.
+    pub fn enter(&mut self, path: &[&str], f: impl FnOnce(&mut Node)) {
+        let Some((key, rest)) = path.split_first() else { return f(self) };
+        if !matches!(self.value, Value::Map(_)) {
+            self.value = Value::Map(IndexMap::new());
+        }
+        if let Value::Map(map) = &mut self.value {
+            map.entry((*key).to_owned()).or_default().enter(rest, f);
+        }
+    }
+
+    /// Puts a value below a path of keys.
+    pub fn put(&mut self, path: &[&str], value: impl Into<Value>) {
+        self.enter(path, |node| node.value = value.into());
+    }
+
+    /// Adds to a list below a path of keys.
+    pub fn push(&mut self, path: &[&str], value: impl Into<Value>) {
+        self.enter(path, |node| {
+            if !matches!(node.value, Value::List(_)) {
+                node.value = Value::List(Vec::new());
+            }
+            if let Value::List(list) = &mut node.value {
+                list.push(value.into().into());
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_grow_as_they_are_filled() {
+        let mut root = Node::default();
+        root.put(&["a", "b"], 7u32);
+        root.push(&["a", "c"], "x");
+        root.push(&["a", "c"], "y");
+        assert_eq!(root.at(&["a", "b"]).and_then(Node::u32), Some(7));
+        assert_eq!(root.at(&["a", "c"]).map(|n| n.list().len()), Some(2));
+        assert_eq!(root.value.to_string(), "{a: {b: 7, c: [x, y]}}");
+        assert!(root.at(&["a", "b", "c"]).is_none());
+    }
+
+    #[test]
+    fn places_do_not_count() {
+        let here = Node { value: Value::Int(1), place: Some(Place { line: 3, column: 4 }) };
+        assert_eq!(here, Node::from(1u32));
+        assert_ne!(here, Node::from(2u32));
+    }
+}

@@ -1,0 +1,307 @@
+//! From what is to what shall be: which commands, and in which order.
+
+use super::item::{Item, rank};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+/// A part of a plan, in the order in which they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// What shall not be goes.
+    Prune,
+    /// What shall be comes.
+    Create,
+    /// It gets its qualities.
+    Sync,
+}
+
+impl Phase {
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Prune => "prune",
+            Phase::Create => "create",
+            Phase::Sync => "sync",
+        }
+    }
+}
+
+/// One command of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When.
+    pub phase: Phase,
+    /// The command.
+    pub command: String,
+    /// The key of what it is about.
+    pub key: String,
+    /// Where a document says so.
+    pub path: String,
+    /// Keys of what must have succeeded before.
+    pub needs: Vec<String>,
+}
+
+/// Commands that lead from one configuration to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The commands in order.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The commands in order.
+    pub fn commands(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().map(|s| s.command.as_str())
+    }
+}
+
+/// As `exec` takes it, with a comment before each phase.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut phase = None;
+        for step in &self.steps {
+            if phase != Some(step.phase) {
+                phase = Some(step.phase);
+                let n = self.steps.iter().filter(|s| s.phase == step.phase).count();
+                let s = if n == 1 { "" } else { "s" };
+                writeln!(f, "comment {{ {}: {n} command{s} }}", step.phase.word())?;
+            }
+            writeln!(f, "{}", step.command)?;
+        }
+        Ok(())
+    }
+}
+
+type ByKey<'a> = HashMap<&'a str, &'a Item>;
+
+/// What changes between two sets of items.
+struct Change<'a> {
+    is: ByKey<'a>,
+    shall: ByKey<'a>,
+    /// Differs, or is on one side only.
+    dirty: HashSet<&'a str>,
+    /// Is the same, but must be taken back and set again.
+    cycled: HashSet<&'a str>,
+}
+
+impl<'a> Change<'a> {
+    fn new(is: &'a [Item], shall: &'a [Item]) -> Change<'a> {
+        let by_key = |items: &'a [Item]| -> ByKey<'a> {
+            items.iter().filter(|i| i.with.is_none()).map(|i| (i.key.as_str(), i)).collect()
+        };
+        let (is, shall) = (by_key(is), by_key(shall));
+        let mut dirty = HashSet::new();
+        for (key, item) in &is {
+            let same = match shall.get(key) {
+                Some(new) => new.set == item.set,
+                None => item.sticky && item.needs.iter().all(|n| shall.contains_key(n.as_str())),
+            };
+            if !same {
+                dirty.insert(*key);
+            }
+        }
+        dirty.extend(shall.keys().filter(|key| !is.contains_key(*key)));
+        let mut change = Change { is, shall, dirty, cycled: HashSet::new() };
+        change.spread();
+        change
+    }
+
+    /// Finds what must be set again because what it needs changes.
+    fn spread(&mut self) {
+        loop {
+            let moved =
+                |n: &String| self.dirty.contains(n.as_str()) || self.cycled.contains(n.as_str());
+            let hit: Vec<&'a str> = self
+                .shall
+                .iter()
+                .filter(|(key, _)| !self.dirty.contains(*key) && !self.cycled.contains(*key))
+                .filter(|(key, item)| self.is.contains_key(*key) && item.needs.iter().any(moved))
+                .map(|(key, _)| *key)
+                .collect();
+            if hit.is_empty() {
+                return;
+            }
+            self.cycled.extend(hit);
+        }
+    }
+
+    /// Whether something goes, be it to come again at once.
+    fn goes(&self, key: &str) -> bool {
+        let gone = self.is.contains_key(key) && !self.shall.contains_key(key);
+        let anew = self.is.get(key).is_some_and(|item| item.anew);
+        gone || anew && (self.dirty.contains(key) || self.cycled.contains(key))
+    }
+
+    fn is_set(&self, key: &str) -> bool {
+        self.shall.contains_key(key) && (self.dirty.contains(key) || self.cycled.contains(key))
+    }
+}
+
+/// Plans the way from `is` to `shall`.
+pub fn plan(is: &[Item], shall: &[Item]) -> Plan {
+    let change = Change::new(is, shall);
+    let mut steps = Vec::new();
+    for item in sorted(is).into_iter().rev() {
+        let key = item.key.as_str();
+        let wanted = match (change.shall.contains_key(key), change.cycled.contains(key)) {
+            _ if item.with.is_some() => false,
+            // A quality falls with what it needs.
+            (false, _) => {
+                let falls = item.attribute && item.needs.iter().any(|n| change.goes(n));
+                change.dirty.contains(key) && !falls
+            }
+            (true, true) => !item.attribute,
+            (true, false) => item.anew && change.dirty.contains(key),
+        };
+        if let (true, Some(command)) = (wanted, &item.unset) {
+            steps.push(step(Phase::Prune, command, item));
+        }
+    }
+    for item in sorted(shall) {
+        let wanted = match &item.with {
+            Some(key) => change.is_set(key),
+            None => change.is_set(&item.key),
+        };
+        if wanted {
+            let phase = if item.rank <= rank::CREATE { Phase::Create } else { Phase::Sync };
+            steps.push(step(phase, &item.set, item));
+        }
+    }
+    Plan { steps }
+}
+
+fn step(phase: Phase, command: &str, item: &Item) -> Step {
+    Step {
+        phase,
+        command: command.to_owned(),
+        key: item.key.clone(),
+        path: item.path.clone(),
+        needs: item.needs.clone(),
+    }
+}
+
+fn sorted(items: &[Item]) -> Vec<&Item> {
+    let mut all: Vec<&Item> = items.iter().collect();
+    // Stable: items of one rank and order stay as they were added.
+    all.sort_by_key(|i| (i.rank, i.order));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::item::interface_key;
+    use super::*;
+
+    fn interface(name: &str, options: &str) -> Item {
+        let create = format!("create {name}{options}");
+        Item::new(rank::CREATE, interface_key(name), "", create)
+            .unset(format!("delete {name}"))
+            .anew()
+    }
+
+    fn state(name: &str) -> Item {
+        Item::new(rank::STATE, format!("state {name}"), "", format!("up {name}"))
+            .unset(format!("down {name}"))
+            .needs(interface_key(name))
+    }
+
+    fn mtu(name: &str, bytes: u32) -> Item {
+        Item::new(rank::MTU, format!("mtu {name}"), "", format!("mtu {name} {bytes}"))
+            .needs(interface_key(name))
+            .attribute()
+    }
+
+    fn address(name: &str, ip: &str) -> Item {
+        Item::new(rank::ADDRESS, format!("address {name} {ip}"), "", format!("add {name} {ip}"))
+            .unset(format!("del {name} {ip}"))
+            .needs(interface_key(name))
+            .needs(format!("bind {name}"))
+    }
+
+    fn bind(name: &str, table: u32) -> Item {
+        Item::new(rank::BIND, format!("bind {name}"), "", format!("bind {name} {table}"))
+            .unset(format!("bind {name} 0"))
+            .needs(interface_key(name))
+            .attribute()
+    }
+
+    fn mac(name: &str, mac: &str) -> Item {
+        Item::new(rank::MAC, format!("mac {name}"), "", format!("mac {name} {mac}"))
+            .needs(interface_key(name))
+            .attribute()
+            .sticky()
+    }
+
+    fn commands(is: &[Item], shall: &[Item]) -> Vec<String> {
+        plan(is, shall).commands().map(str::to_owned).collect()
+    }
+
+    fn full(name: &str, options: &str) -> Vec<Item> {
+        let index =
+            Item::new(rank::BEFORE_CREATE, format!("index {name}"), "", format!("index {name}"))
+                .with(interface_key(name));
+        vec![state(name), address(name, "a"), mtu(name, 1500), interface(name, options), index]
+    }
+
+    #[test]
+    fn from_nothing_to_all_and_back() {
+        let all = full("x", "");
+        assert_eq!(commands(&[], &all), ["index x", "create x", "mtu x 1500", "add x a", "up x"]);
+        assert_eq!(commands(&all, &[]), ["down x", "del x a", "delete x"]);
+        assert!(plan(&all, &all).is_empty());
+    }
+
+    #[test]
+    fn only_what_differs_is_touched() {
+        let (is, mut shall) = ([full("x", ""), full("y", "")].concat(), full("x", ""));
+        shall.extend([state("y"), interface("y", ""), mtu("y", 1400), address("y", "b")]);
+        assert_eq!(commands(&is, &shall), ["del y a", "mtu y 1400", "add y b"]);
+    }
+
+    #[test]
+    fn what_is_made_anew_takes_its_own_along() {
+        assert_eq!(
+            commands(&full("x", ""), &full("x", " v3")),
+            [
+                "down x",
+                "del x a",
+                "delete x",
+                "index x",
+                "create x v3",
+                "mtu x 1500",
+                "add x a",
+                "up x"
+            ]
+        );
+    }
+
+    #[test]
+    fn addresses_step_aside_for_another_table() {
+        let is = full("x", "");
+        let shall = [full("x", ""), vec![bind("x", 7)]].concat();
+        assert_eq!(commands(&is, &shall), ["del x a", "bind x 7", "add x a"]);
+        assert_eq!(commands(&shall, &is), ["del x a", "bind x 0", "add x a"]);
+    }
+
+    #[test]
+    fn what_sticks_stays_unless_its_interface_goes() {
+        let is = [full("x", ""), vec![mac("x", "1")]].concat();
+        assert!(plan(&is, &full("x", "")).is_empty());
+        let other = [full("x", ""), vec![mac("x", "2")]].concat();
+        assert_eq!(commands(&is, &other), ["mac x 2"]);
+        assert_eq!(commands(&is, &[]), ["down x", "del x a", "delete x"]);
+    }
+
+    #[test]
+    fn a_plan_is_a_script() {
+        let text = plan(&full("x", ""), &full("y", "")).to_string();
+        assert!(text.starts_with("comment { prune: 3 commands }\ndown x\n"), "{text}");
+        assert!(text.contains("comment { create: 2 commands }\nindex y\ncreate y\n"), "{text}");
+        assert!(text.ends_with("up y\n"), "{text}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What is wrong with a document.
+
+use super::node::{Node, Place};
+use std::fmt;
+
+/// One mistake in a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where, if it stands in a text.
+    pub place: Option<Place>,
+    /// The path of keys to it, `interfaces.host-eth0.mtu`; empty if it has none.
+    pub path: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+    /// It is right, but cannot be done yet.
+    pub unsupported: bool,
+}
+
+impl Problem {
+    /// A mistake somewhere below a path.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
+        Problem { place: None, path: path.into(), message: message.into(), unsupported: false }
+    }
+
+    /// A mistake in a part of a document.
+    pub fn at(node: &Node, path: impl Into<String>, message: impl Into<String>) -> Problem {
+        Problem { place: node.place, ..Problem::new(path, message) }
+    }
+
+    /// Something right that cannot be done yet.
+    pub fn unsupported(node: &Node, path: impl Into<String>, what: &str) -> Problem {
+        let path = path.into();
+        let what = if what.is_empty() { String::new() } else { format!(" ({what})") };
+        Problem {
+            place: node.place,
+            message: format!("not supported yet: {path}{what}"),
+            path,
+            unsupported: true,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.is_empty() || self.unsupported {
+            true => f.write_str(&self.message),
+            false => write!(f, "{}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// All that is wrong with a document, in the order of its lines.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Problems {
+    /// The document's name.
+    pub name: String,
+    /// At least one.
+    pub list: Vec<Problem>,
+}
+
+impl Problems {
+    /// Puts mistakes in order; `Ok` if there are none.
+    ///
+    /// # Errors
+    /// If there is any.
+    pub fn check(name: &str, mut list: Vec<Problem>) -> Result<(), Problems> {
+        list.sort_by_key(|p| p.place);
+        list.dedup();
+        match list.is_empty() {
+            true => Ok(()),
+            false => Err(Problems { name: name.to_owned(), list }),
+        }
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.list.iter().enumerate() {
+            let end = if i + 1 < self.list.len() { "\n" } else { "" };
+            match problem.place {
+                Some(place) => write!(f, "{}:{place}: {problem}{end}", self.name)?,
+                None => write!(f, "{}: {problem}{end}", self.name)?,
+            }
+        }
+        Ok(())
+    }
+}

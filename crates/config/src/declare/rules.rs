@@ -1,0 +1,369 @@
+//! Which keys a document may have, and what may stand below them.
+
+use super::node::{Node, Value};
+use super::report::Problem;
+use crate::suggest::closest;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What may stand below a key.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Keys, those that other rules list.
+    Keys,
+    /// Names, each with what the rules for `*` say; the names are of this kind.
+    Named(Name),
+    /// A list; the rules for `[]` say of what. Fewest and most parts.
+    List(usize, usize),
+    /// Yes or no.
+    Bool,
+    /// A whole number, least and greatest.
+    Int(i128, i128),
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A text of that many characters at most, without quotes.
+    Text(usize),
+    /// A MAC address.
+    Mac,
+    /// An IP address.
+    Ip,
+    /// An IP address with its prefix length.
+    Address,
+    /// A name.
+    Name(Name),
+    /// Anything that this takes; an error says what would be right.
+    Other(fn(&Value) -> Result<(), String>),
+}
+
+/// What a name looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// Anything that is one word.
+    Any,
+    /// A word of ours with a number behind it: `loop0`.
+    Numbered(&'static str),
+    /// A number, least and greatest.
+    Number(u64, u64),
+    /// A device of the kernel: small letters first, so many characters at most.
+    Device(usize),
+    /// A label: small letters, digits and dashes, so many characters at most.
+    Label(usize),
+}
+
+/// What may stand at a path. A step is a key, `*` for any name, or `[]` for parts of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The path, its steps separated by dots.
+    pub path: &'static str,
+    /// What may stand there.
+    pub kind: Kind,
+    /// It must be there if what it is part of is.
+    pub required: bool,
+}
+
+impl Rule {
+    /// Something that may be there.
+    pub const fn new(path: &'static str, kind: Kind) -> Rule {
+        Rule { path, kind, required: false }
+    }
+    /// Something that must be there.
+    pub const fn required(path: &'static str, kind: Kind) -> Rule {
+        Rule { path, kind, required: true }
+    }
+}
+
+impl Name {
+    fn check(self, text: &str) -> Result<(), String> {
+        let word =
+            !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+        let word =
+            word && text.len() <= 63 && !text.contains(['{', '}', '|', '"', '\'', '#', '\\']);
+        let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let label = text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(small);
+        let good = match self {
+            Name::Any => word,
+            Name::Numbered(prefix) => text.strip_prefix(prefix).is_some_and(is_number),
+            Name::Number(least, most) => {
+                is_number(text) && text.parse().is_ok_and(|n: u64| (least..=most).contains(&n))
+            }
+            Name::Device(most) | Name::Label(most) => label && text.len() <= most,
+        };
+        if good { Ok(()) } else { Err(self.expected()) }
+    }
+
+    fn expected(self) -> String {
+        match self {
+            Name::Any => "a name without blanks, quotes and braces".into(),
+            Name::Numbered(prefix) => format!("{prefix} and a number, such as {prefix}0"),
+            Name::Number(least, most) => format!("a number from {least} to {most}"),
+            Name::Device(most) => {
+                format!("a device's name: a small letter first, at most {most} characters")
+            }
+            Name::Label(most) => {
+                format!("a label of small letters, digits and dashes, at most {most} characters")
+            }
+        }
+    }
+}
+
+/// A number as it is written: no sign, no zeros in front.
+fn is_number(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 10
+        && text.bytes().all(|b| b.is_ascii_digit())
+        && (text == "0" || !text.starts_with('0'))
+}
+
+/// Six bytes in hex with colons.
+pub fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut mac {
+        let part = parts.next().filter(|p| (1..=2).contains(&p.len()) && !p.starts_with('+'))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}
+
+/// An address with its prefix length.
+pub fn address(text: &str) -> Option<(IpAddr, u8)> {
+    let (ip, len) = text.split_once('/')?;
+    let ip: IpAddr = ip.parse().ok()?;
+    let most = if ip.is_ipv4() { 32 } else { 128 };
+    is_number(len).then(|| len.parse().ok()).flatten().filter(|l| *l <= most).map(|l| (ip, l))
+}
+
+impl Kind {
+    /// Whether a scalar (or an empty list or map) fits; `Err` says what would be right.
+    fn check(self, value: &Value) -> Result<(), String> {
+        let good = match (self, value) {
+            (Kind::Keys | Kind::Named(_), Value::Map(_) | Value::Null) => true,
+            (Kind::List(least, most), Value::List(list)) => {
+                if !(least..=most).contains(&list.len()) {
+                    return Err(format!("a list of {least} to {most}, not of {}", list.len()));
+                }
+                true
+            }
+            (Kind::Bool, Value::Bool(_)) => true,
+            (Kind::Int(least, most), Value::Int(n)) => (least..=most).contains(n),
+            (Kind::Word(words), Value::Text(text)) => words.contains(&text.as_str()),
+            (Kind::Text(most), Value::Text(text)) => {
+                text.chars().count() <= most && !text.contains(['\'', '"']) && !text.contains('\n')
+            }
+            (Kind::Mac, Value::Text(text)) => mac(text).is_some(),
+            (Kind::Ip, Value::Text(text)) => text.parse::<IpAddr>().is_ok(),
+            (Kind::Address, Value::Text(text)) => address(text).is_some(),
+            (Kind::Name(name), Value::Text(text)) => return name.check(text),
+            (Kind::Other(takes), value) => return takes(value),
+            _ => false,
+        };
+        if good { Ok(()) } else { Err(self.expected(value)) }
+    }
+
+    fn expected(self, found: &Value) -> String {
+        let quote = matches!(found, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Null);
+        let quote = if quote { " (in quotes, if it is meant as a text)" } else { "" };
+        match self {
+            Kind::Keys => "keys and values".into(),
+            Kind::Named(name) => {
+                format!("names with keys below them; a name is {}", name.expected())
+            }
+            Kind::List(..) => "a list".into(),
+            Kind::Bool => "true or false".into(),
+            Kind::Int(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Word(words) => format!("one of {}{quote}", words.join(", ")),
+            Kind::Text(most) => {
+                format!("a text of at most {most} characters, without quotes in it{quote}")
+            }
+            Kind::Mac => format!("a MAC address such as 02:00:5e:10:00:01{quote}"),
+            Kind::Ip => "an IP address such as 192.0.2.1".into(),
+            Kind::Address => "an address with its length, such as 192.0.2.1/24".into(),
+            Kind::Name(name) => name.expected() + quote,
+            Kind::Other(_) => "something else".into(),
+        }
+    }
+}
+
+/// Rules as a tree of their steps.
+#[derive(Debug, Default)]
+pub(crate) struct Grammar {
+    steps: BTreeMap<&'static str, Grammar>,
+    rule: Option<Rule>,
+    /// Something that the router has stands here or below.
+    supported: bool,
+}
+
+/// How a part of a document is asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// The router has what it is part of: else that has been said.
+    supported: bool,
+    /// Its being there says something already.
+    named: bool,
+}
+
+/// A note for people, which asks for nothing.
+const NOTE: &str = "description";
+
+impl Grammar {
+    /// Rules that are supported once [`Grammar::support`] says so, and rules that are.
+    pub(crate) fn new(known: &[Rule]) -> Grammar {
+        let mut root = Grammar { supported: true, ..Grammar::default() };
+        known.iter().for_each(|rule| root.add(*rule));
+        root
+    }
+
+    /// Adds a rule; a later one for the same path takes its place.
+    pub(crate) fn add(&mut self, rule: Rule) {
+        let mut at = self;
+        for step in rule.path.split('.') {
+            at = at.steps.entry(step).or_default();
+        }
+        at.rule = Some(rule);
+    }
+
+    /// Says that the router has what is at a path, which must have a rule.
+    pub(crate) fn support(&mut self, path: &'static str) -> Result<(), &'static str> {
+        let mut at = self;
+        for step in path.split('.') {
+            at = at.steps.get_mut(step).ok_or(path)?;
+            at.supported = true;
+        }
+        at.rule.map(|_| ()).ok_or(path)
+    }
+
+    /// Whether a value may stand at a path, and the router has it.
+    pub(crate) fn takes(&self, path: &[&str], value: &Value) -> bool {
+        let mut at = self;
+        for step in path {
+            let Some(next) = at.steps.get(step).or_else(|| at.steps.get("*")) else { return false };
+            at = next;
+        }
+        at.supported && at.rule.is_some_and(|rule| rule.kind.check(value).is_ok())
+    }
+
+    /// Finds all mistakes in a document.
+    pub(crate) fn check(&self, root: &Node) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        match &root.value {
+            Value::Null | Value::Map(_) => self.keys(root, "", true, &mut problems),
+            other => {
+                let text = format!("keys such as `interfaces' expected, not {}", other.kind());
+                problems.push(Problem::at(root, "", text));
+            }
+        }
+        problems
+    }
+
+    fn keys(&self, node: &Node, path: &str, supported: bool, problems: &mut Vec<Problem>) {
+        for (key, below) in node.entries() {
+            let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            let Some(next) = self.steps.get(key).or_else(|| self.steps.get("*")) else {
+                problems.push(Problem::at(below, path, self.unknown(key)));
+                continue;
+            };
+            let named = !self.steps.contains_key(key);
+            next.node(below, &path, Asked { supported, named }, problems);
+        }
+        for (key, next) in &self.steps {
+            if next.rule.is_some_and(|r| r.required) && node.get(key).is_none() {
+                let text = format!("`{key}' is missing");
+                problems.push(Problem::at(node, path, text));
+            }
+        }
+    }
+
+    fn node(&self, node: &Node, path: &str, asked: Asked, problems: &mut Vec<Problem>) {
+        let Some(rule) = &self.rule else { return };
+        if let Err(expected) = rule.kind.check(&node.value) {
+            let shown = shown(&node.value);
+            problems.push(Problem::at(node, path, format!("{expected} expected, not {shown}")));
+            return;
+        }
+        // What says nothing asks for nothing, unless its name alone does.
+        let asks = asked.named || !node.value.is_empty() && node.value != Value::Bool(false);
+        let note = rule.path.ends_with(NOTE);
+        // What is named is reported name by name.
+        let names = matches!(rule.kind, Kind::Named(_));
+        if asked.supported && !self.supported && asks && !note && !names {
+            problems.push(Problem::unsupported(node, path, ""));
+        }
+        let supported = asked.supported && (self.supported || names);
+        match rule.kind {
+            Kind::Named(name) => {
+                for (key, below) in node.entries() {
+                    if let Err(expected) = name.check(key) {
+                        let text = format!("{expected} expected, not `{key}'");
+                        problems.push(Problem::at(below, path, text));
+                    }
+                }
+                self.keys(node, path, supported, problems);
+            }
+            Kind::Keys => self.keys(node, path, supported, problems),
+            Kind::List(..) => {
+                let Some(part) = self.steps.get("[]") else { return };
+                for (i, below) in node.list().iter().enumerate() {
+                    let asked = Asked { supported, named: true };
+                    part.node(below, &format!("{path}[{i}]"), asked, problems);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn unknown(&self, key: &str) -> String {
+        let known: Vec<&str> =
+            self.steps.keys().copied().filter(|k| !k.starts_with(['*', '['])).collect();
+        match closest(key, &known) {
+            Some(near) => format!("unknown key; did you mean `{near}'?"),
+            None if known.is_empty() => "no keys may stand here".into(),
+            None => format!("unknown key; known are {}", known.join(", ")),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null | Value::List(_) | Value::Map(_) => value.kind().into(),
+        other => {
+            let text = other.to_string();
+            let cut = text.char_indices().nth(60).map_or(text.len(), |(i, _)| i);
+            format!("`{}'", text.get(..cut).unwrap_or(&text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers() {
+        assert!(Name::Numbered("loop").check("loop12").is_ok());
+        for bad in ["loop", "loop01", "loopa", "Loop1", "loop-1", "loop99999999999"] {
+            assert!(Name::Numbered("loop").check(bad).is_err(), "{bad}");
+        }
+        assert!(
+            Name::Device(15).check("ice12-0-0").is_ok() && Name::Device(15).check("0a").is_err()
+        );
+        assert!(Name::Any.check("host-eth0.100").is_ok() && Name::Any.check("a b").is_err());
+        assert!(
+            Name::Number(1, 10).check("10").is_ok() && Name::Number(1, 10).check("11").is_err()
+        );
+    }
+
+    #[test]
+    fn addresses() {
+        assert!(mac("02:0:5e:10:00:01").is_some());
+        for bad in
+            ["", "02:00:5e:10:00", "02:00:5e:10:00:01:02", "02:00:5e:10:00:1g", "+2:0:0:0:0:0"]
+        {
+            assert!(mac(bad).is_none(), "{bad}");
+        }
+        assert!(address("192.0.2.1/24").is_some() && address("2001:db8::1/64").is_some());
+        for bad in ["192.0.2.1", "192.0.2.1/33", "192.0.2.1/", "192.0.2/24", "::/129", "1.2.3.4/+8"]
+        {
+            assert!(address(bad).is_none(), "{bad}");
+        }
+    }
+}

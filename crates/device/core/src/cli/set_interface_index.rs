@@ -1,0 +1,42 @@
+//! `set interface index`: the number that an interface to come is known by.
+
+use crate::command_line::refused;
+use crate::interface;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `set interface index`
+pub struct SetInterfaceIndex;
+
+/// The command.
+pub static COMMAND: SetInterfaceIndex = SetInterfaceIndex;
+
+impl Command<Control> for SetInterfaceIndex {
+    fn path(&self) -> &'static str {
+        "set interface index"
+    }
+
+    fn usage(&self) -> &'static str {
+        "<name> <n>"
+    }
+
+    fn help(&self) -> &'static str {
+        "Choose the index of an interface that is yet to be created\n\
+         Collectors and clients of the API know interfaces by index: so it can be the same as before.\n\
+         Without this, it is the lowest that is free."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let name = args.word("name")?;
+        let index = args.u32("index")?;
+        args.end()?;
+        interface::reserve_index(c, name, index).map_err(refused)?;
+        out.json(serde_json::json!({ "name": name, "index": index }));
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,45 @@
+//! `set interface tag`: a label for who manages an interface.
+
+use crate::command_line::{interface_arg, interface_names, refused};
+use crate::interface;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `set interface tag`
+pub struct SetInterfaceTag;
+
+/// The command.
+pub static COMMAND: SetInterfaceTag = SetInterfaceTag;
+
+impl Command<Control> for SetInterfaceTag {
+    fn path(&self) -> &'static str {
+        "set interface tag"
+    }
+
+    fn usage(&self) -> &'static str {
+        "<interface> <tag>"
+    }
+
+    fn help(&self) -> &'static str {
+        "Label an interface\n\
+         Programs such as vppcfg mark what is theirs. `clear interface tag' removes the label."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let sw_if = interface_arg(c, args)?;
+        let tag = args.word("tag")?;
+        args.end()?;
+        interface::set_tag(c, sw_if, tag).map_err(refused)?;
+        out.json(serde_json::json!({ "index": sw_if, "tag": tag }));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        if before.is_empty() { interface_names(c) } else { Vec::new() }
+    }
+}

@@ -1,0 +1,267 @@
+//! What is configured of interfaces.
+
+use crate::interface::{Interfaces, MTU_RANGE};
+use crate::report;
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
+    mac, rank,
+};
+use thalweg_graph::stats::MAX_INTERFACES;
+use thalweg_graph::{Control, RxMode};
+
+/// Interfaces, loopbacks and sinks.
+pub(crate) struct Settings;
+
+pub(crate) static SETTINGS: Settings = Settings;
+
+/// L3 MTU in bytes where a document is silent.
+const DEFAULT_MTU: u32 = 1500;
+/// The device's MTU of interfaces without hardware where a document is silent.
+const DEFAULT_LINK_MTU: u32 = 9000;
+const MTU: Kind = Kind::Int(MTU_RANGE.0 as i128, MTU_RANGE.1 as i128);
+/// MTUs of protocols: key, word of the command, place in the table.
+const PROTOCOLS: [(&str, &str, usize); 3] =
+    [("mtu-ip4", "ip4", 1), ("mtu-ip6", "ip6", 2), ("mtu-mpls", "mpls", 3)];
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.interfaces.*.index", Kind::Int(1, MAX_INTERFACES as i128 - 1)),
+    Rule::new("thalweg.interfaces.*.mac", Kind::Mac),
+    Rule::new("thalweg.interfaces.*.mtu", MTU),
+    Rule::new("thalweg.interfaces.*.link-mtu", MTU),
+    Rule::new("thalweg.interfaces.*.mtu-ip4", MTU),
+    Rule::new("thalweg.interfaces.*.mtu-ip6", MTU),
+    Rule::new("thalweg.interfaces.*.mtu-mpls", MTU),
+    Rule::new("thalweg.interfaces.*.promiscuous", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.rx-mode", Kind::Other(rx_mode)),
+    Rule::new("thalweg.interfaces.*.state", Kind::Word(&["up", "down"])),
+    Rule::new("thalweg.interfaces.*.tag", Kind::Name(Name::Any)),
+];
+
+fn mode_word(value: &Value) -> Option<RxMode> {
+    let Value::Text(word) = value else { return None };
+    RxMode::ALL.into_iter().find(|m| m.name() == word)
+}
+
+fn rx_mode(value: &Value) -> Result<(), String> {
+    let right = match value {
+        Value::Map(map) => map
+            .iter()
+            .all(|(queue, mode)| queue.parse::<u16>().is_ok() && mode_word(&mode.value).is_some()),
+        word => mode_word(word).is_some(),
+    };
+    let words = RxMode::ALL.map(RxMode::name).join(", ");
+    let expected = || format!("one of {words}, or one for each queue such as {{0: polling}},");
+    if right { Ok(()) } else { Err(expected()) }
+}
+
+/// Whether the device's MTU follows the L3 MTU: of what has a device.
+fn has_device(name: &str) -> bool {
+    name.starts_with("host-")
+}
+
+impl Section<Control> for Settings {
+    fn supports(&self) -> &'static [&'static str] {
+        &[
+            "interfaces.*.mac",
+            "interfaces.*.mtu",
+            "interfaces.*.state",
+            "loopbacks.*.mac",
+            "loopbacks.*.mtu",
+        ]
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        let all = c.state::<Interfaces>();
+        let all = all.borrow();
+        let (loopbacks, others): (Vec<_>, Vec<_>) =
+            all.iter().filter(|v| v.sw_if != 0).partition(|v| v.dev_type == "Loopback");
+        let in_order = others.iter().chain(&loopbacks).zip(1..).all(|(v, index)| v.sw_if == index);
+        for v in all.iter() {
+            let name = v.name.as_str();
+            let local = v.sw_if == 0;
+            if !local {
+                out.interface(name);
+            }
+            if !local && !in_order {
+                out.set(name, "index", v.sw_if);
+            }
+            if v.ethernet {
+                out.set(name, "mac", report::mac(v.mac));
+            }
+            let link = if has_device(name) { v.mtu[0] } else { DEFAULT_LINK_MTU };
+            if !local {
+                out.set(name, "mtu", v.mtu[0]);
+            }
+            if !local && v.link_mtu != link {
+                out.set(name, "link-mtu", v.link_mtu);
+            }
+            for (key, _, place) in PROTOCOLS {
+                if v.mtu[place] != 0 {
+                    out.set(name, key, v.mtu[place]);
+                }
+            }
+            if !v.tag.is_empty() {
+                out.set(name, "tag", v.tag.as_str());
+            }
+            if v.promiscuous {
+                out.set(name, "promiscuous", true);
+            }
+            match (local, v.admin_up) {
+                (true, true) => out.set(name, "state", "up"),
+                (false, false) => out.set(name, "state", "down"),
+                _ => {}
+            }
+            let Some(device) = all.device(v.sw_if) else { continue };
+            let modes: Vec<(u32, RxMode)> =
+                device.borrow().rx_queues().iter().map(|q| (q.queue, q.mode)).collect();
+            dump_modes(name, &modes, out);
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        for i in doc.interfaces() {
+            create(&i, out);
+            mac_address(&i, out);
+            mtu(&i, out);
+            switches(&i, out);
+        }
+    }
+}
+
+fn dump_modes(name: &str, modes: &[(u32, RxMode)], out: &mut Dump<'_>) {
+    let Some((_, first)) = modes.first() else { return };
+    if modes.iter().all(|(_, mode)| mode == first) {
+        if *first != RxMode::default() {
+            out.set(name, "rx-mode", first.name());
+        }
+        return;
+    }
+    for (queue, mode) in modes.iter().filter(|(_, m)| *m != RxMode::default()) {
+        out.put(&["thalweg", "interfaces", name, "rx-mode", &queue.to_string()], mode.name());
+    }
+}
+
+fn create(i: &Interface<'_>, out: &mut Draft) {
+    let name = i.name;
+    if let Some(index) = i.get("index") {
+        let set = format!("set interface index {name} {}", index.node.value);
+        let item = Item::new(rank::BEFORE_CREATE, format!("index {name}"), index.path, set);
+        out.add(item.order(i.number).with(interface_key(name)));
+    }
+    if name == "local0" {
+        out.claim(name);
+        return;
+    }
+    let instance = |prefix: &str| {
+        let digits = name.strip_prefix(prefix)?;
+        let n: u32 = digits.parse().ok().filter(|n| *n <= 16_383)?;
+        (n.to_string() == digits).then_some(n)
+    };
+    let command = match (instance("loop"), instance("sink")) {
+        (Some(n), _) => format!("create loopback interface instance {n}"),
+        (_, Some(n)) => format!("create sink interface instance {n}"),
+        _ => return,
+    };
+    out.claim(name);
+    let item = Item::new(rank::CREATE, interface_key(name), i.path(""), command)
+        .unset(format!("delete loopback interface intfc {name}"));
+    out.add(item.order(i.number).anew());
+}
+
+fn mac_address(i: &Interface<'_>, out: &mut Draft) {
+    let Some(found) = i.get("mac") else { return };
+    let Some(address) = found.node.text().and_then(mac) else { return };
+    if address[0] & 1 != 0 || address == [0; 6] {
+        let text = "a station's MAC address expected: neither a group's nor zero";
+        return out.problem(Problem::at(found.node, found.path, text));
+    }
+    let set = format!("set interface mac address {} {}", i.name, report::mac(address));
+    let item = Item::new(rank::MAC, format!("mac {}", i.name), found.path, set);
+    out.add(item.needs(interface_key(i.name)).attribute().sticky());
+}
+
+fn mtu(i: &Interface<'_>, out: &mut Draft) {
+    let name = i.name;
+    let bytes = |key: &str| i.get(key).and_then(|f| Some((f.node.u32()?, f.path)));
+    if name == "local0" {
+        return;
+    }
+    let (l3, path) = bytes("mtu").unwrap_or_else(|| (DEFAULT_MTU, i.path("")));
+    let link_key = format!("link-mtu {name}");
+    let follows = has_device(name).then(|| (l3, path.clone()));
+    let link = bytes("link-mtu").or(follows);
+    let link_bytes = link.as_ref().map(|l| l.0);
+    if let Some((link, path)) = link {
+        let set = format!("set interface mtu {link} {name}");
+        let mut item = Item::new(rank::LINK_MTU, &link_key, path, set);
+        if !has_device(name) {
+            item = item.unset(format!("set interface mtu {DEFAULT_LINK_MTU} {name}"));
+        }
+        out.add(item.needs(interface_key(name)).attribute());
+    }
+    if !has_device(name) || Some(l3) != link_bytes {
+        let set = format!("set interface mtu packet {l3} {name}");
+        let mut item = Item::new(rank::MTU, format!("mtu {name}"), path, set);
+        if let Some(link) = link_bytes {
+            item = item.unset(format!("set interface mtu packet {link} {name}"));
+        }
+        out.add(item.needs(interface_key(name)).needs(link_key).attribute());
+    }
+    for (key, word, _) in PROTOCOLS {
+        let Some((bytes, path)) = bytes(key) else { continue };
+        let set = format!("set interface mtu {word} {bytes} {name}");
+        let item = Item::new(rank::MTU, format!("{key} {name}"), path, set)
+            .unset(format!("set interface mtu {word} 0 {name}"));
+        out.add(item.needs(interface_key(name)).attribute());
+    }
+}
+
+fn switches(i: &Interface<'_>, out: &mut Draft) {
+    let name = i.name;
+    if let Some(found) = i.get("promiscuous").filter(|f| f.node.bool() == Some(true)) {
+        let set = format!("set interface promiscuous on {name}");
+        let item = Item::new(rank::DRIVER, format!("promiscuous {name}"), found.path, set)
+            .unset(format!("set interface promiscuous off {name}"));
+        out.add(item.needs(interface_key(name)).attribute());
+    }
+    if let Some(found) = i.get("tag") {
+        let set = format!("set interface tag {name} {}", found.node.value);
+        let item = Item::new(rank::DRIVER, format!("tag {name}"), found.path, set)
+            .unset(format!("clear interface tag {name}"));
+        out.add(item.needs(interface_key(name)).attribute());
+    }
+    if let Some(found) = i.get("rx-mode") {
+        // How many queues there are is said by the driver's own key.
+        let queues = i.get("rx-queues").and_then(|f| f.node.u32()).unwrap_or(1).clamp(1, 64);
+        let modes: Vec<(u32, RxMode)> = match mode_word(&found.node.value) {
+            Some(mode) => (0..queues).map(|queue| (queue, mode)).collect(),
+            None => {
+                let each = found.node.entries();
+                each.filter_map(|(q, mode)| Some((q.parse().ok()?, mode_word(&mode.value)?)))
+                    .collect()
+            }
+        };
+        for (queue, mode) in modes.into_iter().filter(|(_, m)| *m != RxMode::default()) {
+            let set = |mode: RxMode| {
+                format!("set interface rx-mode {name} queue {queue} {}", mode.name())
+            };
+            let key = format!("rx-mode {name} {queue}");
+            let item = Item::new(rank::DRIVER, key, found.path.clone(), set(mode))
+                .unset(set(RxMode::default()));
+            out.add(item.needs(interface_key(name)).attribute());
+        }
+    }
+    let state = i.get("state");
+    let default = if name == "local0" { "down" } else { "up" };
+    if state.as_ref().and_then(|f| f.node.text()).unwrap_or(default) == "up" {
+        let path = state.map_or_else(|| i.path(""), |f| f.path);
+        let set = format!("set interface state {name} up");
+        let item = Item::new(rank::STATE, format!("state {name}"), path, set)
+            .unset(format!("set interface state {name} down"));
+        out.add(item.order(i.number).needs(interface_key(name)));
+    }
+}

@@ -1,0 +1,128 @@
+//! What is configured of neighbours.
+
+use crate::{Config, Neighbors, Origin};
+use std::net::Ipv4Addr;
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, mac,
+    rank,
+};
+use thalweg_graph::Control;
+use thalweg_wire::MacAddr;
+
+/// Neighbours.
+pub(crate) struct Settings;
+
+pub(crate) static SETTINGS: Settings = Settings;
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.ip-neighbors", Kind::Keys),
+    Rule::new("thalweg.ip-neighbors.limit", Kind::Int(1, crate::neighbors::MAX_LIMIT as i128)),
+    Rule::new("thalweg.ip-neighbors.age", Kind::Int(0, 86_400)),
+    Rule::new("thalweg.ip-neighbors.recycle", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.neighbors", Kind::Named(Name::Any)),
+    Rule::new("thalweg.interfaces.*.neighbors.*", Kind::Other(neighbor)),
+];
+
+/// What is said of a neighbour: its MAC address, and how it is kept.
+fn words(text: &str) -> Option<(MacAddr, bool, bool)> {
+    let mut words = text.split_whitespace();
+    let mac = mac(words.next()?)?;
+    let (mut stays, mut no_route) = (false, false);
+    for word in words {
+        match word {
+            "static" => stays = true,
+            "no-fib-entry" => no_route = true,
+            _ => return None,
+        }
+    }
+    Some((MacAddr(mac), stays, no_route))
+}
+
+fn neighbor(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if words(text).is_some() => Ok(()),
+        _ => Err("a MAC address, `static' and `no-fib-entry' if so,".into()),
+    }
+}
+
+impl Section<Control> for Settings {
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        let state = c.state::<Neighbors>();
+        let state = state.borrow();
+        let (config, default) = (state.config(), Config::default());
+        let root = ["thalweg", "ip-neighbors"];
+        if config.limit != default.limit {
+            out.put(&[root[0], root[1], "limit"], config.limit as u64);
+        }
+        if config.age != default.age {
+            out.put(&[root[0], root[1], "age"], config.age.as_secs());
+        }
+        if config.recycle != default.recycle {
+            out.put(&[root[0], root[1], "recycle"], config.recycle);
+        }
+        for n in state.list() {
+            let Some(mac) = n.mac.filter(|_| n.is_static || n.origin == Origin::Config) else {
+                continue;
+            };
+            let mut text = MacAddr(mac).to_string();
+            if n.is_static {
+                text += " static";
+            }
+            if n.no_fib_entry {
+                text += " no-fib-entry";
+            }
+            let name = c.interface_name(n.sw_if);
+            out.put(&["thalweg", "interfaces", &name, "neighbors", &n.ip.to_string()], text);
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        let default = Config::default();
+        let set = |what: String| format!("set ip neighbor-config ip4 {what}");
+        let mut add = |key: &str, found: Option<Found<'_>>, word: String, back: String| {
+            let Some(found) = found.filter(|_| word != back) else { return };
+            let key = format!("neighbor-config {key}");
+            out.add(Item::new(rank::NEIGHBORS, key, found.path, set(word)).unset(set(back)));
+        };
+        for (key, back) in [("limit", default.limit as u64), ("age", default.age.as_secs())] {
+            let found = doc.at(&["thalweg", "ip-neighbors", key]);
+            let n = found.as_ref().map(|f| f.node.value.to_string()).unwrap_or_default();
+            add(key, found, format!("{key} {n}"), format!("{key} {back}"));
+        }
+        let found = doc.at(&["thalweg", "ip-neighbors", "recycle"]);
+        let word = |on: bool| if on { "recycle" } else { "norecycle" }.to_owned();
+        let on = found.as_ref().and_then(|f| f.node.bool()).unwrap_or(default.recycle);
+        add("recycle", found, word(on), word(default.recycle));
+        for i in doc.interfaces() {
+            for (ip, found) in doc.entries(&["thalweg", "interfaces", i.name, "neighbors"]) {
+                one(i.name, ip, &found, out);
+            }
+        }
+    }
+}
+
+fn one(interface: &str, ip: &str, found: &Found<'_>, out: &mut Draft) {
+    let Ok(ip) = ip.parse::<Ipv4Addr>() else {
+        let text = format!("an IPv4 address expected, not `{ip}'");
+        return out.problem(Problem::at(found.node, &found.path, text));
+    };
+    let Some((mac, stays, no_route)) = found.node.text().and_then(words) else { return };
+    if !mac.is_unicast() {
+        let text = "a station's MAC address expected: neither a group's nor zero";
+        return out.problem(Problem::at(found.node, &found.path, text));
+    }
+    let mut set = format!("set ip neighbor {interface} {ip} {mac}");
+    if stays {
+        set += " static";
+    }
+    if no_route {
+        set += " no-fib-entry";
+    }
+    let item = Item::new(rank::NEIGHBOR, format!("neighbor {interface} {ip}"), &found.path, set)
+        .unset(format!("set ip neighbor del {interface} {ip}"));
+    out.add(item.needs(interface_key(interface)).anew());
+}

@@ -1,0 +1,40 @@
+//! `config check`: is a document right?
+
+use crate::cli_support::document;
+use crate::manager::failed;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `config check`
+pub struct ConfigCheck;
+
+/// The command.
+pub static COMMAND: ConfigCheck = ConfigCheck;
+
+impl Command<Control> for ConfigCheck {
+    fn path(&self) -> &'static str {
+        "config check"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[<file>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Look whether a document is right, and whether the router has all that it asks for"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let file = if args.is_empty() { None } else { Some(args.word("file")?) };
+        args.end()?;
+        let n = document(c, file).map_err(failed)?.items().len();
+        out.json(serde_json::json!({ "valid": true, "settings": n }));
+        out.line(format_args!("valid: {n} settings"));
+        Ok(Outcome::Done)
+    }
+}

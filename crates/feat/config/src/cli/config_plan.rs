@@ -1,0 +1,42 @@
+//! `config plan`: the commands that lead to a document.
+
+use crate::cli_support::{document, plan_json};
+use crate::manager::{self, failed};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `config plan`
+pub struct ConfigPlan;
+
+/// The command.
+pub static COMMAND: ConfigPlan = ConfigPlan;
+
+impl Command<Control> for ConfigPlan {
+    fn path(&self) -> &'static str {
+        "config plan"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[<file>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show the commands that make the router what a document says, in the order in which they must run\n\
+         Nothing is changed. `exec' takes the output."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let file = if args.is_empty() { None } else { Some(args.word("file")?) };
+        args.end()?;
+        let target = document(c, file).map_err(failed)?;
+        let plan = manager::running(c).map_err(failed)?.plan_to(&target);
+        out.json(plan_json(&plan));
+        out.text(&plan.to_string());
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,79 @@
+//! `show configuration revisions`: what was saved, and when.
+
+use crate::manager::{self, Manager, failed};
+use std::time::{Instant, SystemTime};
+use thalweg_cli::{Align, Table};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `show configuration revisions`
+pub struct ShowConfigurationRevisions;
+
+/// The command.
+pub static COMMAND: ShowConfigurationRevisions = ShowConfigurationRevisions;
+
+impl Command<Control> for ShowConfigurationRevisions {
+    fn path(&self) -> &'static str {
+        "show configuration revisions"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show what was saved, latest first, and what waits to be confirmed"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let store = manager::store(c).map_err(failed)?;
+        let revisions = store.revisions().map_err(|e| failed(e.into()))?;
+        let pending = c.state::<Manager>().borrow().pending.as_ref().map(|p| p.until);
+        let left = pending.map(|at| at.saturating_duration_since(Instant::now()).as_secs());
+        let now = SystemTime::now();
+        let age = |at: Option<SystemTime>| Some(now.duration_since(at?).ok()?.as_secs());
+        if out.wants_json() {
+            let rows = revisions.iter().enumerate().map(|(back, r)| {
+                serde_json::json!({ "rollback": back, "file": r.path, "age_s": age(r.saved) })
+            });
+            let rows: Vec<_> = rows.collect();
+            out.json(serde_json::json!({
+                "file": store.file(), "revisions": rows, "confirm_within_s": left,
+            }));
+        }
+        out.line(format_args!("{}", store.file().display()));
+        let table = Table::new().column("Rollback", Align::Right, 8);
+        let mut table = table.column("Saved", Align::Left, 14).column("File", Align::Left, 0);
+        for (back, r) in revisions.iter().enumerate() {
+            let saved = age(r.saved).map_or_else(String::new, ago);
+            table.row([back.to_string(), saved, r.path.display().to_string()]);
+        }
+        write!(out, "{table}");
+        if let Some(left) = left {
+            out.line(format_args!("waits for `config commit'; goes back in {left} s"));
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+/// A time of so many seconds ago, in words.
+fn ago(seconds: u64) -> String {
+    let (n, unit) = match seconds {
+        0..120 => (seconds, "s"),
+        120..7200 => (seconds / 60, "min"),
+        7200..172_800 => (seconds / 3600, "h"),
+        _ => (seconds / 86_400, "days"),
+    };
+    format!("{n} {unit} ago")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn ages_are_short() {
+        let ages = [5, 125, 7300, 200_000].map(super::ago);
+        assert_eq!(ages, ["5 s ago", "2 min ago", "2 h ago", "2 days ago"]);
+    }
+}

@@ -1,0 +1,256 @@
+//! The file that the router keeps its configuration in, and the revisions of it beside it.
+//!
+//! `thalweg.yaml` is what was saved last; `thalweg.yaml.revisions/` holds that and what was saved
+//! before, by number. Files are written beside their place, flushed, and renamed: whatever happens,
+//! the old text is there or the new. Nobody but the owner may read them.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tempfile::NamedTempFile;
+use thalweg_config::declare::MAX_TEXT;
+
+/// Revisions that are kept.
+pub const KEPT: usize = 50;
+
+/// Why a file cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what} {}: {source}", path.display())]
+pub struct FileError {
+    /// What was tried.
+    pub what: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// Why not.
+    pub source: io::Error,
+}
+
+fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
+    move |source| FileError { what, path: path.to_owned(), source }
+}
+
+/// A text that was saved.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The file.
+    pub path: PathBuf,
+    /// Its number, ever growing.
+    pub number: u64,
+    /// When it was saved, if the system knows.
+    pub saved: Option<SystemTime>,
+}
+
+/// Where the configuration is kept.
+#[derive(Clone, Debug)]
+pub struct Store {
+    file: PathBuf,
+}
+
+/// Reads a file of configuration.
+///
+/// # Errors
+/// If it is no regular file, too long, or no text.
+pub fn read(path: &Path) -> Result<String, FileError> {
+    let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text);
+    // A pipe or a device could block the main thread: look before opening.
+    let meta = fs::metadata(path).map_err(at("read", path))?;
+    if !meta.is_file() {
+        return Err(at("read", path)(wrong("not a regular file")));
+    }
+    let mut text = String::new();
+    let file = File::open(path).map_err(at("read", path))?;
+    file.take(MAX_TEXT as u64 + 1).read_to_string(&mut text).map_err(at("read", path))?;
+    if text.len() > MAX_TEXT {
+        return Err(at("read", path)(wrong("too long")));
+    }
+    Ok(text)
+}
+
+/// Writes a file so that it is the old one or the new one, never a part.
+///
+/// # Errors
+/// If the system refuses; the old one is there then.
+pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
+    // A link stays one.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let dir = match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    };
+    // Made for its owner alone.
+    let mut file = NamedTempFile::new_in(dir).map_err(at("write in", dir))?;
+    file.write_all(text.as_bytes()).map_err(at("write", path))?;
+    file.as_file().sync_all().map_err(at("write", path))?;
+    file.persist(path).map_err(|e| at("write", path)(e.error))?;
+    // The name must last, too.
+    File::open(dir).and_then(|d| d.sync_all()).map_err(at("write in", dir))
+}
+
+impl Store {
+    /// Keeps the configuration in a file, which need not be there yet.
+    pub fn new(file: impl Into<PathBuf>) -> Store {
+        let file = file.into();
+        Store { file: std::path::absolute(&file).unwrap_or(file) }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// What was saved last; `None` if there is no file yet.
+    ///
+    /// # Errors
+    /// If it is there and cannot be read.
+    pub fn saved(&self) -> Result<Option<String>, FileError> {
+        match read(&self.file) {
+            Err(e) if e.source.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn dir(&self) -> PathBuf {
+        let mut name = self.file.as_os_str().to_owned();
+        name.push(".revisions");
+        name.into()
+    }
+
+    /// What is kept, latest first.
+    ///
+    /// # Errors
+    /// If the directory is there and cannot be read.
+    pub fn revisions(&self) -> Result<Vec<Revision>, FileError> {
+        let dir = self.dir();
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(at("read", &dir)(e)),
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(at("read", &dir))?;
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|n| n.strip_suffix(".yaml")?.parse().ok());
+            if let Some(number) = number {
+                let saved = entry.metadata().ok().and_then(|m| m.modified().ok());
+                all.push(Revision { path: entry.path(), number, saved });
+            }
+        }
+        all.sort_by_key(|r| std::cmp::Reverse(r.number));
+        Ok(all)
+    }
+
+    /// The text that was saved `back` times before the last; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn revision(&self, back: usize) -> Result<Option<String>, FileError> {
+        if back == 0 {
+            return self.saved();
+        }
+        // If somebody has edited the file, all revisions are before it.
+        let revisions = self.revisions()?;
+        let edited = match revisions.first() {
+            Some(last) => Some(read(&last.path)?) != self.saved()?,
+            None => false,
+        };
+        let wanted = revisions.get(back - usize::from(edited));
+        wanted.map(|r| read(&r.path)).transpose()
+    }
+
+    /// Saves a text; true if it is another than that which is there.
+    ///
+    /// # Errors
+    /// If the system refuses; what was saved before is there then.
+    pub fn save(&self, text: &str) -> Result<bool, FileError> {
+        let before = self.saved()?;
+        if before.as_deref() == Some(text) {
+            return Ok(false);
+        }
+        let dir = self.dir();
+        match DirBuilder::new().mode(0o700).create(&dir) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(at("make", &dir)(e)),
+            _ => {}
+        }
+        let revisions = self.revisions()?;
+        let first = revisions.first().map_or(1, |r| r.number + 1);
+        let last = revisions.first().map(|r| read(&r.path)).transpose()?;
+        // What somebody has edited by hand is not to be lost.
+        let edited = before.as_deref().filter(|b| Some(*b) != last.as_deref());
+        for (number, text) in (first..).zip(edited.into_iter().chain([text])) {
+            write(&dir.join(format!("{number:06}.yaml")), text)?;
+        }
+        write(&self.file, text)?;
+        for old in self.revisions()?.iter().skip(KEPT) {
+            if let Err(e) = fs::remove_file(&old.path) {
+                tracing::warn!("configuration: cannot remove {}: {e}", old.path.display());
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().join("thalweg.yaml"));
+        (dir, store)
+    }
+
+    #[test]
+    fn revisions_are_counted_backwards() {
+        let (_dir, store) = store();
+        assert_eq!((store.saved().unwrap(), store.revision(0).unwrap()), (None, None));
+        for text in ["a", "b", "c"] {
+            assert!(store.save(text).unwrap());
+        }
+        assert!(!store.save("c").unwrap());
+        let back = |n| store.revision(n).unwrap();
+        assert_eq!([back(0), back(1), back(2)].map(Option::unwrap), ["c", "b", "a"]);
+        assert_eq!(back(3), None);
+    }
+
+    #[test]
+    fn an_edited_file_is_a_revision() {
+        let (_dir, store) = store();
+        fs::write(store.file(), "by hand").unwrap();
+        store.save("a").unwrap();
+        assert_eq!(store.revision(1).unwrap().as_deref(), Some("by hand"));
+        fs::write(store.file(), "again").unwrap();
+        assert_eq!(store.revision(0).unwrap().as_deref(), Some("again"));
+        assert_eq!(store.revision(1).unwrap().as_deref(), Some("a"));
+        store.save("b").unwrap();
+        let back = |n| store.revision(n).unwrap().unwrap();
+        assert_eq!([back(0), back(1), back(2), back(3)], ["b", "again", "a", "by hand"]);
+    }
+
+    #[test]
+    fn only_so_many_are_kept_and_only_the_owner_reads() {
+        let (_dir, store) = store();
+        for i in 0..KEPT + 5 {
+            store.save(&i.to_string()).unwrap();
+        }
+        let revisions = store.revisions().unwrap();
+        assert_eq!(revisions.len(), KEPT);
+        for path in [store.file(), &revisions[0].path] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(fs::metadata(store.dir()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let (dir, store) = store();
+        assert!(read(dir.path()).unwrap_err().to_string().contains("not a regular file"));
+        assert!(read(Path::new("/dev/zero")).is_err());
+        let lost = Store::new(dir.path().join("no/such/dir/x.yaml"));
+        assert!(lost.save("a").is_err());
+        drop(store);
+    }
+}

@@ -1,0 +1,305 @@
+//! What is configured of sFlow.
+
+use crate::exporting::MAX_COLLECTORS;
+use crate::netlink::{NetlinkMode, NetlinkSettings};
+use crate::state::{self, DEFAULT_DROP_LIMIT, Direction, SFlow, Settings as Values};
+use std::net::{IpAddr, SocketAddr};
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Found, Item, Kind, Problem, Rule, Section, Value, interface_key, rank,
+};
+use thalweg_graph::Control;
+use thalweg_sflow::SFLOW_PORT;
+use thalweg_sflow::agent::{AddressPrefix, AgentChoice, CollectorConfig};
+
+/// Sampling and export.
+pub(crate) struct Settings;
+
+pub(crate) static SETTINGS: Settings = Settings;
+
+const ANY: Kind = Kind::Int(0, u32::MAX as i128);
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.sflow", Kind::Keys),
+    Rule::new("thalweg.sflow.sampling-rate", ANY),
+    Rule::new("thalweg.sflow.polling-interval", Kind::Int(1, u32::MAX as i128)),
+    Rule::new("thalweg.sflow.direction", Kind::Word(&["rx", "tx", "both"])),
+    Rule::new("thalweg.sflow.drop-monitoring", Kind::Bool),
+    Rule::new("thalweg.sflow.drop-limit", ANY),
+    Rule::new("thalweg.sflow.netlink", Kind::Other(netlink)),
+    Rule::new("thalweg.sflow.agent-address", Kind::Other(agent)),
+    Rule::new("thalweg.sflow.datagram-bytes", Kind::Int(0, u16::MAX as i128)),
+    Rule::new("thalweg.sflow.host-interval", Kind::Int(0, 86_400)),
+    Rule::new("thalweg.sflow.sub-agent", ANY),
+    Rule::new("thalweg.sflow.collectors", Kind::List(0, MAX_COLLECTORS)),
+    Rule::new("thalweg.sflow.collectors.[]", Kind::Other(collector)),
+    Rule::new("thalweg.interfaces.*.sflow", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.sampling-rate", ANY),
+];
+
+/// A collector as it is shown: `192.0.2.1:6343`, `name:6343 namespace x dev y`; the port may be left
+/// out.
+fn parse(text: &str) -> Result<CollectorConfig, String> {
+    let mut words = text.split_whitespace();
+    let to = words.next().unwrap_or_default();
+    let mut collector = match (to.parse::<SocketAddr>(), to.rsplit_once(':')) {
+        (Ok(address), _) => CollectorConfig::from(address),
+        (_, Some((name, port))) if !name.contains(':') => {
+            let port = port.parse().map_err(|_| format!("`{port}' is no port"))?;
+            CollectorConfig::new(CollectorConfig::parse_host(name)?, port)
+        }
+        _ => CollectorConfig::new(CollectorConfig::parse_host(to)?, SFLOW_PORT),
+    };
+    while let Some(word) = words.next() {
+        let value = words.next().map(str::to_owned);
+        match (word, value) {
+            ("namespace", Some(name)) => collector.namespace = Some(name),
+            ("dev", Some(name)) => collector.device = Some(name),
+            _ => return Err(format!("`{word}' is neither `namespace <name>' nor `dev <device>'")),
+        }
+    }
+    collector.check().map(|()| collector)
+}
+
+fn collector(value: &Value) -> Result<(), String> {
+    let right = "an address and port such as \"192.0.2.1:6343\"";
+    match value {
+        Value::Text(text) => parse(text).map(drop).map_err(|e| format!("{e}: {right}")),
+        _ => Err(right.into()),
+    }
+}
+
+/// How the agent's address is found, in the words of `sflow agent-address`.
+fn agent_text(choice: &AgentChoice) -> String {
+    if let Some(address) = choice.address {
+        return address.to_string();
+    }
+    let mut text = String::from("auto");
+    if let Some(device) = &choice.device {
+        text += &format!(" dev {device}");
+    }
+    choice.preferred.iter().for_each(|p| text += &format!(" prefer {p}"));
+    choice.excluded.iter().for_each(|p| text += &format!(" exclude {p}"));
+    text
+}
+
+fn agent(value: &Value) -> Result<(), String> {
+    let right = "an IP address, or `auto [dev <device>] [prefer <prefix>] [exclude <prefix>]',";
+    let Value::Text(text) = value else { return Err(right.into()) };
+    let mut words = text.split_whitespace();
+    let good = match words.next() {
+        Some("auto") => loop {
+            match (words.next(), words.next()) {
+                (None, _) => break true,
+                (Some("dev"), Some(device)) if !device.contains(['"', '\'', '{', '|', '#']) => {}
+                (Some("prefer" | "exclude"), Some(p)) if p.parse::<AddressPrefix>().is_ok() => {}
+                _ => break false,
+            }
+        },
+        Some(address) => address.parse::<IpAddr>().is_ok() && words.next().is_none(),
+        None => false,
+    };
+    if good { Ok(()) } else { Err(right.into()) }
+}
+
+/// What is sent over netlink, in the words of `sflow netlink`: `enable`, `auto group 3 4`.
+fn netlink_words(text: &str) -> Option<NetlinkSettings> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut settings = NetlinkSettings::default();
+    let (mode, group) = words.split_first()?;
+    let modes = [NetlinkMode::Auto, NetlinkMode::Enable, NetlinkMode::Disable];
+    settings.mode = modes.into_iter().find(|m| m.word() == *mode)?;
+    match group {
+        [] => {}
+        ["group", rx, tx] => {
+            (settings.rx_group, settings.tx_group) = (rx.parse().ok()?, tx.parse().ok()?);
+        }
+        _ => return None,
+    }
+    let (rx, tx) = (settings.rx_group, settings.tx_group);
+    (rx != 0 && tx != 0 && rx != tx).then_some(settings)
+}
+
+fn netlink(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if netlink_words(text).is_some() => Ok(()),
+        _ => Err("enable, disable or auto, and two groups such as `auto group 3 4',".into()),
+    }
+}
+
+fn netlink_text(s: NetlinkSettings) -> String {
+    format!("{} group {} {}", s.mode.word(), s.rx_group, s.tx_group)
+}
+
+/// A number that holds for all interfaces: its key, the word of its command.
+const NUMBERS: [(&str, &str); 6] = [
+    ("header-bytes", "sflow header-bytes"),
+    ("polling-interval", "sflow polling-interval"),
+    ("sampling-rate", "sflow sampling-rate"),
+    ("datagram-bytes", "sflow datagram-bytes"),
+    ("host-interval", "sflow host-interval"),
+    ("sub-agent", "sflow sub-agent"),
+];
+
+fn number(values: &Values, key: &str) -> u32 {
+    match key {
+        "header-bytes" => values.header_bytes.into(),
+        "polling-interval" => values.polling_interval,
+        "datagram-bytes" => values.export.datagram_bytes as u32,
+        "host-interval" => values.export.host_interval,
+        "sub-agent" => values.export.sub_agent,
+        _ => values.sampling_rate,
+    }
+}
+
+impl Section<Control> for Settings {
+    fn supports(&self) -> &'static [&'static str] {
+        &[
+            "interfaces.*.sflow",
+            "sflow.header-bytes",
+            "sflow.polling-interval",
+            "sflow.sampling-rate",
+        ]
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        let state = c.state::<SFlow>();
+        let state = state.borrow();
+        let (values, default) = (state.settings(), Values::default());
+        for (key, _) in NUMBERS {
+            let n = number(values, key);
+            let theirs = ["sflow", key];
+            match out.takes(&theirs, n) {
+                _ if n == number(&default, key) => {}
+                true => out.put(&theirs, n),
+                // Their range is narrower than ours.
+                false => out.put(&["thalweg", "sflow", key], n),
+            }
+        }
+        if values.direction != default.direction {
+            out.put(&["thalweg", "sflow", "direction"], values.direction.word());
+        }
+        if values.drop_monitoring {
+            out.put(&["thalweg", "sflow", "drop-monitoring"], true);
+        }
+        if values.drop_limit != default.drop_limit {
+            out.put(&["thalweg", "sflow", "drop-limit"], values.drop_limit);
+        }
+        if values.netlink != default.netlink {
+            out.put(&["thalweg", "sflow", "netlink"], netlink_text(values.netlink));
+        }
+        if values.export.agent != AgentChoice::default() {
+            out.put(&["thalweg", "sflow", "agent-address"], agent_text(&values.export.agent));
+        }
+        for collector in &values.export.collectors {
+            out.push(&["thalweg", "sflow", "collectors"], collector.to_string());
+        }
+        for (sw_if, rate) in state.ports() {
+            let name = c.interface_name(sw_if);
+            out.set(&name, "sflow", true);
+            if let Some(rate) = rate {
+                out.set(&name, "sampling-rate", rate);
+            }
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        let default = Values::default();
+        for (key, command) in NUMBERS {
+            let found = doc.at(&["thalweg", "sflow", key]).or_else(|| doc.at(&["sflow", key]));
+            let Some((n, path)) = found.and_then(|f| Some((f.node.u32()?, f.path))) else {
+                continue;
+            };
+            let n = if key == "header-bytes" { state::header_bytes(n).into() } else { n };
+            let back = number(&default, key);
+            if n != back {
+                let item = Item::new(rank::SERVICE, command, path, format!("{command} {n}"));
+                out.add(item.unset(format!("{command} {back}")));
+            }
+        }
+        words(doc, out);
+        collectors(doc, out);
+        for i in doc.interfaces() {
+            let rate = i.get("sampling-rate");
+            match i.get("sflow").filter(|f| f.node.bool() == Some(true)) {
+                Some(found) => port(i.name, &found, rate, out),
+                None => {
+                    if let Some(rate) = rate {
+                        let text = "a rate means nothing without `sflow: true'";
+                        out.problem(Problem::at(rate.node, rate.path, text));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn words(doc: &Doc<'_>, out: &mut Draft) {
+    let at = |key: &str| doc.at(&["thalweg", "sflow", key]);
+    let default = Direction::Rx.word();
+    if let Some(found) = at("direction").filter(|f| f.node.text() != Some(default)) {
+        let set = format!("sflow direction {}", found.node.value);
+        let item = Item::new(rank::SERVICE, "sflow direction", found.path, set);
+        out.add(item.unset(format!("sflow direction {default}")));
+    }
+    let on = at("drop-monitoring").filter(|f| f.node.bool() == Some(true));
+    let limit = at("drop-limit").and_then(|f| Some((f.node.u32()?, f.path)));
+    let limit = limit.filter(|(n, _)| *n != DEFAULT_DROP_LIMIT);
+    if on.is_some() || limit.is_some() {
+        let key = "sflow drop-monitoring";
+        let word = if on.is_some() { "enable" } else { "disable" };
+        let n = limit.as_ref().map_or(DEFAULT_DROP_LIMIT, |l| l.0);
+        let path = on.map(|f| f.path).or(limit.map(|l| l.1)).unwrap_or_default();
+        let item = Item::new(rank::SERVICE, key, path, format!("{key} {word} limit {n}"));
+        out.add(item.unset(format!("{key} disable")));
+    }
+    if let Some(found) = at("netlink")
+        && let Some(settings) = found.node.text().and_then(netlink_words)
+        && settings != NetlinkSettings::default()
+    {
+        let set = format!("sflow netlink {}", netlink_text(settings));
+        let item = Item::new(rank::SERVICE, "sflow netlink", found.path, set);
+        out.add(item.unset("sflow netlink auto"));
+    }
+    if let Some(found) = at("agent-address").filter(|f| f.node.text() != Some("auto")) {
+        let key = "sflow agent-address";
+        let item = Item::new(rank::SERVICE, key, found.path, format!("{key} {}", found.node.value));
+        out.add(item.unset(format!("{key} auto")));
+    }
+}
+
+fn collectors(doc: &Doc<'_>, out: &mut Draft) {
+    let Some(all) = doc.at(&["thalweg", "sflow", "collectors"]) else { return };
+    for (i, node) in all.node.list().iter().enumerate() {
+        let Some(to) = node.text().and_then(|t| parse(t).ok()) else { continue };
+        let path = format!("{}[{i}]", all.path);
+        let mut rest = format!("{} port {}", to.host, to.port);
+        for (word, value) in [("namespace", &to.namespace), ("dev", &to.device)] {
+            if let Some(value) = value {
+                rest += &format!(" {word} {value}");
+            }
+        }
+        let set = format!("sflow collector add {rest}");
+        let item = Item::new(rank::SERVICE, format!("sflow collector {to}"), path, set);
+        out.add(item.unset(format!("sflow collector del {rest}")));
+    }
+}
+
+fn port(name: &str, found: &Found<'_>, rate: Option<Found<'_>>, out: &mut Draft) {
+    if name == "local0" {
+        let text = "packets are sampled on ports, which local0 is not";
+        return out.problem(Problem::at(found.node, &found.path, text));
+    }
+    let command = format!("sflow enable-disable {name}");
+    let set = match rate {
+        Some(rate) => format!("{command} rate {}", rate.node.value),
+        None => format!("{command} enable"),
+    };
+    let item = Item::new(rank::SERVICE_PORT, format!("sflow {name}"), &found.path, set)
+        .unset(format!("{command} disable"));
+    // A rate of its own is only given up with sampling.
+    out.add(item.needs(interface_key(name)).anew());
+}

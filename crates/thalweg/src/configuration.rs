@@ -1,0 +1,159 @@
+//! `thalweg config`: documents are checked here, all else is asked of a running router.
+
+use crate::features::FEATURES;
+use clap::Subcommand;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use thalweg_cli::client::{Client, Ended};
+use thalweg_cli::server::Listen;
+use thalweg_config::declare::{Catalog, Document};
+use thalweg_feat_config::ConfigError;
+use thalweg_graph::Control;
+
+/// Works with the configuration as one YAML document.
+///
+/// The keys are those of vppcfg, and Thalweg's own below `thalweg`; docs/configuration.md lists
+/// them.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Socket of the router's command line: a path, or host:port
+    #[arg(short, long, value_name = "SOCKET", global = true)]
+    socket: Option<Listen>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg config check lab.yaml            needs no router
+  thalweg config dump > lab.yaml
+  thalweg config plan lab.yaml             what would be done, as commands
+  thalweg config apply lab.yaml --confirm 60
+  thalweg config commit";
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Look whether a document is right, and whether Thalweg has all that it asks for
+    Check {
+        /// The document
+        file: PathBuf,
+    },
+    /// Print the running configuration as a document
+    Dump,
+    /// Print the commands that make the router what a document says, in order
+    Plan {
+        /// The document; without, the one that the router keeps
+        file: Option<PathBuf>,
+    },
+    /// Make the router what a document says; if a command fails, all is as before
+    Apply {
+        /// The document; without, the one that the router keeps
+        file: Option<PathBuf>,
+        /// Take it back after so many seconds unless `commit' says that it shall stay
+        #[arg(long, value_name = "SECONDS")]
+        confirm: Option<u32>,
+    },
+    /// Show how the running configuration differs from what was saved last, or from a document
+    Diff {
+        /// The document
+        file: Option<PathBuf>,
+    },
+    /// Save the running configuration
+    Save {
+        /// Where to; without, the file that the router keeps
+        file: Option<PathBuf>,
+    },
+    /// Save the running configuration, and confirm what waits for that
+    Commit {
+        /// Save nothing yet: without another `commit' within so many seconds, go back to what was
+        /// saved
+        #[arg(long, value_name = "SECONDS")]
+        confirm: Option<u32>,
+    },
+    /// Make the router what was saved last (0), before that (1) …
+    Rollback {
+        /// How far back
+        revision: u32,
+        /// Take it back after so many seconds unless `commit' says that it shall stay
+        #[arg(long, value_name = "SECONDS")]
+        confirm: Option<u32>,
+    },
+}
+
+/// All that may stand in a document.
+///
+/// # Errors
+/// If features do not fit together: a mistake of the program.
+pub fn catalog() -> Result<Catalog<Control>, ConfigError> {
+    let sections = FEATURES.iter().flat_map(|f| f.settings.iter().copied()).collect();
+    Catalog::new(sections).map_err(|e| ConfigError::Unavailable(e.to_string()))
+}
+
+fn check(file: &Path) -> Result<Document, ConfigError> {
+    let text = thalweg_feat_config::store::read(file)?;
+    Ok(catalog()?.read(&file.display().to_string(), &text)?)
+}
+
+/// The program.
+pub fn main(args: &Args) -> ExitCode {
+    match run(args) {
+        Ok(code) => code,
+        Err(Failure::Document(e)) => crate::fail(crate::USAGE, &e),
+        Err(Failure::Router(e)) => crate::fail(crate::FAILED, &e),
+    }
+}
+
+enum Failure {
+    Document(ConfigError),
+    Router(Box<dyn std::fmt::Display>),
+}
+
+fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let command = match &args.verb {
+        Verb::Check { file } => {
+            let n = check(file).map_err(Failure::Document)?.items().len();
+            println!("{}: valid, {n} settings", file.display());
+            return Ok(ExitCode::SUCCESS);
+        }
+        Verb::Dump => "show configuration".into(),
+        Verb::Plan { file } => with_file("config plan", file.as_deref(), true)?,
+        Verb::Apply { file, confirm } => {
+            with_file("config apply", file.as_deref(), true)? + &confirmed(*confirm)
+        }
+        Verb::Diff { file } => with_file("config diff", file.as_deref(), true)?,
+        Verb::Save { file } => with_file("config save", file.as_deref(), false)?,
+        Verb::Commit { confirm } => format!("config commit{}", confirmed(*confirm)),
+        Verb::Rollback { revision, confirm } => {
+            format!("config rollback {revision}{}", confirmed(*confirm))
+        }
+    };
+    let at = args.socket.clone().unwrap_or_else(|| Listen::Unix(crate::paths::client_socket()));
+    let router = |e: &dyn std::fmt::Display| Failure::Router(Box::new(e.to_string()));
+    let mut out = std::io::stdout();
+    let mut client = Client::connect_to(&at).map_err(|e| router(&e))?;
+    let ended = client.stream(&command, &mut out).map_err(|e| router(&e))?;
+    out.flush().map_err(|e| router(&e))?;
+    Ok(if ended == Ended::Ok { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
+}
+
+fn confirmed(seconds: Option<u32>) -> String {
+    seconds.map_or_else(String::new, |s| format!(" confirm {s}"))
+}
+
+/// A command with the absolute path of a file: the router runs in another directory. A document is
+/// checked first, as what is wrong with it can be said here.
+fn with_file(command: &str, file: Option<&Path>, is_read: bool) -> Result<String, Failure> {
+    let Some(file) = file else { return Ok(command.to_owned()) };
+    if is_read {
+        check(file).map_err(Failure::Document)?;
+    }
+    let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    match path.to_str().filter(|p| !p.contains(['"', '\\', '\n'])) {
+        Some(path) => Ok(format!("{command} \"{path}\"")),
+        None => {
+            Err(Failure::Router(Box::new(format!("{}: no such path can be sent", path.display()))))
+        }
+    }
+}

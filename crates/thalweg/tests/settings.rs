@@ -1,0 +1,426 @@
+//! Whatever a command sets, the configuration shows, and a router made from it has.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+
+use tempfile::TempDir;
+use thalweg::features::FEATURES;
+use thalweg::run::commands;
+use thalweg_buffer::PoolConfig;
+use thalweg_cli::CommandTree;
+use thalweg_config::declare::{Document, diff};
+use thalweg_feat_config::manager;
+use thalweg_graph::{Control, EngineConfig};
+
+/// What is there before a command is tried.
+const PRELUDE: &str = "
+    create packet-generator interface pg0
+    create packet-generator interface pg1
+    create loopback interface instance 3
+    set interface mac address pg0 02:fe:00:00:00:10
+    set interface mac address pg1 02:fe:00:00:00:11";
+
+/// Commands that set something, each with lines that show it.
+const SETTERS: &[(&str, &[&str])] = &[
+    ("create loopback interface", &["create loopback interface instance 7 mac 02:00:00:00:07:07"]),
+    (
+        "create packet-generator interface",
+        &[
+            "create packet-generator interface pg5",
+            "create packet-generator interface pg6 mode ip4",
+        ],
+    ),
+    ("create sink interface", &["create sink interface", "create sink interface instance 9"]),
+    ("delete loopback interface", &["delete loopback interface intfc loop3"]),
+    ("delete packet-generator interface", &["delete packet-generator interface pg0"]),
+    (
+        "ip route",
+        &[
+            "set interface ip address pg0 10.0.0.1/24\nip route add 10.9.0.0/16 via 10.0.0.2",
+            "set interface ip address pg0 10.0.0.1/24\n\
+             ip route add 10.9.0.0/16 via 10.0.0.2 pg0 weight 3 via 10.0.0.3 pg0",
+            "ip route add 10.9.0.0/16 via pg0\nip route add 10.9.1.0/24 via drop",
+            "ip route add 10.9.0.0/16 local\nip route add 10.8.0.0/16 unreachable\n\
+             ip route add 10.7.0.0/16 prohibit",
+            "ip table add 7\nip route add 10.9.0.0/16 table 7 via pg1",
+            "set interface ip address pg0 10.0.0.1/24\nip route add 10.9.0.0/16 via 10.0.0.2\n\
+             ip route add 10.8.0.0/16 via 10.9.0.1\nip route add 0.0.0.0/0 via 10.8.0.1",
+            "ip route add 10.9.0.0/16 via pg0\nip route replace 10.9.0.0/16 via pg1",
+            "set interface state local0 up\nip route add 10.9.0.0/16 via local0",
+            "ip route add count 20 10.9.0.0/24 via pg0\nip route del 10.9.3.0/24",
+        ],
+    ),
+    ("ip table", &["ip table add 7", "ip table add 7\nip table add 4294967295\nip table del 7"]),
+    (
+        "set interface index",
+        &[
+            "set interface index loop9 40\ncreate loopback interface instance 9",
+            "delete packet-generator interface pg0\ncreate loopback interface instance 4",
+        ],
+    ),
+    (
+        "set interface ip address",
+        &[
+            "set interface ip address pg0 10.0.0.1/24\nset interface ip address pg0 10.0.0.9/24",
+            "set interface ip address loop3 10.255.0.1/32",
+            "set interface ip address pg0 10.0.0.1/24\nset interface ip address pg0 10.1.0.1/24\n\
+             set interface ip address pg0 10.2.0.1/24\nset interface ip address pg0 10.3.0.1/24\n\
+             set interface ip address pg0 10.4.0.1/24\nset interface ip address pg0 10.5.0.1/24\n\
+             set interface ip address pg0 10.6.0.1/24\nset interface ip address del pg0 10.2.0.1/24\n\
+             set interface ip address pg0 10.7.0.1/24",
+            "set interface ip address local0 10.0.0.1/24",
+        ],
+    ),
+    (
+        "set interface ip table",
+        &[
+            "ip table add 7\nset interface ip table pg0 7\nset interface ip address pg0 10.0.0.1/24\n\
+             set interface ip address pg1 10.0.0.1/24",
+        ],
+    ),
+    (
+        "set interface l2 xconnect",
+        &[
+            "set interface l2 xconnect pg0 pg1\nset interface l2 xconnect pg1 pg0",
+            "set interface l2 xconnect loop3 pg0",
+        ],
+    ),
+    (
+        "set interface l3",
+        &[
+            "set interface l2 xconnect pg0 pg1\nset interface l2 xconnect pg1 pg0\nset interface l3 pg0",
+        ],
+    ),
+    ("set interface mac address", &["set interface mac address loop3 02:00:00:00:00:33"]),
+    (
+        "set interface mtu",
+        &[
+            "set interface mtu 1500 pg0",
+            "set interface mtu packet 1400 pg0",
+            "set interface mtu 8000 loop3\nset interface mtu packet 100 loop3",
+            "set interface mtu ip4 1280 pg0\nset interface mtu ip6 1300 pg0\n\
+             set interface mtu mpls 1400 pg0",
+            "set interface mtu 40000 pg0",
+        ],
+    ),
+    ("set interface promiscuous", &["set interface promiscuous on pg0"]),
+    (
+        "set interface state",
+        &[
+            "set interface state pg0 up\nset interface state loop3 up",
+            "set interface state local0 up",
+        ],
+    ),
+    ("set interface tag", &["set interface tag pg0 vppcfg\nset interface tag loop3 yes"]),
+    (
+        "set ip neighbor",
+        &["set interface ip address pg0 10.0.0.1/24\n\
+             set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02 static\n\
+             set ip neighbor pg0 10.0.0.3 02:00:00:00:00:03 static no-fib-entry\n\
+             set ip neighbor pg0 10.0.0.4 02:00:00:00:00:04\n\
+             set ip neighbor pg1 10.0.0.2 02:00:00:00:00:05 static"],
+    ),
+    (
+        "set ip neighbor-config",
+        &[
+            "set ip neighbor-config ip4 limit 100 age 30 recycle",
+            "set ip neighbor-config ip4 age 0",
+        ],
+    ),
+    (
+        "sflow agent-address",
+        &[
+            "sflow agent-address 192.0.2.9",
+            "sflow agent-address auto dev lo prefer 10.0.0.0/8 exclude 127.0.0.0/8",
+        ],
+    ),
+    ("sflow datagram-bytes", &["sflow datagram-bytes 1200"]),
+    ("sflow host-interval", &["sflow host-interval 0"]),
+    ("sflow sub-agent", &["sflow sub-agent 7"]),
+    (
+        "sflow collector",
+        &[
+            "sflow collector add 127.0.0.1 port 16343\nsflow collector add ::1\nsflow collector add 127.0.0.2",
+            "sflow collector add localhost port 7000 dev lo",
+        ],
+    ),
+    (
+        "sflow enable-disable",
+        &[
+            "sflow enable-disable pg0\nsflow enable-disable loop3 rate 500",
+            "sflow enable-disable pg0 rate 0",
+        ],
+    ),
+    ("sflow direction", &["sflow direction tx", "sflow enable-disable pg0\nsflow direction both"]),
+    (
+        "sflow drop-monitoring",
+        &["sflow drop-monitoring enable", "sflow drop-monitoring disable limit 5"],
+    ),
+    ("sflow netlink", &["sflow netlink disable", "sflow netlink auto group 7 8"]),
+    ("sflow header-bytes", &["sflow header-bytes 64", "sflow header-bytes 256"]),
+    ("sflow polling-interval", &["sflow polling-interval 30", "sflow polling-interval 1"]),
+    (
+        "sflow sampling-rate",
+        &["sflow sampling-rate 1000", "sflow sampling-rate 10", "sflow sampling-rate 0"],
+    ),
+];
+
+/// Commands that set something, but need a device of the kernel: `tests/smoke` has them.
+const WITH_A_DEVICE: &[&str] = &[
+    "create host-interface",
+    "delete host-interface",
+    "set host-interface",
+    "set interface rx-mode",
+];
+
+/// Commands that set nothing which could last, and why.
+const ACTIONS: &[(&str, &str)] = &[
+    ("packet-generator ", "a test is started, and ends"),
+    ("config ", "works on the whole"),
+    ("show ", "looks"),
+    ("clear ", "forgets what was counted or learned"),
+    ("sflow agent-config", "takes several settings at once, which have commands of their own"),
+    ("trace add", "the next packets are traced"),
+    ("ping", "asks"),
+    ("set ip neighbor-advertise", "packets are sent"),
+];
+
+/// One at a time: each is a router.
+static ONE: Mutex<()> = Mutex::new(());
+
+struct Router {
+    c: Control,
+    tree: CommandTree<Control>,
+    dir: TempDir,
+}
+
+impl Router {
+    fn start() -> Router {
+        let pool = PoolConfig { buffers: 512, ..Default::default() };
+        let mut c = Control::new(EngineConfig { pool, ..Default::default() }).unwrap();
+        c.start(FEATURES).unwrap();
+        let tree = CommandTree::new(commands(&c)).unwrap();
+        Router { c, tree, dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn run(&mut self, lines: &str) -> String {
+        let (text, end) = self.tree.run_line(&mut self.c, lines);
+        end.unwrap_or_else(|e| panic!("{lines}\n{text}{e}"));
+        text
+    }
+
+    fn dump(&self) -> Document {
+        manager::running(&self.c).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn become_(&mut self, document: &Document) -> String {
+        let file = self.dir.path().join("a.yaml");
+        std::fs::write(&file, document.to_yaml().unwrap()).unwrap();
+        self.apply(&file)
+    }
+
+    fn apply(&mut self, file: &Path) -> String {
+        self.run(&format!("config apply {}", file.display()))
+    }
+
+    fn show(&mut self) -> String {
+        let text = self.run("show interface\nshow interface address\nshow hardware-interfaces");
+        let sflow = self.run("show sflow");
+        // What was sent since depends on the time.
+        let (settings, _status) = sflow.split_once("Status").expect("show sflow has a status");
+        text + &self.run("show ip fib") + settings
+    }
+
+    fn stop(mut self) {
+        assert_eq!(self.c.shut_down().in_use, 0);
+    }
+}
+
+fn same(a: &Document, b: &Document, what: &str) {
+    let all: Vec<String> = diff(a.root(), b.root()).iter().map(ToString::to_string).collect();
+    assert!(all.is_empty(), "{what}:\n{}", all.join("\n"));
+}
+
+#[test]
+fn every_command_is_a_setter_or_an_action() {
+    let _one = ONE.lock();
+    let router = Router::start();
+    let setters: BTreeSet<&str> = SETTERS.iter().map(|s| s.0).collect();
+    for command in commands(&router.c) {
+        let path = command.path();
+        let action = ACTIONS.iter().any(|(a, _)| path.starts_with(a));
+        let known = setters.contains(path) || WITH_A_DEVICE.contains(&path) || action;
+        assert!(
+            known,
+            "`{path}': does it set something? Then have a section dump it, and put it into SETTERS; \
+             else put it into ACTIONS"
+        );
+    }
+    router.stop();
+}
+
+#[test]
+fn what_is_set_is_dumped_and_comes_back() {
+    let _one = ONE.lock();
+    for (path, examples) in SETTERS {
+        for example in *examples {
+            let what = format!("{path}: {example}");
+            let mut first = Router::start();
+            first.run(PRELUDE);
+            let before = first.dump();
+            first.run(example);
+            let set = first.dump();
+            assert!(!diff(before.root(), set.root()).is_empty(), "{what}: is not dumped");
+
+            let mut second = Router::start();
+            second.become_(&set);
+            same(&set, &second.dump(), &what);
+            let plan = second.run("show configuration commands");
+            assert_eq!(first.run("show configuration commands"), plan, "{what}");
+            second.stop();
+
+            // And all of it can be taken back.
+            first.become_(&before);
+            same(&before, &first.dump(), &format!("{what}: taken back"));
+            first.become_(&set);
+            same(&set, &first.dump(), &format!("{what}: once more"));
+            first.become_(&Document::default());
+            same(&Document::default(), &first.dump(), &format!("{what}: emptied"));
+            first.stop();
+        }
+    }
+}
+
+#[test]
+fn all_at_once_shows_the_same() {
+    let _one = ONE.lock();
+    let all = "
+        ip table add 7
+        set interface ip table pg1 7
+        set interface ip address pg0 10.0.0.1/24
+        set interface ip address pg1 10.0.0.1/24
+        set interface ip address loop3 10.255.0.1/32
+        ip route add 10.9.0.0/16 via 10.0.0.2
+        ip route add 10.9.0.0/16 table 7 via 10.0.0.2 pg1
+        set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02 static
+        set interface mtu 1500 pg0
+        set interface state loop3 up
+        sflow sampling-rate 100
+        sflow enable-disable pg0
+        create sink interface";
+    let mut first = Router::start();
+    first.run(PRELUDE);
+    first.run(all);
+    let mut second = Router::start();
+    second.become_(&first.dump());
+    assert_eq!(first.show(), second.show());
+    // The commands alone do it, too.
+    let commands = first.run("show configuration commands");
+    let mut third = Router::start();
+    third.run(&commands);
+    same(&first.dump(), &third.dump(), "commands");
+    [first, second, third].into_iter().for_each(Router::stop);
+}
+
+#[test]
+fn a_command_that_fails_leaves_all_as_it_was() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    router.run(PRELUDE);
+    router.run("set interface ip address pg0 10.0.0.1/24\nset interface state pg0 up");
+    let before = router.dump();
+    let file = router.dir.path().join("bad.yaml");
+    // There is no such device.
+    let text = "
+interfaces:
+  pg0: {addresses: [10.0.7.1/24], mtu: 1400}
+  host-nosuchdevice: {mtu: 1500}
+loopbacks:
+  loop8: {addresses: [10.0.8.1/24]}
+";
+    std::fs::write(&file, text).unwrap();
+    let line = format!("config apply {}", file.display());
+    let (out, end) = router.tree.run_line(&mut router.c, &line);
+    let error = end.unwrap_err().to_string();
+    assert!(out.contains("delete packet-generator interface pg1"), "{out}");
+    assert!(error.contains("interfaces.host-nosuchdevice: `create host-interface name"), "{error}");
+    assert!(error.contains("The configuration is as it was before."), "{error}");
+    same(&before, &router.dump(), "rolled back");
+    router.stop();
+}
+
+#[test]
+fn notes_for_people_are_kept() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let file = router.dir.path().join("a.yaml");
+    std::fs::write(&file, "interfaces:\n  pg0: {description: to the north}\n").unwrap();
+    router.apply(&file);
+    assert!(router.run("show configuration").contains("description: to the north"));
+    router.stop();
+}
+
+#[test]
+fn revisions_are_saved_and_come_back() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let file = router.dir.path().join("thalweg.yaml");
+    let fails = |router: &mut Router, line: &str| {
+        router.tree.run_line(&mut router.c, line).1.unwrap_err().to_string()
+    };
+    assert!(fails(&mut router, "config save").contains("no file: name one"));
+    manager::keep_in(&mut router.c, thalweg_feat_config::store::Store::new(&file));
+    assert!(fails(&mut router, "config diff").contains("nothing has been saved yet"));
+    router.run("create loopback interface instance 1\nconfig save");
+    router.run("set interface ip address loop1 10.0.0.1/32");
+    assert_eq!(router.run("config diff"), "+ loopbacks.loop1.addresses: - 10.0.0.1/32\n");
+    assert_eq!(router.run("config commit"), "saved\n");
+    assert_eq!(router.run("config commit"), "saved already\n");
+    assert_eq!(router.run("config diff"), "");
+    router.run("config rollback 1");
+    assert!(!router.run("show configuration").contains("10.0.0.1"));
+    assert_eq!(router.run("config diff"), "- loopbacks.loop1.addresses: - 10.0.0.1/32\n");
+    router.run("config rollback 0");
+    assert!(router.run("show configuration").contains("10.0.0.1"));
+    assert!(fails(&mut router, "config rollback 2").contains("no revision 2"));
+    let listed = router.run("show configuration revisions | json");
+    assert!(listed.contains("\"rollback\":1"), "{listed}");
+    router.stop();
+}
+
+#[test]
+fn what_nobody_confirms_is_taken_back() {
+    use std::time::{Duration, Instant};
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let file = router.dir.path().join("thalweg.yaml");
+    manager::keep_in(&mut router.c, thalweg_feat_config::store::Store::new(&file));
+    router.run("create loopback interface instance 1\nconfig save");
+    let saved = router.dump();
+    let wait = |router: &mut Router, until: &dyn Fn(&Router) -> bool| {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !until(router) {
+            assert!(Instant::now() < end, "nothing was taken back");
+            router.c.run_once(Some(Duration::from_millis(10)));
+        }
+    };
+    // Announced, then typed.
+    router.run("config commit confirm 1\nset interface ip address loop1 10.0.0.1/32");
+    let typed = router.dump();
+    wait(&mut router, &|r| r.dump().root() == saved.root());
+    // Applied.
+    std::fs::write(&file, typed.to_yaml().unwrap()).unwrap();
+    router.run("config apply confirm 1");
+    same(&typed, &router.dump(), "applied");
+    wait(&mut router, &|r| r.dump().root() == saved.root());
+    // Confirmed.
+    router.run("config apply confirm 1");
+    assert!(router.run("config commit").starts_with("confirmed\n"));
+    let end = Instant::now() + Duration::from_millis(1500);
+    while Instant::now() < end {
+        router.c.run_once(Some(Duration::from_millis(50)));
+    }
+    same(&typed, &router.dump(), "confirmed");
+    router.stop();
+}

@@ -1,0 +1,265 @@
+//! The configuration as one document: applied, saved, come back after a kill.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use thalweg_smoke::{Config, RawLink, Router, host_pair};
+use thalweg_testkit::{Lab, Netns, lab_test, wait_until};
+use thalweg_wire::build::Packet;
+
+/// Everything that says what a router is, without counters and times.
+const SHOWS: &[&str] = &[
+    "show configuration",
+    "show interface address",
+    "show ip fib",
+    "show ip neighbors | grep static",
+    "show interface rx-placement",
+    "show sflow | grep -i rate",
+    "show interface | grep -i mtu",
+];
+
+fn shown(router: &Router) -> Result<String> {
+    let mut text = String::new();
+    for command in SHOWS {
+        text += &format!("> {command}\n");
+        // Entries are numbered as they come and go.
+        for line in router.cli(command)?.lines() {
+            let words = line.split(' ').filter(|w| !w.starts_with("index:"));
+            text += &(words.collect::<Vec<_>>().join(" ") + "\n");
+        }
+    }
+    Ok(text)
+}
+
+fn document(name: &str, router: &Router, text: &str) -> Result<String> {
+    let file = router.dir().join(name);
+    fs::write(&file, text)?;
+    Ok(file.display().to_string())
+}
+
+/// UDP datagrams that a host was sent, to whatever port.
+fn datagrams(ns: &Netns) -> Result<u64> {
+    let text = ns.command("cat").arg("/proc/net/snmp").run()?.stdout;
+    let mut lines = text.lines().filter_map(|l| l.strip_prefix("Udp: "));
+    let (names, values) = (lines.next().context("names")?, lines.next().context("values")?);
+    let all = names.split(' ').zip(values.split(' '));
+    let counted = all.filter(|(name, _)| matches!(*name, "InDatagrams" | "NoPorts"));
+    counted.map(|(_, value)| Ok(value.parse::<u64>()?)).sum()
+}
+
+/// Datagrams from left to right, some ten thousand per second.
+struct Stream {
+    stop: Arc<AtomicBool>,
+    thread: thread::JoinHandle<Result<u64>>,
+}
+
+impl Stream {
+    fn start(lab: &Lab, router: &Router) -> Result<Stream> {
+        let link = RawLink::open(&lab.left.ns, "eth0")?;
+        let (from, to) = (lab.left.mac.parse()?, router.mac("host-eth0")?);
+        let frame = Packet::new().ether(from, to).ipv4(lab.left.addr, lab.right.addr);
+        let frame = frame.udp(4000, 4000).payload(&[7; 64]).build();
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let thread = thread::spawn(move || {
+            let (began, mut sent) = (Instant::now(), 0_u64);
+            while !told.load(Ordering::Relaxed) {
+                // As many as are due: a pause of the scheduler is made up for in small bursts.
+                let due = began.elapsed().as_micros() as u64 / 100;
+                for _ in 0..due.saturating_sub(sent).min(32) {
+                    link.send(&frame)?;
+                    sent += 1;
+                }
+                thread::sleep(Duration::from_micros(200));
+            }
+            Ok(sent)
+        });
+        Ok(Stream { stop, thread })
+    }
+
+    fn stop(self) -> Result<u64> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| anyhow::anyhow!("the sender panicked"))?
+    }
+}
+
+const PAIR: &str = "
+interfaces:
+  host-eth0: {mtu: 1500, addresses: [10.10.1.1/24]}
+  host-eth1: {mtu: 1500, addresses: [10.10.2.1/24]}
+";
+
+lab_test! {
+    /// One file makes a router that forwards; another makes it a cross connect and back.
+    fn a_document_makes_a_router() {
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &Config::empty())?;
+        let pair = document("pair.yaml", &router, PAIR)?;
+        let plan = router.cli(&format!("config plan {pair}"))?;
+        let commands: Vec<&str> = plan.lines().filter(|l| !l.starts_with("comment")).collect();
+        ensure!(
+            commands == [
+                "create host-interface name eth0",
+                "create host-interface name eth1",
+                "set interface mtu 1500 host-eth0",
+                "set interface mtu 1500 host-eth1",
+                "set interface ip address host-eth0 10.10.1.1/24",
+                "set interface ip address host-eth1 10.10.2.1/24",
+                "set interface state host-eth0 up",
+                "set interface state host-eth1 up",
+            ],
+            "{plan}"
+        );
+        router.cli(&format!("config apply {pair}"))?;
+        lab.ping_all()?;
+        let again = router.cli(&format!("config plan {pair}"))?;
+        ensure!(again.trim().is_empty(), "{again}");
+        // What the commands of a device set is dumped, and comes back.
+        router.cli(
+            "set interface rx-mode host-eth0 polling
+             set host-interface qdisc-bypass host-eth1 disable
+             set interface mtu packet 1400 host-eth1
+             delete host-interface name eth0
+             create host-interface v3 name eth0 num-rx-queues 2 rx-size 4096 cksum-gso-disable
+             set interface rx-mode host-eth0 queue 1 interrupt"
+        )?;
+        let text = router.cli("show configuration")?;
+        for line in ["qdisc-bypass: false", "version: v3", "rx-queues: 2", "rx-size: 4096",
+                     "checksum-offload: false", "link-mtu: 1500", "mtu: 1400"] {
+            ensure!(text.contains(line), "{line} is missing in {text}");
+        }
+        let dumped = document("dumped.yaml", &router, &text)?;
+        router.cli(&format!("config apply {pair}"))?;
+        lab.ping_all()?;
+        router.cli(&format!("config apply {dumped}"))?;
+        ensure!(router.cli("show configuration")? == text);
+        router.stop().map(drop)
+    }
+
+    /// Typed, saved, killed, started: the same router.
+    fn what_was_saved_outlives_a_kill() {
+        let lab = Lab::new()?;
+        let keep = tempfile::tempdir()?;
+        let file = keep.path().join("thalweg.yaml");
+        let config = Config::empty().keeps(&file);
+        let mut router = Router::start(&lab.router, &config)?;
+        for command in &host_pair().commands {
+            router.cli(command)?;
+        }
+        router.cli(
+            "create loopback interface instance 5
+             set interface ip address loop5 10.255.0.1/32
+             set interface state loop5 up
+             ip route add 10.20.0.0/16 via 10.10.2.2
+             ip route add 10.30.0.0/16 via 10.10.1.2 host-eth0 weight 2 via 10.10.2.2 host-eth1
+             set ip neighbor host-eth1 10.10.2.77 02:00:00:00:00:77 static
+             sflow sampling-rate 200
+             sflow enable-disable host-eth0
+             sflow collector add 127.0.0.1 port 16343
+             delete loopback interface intfc loop5
+             create packet-generator interface pg3
+             create loopback interface instance 6
+             config save"
+        )?;
+        router.cli("set interface state host-eth1 down")?;
+        let differs = router.cli("config diff")?;
+        ensure!(differs.contains("+ interfaces.host-eth1.state: down"), "{differs}");
+        router.cli("config rollback 0")?;
+        ensure!(router.cli("config diff")?.is_empty());
+        let before = shown(&router)?;
+        router.kill_and_start(&config)?;
+        let after = shown(&router)?;
+        ensure!(before == after, "before:\n{before}\nafter:\n{after}");
+        lab.ping_all()?;
+        router.stop().map(drop)
+    }
+
+    /// A document with a mistake starts nothing, and says where it is.
+    fn a_mistake_in_the_document_is_told_at_the_start() {
+        let lab = Lab::new()?;
+        let keep = tempfile::tempdir()?;
+        let file = keep.path().join("thalweg.yaml");
+        fs::write(&file, "interfaces:\n  host-eth0:\n    mut: 1500\n")?;
+        let Err(error) = Router::start(&lab.router, &Config::empty().keeps(&file)) else {
+            anyhow::bail!("it started");
+        };
+        let text = format!("{error:#}");
+        ensure!(text.contains("thalweg.yaml:3:10: interfaces.host-eth0.mut: unknown key; did you mean `mtu'?"), "{text}");
+        Ok(())
+    }
+
+    /// A device that is not there when the router starts costs itself alone.
+    fn a_lost_device_does_not_keep_the_router_from_starting() {
+        let lab = Lab::new()?;
+        let keep = tempfile::tempdir()?;
+        let file = keep.path().join("thalweg.yaml");
+        let lost = "  host-gone: {mtu: 1500, addresses: [10.10.3.1/24]}\n";
+        fs::write(&file, format!("{PAIR}{lost}"))?;
+        let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
+        lab.ping_all()?;
+        let log = router.log();
+        ensure!(log.contains("interfaces.host-gone: `create host-interface name gone' failed"), "{log}");
+        ensure!(!log.contains("10.10.3.1/24' failed"), "{log}");
+        router.stop().map(drop)
+    }
+
+    /// A configuration that cuts off who applied it returns by itself.
+    fn what_nobody_confirms_is_taken_back() {
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &Config::empty())?;
+        let pair = document("pair.yaml", &router, PAIR)?;
+        router.cli(&format!("config apply {pair}"))?;
+        lab.ping_all()?;
+        let cut = document("cut.yaml", &router, "interfaces: {host-eth0: {mtu: 1500}}\n")?;
+        router.cli(&format!("config apply {cut} confirm 1"))?;
+        ensure!(!router.cli("show interface")?.contains("host-eth1"));
+        wait_until(Duration::from_secs(20), "the configuration to return", || {
+            let text = router.cli("show configuration").ok()?;
+            text.contains("10.10.2.1/24").then_some(())
+        })?;
+        lab.ping_all()?;
+        router.stop().map(drop)
+    }
+
+    /// A change beside a flow costs the flow nothing: what is sent arrives, all of it.
+    fn applying_loses_nothing_of_others() {
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &host_pair())?;
+        lab.ping_all()?;
+        let base = router.cli("show configuration")?;
+        let more = format!(
+            "{base}
+loopbacks:
+  loop1: {{addresses: [10.77.1.1/24], mtu: 1500}}
+  loop2: {{addresses: [10.77.2.1/24], mtu: 1500}}
+"
+        );
+        let routes: String =
+            (0..200).map(|i| format!("        10.88.{i}.0/24: 10.77.1.9 loop1\n")).collect();
+        let more = format!("{more}thalweg:\n  ip-tables:\n    0:\n      routes:\n{routes}");
+        ensure!(!base.contains("thalweg:"), "{base}");
+        let (base, more) =
+            (document("base.yaml", &router, &base)?, document("more.yaml", &router, &more)?);
+        let before = datagrams(&lab.right.ns)?;
+        let flow = Stream::start(&lab, &router)?;
+        let end = Instant::now() + Duration::from_secs(4);
+        let mut applied = 0;
+        while Instant::now() < end {
+            for file in [&more, &base] {
+                router.cli(&format!("config apply {file}"))?;
+                applied += 1;
+            }
+        }
+        let sent = flow.stop()?;
+        ensure!(sent > 5_000, "only {sent} packets were sent");
+        router.await_rest()?;
+        let received = datagrams(&lab.right.ns)? - before;
+        ensure!(sent == received, "{received} of {sent} packets arrived in {applied} changes");
+        eprintln!("{sent} packets, {applied} changes of 200 routes, no loss");
+        router.stop().map(drop)
+    }
+}
