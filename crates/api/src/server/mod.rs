@@ -6,18 +6,19 @@
 //! socket; answers beyond them make its requests wait; a client that still does not read, or stops
 //! in the middle of a message, is disconnected with a reason in the log.
 
-mod listen;
 mod poll;
 
 use crate::client::{Links, Waker};
 use crate::clients::Clients;
 use crate::hub::Job;
+use rustix::net::SocketType;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
 
 /// How to listen.
 #[derive(Debug, Clone)]
@@ -77,28 +78,9 @@ impl Default for Limits {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// Another process serves the socket.
-    #[error("API socket {} is in use by a running process; stop it or choose another path", path.display())]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// Something else is there.
-    #[error("cannot listen on {}: it exists and is no socket", path.display())]
-    NotASocket {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The socket cannot be made as configured.
-    #[error("cannot {what} API socket {}: {source}", path.display())]
-    Socket {
-        /// What was tried.
-        what: &'static str,
-        /// The socket.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    /// The socket cannot be had.
+    #[error("binary API: {0}")]
+    Local(#[from] LocalError),
     /// The thread cannot be started.
     #[error("cannot start the API server: {0}")]
     Start(#[source] io::Error),
@@ -124,7 +106,9 @@ impl Server {
         clients: Clients,
         dispatch: impl Fn(Job) -> bool + Send + Sync + 'static,
     ) -> Result<Self, ServerError> {
-        let listener = listen::Listener::open(&config)?;
+        let ServerConfig { mode, group, .. } = config;
+        let local = LocalConfig { kind: SocketType::STREAM, mode, group };
+        let listener = LocalSocket::listen(&config.path, local)?;
         let waker = Waker::new().map_err(ServerError::Start)?;
         let links = Arc::new(Links { limits: config.limits, waker, dispatch: Box::new(dispatch) });
         let stop = Arc::new(AtomicBool::new(false));

@@ -1,21 +1,22 @@
 //! The server's thread.
 
-use super::listen::Listener;
 use crate::client::{Client, ClientId, Links};
 use crate::clients::Clients;
 use crate::wire::{FRAMING, Framed, framed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use thalweg_cli::local::LocalSocket;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
 pub(super) struct Thread {
-    listener: Listener,
+    listener: LocalSocket,
     links: Arc<Links>,
     clients: Clients,
     stop: Arc<AtomicBool>,
@@ -59,7 +60,7 @@ impl Waiting {
 
 impl Thread {
     pub(super) fn new(
-        listener: Listener,
+        listener: LocalSocket,
         links: Arc<Links>,
         clients: Clients,
         stop: Arc<AtomicBool>,
@@ -168,10 +169,16 @@ impl Thread {
         }
     }
 
+    fn accept_one(&self) -> io::Result<UnixStream> {
+        let stream = UnixStream::from(self.listener.accept()?);
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
     fn accept(&mut self) {
         self.accept_at = None;
         loop {
-            let stream = match self.listener.accept() {
+            let stream = match self.accept_one() {
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
