@@ -1,0 +1,255 @@
+//! What can be changed about an interface.
+
+use super::*;
+
+/// Brings an interface up or down.
+///
+/// # Errors
+/// If there is no such interface or the driver refuses; its state is as before then.
+pub fn set_admin(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    let device = {
+        let mut a = all.borrow_mut();
+        let i = a.row(sw_if)?;
+        if i.view.admin_up == up {
+            return Ok(());
+        }
+        i.device.clone()
+    };
+    device.borrow_mut().set_admin(c, sw_if, up)?;
+    change(c, sw_if, |v| v.admin_up = up)?;
+    notify(c, InterfaceEvent::State(sw_if));
+    Ok(())
+}
+
+/// Tells of a link that went up or down; for drivers.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
+    if view(c, sw_if)?.link_up != up {
+        change(c, sw_if, |v| v.link_up = up)?;
+        notify(c, InterfaceEvent::State(sw_if));
+    }
+    Ok(())
+}
+
+/// Asks the driver anew what its device does for us.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
+    let device = c.state::<Interfaces>().borrow().device(sw_if);
+    let caps = device.and_then(|d| d.borrow().caps());
+    match caps {
+        Some(caps) if caps != view(c, sw_if)?.caps => change(c, sw_if, |v| v.caps = caps),
+        _ => Ok(()),
+    }
+}
+
+/// Changes an interface's MAC address.
+///
+/// # Errors
+/// If there is no such interface, the address is a group's, or the driver cannot.
+pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: Mac) -> Result<(), DeviceError> {
+    if mac[0] & 1 != 0 || mac == [0; 6] {
+        return Err(DeviceError::Failed("a MAC address must be neither a group's nor zero".into()));
+    }
+    let v = view(c, sw_if)?;
+    let device = c.state::<Interfaces>().borrow().device(sw_if);
+    let done = match device {
+        Some(d) => d.borrow_mut().set_mac(c, mac)?,
+        None => false,
+    };
+    if !done || !v.ethernet {
+        let what = "changing the MAC address".into();
+        return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
+    }
+    change(c, sw_if, |v| v.mac = mac)?;
+    notify(c, InterfaceEvent::Mac(sw_if));
+    Ok(())
+}
+
+/// Least and greatest MTU.
+pub const MTU_RANGE: (u32, u32) = (68, 65_535 - 14);
+
+fn check_mtu(what: &'static str, mtu: u32, max: u32) -> Result<(), DeviceError> {
+    let (min, max, found) = (u64::from(MTU_RANGE.0), u64::from(max), u64::from(mtu));
+    if found < min || found > max {
+        return Err(DeviceError::Range { what, min, max, found });
+    }
+    Ok(())
+}
+
+/// Sets the device's MTU, and the L3 MTU with it.
+///
+/// # Errors
+/// If there is no such interface, the value is out of range, or the driver refuses.
+pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), DeviceError> {
+    let v = view(c, sw_if)?;
+    check_mtu("MTU", mtu, MTU_RANGE.1)?;
+    let device = c.state::<Interfaces>().borrow().device(sw_if);
+    if let Some(d) = device
+        && !d.borrow_mut().set_mtu(c, mtu)?
+    {
+        let what = format!("an MTU of {mtu}");
+        return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
+    }
+    change(c, sw_if, |v| {
+        v.link_mtu = mtu;
+        v.mtu[0] = mtu;
+    })?;
+    notify(c, InterfaceEvent::Mtu(sw_if));
+    Ok(())
+}
+
+/// Sets the packet MTU: of L3 in general (0), or IPv4, IPv6, MPLS (1 to 3; 0 bytes: as L3).
+///
+/// # Errors
+/// If there is no such interface or the value exceeds the device's.
+pub fn set_mtu(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    proto: usize,
+    mtu: u32,
+) -> Result<(), DeviceError> {
+    let v = view(c, sw_if)?;
+    if sw_if == 0 {
+        let what = format!("an MTU of {mtu}");
+        return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
+    }
+    if proto == 0 || mtu != 0 {
+        check_mtu("MTU", mtu, v.link_mtu.max(MTU_RANGE.0))?;
+    }
+    change(c, sw_if, |v| v.mtu[proto.min(3)] = mtu)?;
+    notify(c, InterfaceEvent::Mtu(sw_if));
+    Ok(())
+}
+
+/// Sets all packet MTUs: L3, IPv4, IPv6, MPLS.
+///
+/// # Errors
+/// As [`set_mtu`]; nothing has changed then.
+pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: [u32; 4]) -> Result<(), DeviceError> {
+    let before = view(c, sw_if)?.mtu;
+    for (proto, mtu) in mtus.into_iter().enumerate() {
+        if let Err(error) = set_mtu(c, sw_if, proto, mtu) {
+            change(c, sw_if, |v| v.mtu = before)?;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Sets what `show interface` counts of an interface, or of all, to zero.
+pub fn clear_counters(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
+    let all: Vec<SwIfIndex> = c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).collect();
+    let chosen = all.into_iter().filter(|i| sw_if.is_none_or(|one| one == *i));
+    chosen
+        .map(|sw_if| {
+            let now = c.interface_totals_raw(sw_if);
+            c.baseline.interfaces.insert(sw_if, now);
+        })
+        .count()
+}
+
+/// Receives frames for any MAC address, or no longer.
+///
+/// # Errors
+/// If there is no such interface or the driver refuses.
+pub fn set_promiscuous(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
+    let v = view(c, sw_if)?;
+    if v.promiscuous != on {
+        let device = c.state::<Interfaces>().borrow().device(sw_if);
+        if let Some(d) = device {
+            d.borrow_mut().set_promiscuous(c, on)?;
+        }
+        change(c, sw_if, |v| v.promiscuous = on)?;
+    }
+    Ok(())
+}
+
+/// Sets how receive queues are waited for: one, or with `None` all that the interface has.
+///
+/// # Errors
+/// If there is no such interface or queue, or the driver knows one mode only.
+pub fn set_rx_mode(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    queue: Option<u32>,
+    mode: RxMode,
+) -> Result<(), DeviceError> {
+    let v = view(c, sw_if)?;
+    let unknown = || DeviceError::Unknown(v.name.clone());
+    let device = c.state::<Interfaces>().borrow().device(sw_if).ok_or_else(unknown)?;
+    let queues: Vec<u32> = device.borrow().rx_queues().iter().map(|q| q.queue).collect();
+    let Some(last) = queues.iter().max().copied() else {
+        let what = "a receive mode".into();
+        return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
+    };
+    if let Some(n) = queue.filter(|n| !queues.contains(n)) {
+        let (max, found) = (u64::from(last), u64::from(n));
+        return Err(DeviceError::Range { what: "receive queue", min: 0, max, found });
+    }
+    device.borrow_mut().set_rx_mode(c, sw_if, queue, mode)
+}
+
+/// A feature (bridging, cross connect) wants frames for any MAC address, or no longer. Counts.
+///
+/// # Errors
+/// If there is no such interface or the driver refuses.
+pub fn accept_all(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    let (device, first_or_last) = {
+        let mut a = all.borrow_mut();
+        let i = a.row(sw_if)?;
+        let before = i.accept_all;
+        i.accept_all = if on { before + 1 } else { before.saturating_sub(1) };
+        (i.device.clone(), (before == 0) != (i.accept_all == 0) && !i.view.promiscuous)
+    };
+    if first_or_last {
+        device.borrow_mut().set_promiscuous(c, on)?;
+    }
+    all.borrow_mut().publish(c);
+    Ok(())
+}
+
+/// Longest label of an interface, in bytes.
+pub const MAX_TAG: usize = 63;
+
+/// Labels an interface; an empty label is none.
+///
+/// # Errors
+/// If there is no such interface, or the label is too long or no word.
+pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), DeviceError> {
+    let (max, found) = (MAX_TAG as u64, tag.len() as u64);
+    if found > max {
+        return Err(DeviceError::Range { what: "length of a tag", min: 0, max, found });
+    }
+    let odd = |c: char| c.is_whitespace() || c.is_control() || "{}|\"'#\\".contains(c);
+    if tag.contains(odd) {
+        let text = "a tag is one word without quotes, braces, `|', `#' and backslashes";
+        return Err(DeviceError::Failed(text.into()));
+    }
+    change(c, sw_if, |v| v.tag = tag.to_owned())
+}
+
+/// Says how an interface takes part in layer 2 (`None`: not at all), for `show` commands.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn set_l2(c: &mut Control, sw_if: SwIfIndex, l2: Option<String>) -> Result<(), DeviceError> {
+    change(c, sw_if, |v| v.l2 = l2)
+}
+
+fn change(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    f: impl FnOnce(&mut InterfaceView),
+) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    let mut a = all.borrow_mut();
+    f(&mut a.row(sw_if)?.view);
+    a.publish(c);
+    Ok(())
+}
