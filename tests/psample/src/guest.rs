@@ -11,6 +11,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use thalweg_sflow::{DataSource, Datagram, Interface, Sample};
 use thalweg_testkit::{Cmd, Running, wait_for_unix_socket, wait_until_seen};
 
 /// Emulated processors take their time.
@@ -19,6 +20,12 @@ const SOCKET: &str = "/run/cli.sock";
 /// Packets of a stream, and one of how many is sampled.
 const PACKETS: u64 = 20_000;
 const RATE: u64 = 10;
+/// What the agent is told.
+const HSFLOWD_CONF: &str = "sflow {
+  polling = 5 agentIP = 127.0.0.1 collector { ip = 127.0.0.1 }
+  psample { group = 1 egress = on } vpp { osIndex = off }
+}
+";
 /// The module's loader is told that the file is compressed.
 const COMPRESSED: u32 = 4;
 
@@ -32,6 +39,7 @@ pub(crate) fn main() -> ExitCode {
         machine.router_samples()?;
         machine.counters()?;
         machine.reconfigured()?;
+        machine.agent()?;
         machine.router_drops()?;
         machine.kernel_samples()?;
         machine.end()?;
@@ -103,6 +111,21 @@ fn notice(monitor: &mut Running, what: &str) -> Result<()> {
 
 fn passed(what: &str) {
     println!("  ok: {what}");
+}
+
+/// Flow samples of pg0 in a datagram.
+fn flow_samples(datagram: &[u8]) -> Result<u64> {
+    let mut count = 0;
+    for sample in Datagram::parse(datagram)?.samples() {
+        if let Sample::Flow(sample) = sample? {
+            let as_sent = sample.source == DataSource::interface(1)
+                && u64::from(sample.rate) == RATE
+                && sample.input == Interface::Index(1);
+            ensure!(as_sent, "source {:?}, rate {}", sample.source, sample.rate);
+            count += 1;
+        }
+    }
+    Ok(count)
 }
 
 /// A router, and a monitor that listens to it.
@@ -286,14 +309,44 @@ impl Machine {
         Ok(())
     }
 
+    /// The agent by itself hears the same samples, and sends them as datagrams.
+    fn agent(&mut self) -> Result<()> {
+        let collector = UdpSocket::bind("127.0.0.1:6343")?;
+        collector.set_nonblocking(true)?;
+        fs::write("/tmp/hsflowd.conf", HSFLOWD_CONF)?;
+        // There is no other user here.
+        let mut agent =
+            Cmd::new("/bin/thalweg").args(["agent", "-P", "-f", "/tmp/hsflowd.conf"]).spawn()?;
+        agent.wait_for_output(LIMIT, "to listen", |out, err| {
+            let said = |text: &str| out.contains(text) || err.contains(text);
+            (said("psample: listening") && said("counters: listening")).then_some(())
+        })?;
+        cli("packet-generator delete second")?;
+        cli(&format!("sflow sampling-rate {RATE}"))?;
+        let before = self.taken(2 * PACKETS)?;
+        self.stream("third")?;
+        let taken = self.taken(3 * PACKETS)? - before;
+        let (mut samples, mut buffer) = (0, [0; 65_536]);
+        wait_until_seen(LIMIT, "the samples in datagrams", || {
+            while let Ok(length) = collector.recv(&mut buffer) {
+                samples += flow_samples(&buffer[..length]).map_err(|e| format!("{e:#}"))?;
+            }
+            if samples >= taken { Ok(()) } else { Err(format!("{samples} of {taken}")) }
+        })?;
+        ensure!(samples == taken, "{samples} samples in datagrams, {taken} were taken");
+        agent.stop(LIMIT)?.success()?;
+        passed(&format!("{samples} samples in datagrams of the agent by itself"));
+        Ok(())
+    }
+
     /// Packets that nobody takes, with the node that dropped them and its reason.
     fn router_drops(&mut self) -> Result<()> {
         const DROPPED: usize = 20;
-        cli("packet-generator delete second")?;
+        cli("packet-generator delete third")?;
         cli("sflow drop-monitoring enable limit 1000")?;
         // Then frames must be for the interface's own address, and these are not.
         cli("set interface l3 pg0")?;
-        self.stream_of("third", DROPPED as u64)?;
+        self.stream_of("fourth", DROPPED as u64)?;
         let drops = wait_until_seen(LIMIT, "the router's drops", || {
             let all = self.messages();
             let drops: Vec<Value> = of_type(&all, "drop").into_iter().cloned().collect();
