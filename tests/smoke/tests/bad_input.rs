@@ -44,7 +44,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("sflow sampling-rate", &["sampling rate"]),
     ("sflow polling-interval 0", &["0"]),
     ("sflow direction sideways", &["sideways"]),
-    ("sflow collector add nobody", &["nobody"]),
+    ("sflow collector add 10.9.9.999", &["10.9.9.999", "host"]),
     ("trace add ip4-lookup", &[]),
     ("trace add no-such-node 5", &["no-such-node"]),
     ("ping 10.10.2.2 repeat zero", &["zero"]),

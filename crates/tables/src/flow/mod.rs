@@ -7,7 +7,7 @@
 //! Nothing here is shared between threads, and nothing is allocated once the table is made: it holds
 //! as many flows as it was made for, and says no to the next one.
 //!
-//! - Finding reads one line of the [index](index) and the flow's own; [`FlowTable::find_batch`] has
+//! - Finding reads one line of the index and the flow's own; [`FlowTable::find_batch`] has
 //!   many of both on their way at a time.
 //! - Ending flows takes as many steps as [`FlowTable::expire`] is allowed, however many are due. A flow
 //!   whose end has come is still found; ask [`FlowTable::is_over`].
