@@ -22,7 +22,11 @@ use thalweg_buffer::simd::Level;
 /// Whole frames, so many that a few calls more or less do not show.
 const PACKETS: u64 = 256 * 1024;
 /// What is counted: functions by their demangled names.
-const COUNTED: [&str; 2] = ["*thalweg_graph::node::Runner>::run*", "*worker::Core::run_taps*"];
+const COUNTED: [&str; 3] = [
+    "*thalweg_graph::node::Runner>::run*",
+    "*worker::taps::*::run_gate*",
+    "*worker::taps::*::run_taps*",
+];
 const LEVELS: [Level; 3] = [Level::PerPacket, Level::Scalar, Level::Avx2];
 
 /// A way of packets, and its word on the command line.
