@@ -1,4 +1,4 @@
-//! `thalweg sflow …`: sFlow datagrams ([`decode`]), and what precedes them on netlink ([`monitor`]).
+//! `thalweg sflow …`: sFlow datagrams (`decode`), and what precedes them on netlink (`monitor`).
 
 mod decode;
 mod monitor;
