@@ -20,6 +20,8 @@ const SOCKET: &str = "/run/cli.sock";
 /// Packets of a stream, and one of how many is sampled.
 const PACKETS: u64 = 20_000;
 const RATE: u64 = 10;
+/// Bytes that the collector's socket holds.
+const ROOM: usize = 8 << 20;
 /// What the agent is told.
 const HSFLOWD_CONF: &str = "sflow {
   polling = 5 agentIP = 127.0.0.1 collector { ip = 127.0.0.1 }
@@ -311,8 +313,11 @@ impl Machine {
 
     /// The agent by itself hears the same samples, and sends them as datagrams.
     fn agent(&mut self) -> Result<()> {
+        // All datagrams come at once, and are read when there is time.
+        fs::write("/proc/sys/net/core/rmem_max", ROOM.to_string())?;
         let collector = UdpSocket::bind("127.0.0.1:6343")?;
         collector.set_nonblocking(true)?;
+        rustix::net::sockopt::set_socket_recv_buffer_size(&collector, ROOM)?;
         fs::write("/tmp/hsflowd.conf", HSFLOWD_CONF)?;
         // There is no other user here.
         let mut agent =
