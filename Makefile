@@ -20,7 +20,7 @@ build: ## build thalweg and thalctl, optimised
 demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it running)
 	$(RELEASE)/thalweg demo $(if $(KEEP),--keep)
 
-test: setup ## unit tests, scenarios in namespaces, a short fuzz run
+test: setup ## unit tests, scenarios in namespaces, clients, an emulated machine, a short fuzz run
 	scripts/test.sh
 
 test-psample: setup build ## router and monitor beside a kernel with PSAMPLE, in an emulated machine

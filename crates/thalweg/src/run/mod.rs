@@ -47,6 +47,7 @@ Stanzas (others are accepted, with a warning):
   unix { cli-listen PATH|HOST:PORT  exec FILE  log FILE  runtime-dir DIR  pidfile FILE
          gid GROUP  cli-prompt TEXT  nobanner  nocolor  cli-no-pager  interactive }
   socksvr { socket-name PATH  mode 0660  group GROUP }
+  statseg { socket-name PATH  size 32m  per-node-counters on|off  update-interval SECONDS }
   cpu { main-core N  workers N | corelist-workers 1-3,5  skip-cores N  relative }
   buffers { buffers-per-numa N  default data-size BYTES  page-size 2m }
   logging { default-log-level error|warn|info|debug }
