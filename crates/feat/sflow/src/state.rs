@@ -227,6 +227,8 @@ pub struct Report {
     pub settings: Settings,
     /// Interfaces with sFlow by index.
     pub ports: Vec<PortReport>,
+    /// Packets seen, samples taken and lost on all interfaces that ever had sFlow.
+    pub totals: PortTotals,
     /// What the service has done, or why it does not run.
     pub service: Result<Status, String>,
     /// Sockets that listen to netlink's samples, counters and drops, where that is known.
@@ -489,7 +491,8 @@ pub fn report(c: &Control) -> Report {
     let ports = ports.collect();
     let told = service.as_ref().is_ok_and(|status| status.netlink_wanted);
     let listeners = Channel::ALL.map(|channel| told.then(|| listeners(channel)).flatten());
-    Report { settings: state.settings.clone(), ports, service, listeners }
+    let totals = PortTotals::of_all(state.taps.iter().map(Arc::as_ref));
+    Report { settings: state.settings.clone(), ports, totals, service, listeners }
 }
 
 /// The interface, if packets are sampled on its kind.

@@ -27,11 +27,14 @@ impl PortCounters {
 #[derive(Debug)]
 pub struct TapStats {
     ports: Box<[PortCounters]>,
+    /// All interfaces together, those too that have no sFlow any more, or are gone.
+    pub all: PortCounters,
 }
 
 impl Default for TapStats {
     fn default() -> Self {
-        TapStats { ports: (0..MAX_INTERFACES).map(|_| PortCounters::default()).collect() }
+        let ports = (0..MAX_INTERFACES).map(|_| PortCounters::default()).collect();
+        TapStats { ports, all: PortCounters::default() }
     }
 }
 
@@ -57,13 +60,19 @@ pub struct PortTotals {
 impl PortTotals {
     /// Sums workers' counters up.
     pub fn of<'s>(taps: impl IntoIterator<Item = &'s TapStats>, sw_if: u32) -> PortTotals {
-        let mut sum = PortTotals::default();
-        for tap in taps {
-            let port = tap.port(sw_if);
-            sum.seen += port.seen.get();
-            sum.taken += port.taken.get();
-            sum.dropped += port.dropped.get();
-        }
-        sum
+        PortTotals::sum(taps.into_iter().map(|tap| tap.port(sw_if)))
+    }
+
+    /// All interfaces that ever had sFlow.
+    pub fn of_all<'s>(taps: impl IntoIterator<Item = &'s TapStats>) -> PortTotals {
+        PortTotals::sum(taps.into_iter().map(|tap| &tap.all))
+    }
+
+    fn sum<'s>(counters: impl Iterator<Item = &'s PortCounters>) -> PortTotals {
+        counters.fold(PortTotals::default(), |sum, c| PortTotals {
+            seen: sum.seen + c.seen.get(),
+            taken: sum.taken + c.taken.get(),
+            dropped: sum.dropped + c.dropped.get(),
+        })
     }
 }

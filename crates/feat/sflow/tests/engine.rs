@@ -200,7 +200,14 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     let processed = lab.count("sflow packets processed");
     send(&mut lab, 100);
     assert_eq!(lab.count("sflow packets processed"), processed);
-    assert!(lab.json()["interfaces"].as_array().unwrap().is_empty());
+    let json = lab.json();
+    assert!(json["interfaces"].as_array().unwrap().is_empty());
+    // What was counted stays counted, also when the interfaces are gone.
+    assert_eq!(json["samples"]["taken"], 151);
+    for sw_if in [a, b] {
+        interface::delete(&mut lab.c, sw_if).unwrap();
+    }
+    assert_eq!(lab.json()["samples"]["taken"], 151);
     lab.close();
 }
 

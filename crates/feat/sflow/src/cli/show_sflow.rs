@@ -43,16 +43,6 @@ impl Command<Control> for ShowSFlow {
     }
 }
 
-fn sum(r: &Report) -> PortTotals {
-    let mut sum = PortTotals::default();
-    for port in &r.ports {
-        sum.seen += port.totals.seen;
-        sum.taken += port.totals.taken;
-        sum.dropped += port.totals.dropped;
-    }
-    sum
-}
-
 fn switch(on: bool) -> &'static str {
     if on { "enable" } else { "disable" }
 }
@@ -108,7 +98,7 @@ fn configuration(r: &Report) -> Vec<String> {
 
 fn to_text(r: &Report) -> String {
     let mut text = configuration(r).join("\n");
-    let totals = sum(r);
+    let totals = r.totals;
     let none = Status::default();
     let status = r.service.as_ref().unwrap_or(&none);
     let lost = totals.dropped + status.samples_refused;
@@ -203,7 +193,7 @@ fn netlink_json(r: &Report, status: &Status) -> Value {
 fn to_json(r: &Report) -> Value {
     let none = Status::default();
     let status = r.service.as_ref().unwrap_or(&none);
-    let totals = sum(r);
+    let totals = r.totals;
     let ports = r.ports.iter().map(|p| {
         json!({
             "name": p.name, "sw_if_index": p.sw_if, "rate": p.rate, "own_rate": p.own_rate,
@@ -304,6 +294,7 @@ mod tests {
                 port(1, "host-eth0", None, 140_000, 13, 0),
                 port(2, "pg0", Some(100), 160, 1, 2),
             ],
+            totals: PortTotals { seen: 141_000, taken: 14, dropped: 2 },
             service: Ok(status),
             listeners: [None, Some(1), None],
         }
@@ -315,6 +306,7 @@ mod tests {
         let idle = Report {
             settings: Settings::default(),
             ports: Vec::new(),
+            totals: PortTotals::default(),
             service: Err("no more threads".into()),
             listeners: [None; 3],
         };

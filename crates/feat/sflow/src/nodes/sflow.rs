@@ -445,6 +445,10 @@ impl Tap for SFlowTap {
         }
         let counts = [&mut self.processed, &mut self.taken, &mut self.lost].map(std::mem::take);
         let [processed, taken, lost] = counts;
+        let all = &self.stats.all;
+        for (counter, more) in [(&all.seen, processed), (&all.taken, taken), (&all.dropped, lost)] {
+            counter.add(more);
+        }
         cx.count(PROCESSED, processed);
         cx.count(SAMPLED, taken + lost);
         if lost > 0 {
