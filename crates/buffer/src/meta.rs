@@ -122,6 +122,9 @@ pub struct Meta {
     pub opaque: [u16; 5],
     /// What the device left to us, if [`Flags::OFFLOAD`].
     pub offload: Offload,
+    /// By what number the worker that sampled the packet asks what becomes of it, since it was
+    /// handed to another worker; 0 before.
+    pub asked_as: u32,
 }
 
 impl Meta {

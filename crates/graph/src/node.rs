@@ -179,7 +179,8 @@ pub enum Fate {
     Dropped,
     /// It was for the router itself.
     Delivered,
-    /// It goes on at another worker, which keeps its mark; what becomes of it is not told.
+    /// It goes on at another worker, which keeps its mark: the taps there are told what becomes of
+    /// it, by the number that it has from now on, [`Meta::asked_as`](thalweg_buffer::Meta).
     HandedOver,
 }
 
@@ -196,10 +197,11 @@ pub trait Tap: Send + 'static {
     /// So many packets of an interface have passed that it did not have to see. Told before it sees
     /// the next frame of that interface, and before [`settle`](Self::settle).
     fn passed(&mut self, _cx: &mut TapCx<'_>, _sw_if: u32, _packets: u64) {}
-    /// Packets that a tap has marked by [`Frame::mark_sampled`] have come to an end, or leave.
+    /// Packets that a tap has marked by [`Frame::mark_sampled`] have come to an end, or leave. Those
+    /// with a number in [`Meta::asked_as`](thalweg_buffer::Meta) have been at another worker.
     fn ends(&mut self, _cx: &mut TapCx<'_>, _frame: &Frame, _fate: Fate) {}
-    /// A packet so marked was delivered to the router itself.
-    fn delivered(&mut self, _key: PacketKey) {}
+    /// A packet so marked was delivered to the router itself; `asked_as` is its number, or 0.
+    fn delivered(&mut self, _key: PacketKey, _asked_as: u32) {}
     /// A packet so marked lives on as another one.
     fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
     /// Others may look at what it counts, or wait for what it has: there is time, or has been none
@@ -363,8 +365,8 @@ impl<T: Tap> Tap for OwnLines<T> {
     fn ends(&mut self, cx: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
         self.0.ends(cx, frame, fate);
     }
-    fn delivered(&mut self, key: PacketKey) {
-        self.0.delivered(key);
+    fn delivered(&mut self, key: PacketKey, asked_as: u32) {
+        self.0.delivered(key, asked_as);
     }
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
         self.0.replaced(old, new);

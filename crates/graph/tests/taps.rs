@@ -89,7 +89,7 @@ impl Tap for Rests {
         };
     }
 
-    fn delivered(&mut self, _: PacketKey) {
+    fn delivered(&mut self, _: PacketKey, _: u32) {
         self.seen.delivered.fetch_add(1, Relaxed);
     }
 

@@ -13,12 +13,15 @@ pub enum Cause {
     Sent,
     /// It was dropped.
     Dropped,
+    /// It was not: another worker has sampled it and asks, by the number in [`Facts::pool`], what
+    /// has become of it.
+    Asked,
 }
 
 /// Where a packet has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
-    /// Not known: it is held, or another worker has it.
+    /// Not known: it is held.
     #[default]
     Unknown,
     /// Out by an interface.
@@ -34,6 +37,8 @@ pub enum Way {
     Dropped(u32),
     /// It was for the router itself.
     Delivered,
+    /// Another worker has it, and tells of it by that number.
+    Elsewhere(u32),
 }
 
 /// What is known of a sampled packet besides its header.
@@ -49,7 +54,8 @@ pub struct Facts {
     pub rate: u32,
     /// Bytes of the packet without FCS, all segments counted.
     pub frame_length: u32,
-    /// Packets of the interface that this worker has seen, this one included.
+    /// Packets of the interface that this worker has seen, this one included; or a number, see
+    /// [`Cause::Asked`].
     pub pool: u64,
     /// Samples of the interface that this worker has lost; of dropped packets, how many it has not
     /// told of.
@@ -88,6 +94,7 @@ impl Way {
             }
             Way::Dropped(reason) => [2, u64::from(reason)],
             Way::Delivered => [3, 0],
+            Way::Elsewhere(number) => [4, u64::from(number)],
         }
     }
 
@@ -100,6 +107,7 @@ impl Way {
             }
             2 => Way::Dropped(low),
             3 => Way::Delivered,
+            4 => Way::Elsewhere(low),
             _ => Way::Unknown,
         }
     }
@@ -114,6 +122,7 @@ impl Facts {
             Cause::Received => 0,
             Cause::Sent => 1,
             Cause::Dropped => 2u64,
+            Cause::Asked => 3,
         };
         let bare = if self.bare { BARE } else { 0 };
         let kind = u64::from(header) | cause << 16 | bare | u64::from(self.lost) << 32;
@@ -138,7 +147,8 @@ impl Facts {
         let cause = match (kind >> 16) as u8 {
             0 => Cause::Received,
             1 => Cause::Sent,
-            _ => Cause::Dropped,
+            2 => Cause::Dropped,
+            _ => Cause::Asked,
         };
         let facts = Facts {
             cause,
@@ -168,6 +178,7 @@ mod tests {
             Just(Way::Unknown),
             Just(Way::Delivered),
             any::<u32>().prop_map(Way::Dropped),
+            any::<u32>().prop_map(Way::Elsewhere),
             any::<(u32, u32, Option<u16>)>().prop_map(out),
         ]
     }
@@ -176,7 +187,8 @@ mod tests {
         #[test]
         fn words_say_what_was_said(
             numbers: (u32, u32, u32, u32, u64, u32, u32, u64),
-            cause in prop_oneof![Just(Cause::Received), Just(Cause::Sent), Just(Cause::Dropped)],
+            cause in prop::sample::select(
+                [Cause::Received, Cause::Sent, Cause::Dropped, Cause::Asked].as_slice()),
             bare: bool,
             header: u16,
             way in way(),

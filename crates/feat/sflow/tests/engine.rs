@@ -346,6 +346,38 @@ fn samples_know_where_their_packets_went() {
 }
 
 #[test]
+fn another_worker_tells_where_packets_went() {
+    let mut lab = Lab::new(2);
+    let (a, b) = (lab.interface(), lab.interface());
+    bring_up(&mut lab, b);
+    let mut collector = lab.collector();
+    lab.cli("sflow enable loop0 rate 1");
+    let out = lab.out_by("loop1");
+    let mut all = 0;
+    for (worker, owner) in [(0, 1), (1, 0), (0, 0)] {
+        lab.owned_by(Some(owner));
+        for (way, output) in [
+            (DELIVER, Interface::INTERNAL),
+            (DROP, Interface::Discarded(269)),
+            (out, Interface::Index(b)),
+        ] {
+            lab.packets_go(way);
+            lab.receive(worker, a, frames(0, [256, 3]));
+            lab.flows(&mut collector, all + 259);
+            for flow in &collector.flows[all..] {
+                assert_eq!((flow.input, flow.output), (Interface::Index(a), output));
+            }
+            all += 259;
+        }
+    }
+    let flows = &collector.flows;
+    assert!(flows.iter().map(|f| f.sequence).eq(1..=all as u32));
+    assert!(flows.windows(2).all(|w| w[0].pool <= w[1].pool), "pools grow");
+    assert_eq!(flows.last().map(|f| f.pool), Some(all as u32));
+    lab.close();
+}
+
+#[test]
 fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
     let mut lab = Lab::new(1);
     let (a, b) = (lab.interface(), lab.interface());

@@ -131,6 +131,9 @@ impl<'w> NodeCx<'w> {
         if old.meta().flags().contains(Flags::SAMPLED) {
             old.unmark(Flags::SAMPLED);
             new.mark(Flags::SAMPLED);
+            if old.meta().asked_as != 0 {
+                new.meta_mut().asked_as = old.meta().asked_as;
+            }
             self.core.sampled_replaced(old, new);
         }
     }
@@ -149,7 +152,7 @@ impl<'w> NodeCx<'w> {
     /// Ends an owned packet that was delivered to the router itself.
     pub fn deliver(&mut self, packet: Packet) {
         if packet.meta().flags().contains(Flags::SAMPLED) {
-            self.core.sampled_delivered(packet.key());
+            self.core.sampled_delivered(packet.key(), packet.meta().asked_as);
         }
         self.core.stats.totals.delivered.add(1);
         self.core.cache.free(packet);

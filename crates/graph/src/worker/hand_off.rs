@@ -88,7 +88,7 @@ pub(crate) struct Way {
 }
 
 impl Runner for Way {
-    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+    fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
         let traces = if frame.flags().contains(Flags::TRACED) {
             let to = self.to;
             cx.trace_frame(&frame, |_, _, out| {
@@ -99,6 +99,7 @@ impl Runner for Way {
             Box::default()
         };
         if frame.flags().contains(Flags::SAMPLED) && !self.ring.is_full() {
+            cx.core.number_sampled(&mut frame);
             cx.core.sampled_end(&frame, Fate::HandedOver);
         }
         let n = frame.len() as u64;
@@ -185,7 +186,23 @@ impl Arrivals {
     }
 }
 
+/// Bits of a sampled packet's number that count; those above are the worker's that gave it.
+const COUNT_BITS: u32 = 24;
+
 impl Core {
+    /// Gives each sampled packet of a frame a number by which other workers can tell what becomes of
+    /// it, unless it has one. Numbers come again after sixteen million: by then nobody waits.
+    #[cold]
+    fn number_sampled(&mut self, frame: &mut Frame) {
+        for i in frame.sampled().iter() {
+            if frame.meta(i).asked_as == 0 {
+                let count = self.numbered.wrapping_add(1) & ((1 << COUNT_BITS) - 1);
+                self.numbered = count;
+                frame.pkt(i).meta_mut().asked_as = (self.index as u32 + 1) << COUNT_BITS | count;
+            }
+        }
+    }
+
     /// Copies of the traces of a frame's traced packets; empty ones where they were cleared.
     #[cold]
     fn copy_traces(&self, frame: &Frame) -> Box<[PacketTrace]> {

@@ -64,6 +64,8 @@ pub struct Core {
     to_main: ToMain,
     current: NodeId,
     again: Vec<NodeId>,
+    /// The latest number that a sampled packet was given on its way to another worker.
+    numbered: u32,
 }
 
 /// A node's view of its worker while it runs.
@@ -101,6 +103,7 @@ impl Core {
             to_main,
             current: NodeId(0),
             again: Vec::with_capacity(16),
+            numbered: 0,
         }
     }
 

@@ -259,8 +259,8 @@ impl Core {
 
     /// Tells taps that a sampled packet was delivered to the router itself.
     #[cold]
-    pub(super) fn sampled_delivered(&mut self, key: PacketKey) {
-        self.taps.slots.iter_mut().for_each(|slot| slot.tap.delivered(key));
+    pub(super) fn sampled_delivered(&mut self, key: PacketKey, asked_as: u32) {
+        self.taps.slots.iter_mut().for_each(|slot| slot.tap.delivered(key, asked_as));
         self.taps.unsettled = true;
     }
 

@@ -269,6 +269,17 @@ impl SFlowTap {
         }
     }
 
+    /// Tells what has become of packets that another worker has sampled.
+    #[cold]
+    fn answer(&mut self, frame: &Frame, fate: Fate, local: bool) {
+        for i in frame.sampled().iter() {
+            let number = frame.meta(i).asked_as;
+            if number != 0 {
+                tell(&mut self.ring, number, way(frame, i, fate, local));
+            }
+        }
+    }
+
     /// Takes samples of dropped packets.
     fn drops(&mut self, cx: &mut TapCx<'_>, frame: &Frame) {
         cx.work_begins();
@@ -371,6 +382,27 @@ fn way_out(frame: &Frame, i: u8, tx_if: u32) -> Way {
     Way::Out { tx_if, entry: frame.aux()[usize::from(i)], tag }
 }
 
+/// What becomes of a sampled packet.
+#[inline]
+fn way(frame: &Frame, i: u8, fate: Fate, local: bool) -> Way {
+    match fate {
+        // The packet was turned into an answer to itself.
+        Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => Way::Delivered,
+        Fate::Sent(tx_if) => way_out(frame, i, tx_if),
+        Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
+        Fate::Delivered => Way::Delivered,
+        Fate::HandedOver => Way::Elsewhere(frame.meta(i).asked_as),
+    }
+}
+
+/// Tells what has become of another worker's packet. Should there be no room, its sample goes out
+/// without.
+#[cold]
+fn tell(ring: &mut SampleWriter, number: u32, way: Way) {
+    let facts = Facts { cause: Cause::Asked, pool: number.into(), way, ..Facts::default() };
+    let _ = ring.push(&facts, &[]);
+}
+
 impl Tap for SFlowTap {
     #[inline]
     fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
@@ -410,24 +442,18 @@ impl Tap for SFlowTap {
     fn ends(&mut self, _: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
         let local = frame.flags().contains(Flags::LOCAL);
         let SFlowTap { marked, ring, .. } = self;
-        marked.of_frame(frame, |ticket, i| {
-            let way = match fate {
-                // The packet was turned into an answer to itself.
-                Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => {
-                    Way::Delivered
-                }
-                Fate::Sent(tx_if) => way_out(frame, i, tx_if),
-                Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
-                Fate::Delivered => Way::Delivered,
-                // Its sample goes out as it is.
-                Fate::HandedOver => return,
-            };
-            ring.complete(ticket, way);
-        });
+        marked.of_frame(frame, |ticket, i| ring.complete(ticket, way(frame, i, fate, local)));
+        // Only what has been handed over has a number.
+        if frame.flags().contains(Flags::META) && fate != Fate::HandedOver {
+            self.answer(frame, fate, local);
+        }
     }
 
-    fn delivered(&mut self, key: PacketKey) {
+    fn delivered(&mut self, key: PacketKey, asked_as: u32) {
         self.marked.each(key, |ticket| self.ring.complete(ticket, Way::Delivered));
+        if asked_as != 0 {
+            tell(&mut self.ring, asked_as, Way::Delivered);
+        }
     }
 
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {

@@ -5,6 +5,7 @@
 
 mod counters;
 mod export;
+mod handed;
 mod netlink;
 mod samples;
 
@@ -14,6 +15,7 @@ use crate::netlink::NetlinkSettings;
 use crate::reasons::Reasons;
 use crate::ring::{MAX_HEADER, SampleReader};
 use export::Exporter;
+use handed::Handed;
 pub use netlink::LineStatus;
 use netlink::Netlink;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -195,6 +197,8 @@ struct Service {
     workers: Vec<Arc<WorkerStats>>,
     guide: Guide,
     reader: Option<Reader>,
+    /// Samples whose packets other workers have.
+    handed: Handed,
     /// How many dropped packets are told of.
     limiter: Limiter,
     /// Dropped packets that workers have not told of.
@@ -230,6 +234,7 @@ impl Service {
             workers,
             guide,
             reader,
+            handed: Handed::default(),
             limiter: Limiter::new(crate::state::DEFAULT_DROP_LIMIT),
             setup: Setup { polling_interval: 1, ..Setup::default() },
             ports: Vec::new(),
@@ -266,6 +271,8 @@ impl Service {
             };
         }
         while self.drain() > 0 {}
+        // Nobody answers any more.
+        self.let_go(Instant::now() + handed::PATIENCE, None);
         self.exporter.flush(Instant::now());
         self.netlink.flush();
         self.publish();
@@ -371,7 +378,7 @@ impl Service {
                 for _ in 0..BATCH {
                     let Some((facts, length)) = self.rings[worker].pop(&mut header) else { break };
                     total += 1;
-                    self.sample(now, guard.as_ref(), worker, &facts, &header[..length]);
+                    self.take(now, guard.as_ref(), worker, &facts, &header[..length]);
                 }
                 self.rings[worker].release();
             }
@@ -379,6 +386,7 @@ impl Service {
                 break;
             }
         }
+        self.let_go(now, guard.as_ref());
         // Nobody is to wait for this thread while it sleeps.
         if let Some(reader) = &mut reader {
             reader.offline();

@@ -116,8 +116,41 @@ impl Service {
         c.domain().register().ok()
     }
 
+    /// Takes what a worker's ring had.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        guard: Option<&Guard<'_>>,
+        worker: usize,
+        facts: &Facts,
+        header: &[u8],
+    ) {
+        match (facts.cause, facts.way) {
+            (Cause::Asked, way) => self.handed.answer(now, facts.pool as u32, way),
+            (_, Way::Elsewhere(number)) => {
+                if let Some(way) = self.handed.sample(now, number, (worker, facts, header)) {
+                    self.sample(now, guard, worker, &Facts { way, ..*facts }, header);
+                }
+            }
+            _ => self.sample(now, guard, worker, facts, header),
+        }
+    }
+
+    /// Takes the samples of packets that were at other workers, as far as their ways are known.
+    pub(super) fn let_go(&mut self, now: Instant, guard: Option<&Guard<'_>>) {
+        if !self.handed.is_empty() {
+            let mut handed = std::mem::take(&mut self.handed);
+            handed.release(now, |held, way| {
+                let facts = Facts { way, ..held.facts };
+                self.sample(now, guard, held.worker, &facts, held.header());
+            });
+            self.handed = handed;
+        }
+    }
+
     /// Takes a sample of a worker's.
-    pub(super) fn sample(
+    fn sample(
         &mut self,
         now: Instant,
         guard: Option<&Guard<'_>>,
@@ -134,14 +167,15 @@ impl Service {
             self.dropped(now, worker, facts, header);
             return;
         }
-        port.pools[worker] = facts.pool;
+        // One that has waited for another worker may be older than one that has gone.
+        port.pools[worker] = port.pools[worker].max(facts.pool);
         let told = &mut port.lost[worker];
-        *told += u64::from(facts.lost.wrapping_sub(*told as u32));
+        *told += facts.lost.wrapping_sub(*told as u32).cast_signed().max(0) as u64;
         let (pool, drops) = (port.pools.iter().sum(), port.lost.iter().sum());
         let head = Head::of(header);
         let received = facts.cause == Cause::Received;
         let (output, router, switched) = match facts.way {
-            Way::Unknown => (Interface::UNKNOWN, None, switch(head.tag, None)),
+            Way::Unknown | Way::Elsewhere(_) => (Interface::UNKNOWN, None, switch(head.tag, None)),
             Way::Delivered => (Interface::INTERNAL, None, switch(head.tag, None)),
             Way::Dropped(reason) => {
                 let reason = self.setup.reasons.get(reason as usize);

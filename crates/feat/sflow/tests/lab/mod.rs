@@ -7,13 +7,14 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Flags, Frame, PoolConfig};
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_device::loopback::create_loopback;
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, Runner,
+    Built, Control, EngineConfig, Feature, HandOff, InputNode, Kind, NodeCx, NodeDecl, NodeId,
+    Poll, Runner,
 };
 use thalweg_sflow::model::InterfaceCounters;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
@@ -28,6 +29,8 @@ pub struct Seen {
     pub marked: AtomicU64,
     /// What the end does with packets: a [`Way`], or the number of a node to send them to.
     pub way: AtomicU64,
+    /// It is the end of another worker that does so, if this is its number and one more.
+    pub owner: AtomicUsize,
 }
 
 /// To be delivered, or dropped; other numbers are nodes, with these added.
@@ -86,14 +89,27 @@ impl InputNode for Input {
 static END: NodeDecl = NodeDecl {
     name: "ethernet-input",
     errors: ERRORS,
-    build: |cx| Built::Node(Box::new(End(cx.shared()))),
+    build: |cx| Built::Node(Box::new(End(cx.shared(), Some(cx.hand_off(QUEUE)), cx.worker))),
     ..NodeDecl::DEFAULT
 };
 
-struct End(Arc<Seen>);
+/// The queue by which packets go to another worker, and where they arrive.
+const QUEUE: &str = "test-queue";
+static OWNER: NodeDecl = NodeDecl {
+    name: "test-owner",
+    errors: ERRORS,
+    build: |cx| Built::Node(Box::new(End(cx.shared(), None, cx.worker))),
+    ..NodeDecl::DEFAULT
+};
+
+struct End(Arc<Seen>, Option<HandOff>, usize);
 
 impl Runner for End {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        let owner = self.0.owner.load(Relaxed).checked_sub(1);
+        if let (Some(queue), Some(owner)) = (&self.1, owner.filter(|w| *w != self.2)) {
+            return cx.hand_off_frame(frame, queue, owner);
+        }
         let marks = frame.sampled().len() as u64;
         assert!(marks == 0 || frame.flags().contains(Flags::SAMPLED));
         self.0.marked.fetch_add(marks, Relaxed);
@@ -110,7 +126,8 @@ impl Runner for End {
 static TEST: Feature = Feature {
     name: "test",
     about: "an input and an end",
-    nodes: &[&INPUT, &END],
+    nodes: &[&INPUT, &END, &OWNER],
+    init: |c| c.add_hand_off(QUEUE, OWNER.name).expect("a queue"),
     ..Feature::DEFAULT
 };
 
@@ -336,6 +353,11 @@ impl Lab {
     /// Has packets sent out by an interface, delivered or dropped from here on.
     pub fn packets_go(&mut self, way: u64) {
         self.seen.way.store(way, Relaxed);
+    }
+
+    /// Has packets handed to a worker first.
+    pub fn owned_by(&self, worker: Option<usize>) {
+        self.seen.owner.store(worker.map_or(0, |w| w + 1), Relaxed);
     }
 
     /// The way out by an interface.
