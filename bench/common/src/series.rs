@@ -40,6 +40,24 @@ impl Spread {
         Spread { median, least, most, rounds: sorted.len() }
     }
 
+    /// The median of these values, and between which of them the median of all that could be
+    /// measured lies with 95 % certainty, by the sign test: how values are distributed does not
+    /// matter to it.
+    pub fn interval(values: &[f64]) -> Spread {
+        let whole = Spread::of(values);
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len();
+        // How many values lie below the median is binomial, which is normal enough from ten on.
+        let off = 1.96 * (n as f64).sqrt() / 2.0;
+        let rank = (n as f64 / 2.0 - off).floor();
+        if rank < 1.0 {
+            return whole;
+        }
+        let rank = rank as usize - 1;
+        Spread { least: sorted[rank], most: sorted[n - 1 - rank], ..whole }
+    }
+
     /// (most − least) / median; 0 if all are 0.
     pub fn relative(&self) -> f64 {
         let width = self.most - self.least;
@@ -59,7 +77,9 @@ impl fmt::Display for Spread {
         if self.rounds == 1 {
             return write!(f, "{median:.digits$}");
         }
-        write!(f, "{median:.digits$} ({least:.digits$}–{most:.digits$})")
+        // A dash before a sign reads badly.
+        let to = if *least < 0.0 { " to " } else { "–" };
+        write!(f, "{median:.digits$} ({least:.digits$}{to}{most:.digits$})")
     }
 }
 
@@ -180,6 +200,36 @@ mod tests {
         assert!(Spread::of(&[1.0, 1.2]).is_noisy());
         assert!(!Spread::of(&[1.0, 1.05]).is_noisy());
         assert!(!Spread::of(&[0.0, 0.0]).is_noisy());
+    }
+
+    #[test]
+    fn an_interval_holds_the_median_of_all() {
+        // One to nine: too few to leave any out.
+        let few: Vec<f64> = (1..=9).map(f64::from).collect();
+        assert_eq!(
+            Spread::interval(&few),
+            Spread { median: 5.0, least: 1.0, most: 9.0, rounds: 9 }
+        );
+        let many: Vec<f64> = (1..=100).map(f64::from).collect();
+        let s = Spread::interval(&many);
+        assert_eq!((s.median, s.least, s.most), (50.5, 40.0, 61.0));
+        assert_eq!(Spread::interval(&[]), Spread::default());
+        assert_eq!(format!("{:.0}", Spread::interval(&[-2.0, 1.0, 4.0])), "1 (-2 to 4)");
+        // Of values around zero, 95 of 100 intervals hold it.
+        let mut state = 1u64;
+        let mut value = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) as f64 / f64::from(1u32 << 31) - 0.5).powi(3)
+        };
+        let hits = (0..1000).filter(|_| {
+            let values: Vec<f64> = (0..80).map(|_| value()).collect();
+            let s = Spread::interval(&values);
+            s.least <= 0.0 && 0.0 <= s.most
+        });
+        let hits = hits.count();
+        assert!((930..=985).contains(&hits), "{hits}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //!
 //! - [`Router`] is a router in this process, [`Window`] what it did in a window of time.
 //! - [`paths`] has the ways that packets go, their routes and their streams.
-//! - [`turns`] measures settings in turn.
+//! - [`turns`] measures settings in turn, [`pairs`] two of them in short turns.
 //! - [`accepted`] keeps counts of instructions.
 #![forbid(unsafe_code)]
 
 pub mod accepted;
+pub mod pairs;
 pub mod paths;
 mod router;
 pub mod turns;

@@ -192,6 +192,16 @@ impl Router {
         all
     }
 
+    /// Clocks per packet of worker 0 for about `time`, in which it must not lack packets.
+    pub fn clocks_per_packet(&mut self, time: Duration) -> f64 {
+        let stats = self.control.worker_stats(0).clone();
+        let look = || (stats.totals.rx.get(), clock::ticks());
+        let (packets, start) = look();
+        self.wait(time);
+        let (after, end) = look();
+        (end - start) as f64 / (after - packets).max(1) as f64
+    }
+
     /// Measures for `time`.
     pub fn measure(&mut self, time: Duration) -> Window {
         let before = self.counts();

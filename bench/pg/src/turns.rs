@@ -15,14 +15,16 @@ pub struct Plan {
     pub window: Duration,
     /// What goes before it.
     pub warm_up: Duration,
+    /// Pairs of short turns, where two settings differ by little: see [`crate::pairs`].
+    pub pairs: usize,
 }
 
 impl Plan {
     /// As the command line says.
     pub fn of(args: &Args) -> Plan {
-        let (rounds, window) = if args.full { (9, 1000) } else { (5, 250) };
+        let (rounds, window, pairs) = if args.full { (9, 1000, 1200) } else { (5, 250, 300) };
         let warm_up = Duration::from_millis(60);
-        Plan { rounds, window: Duration::from_millis(window), warm_up }
+        Plan { rounds, window: Duration::from_millis(window), warm_up, pairs }
     }
 }
 

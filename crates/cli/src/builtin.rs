@@ -1,14 +1,12 @@
 //! The commands that every tree has.
 
-use std::fs::File;
-use std::io::Read;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::command::{Command, Outcome, Question, Task, TaskPoll};
 use crate::error::CliError;
-use crate::lexer::{MAX_SCRIPT_BYTES, Script};
 use crate::output::Output;
+use crate::script::Script;
 
 /// The longest `wait`, in seconds.
 const MAX_WAIT_S: f64 = 86_400.0;
@@ -92,36 +90,8 @@ impl<C> Command<C> for Exec {
     fn run(&self, _: &mut C, args: &mut Args<'_>, _: &mut Output) -> Ran<C> {
         let file = args.word("file")?;
         args.end()?;
-        Ok(Outcome::Script(read_script(file)?))
+        Ok(Outcome::Script(Script::open(file)?))
     }
-}
-
-/// Reads a file of commands.
-///
-/// # Errors
-/// If it is no regular file, cannot be read, is no UTF-8 or exceeds [`MAX_SCRIPT_BYTES`].
-pub fn read_script(path: &str) -> Result<Script, CliError> {
-    let fail = |what: String| CliError::failed(format!("cannot read `{path}': {what}"));
-    // A pipe or a device could block the main thread: look before opening.
-    let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
-    if !meta.is_file() {
-        return Err(fail("not a regular file".to_owned()));
-    }
-    let too_long = || fail(format!("longer than {MAX_SCRIPT_BYTES} bytes"));
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|e| fail(e.to_string()))?;
-    file.take(MAX_SCRIPT_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| fail(e.to_string()))?;
-    if bytes.len() > MAX_SCRIPT_BYTES {
-        return Err(too_long());
-    }
-    let text = String::from_utf8(bytes).map_err(|e| {
-        let valid = &e.as_bytes()[..e.utf8_error().valid_up_to()];
-        let line = valid.iter().filter(|b| **b == b'\n').count() + 1;
-        fail(format!("line {line} is no UTF-8 text"))
-    })?;
-    Script::named(path, text)
 }
 
 struct Wait;

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::error::CliError;
-use crate::lexer::Script;
 use crate::output::Output;
+use crate::script::Script;
 
 /// One command of the command line, over the state `C` of the main thread.
 ///

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::builtin::read_script;
 use crate::command::{Outcome, Question, Task, TaskPoll};
 use crate::complete::listing;
 use crate::error::{CliError, shorten};
 use crate::filter::Pipeline;
-use crate::lexer::{Script, Statement, TokenKind, tokenize};
+use crate::lexer::{Statement, TokenKind, tokenize};
 use crate::output::Output;
+use crate::script::Script;
 use crate::tree::CommandTree;
 
 /// How deep `exec` may call `exec`.
@@ -123,6 +123,14 @@ impl<C: 'static> Execution<C> {
 
     fn next(&mut self, tree: &CommandTree<C>, cx: &mut C) -> Result<Went, CliError> {
         let Some(frame) = self.frames.last_mut() else { return Ok(Went::Ended(End::Done)) };
+        if frame.script.is_read_in() {
+            if let Err(error) = frame.script.read_on() {
+                // Nothing of it was run: the failure is that of `exec`.
+                self.pop();
+                return Err(located("exec", None, error));
+            }
+            return Ok(Went::On);
+        }
         let statement = match frame.script.next_statement() {
             Some(Ok(statement)) => statement,
             Some(Err((line, error))) => {
@@ -370,7 +378,7 @@ impl<C: 'static> CommandTree<C> {
 
     /// Runs the commands of a file to their end, as `exec` does; for start-up.
     pub fn run_file(&self, cx: &mut C, path: &str) -> (String, Result<End, CliError>) {
-        let script = match read_script(path) {
+        let script = match Script::open(path) {
             Ok(script) => script,
             Err(error) => return (String::new(), Err(located("exec", None, error))),
         };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::complete::Completion;
 use crate::error::CliError;
 use crate::exec::{End, Execution, Progress};
-use crate::lexer::Script;
+use crate::script::Script;
 use crate::tree::CommandTree;
 
 /// How long long scripts, all of them together, may keep the main thread before other work gets its

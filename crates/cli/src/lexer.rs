@@ -14,7 +14,7 @@ pub const MAX_SCRIPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// What a character means for the division of a text into commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     /// Part of the command.
     Keep,
     /// Part of a comment, or undecided (a backslash that may join lines).
@@ -38,7 +38,7 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    fn step(&mut self, c: char) -> Step {
+    pub(crate) fn step(&mut self, c: char) -> Step {
         if self.in_comment {
             if c != '\n' {
                 return Step::Drop;
@@ -132,98 +132,6 @@ pub(crate) struct Statement {
     pub line: usize,
 }
 
-/// A text of commands, taken one at a time.
-#[derive(Debug)]
-pub struct Script {
-    /// What errors call this text; `None` for what a person typed.
-    name: Option<String>,
-    text: String,
-    at: usize,
-    line: usize,
-}
-
-impl Script {
-    /// Commands typed or sent by a client.
-    ///
-    /// # Errors
-    /// If the text is longer than [`MAX_SCRIPT_BYTES`].
-    pub fn typed(text: impl Into<String>) -> Result<Self, CliError> {
-        Self::new(None, text.into())
-    }
-
-    /// Commands from a file; errors name it as `name`.
-    ///
-    /// # Errors
-    /// If the text is longer than [`MAX_SCRIPT_BYTES`].
-    pub fn named(name: impl Into<String>, text: impl Into<String>) -> Result<Self, CliError> {
-        Self::new(Some(name.into()), text.into())
-    }
-
-    fn new(name: Option<String>, text: String) -> Result<Self, CliError> {
-        if text.len() > MAX_SCRIPT_BYTES {
-            return Err(CliError::failed(format_args!(
-                "input of {} bytes is too long: at most {MAX_SCRIPT_BYTES} bytes are taken at once",
-                text.len()
-            )));
-        }
-        Ok(Self { name, text, at: 0, line: 1 })
-    }
-
-    /// What errors call this text.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// The next command that is not blank.
-    pub(crate) fn next_statement(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
-        loop {
-            if self.at >= self.text.len() {
-                return None;
-            }
-            let statement = self.one();
-            match statement {
-                Ok(s) if s.text.trim().is_empty() => {}
-                other => return Some(other),
-            }
-        }
-    }
-
-    fn one(&mut self) -> Result<Statement, (usize, CliError)> {
-        let mut scanner = Scanner::default();
-        let mut text = String::new();
-        let mut first = self.line;
-        for (i, c) in self.text[self.at..].char_indices() {
-            let step = scanner.step(c);
-            if text.trim_start().is_empty() {
-                first = self.line;
-            }
-            self.line += usize::from(c == '\n');
-            match step {
-                Step::Keep => text.push(c),
-                Step::Drop => {}
-                Step::Join => text.push(' '),
-                Step::Backslash => text.extend(['\\', c]),
-                Step::End => {
-                    self.at += i + 1;
-                    return Ok(Statement { text, line: first });
-                }
-            }
-            if text.len() > MAX_COMMAND_BYTES {
-                self.at = self.text.len();
-                let error = format!("command is too long: at most {MAX_COMMAND_BYTES} bytes");
-                return Err((first, CliError::failed(error)));
-            }
-        }
-        self.at = self.text.len();
-        if scanner.balanced() {
-            return Ok(Statement { text, line: first });
-        }
-        let error =
-            format!("`{}' opens a group with `{{' that no `}}' closes", shorten(text.trim()));
-        Err((first, CliError::failed(error)))
-    }
-}
-
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
@@ -305,6 +213,7 @@ fn group(text: &str, start: usize) -> Result<Token<'_>, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::Script;
 
     fn statements(text: &str) -> Vec<(usize, String)> {
         let mut script = Script::typed(text).unwrap();

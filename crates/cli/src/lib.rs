@@ -43,6 +43,7 @@ mod lexer;
 pub mod local;
 mod output;
 mod pattern;
+mod script;
 pub mod server;
 mod telnet;
 #[cfg(test)]
@@ -50,14 +51,14 @@ mod testing;
 mod tree;
 
 pub use args::Args;
-pub use builtin::read_script;
 pub use command::{Command, Outcome, Question, Task, TaskPoll, usage_words};
 pub use complete::Completion;
 pub use error::{CliError, DuplicatePath};
 pub use exec::{End, Execution, Progress};
 pub use job::{Cancel, CliJob, Dispatch, Gone, MainCli, Reply, ReplySink, Request, Status};
-pub use lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Script};
+pub use lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES};
 pub use output::{Align, Format, MAX_OUTPUT_BYTES, Output, Table};
+pub use script::Script;
 pub use tree::CommandTree;
 
 /// Where the daemon listens and `thalctl` connects unless told otherwise.

@@ -12,14 +12,16 @@ mod frames;
 mod levels;
 mod limit;
 mod routes;
+mod sampling;
 mod ways;
 mod workers;
 
 /// A part by its name, and what measures it.
 type Part = (&'static str, fn(Plan) -> Vec<Table>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("ways", ways::tables),
+    ("sflow", sampling::tables),
     ("frames", frames::tables),
     ("routes", routes::tables),
     ("levels", levels::tables),

@@ -1,0 +1,139 @@
+//! What sFlow adds: clocks per sample and percent of the rate, by pairs of short turns with and
+//! without it.
+
+use thalweg_bench_common::{Cell, Column, Spread, Table};
+use thalweg_bench_pg::pairs::{Paired, Pairing, alternate};
+use thalweg_bench_pg::paths::Case;
+use thalweg_bench_pg::turns::Plan;
+use thalweg_bench_pg::{Router, Samples};
+use thalweg_graph::clock;
+
+const RATES: [(&str, u32); 5] =
+    [("1:1M", 1_000_000), ("1:10k", 10_000), ("1:1k", 1_000), ("1:100", 100), ("1:10", 10)];
+/// From this rate on, a sample's clocks are beyond what can be told.
+const RARE: u32 = 100_000;
+
+struct Outcome {
+    rate: (&'static str, u32),
+    paired: Paired,
+    samples: Samples,
+    /// Clocks per sample, by the tap's own account.
+    tap: f64,
+}
+
+fn tap_clocks(r: &mut Router) -> u64 {
+    let c = r.control();
+    c.node("sflow").map_or(0, |tap| c.worker_stats(0).node(tap).clocks.get())
+}
+
+fn run(case: Case, plan: Pairing) -> Vec<Outcome> {
+    let mut r = Router::on_last_core();
+    case.set_up(&mut r);
+    let _collector = r.collect();
+    r.cli("packet-generator enable-stream");
+    let all = RATES.map(|rate| {
+        eprintln!("{}: {} pairs with sFlow {}", case.name(), plan.pairs, rate.0);
+        r.cli(&format!("sflow sampling-rate {}", rate.1));
+        r.cli("sflow enable-disable pg0");
+        let (before, tap) = (r.samples(), tap_clocks(&mut r));
+        let mut on = true;
+        let paired = alternate(plan, &mut r, |r, want| {
+            if want != on {
+                r.cli(if want {
+                    "sflow enable-disable pg0"
+                } else {
+                    "sflow enable-disable pg0 disable"
+                });
+                on = want;
+            }
+        });
+        if !on {
+            r.cli("sflow enable-disable pg0");
+        }
+        // What was taken is sent within a moment.
+        let after = r.samples();
+        let tap = tap_clocks(&mut r) - tap;
+        r.cli("sflow enable-disable pg0 disable");
+        let samples = Samples {
+            taken: after.taken - before.taken,
+            lost: after.lost - before.lost,
+            sent: after.sent - before.sent,
+        };
+        let tap = tap as f64 / (samples.taken + samples.lost).max(1) as f64;
+        Outcome { rate, paired, samples, tap }
+    });
+    r.stop();
+    all.into()
+}
+
+fn share(part: u64, of: u64) -> Cell {
+    if of == 0 {
+        return Cell::None;
+    }
+    Cell::Text(format!("{:.1} %", 100.0 * part as f64 / of as f64))
+}
+
+/// Million packets per second at so many clocks for each.
+fn mpps(clocks: Spread) -> Cell {
+    let of = |clocks: f64| clock::hz() / clocks / 1e6;
+    let s = Spread {
+        median: of(clocks.median),
+        least: of(clocks.most),
+        most: of(clocks.least),
+        ..clocks
+    };
+    Cell::Added(s, 1)
+}
+
+/// Measures.
+pub fn tables(plan: Plan) -> Vec<Table> {
+    let plan = Pairing::of(plan);
+    let mut table = Table::new(
+        "sFlow: packets per second",
+        vec![
+            Column::text("path"),
+            Column::text("sFlow"),
+            Column::values("without", "Mpps"),
+            Column::values("rate", "Mpps"),
+            Column::values("of unsampled", ""),
+            Column::values("toll", "%"),
+            Column::values("clocks/sample", "clocks"),
+            Column::values("in the tap", "clocks/sample"),
+            Column::values("samples taken", ""),
+            Column::values("lost", ""),
+            Column::values("sent", ""),
+        ],
+    );
+    for case in [Case::L2, Case::OneFlow] {
+        for o in run(case, plan) {
+            let [without, with] = o.paired.clocks();
+            let rate = f64::from(o.rate.1);
+            let often = o.rate.1 < RARE;
+            let Samples { taken, lost, sent } = o.samples;
+            table.row(vec![
+                case.name().into(),
+                o.rate.0.into(),
+                mpps(without),
+                mpps(with),
+                Cell::Added(o.paired.ratio(), 3),
+                Cell::Added(o.paired.toll(), 2),
+                if often { Cell::Added(o.paired.added(rate), 0) } else { Cell::None },
+                if often { Cell::Number(o.tap, 0) } else { Cell::None },
+                Cell::Number(taken as f64, 0),
+                share(lost, taken + lost),
+                share(sent, taken),
+            ]);
+        }
+    }
+    table.note(format!(
+        "{} pairs of turns of {} ms with sFlow and without, in the order of ABBA, in one process; the \
+         first {} ms after each change are left out. Medians of the pairs' differences, with the \
+         interval in which the median lies with 95 % certainty (sign test). Clocks are those of the \
+         worker's whole loop, the generator's input and interruptions included; in the tap is what \
+         the tap takes by its own account. Samples go to a UDP socket on this host.",
+        plan.pairs,
+        plan.turn.as_millis(),
+        plan.settle.as_millis(),
+    ));
+    vec![table]
+}

@@ -1,0 +1,276 @@
+//! Texts of commands, typed or from files.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+
+use crate::error::{CliError, shorten};
+use crate::lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Scanner, Statement, Step};
+
+/// Bytes of a file that are read at once. Who executes it looks at other things in between.
+const PIECE: usize = 256 * 1024;
+
+/// A text of commands, taken one at a time.
+#[derive(Debug)]
+pub struct Script {
+    /// What errors call this text; `None` for what a person typed.
+    name: Option<String>,
+    text: String,
+    at: usize,
+    line: usize,
+    /// What comes behind `text`.
+    more: VecDeque<String>,
+    reading: Option<Reading>,
+}
+
+/// A file that is being read. All of it is there before its first command is run: what is no text
+/// is refused as a whole.
+#[derive(Debug)]
+struct Reading {
+    file: File,
+    bytes: usize,
+    /// Ends of lines so far.
+    lines: usize,
+    /// The beginning of a character whose end was not read yet.
+    begun: Vec<u8>,
+}
+
+impl Script {
+    /// Commands typed or sent by a client.
+    ///
+    /// # Errors
+    /// If the text is longer than [`MAX_SCRIPT_BYTES`].
+    pub fn typed(text: impl Into<String>) -> Result<Self, CliError> {
+        let text = text.into();
+        if text.len() > MAX_SCRIPT_BYTES {
+            return Err(CliError::failed(format_args!(
+                "input of {} bytes is too long: at most {MAX_SCRIPT_BYTES} bytes are taken at once",
+                text.len()
+            )));
+        }
+        Ok(Script { name: None, text, at: 0, line: 1, more: VecDeque::new(), reading: None })
+    }
+
+    /// Commands of a file, which is read while it is executed.
+    ///
+    /// # Errors
+    /// If it is no regular file or cannot be opened.
+    pub fn open(path: &str) -> Result<Self, CliError> {
+        let fail = |what: String| unreadable(path, what);
+        // A pipe or a device could block the main thread: look before opening.
+        let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
+        if !meta.is_file() {
+            return Err(fail("not a regular file".to_owned()));
+        }
+        let file = File::open(path).map_err(|e| fail(e.to_string()))?;
+        let reading = Reading { file, bytes: 0, lines: 0, begun: Vec::new() };
+        let script = Script::typed(String::new())?;
+        Ok(Script { name: Some(path.to_owned()), reading: Some(reading), ..script })
+    }
+
+    /// What errors call this text.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Whether it has to be [read on](Self::read_on) before there are commands.
+    pub(crate) fn is_read_in(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Reads a piece of its file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no UTF-8 or exceeds [`MAX_SCRIPT_BYTES`].
+    pub(crate) fn read_on(&mut self) -> Result<(), CliError> {
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        match reading.piece() {
+            Ok(Some(piece)) => self.more.push_back(piece),
+            Ok(None) => self.reading = None,
+            Err(what) => {
+                self.reading = None;
+                return Err(unreadable(self.name.as_deref().unwrap_or_default(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next command that is not blank.
+    pub(crate) fn next_statement(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
+        loop {
+            if self.at >= self.text.len() && !self.extend() {
+                return None;
+            }
+            let statement = self.one();
+            match statement {
+                Ok(s) if s.text.trim().is_empty() => {}
+                other => return Some(other),
+            }
+        }
+    }
+
+    /// Puts what comes behind to what is left; false if nothing does.
+    fn extend(&mut self) -> bool {
+        let Some(piece) = self.more.pop_front() else { return false };
+        let rest = self.text.split_off(self.at.min(self.text.len()));
+        self.text = if rest.is_empty() { piece } else { rest + &piece };
+        self.at = 0;
+        true
+    }
+
+    fn one(&mut self) -> Result<Statement, (usize, CliError)> {
+        let line = self.line;
+        loop {
+            match self.scan() {
+                Some(statement) => return statement,
+                // It goes on in the next piece: once more from its start.
+                None => {
+                    self.line = line;
+                    self.extend();
+                }
+            }
+        }
+    }
+
+    /// The command that begins here; `None` if its end is not in this piece.
+    fn scan(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
+        let mut scanner = Scanner::default();
+        let mut text = String::new();
+        let mut first = self.line;
+        for (i, c) in self.text[self.at..].char_indices() {
+            let step = scanner.step(c);
+            if text.trim_start().is_empty() {
+                first = self.line;
+            }
+            self.line += usize::from(c == '\n');
+            match step {
+                Step::Keep => text.push(c),
+                Step::Drop => {}
+                Step::Join => text.push(' '),
+                Step::Backslash => text.extend(['\\', c]),
+                Step::End => {
+                    self.at += i + 1;
+                    return Some(Ok(Statement { text, line: first }));
+                }
+            }
+            if text.len() > MAX_COMMAND_BYTES {
+                self.more.clear();
+                self.at = self.text.len();
+                let error = format!("command is too long: at most {MAX_COMMAND_BYTES} bytes");
+                return Some(Err((first, CliError::failed(error))));
+            }
+        }
+        if !self.more.is_empty() {
+            return None;
+        }
+        self.at = self.text.len();
+        if scanner.balanced() {
+            return Some(Ok(Statement { text, line: first }));
+        }
+        let error =
+            format!("`{}' opens a group with `{{' that no `}}' closes", shorten(text.trim()));
+        Some(Err((first, CliError::failed(error))))
+    }
+}
+
+fn unreadable(path: &str, what: String) -> CliError {
+    CliError::failed(format!("cannot read `{path}': {what}"))
+}
+
+impl Reading {
+    /// The next piece; `None` at the end.
+    fn piece(&mut self) -> Result<Option<String>, String> {
+        let mut bytes = std::mem::take(&mut self.begun);
+        let before = bytes.len();
+        bytes.reserve_exact(PIECE);
+        let piece = (&self.file).take(PIECE as u64).read_to_end(&mut bytes);
+        self.bytes += piece.map_err(|e| e.to_string())?;
+        if self.bytes > MAX_SCRIPT_BYTES {
+            return Err(format!("longer than {MAX_SCRIPT_BYTES} bytes"));
+        }
+        let at_end = bytes.len() == before;
+        if at_end && before == 0 {
+            return Ok(None);
+        }
+        match std::str::from_utf8(&bytes) {
+            Ok(_) => {}
+            Err(e) if e.error_len().is_none() && !at_end => {
+                self.begun = bytes.split_off(e.valid_up_to());
+            }
+            Err(e) => {
+                let line = self.lines + ends(&bytes[..e.valid_up_to()]) + 1;
+                return Err(format!("line {line} is no UTF-8 text"));
+            }
+        }
+        self.lines += ends(&bytes);
+        String::from_utf8(bytes).map(Some).map_err(|e| e.to_string())
+    }
+}
+
+/// Ends of lines.
+fn ends(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|b| **b == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statements(mut script: Script) -> Result<Vec<(usize, String)>, CliError> {
+        while script.is_read_in() {
+            script.read_on()?;
+        }
+        let all = std::iter::from_fn(|| script.next_statement());
+        all.map(|s| s.map(|s| (s.line, s.text)).map_err(|(_, e)| e)).collect()
+    }
+
+    fn from_file(bytes: &[u8]) -> Result<Vec<(usize, String)>, CliError> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("script");
+        std::fs::write(&file, bytes).unwrap();
+        statements(Script::open(file.to_str().unwrap())?)
+    }
+
+    /// Lines, groups over lines, comments and characters of several bytes, wherever pieces end.
+    #[test]
+    fn a_long_file_is_the_same_as_its_text() {
+        let mut text = String::new();
+        for i in 0..60_000 {
+            text += &match i % 5 {
+                0 => format!("echo {i} \u{e9}\u{20ac}\u{1d11e}\n"),
+                1 => format!("set {i} {{\n a {{ b }}\n}}\n"),
+                2 => format!("# note {i}\n\n"),
+                3 => format!("go \\\n on {i}\n"),
+                _ => format!("last {i} # tail\n"),
+            };
+        }
+        assert!(text.len() > 4 * PIECE);
+        let typed = statements(Script::typed(text.clone()).unwrap()).unwrap();
+        assert_eq!(typed.len(), 48_000);
+        for shift in 0..5 {
+            let moved = "#".repeat(shift) + if shift > 0 { "\n" } else { "" } + &text;
+            let lines = usize::from(shift > 0);
+            let read = from_file(moved.as_bytes()).unwrap();
+            assert!(
+                read.iter().map(|(n, s)| (n - lines, s)).eq(typed.iter().map(|(n, s)| (*n, s)))
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_by_its_line() {
+        let mut long: Vec<u8> = "echo a\n".repeat(100_000).into_bytes();
+        let fails = |bytes: &[u8], what: &str| {
+            let error = from_file(bytes).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        };
+        long.extend(b"echo \xe2\x82");
+        fails(&long, "line 100001 is no UTF-8 text");
+        long.extend(b"\nmore\n");
+        fails(&long, "line 100001 is no UTF-8 text");
+        fails(&vec![b'\n'; MAX_SCRIPT_BYTES + 1], "longer than");
+        fails(b"a {\n b", "opens a group");
+        let endless = vec![b'a'; 3 * PIECE];
+        fails(&endless, "command is too long");
+    }
+}
