@@ -69,12 +69,24 @@ const fn sample(what: &'static str, row: &'static [&'static str], limit: f64) ->
     }
 }
 
-const TARGETS: [Target; 13] = [
+const fn toll(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
+    Target { column: "toll", digits: 2, unit: "%", vpp: "15–21 %", ..sample(what, row, limit) }
+}
+
+const TARGETS: [Target; 21] = [
     Target { vpp: "24–25", ..way(L2, &[L2], 8.0) },
     Target { vpp: "50–52", ..way(FLOW, &[FLOW], 22.0) },
     Target { vpp: "49.5", ..way(HOSTS, &[HOSTS], 28.0) },
     Target { vpp: "55", ..way(HOPS, &[HOPS], 28.0) },
     Target { vpp: "187 (143 of them look-up)", ..way(INTERNET, &[INTERNET], 40.0) },
+    toll("sFlow 1:1M, cross connect", &[L2, "1:1M"], 0.5),
+    toll("sFlow 1:1M, IPv4", &[FLOW, "1:1M"], 0.5),
+    toll("sFlow 1:10k, cross connect", &[L2, "1:10k"], 0.5),
+    toll("sFlow 1:10k, IPv4", &[FLOW, "1:10k"], 0.5),
+    toll("sFlow 1:1k, cross connect", &[L2, "1:1k"], 0.5),
+    toll("sFlow 1:1k, IPv4", &[FLOW, "1:1k"], 0.5),
+    toll("sFlow 1:100, cross connect", &[L2, "1:100"], 3.0),
+    toll("sFlow 1:100, IPv4", &[FLOW, "1:100"], 3.0),
     sample("a sample at 1:100, cross connect", &[L2, "1:100"], 60.0),
     sample("a sample at 1:100, IPv4", &[FLOW, "1:100"], 60.0),
     sample("a sample at 1:1k, cross connect", &[L2, "1:1k"], 85.0),
@@ -131,7 +143,9 @@ impl Target {
         let text = match cell.map(|c| (spread(c), value(c))) {
             Some((Some(s), _)) => {
                 let n = |v| number(v, self.digits);
-                format!("{} ({}–{})", n(s.median), n(s.least), n(s.most))
+                // A dash before a sign reads badly.
+                let to = if s.least < 0.0 { " to " } else { "–" };
+                format!("{} ({}{to}{})", n(s.median), n(s.least), n(s.most))
             }
             Some((None, Some(v))) => number(v, self.digits),
             _ => "not measured".into(),
