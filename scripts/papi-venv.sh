@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Makes a Python environment with VPP's client, vpp_papi, below the build directory, unless it is
-# there, and prints where.
+# Makes a Python environment with VPP's client, vpp_papi, and Prometheus' parser below the build
+# directory, unless it is there, and prints where.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=2.4.2
-venv=${CARGO_TARGET_DIR:-$PWD/target}/papi-$version
+prometheus=0.23.1
+venv=${CARGO_TARGET_DIR:-$PWD/target}/papi-$version-$prometheus
 if [[ ! -e $venv/complete ]]; then
     rm -rf "$venv"
     python3 -m venv "$venv" >&2
-    if ! "$venv/bin/pip" install --quiet --disable-pip-version-check "vpp_papi==$version" >&2; then
-        echo "papi-venv: vpp_papi $version cannot be had from PyPI" >&2
+    packages=("vpp_papi==$version" "prometheus_client==$prometheus")
+    if ! "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}" >&2; then
+        echo "papi-venv: ${packages[*]} cannot be had from PyPI" >&2
         exit 1
     fi
     touch "$venv/complete"

@@ -31,6 +31,8 @@ def offered():
 
 
 def main():
+    # In a network namespace of its own it is down.
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
     chosen = sys.argv[1:]
     loader = unittest.defaultTestLoader
     tests = loader.loadTestsFromNames(chosen) if chosen else loader.discover(HERE)

@@ -1,5 +1,6 @@
 """A router of our own for each class of tests, and clients of it."""
 
+import json
 import os
 import re
 import shutil
@@ -108,6 +109,42 @@ class Case(unittest.TestCase):
     def interface(self, index):
         (one,) = [i for i in self.api.sw_interface_dump() if i.sw_if_index == index]
         return one
+
+    def shown(self, command):
+        """What a `show` says to machines."""
+        return json.loads(self.cli(f"{command} | json"))
+
+    def counters(self, name):
+        (one,) = [i for i in self.shown("show interface") if i["name"] == name]
+        return one["counters"]
+
+    def lab(self):
+        """Two ports of the packet generator with a route from pg0 to pg1's neighbour 10.0.1.2."""
+        for command in (
+            "create packet-generator interface pg0",
+            "create packet-generator interface pg1",
+            "set interface state pg0 up",
+            "set interface state pg1 up",
+            "set interface ip address pg0 10.0.0.1/24",
+            "set interface ip address pg1 10.0.1.1/24",
+            "set ip neighbor pg1 10.0.1.2 02:00:00:00:01:02 static",
+        ):
+            self.cli(command)
+
+    def traffic(self, destination, count, mac=None, port="pg0"):
+        """Sends packets of 64 bytes into a port, and waits until they are through."""
+        (index,) = [i for i in self.api.sw_interface_dump() if i.interface_name == port]
+        before = self.counters(port)["rx_packets"]
+        self.cli(
+            f"packet-generator new {{ name t limit {count} size 64-64 source {port} data {{ "
+            f"IP4: 02:00:00:00:00:99 -> {mac or index.l2_address} "
+            f"UDP: 10.0.0.2 -> {destination} UDP: 1 -> 2 incrementing 8 }} }}"
+        )
+        self.cli("packet-generator enable-stream t")
+        wait_for(lambda: self.counters(port)["rx_packets"] == before + count)
+        self.cli("packet-generator delete t")
+        # They may still be on their way.
+        wait_for(lambda: self.shown("show packet accounting")["threads"][-1]["in_flight"] == 0)
 
     def take_events(self, n):
         wait_for(lambda: len(self.events) >= n)

@@ -13,7 +13,8 @@ mod suggest;
 
 pub use startup::{
     ApiSegmentConfig, ApiTraceConfig, BuffersConfig, CliListen, CoreDumpSize, CoreList, CpuConfig,
-    Item, LoggingConfig, MAX_CORE, MAX_WORKERS, MemoryConfig, PageSize, PhysmemConfig, PluginRule,
-    PluginsConfig, Problem, SchedulerPolicy, SocksvrConfig, Stanza, StartupConfig, StartupError,
-    StatsegConfig, UnixConfig, Warning, Word, fuzz_startup, parse_size,
+    Item, LoggingConfig, MAX_CORE, MAX_WORKERS, MemoryConfig, MetricsConfig, PageSize,
+    PhysmemConfig, PluginRule, PluginsConfig, Problem, SchedulerPolicy, SocksvrConfig, Stanza,
+    StartupConfig, StartupError, StatsegConfig, UnixConfig, Warning, Word, fuzz_startup,
+    parse_size,
 };

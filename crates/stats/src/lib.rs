@@ -2,11 +2,14 @@
 //!
 //! [`Segment`] is the memory, laid out as VPP's clients expect it (version 2); [`Server`] hands it to
 //! clients over a local socket. This crate knows no feature: what is counted, and when values are
-//! brought up to date, is its owner's business.
+//! brought up to date, is its owner's business. [`metrics`] writes the same as text, and [`http`] hands
+//! it out.
 #![forbid(unsafe_code)]
 
+pub mod http;
 mod layout;
 mod memory;
+pub mod metrics;
 mod segment;
 mod server;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! * [`features`]: the features of the router, one line each;
 //! * [`api`]: `thalweg api json`, and the API messages about the command line;
+//! * [`metrics`]: counters over HTTP;
 //! * [`run`]: `thalweg run`, the router;
 //! * [`configuration`]: `thalweg config`, which checks documents and asks a running router;
 //! * [`sflow`]: `thalweg sflow decode`;
@@ -18,6 +19,7 @@ pub mod configuration;
 pub mod ctl;
 pub mod demo;
 pub mod features;
+pub mod metrics;
 pub mod paths;
 pub mod run;
 pub mod sflow;

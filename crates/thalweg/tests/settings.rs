@@ -128,6 +128,7 @@ const SETTERS: &[(&str, &[&str])] = &[
             "set ip neighbor-config ip4 age 0",
         ],
     ),
+    ("metrics", &["metrics listen 127.0.0.1:0"]),
     (
         "sflow agent-address",
         &[

@@ -31,6 +31,7 @@ const LOGGING_WORDS: &[&str] = &[
     "class",
 ];
 const PLUGINS_WORDS: &[&str] = &["path", "add-path", "name-filter", "plugin"];
+const METRICS_WORDS: &[&str] = &["listen"];
 const LOG_LEVELS: &[&str] =
     &["emerg", "alert", "crit", "err", "error", "warn", "notice", "info", "debug", "disabled"];
 
@@ -48,6 +49,7 @@ pub(super) fn read(config: &mut StartupConfig, stanza: &Stanza, report: &mut Rep
         "api-trace" => api_trace(config, &mut reader),
         "socksvr" => socksvr(config, &mut reader),
         "statseg" => statseg(config, &mut reader),
+        "metrics" => metrics(config, &mut reader),
         "logging" => logging(config, &mut reader),
         "plugins" => plugins(&mut config.plugins, &mut reader),
         "plugin_path" => {
@@ -167,6 +169,26 @@ fn statseg(config: &mut StartupConfig, reader: &mut Reader) {
     }
 }
 
+fn metrics(config: &mut StartupConfig, reader: &mut Reader) {
+    while let Some(key) = reader.keyword() {
+        match key.text.as_str() {
+            "listen" => {
+                let Some(word) = reader.value(&key, "host:port") else { continue };
+                // Port 0 is a free one.
+                let (host, port) = word.text.rsplit_once(':').unwrap_or_default();
+                if host.is_empty() || port.parse::<u16>().is_err() {
+                    let message =
+                        format!("`listen` is host:port such as 127.0.0.1:9482, not {}", word.text);
+                    reader.error(word.span, message);
+                } else {
+                    config.metrics.listen = Some(word.text);
+                }
+            }
+            _ => reader.unknown_error(&key, METRICS_WORDS),
+        }
+    }
+}
+
 fn logging(config: &mut StartupConfig, reader: &mut Reader) {
     let logging = &mut config.logging;
     while let Some(key) = reader.keyword() {
@@ -236,6 +258,7 @@ pub(super) const ALL_WORDS: &[(&str, &[&str])] = &[
     ("api-trace", API_TRACE_WORDS),
     ("socksvr", SOCKSVR_WORDS),
     ("statseg", STATSEG_WORDS),
+    ("metrics", METRICS_WORDS),
     ("logging", LOGGING_WORDS),
     ("plugins", PLUGINS_WORDS),
 ];

@@ -20,7 +20,7 @@ use std::path::Path;
 
 pub use model::{
     ApiSegmentConfig, ApiTraceConfig, BuffersConfig, CliListen, CoreDumpSize, CpuConfig,
-    LoggingConfig, MemoryConfig, PageSize, PhysmemConfig, PluginRule, PluginsConfig,
+    LoggingConfig, MemoryConfig, MetricsConfig, PageSize, PhysmemConfig, PluginRule, PluginsConfig,
     SchedulerPolicy, SocksvrConfig, StartupConfig, StatsegConfig, UnixConfig,
 };
 pub use report::{Problem, StartupError, Warning};

@@ -28,6 +28,8 @@ pub struct StartupConfig {
     pub socksvr: SocksvrConfig,
     /// `statseg { }`: the statistics segment.
     pub statseg: StatsegConfig,
+    /// `metrics { }`: counters over HTTP.
+    pub metrics: MetricsConfig,
     /// `logging { }`.
     pub logging: LoggingConfig,
     /// `plugins { }` and `plugin_path`.
@@ -275,6 +277,13 @@ pub struct StatsegConfig {
     pub per_node_counters: Option<bool>,
     /// Seconds between updates.
     pub update_interval: Option<f64>,
+}
+
+/// `metrics { … }`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// Where they are told, as `host:port`; nowhere if not said.
+    pub listen: Option<String>,
 }
 
 /// `logging { … }`

@@ -205,6 +205,8 @@ fn mistakes_are_explained() {
         ("buffers { buffers-per-numa 1 }", "from 64 to 67108864"),
         ("statseg { update-interval 0 }", "takes seconds above 0"),
         ("statseg { per-node-counters maybe }", "is on or off"),
+        ("metrics { listen /run/m.sock }", "is host:port such as 127.0.0.1:9482"),
+        ("metrics { listen 9482 }", "not 9482"),
         ("statseg { size 1 }", "64k bytes at least and 1t at most"),
         ("memory { main-heap-size lots }", "takes a size such as"),
         ("logging { default-log-level loud }", "is one of emerg"),

@@ -48,6 +48,7 @@ Stanzas (others are accepted, with a warning):
          gid GROUP  cli-prompt TEXT  nobanner  nocolor  cli-no-pager  interactive }
   socksvr { socket-name PATH  mode 0660  group GROUP }
   statseg { socket-name PATH  size 32m  per-node-counters on|off  update-interval SECONDS }
+  metrics { listen HOST:PORT }
   cpu { main-core N  workers N | corelist-workers 1-3,5  skip-cores N  relative }
   buffers { buffers-per-numa N  default data-size BYTES  page-size 2m }
   logging { default-log-level error|warn|info|debug }
@@ -93,6 +94,9 @@ pub enum RunError {
     /// The statistics segment cannot be served.
     #[error(transparent)]
     Statistics(#[from] thalweg_stats::ServerError),
+    /// Metrics cannot be told where they shall be.
+    #[error("metrics: {0}")]
+    Metrics(#[from] thalweg_stats::http::HttpError),
     /// A file or directory is not to be had.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
@@ -217,6 +221,9 @@ fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> 
     let server = serve::listen(&c, &config, &dir)?;
     let api = serve::listen_api(&c, &config, &dir)?;
     let statistics = serve::start_statistics(&mut c, &config, &dir)?;
+    if let Some(address) = &config.metrics.listen {
+        crate::metrics::start(&mut c, address)?;
+    }
     let pidfile = match &config.unix.pidfile {
         Some(path) => Some(serve::PidFile::write(path).map_err(file("write", path))?),
         None => None,

@@ -1,0 +1,153 @@
+//! What is told, as the main thread reads it.
+
+use std::sync::Arc;
+use thalweg_api::Clients;
+use thalweg_buffer::PoolAudit;
+use thalweg_device::interface::Interfaces;
+use thalweg_feat_sflow::state::Report as SFlowReport;
+use thalweg_graph::stats::IfTotals;
+use thalweg_graph::{Control, ErrorDecl, NodeId, Rates, clock};
+
+/// An interface.
+#[derive(Clone, Debug)]
+pub(super) struct Interface {
+    pub name: String,
+    pub index: String,
+    pub kind: &'static str,
+    pub mac: String,
+    pub tag: String,
+    pub admin_up: bool,
+    pub link_up: bool,
+    /// L3.
+    pub mtu: u32,
+    pub speed_kbps: u32,
+    pub totals: IfTotals,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub name: Arc<str>,
+    /// Calls, vectors, clocks, suspends, by worker.
+    pub counts: Vec<[u64; 4]>,
+}
+
+/// A counter of a node, over all workers.
+#[derive(Clone, Debug)]
+pub(super) struct Error {
+    pub node: Arc<str>,
+    pub decl: &'static ErrorDecl,
+    pub count: u64,
+}
+
+/// A worker.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    /// Its number, from 0.
+    pub number: String,
+    pub tid: i32,
+    pub rates: Rates,
+    pub loops: u64,
+    pub busy_loops: u64,
+    pub busy_seconds: f64,
+    pub sleeps: u64,
+    pub events_lost: u64,
+    /// Where its packets came from and went, each with a word for it.
+    pub packets: [(&'static str, u64); 8],
+}
+
+/// All that the main thread knows.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    pub(super) interfaces: Vec<Interface>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) errors: Vec<Error>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) buffers: PoolAudit,
+    pub(super) main_loops: u64,
+    pub(super) main_sleeps: u64,
+    pub(super) api_clients: usize,
+    pub(super) api_waiting: usize,
+    pub(super) uptime: f64,
+    pub(super) sflow: Option<SFlowReport>,
+}
+
+impl Figures {
+    /// Reads all. Workers go on counting meanwhile, so that sums need not agree to the packet.
+    pub fn read(c: &Control) -> Figures {
+        let clients = c.state::<Clients>().borrow().list();
+        Figures {
+            interfaces: interfaces(c),
+            nodes: nodes(c),
+            errors: errors(c),
+            workers: (0..c.workers()).map(|number| worker(c, number)).collect(),
+            buffers: c.pool().audit(),
+            main_loops: c.main_stats().loops,
+            main_sleeps: c.main_stats().sleeps,
+            api_clients: clients.len(),
+            api_waiting: clients.iter().map(|client| client.waiting).sum(),
+            uptime: c.uptime().as_secs_f64(),
+            sflow: Some(thalweg_feat_sflow::state::report(c)),
+        }
+    }
+}
+
+fn interfaces(c: &Control) -> Vec<Interface> {
+    let state = c.state::<Interfaces>();
+    let state = state.borrow();
+    let one = |view: &thalweg_device::InterfaceView| Interface {
+        name: view.name.clone(),
+        index: view.sw_if.to_string(),
+        kind: view.dev_type,
+        mac: thalweg_wire::MacAddr(view.mac).to_string(),
+        tag: view.tag.clone(),
+        admin_up: view.admin_up,
+        link_up: view.link_up,
+        mtu: view.mtu[0],
+        speed_kbps: view.speed_kbps,
+        totals: c.interface_totals(view.sw_if),
+    };
+    state.iter().map(one).collect()
+}
+
+fn nodes(c: &Control) -> Vec<Node> {
+    let counts = |id| (0..c.workers()).map(|worker| c.node_counts(worker, id)).collect();
+    let all = c.nodes().iter().enumerate().filter(|(_, node)| node.live);
+    all.map(|(i, node)| Node { name: node.name.clone(), counts: counts(NodeId(i as u16)) })
+        .collect()
+}
+
+fn errors(c: &Control) -> Vec<Error> {
+    let sum = |error: usize| (0..c.workers()).map(|w| c.error_count(w, error as u32)).sum();
+    let one = |(i, (node, decl)): (usize, &(NodeId, &'static ErrorDecl))| Error {
+        node: c.nodes()[usize::from(node.0)].name.clone(),
+        decl,
+        count: sum(i),
+    };
+    c.errors().iter().enumerate().map(one).collect()
+}
+
+fn worker(c: &Control, number: usize) -> Worker {
+    let t = &c.worker_stats(number).totals;
+    let tid = c.threads().get(number + 1).map_or(0, |thread| thread.tid);
+    Worker {
+        number: number.to_string(),
+        tid,
+        rates: c.rates(number + 1),
+        loops: t.loops.get(),
+        busy_loops: t.busy_loops.get(),
+        busy_seconds: t.busy_clocks.get() as f64 / clock::hz(),
+        sleeps: t.sleeps.get(),
+        events_lost: t.events_lost.get(),
+        packets: [
+            ("received", t.rx.get()),
+            ("originated", t.originated.get()),
+            ("handed-in", t.handed_in.get()),
+            ("sent", t.tx.get()),
+            ("delivered", t.delivered.get()),
+            ("dropped", t.dropped.get()),
+            ("consumed", t.consumed.get()),
+            ("handed-out", t.handed_out.get()),
+        ],
+    }
+}

@@ -1,0 +1,58 @@
+//! Where metrics are told, as a part of the configuration.
+//!
+//! What the startup configuration says is the default, and no document takes it away.
+
+use super::Metrics;
+use thalweg_config::declare::{Doc, Draft, Dump, Item, Kind, Rule, Section, Value, rank};
+use thalweg_graph::Control;
+
+/// Where metrics are told.
+pub(super) struct Settings;
+
+pub(super) static SETTINGS: Settings = Settings;
+
+/// Nowhere.
+const NONE: &str = "none";
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.metrics", Kind::Keys),
+    Rule::new("thalweg.metrics.listen", Kind::Other(address)),
+];
+
+fn address(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if text == NONE || is_address(text) => Ok(()),
+        _ => Err(format!("host:port such as 127.0.0.1:9482, or `{NONE}',")),
+    }
+}
+
+/// Whether a text is `host:port`. Whether the host is there is seen when it is listened at.
+pub(super) fn is_address(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !host.contains(char::is_whitespace) && port.parse::<u16>().is_ok()
+    })
+}
+
+impl Section<Control> for Settings {
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        let state = c.state::<Metrics>();
+        let state = state.borrow();
+        if state.listen() != state.at_start() {
+            out.put(&["thalweg", "metrics", "listen"], state.listen().unwrap_or(NONE).to_owned());
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        let Some(found) = doc.at(&["thalweg", "metrics", "listen"]) else { return };
+        let Some(address) = found.node.text() else { return };
+        let set = match address {
+            NONE => "metrics disable".to_owned(),
+            address => format!("metrics listen {address}"),
+        };
+        out.add(Item::new(rank::SERVICE, "metrics", found.path, set).unset("metrics default"));
+    }
+}
