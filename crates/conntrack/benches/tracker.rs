@@ -1,0 +1,292 @@
+//! What tracking costs: headers read, connections looked up, moved on and committed.
+//!
+//! `cargo bench -p thalweg-conntrack --bench tracker`
+//!
+//! The packets lie ready in memory, in frames of 256. With two workers each has a tracker and packets
+//! of its own, and a processor.
+
+use std::net::Ipv4Addr;
+use std::process::ExitCode;
+use std::sync::Barrier;
+
+use anyhow::{Context, Result};
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
+use thalweg_conntrack::{Batch, Checks, Commit, Policy, State, Tracker};
+use thalweg_graph::clock;
+use thalweg_wire::build::Packet;
+use thalweg_wire::tcp::flag::{ACK, FIN, PSH, SYN};
+
+/// Packets of a frame.
+const FRAME: usize = 256;
+/// Packets of a turn.
+const PACKETS: usize = 1 << 19;
+/// Different packets, where connections are few: what fits into a core's own caches is read as fast as
+/// what a device has just put there.
+const FEW: usize = 1 << 12;
+/// Bytes from packet to packet.
+const STRIDE: usize = 128;
+
+fn main() -> ExitCode {
+    match act() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("tracker: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Case {
+    /// Packets of so many established connections, in random order.
+    Established(u32),
+    /// First packets.
+    New,
+    /// Connections of six packets, from SYN to the second FIN's acknowledgement.
+    Life,
+}
+
+impl Case {
+    const ALL: [(Case, &'static str, Option<f64>); 6] = [
+        (Case::Established(1), "established TCP, 1 connection", None),
+        (Case::Established(1 << 10), "established TCP, 1k connections", Some(50.0)),
+        (Case::Established(1 << 14), "established TCP, 16k connections", Some(65.0)),
+        (Case::Established(1 << 20), "established TCP, 1M connections", Some(150.0)),
+        (Case::New, "new TCP connections", Some(250.0)),
+        (Case::Life, "short TCP connections, 6 packets", Some(90.0)),
+    ];
+}
+
+/// Segments of one connection: whether the server sends it, flags, numbers, bytes of data.
+const LIFE: [(bool, u8, u32, u32, usize); 6] = [
+    (false, SYN, 100, 0, 0),
+    (true, SYN | ACK, 500, 101, 0),
+    (false, ACK | PSH, 101, 501, 40),
+    (true, ACK | PSH | FIN, 501, 141, 40),
+    (false, ACK | FIN, 141, 542, 0),
+    (true, ACK, 542, 142, 0),
+];
+
+fn segment(n: u32, (server, flags, seq, ack, data): (bool, u8, u32, u32, usize)) -> Vec<u8> {
+    let client = Ipv4Addr::from_bits(0x1000_0000 + (n >> 14));
+    let port = 1024 + (n & 0x3fff) as u16;
+    let at = Ipv4Addr::new(48, 0, 0, 1);
+    let ip = Packet::new();
+    let tcp = match server {
+        false => ip.ipv4(client, at).tcp(port, 80),
+        true => ip.ipv4(at, client).tcp(80, port),
+    };
+    tcp.flags(flags).seq(seq).ack(ack).window(60000).payload_len(data).build()
+}
+
+/// Packets one behind the other.
+struct Packets {
+    bytes: Vec<u8>,
+    lengths: Vec<u8>,
+}
+
+impl Packets {
+    fn new(all: impl Iterator<Item = Vec<u8>>) -> Packets {
+        let mut packets = Packets { bytes: Vec::new(), lengths: Vec::new() };
+        for packet in all {
+            let length = packet.len().min(STRIDE);
+            packets.lengths.push(length as u8);
+            packets.bytes.extend_from_slice(&packet[..length]);
+            packets.bytes.resize(packets.lengths.len() * STRIDE, 0);
+        }
+        packets
+    }
+}
+
+/// A worker's part of a case, made ready.
+struct Stage {
+    tracker: Tracker<2>,
+    batch: Batch<2>,
+    packets: Packets,
+    case: Case,
+    now: u32,
+}
+
+impl Stage {
+    fn new(case: Case) -> Result<Stage> {
+        let capacity = 2 << 20;
+        let tracker = Tracker::new(capacity, 0).context("no memory for the tracker")?;
+        let count = PACKETS as u32;
+        let packets = match case {
+            Case::Established(flows) => {
+                let random = |n: u32| {
+                    let mixed = thalweg_tables::hash::mix64(u64::from(n));
+                    ((mixed % u64::from(flows)) as u32, mixed >> 63 == 1)
+                };
+                let different = if flows > FEW as u32 { count } else { FEW as u32 };
+                Packets::new((0..different).map(|n| {
+                    let (flow, server) = random(n);
+                    let (seq, ack) = if server { (501, 101) } else { (101, 501) };
+                    segment(flow, (server, ACK, seq, ack, 0))
+                }))
+            }
+            Case::New => Packets::new((0..count).map(|n| segment(n, LIFE[0]))),
+            Case::Life => {
+                let flows = count / LIFE.len() as u32 / FRAME as u32 * FRAME as u32;
+                let frames = (0..flows).step_by(FRAME).flat_map(|first| {
+                    LIFE.into_iter().flat_map(move |part| {
+                        (first..first + FRAME as u32).map(move |n| segment(n, part))
+                    })
+                });
+                Packets::new(frames)
+            }
+        };
+        let mut stage = Stage { tracker, batch: Batch::default(), packets, case, now: 0 };
+        // Connections in 1 s of their last packets, so that turns can follow each other.
+        let short = Policy::parse("tcp_close=1 tcp_syn_sent=1")?;
+        match case {
+            Case::Established(flows) => stage.establish(flows),
+            _ => stage.tracker.set_policy(None, Some(short)),
+        }
+        Ok(stage)
+    }
+
+    fn establish(&mut self, flows: u32) {
+        let how = Commit::default();
+        let mut states = [State::NONE; FRAME];
+        for n in 0..flows {
+            self.batch.clear();
+            for part in [LIFE[0], LIFE[1], (false, ACK, 101, 501, 0)] {
+                let l3 = segment(n, part);
+                self.batch.add_ipv4(0, &l3, l3.len(), Checks::NONE);
+            }
+            self.tracker.track_all(&mut self.batch, Some(&how), 0, &mut states);
+        }
+    }
+
+    /// Clocks per packet of a turn, and whether all packets were what they should be.
+    fn turn(&mut self) -> f64 {
+        let how = Commit::default();
+        let mut states = [State::NONE; FRAME];
+        let begin = clock::ticks();
+        let frames = self.packets.lengths.len().div_ceil(FRAME);
+        let turns = PACKETS.div_ceil(FRAME) / frames;
+        let chunks = || self.packets.bytes.chunks(FRAME * STRIDE);
+        let all = || chunks().zip(self.packets.lengths.chunks(FRAME));
+        for (bytes, lengths) in (0..turns.max(1)).flat_map(|_| all()) {
+            self.batch.clear();
+            for (packet, length) in bytes.chunks_exact(STRIDE).zip(lengths) {
+                let length = usize::from(*length);
+                self.batch.add_ipv4(0, &packet[..length], length, Checks::NONE);
+            }
+            self.tracker.track_all(&mut self.batch, Some(&how), self.now, &mut states);
+            if !matches!(self.case, Case::Established(_)) {
+                // A clock that goes on by a second for half a million connections.
+                self.now += 1;
+                self.tracker.expire(self.now, 2 * FRAME);
+            }
+        }
+        let packets = turns.max(1) * self.packets.lengths.len();
+        let clocks = (clock::ticks() - begin) as f64 / packets as f64;
+        // Ready for the next turn, which is not counted.
+        if let Case::New = self.case {
+            self.now += 2000;
+            while self.tracker.expire(self.now, 1 << 16) {}
+        }
+        clocks
+    }
+}
+
+/// Turns of so many workers at once, and what was wrong about them.
+fn run(case: Case, workers: usize, turns: usize) -> Result<(Series, u64)> {
+    let barrier = Barrier::new(workers);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let results: Vec<Result<(Vec<f64>, u64)>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers)
+            .map(|worker| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    pin(worker % cpus);
+                    let mut stage = Stage::new(case)?;
+                    let mut clocks = Vec::new();
+                    for _ in 0..=turns {
+                        barrier.wait();
+                        clocks.push(stage.turn());
+                    }
+                    clocks.remove(0);
+                    let counts = stage.tracker.counts();
+                    Ok((clocks, counts.invalid + counts.full + counts.zone_full))
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a worker failed"))?)
+            .collect()
+    });
+    let mut all = Series::default();
+    let mut wrong = 0;
+    let mut each = Vec::new();
+    for result in results {
+        let (clocks, bad) = result?;
+        wrong += bad;
+        each.push(clocks);
+    }
+    for turn in 0..turns {
+        // Together, a packet takes what the mean worker takes, by their number.
+        let rates: f64 = each.iter().map(|clocks| 1.0 / clocks[turn]).sum();
+        all.push(1.0 / rates);
+    }
+    Ok((all, wrong))
+}
+
+fn pin(cpu: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    // Where that is not allowed, threads move as they like.
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+fn act() -> Result<()> {
+    let Some(args) = Args::from_env()? else { return Ok(()) };
+    clock::init();
+    let turns = 7;
+    let mut report = Report::start("tracker", "Connection tracking alone");
+    report.about(
+        "Headers read, connections looked up, moved on and committed, in frames of 256 packets that \
+         lie ready in memory; checksums are not verified. New and short connections also expire. A \
+         turn is half a million packets.",
+    );
+    let mut table = Table::new(
+        "Tracking",
+        vec![
+            Column::text("what"),
+            Column::values("one worker", "clocks/packet"),
+            Column::text("target"),
+            Column::values("rate", "Mpps"),
+            Column::values("two workers together", "Mpps"),
+            Column::values("two over one", "×"),
+        ],
+    );
+    for (case, name, target) in Case::ALL {
+        if !args.wants(name) {
+            continue;
+        }
+        let (one, wrong) = run(case, 1, turns)?;
+        let (two, wrong2) = run(case, 2, turns)?;
+        anyhow::ensure!(wrong + wrong2 == 0, "{name}: {wrong} and {wrong2} packets were refused");
+        let rate = |series: &Series| {
+            let mut rates = Series::default();
+            series.values().iter().for_each(|clocks| rates.push(clock::hz() / clocks / 1e6));
+            rates
+        };
+        let mut over = Series::default();
+        let median = one.spread().median;
+        two.values().iter().for_each(|clocks| over.push(median / clocks));
+        table.row(vec![
+            Cell::Text(name.into()),
+            Cell::series(&one, 1),
+            Cell::Text(target.map_or("–".into(), |t| format!("≤ {t}"))),
+            Cell::series(&rate(&one), 1),
+            Cell::series(&rate(&two), 1),
+            Cell::series(&over, 2),
+        ]);
+    }
+    report.table(table);
+    report.finish(&args)
+}

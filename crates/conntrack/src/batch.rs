@@ -1,0 +1,460 @@
+//! From packets to keys, and to what the state machines need of them.
+
+use thalweg_tables::flow::{FlowHash, Found};
+use thalweg_wire::checksum;
+use thalweg_wire::ip::{has_ports, protocol};
+use thalweg_wire::ipv4::{Ipv4View, flag as fragment};
+use thalweg_wire::tcp::{TcpOption, TcpView, flag};
+
+use crate::tcp::{Scale, Segment};
+use crate::tuple::{Key, icmp_query, last_word};
+use crate::{IPV4, Tuple};
+
+/// Packets of a batch.
+pub const ROOM: usize = 256;
+
+/// Which checksums to verify; those that a device has verified, or will fill in, need not be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// The IPv4 header's.
+    pub network: bool,
+    /// That of TCP, UDP and ICMP, if all of the packet is at hand.
+    pub transport: bool,
+}
+
+impl Checks {
+    /// None.
+    pub const NONE: Checks = Checks { network: false, transport: false };
+    /// All.
+    pub const ALL: Checks = Checks { network: true, transport: true };
+}
+
+/// What a packet is to the tracker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Cannot be tracked.
+    #[default]
+    Invalid,
+    /// TCP.
+    Tcp,
+    /// UDP, or another protocol without states.
+    Datagram,
+    /// An ICMP query, or its reply.
+    Query,
+    /// An ICMP error, about the connection of its key.
+    Related,
+}
+
+/// A packet's headers, as far as they matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// Of TCP: numbers, flags and windows.
+    pub segment: Segment,
+    /// Bytes from the network header on.
+    pub bytes: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether the higher endpoint of the key sends it; of ICMP queries, whether it is a reply.
+    pub swapped: bool,
+}
+
+/// Packets that are looked up together, in columns.
+#[derive(Debug)]
+pub struct Batch<const W: usize> {
+    pub(crate) keys: Box<[Key<W>; ROOM]>,
+    pub(crate) headers: Box<[Headers; ROOM]>,
+    pub(crate) hashes: Box<[FlowHash; ROOM]>,
+    pub(crate) found: Box<[Option<Found>; ROOM]>,
+    pub(crate) len: usize,
+    /// The tracker's additions and removals when it looked these up.
+    pub(crate) changes: (u64, u64),
+}
+
+impl<const W: usize> Default for Batch<W> {
+    fn default() -> Self {
+        Batch {
+            keys: Box::new([[0; W]; ROOM]),
+            headers: Box::new([Headers::default(); ROOM]),
+            hashes: Box::new([FlowHash::default(); ROOM]),
+            found: Box::new([None; ROOM]),
+            len: 0,
+            changes: (0, 0),
+        }
+    }
+}
+
+impl<const W: usize> Batch<W> {
+    /// Forgets all packets.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// How many packets there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether there is no room for another one.
+    pub fn is_full(&self) -> bool {
+        self.len == ROOM
+    }
+
+    /// What was read of a packet.
+    pub fn headers(&self, i: usize) -> Option<&Headers> {
+        self.headers[..self.len].get(i)
+    }
+
+    /// The tuple of a packet, or of the connection that an error is about.
+    pub fn tuple(&self, i: usize) -> Option<Tuple> {
+        let headers = self.headers(i).filter(|h| h.kind != Kind::Invalid)?;
+        Some(Tuple::of_key(&self.keys[i], headers.swapped))
+    }
+
+    /// Adds a packet whose headers were read elsewhere. A full batch takes none.
+    pub fn add(&mut self, key: Key<W>, headers: Headers) {
+        if let (Some(k), Some(h)) = (self.keys.get_mut(self.len), self.headers.get_mut(self.len)) {
+            (*k, *h) = (key, headers);
+            self.len += 1;
+        }
+    }
+}
+
+impl Batch<IPV4> {
+    /// Adds the packet that starts with this IPv4 header, in a zone. `l3` may be cut off behind its
+    /// headers; the packet has `bytes` bytes. A full batch takes none.
+    #[inline]
+    pub fn add_ipv4(&mut self, zone: u16, l3: &[u8], bytes: usize, checks: Checks) {
+        let at = self.len;
+        let (Some(key), Some(headers)) = (self.keys.get_mut(at), self.headers.get_mut(at)) else {
+            return;
+        };
+        self.len = at + 1;
+        if !(checks == Checks::NONE && plain_tcp(zone, l3, bytes, key, headers)) {
+            (*key, *headers) = read_ipv4(zone, l3, bytes, checks);
+        }
+    }
+}
+
+#[inline]
+fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+#[inline]
+fn be32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Key and direction of two endpoints with ports, without a branch: directions alternate.
+#[inline]
+fn ordered(zone: u16, number: u8, src: (u32, u16), dst: (u32, u16)) -> (Key<IPV4>, bool) {
+    let one = |(address, port): (u32, u16)| u64::from(address) << 16 | u64::from(port);
+    let (src, dst) = (one(src), one(dst));
+    let (low, high) = (src.min(dst), src.max(dst));
+    let addresses = (low >> 16) << 32 | high >> 16;
+    ([addresses, last_word(low as u16, high as u16, zone, number)], src > dst)
+}
+
+/// Most packets: TCP behind a header without options, no fragment, no SYN. False for all others.
+#[inline]
+fn plain_tcp(
+    zone: u16,
+    l3: &[u8],
+    bytes: usize,
+    key: &mut Key<IPV4>,
+    headers: &mut Headers,
+) -> bool {
+    let Some(h) = l3.first_chunk::<40>() else { return false };
+    let total = usize::from(be16(h, 2));
+    let before = 20 + usize::from(h[32] >> 4) * 4;
+    let (sport, dport) = (be16(h, 20), be16(h, 22));
+    let flags = h[33];
+    // One test of all that is unusual.
+    let plain = (h[0] == 0x45)
+        & (h[9] == protocol::TCP)
+        & (be16(h, 6) & !fragment::DONT_FRAGMENT == 0)
+        & (flags & flag::SYN == 0)
+        & (before >= 40)
+        & (before <= total)
+        & (total <= bytes)
+        & (sport != 0)
+        & (dport != 0);
+    if !plain {
+        return false;
+    }
+    let (k, swapped) = ordered(zone, protocol::TCP, (be32(h, 12), sport), (be32(h, 16), dport));
+    *key = k;
+    *headers = Headers {
+        segment: Segment {
+            seq: be32(h, 24),
+            ack: be32(h, 28),
+            payload: (total - before) as u32,
+            window: be16(h, 34),
+            flags,
+            scale: Scale::NONE,
+        },
+        bytes: total as u32,
+        kind: Kind::Tcp,
+        swapped,
+    };
+    true
+}
+
+/// Reads any IPv4 packet; what cannot be tracked is [`Kind::Invalid`].
+fn read_ipv4(zone: u16, l3: &[u8], bytes: usize, checks: Checks) -> (Key<IPV4>, Headers) {
+    let invalid = ([0; IPV4], Headers { bytes: bytes as u32, ..Headers::default() });
+    let Ok(ip) = Ipv4View::parse_prefix(l3) else { return invalid };
+    let total = usize::from(ip.total_len());
+    let header = ip.header_len();
+    let whole = total <= l3.len();
+    if total < header
+        || total > bytes
+        || ip.fragment_offset() != 0
+        || (checks.network && !ip.checksum_ok())
+    {
+        return invalid;
+    }
+    let read = Ip {
+        zone,
+        ip: &ip,
+        length: total - header,
+        verify: checks.transport && whole && !ip.is_fragment(),
+    };
+    match read.transport() {
+        Some((key, headers)) => (key, Headers { bytes: total as u32, ..headers }),
+        None => invalid,
+    }
+}
+
+/// An IPv4 packet whose transport is read.
+struct Ip<'a> {
+    zone: u16,
+    ip: &'a Ipv4View<'a>,
+    /// Bytes of transport header and data, of which all may not be at hand.
+    length: usize,
+    verify: bool,
+}
+
+impl Ip<'_> {
+    fn transport(&self) -> Option<(Key<IPV4>, Headers)> {
+        let (ip, number) = (self.ip, self.ip.protocol());
+        let l4 = ip.payload();
+        match number {
+            protocol::TCP => self.tcp(l4),
+            protocol::ICMP => self.icmp(l4),
+            _ => {
+                let ports = if has_ports(number) { self.ports(l4)? } else { (0, 0) };
+                if number == protocol::UDP && !self.udp_is_right(l4)? {
+                    return None;
+                }
+                let (key, swapped) = self.key(number, ports);
+                Some((key, Headers { kind: Kind::Datagram, swapped, ..Headers::default() }))
+            }
+        }
+    }
+
+    fn key(&self, number: u8, ports: (u16, u16)) -> (Key<IPV4>, bool) {
+        let (src, dst) = (self.ip.src().to_bits(), self.ip.dst().to_bits());
+        ordered(self.zone, number, (src, ports.0), (dst, ports.1))
+    }
+
+    /// Both ports, neither of which may be 0.
+    fn ports(&self, l4: &[u8]) -> Option<(u16, u16)> {
+        let ports = l4.first_chunk::<4>()?;
+        let ports = (be16(ports, 0), be16(ports, 2));
+        (ports.0 != 0 && ports.1 != 0).then_some(ports)
+    }
+
+    fn udp_is_right(&self, l4: &[u8]) -> Option<bool> {
+        let header = l4.first_chunk::<8>()?;
+        let length = usize::from(be16(header, 4));
+        if length < 8 || length > self.length {
+            return Some(false);
+        }
+        if !self.verify || be16(header, 6) == 0 {
+            return Some(true);
+        }
+        let (src, dst) = (self.ip.src(), self.ip.dst());
+        let mut sum = checksum::pseudo_v4(src, dst, protocol::UDP, length as u32);
+        sum.add(l4.get(..length)?);
+        Some(sum.is_valid())
+    }
+
+    fn tcp(&self, l4: &[u8]) -> Option<(Key<IPV4>, Headers)> {
+        let ports = self.ports(l4)?;
+        let tcp = TcpView::parse(l4).ok()?;
+        let payload = self.length.checked_sub(tcp.header_len())?;
+        if self.verify && !tcp.checksum_ok(self.ip.pseudo_header()) {
+            return None;
+        }
+        let scale = if tcp.flags() & flag::SYN != 0 { offered(&tcp) } else { Scale::NONE };
+        let segment = Segment {
+            seq: tcp.seq(),
+            ack: tcp.ack(),
+            payload: payload as u32,
+            window: tcp.window(),
+            flags: tcp.flags(),
+            scale,
+        };
+        let (key, swapped) = self.key(protocol::TCP, ports);
+        Some((key, Headers { segment, kind: Kind::Tcp, swapped, bytes: 0 }))
+    }
+
+    fn icmp(&self, l4: &[u8]) -> Option<(Key<IPV4>, Headers)> {
+        let header = l4.first_chunk::<8>()?;
+        if self.verify && !checksum::verify(l4) {
+            return None;
+        }
+        let (kind, code) = (header[0], header[1]);
+        if let Some((query, asks)) = icmp_query(protocol::ICMP, kind) {
+            if code != 0 {
+                return None;
+            }
+            let (src, dst) = (self.ip.src().to_bits(), self.ip.dst().to_bits());
+            let key = query_key(self.zone, be16(header, 4), query, (src, dst), asks);
+            let headers = Headers { kind: Kind::Query, swapped: !asks, ..Headers::default() };
+            return Some((key, headers));
+        }
+        match kind {
+            3 | 4 | 5 | 11 | 12 => quoted(self.zone, self.ip, l4.get(8..)?),
+            _ => None,
+        }
+    }
+}
+
+fn offered(tcp: &TcpView<'_>) -> Scale {
+    let shift = tcp.options().find_map(|option| match option {
+        Ok(TcpOption::WindowScale(shift)) => Some(shift),
+        _ => None,
+    });
+    shift.map_or(Scale::NONE, Scale::offered)
+}
+
+fn query_key(zone: u16, id: u16, query: u8, (src, dst): (u32, u32), asks: bool) -> Key<IPV4> {
+    let (low, high) = if asks { (src, dst) } else { (dst, src) };
+    let addresses = u64::from(low) << 32 | u64::from(high);
+    [addresses, last_word(id, u16::from(query), zone, protocol::ICMP)]
+}
+
+/// The connection that an error is about. The quoted packet went the other way.
+fn quoted(zone: u16, outer: &Ipv4View<'_>, quote: &[u8]) -> Option<(Key<IPV4>, Headers)> {
+    let ip = Ipv4View::parse_prefix(quote).ok()?;
+    if ip.src() != outer.dst() || ip.fragment_offset() != 0 {
+        return None;
+    }
+    let number = ip.protocol();
+    let l4 = ip.payload();
+    let (src, dst) = (ip.src().to_bits(), ip.dst().to_bits());
+    let (key, swapped) = if number == protocol::ICMP {
+        let header = l4.first_chunk::<8>()?;
+        let (query, asks) = icmp_query(number, header[0])?;
+        (query_key(zone, be16(header, 4), query, (src, dst), asks), !asks)
+    } else {
+        let ports = l4.first_chunk::<4>().filter(|_| has_ports(number));
+        let ports = ports.map_or((0, 0), |p| (be16(p, 0), be16(p, 2)));
+        ordered(zone, number, (src, ports.0), (dst, ports.1))
+    };
+    Some((key, Headers { kind: Kind::Related, swapped: !swapped, ..Headers::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::Ipv4Addr;
+    use thalweg_wire::build::Packet;
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    fn read(l3: &[u8], checks: Checks) -> (Headers, Option<Tuple>) {
+        let mut batch = Batch::default();
+        batch.add_ipv4(5, l3, l3.len(), checks);
+        (batch.headers[0], batch.tuple(0))
+    }
+
+    #[test]
+    fn whole_packets_are_read() {
+        let udp = Packet::new().ipv4(B, A).udp(1000, 53).payload(b"abc").build();
+        let (headers, tuple) = read(&udp, Checks::ALL);
+        assert_eq!((headers.kind, headers.swapped, headers.bytes), (Kind::Datagram, true, 31));
+        let want = Tuple { src: B.into(), dst: A.into(), protocol: 17, sport: 1000, dport: 53 };
+        assert_eq!(tuple, Some(want));
+        let ping = Packet::new().ipv4(B, A).icmp_echo_request(7, 1).build();
+        let (headers, tuple) = read(&ping, Checks::ALL);
+        assert_eq!((headers.kind, headers.swapped), (Kind::Query, false));
+        let want = Tuple { src: B.into(), dst: A.into(), protocol: 1, sport: 7, dport: 8 };
+        assert_eq!(tuple, Some(want));
+    }
+
+    #[test]
+    fn what_is_broken_is_invalid() {
+        let tcp = Packet::new().ipv4(A, B).tcp(1000, 80).payload(b"abcd").build();
+        assert_eq!(read(&tcp, Checks::ALL).0.kind, Kind::Tcp);
+        let with = |at: usize, value: u8| {
+            let mut packet = tcp.clone();
+            packet[at] = value;
+            read(&packet, Checks::NONE).0.kind
+        };
+        // Version, length, fragment, port, offset.
+        for (at, value) in [(0, 0x65), (3, 200), (3, 30), (7, 1), (32, 0x40), (32, 0xf0)] {
+            assert_eq!(with(at, value), Kind::Invalid, "{at}: {value:#x}");
+        }
+        assert_eq!(with(6, 0x20), Kind::Tcp, "a first fragment");
+        let mut no_port = tcp.clone();
+        no_port[22..24].fill(0);
+        assert_eq!(read(&no_port, Checks::NONE).0.kind, Kind::Invalid);
+        for (at, checks) in [
+            (8, Checks { network: true, transport: false }),
+            (43, Checks { network: false, transport: true }),
+        ] {
+            let mut packet = tcp.clone();
+            packet[at] ^= 1;
+            assert_eq!(read(&packet, checks).0.kind, Kind::Invalid);
+            assert_eq!(read(&packet, Checks::NONE).0.kind, Kind::Tcp);
+        }
+    }
+
+    proptest! {
+        /// The short way says what the whole one says.
+        #[test]
+        fn plain_segments_are_read_the_same(
+            ips: [u32; 2], head in prop::collection::vec(any::<u8>(), 20), payload in 0usize..30,
+            odd in (0usize..70, any::<u8>()), zone: u16, cut in 0usize..70,
+        ) {
+            let [src, dst] = ips.map(Ipv4Addr::from_bits);
+            let mut l3 = Packet::new().ipv4(src, dst).tcp(1, 2).payload(&vec![7; payload]).build();
+            l3[20..40].copy_from_slice(&head);
+            l3[32] = 0x50 | head[12] & 3;
+            if let Some(byte) = l3.get_mut(odd.0) {
+                *byte = odd.1;
+            }
+            let at_hand = &l3[..cut.min(l3.len())];
+            let (mut key, mut headers) = ([0; 2], Headers::default());
+            if plain_tcp(zone, at_hand, l3.len(), &mut key, &mut headers) {
+                // What is cut off within the options cannot be read the whole way.
+                if let (k, h @ Headers { kind: Kind::Tcp, .. }) =
+                    read_ipv4(zone, at_hand, l3.len(), Checks::NONE) {
+                    prop_assert_eq!((key, headers), (k, h));
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read(data in prop::collection::vec(any::<u8>(), 0..120), checks: bool) {
+            let checks = if checks { Checks::ALL } else { Checks::NONE };
+            let mut data = data;
+            if let Some(first) = data.first_mut() { *first = 0x45 }
+            let mut batch = Batch::default();
+            batch.add_ipv4(0, &data, data.len(), checks);
+            prop_assert_eq!(batch.len(), 1);
+            let _ = batch.tuple(0);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Choosing connections, for lists and for forgetting them.
+
+use std::net::IpAddr;
+
+use crate::Tuple;
+use crate::connection::Connection;
+
+/// Some of a tuple's fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    src: Option<IpAddr>,
+    dst: Option<IpAddr>,
+    protocol: Option<u8>,
+    sport: Option<u16>,
+    dport: Option<u16>,
+}
+
+impl Part {
+    fn is_all(&self) -> bool {
+        *self == Part::default()
+    }
+
+    fn fits(&self, tuple: &Tuple) -> bool {
+        fn same<T: PartialEq>(asked: Option<T>, is: T) -> bool {
+            asked.is_none_or(|asked| asked == is)
+        }
+        same(self.src, tuple.src)
+            && same(self.dst, tuple.dst)
+            && same(self.protocol, tuple.protocol)
+            && same(self.sport, tuple.sport)
+            && same(self.dport, tuple.dport)
+    }
+
+    /// Reads fields such as `ct_nw_src=10.0.0.1,ct_nw_proto=6,ct_tp_dst=80`.
+    ///
+    /// # Errors
+    /// [`FilterError`] of the first field that is wrong.
+    pub fn parse(text: &str) -> Result<Part, FilterError> {
+        let mut part = Part::default();
+        for word in text.split(',').filter(|word| !word.is_empty()) {
+            let (name, value) = word.split_once('=').ok_or(FilterError::NoValue(word.into()))?;
+            part.field(name, value)?;
+        }
+        let ports = part.sport.is_some() || part.dport.is_some();
+        if ports && part.protocol.is_none() {
+            return Err(FilterError::NoProtocol);
+        }
+        Ok(part)
+    }
+
+    fn field(&mut self, name: &str, value: &str) -> Result<(), FilterError> {
+        fn read<T: std::str::FromStr>(
+            name: &str,
+            value: &str,
+            what: &'static str,
+        ) -> Result<Option<T>, FilterError> {
+            let wrong = || FilterError::Value { name: name.into(), value: value.into(), what };
+            value.parse().map(Some).map_err(|_| wrong())
+        }
+        match name {
+            "ct_nw_src" | "ct_ipv6_src" => self.src = read(name, value, "an address")?,
+            "ct_nw_dst" | "ct_ipv6_dst" => self.dst = read(name, value, "an address")?,
+            "ct_nw_proto" => self.protocol = read(name, value, "a number up to 255")?,
+            "ct_tp_src" | "icmp_id" => self.sport = read(name, value, "a number up to 65535")?,
+            "ct_tp_dst" => self.dport = read(name, value, "a number up to 65535")?,
+            "icmp_type" => {
+                let kind: Option<u8> = read(name, value, "a number up to 255")?;
+                self.dport = kind.map(u16::from);
+            }
+            "icmp_code" => {
+                read::<u8>(name, value, "0: queries have no other code")?;
+            }
+            _ => return Err(FilterError::Unknown(name.into())),
+        }
+        Ok(())
+    }
+}
+
+/// Which connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only of this zone.
+    pub zone: Option<u16>,
+    /// Only with these bits of the mark, of those.
+    pub mark: Option<(u32, u32)>,
+    /// Only with these bits of the label, of those.
+    pub label: Option<(u128, u128)>,
+    /// As the first packet had it.
+    pub original: Part,
+    /// As replies have it.
+    pub reply: Part,
+}
+
+/// Why a filter cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// No `=` in it.
+    #[error("`{0}` chooses nothing: write NAME=VALUE, such as ct_nw_src=10.0.0.1")]
+    NoValue(String),
+    /// The name is unknown.
+    #[error(
+        "there is no field `{0}`; there are ct_nw_src, ct_nw_dst, ct_ipv6_src, ct_ipv6_dst, \
+         ct_nw_proto, ct_tp_src, ct_tp_dst, icmp_id, icmp_type, icmp_code"
+    )]
+    Unknown(String),
+    /// The value is wrong.
+    #[error("{name}: {what} expected, not `{value}`")]
+    Value {
+        /// Which field.
+        name: String,
+        /// What was written.
+        value: String,
+        /// What would be right.
+        what: &'static str,
+    },
+    /// Ports mean something only with a protocol.
+    #[error("port is set without protocol: add ct_nw_proto=6, for example")]
+    NoProtocol,
+    /// A third tuple.
+    #[error("`{0}` is one too many: a first tuple and one of replies expected")]
+    TooMany(String),
+}
+
+/// A number, decimal or hexadecimal.
+fn number(text: &str) -> Option<u128> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u128::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// A value, and a mask behind a slash.
+fn masked(name: &str, text: &str, max: u128) -> Result<(u128, u128), FilterError> {
+    let wrong = || FilterError::Value {
+        name: name.into(),
+        value: text.into(),
+        what: "VALUE or VALUE/MASK",
+    };
+    let (value, mask) = match text.split_once('/') {
+        Some((value, mask)) => (number(value), number(mask)),
+        None => (number(text), Some(max)),
+    };
+    match (value, mask) {
+        (Some(value), Some(mask)) if value <= max && mask <= max => Ok((value & mask, mask)),
+        _ => Err(wrong()),
+    }
+}
+
+impl Filter {
+    /// Reads words as Open vSwitch's `flush-conntrack` takes them:
+    /// `zone=5 mark=1/0xff labels=0x1 ct_nw_src=10.0.0.1,ct_nw_proto=6`, the tuple of the first packet
+    /// and then that of replies. `''` stands for a tuple that does not matter.
+    ///
+    /// # Errors
+    /// [`FilterError`] of the first word that is wrong.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Filter, FilterError> {
+        let mut filter = Filter::default();
+        let mut tuples = 0;
+        for word in words {
+            match word.split_once('=') {
+                Some(("zone", value)) => {
+                    let wrong = || FilterError::Value {
+                        name: "zone".into(),
+                        value: value.into(),
+                        what: "a number up to 65535",
+                    };
+                    filter.zone = Some(value.parse().map_err(|_| wrong())?);
+                }
+                Some(("mark", value)) => {
+                    let (value, mask) = masked("mark", value, u128::from(u32::MAX))?;
+                    filter.mark = Some((value as u32, mask as u32));
+                }
+                Some(("labels", value)) => {
+                    filter.label = Some(masked("labels", value, u128::MAX)?);
+                }
+                _ => {
+                    let part = Part::parse(word.trim_matches('\''))?;
+                    match tuples {
+                        0 => filter.original = part,
+                        1 => filter.reply = part,
+                        _ => return Err(FilterError::TooMany(word.into())),
+                    }
+                    tuples += 1;
+                }
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Whether it chooses all connections.
+    pub fn is_all(&self) -> bool {
+        *self == Filter::default()
+    }
+
+    /// Whether it chooses this one.
+    pub fn chooses(&self, c: &Connection) -> bool {
+        self.zone.is_none_or(|zone| zone == c.zone)
+            && self.mark.is_none_or(|(value, mask)| c.mark & mask == value)
+            && self.label.is_none_or(|(value, mask)| c.label & mask == value)
+            && (self.original.is_all() || self.original.fits(&c.original))
+            && (self.reply.is_all() || self.reply.fits(&c.reply))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Progress;
+
+    #[test]
+    fn words_choose() {
+        let original = Tuple {
+            src: [10, 0, 0, 1].into(),
+            dst: [10, 0, 0, 2].into(),
+            protocol: 6,
+            sport: 1000,
+            dport: 80,
+        };
+        let connection = Connection {
+            original,
+            reply: original.reversed(),
+            zone: 5,
+            mark: 0x107,
+            label: 9,
+            progress: Progress::Answered,
+            left: 0,
+            age: 0,
+            packets: [0; 2],
+            bytes: [0; 2],
+            id: 0,
+        };
+        for (words, yes) in [
+            ("", true),
+            ("zone=5", true),
+            ("zone=6", false),
+            ("mark=0x7/0xff labels=9", true),
+            ("mark=7", false),
+            ("ct_nw_src=10.0.0.1,ct_nw_proto=6,ct_tp_dst=80", true),
+            ("ct_nw_src=10.0.0.1,ct_nw_proto=17", false),
+            ("'' ct_nw_src=10.0.0.2", true),
+            ("'' ct_nw_src=10.0.0.1", false),
+            ("ct_nw_dst=10.0.0.2 ct_nw_proto=6,ct_tp_src=80", true),
+        ] {
+            let filter = Filter::parse(words.split_whitespace()).unwrap();
+            assert_eq!(filter.chooses(&connection), yes, "{words}");
+            assert_eq!(filter.is_all(), words.is_empty());
+        }
+    }
+
+    #[test]
+    fn wrong_words_are_told() {
+        for (words, part) in [
+            ("ct_tp_dst=80", "port is set without protocol"),
+            ("zone=70000", "zone: a number up to 65535 expected, not `70000`"),
+            ("mark=x", "mark: VALUE or VALUE/MASK expected"),
+            ("ct_nw_src=10", "ct_nw_src: an address expected"),
+            ("ct_port=1", "there is no field `ct_port`"),
+            ("nonsense", "write NAME=VALUE"),
+            ("ct_nw_proto=1 ct_nw_proto=1 ct_nw_proto=1", "one too many"),
+        ] {
+            let e = Filter::parse(words.split_whitespace()).unwrap_err().to_string();
+            assert!(e.contains(part), "{e}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What happened to connections, for those who want to know.
+
+use std::collections::VecDeque;
+
+use crate::connection::Connection;
+
+/// Events that wait to be taken; more are counted as lost.
+const ROOM: usize = 4096;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// It was committed.
+    New,
+    /// The other side has answered.
+    Established,
+    /// It is gone.
+    Ended(Why),
+}
+
+/// Why a connection is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// It was silent for too long.
+    Expired,
+    /// It gave its place to another one.
+    Recycled,
+    /// Somebody asked for it.
+    Flushed,
+    /// A new one of the same addresses and ports took its place.
+    Replaced,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub what: What,
+    /// To which connection.
+    pub connection: Connection,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    pub(super) wanted: bool,
+    waiting: VecDeque<Event>,
+    pub(super) lost: u64,
+}
+
+impl Events {
+    pub(super) fn push(&mut self, what: What, connection: Connection) {
+        if self.waiting.len() < ROOM {
+            self.waiting.push_back(Event { what, connection });
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        self.waiting.pop_front()
+    }
+}

@@ -1,0 +1,732 @@
+//! Connections: found, moved on, committed, ended.
+
+mod events;
+#[cfg(test)]
+mod model;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod zones;
+
+use thalweg_tables::flow::{AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis};
+use thalweg_tables::{MapError, PagedTable};
+
+use crate::batch::{Batch, Headers, Kind};
+use crate::connection::Connection;
+use crate::entry::{self, Entry, Seen, flag};
+use crate::filter::Filter;
+use crate::state::State;
+use crate::tcp::{Outcome, Pair};
+use crate::timeout::{Policy, Timeout};
+use crate::tuple::{Key, Tuple, protocol_of, zone_of};
+pub use events::{Event, What, Why};
+pub use stats::{Counts, Live};
+use zones::Zones;
+
+/// What to do for a new connection when there is no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is not committed.
+    #[default]
+    Refuse,
+    /// The one that has waited for an answer for longest gives its place.
+    Recycle,
+}
+
+/// What the tracker knows of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tracked {
+    /// As rules see it.
+    pub state: State,
+    /// Its connection, if there is one.
+    pub flow: Option<FlowId>,
+    /// Whether it goes against the direction that was committed.
+    pub reply: bool,
+}
+
+/// How to commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// The direction of this packet is to be the first, also if there is a connection of the other.
+    pub force: bool,
+    /// Bits of the mark to set, and which.
+    pub mark: Option<(u32, u32)>,
+    /// Bits of the label to set, and which.
+    pub label: Option<(u128, u128)>,
+    /// How replies will look, if the connection is translated.
+    pub reply: Option<Tuple>,
+}
+
+/// Connections of one worker, with keys of `W` words.
+#[derive(Debug)]
+pub struct Tracker<const W: usize> {
+    table: FlowTable<W, Entry>,
+    /// By flow; memory is used only once there is a label.
+    labels: PagedTable<[u64; 2]>,
+    has_labels: bool,
+    zones: Zones,
+    check_windows: bool,
+    when_full: WhenFull,
+    limit: u32,
+    counts: Counts,
+    live: Live,
+    events: events::Events,
+    /// Additions and removals, by which a batch knows whether what it found is still so.
+    changes: (u64, u64),
+}
+
+impl<const W: usize> Tracker<W> {
+    /// A tracker for so many connections. Memory is used as they come.
+    ///
+    /// # Errors
+    /// [`MapError`] if there is no address space for them.
+    pub fn new(capacity: u32, now: Millis) -> Result<Self, MapError> {
+        Ok(Tracker {
+            table: FlowTable::new(capacity, 2, now)?,
+            labels: PagedTable::new(capacity as usize)?,
+            has_labels: false,
+            zones: Zones::new(),
+            check_windows: true,
+            when_full: WhenFull::default(),
+            limit: capacity,
+            counts: Counts::default(),
+            live: Live::default(),
+            events: events::Events::default(),
+            changes: (0, 0),
+        })
+    }
+
+    /// Looks up all packets of a batch together.
+    #[inline]
+    pub fn look_up(&self, batch: &mut Batch<W>) {
+        let n = batch.len;
+        let keys = &batch.keys[..n];
+        self.table.find_batch(keys, &mut batch.hashes[..n], &mut batch.found[..n]);
+        batch.changes = self.changes;
+    }
+
+    /// What was found, or what is to be found now if connections came or went since.
+    #[inline]
+    fn found(&self, batch: &Batch<W>, i: usize) -> Option<Found> {
+        let found = batch.found[i];
+        let stale = match found {
+            Some(_) => batch.changes.1 != self.changes.1,
+            None => batch.changes.0 != self.changes.0,
+        };
+        if stale { self.table.find(&batch.keys[i], batch.hashes[i]) } else { found }
+    }
+
+    /// Moves the connection of packet `i` on, and says what the packet is. The batch must have been
+    /// [looked up](Self::look_up); packets are to be tracked in their order.
+    ///
+    /// # Panics
+    /// If the batch has no packet `i`.
+    #[inline]
+    pub fn track(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
+        let headers = &batch.headers[..batch.len][i];
+        if headers.kind == Kind::Invalid {
+            self.counts.invalid_headers += 1;
+            return self.invalid(None, false);
+        }
+        let Some(found) = self.found(batch, i) else { return self.unknown(headers) };
+        let flow = found.flow();
+        if self.table.is_over(flow, now) {
+            return self.unknown(headers);
+        }
+        let value = self.table.get_mut(flow);
+        let Some(reply) = direction(value, found, headers.swapped) else {
+            return self.unknown(headers);
+        };
+        if headers.kind == Kind::Tcp && entry::ordinary(value, reply, &headers.segment) {
+            entry::count(value, reply, headers.bytes);
+            let zone = zone_of(&batch.keys[i]);
+            self.restart(flow, zone, Timeout::TcpEstablished, now);
+            self.counts.established += 1;
+            return known(flow, reply);
+        }
+        self.move_on(batch, i, flow, reply, now)
+    }
+
+    /// Tracks all packets, and commits those that are new if `commit` says how. `states` gets as many
+    /// as there is room for.
+    pub fn track_all(
+        &mut self,
+        batch: &mut Batch<W>,
+        commit: Option<&Commit>,
+        now: Millis,
+        states: &mut [State],
+    ) {
+        self.look_up(batch);
+        let paints = commit.is_some_and(|commit| *commit != Commit::default());
+        for (i, state) in states.iter_mut().enumerate().take(batch.len) {
+            let tracked = self.track(batch, i, now);
+            *state = tracked.state;
+            if let Some(commit) = commit
+                && (tracked.flow.is_none() || paints)
+            {
+                self.commit(batch, i, tracked, commit, now);
+            }
+        }
+    }
+
+    fn invalid(&mut self, flow: Option<FlowId>, reply: bool) -> Tracked {
+        self.counts.invalid += 1;
+        Tracked { state: State::TRACKED | State::INVALID, flow, reply }
+    }
+
+    /// A packet without a connection: what may begin one is new.
+    fn unknown(&mut self, headers: &Headers) -> Tracked {
+        let may_open = match headers.kind {
+            Kind::Tcp => headers.segment.may_open(),
+            Kind::Datagram => true,
+            Kind::Query => !headers.swapped,
+            Kind::Related | Kind::Invalid => false,
+        };
+        if !may_open {
+            match headers.kind {
+                Kind::Tcp if !headers.segment.flags_are_valid() => self.counts.invalid_flags += 1,
+                _ => self.counts.unexpected += 1,
+            }
+            return self.invalid(None, false);
+        }
+        self.counts.new += 1;
+        Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false }
+    }
+
+    /// Everything but a segment of an established connection.
+    fn move_on(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        flow: FlowId,
+        reply: bool,
+        now: Millis,
+    ) -> Tracked {
+        let (headers, key) = (&batch.headers[i], &batch.keys[i]);
+        let outcome = match headers.kind {
+            Kind::Tcp => self.segment(flow, reply, headers),
+            Kind::Related => {
+                self.counts.related += 1;
+                let state = State::TRACKED | State::RELATED;
+                let state = if reply { state | State::REPLY } else { state };
+                return Tracked { state, flow: Some(flow), reply };
+            }
+            kind => self.datagram(flow, reply, kind == Kind::Query),
+        };
+        let (timeout, is_new) = match outcome {
+            Moved::On(timeout, is_new) => (timeout, is_new),
+            Moved::Nowhere => return self.invalid(Some(flow), reply),
+            Moved::Away => {
+                self.end(flow, Why::Replaced, now);
+                return self.unknown(headers);
+            }
+        };
+        let value = self.table.get_mut(flow);
+        entry::count(value, reply, headers.bytes);
+        if let Some(timeout) = timeout {
+            self.restart(flow, zone_of(key), timeout, now);
+        }
+        if is_new {
+            self.counts.new += 1;
+            return Tracked { state: State::TRACKED | State::NEW, flow: Some(flow), reply };
+        }
+        self.counts.established += 1;
+        known(flow, reply)
+    }
+
+    fn segment(&mut self, flow: FlowId, reply: bool, headers: &Headers) -> Moved {
+        let value = self.table.get_mut(flow);
+        let mut pair = entry::pair(value);
+        let outcome = pair.update(reply, &headers.segment, self.check_windows);
+        match outcome {
+            Outcome::BadFlags => {
+                self.counts.invalid_flags += 1;
+                return Moved::Nowhere;
+            }
+            Outcome::OutOfWindow => {
+                self.counts.out_of_window += 1;
+                return Moved::Nowhere;
+            }
+            Outcome::Reopens => return Moved::Away,
+            Outcome::Unchecked => self.counts.unchecked += 1,
+            Outcome::Valid | Outcome::Stray | Outcome::Repeated => {}
+        }
+        entry::put_pair(value, &pair);
+        if pair.is_established() && !entry::has(value, flag::ESTABLISHED) {
+            self.established(flow);
+        }
+        match outcome {
+            Outcome::Repeated => Moved::On(Some(Timeout::TcpSynSent), true),
+            Outcome::Stray => Moved::On(None, false),
+            _ => Moved::On(Some(pair.timeout()), false),
+        }
+    }
+
+    fn datagram(&mut self, flow: FlowId, reply: bool, query: bool) -> Moved {
+        let value = self.table.get_mut(flow);
+        let before = entry::seen(value);
+        let seen = match before {
+            _ if reply => Seen::Both,
+            Seen::First if !query => Seen::Single,
+            before => before,
+        };
+        if seen != before {
+            entry::put_seen(value, seen);
+            if seen == Seen::Both {
+                self.established(flow);
+            }
+        }
+        let timeout = match (query, seen) {
+            (true, Seen::Both) => Timeout::IcmpReply,
+            (true, _) => Timeout::IcmpFirst,
+            (false, Seen::First) => Timeout::UdpFirst,
+            (false, Seen::Single) => Timeout::UdpSingle,
+            (false, Seen::Both) => Timeout::UdpMultiple,
+        };
+        Moved::On(Some(timeout), seen != Seen::Both)
+    }
+
+    fn established(&mut self, flow: FlowId) {
+        entry::set(self.table.get_mut(flow), flag::ESTABLISHED);
+        self.table.grow_up(flow);
+        self.tell(What::Established, flow);
+    }
+
+    #[inline]
+    fn restart(&mut self, flow: FlowId, zone: u16, timeout: Timeout, now: Millis) {
+        let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
+        if end.wrapping_sub(self.table.end(flow)) < 1 << 31 {
+            self.table.put_off(flow, end);
+        } else {
+            self.table.set_end(flow, end);
+        }
+    }
+
+    /// Commits packet `i`, of which [`track`](Self::track) has just said this: remembers its
+    /// connection if it is new, and sets what is to be set. What it then is; nothing is remembered
+    /// if there is no room, or of what is invalid or only about a connection.
+    ///
+    /// # Panics
+    /// If the batch has no packet `i`.
+    pub fn commit(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        tracked: Tracked,
+        how: &Commit,
+        now: Millis,
+    ) -> Tracked {
+        let headers = &batch.headers[..batch.len][i];
+        if tracked.state.contains(State::INVALID) {
+            return tracked;
+        }
+        let mut result = tracked;
+        if let Some(flow) = tracked.flow
+            && how.force
+            && tracked.reply
+            && headers.kind != Kind::Related
+        {
+            self.end(flow, Why::Replaced, now);
+            result = Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false };
+        }
+        if result.flow.is_none() && headers.kind != Kind::Related {
+            result.flow = self.remember((batch.keys[i], batch.hashes[i]), headers, how, now);
+        }
+        if let Some(flow) = result.flow {
+            self.paint(flow, how);
+        }
+        result
+    }
+
+    fn remember(
+        &mut self,
+        key: (Key<W>, FlowHash),
+        headers: &Headers,
+        how: &Commit,
+        now: Millis,
+    ) -> Option<FlowId> {
+        let zone = zone_of(&key.0);
+        if self.zones.is_full(zone) {
+            self.counts.zone_full += 1;
+            return None;
+        }
+        if self.table.len() >= self.limit && !(self.recycles() && self.recycle(now)) {
+            self.counts.full += 1;
+            return None;
+        }
+        let (value, timeout) = opened(headers);
+        let (value, second) = translated(value, &key.0, headers, how);
+        let second = second.map(|key| (key, self.table.hash(&key)));
+        let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
+        let mut value = value;
+        entry::set_since(&mut value, now);
+        let flow = loop {
+            match self.table.add(key, second, end, value) {
+                Ok(flow) => break flow,
+                Err(AddError::Full) => {
+                    self.counts.full += 1;
+                    return None;
+                }
+                Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
+                    self.end(found.flow(), Why::Expired, now);
+                }
+                Err(AddError::Taken(_)) => {
+                    self.counts.taken += 1;
+                    return None;
+                }
+            }
+        };
+        if self.has_labels {
+            self.labels.as_mut_slice()[flow.index() as usize] = [0; 2];
+        }
+        self.changes.0 += 1;
+        self.counts.created += 1;
+        self.zones.came(zone);
+        self.live.came(protocol_of(&key.0));
+        self.tell(What::New, flow);
+        Some(flow)
+    }
+
+    fn recycles(&self) -> bool {
+        self.when_full == WhenFull::Recycle
+    }
+
+    /// Sets the mark and the label.
+    #[inline]
+    fn paint(&mut self, flow: FlowId, how: &Commit) {
+        if let Some((value, mask)) = how.mark {
+            let entry = self.table.get_mut(flow);
+            entry::set_mark(entry, entry::mark(entry) & !mask | value & mask);
+        }
+        if let Some((value, mask)) = how.label {
+            self.has_labels = true;
+            let label = self.label(flow) & !mask | value & mask;
+            let at = flow.index() as usize;
+            self.labels.as_mut_slice()[at] = [label as u64, (label >> 64) as u64];
+        }
+    }
+
+    /// Ends a connection.
+    fn end(&mut self, flow: FlowId, why: Why, now: Millis) {
+        let key = *self.table.keys(flow).0;
+        if self.events.wanted {
+            self.events.push(What::Ended(why), self.connection(flow, now));
+        }
+        self.table.remove(flow);
+        self.gone(&key, why);
+    }
+
+    fn gone(&mut self, key: &Key<W>, why: Why) {
+        self.changes.1 += 1;
+        self.zones.went(zone_of(key));
+        self.live.went(protocol_of(key));
+        self.counts.ended(why);
+    }
+
+    #[inline]
+    fn tell(&mut self, what: What, flow: FlowId) {
+        if self.events.wanted {
+            let now = entry::since(self.table.get(flow));
+            self.events.push(what, self.connection(flow, now));
+        }
+    }
+
+    /// Gives up the connection that has waited for an answer for longest.
+    fn recycle(&mut self, now: Millis) -> bool {
+        let mut oldest = None;
+        let done = self.table.recycle(|table, flow| {
+            let (first, second) = table.keys(flow);
+            oldest = Some((*first, second.copied(), *table.get(flow), table.end(flow), flow));
+        });
+        if let Some((key, second, value, end, flow)) = oldest {
+            if self.events.wanted {
+                let label = self.label(flow);
+                let left = end.wrapping_sub(now);
+                let gone = Connection::new(&key, second.as_ref(), &value, label, (left, now), flow);
+                self.events.push(What::Ended(Why::Recycled), gone);
+            }
+            self.gone(&key, Why::Recycled);
+        }
+        done
+    }
+
+    /// Ends connections that were silent for too long, looking at up to `steps`. True if there is
+    /// more to do. Allow two steps for each connection that was committed since.
+    pub fn expire(&mut self, now: Millis, steps: usize) -> bool {
+        let Tracker { table, zones, live, counts, changes, events, labels, .. } = self;
+        table.expire(now, steps, |table, flow| {
+            let (key, second) = table.keys(flow);
+            if events.wanted {
+                let label = label(labels, flow);
+                let value = table.get(flow);
+                let gone = Connection::new(key, second, value, label, (0, now), flow);
+                events.push(What::Ended(Why::Expired), gone);
+            }
+            changes.1 += 1;
+            zones.went(zone_of(key));
+            live.went(protocol_of(key));
+            counts.ended(Why::Expired);
+            AtEnd::Remove
+        })
+    }
+
+    /// The connections among up to `steps` places from `*from` on, which moves; from 0 until it is
+    /// [`places`](Self::places). Those that are over are left out.
+    pub fn list(
+        &self,
+        from: &mut u32,
+        steps: u32,
+        now: Millis,
+    ) -> impl Iterator<Item = Connection> {
+        let flows = self.table.list(from, steps);
+        flows
+            .filter(move |flow| !self.table.is_over(*flow, now))
+            .map(move |flow| self.connection(flow, now))
+    }
+
+    /// Forgets the connections that a filter chooses among up to `steps` places from `*from` on,
+    /// which moves; from 0 until it is [`places`](Self::places). Returns how many.
+    pub fn flush(&mut self, from: &mut u32, steps: u32, filter: &Filter, now: Millis) -> usize {
+        let flows: Vec<FlowId> = self.table.list(from, steps).collect();
+        let before = self.table.len();
+        for flow in flows {
+            if filter.is_all() || filter.chooses(&self.connection(flow, now)) {
+                self.end(flow, Why::Flushed, now);
+            }
+        }
+        (before - self.table.len()) as usize
+    }
+
+    /// Places that lists have to go through.
+    pub fn places(&self) -> u32 {
+        self.table.used()
+    }
+
+    /// A connection as it is shown.
+    pub fn connection(&self, flow: FlowId, now: Millis) -> Connection {
+        let (key, second) = self.table.keys(flow);
+        let left = match self.table.is_over(flow, now) {
+            true => 0,
+            false => self.table.end(flow).wrapping_sub(now),
+        };
+        let value = self.table.get(flow);
+        Connection::new(key, second, value, self.label(flow), (left, now), flow)
+    }
+
+    /// The mark of a connection.
+    #[inline]
+    pub fn mark(&self, flow: FlowId) -> u32 {
+        entry::mark(self.table.get(flow))
+    }
+
+    /// The label of a connection.
+    #[inline]
+    pub fn label(&self, flow: FlowId) -> u128 {
+        if self.has_labels { label(&self.labels, flow) } else { 0 }
+    }
+
+    /// The tuple that a connection was opened with, before translation.
+    pub fn original(&self, flow: FlowId) -> Tuple {
+        let swapped = entry::has(self.table.get(flow), flag::SWAPPED);
+        Tuple::of_key(self.table.keys(flow).0, swapped)
+    }
+
+    /// What packets of a direction are to be rewritten to, if the connection is translated.
+    pub fn translation(&self, flow: FlowId, reply: bool) -> Option<Tuple> {
+        let (_, second) = self.table.keys(flow);
+        let second = second?;
+        if reply {
+            return Some(self.original(flow).reversed());
+        }
+        let swapped = entry::has(self.table.get(flow), flag::REPLY_SWAPPED);
+        Some(Tuple::of_key(second, swapped).reversed())
+    }
+
+    /// Whether replies of this tuple are taken by a connection of the zone.
+    pub fn is_taken(&self, reply: &Tuple, zone: u16) -> bool {
+        let Some((key, _)) = reply.key::<W>(zone) else { return true };
+        self.table.find(&key, self.table.hash(&key)).is_some()
+    }
+
+    /// Which flags the translation of a connection adds to its packets of a direction.
+    #[inline]
+    pub fn translated(&self, flow: FlowId, reply: bool) -> State {
+        let entry = self.table.get(flow);
+        let (snat, dnat) = (entry::has(entry, flag::SNAT), entry::has(entry, flag::DNAT));
+        let (snat, dnat) = if reply { (dnat, snat) } else { (snat, dnat) };
+        let one = |has: bool, state| if has { state } else { State::NONE };
+        one(snat, State::SNAT) | one(dnat, State::DNAT)
+    }
+}
+
+/// What a packet did to its connection.
+enum Moved {
+    /// It goes on, with this timer, or the one that runs; whether it is still new.
+    On(Option<Timeout>, bool),
+    /// It is as it was: the packet is invalid.
+    Nowhere,
+    /// It is over.
+    Away,
+}
+
+#[inline]
+fn known(flow: FlowId, reply: bool) -> Tracked {
+    let state = State::TRACKED | State::ESTABLISHED;
+    let state = if reply { state | State::REPLY } else { state };
+    Tracked { state, flow: Some(flow), reply }
+}
+
+#[inline]
+fn label(labels: &PagedTable<[u64; 2]>, flow: FlowId) -> u128 {
+    let [low, high] = labels.as_slice()[flow.index() as usize];
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// Whether a packet is a reply of the connection that was found; nothing if a translation makes it
+/// none of its packets.
+#[inline]
+fn direction(entry: &Entry, found: Found, swapped: bool) -> Option<bool> {
+    let first = entry::has(entry, flag::SWAPPED);
+    if !entry::has(entry, flag::TRANSLATED) {
+        return Some(swapped != first);
+    }
+    let expected = if found.by_second() { entry::has(entry, flag::REPLY_SWAPPED) } else { first };
+    (swapped == expected).then_some(found.by_second())
+}
+
+/// The value of a connection that begins with this packet, and its timer.
+fn opened(headers: &Headers) -> (Entry, Timeout) {
+    let mut value = [0; entry::WORDS];
+    let timeout = match headers.kind {
+        Kind::Tcp => {
+            entry::put_pair(&mut value, &Pair::open(&headers.segment));
+            Timeout::TcpSynSent
+        }
+        Kind::Query => Timeout::IcmpFirst,
+        _ => Timeout::UdpFirst,
+    };
+    if headers.swapped {
+        entry::set(&mut value, flag::SWAPPED);
+    }
+    entry::count(&mut value, false, headers.bytes);
+    (value, timeout)
+}
+
+/// Adds how replies will look, if not as the packet turned round.
+fn translated<const W: usize>(
+    mut value: Entry,
+    key: &Key<W>,
+    headers: &Headers,
+    how: &Commit,
+) -> (Entry, Option<Key<W>>) {
+    let Some(reply) = how.reply else { return (value, None) };
+    let Some((second, swapped)) = reply.key::<W>(zone_of(key)) else { return (value, None) };
+    let mirror = Tuple::of_key(key, headers.swapped).reversed();
+    if mirror == reply || second == *key {
+        return (value, None);
+    }
+    entry::set(&mut value, flag::TRANSLATED);
+    if swapped {
+        entry::set(&mut value, flag::REPLY_SWAPPED);
+    }
+    if (mirror.dst, mirror.dport) != (reply.dst, reply.dport) {
+        entry::set(&mut value, flag::SNAT);
+    }
+    if (mirror.src, mirror.sport) != (reply.src, reply.sport) {
+        entry::set(&mut value, flag::DNAT);
+    }
+    (value, Some(second))
+}
+
+/// Settings and accounts.
+impl<const W: usize> Tracker<W> {
+    /// Connections that there are.
+    pub fn len(&self) -> u32 {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Connections that there may be.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Sets how many connections there may be: not more than the tracker was made for.
+    pub fn set_limit(&mut self, limit: u32) {
+        self.limit = limit.min(self.table.capacity());
+    }
+
+    /// Sets what becomes of new connections when there is no room.
+    pub fn set_when_full(&mut self, when_full: WhenFull) {
+        self.when_full = when_full;
+    }
+
+    /// Sets whether sequence numbers of TCP are held against windows.
+    pub fn set_check_windows(&mut self, check: bool) {
+        self.check_windows = check;
+    }
+
+    /// Sets timeouts of a zone, or of all that have none of their own; without, takes them back. They
+    /// hold from the next packet of each connection on.
+    pub fn set_policy(&mut self, zone: Option<u16>, policy: Option<Policy>) {
+        self.zones.set_policy(zone, policy);
+    }
+
+    /// Sets how many connections a zone may have, or those without a limit of their own; 0: as many as
+    /// there is room for. Without, takes it back.
+    pub fn set_zone_limit(&mut self, zone: Option<u16>, limit: Option<u32>) {
+        match zone {
+            Some(zone) => self.zones.set_limit(zone, limit),
+            None => self.zones.set_default_limit(limit.unwrap_or(0)),
+        }
+    }
+
+    /// The limit of zones that have none of their own; 0: none.
+    pub fn default_zone_limit(&self) -> u32 {
+        self.zones.default_limit()
+    }
+
+    /// Zones that have a limit of their own, and it.
+    pub fn zone_limits(&self) -> std::collections::BTreeMap<u16, u32> {
+        self.zones.limits()
+    }
+
+    /// Connections of a zone.
+    pub fn zone_len(&self, zone: u16) -> u32 {
+        self.zones.count(zone)
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Connections that there are, by protocol.
+    pub fn live(&self) -> Live {
+        self.live
+    }
+
+    /// Bytes of memory when all connections are in use, without labels.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Sets whether events are kept for [`event`](Self::event).
+    pub fn set_events(&mut self, wanted: bool) {
+        self.events.wanted = wanted;
+    }
+
+    /// The next event that was kept.
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// Events that found no room.
+    pub fn events_lost(&self) -> u64 {
+        self.events.lost
+    }
+}

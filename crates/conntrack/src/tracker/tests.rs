@@ -1,0 +1,404 @@
+use super::model::{self, Class, Model};
+use super::*;
+use crate::batch::Checks;
+use crate::connection::Detail;
+use proptest::prelude::*;
+use std::net::Ipv4Addr;
+use thalweg_wire::build;
+use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
+
+/// One packet after the other, each committed if it is new.
+struct Lab {
+    tracker: Tracker<2>,
+    batch: Batch<2>,
+    now: Millis,
+}
+
+impl Lab {
+    fn new(capacity: u32) -> Lab {
+        let now = 1000;
+        Lab { tracker: Tracker::new(capacity, now).unwrap(), batch: Batch::default(), now }
+    }
+
+    fn look(&mut self, zone: u16, l3: &[u8], commit: Option<&Commit>) -> Tracked {
+        self.batch.clear();
+        self.batch.add_ipv4(zone, l3, l3.len(), Checks::ALL);
+        self.tracker.look_up(&mut self.batch);
+        let tracked = self.tracker.track(&self.batch, 0, self.now);
+        match commit {
+            Some(how) => self.tracker.commit(&self.batch, 0, tracked, how, self.now),
+            None => tracked,
+        }
+    }
+
+    fn see(&mut self, l3: &[u8]) -> String {
+        self.look(0, l3, None).state.to_string()
+    }
+
+    fn commit(&mut self, l3: &[u8]) -> String {
+        self.look(0, l3, Some(&Commit::default())).state.to_string()
+    }
+
+    fn list(&self, detail: Detail) -> Vec<String> {
+        let mut from = 0;
+        let all = self.tracker.list(&mut from, u32::MAX, self.now);
+        all.map(|c| c.line(detail).to_string()).collect()
+    }
+
+    /// Seconds until the only connection ends.
+    fn timeout(&self) -> u32 {
+        let left = self.tracker.list(&mut 0, u32::MAX, self.now).next().map(|c| c.left);
+        left.unwrap_or(0) / 1000
+    }
+
+    fn later(&mut self, seconds: u32) {
+        self.now += seconds * 1000;
+        while self.tracker.expire(self.now, 100) {}
+    }
+}
+
+fn to(port: u16, flags: u8, seq: u32, ack: u32, data: usize) -> Vec<u8> {
+    let p = build::Packet::new().ipv4(CLIENT, SERVER).tcp(port, 80);
+    p.flags(flags).seq(seq).ack(ack).window(1000).payload_len(data).build()
+}
+
+fn back(port: u16, flags: u8, seq: u32, ack: u32, data: usize) -> Vec<u8> {
+    let p = build::Packet::new().ipv4(SERVER, CLIENT).tcp(80, port);
+    p.flags(flags).seq(seq).ack(ack).window(1000).payload_len(data).build()
+}
+
+#[test]
+fn the_life_of_a_connection() {
+    let mut lab = Lab::new(10);
+    assert_eq!(lab.see(&back(1, SYN | ACK, 500, 101, 0)), "inv|trk", "an answer to nothing");
+    assert_eq!(lab.see(&to(1, SYN, 100, 0, 0)), "new|trk");
+    assert!(lab.tracker.is_empty(), "nothing is remembered unasked");
+    assert_eq!((lab.commit(&to(1, SYN, 100, 0, 0)), lab.timeout()), ("new|trk".into(), 30));
+    assert_eq!(lab.see(&to(1, SYN, 100, 0, 0)), "new|trk", "the same again");
+    assert_eq!(lab.see(&back(1, SYN | ACK, 500, 101, 0)), "est|rpl|trk");
+    let line = "tcp,orig=(src=10.1.0.2,dst=10.1.0.3,sport=1,dport=80),\
+                reply=(src=10.1.0.3,dst=10.1.0.2,sport=80,dport=1),protoinfo=(state=ESTABLISHED)";
+    assert_eq!(lab.list(Detail::default()), [line]);
+    assert_eq!(lab.timeout(), 30, "the answer was not acknowledged yet");
+    assert_eq!(lab.see(&to(1, ACK, 101, 501, 0)), "est|trk");
+    assert_eq!(lab.timeout(), 86400);
+    assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 40)), "est|trk");
+    assert_eq!(lab.see(&back(1, ACK, 501, 141, 40)), "est|rpl|trk");
+    assert_eq!(lab.see(&to(1, ACK, 50_000, 541, 10)), "inv|trk", "beyond the window");
+    assert_eq!(lab.see(&to(1, ACK, 141, 500_000, 10)), "inv|trk", "acknowledges what was not sent");
+    assert_eq!(lab.see(&to(1, RST, 130, 0, 0)), "inv|trk", "a reset has to hit");
+    assert_eq!(lab.see(&to(1, SYN | FIN, 141, 541, 0)), "inv|trk");
+    assert_eq!(lab.see(&to(1, FIN | ACK, 141, 541, 0)), "est|trk");
+    assert_eq!(lab.timeout(), 900);
+    assert_eq!(lab.see(&back(1, FIN | ACK, 541, 142, 0)), "est|rpl|trk");
+    assert_eq!(lab.timeout(), 45);
+    assert_eq!(lab.see(&to(1, ACK, 142, 542, 0)), "est|trk");
+    assert_eq!(lab.timeout(), 30);
+    let counts = lab.tracker.counts();
+    assert_eq!((counts.out_of_window, counts.invalid_flags), (3, 1));
+    let more = Detail { more: true, statistics: true };
+    let line = lab.list(more).remove(0);
+    assert!(line.contains("state_orig=FIN_WAIT_2,state_reply=FIN_WAIT_2"), "{line}");
+    assert!(line.contains("packets=6/3,bytes=280/160"), "{line}");
+    // The ports are used again at once.
+    assert_eq!(lab.commit(&to(1, SYN, 9000, 0, 0)), "new|trk");
+    let counts = lab.tracker.counts();
+    assert_eq!((lab.tracker.len(), counts.replaced, counts.created), (1, 1, 2));
+    lab.later(31);
+    assert!(lab.tracker.is_empty());
+    assert_eq!(lab.tracker.live(), Live::default());
+}
+
+#[test]
+fn without_checks_all_is_in_the_window() {
+    let mut lab = Lab::new(10);
+    lab.tracker.set_check_windows(false);
+    lab.commit(&to(1, SYN, 100, 0, 0));
+    lab.see(&back(1, SYN | ACK, 500, 101, 0));
+    lab.see(&to(1, ACK, 101, 501, 0));
+    assert_eq!(lab.see(&to(1, ACK, 5_000_000, 541, 10)), "est|trk");
+    assert_eq!(lab.tracker.counts().unchecked, 1);
+    assert_eq!(lab.see(&to(1, RST, 77, 0, 0)), "est|trk");
+    assert_eq!(lab.timeout(), 30);
+}
+
+#[test]
+fn datagrams_and_queries_wait_for_an_answer() {
+    let mut lab = Lab::new(10);
+    let udp = |there: bool| match there {
+        true => build::Packet::new().ipv4(CLIENT, SERVER).udp(5303, 53).build(),
+        false => build::Packet::new().ipv4(SERVER, CLIENT).udp(53, 5303).build(),
+    };
+    assert_eq!((lab.commit(&udp(true)), lab.timeout()), ("new|trk".into(), 60));
+    assert_eq!(lab.see(&udp(true)), "new|trk");
+    assert_eq!(lab.see(&udp(false)), "est|rpl|trk");
+    assert_eq!((lab.see(&udp(true)), lab.timeout()), ("est|trk".into(), 30));
+    lab.later(31);
+    let ask = build::Packet::new().ipv4(SERVER, CLIENT).icmp_echo_request(7, 1).build();
+    let answer = build::Packet::new().ipv4(CLIENT, SERVER).icmp_echo_reply(7, 1).build();
+    assert_eq!(lab.see(&answer), "inv|trk");
+    assert_eq!((lab.commit(&ask), lab.timeout()), ("new|trk".into(), 60));
+    assert_eq!(lab.see(&ask), "new|trk");
+    assert_eq!((lab.see(&answer), lab.timeout()), ("est|rpl|trk".into(), 30));
+    assert_eq!(lab.see(&ask), "est|trk");
+    let other = build::Packet::new().ipv4(CLIENT, SERVER).icmp_echo_request(7, 1).build();
+    assert_eq!(lab.see(&other), "new|trk", "the other side asks with the same number");
+}
+
+/// A router's error about a packet that the client has sent.
+fn error_about(packet: &[u8]) -> Vec<u8> {
+    let message = [&[3, 1, 0, 0, 0, 0, 0, 0], &packet[..28]].concat();
+    let router = Ipv4Addr::new(10, 1, 0, 99);
+    let mut l3 = build::Packet::new().ipv4(router, CLIENT).protocol(1).payload(&message).build();
+    let at = l3.len() - message.len();
+    let sum = thalweg_wire::checksum::checksum(&l3[at..]);
+    l3[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+    l3
+}
+
+#[test]
+fn errors_are_related_to_what_they_quote() {
+    let mut lab = Lab::new(10);
+    let udp = build::Packet::new().ipv4(CLIENT, SERVER).udp(5303, 53).build();
+    assert_eq!(lab.see(&error_about(&udp)), "inv|trk");
+    lab.commit(&udp);
+    lab.later(20);
+    assert_eq!(lab.commit(&error_about(&udp)), "rel|rpl|trk");
+    assert_eq!((lab.tracker.len(), lab.timeout()), (1, 40), "it keeps nothing alive");
+    let ping = build::Packet::new().ipv4(CLIENT, SERVER).icmp_echo_request(7, 1).build();
+    lab.commit(&ping);
+    assert_eq!(lab.see(&error_about(&ping)), "rel|rpl|trk");
+}
+
+#[test]
+fn zones_are_apart() {
+    let mut lab = Lab::new(10);
+    lab.tracker.set_zone_limit(Some(5), Some(1));
+    lab.tracker.set_policy(Some(5), Some(Policy::parse("tcp_syn_sent=7").unwrap()));
+    let how = Commit { mark: Some((0x105, 0xff)), label: Some((9, !0)), ..Commit::default() };
+    let first = lab.look(5, &to(1, SYN, 1, 0, 0), Some(&how));
+    assert_eq!(lab.timeout(), 7);
+    let flow = first.flow.unwrap();
+    assert_eq!((lab.tracker.mark(flow), lab.tracker.label(flow)), (5, 9));
+    let second = lab.look(5, &to(2, SYN, 1, 0, 0), Some(&how));
+    assert_eq!((second.flow, second.state), (None, State::TRACKED | State::NEW));
+    assert_eq!(lab.look(6, &to(1, SYN, 1, 0, 0), None).flow, None);
+    assert!(lab.look(6, &to(2, SYN, 1, 0, 0), Some(&Commit::default())).flow.is_some());
+    assert_eq!((lab.tracker.zone_len(5), lab.tracker.counts().zone_full), (1, 1));
+    let filter = Filter::parse(["zone=5"]).unwrap();
+    assert_eq!(lab.tracker.flush(&mut 0, 100, &filter, lab.now), 1);
+    assert_eq!((lab.tracker.len(), lab.tracker.zone_len(5)), (1, 0));
+    // What had a label was in the same place.
+    let again = lab.look(7, &to(2, SYN, 1, 0, 0), Some(&Commit::default())).flow.unwrap();
+    assert_eq!((lab.tracker.mark(again), lab.tracker.label(again)), (0, 0));
+}
+
+#[test]
+fn a_full_table_refuses_or_recycles() {
+    let mut lab = Lab::new(3);
+    lab.commit(&to(1, SYN, 100, 0, 0));
+    lab.see(&back(1, SYN | ACK, 500, 101, 0));
+    lab.see(&to(1, ACK, 101, 501, 0));
+    lab.commit(&to(2, SYN, 100, 0, 0));
+    lab.commit(&to(3, SYN, 100, 0, 0));
+    lab.commit(&to(4, SYN, 100, 0, 0));
+    assert_eq!((lab.tracker.len(), lab.tracker.counts().full), (3, 1));
+    lab.tracker.set_when_full(WhenFull::Recycle);
+    lab.tracker.set_events(true);
+    for port in 4..20 {
+        lab.commit(&to(port, SYN, 100, 0, 0));
+    }
+    assert_eq!((lab.tracker.len(), lab.tracker.counts().recycled), (3, 16));
+    assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 10)), "est|trk", "who was answered stays");
+    let first = lab.tracker.event().unwrap();
+    assert_eq!((first.what, first.connection.original.sport), (What::Ended(Why::Recycled), 2));
+    assert_eq!(lab.tracker.event().unwrap().what, What::New);
+    lab.tracker.set_limit(0);
+    lab.tracker.set_when_full(WhenFull::Refuse);
+    assert_eq!(lab.commit(&to(30, SYN, 100, 0, 0)), "new|trk");
+    assert_eq!(lab.tracker.len(), 3);
+}
+
+#[test]
+fn force_turns_the_direction_round() {
+    let mut lab = Lab::new(3);
+    lab.commit(&to(1, SYN, 100, 0, 0));
+    lab.see(&back(1, SYN | ACK, 500, 101, 0));
+    let how = Commit { force: true, ..Commit::default() };
+    let forced = lab.look(0, &back(1, ACK, 501, 101, 10), Some(&how));
+    assert_eq!(forced.state, State::TRACKED | State::NEW);
+    assert_eq!(lab.tracker.original(forced.flow.unwrap()).src, SERVER);
+    assert_eq!(lab.tracker.len(), 1);
+    assert_eq!(lab.see(&to(1, ACK, 101, 511, 0)), "est|rpl|trk");
+}
+
+#[test]
+fn translated_replies_have_a_key_of_their_own() {
+    let mut lab = Lab::new(3);
+    let outside = Ipv4Addr::new(192, 0, 2, 1);
+    let reply =
+        Tuple { src: SERVER.into(), dst: outside.into(), protocol: 6, sport: 80, dport: 4000 };
+    let how = Commit { reply: Some(reply), ..Commit::default() };
+    let flow = lab.look(0, &to(1, SYN, 100, 0, 0), Some(&how)).flow.unwrap();
+    assert_eq!(lab.tracker.translation(flow, false), Some(reply.reversed()));
+    assert_eq!(lab.tracker.translated(flow, false), State::SNAT);
+    assert_eq!(lab.tracker.translated(flow, true), State::DNAT);
+    assert!(lab.tracker.is_taken(&reply, 0));
+    let answer = build::Packet::new().ipv4(SERVER, outside).tcp(80, 4000);
+    let answer = answer.flags(SYN | ACK).seq(500).ack(101).window(1000).build();
+    assert_eq!(lab.see(&answer), "est|rpl|trk");
+    let client = lab.tracker.translation(flow, true).unwrap();
+    assert_eq!((client.dst, client.dport), (CLIENT.into(), 1));
+    // A packet that looks as if it were translated already is none of the connection's.
+    let packet = build::Packet::new().ipv4(outside, SERVER).tcp(4000, 80);
+    assert_eq!(lab.see(&packet.flags(SYN).seq(100).window(1000).build()), "new|trk");
+    assert_eq!(lab.see(&back(1, ACK, 501, 101, 0)), "new|trk");
+    let taken = lab.look(0, &to(2, SYN, 100, 0, 0), Some(&how));
+    assert_eq!((taken.flow, lab.tracker.counts().taken), (None, 1));
+}
+
+/// A frame with a whole connection in it: what comes later sees what came before.
+#[test]
+fn a_batch_is_in_order() {
+    let mut lab = Lab::new(3);
+    let packets = [
+        to(1, SYN, 100, 0, 0),
+        back(1, SYN | ACK, 500, 101, 0),
+        to(1, ACK, 101, 501, 0),
+        to(1, RST, 101, 0, 0),
+        back(1, RST, 501, 0, 0),
+        to(1, SYN, 9000, 0, 0),
+        back(1, SYN | ACK, 700, 9001, 0),
+    ];
+    for packet in &packets {
+        lab.batch.add_ipv4(0, packet, packet.len(), Checks::ALL);
+    }
+    let mut states = [State::NONE; 7];
+    let how = Commit::default();
+    lab.tracker.track_all(&mut lab.batch, Some(&how), lab.now, &mut states);
+    let texts = states.map(|state| state.to_string());
+    let (new, est, reply) = ("new|trk", "est|trk", "est|rpl|trk");
+    assert_eq!(texts, [new, reply, est, est, reply, new, reply]);
+    assert_eq!(lab.tracker.len(), 1);
+}
+
+fn packets() -> impl Strategy<Value = (model::Packet, u32)> {
+    let flags = prop_oneof![
+        3 => Just(SYN), 3 => Just(SYN | ACK), 6 => Just(ACK), 3 => Just(FIN | ACK),
+        1 => Just(RST), 1 => Just(RST | ACK), 1 => 0u8..64,
+    ];
+    let protocol = prop_oneof![5 => Just(6u8), 1 => Just(17), 1 => Just(1), 1 => Just(47)];
+    let near = || prop_oneof![6 => 0u32..4, 2 => 0u32..3000, 1 => 0u32..200_000];
+    let ends = (0u16..2, 0u32..2, 0u32..2, 0u16..3, 0u16..2);
+    let scale = prop_oneof![Just(None), (0u8..15).prop_map(Some)];
+    let numbers = (near(), near(), prop_oneof![Just(65535u16), any::<u16>()], scale);
+    let rest = (
+        prop_oneof![Just(0u16), 1u16..1400],
+        0usize..6,
+        prop_oneof![
+            8 => 0u32..3, 1 => 0u32..40, 1 => 0u32..1000
+        ],
+    );
+    (ends, protocol, flags, numbers, rest).prop_map(|(ends, protocol, flags, numbers, rest)| {
+        let (zone, src, dst, sport, dport) = ends;
+        let (seq, ack, window, scale) = numbers;
+        let (payload, kind, pause) = rest;
+        let portless = !matches!(protocol, 6 | 17);
+        let id = if protocol == 1 { sport } else { 0 };
+        let (sport, dport) = if portless { (id, id) } else { (sport, dport) };
+        let packet = model::Packet {
+            zone,
+            src: (src, sport),
+            dst: (dst, dport),
+            protocol,
+            icmp_type: [8, 0, 13, 14, 8, 77][kind],
+            seq,
+            ack,
+            flags,
+            window,
+            scale: scale.filter(|_| flags & SYN != 0),
+            payload,
+        };
+        (packet, pause)
+    })
+}
+
+fn bytes(p: &model::Packet) -> Vec<u8> {
+    let (src, dst) = (Ipv4Addr::from_bits(p.src.0), Ipv4Addr::from_bits(p.dst.0));
+    let ip = build::Packet::new().ipv4(src, dst);
+    match p.protocol {
+        6 => {
+            let tcp = ip.tcp(p.src.1, p.dst.1).flags(p.flags).seq(p.seq).ack(p.ack);
+            let tcp = tcp.window(p.window).payload_len(p.payload.into());
+            match p.scale {
+                Some(scale) => tcp.tcp_options(&[3, 3, scale, 0]).build(),
+                None => tcp.build(),
+            }
+        }
+        17 => ip.udp(p.src.1, p.dst.1).payload_len(p.payload.into()).build(),
+        1 => {
+            let mut message = [p.icmp_type, 0, 0, 0, 0, 0, 0, 1];
+            message[4..6].copy_from_slice(&p.src.1.to_be_bytes());
+            let sum = thalweg_wire::checksum::checksum(&message);
+            message[2..4].copy_from_slice(&sum.to_be_bytes());
+            ip.protocol(1).payload(&message).build()
+        }
+        other => ip.protocol(other).payload_len(p.payload.into()).build(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever comes, the tracker says what the slow one says, and remembers the same.
+    #[test]
+    fn the_tracker_agrees_with_its_model(
+        frames in prop::collection::vec(prop::collection::vec(packets(), 1..12), 1..40),
+        check: bool, limit in prop_oneof![Just(1000usize), 2usize..5],
+    ) {
+        let mut lab = Lab::new(1000);
+        lab.tracker.set_limit(limit as u32);
+        lab.tracker.set_check_windows(check);
+        let mut model = Model::new(limit);
+        model.check = check;
+        let how = Commit::default();
+        for frame in frames {
+            // What is over counts until it is swept, which may be 128 ms later.
+            lab.later(if limit == 1000 { frame[0].1 } else { 0 });
+            model.expire(u64::from(lab.now));
+            lab.batch.clear();
+            for (p, _) in &frame {
+                let l3 = bytes(p);
+                lab.batch.add_ipv4(p.zone, &l3, l3.len(), Checks::ALL);
+            }
+            let mut states = vec![State::NONE; frame.len()];
+            lab.tracker.track_all(&mut lab.batch, Some(&how), lab.now, &mut states);
+            for ((p, _), state) in frame.iter().zip(states) {
+                let want = match model.packet(p, u64::from(lab.now)) {
+                    Class::New => State::TRACKED | State::NEW,
+                    Class::Established { reply: false } => State::TRACKED | State::ESTABLISHED,
+                    Class::Established { reply: true } => {
+                        State::TRACKED | State::ESTABLISHED | State::REPLY
+                    }
+                    Class::Invalid => State::TRACKED | State::INVALID,
+                };
+                prop_assert_eq!(state, want, "{:?} of {:?}", p, lab.list(Detail { more: true, statistics: true }));
+            }
+            let mut all: Vec<_> = lab.tracker.list(&mut 0, u32::MAX, lab.now)
+                .map(|c| (c.zone, c.original.src, c.original.sport, c.original.dst, c.packets))
+                .collect();
+            all.sort();
+            prop_assert_eq!(all, model.packets(u64::from(lab.now)));
+        }
+        let counts = lab.tracker.counts();
+        let ended = counts.expired + counts.recycled + counts.flushed + counts.replaced;
+        prop_assert_eq!(counts.created, ended + u64::from(lab.tracker.len()));
+        prop_assert_eq!(lab.tracker.live().total(), lab.tracker.len());
+        lab.later(100_000);
+        prop_assert!(lab.tracker.is_empty());
+        prop_assert_eq!(lab.tracker.zone_len(0) + lab.tracker.zone_len(1), 0);
+    }
+}
