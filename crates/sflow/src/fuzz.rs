@@ -3,6 +3,7 @@
 
 use std::io::Cursor;
 
+use crate::conf::{HsflowdConf, Reader};
 use crate::decode::Datagram;
 use crate::estimate::{Order, TopTalkers};
 use crate::netlink::wire::Messages;
@@ -72,12 +73,14 @@ pub fn fuzz_netlink(data: &[u8]) {
 /// Reads `hsflowd.conf`.
 pub fn fuzz_conf(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match crate::conf::HsflowdConf::parse("hsflowd.conf", &text) {
-        Ok((conf, warnings)) => {
-            assert!(!conf.collectors.is_empty());
-            warnings.iter().for_each(|warning| drop(warning.to_string()));
+    for reader in [Reader::Agent, Reader::Router] {
+        match HsflowdConf::parse(reader, "hsflowd.conf", &text) {
+            Ok((conf, warnings)) => {
+                assert!(!conf.collectors.is_empty());
+                warnings.iter().for_each(|warning| drop(warning.to_string()));
+            }
+            Err(error) => drop(error.to_string()),
         }
-        Err(error) => drop(error.to_string()),
     }
 }
 

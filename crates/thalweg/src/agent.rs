@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_sflow::agent::Collectors;
-use thalweg_sflow::conf::HsflowdConf;
+use thalweg_sflow::conf::{HsflowdConf, Reader};
 use thalweg_sflow::host::parse_uuid;
-use thalweg_sflow::netlink::{Event, Notice, Receiver, ReceiverConfig};
+use thalweg_sflow::netlink::{Channel, Event, Notice, Receiver, ReceiverConfig};
 use thalweg_sflow::relay::{Relay, listen_to};
 use thalweg_sflow::value::Uuid;
 use tracing::level_filters::LevelFilter;
@@ -96,7 +96,7 @@ fn read(args: &Args) -> anyhow::Result<HsflowdConf> {
     let name = args.file.display().to_string();
     let text = std::fs::read_to_string(&args.file)
         .with_context(|| format!("cannot read the configuration {name}"))?;
-    let (mut conf, warnings) = HsflowdConf::parse(&name, &text)?;
+    let (mut conf, warnings) = HsflowdConf::parse(Reader::Agent, &name, &text)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -157,6 +157,13 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
         });
         let _ = heard.context("cannot wait for messages")?;
         relay.tick(Instant::now());
+        if relay.drops_too_many() && wanted.channels.contains(&Channel::Dropmon) {
+            // It stops a monitor that it has started.
+            drop(receiver);
+            wanted.channels.retain(|channel| *channel != Channel::Dropmon);
+            wanted.start_drops = None;
+            receiver = Receiver::new(wanted.clone());
+        }
         if !flags.reload.swap(false, Ordering::AcqRel) {
             continue;
         }
@@ -276,7 +283,7 @@ mod tests {
     use super::*;
 
     fn conf(text: &str) -> HsflowdConf {
-        HsflowdConf::parse("test", text).unwrap().0
+        HsflowdConf::parse(Reader::Agent, "test", text).unwrap().0
     }
 
     #[test]

@@ -163,7 +163,12 @@ const SETTERS: &[(&str, &[&str])] = &[
     ("sflow polling-interval", &["sflow polling-interval 30", "sflow polling-interval 1"]),
     (
         "sflow sampling-rate",
-        &["sflow sampling-rate 1000", "sflow sampling-rate 10", "sflow sampling-rate 0"],
+        &[
+            "sflow sampling-rate 1000",
+            "sflow sampling-rate 10",
+            "sflow sampling-rate 0",
+            "sflow sampling-rate 7 speed 10G\nsflow sampling-rate 8 speed 2500M",
+        ],
     ),
 ];
 

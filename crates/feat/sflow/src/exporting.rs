@@ -3,7 +3,7 @@
 use crate::ring::MAX_HEADER;
 use crate::state::{
     DEFAULT_DROP_LIMIT, SFlow, SFlowError, publish, set_drop_monitoring, set_header_bytes,
-    set_polling_interval, set_sampling_rate,
+    set_polling_interval, set_sampling_rate, set_speed_rate,
 };
 use std::net::Ipv4Addr;
 use thalweg_graph::Control;
@@ -138,6 +138,13 @@ pub fn take_configuration(c: &mut Control, conf: &HsflowdConf) -> Result<(), SFl
     }
     if let Some(rate) = conf.sampling {
         set_sampling_rate(c, rate);
+    }
+    let old: Vec<_> = c.state::<SFlow>().borrow().settings().speed_rates.keys().copied().collect();
+    for speed in old {
+        set_speed_rate(c, speed, None);
+    }
+    for (speed, rate) in &conf.sampling_of {
+        set_speed_rate(c, *speed, Some(*rate));
     }
     if conf.header_bytes > 0 {
         set_header_bytes(c, conf.header_bytes as u32);

@@ -5,11 +5,12 @@ use crate::netlink::{NetlinkMode, NetlinkSettings};
 use crate::state::{self, DEFAULT_DROP_LIMIT, Direction, SFlow, Settings as Values};
 use std::net::{IpAddr, SocketAddr};
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Found, Item, Kind, Problem, Rule, Section, Value, interface_key, rank,
+    Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
 use thalweg_sflow::agent::{AddressPrefix, AgentChoice, CollectorConfig};
+use thalweg_sflow::conf::LinkSpeed;
 
 /// Sampling and export.
 pub(crate) struct Settings;
@@ -21,6 +22,8 @@ const ANY: Kind = Kind::Int(0, u32::MAX as i128);
 const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow", Kind::Keys),
     Rule::new("thalweg.sflow.sampling-rate", ANY),
+    Rule::new("thalweg.sflow.speed-rates", Kind::Named(Name::Any)),
+    Rule::new("thalweg.sflow.speed-rates.*", ANY),
     Rule::new("thalweg.sflow.polling-interval", Kind::Int(1, u32::MAX as i128)),
     Rule::new("thalweg.sflow.direction", Kind::Word(&["rx", "tx", "both"])),
     Rule::new("thalweg.sflow.drop-monitoring", Kind::Bool),
@@ -179,6 +182,9 @@ impl Section<Control> for Settings {
                 false => out.put(&["thalweg", "sflow", key], n),
             }
         }
+        for (speed, rate) in &values.speed_rates {
+            out.put(&["thalweg", "sflow", "speed-rates", &speed.to_string()], *rate);
+        }
         if values.direction != default.direction {
             out.put(&["thalweg", "sflow", "direction"], values.direction.word());
         }
@@ -220,6 +226,7 @@ impl Section<Control> for Settings {
                 out.add(item.unset(format!("{command} {back}")));
             }
         }
+        speed_rates(doc, out);
         words(doc, out);
         collectors(doc, out);
         for i in doc.interfaces() {
@@ -234,6 +241,23 @@ impl Section<Control> for Settings {
                 }
             }
         }
+    }
+}
+
+fn speed_rates(doc: &Doc<'_>, out: &mut Draft) {
+    for (name, found) in doc.entries(&["thalweg", "sflow", "speed-rates"]) {
+        let speed = match name.parse::<LinkSpeed>() {
+            Ok(speed) => speed,
+            Err(why) => {
+                out.problem(Problem::at(found.node, &found.path, why));
+                continue;
+            }
+        };
+        let Some(rate) = found.node.u32() else { continue };
+        let key = "sflow sampling-rate";
+        let set = format!("{key} {rate} speed {speed}");
+        let item = Item::new(rank::SERVICE, format!("{key} speed {speed}"), &found.path, set);
+        out.add(item.unset(format!("{key} default speed {speed}")));
     }
 }
 

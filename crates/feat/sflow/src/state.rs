@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, interface};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
+use thalweg_sflow::conf::LinkSpeed;
 use thalweg_sflow::netlink::{Channel, listeners};
 
 /// One packet in so many is sampled, unless an interface has a rate of its own.
@@ -127,6 +128,8 @@ impl SFlowError {
 pub struct Settings {
     /// One packet in so many, 0 none.
     pub sampling_rate: u32,
+    /// The same for interfaces with a link of that speed.
+    pub speed_rates: BTreeMap<LinkSpeed, u32>,
     /// Seconds between two polls of an interface's counters, 1 or more.
     pub polling_interval: u32,
     /// Bytes of a sampled packet that are sent.
@@ -147,6 +150,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             sampling_rate: DEFAULT_RATE,
+            speed_rates: BTreeMap::new(),
             polling_interval: DEFAULT_POLLING,
             header_bytes: DEFAULT_HEADER_BYTES,
             direction: Direction::Rx,
@@ -187,6 +191,8 @@ const ARCS: [&str; 3] = ["device-input", "interface-output", "error-drop"];
 struct Port {
     /// Its own rate, if it has one.
     rate: Option<u32>,
+    /// Of its link, in bits per second; 0 if that is not known.
+    speed: u64,
     /// On which of [`ARCS`] the tap is enabled.
     on: [bool; ARCS.len()],
 }
@@ -259,6 +265,8 @@ pub(crate) fn init(c: &mut Control) {
         InterfaceEvent::Deleted(sw_if) => forget(c, sw_if),
         InterfaceEvent::State(sw_if) | InterfaceEvent::Mac(sw_if) => {
             if c.state::<SFlow>().borrow().ports.contains_key(&sw_if) {
+                note_speed(c, sw_if);
+                tell_port(c, sw_if);
                 publish(c);
             }
         }
@@ -300,15 +308,17 @@ impl SFlow {
         identity
     }
 
-    fn rate(&self, own: Option<u32>) -> u32 {
-        own.unwrap_or(self.settings.sampling_rate)
+    /// The rate that holds: an interface's own, or that of its speed, or the general one.
+    fn rate(&self, port: &Port) -> u32 {
+        let of_speed = || self.settings.speed_rates.get(&LinkSpeed(port.speed)).copied();
+        port.rate.or_else(of_speed).unwrap_or(self.settings.sampling_rate)
     }
 
     /// What the tap has to know of an interface.
     fn port_message(&self, sw_if: u32) -> Option<TapMessage> {
         let port = self.ports.get(&sw_if)?;
         let generation = self.identities.get(&sw_if)?.generation;
-        let rate = self.rate(port.rate);
+        let rate = self.rate(port);
         let [rx, tx, drops] = self.wanted();
         let of = |wanted: bool| if wanted { rate } else { 0 };
         Some(TapMessage::Port { sw_if, generation, rx_rate: of(rx), tx_rate: of(tx), drops })
@@ -387,6 +397,7 @@ pub fn enable(c: &mut Control, sw_if: u32, rate: Option<u32>) -> Result<(), SFlo
         state.borrow_mut().identify(sw_if, IfTotals::default());
     }
     state.borrow_mut().ports.entry(sw_if).or_default().rate = rate;
+    note_speed(c, sw_if);
     tell_port(c, sw_if);
     arrange(c, sw_if)?;
     publish(c);
@@ -408,14 +419,22 @@ pub fn disable(c: &mut Control, sw_if: u32) -> Result<(), SFlowError> {
     Ok(())
 }
 
-/// Sets the rate of interfaces that have none of their own; 0 takes nothing.
+/// Sets the rate of interfaces that have none of their own, nor one by the speed of their link; 0
+/// takes nothing.
 pub fn set_sampling_rate(c: &mut Control, rate: u32) {
+    c.state::<SFlow>().borrow_mut().settings.sampling_rate = rate;
+    tell_ports(c);
+}
+
+/// Sets the rate of interfaces whose link has that speed, and that have none of their own; `None`
+/// gives them the general one again.
+pub fn set_speed_rate(c: &mut Control, speed: LinkSpeed, rate: Option<u32>) {
     let state = c.state::<SFlow>();
-    state.borrow_mut().settings.sampling_rate = rate;
-    let ports: Vec<u32> = state.borrow().ports().map(|(sw_if, _)| sw_if).collect();
-    for sw_if in ports {
-        tell_port(c, sw_if);
-    }
+    match rate {
+        Some(rate) => state.borrow_mut().settings.speed_rates.insert(speed, rate),
+        None => state.borrow_mut().settings.speed_rates.remove(&speed),
+    };
+    tell_ports(c);
 }
 
 /// Sets the seconds between two polls of an interface's counters.
@@ -480,13 +499,13 @@ pub fn report(c: &Control) -> Report {
         let status = service.as_ref().ok()?;
         status.sent_by_port.get(sw_if as usize).copied()
     };
-    let ports = state.ports().map(|(sw_if, own_rate)| PortReport {
-        sw_if,
-        name: c.interface_name(sw_if),
-        own_rate,
-        rate: state.rate(own_rate),
-        totals: PortTotals::of(state.taps.iter().map(Arc::as_ref), sw_if),
-        sent: sent(sw_if).unwrap_or(0),
+    let ports = state.ports.iter().map(|(sw_if, port)| PortReport {
+        sw_if: *sw_if,
+        name: c.interface_name(*sw_if),
+        own_rate: port.rate,
+        rate: state.rate(port),
+        totals: PortTotals::of(state.taps.iter().map(Arc::as_ref), *sw_if),
+        sent: sent(*sw_if).unwrap_or(0),
     });
     let ports = ports.collect();
     let told = service.as_ref().is_ok_and(|status| status.netlink_wanted);
@@ -525,6 +544,21 @@ fn forget(c: &mut Control, sw_if: u32) {
 fn tell(c: &mut Control, message: TapMessage) {
     if let Some(node) = c.node("sflow") {
         c.message_all(node, |_| Box::new(message));
+    }
+}
+
+/// Looks at the speed of an interface's link, which may give it a rate.
+fn note_speed(c: &Control, sw_if: u32) {
+    let speed = interface::view(c, sw_if).map_or(0, |view| u64::from(view.speed_kbps) * 1000);
+    if let Some(port) = c.state::<SFlow>().borrow_mut().ports.get_mut(&sw_if) {
+        port.speed = speed;
+    }
+}
+
+fn tell_ports(c: &mut Control) {
+    let ports: Vec<u32> = c.state::<SFlow>().borrow().ports.keys().copied().collect();
+    for sw_if in ports {
+        tell_port(c, sw_if);
     }
 }
 

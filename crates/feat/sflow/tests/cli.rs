@@ -11,6 +11,10 @@ fn what_is_shown_can_be_typed() {
     lab.interface();
     for line in [
         "sflow sampling-rate 100",
+        "sflow sampling-rate 40000 speed 40000M",
+        "sflow sampling-rate 1000 speed 1G",
+        "sflow sampling-rate 5 speed 100M",
+        "sflow sampling-rate default speed 100M",
         "sflow polling-interval 10",
         "sflow header-bytes 64",
         "sflow direction both",
@@ -37,6 +41,8 @@ fn what_is_shown_can_be_typed() {
         "sflow polling-interval 10",
         "sflow header-bytes 64",
         "sflow drop-monitoring enable limit 250",
+        "sflow sampling-rate 1000 speed 1G",
+        "sflow sampling-rate 40000 speed 40G",
         "sflow enable loop0",
         "sflow enable loop1 rate 1000",
         "sflow host-interval 10",
@@ -101,6 +107,7 @@ fn errors_say_what_is_wrong() {
         ("sflow netlink", "Please specify enable, disable or auto...", -1),
         ("sflow netlink enable group 3 3", "give two different ones other than 0", -7),
         ("sflow sampling-rate many", "a number from 0 to 4294967295", -1),
+        ("sflow sampling-rate 9 speed 10T", "a speed such as 10G", -1),
         ("sflow collector add 0.0.0.0", "cannot be sent to", -7),
         ("sflow collector add 192.0.2.1 port 0", "a number from 1 to 65535", -1),
         ("sflow collector del 192.0.2.9", "collector 192.0.2.9:6343 is not configured", -6),
@@ -145,7 +152,7 @@ fn a_configuration_of_hsflowd_is_taken() {
         &file,
         "sflow {\n polling = 15 sampling = 2K headerBytes = 96 datagramBytes = 1000\n \
          agent.cidr = 10.0.0.0/8 subAgentId = 9\n collector { ip = 192.0.2.7 udpport = 7000 }\n \
-         dropmon { limit = 50 }\n tcp { }\n}\n",
+         dropmon { limit = 50 }\n tcp { } sampling.10G = 10K\n}\n",
     )
     .unwrap();
     let said = lab.cli(&command);
@@ -158,6 +165,7 @@ fn a_configuration_of_hsflowd_is_taken() {
         "sflow polling-interval 15",
         "sflow header-bytes 96",
         "sflow drop-monitoring enable limit 50",
+        "sflow sampling-rate 10000 speed 10G",
         "sflow host-interval 15",
         "sflow datagram-bytes 1000",
         "sflow sub-agent 9",

@@ -17,7 +17,9 @@
 mod lexer;
 mod words;
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::agent::{AgentChoice, CollectorConfig, Host};
 use crate::encode::DEFAULT_DATAGRAM_BYTES;
@@ -26,6 +28,38 @@ use crate::value::Uuid;
 
 use lexer::{Kind, Token, tokens};
 use words::{SFLOW, Value, Word};
+
+/// Who reads the file: not every word means something to each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The agent that runs by itself.
+    Agent,
+    /// A router with its own.
+    Router,
+}
+
+/// How fast a link is: `10G`, `2500M`, in bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkSpeed(pub u64);
+
+impl FromStr for LinkSpeed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let speed = number(text).filter(|speed| *speed > 0).map(LinkSpeed);
+        speed.ok_or_else(|| format!("`{text}' is no speed such as 10G, in bits per second"))
+    }
+}
+
+impl fmt::Display for LinkSpeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "K")];
+        match units.iter().find(|(unit, _)| self.0.is_multiple_of(*unit)) {
+            Some((unit, letter)) => write!(f, "{}{letter}", self.0 / unit),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
 
 /// `psample { }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,8 +99,10 @@ impl Default for VppConf {
 pub struct DropmonConf {
     /// Most discards per second that are sent.
     pub limit: u32,
-    /// Most per second that are looked at.
+    /// If there are more than this in each of `max_trip` seconds, no more are listened to; 0 never.
     pub max: u32,
+    /// So many seconds, one after another.
+    pub max_trip: u32,
     /// Start the kernel's monitor.
     pub start: bool,
     /// Even if it runs already.
@@ -92,6 +128,7 @@ impl Default for DropmonConf {
         DropmonConf {
             limit: 100,
             max: 100_000,
+            max_trip: 2,
             start: true,
             force: true,
             software: true,
@@ -112,6 +149,8 @@ pub struct HsflowdConf {
     pub polling: u32,
     /// One packet in so many, where the agent decides; `None` was not said.
     pub sampling: Option<u32>,
+    /// The same for links of a speed.
+    pub sampling_of: BTreeMap<LinkSpeed, u32>,
     /// Most bytes of a sampled header.
     pub header_bytes: usize,
     /// Most bytes of a datagram.
@@ -137,6 +176,7 @@ impl Default for HsflowdConf {
         HsflowdConf {
             polling: DEFAULT_INTERVAL,
             sampling: None,
+            sampling_of: BTreeMap::new(),
             header_bytes: 128,
             datagram_bytes: DEFAULT_DATAGRAM_BYTES,
             agent: AgentChoice::default(),
@@ -191,12 +231,18 @@ const MAX_DEPTH: usize = 16;
 const EXCERPT: usize = 100;
 
 impl HsflowdConf {
-    /// Reads a file's text; `name` is for messages. Also returns what has no effect.
+    /// Reads a file's text; `name` is for messages. Also returns what has no effect with `reader`.
     ///
     /// # Errors
     /// If there are mistakes: all of them, up to twenty.
-    pub fn parse(name: &str, text: &str) -> Result<(Self, Vec<Problem>), ConfError> {
+    pub fn parse(
+        reader: Reader,
+        name: &str,
+        text: &str,
+    ) -> Result<(Self, Vec<Problem>), ConfError> {
         let mut parser = Parser {
+            reader,
+            object: "sflow",
             name,
             text,
             tokens: tokens(text),
@@ -214,6 +260,9 @@ impl HsflowdConf {
 }
 
 struct Parser<'a> {
+    reader: Reader,
+    /// The object that is being read.
+    object: &'static str,
     name: &'a str,
     text: &'a str,
     tokens: Vec<Token<'a>>,
@@ -326,13 +375,18 @@ impl<'a> Parser<'a> {
         let Some(Word(name, value)) = words.iter().find(same) else {
             return self.unknown(token, words, depth);
         };
+        if let Some(why) = words::idle(self.reader, self.object, name) {
+            self.warn(token, format!("{name} has no effect: {why}"));
+        }
         match value {
             Value::Object(words, prepare) => {
                 prepare(&mut self.conf);
+                let outer = std::mem::replace(&mut self.object, name);
                 match self.take_if(Kind::Open) {
                     true => self.object(token, words, depth + 1),
                     false => self.error(token, format!("after {name}, {{ must follow")),
                 }
+                self.object = outer;
             }
             Value::Module(why) => {
                 self.warn(token, format!("{name} {{ }} is not supported: {why}"));
@@ -388,12 +442,8 @@ impl<'a> Parser<'a> {
 
     /// Rates by speed or application are hsflowd's; all else is a mistake.
     fn unknown(&mut self, token: Token<'a>, words: &'static [Word], depth: usize) {
-        let rate = token.text.get(..9).is_some_and(|t| t.eq_ignore_ascii_case("sampling."));
-        if rate && depth == 1 {
-            if self.value(token, "a number").is_some() {
-                let why = "the dataplane decides the rate by interface";
-                self.warn(token, format!("{} has no effect: {why}", token.text));
-            }
+        let rate = token.text.get(..9).filter(|t| t.eq_ignore_ascii_case("sampling."));
+        if rate.is_some() && depth == 1 && self.rate_of(token, &token.text[9..]) {
             return;
         }
         let known = possible(words);
@@ -405,6 +455,34 @@ impl<'a> Parser<'a> {
             let separated = self.text[token.end..next.at].contains('=');
             self.next += usize::from(separated);
         }
+    }
+
+    /// `sampling.10G`, the rate of links of that speed; of applications, or by a ratio, there is none.
+    /// False if it is nothing of the kind.
+    fn rate_of(&mut self, token: Token<'a>, of: &str) -> bool {
+        let expected = "a number from 0 to 10000000";
+        let rate = |text| number(text).filter(|n| *n <= 10_000_000).map(|n| n as u32);
+        let speed = of.parse::<LinkSpeed>();
+        let other = of.eq_ignore_ascii_case("bps_ratio")
+            || of.get(..4).is_some_and(|t| t.eq_ignore_ascii_case("app."));
+        if speed.is_err() && !other {
+            return false;
+        }
+        let Some(value) = self.value(token, expected) else { return true };
+        let Some(rate) = rate(value.text) else {
+            self.error(value, format!("`{}' is not {expected}", value.text));
+            return true;
+        };
+        let why = match (speed, self.reader) {
+            (Ok(_), Reader::Agent) => words::SENDER,
+            (Ok(speed), Reader::Router) => {
+                self.conf.sampling_of.insert(speed, rate);
+                return true;
+            }
+            (Err(_), _) => "a rate is given by speed (sampling.10G) or interface",
+        };
+        self.warn(token, format!("{} has no effect: {why}", token.text));
+        true
     }
 
     /// Reads over an object whose `{` was taken.

@@ -4,12 +4,12 @@ use super::*;
 
 fn good(text: &str) -> (HsflowdConf, Vec<String>) {
     let (conf, warnings) =
-        HsflowdConf::parse("h.conf", text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+        HsflowdConf::parse(Reader::Agent, "h.conf", text).unwrap_or_else(|e| panic!("{text}\n{e}"));
     (conf, warnings.iter().map(ToString::to_string).collect())
 }
 
 fn bad(text: &str) -> Vec<String> {
-    let error = HsflowdConf::parse("h.conf", text).expect_err(text);
+    let error = HsflowdConf::parse(Reader::Agent, "h.conf", text).expect_err(text);
     let _ = error.to_string();
     error.0.iter().map(ToString::to_string).collect()
 }
@@ -23,18 +23,18 @@ sFlow {   polling = 20; sampling=1K
   agent="eth0" agentIP = 2001:db8::7   # why not
   agent.cidr = 10.0.0.0/8 agent.cidr = !10.9.0.0/16 agent.cidr = fd00::/8
   subAgentId=7 uuid = 11111111-2222-3333-4444-555555555555
-  refreshAdaptors = 180 checkAdaptors = 10
   collector { ip = 192.0.2.9 }
   collector{ip=2001:db8::9;udpport=7000;namespace=mgmt;dev='eth1'}
   COLLECTOR { IP = collector.example UDPPort = 6344 }
   psample { group = 5 egress = on ingress=off }
   vpp { osIndex = off ifOffset = 2M }
   dropmon { start=off force=off limit=5 sw=off hw=off rn=off sw_passive=on hw_passive=on
-            hw_unknown=on hide="^ip_(rcv|forward)$" max=9 }
+            hw_unknown=on hide="^ip_(rcv|forward)$" max=9 max_trip=4 }
 }
 "#;
     let (conf, warnings) = good(text);
-    assert_eq!(warnings, [""; 0]);
+    let idle = "h.conf:3:25: sampling has no effect: who takes the samples decides the rate";
+    assert_eq!(warnings, [idle]);
     assert_eq!((conf.polling, conf.sampling), (20, Some(1000)));
     assert_eq!((conf.header_bytes, conf.datagram_bytes), (64, 8192));
     assert_eq!(conf.agent.device.as_deref(), Some("eth0"));
@@ -50,7 +50,10 @@ sFlow {   polling = 20; sampling=1K
     assert_eq!(conf.psample, Some(PsampleConf { group: 5, ingress: false, egress: true }));
     assert_eq!(conf.vpp, Some(VppConf { os_index: false, if_offset: 2_000_000 }));
     let drops = conf.dropmon.unwrap();
-    assert_eq!((drops.limit, drops.max, drops.start, drops.unknown), (5, 9, false, true));
+    assert_eq!((drops.limit, drops.max, drops.max_trip), (5, 9, 4));
+    assert!(!drops.start && !drops.force && !drops.software && !drops.hardware);
+    assert!(!drops.reason_names && drops.software_passive && drops.hardware_passive);
+    assert!(drops.unknown);
     assert_eq!(drops.hide.as_deref(), Some("^ip_(rcv|forward)$"));
 }
 
@@ -67,18 +70,67 @@ fn defaults_are_hsflowds() {
 #[test]
 fn what_is_not_done_is_said() {
     let text = "sflow {\n dns-sd { domain = .example }\n collector { ip=192.0.2.1 }\n \
-                pcap { dev=eth0 x { y } }\n sampling.10G = 10K\n dropmon { max_trip=3 }\n}";
+                pcap { dev=eth0 x { y } }\n sampling.10G = 10K\n checkAdaptors=9\n}";
     let (_, warnings) = good(text);
     let begin: Vec<_> = warnings.iter().map(|w| w.split(':').take(4).collect::<String>()).collect();
     let expected = [
         "h.conf22 DNS-SD { } is not supported",
         "h.conf42 pcap { } is not supported",
         "h.conf52 sampling.10G has no effect",
-        "h.conf612 max_trip has no effect",
+        "h.conf62 checkAdaptors has no effect",
     ];
     assert_eq!(begin, expected);
     // Not even with DNS-SD is there a collector.
     assert!(bad("sflow { DNS-SD { } }")[0].contains("there is no collector"));
+}
+
+#[test]
+fn a_router_takes_rates_and_leaves_what_is_the_agents() {
+    let text = "sflow { collector { ip=192.0.2.1 } sampling=400 sampling.10G=10K Sampling.2500m=7 \
+                sampling.app.x=3 sampling.bps_ratio=1M psample { group=1 } vpp { } \
+                dropmon { limit=5 hide=x } }";
+    let (conf, warnings) = HsflowdConf::parse(Reader::Router, "h.conf", text).unwrap();
+    let of: Vec<_> = conf.sampling_of.iter().map(|(s, n)| (s.to_string(), *n)).collect();
+    assert_eq!(of, [("2500M".into(), 7), ("10G".into(), 10_000)]);
+    assert_eq!((conf.sampling, conf.dropmon.map(|d| d.limit)), (Some(400), Some(5)));
+    let words: Vec<_> =
+        warnings.iter().filter_map(|w| w.message.split_once(" has no effect")).collect();
+    let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+    assert_eq!(words, ["sampling.app.x", "sampling.bps_ratio", "psample", "vpp", "hide"]);
+}
+
+/// Every word of every object either changes what is read, or is said to have no effect, for each
+/// reader; another one is an error.
+#[test]
+fn no_word_is_accepted_silently() {
+    fn walk(words: &[Word], open: &str, close: &str) {
+        let read = |reader, text: &str| {
+            HsflowdConf::parse(reader, "h", &format!("sflow{{collector{{ip=192.0.2.1}}{text}}}"))
+        };
+        for Word(word, value) in words {
+            let values: &[&str] = match value {
+                Value::Object(inner, _) => {
+                    let named = if *word == "collector" { "ip=192.0.2.7 " } else { "" };
+                    walk(inner, &format!("{open}{word}{{{named}"), &format!("}}{close}"));
+                    &["{}", "{ip=192.0.2.7}"]
+                }
+                Value::Module(_) => &["{}"],
+                _ => &["7", "off", "on", "201", "192.0.2.9", "10.0.0.0/8", "eth9", UUID],
+            };
+            for reader in [Reader::Agent, Reader::Router] {
+                let seen = |(conf, warnings): &(HsflowdConf, Vec<Problem>)| {
+                    let usual = read(reader, &format!("{open}{close}")).unwrap().0;
+                    *conf != usual || warnings.iter().any(|w| w.message.starts_with(word))
+                };
+                let all = values.iter().map(|v| read(reader, &format!("{open}{word} {v}{close}")));
+                assert!(all.flatten().any(|read| seen(&read)), "{open}{word} for {reader:?}");
+            }
+        }
+        let errors = read(Reader::Router, &format!("{open} nonsense=1{close}")).unwrap_err().0;
+        assert!(errors[0].message.starts_with("unknown word `nonsense'"), "{errors:?}");
+    }
+    const UUID: &str = "11111111-2222-3333-4444-555555555555";
+    walk(SFLOW, "", "");
 }
 
 #[test]
@@ -102,6 +154,8 @@ fn mistakes_have_their_place() {
     one(&format!("sflow {{ {c} sampling = 99999999999G }}"), "is not a number from 0 to 10000000");
     one(&format!("sflow {{ {c} polling }}"), "after polling, a number from 0 to 300 must follow");
     one(&format!("sflow {{ {c} polling {{ }} }}"), "after polling, a number from 0 to 300");
+    one(&format!("sflow {{ {c} sampling.fast = 9 }}"), "unknown word `sampling.fast'");
+    one(&format!("sflow {{ {c} sampling.1G = 1T }}"), "`1T' is not a number from 0 to 10000000");
     one(&format!("sflow {{ {c} datagramBytes=199 }}"), "a number from 200 to 8192");
     one(&format!("sflow {{ {c} agent.cidr = 10/8 }}"), "no prefix such as");
     one(&format!("sflow {{ {c} agentIP = ::}}"), "names no agent");
@@ -123,7 +177,8 @@ fn mistakes_have_their_place() {
 
 #[test]
 fn the_place_is_marked() {
-    let error = HsflowdConf::parse("h.conf", "sflow {\n\tpolling = x # ä\n}").unwrap_err();
+    let error =
+        HsflowdConf::parse(Reader::Agent, "h.conf", "sflow {\n\tpolling = x # ä\n}").unwrap_err();
     let shown = error.to_string();
     let expected = "h.conf:2:12: `x' is not a number from 0 to 300\n    2 |  polling = x # ä\n      \
                     |            ^";
@@ -135,7 +190,7 @@ proptest! {
     #[test]
     fn any_text_is_taken(text in "(sflow|collector|ip|=|;|\\{|\\}|#|\"|'|\n| |[a-z0-9.ä/!-]){0,60}") {
         for text in [text.clone(), format!("sflow {{ {text}")] {
-            match HsflowdConf::parse("f", &text) {
+            match HsflowdConf::parse(Reader::Agent, "f", &text) {
                 Ok((conf, _)) => prop_assert!(!conf.collectors.is_empty()),
                 Err(error) => {
                     prop_assert!((1..=MAX_PROBLEMS).contains(&error.0.len()));

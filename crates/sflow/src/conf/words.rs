@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use super::HsflowdConf;
+use super::{HsflowdConf, Reader};
 use crate::agent::{AddressPrefix, CollectorConfig, Host};
 use crate::encode::DATAGRAM_BYTES;
 use crate::host::parse_uuid;
@@ -70,14 +70,25 @@ pub(super) static SFLOW: &[Word] = &[
             Ok(())
         }),
     ),
-    Word("refreshAdaptors", Number(60..=3600, |_, _| {})),
-    Word("checkAdaptors", Number(1..=3600, |_, _| {})),
+    Word("refreshAdaptors", NoEffect(ADAPTORS)),
+    Word("checkAdaptors", NoEffect(ADAPTORS)),
+    Word("samplingDirection", NoEffect("psample { ingress egress } says it")),
+    Word("dropPriv", NoEffect("thalweg agent -P stays root")),
+    Word("refreshVMs", NoEffect(GUESTS)),
+    Word("forgetVMs", NoEffect(GUESTS)),
+    Word("ulogGroup", NoEffect(PACKETS)),
+    Word("ulogProbability", NoEffect(PACKETS)),
+    Word("nflogGroup", NoEffect(PACKETS)),
+    Word("nflogProbability", NoEffect(PACKETS)),
+    Word("jsonPort", NoEffect("no messages of applications are taken")),
+    Word("jsonFIFO", NoEffect("no messages of applications are taken")),
     Word("collector", Object(COLLECTOR, |c| c.collectors.push(nobody()))),
     Word("psample", Object(PSAMPLE, |c| _ = c.psample.get_or_insert_default())),
     Word("vpp", Object(VPP, |c| _ = c.vpp.get_or_insert_default())),
     Word("dropmon", Object(DROPMON, |c| _ = c.dropmon.get_or_insert_default())),
     Word("DNS-SD", Module("collectors are not looked for by DNS-SD: name them")),
     Word("DNSSD", NoEffect("collectors are not looked for by DNS-SD: name them")),
+    Word("DNSSD_domain", NoEffect("collectors are not looked for by DNS-SD: name them")),
     Word("pcap", Module(PACKETS)),
     Word("nflog", Module(PACKETS)),
     Word("ulog", Module(PACKETS)),
@@ -102,6 +113,7 @@ pub(super) static SFLOW: &[Word] = &[
     Word("sonic", Module(SWITCHES)),
 ];
 
+const ADAPTORS: &str = "the host's devices are looked at whenever they are told of";
 const PACKETS: &str = "packets are not sampled from devices: use psample { }";
 const GUESTS: &str = "containers, virtual machines and services are not looked at";
 const SWITCHES: &str = "switches are not looked at";
@@ -144,13 +156,17 @@ static VPP: &[Word] = &[
 static DROPMON: &[Word] = &[
     Word("limit", Number(0..=1_000_000, |c, n| c.dropmon.get_or_insert_default().limit = n as u32)),
     Word("max", Number(0..=1_000_000_000, |c, n| c.dropmon.get_or_insert_default().max = n as u32)),
-    Word("max_trip", NoEffect("the limit alone decides what is sent")),
+    Word(
+        "max_trip",
+        Number(1..=1_000_000, |c, n| c.dropmon.get_or_insert_default().max_trip = n as u32),
+    ),
     Word("start", Switch(|c, on| c.dropmon.get_or_insert_default().start = on)),
     Word("force", Switch(|c, on| c.dropmon.get_or_insert_default().force = on)),
     Word("sw", Switch(|c, on| c.dropmon.get_or_insert_default().software = on)),
     Word("hw", Switch(|c, on| c.dropmon.get_or_insert_default().hardware = on)),
     Word("rn", Switch(|c, on| c.dropmon.get_or_insert_default().reason_names = on)),
     Word("sw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().software_passive = on)),
+    Word("hw_function", NoEffect("functions that hardware drops in are always told")),
     Word("hw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().hardware_passive = on)),
     Word("hw_unknown", Switch(|c, on| c.dropmon.get_or_insert_default().unknown = on)),
     Word(
@@ -162,6 +178,20 @@ static DROPMON: &[Word] = &[
         }),
     ),
 ];
+
+/// Why a word of an object has no effect with whoever reads the file, if it has none.
+pub(super) fn idle(reader: Reader, object: &str, word: &str) -> Option<&'static str> {
+    match (reader, object, word) {
+        (Reader::Agent, "sflow", "sampling") => Some(SENDER),
+        (Reader::Router, "sflow", "psample" | "vpp") => Some("the router's agent is within it"),
+        (Reader::Router, "dropmon", "limit") => None,
+        (Reader::Router, "dropmon", _) => Some("the router tells of its own drops"),
+        _ => None,
+    }
+}
+
+/// Who decides the rate of what `thalweg agent` sends.
+pub(super) const SENDER: &str = "who takes the samples decides the rate";
 
 /// A collector that was not named yet.
 fn nobody() -> CollectorConfig {

@@ -31,7 +31,7 @@ use crate::netlink::{
     Status,
 };
 
-use limit::Limit;
+use limit::{Breaker, Limit};
 
 /// How often to look whether the elected address is still the host's.
 const ELECTION: Duration = Duration::from_secs(30);
@@ -108,6 +108,7 @@ pub struct Relay<T = Collectors> {
     status: Option<Status>,
     untold: u64,
     limit: Limit,
+    breaker: Breaker,
     started: Instant,
     complained: Option<Instant>,
     stats: RelayStats,
@@ -135,6 +136,7 @@ impl<T: Transport> Relay<T> {
             status: None,
             untold: 0,
             limit: Limit::new(0),
+            breaker: Breaker::default(),
             started: now,
             complained: None,
             stats: RelayStats::default(),
@@ -155,6 +157,10 @@ impl<T: Transport> Relay<T> {
         self.hide =
             conf.dropmon.as_ref().and_then(|d| d.hide.as_ref()).and_then(|h| Regex::new(h).ok());
         self.limit.set(conf.dropmon.as_ref().map_or(0, |d| d.limit));
+        self.breaker = conf
+            .dropmon
+            .as_ref()
+            .map_or_else(Breaker::default, |d| Breaker::new(d.max, d.max_trip));
         let interval = (conf.polling > 0).then(|| Duration::from_secs(conf.polling.into()));
         self.host.configure(interval, conf.uuid, now);
         self.conf = conf;
@@ -194,6 +200,13 @@ impl<T: Transport> Relay<T> {
     #[must_use]
     pub fn stats(&self) -> &RelayStats {
         &self.stats
+    }
+
+    /// True if discards were too many for too long: nobody should listen to them, until there is
+    /// another configuration.
+    #[must_use]
+    pub fn drops_too_many(&self) -> bool {
+        self.breaker.is_open()
     }
 
     /// What takes the datagrams.
@@ -430,6 +443,18 @@ impl<T: Transport> Relay<T> {
 
     fn discard(&mut self, d: &PacketDrop<'_>, now: Instant) {
         let Some(conf) = &self.conf.dropmon else { return };
+        if !self.breaker.is_open() && !self.breaker.pass(now) {
+            tracing::error!(
+                "sflow: more than {} discards a second for {} seconds: no more are listened to until \
+                 the configuration is read again",
+                conf.max,
+                conf.max_trip
+            );
+        }
+        if self.breaker.is_open() {
+            self.stats.suppressed += 1;
+            return;
+        }
         let hidden = self.hide.as_ref().is_some_and(|hide| {
             [d.symbol, d.trap, d.reason].into_iter().flatten().any(|t| hide.is_match(&t.to_str()))
         });

@@ -239,6 +239,26 @@ fn discards_have_reasons_and_a_limit() {
     assert_eq!((stats.hidden, stats.suppressed, stats.discards), (2, 4, 3));
 }
 
+#[test]
+fn too_many_discards_are_not_listened_to() {
+    let mut with = conf();
+    let drops = DropmonConf { limit: 5, max: 10, max_trip: 2, ..DropmonConf::default() };
+    with.dropmon = Some(drops);
+    let mut lab = Lab::new(with.clone());
+    for _ in 0..2 {
+        assert!(!lab.relay.drops_too_many());
+        (0..11).for_each(|_| lab.tell(dropped("", "NO_SOCKET")));
+        lab.now += Duration::from_secs(1);
+    }
+    assert!(lab.relay.drops_too_many());
+    lab.tell(dropped("", "NO_SOCKET"));
+    assert_eq!((lab.relay.stats().discards, lab.relay.stats().suppressed), (10, 13));
+    lab.relay.configure(with, lab.now).unwrap();
+    assert!(!lab.relay.drops_too_many());
+    lab.tell(dropped("", "NO_SOCKET"));
+    assert_eq!(lab.relay.stats().discards, 11);
+}
+
 /// Sequence numbers go on over changes of everything but the agent's name.
 #[test]
 fn a_new_configuration_does_not_restart_numbers() {

@@ -4,7 +4,7 @@ use crate::cli_support::{refused, required};
 use crate::exporting::take_configuration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
-use thalweg_sflow::conf::HsflowdConf;
+use thalweg_sflow::conf::{HsflowdConf, Reader};
 
 /// The command.
 pub static COMMAND: SFlowAgentConfig = SFlowAgentConfig;
@@ -22,7 +22,7 @@ impl Command<Control> for SFlowAgentConfig {
     fn help(&self) -> &'static str {
         "Take settings from a file in the words of hsflowd.conf\n\
          Collectors, the agent's address, intervals, lengths and the limit of dropped packets become\n\
-         what the file says; the sampling rate too, if it says one. Interfaces are enabled as before.\n\
+         what the file says; the sampling rates too, if it says some. Interfaces are enabled as before.\n\
          Nothing is changed if the file has a mistake."
     }
     fn run(
@@ -36,7 +36,8 @@ impl Command<Control> for SFlowAgentConfig {
         args.end()?;
         let text = std::fs::read_to_string(file)
             .map_err(|error| CliError::failed(format_args!("cannot read {file}: {error}")))?;
-        let (conf, warnings) = HsflowdConf::parse(file, &text).map_err(CliError::failed)?;
+        let (conf, warnings) =
+            HsflowdConf::parse(Reader::Router, file, &text).map_err(CliError::failed)?;
         take_configuration(cx, &conf).map_err(refused)?;
         for warning in warnings {
             out.text(&format!("{warning}\n"));

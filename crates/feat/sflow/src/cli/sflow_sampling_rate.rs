@@ -1,6 +1,7 @@
 //! `sflow sampling-rate`.
 
 use crate::cli_support::required;
+use crate::state::{DEFAULT_RATE, set_sampling_rate, set_speed_rate};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -15,11 +16,12 @@ impl Command<Control> for SFlowSamplingRate {
         "sflow sampling-rate"
     }
     fn usage(&self) -> &'static str {
-        "<N>"
+        "<N>|default [speed <bits per second>]"
     }
     fn help(&self) -> &'static str {
         "Sample one packet in N\n\
-         On interfaces without a rate of their own. 0 takes none; the default is 10000."
+         On interfaces without a rate of their own. 0 takes none; the default is 10000.\n\
+         With a speed such as 10G: on those of them whose link has it; default ends that."
     }
     fn run(
         &self,
@@ -28,9 +30,15 @@ impl Command<Control> for SFlowSamplingRate {
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         required(args, "a sampling rate")?;
-        let rate = args.u32("sampling rate")?;
+        let rate = if args.exact("default") { None } else { Some(args.u32("sampling rate")?) };
+        if args.keyword("speed") {
+            let speed = args.with("speed", "a speed such as 10G", |w| w.parse().ok())?;
+            args.end()?;
+            set_speed_rate(cx, speed, rate);
+            return Ok(Outcome::Done);
+        }
         args.end()?;
-        crate::state::set_sampling_rate(cx, rate);
+        set_sampling_rate(cx, rate.unwrap_or(DEFAULT_RATE));
         Ok(Outcome::Done)
     }
 }

@@ -60,6 +60,8 @@ fn configuration(r: &Report) -> Vec<String> {
             limit => format!("sflow drop-monitoring {} limit {limit}", switch(s.drop_monitoring)),
         },
     ];
+    let of_speed = |(speed, rate)| format!("sflow sampling-rate {rate} speed {speed}");
+    lines.extend(s.speed_rates.iter().map(of_speed));
     lines.extend(r.ports.iter().map(|port| match port.own_rate {
         None => format!("sflow enable {}", port.name),
         Some(rate) => format!("sflow enable {} rate {rate}", port.name),
