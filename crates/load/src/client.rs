@@ -1,0 +1,266 @@
+//! The side that asks.
+
+use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
+
+use crate::frame::Segment;
+use crate::{Micros, Profile, ProfileError, Sink};
+
+/// What a client has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections that were begun.
+    pub opened: u64,
+    /// Connections that the server has accepted.
+    pub accepted: u64,
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Connections that went all the way to the server's FIN.
+    pub completed: u64,
+    /// Connections that made no progress for too long.
+    pub lost: u64,
+    /// Connections that were reset.
+    pub reset: u64,
+    /// Segments that arrived for a connection and were not what it waits for.
+    pub unexpected: u64,
+    /// Frames that arrived with anything else.
+    pub foreign: u64,
+    /// Frames that were sent.
+    pub sent: u64,
+    /// Frames that arrived.
+    pub received: u64,
+    /// Frames for which there was no room.
+    pub no_room: u64,
+    /// Times that no pair of address and port was free.
+    pub no_slot: u64,
+}
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Waits {
+    /// Nothing: the slot is free.
+    #[default]
+    Free,
+    /// To be accepted.
+    Accept,
+    /// For an answer.
+    Answer,
+    /// For the server's FIN.
+    Fin,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    waits: Waits,
+    /// Requests that were answered.
+    answered: u16,
+    seq: u32,
+    ack: u32,
+    /// When it last made progress.
+    at: Micros,
+}
+
+/// Many clients of one server.
+#[derive(Debug)]
+pub struct Client {
+    profile: Profile,
+    slots: Vec<Slot>,
+    /// The slot that is tried next.
+    next: u32,
+    /// The slot that is asked next whether it still makes progress.
+    swept: u32,
+    open: u32,
+    /// When the next connection is due, for a rate.
+    due: f64,
+    counts: Counts,
+}
+
+/// Slots that are tried for a new connection before another time.
+const TRIES: u32 = 64;
+
+impl Client {
+    /// Clients as a profile describes them, from now on.
+    ///
+    /// # Errors
+    /// [`ProfileError`].
+    pub fn new(profile: Profile, now: Micros) -> Result<Client, ProfileError> {
+        profile.check()?;
+        let slots = vec![Slot::default(); profile.slots() as usize];
+        let due = now as f64;
+        let counts = Counts::default();
+        Ok(Client { profile, slots, next: 0, swept: 0, open: 0, due, counts })
+    }
+
+    /// What they have done so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> u32 {
+        self.open
+    }
+
+    /// Sets how many connections are opened per second; without, as fast as may be.
+    pub fn set_rate(&mut self, rate: Option<f64>, now: Micros) {
+        self.profile.rate = rate;
+        self.due = now as f64;
+    }
+
+    /// Sets how many connections may be open at a time; 0 lets those that are come to their end.
+    pub fn set_concurrent(&mut self, concurrent: u32) {
+        self.profile.concurrent = concurrent;
+    }
+
+    /// Opens the connections that are due, at most `most`, and gives up on some that make no progress.
+    /// To be called again and again.
+    pub fn poll(&mut self, now: Micros, most: usize, out: &mut impl Sink) {
+        self.sweep(now, 4 * most as u32 + 16);
+        for _ in 0..most {
+            let due = self.profile.rate.is_none_or(|_| self.due <= now as f64);
+            if self.open >= self.profile.concurrent || !due {
+                break;
+            }
+            let Some(slot) = self.free_slot() else {
+                self.counts.no_slot += 1;
+                break;
+            };
+            if let Some(rate) = self.profile.rate {
+                // What could not be opened in time is not made up for beyond a tenth of a second.
+                let step = 1e6 / rate.max(1e-3);
+                self.due = (self.due + step).max(now as f64 - 1e5);
+            }
+            self.begin(slot, now, out);
+        }
+    }
+
+    fn free_slot(&mut self) -> Option<u32> {
+        for _ in 0..TRIES {
+            let slot = self.next;
+            self.next = if slot + 1 == self.slots.len() as u32 { 0 } else { slot + 1 };
+            if self.slots[slot as usize].waits == Waits::Free {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    fn sweep(&mut self, now: Micros, steps: u32) {
+        let count = self.slots.len() as u32;
+        for _ in 0..steps.min(count) {
+            let slot = &mut self.slots[self.swept as usize];
+            self.swept = if self.swept + 1 == count { 0 } else { self.swept + 1 };
+            if slot.waits != Waits::Free && now.saturating_sub(slot.at) > self.profile.patience {
+                slot.waits = Waits::Free;
+                self.open -= 1;
+                self.counts.lost += 1;
+            }
+        }
+    }
+
+    fn begin(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
+        let slot = &mut self.slots[number as usize];
+        // Numbers go on where the last connection of the slot ended, far enough from it.
+        let seq = slot.seq.wrapping_add(100_000);
+        *slot = Slot { waits: Waits::Accept, answered: 0, seq, ack: 0, at: now };
+        self.open += 1;
+        self.counts.opened += 1;
+        self.say(number, SYN, 0, out);
+    }
+
+    /// Sends a segment of a connection; its numbers move on.
+    fn say(&mut self, number: u32, flags: u8, data: u16, out: &mut impl Sink) {
+        let slot = &mut self.slots[number as usize];
+        let ports = u32::from(self.profile.ports.1);
+        let client = self.profile.client.to_bits().wrapping_add(number / ports);
+        let port = self.profile.ports.0 + (number % ports) as u16;
+        let segment = Segment {
+            src: (client.into(), port),
+            dst: self.profile.server,
+            seq: slot.seq,
+            ack: slot.ack,
+            flags,
+            data,
+        };
+        let numbers = u32::from(data) + u32::from(flags & (SYN | FIN) != 0);
+        slot.seq = slot.seq.wrapping_add(numbers);
+        match out.frame(segment.frame_len()) {
+            Some(frame) => {
+                segment.write(self.profile.client_mac, frame);
+                self.counts.sent += 1;
+            }
+            None => self.counts.no_room += 1,
+        }
+    }
+
+    fn slot_of(&self, heard: &Segment) -> Option<u32> {
+        let (first, ports) = self.profile.ports;
+        let client = heard.dst.0.to_bits().wrapping_sub(self.profile.client.to_bits());
+        let port = heard.dst.1.checked_sub(first).filter(|port| *port < ports)?;
+        let known = heard.src == self.profile.server && client < self.profile.clients;
+        known.then(|| client * u32::from(ports) + u32::from(port))
+    }
+
+    /// Takes a frame that arrived; the connection says what it says next.
+    pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
+        let heard = Segment::read(frame);
+        let Some((heard, number)) = heard.and_then(|h| Some((h, self.slot_of(&h)?))) else {
+            self.counts.foreign += 1;
+            return;
+        };
+        self.counts.received += 1;
+        let slot = &mut self.slots[number as usize];
+        if heard.flags & RST != 0 && slot.waits != Waits::Free {
+            slot.waits = Waits::Free;
+            self.open -= 1;
+            self.counts.reset += 1;
+            return;
+        }
+        let numbers = u32::from(heard.data) + u32::from(heard.flags & (SYN | FIN) != 0);
+        let after = heard.seq.wrapping_add(numbers);
+        let fits = heard.ack == slot.seq && (slot.waits == Waits::Accept || heard.seq == slot.ack);
+        let kind = heard.flags & (SYN | FIN | ACK);
+        let step = match (slot.waits, kind) {
+            (Waits::Accept, k) if k == SYN | ACK => fits,
+            (Waits::Answer, ACK) => fits && heard.data == self.profile.answer,
+            (Waits::Fin, k) if k == FIN | ACK => fits,
+            _ => false,
+        };
+        if !step {
+            self.counts.unexpected += 1;
+            return;
+        }
+        (slot.at, slot.ack) = (now, after);
+        self.go_on(number, out);
+    }
+
+    /// What it waited for has come.
+    fn go_on(&mut self, number: u32, out: &mut impl Sink) {
+        let slot = &mut self.slots[number as usize];
+        match slot.waits {
+            Waits::Free => return,
+            Waits::Accept => {
+                self.counts.accepted += 1;
+                self.say(number, ACK, 0, out);
+            }
+            Waits::Answer => {
+                slot.answered += 1;
+                self.counts.answered += 1;
+            }
+            Waits::Fin => {
+                slot.waits = Waits::Free;
+                self.open -= 1;
+                self.counts.completed += 1;
+                self.say(number, ACK, 0, out);
+                return;
+            }
+        }
+        let slot = &mut self.slots[number as usize];
+        if slot.answered < self.profile.requests {
+            slot.waits = Waits::Answer;
+            self.say(number, PSH | ACK, self.profile.request, out);
+        } else {
+            slot.waits = Waits::Fin;
+            self.say(number, FIN | ACK, 0, out);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! TCP segments as Ethernet frames: written from a pattern, and read.
+
+use std::net::Ipv4Addr;
+
+use thalweg_wire::MacAddr;
+use thalweg_wire::checksum::{self, Checksum};
+use thalweg_wire::ip::protocol::TCP;
+use thalweg_wire::ipv4::{self, Ipv4View};
+use thalweg_wire::tcp::{CHECKSUM_OFFSET, HEADER_LEN, TcpView};
+
+/// Bytes before the data.
+pub(crate) const HEADERS: usize = IP + 20 + HEADER_LEN;
+const IP: usize = 14;
+const TCP_AT: usize = IP + 20;
+/// Bytes of the shortest frame, without check sequence.
+const SHORTEST: usize = 60;
+
+/// An endpoint.
+pub(crate) type End = (Ipv4Addr, u16);
+
+/// A segment that is to be written, or was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) src: End,
+    pub(crate) dst: End,
+    pub(crate) seq: u32,
+    pub(crate) ack: u32,
+    pub(crate) flags: u8,
+    /// Bytes of data.
+    pub(crate) data: u16,
+}
+
+/// The byte that data is made of.
+const FILLING: u8 = b'.';
+
+impl Segment {
+    /// Bytes of its frame.
+    pub(crate) fn frame_len(&self) -> usize {
+        (HEADERS + usize::from(self.data)).max(SHORTEST)
+    }
+
+    /// Writes its frame; `frame` has [`frame_len`](Self::frame_len) bytes.
+    pub(crate) fn write(&self, macs: (MacAddr, MacAddr), frame: &mut [u8]) {
+        let Some((h, data)) = frame.split_first_chunk_mut::<HEADERS>() else { return };
+        let length = usize::from(self.data).min(data.len());
+        let (data, padding) = data.split_at_mut(length);
+        data.fill(FILLING);
+        padding.fill(0);
+        h[..6].copy_from_slice(&macs.1.0);
+        h[6..12].copy_from_slice(&macs.0.0);
+        h[12..14].copy_from_slice(&[8, 0]);
+        h[IP..IP + 12].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, TCP, 0, 0]);
+        let total = (40 + length) as u16;
+        h[IP + 2..IP + 4].copy_from_slice(&total.to_be_bytes());
+        h[IP + 12..IP + 16].copy_from_slice(&self.src.0.octets());
+        h[IP + 16..IP + 20].copy_from_slice(&self.dst.0.octets());
+        let sum = checksum::checksum(&h[IP..IP + ipv4::HEADER_LEN]);
+        h[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+        let tcp = &mut h[TCP_AT..];
+        tcp[..2].copy_from_slice(&self.src.1.to_be_bytes());
+        tcp[2..4].copy_from_slice(&self.dst.1.to_be_bytes());
+        tcp[4..8].copy_from_slice(&self.seq.to_be_bytes());
+        tcp[8..12].copy_from_slice(&self.ack.to_be_bytes());
+        tcp[12..16].copy_from_slice(&[0x50, self.flags, 0xff, 0xff]);
+        tcp[CHECKSUM_OFFSET..20].copy_from_slice(&[0; 4]);
+        let mut sum = checksum::pseudo_v4(self.src.0, self.dst.0, TCP, u32::from(total) - 20);
+        sum.add(tcp);
+        sum.add(data);
+        tcp[CHECKSUM_OFFSET..18].copy_from_slice(&sum.finish().to_be_bytes());
+    }
+
+    /// Reads a frame; nothing if it has no intact TCP segment over IPv4 in it.
+    pub(crate) fn read(frame: &[u8]) -> Option<Segment> {
+        let l3 = frame.get(IP..).filter(|_| frame[12..14] == [8, 0])?;
+        let ip = Ipv4View::parse(l3).ok().filter(|ip| ip.protocol() == TCP)?;
+        let tcp = TcpView::parse(ip.payload()).ok()?;
+        let pseudo: Checksum = ip.pseudo_header();
+        if ip.is_fragment() || !ip.checksum_ok() || !tcp.checksum_ok(pseudo) {
+            return None;
+        }
+        Some(Segment {
+            src: (ip.src(), tcp.src_port()),
+            dst: (ip.dst(), tcp.dst_port()),
+            seq: tcp.seq(),
+            ack: tcp.ack(),
+            flags: tcp.flags(),
+            data: tcp.payload().len() as u16,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            ips: [u32; 2], ports: [u16; 2], seq: u32, ack: u32, flags: u8, data in 0u16..1460,
+            flip: prop::sample::Index, with in 1u8..,
+        ) {
+            let [src, dst] = ips.map(Ipv4Addr::from_bits);
+            let segment =
+                Segment { src: (src, ports[0]), dst: (dst, ports[1]), seq, ack, flags, data };
+            let mut frame = vec![0xaa; segment.frame_len()];
+            segment.write((MacAddr([1; 6]), MacAddr([2; 6])), &mut frame);
+            prop_assert_eq!(Segment::read(&frame), Some(segment));
+            let at = flip.index(frame.len());
+            frame[at] ^= with;
+            if let Some(read) = Segment::read(&frame) {
+                // Only Ethernet addresses and padding are not covered by a sum; a sum of zero has
+                // two faces.
+                let sum = at == 24 || at == 25 || at == 50 || at == 51;
+                let covered = (14..54 + usize::from(data)).contains(&at);
+                prop_assert!(!covered || sum, "{at}");
+                prop_assert_eq!(read, segment);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = Segment::read(&bytes);
+        }
+    }
+}
