@@ -112,7 +112,7 @@ const SETTERS: &[(&str, &[&str])] = &[
             "set interface state local0 up",
         ],
     ),
-    ("set interface tag", &["set interface tag pg0 vppcfg\nset interface tag loop3 yes"]),
+    ("set interface tag", &["set interface tag pg0 lab\nset interface tag loop3 yes"]),
     (
         "set ip neighbor",
         &["set interface ip address pg0 10.0.0.1/24\n\
@@ -189,6 +189,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("sflow agent-config", "takes several settings at once, which have commands of their own"),
     ("trace add", "the next packets are traced"),
     ("ping", "asks"),
+    ("set interface l2 tag-rewrite", "says what is so anyway"),
     ("set ip neighbor-advertise", "packets are sent"),
 ];
 
@@ -353,6 +354,23 @@ loopbacks:
     assert!(error.contains("interfaces.host-nosuchdevice: `create host-interface name"), "{error}");
     assert!(error.contains("The configuration is as it was before."), "{error}");
     same(&before, &router.dump(), "rolled back");
+    router.stop();
+}
+
+#[test]
+fn vppcfgs_mark_stays_where_a_document_does_not_speak_of_it() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let before = router.dump();
+    router.run("create packet-generator interface pg0\nset interface state pg0 up");
+    let file = router.dir.path().join("a.yaml");
+    std::fs::write(&file, "interfaces:\n  pg0: {mtu: 9000}\n").unwrap();
+    router.run("set interface tag pg0 vppcfg");
+    assert_eq!(router.apply(&file), "nothing to do\napplied and verified: 0 commands\n");
+    assert!(router.run("show configuration").contains("tag: vppcfg"));
+    router.run("set interface tag pg0 other");
+    assert!(router.apply(&file).contains("clear interface tag pg0"));
+    router.become_(&before);
     router.stop();
 }
 

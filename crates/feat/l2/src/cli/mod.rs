@@ -3,9 +3,13 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod set_interface_l2_tag_rewrite;
 pub mod set_interface_l2_xconnect;
 pub mod set_interface_l3;
 
 /// Every command, in the order of the files' names.
-pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] =
-    &[&set_interface_l2_xconnect::COMMAND, &set_interface_l3::COMMAND];
+pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
+    &set_interface_l2_tag_rewrite::COMMAND,
+    &set_interface_l2_xconnect::COMMAND,
+    &set_interface_l3::COMMAND,
+];
