@@ -146,7 +146,14 @@ class Interfaces(Case):
         self.fails(-2, self.api.sw_interface_get_table(sw_if_index=9999))
 
     def test_what_there_is_none_of(self):
-        for name in ("bridge_domain", "sw_bond_interface", "sw_member_interface", "sw_interface_tap_v2"):
+        for name in (
+            "bridge_domain",
+            "mpls_interface",
+            "sw_bond_interface",
+            "sw_interface_tap_v2",
+            "sw_member_interface",
+            "vxlan_tunnel_v2",
+        ):
             self.assertEqual(getattr(self.api, f"{name}_dump")(), [])
         self.assertEqual(self.api.acl_dump(acl_index=NONE), [])
         index = self.loopback()

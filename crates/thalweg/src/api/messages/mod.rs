@@ -7,9 +7,11 @@ pub mod acl_dump;
 pub mod acl_interface_list_dump;
 pub mod bridge_domain_dump;
 pub mod cli_inband;
+pub mod mpls_interface_dump;
 pub mod sw_bond_interface_dump;
 pub mod sw_interface_tap_v2_dump;
 pub mod sw_member_interface_dump;
+pub mod vxlan_tunnel_v2_dump;
 
 /// Every API message, in the order of the files' names.
 pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
@@ -17,7 +19,9 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &acl_interface_list_dump::SERVICE,
     &bridge_domain_dump::SERVICE,
     &cli_inband::SERVICE,
+    &mpls_interface_dump::SERVICE,
     &sw_bond_interface_dump::SERVICE,
     &sw_interface_tap_v2_dump::SERVICE,
     &sw_member_interface_dump::SERVICE,
+    &vxlan_tunnel_v2_dump::SERVICE,
 ];
