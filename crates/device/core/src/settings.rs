@@ -4,7 +4,7 @@ use crate::interface::{Interfaces, MTU_RANGE};
 use crate::report;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
-    mac, rank,
+    is_loopback, mac, rank,
 };
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Control, RxMode};
@@ -37,6 +37,9 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.tag", Kind::Name(Name::Any)),
 ];
 
+/// The tag that vppcfg gives to what it manages.
+const VPPCFG: &str = "vppcfg";
+
 fn mode_word(value: &Value) -> Option<RxMode> {
     let Value::Text(word) = value else { return None };
     RxMode::ALL.into_iter().find(|m| m.name() == word)
@@ -54,9 +57,9 @@ fn rx_mode(value: &Value) -> Result<(), String> {
     if right { Ok(()) } else { Err(expected()) }
 }
 
-/// Whether the device's MTU follows the L3 MTU: of what has a device.
-fn has_device(name: &str) -> bool {
-    name.starts_with("host-")
+/// Whether the largest frame follows the L3 MTU: of ports, as vppcfg has it.
+fn follows(name: &str) -> bool {
+    !is_loopback(name) && !name.contains('.')
 }
 
 impl Section<Control> for Settings {
@@ -92,7 +95,7 @@ impl Section<Control> for Settings {
             if v.ethernet {
                 out.set(name, "mac", report::mac(v.mac));
             }
-            let link = if has_device(name) { v.mtu[0] } else { DEFAULT_LINK_MTU };
+            let link = if follows(name) { v.mtu[0] } else { DEFAULT_LINK_MTU };
             if !local {
                 out.set(name, "mtu", v.mtu[0]);
             }
@@ -192,18 +195,18 @@ fn mtu(i: &Interface<'_>, out: &mut Draft) {
     }
     let (l3, path) = bytes("mtu").unwrap_or_else(|| (DEFAULT_MTU, i.path("")));
     let link_key = format!("link-mtu {name}");
-    let follows = has_device(name).then(|| (l3, path.clone()));
-    let link = bytes("link-mtu").or(follows);
+    let same = follows(name).then(|| (l3, path.clone()));
+    let link = bytes("link-mtu").or(same);
     let link_bytes = link.as_ref().map(|l| l.0);
     if let Some((link, path)) = link {
         let set = format!("set interface mtu {link} {name}");
         let mut item = Item::new(rank::LINK_MTU, &link_key, path, set);
-        if !has_device(name) {
+        if !follows(name) {
             item = item.unset(format!("set interface mtu {DEFAULT_LINK_MTU} {name}"));
         }
         out.add(item.needs(interface_key(name)).attribute());
     }
-    if !has_device(name) || Some(l3) != link_bytes {
+    if !follows(name) || Some(l3) != link_bytes {
         let set = format!("set interface mtu packet {l3} {name}");
         let mut item = Item::new(rank::MTU, format!("mtu {name}"), path, set);
         if let Some(link) = link_bytes {
@@ -232,7 +235,9 @@ fn switches(i: &Interface<'_>, out: &mut Draft) {
         let set = format!("set interface tag {name} {}", found.node.value);
         let item = Item::new(rank::DRIVER, format!("tag {name}"), found.path, set)
             .unset(format!("clear interface tag {name}"));
-        out.add(item.needs(interface_key(name)).attribute());
+        let item = item.needs(interface_key(name)).attribute();
+        // One document may be for both: what vppcfg marks as its own is not to lose its mark here.
+        out.add(if found.node.text() == Some(VPPCFG) { item.sticky() } else { item });
     }
     if let Some(found) = i.get("rx-mode") {
         // How many queues there are is said by the driver's own key.

@@ -82,7 +82,7 @@ impl Device for PgDevice {
     }
 
     fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
-        Ok(self.mode == Mode::Ethernet)
+        Ok(true)
     }
 
     fn hardware(&self, c: &Control, _verbose: bool) -> Vec<String> {
