@@ -4,6 +4,7 @@ DESTDIR ?=
 # VPP's clients look for descriptions of messages in /usr/share/vpp/api and nowhere else by
 # themselves; who may not write there has them below PREFIX.
 APIDIR ?= $(if $(or $(DESTDIR),$(filter 0,$(shell id -u))),/usr/share/vpp/api,$(PREFIX)/share/vpp/api)
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 # Seconds per fuzz target.
 TIME ?= 60
 CARGO ?= cargo
@@ -53,10 +54,13 @@ fuzz: ## fuzz every parser, TIME seconds each
 doc: ## build the documentation of the code
 	$(CARGO) doc --workspace --no-deps
 
-install: build ## install to $(DESTDIR)$(PREFIX)/bin, and the API's description
+install: build ## install to $(DESTDIR)$(PREFIX)/bin, the API's description and a unit for systemd
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(RELEASE)/thalweg $(RELEASE)/thalctl $(DESTDIR)$(PREFIX)/bin
 	$(RELEASE)/thalweg api json --dir $(DESTDIR)$(APIDIR)
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|@PREFIX@|$(PREFIX)|' contrib/systemd/thalweg.service >$(DESTDIR)$(UNITDIR)/thalweg.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/thalweg.service
 
 setup: ## install the programs that tests and demo call (as root), or say which are missing
 	@scripts/setup.sh
