@@ -38,13 +38,16 @@ levels() {
     done
 }
 
-# VPP's own Python client against the binary API, in a network namespace of its own.
+# Clients of VPP's against the binary API, in a network namespace and with a /run of their own: its Python
+# client, vppcfg, and one made with govpp if there is Go to build it.
 papi() {
-    local venv
+    local venv govpp
     venv=$(scripts/papi-venv.sh)
+    govpp=$(scripts/govpp-client.sh)
     cargo build --release -p thalweg --bins
-    THALWEG=${CARGO_TARGET_DIR:-target}/release/thalweg \
-        unshare --user --map-root-user --net "$venv/bin/python" tests/papi
+    GOVPP=$govpp THALWEG=${CARGO_TARGET_DIR:-target}/release/thalweg \
+        unshare --user --map-root-user --net --mount \
+        sh -c 'mount -t tmpfs run /run && exec "$0" tests/papi' "$venv/bin/python"
 }
 
 # In an emulated machine with a kernel of Debian's, which the program fetches and keeps.

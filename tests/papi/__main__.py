@@ -1,12 +1,9 @@
 """Runs all tests with the program THALWEG (default target/release/thalweg), and checks that they
 have used every message that it offers. Arguments select tests, as in `python -m unittest`."""
 
-import glob
-import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,18 +15,6 @@ import lab  # noqa: E402
 IMPLIED = {"sockclnt_create", "sockclnt_delete"}
 
 
-def offered():
-    with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(
-            [lab.PROGRAM, "api", "json", "--dir", directory], check=True, stdout=subprocess.DEVNULL
-        )
-        services = set()
-        for path in glob.glob(f"{directory}/*/*.api.json"):
-            with open(path, encoding="utf-8") as document:
-                services |= set(json.load(document)["services"])
-        return services
-
-
 def main():
     # In a network namespace of its own it is down.
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
@@ -39,7 +24,7 @@ def main():
     result = unittest.TextTestRunner(verbosity=1).run(tests)
     if not result.wasSuccessful():
         return 1
-    missing = offered() - lab.called - IMPLIED
+    missing = lab.offered() - lab.called - IMPLIED
     if missing and not chosen:
         print(f"no test sends {', '.join(sorted(missing))}", file=sys.stderr)
         return 1

@@ -1,5 +1,6 @@
 """A router of our own for each class of tests, and clients of it."""
 
+import glob
 import json
 import os
 import re
@@ -19,6 +20,19 @@ PROGRAM = os.environ.get("THALWEG", "target/release/thalweg")
 called = set()
 
 
+def offered():
+    """All requests that the program takes."""
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(
+            [PROGRAM, "api", "json", "--dir", directory], check=True, stdout=subprocess.DEVNULL
+        )
+        services = set()
+        for path in glob.glob(f"{directory}/*/*.api.json"):
+            with open(path, encoding="utf-8") as document:
+                services |= set(json.load(document)["services"])
+        return services
+
+
 class Recorder:
     """An api object that notes which messages are sent."""
 
@@ -33,17 +47,30 @@ class Recorder:
 class Router:
     """A running router in a directory of its own."""
 
-    def __init__(self, stanzas=""):
+    def __init__(self, stanzas="", socket=None, config=False):
         self.dir = tempfile.mkdtemp(prefix="thalweg-papi-")
-        self.socket = os.path.join(self.dir, "api.sock")
+        self.socket = socket or os.path.join(self.dir, "api.sock")
+        os.makedirs(os.path.dirname(self.socket), exist_ok=True)
         self.json = os.path.join(self.dir, "api")
         subprocess.run(
             [PROGRAM, "api", "json", "--dir", self.json], check=True, stdout=subprocess.DEVNULL
         )
         self.log = os.path.join(self.dir, "log")
-        words = f"unix {{ runtime-dir {self.dir} log {self.log} }} {stanzas}".split()
-        self.process = subprocess.Popen([PROGRAM, "run", *words])
+        self.config_file = os.path.join(self.dir, "thalweg.yaml")
+        words = ["--config", self.config_file] if config else []
+        words += f"unix {{ runtime-dir {self.dir} log {self.log} }} {stanzas}".split()
+        self.words = words
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([PROGRAM, "run", *self.words])
         wait_for(lambda: os.path.exists(self.socket) or self.process.poll() is not None)
+
+    def kill(self):
+        """Ends it as a fault would."""
+        self.process.kill()
+        self.process.wait()
+        os.unlink(self.socket)
 
     def client(self, name="tests"):
         vpp = VPPApiClient(apidir=self.json, server_address=self.socket)

@@ -1,0 +1,266 @@
+"""The configuration as a document, where clients of the API set things: all that they can set is dumped
+and comes back; applying costs the packets of others nothing; kills and confirmations."""
+
+import os
+import re
+
+import yaml
+
+from lab import NONE, Case, Recorder, Router, offered
+
+# Messages that set nothing which could last, and why.
+ACTIONS = {
+    "add_node_next": "where nodes may send to, for programs that add nodes",
+    "cli_inband": "the commands' own test walks these",
+    "ip_neighbor_flush": "forgets what was learned",
+    "pg_capture": "a test is started, and ends",
+    "pg_enable_disable": "a test is started, and ends",
+    "pg_interface_enable_disable_coalesce": "there is only one way",
+    "sw_interface_clear_stats": "forgets what was counted",
+    "sw_interface_set_rx_placement": "only where it is already",
+}
+
+# Messages that only look, by their names.
+LOOKS = re.compile(
+    r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
+    r"|^control_ping|^api_versions|^feature_|punt|_allocate$"
+)
+
+
+def setters(api, port):
+    """Requests that set something, in an order in which they can. They come by name."""
+    pg, other, loop = port("pg0"), port("pg1"), port("loop3")
+    route = lambda prefix, **path: {
+        "prefix": prefix,
+        "n_paths": 1,
+        "paths": [{"sw_if_index": NONE, "label_stack": [{}] * 16, **path}],
+    }
+    yield "create_loopback", {}
+    yield "create_loopback_instance", {"is_specified": True, "user_instance": 77}
+    yield "delete_loopback", {"sw_if_index": lambda: port("loop77")}
+    yield "pg_create_interface", {"interface_id": 10}
+    yield "pg_create_interface_v2", {"interface_id": 11, "mode": 1}
+    yield "pg_create_interface_v3", {"interface_id": 12}
+    yield "pg_delete_interface", {"sw_if_index": lambda: port("pg12")}
+    yield "af_packet_create", {"host_if_name": "ca", "hw_addr": "02:00:00:00:0c:0a"}
+    yield "af_packet_create_v2", {"host_if_name": "cb", "hw_addr": "02:00:00:00:0c:0b"}
+    yield "af_packet_delete", {"host_if_name": "cb"}
+    yield "af_packet_create_v3", {"host_if_name": "cb", "num_rx_queues": 1, "use_random_hw_addr": True}
+    yield "sw_interface_set_rx_mode", {"sw_if_index": lambda: port("host-ca"), "mode": 1}
+    yield "sw_interface_set_flags", {"sw_if_index": pg, "flags": 1}
+    yield "sw_interface_set_mac_address", {"sw_if_index": loop, "mac_address": "02:00:00:00:00:33"}
+    yield "hw_interface_set_mtu", {"sw_if_index": pg, "mtu": 2000}
+    yield "sw_interface_set_mtu", {"sw_if_index": pg, "mtu": [1800, 1400, 1500, 0]}
+    yield "sw_interface_set_promisc", {"sw_if_index": pg, "promisc_on": True}
+    yield "ip_table_add_del", {"is_add": True, "table": {"table_id": 7}}
+    yield "ip_table_add_del_v2", {"is_add": True, "table": {"table_id": 8}}
+    yield "sw_interface_set_table", {"sw_if_index": other, "vrf_id": 7}
+    yield "sw_interface_add_del_address", {"sw_if_index": pg, "is_add": True, "prefix": "10.0.0.1/24"}
+    yield "ip_neighbor_config", {"af": 0, "max_number": 500, "max_age": 60, "recycle": True}
+    neighbor = {"sw_if_index": pg, "flags": 1, "ip_address": "10.0.0.9", "mac_address": "02:00:00:00:00:09"}
+    yield "ip_neighbor_add_del", {"is_add": True, "neighbor": neighbor}
+    via = {"nh": {"address": {"ip4": "10.0.0.9"}}}
+    yield "ip_route_add_del", {"is_add": True, "route": route("10.9.0.0/16", **via)}
+    yield "ip_route_add_del_v2", {"is_add": True, "route": {**route("10.8.0.0/16", type=2), "src": 0}}
+    yield "sw_interface_set_l2_xconnect", {
+        "rx_sw_if_index": lambda: port("pg10"), "tx_sw_if_index": loop, "enable": True
+    }
+    yield "sflow_enable_disable", {"hw_if_index": pg, "enable_disable": True}
+    yield "sflow_sampling_rate_set", {"sampling_N": 512}
+    yield "sflow_polling_interval_set", {"polling_S": 33}
+    yield "sflow_header_bytes_set", {"header_B": 192}
+    yield "sflow_direction_set", {"sampling_D": 3}
+    yield "sflow_drop_monitoring_set", {"drop_M": 1}
+    yield from more_setters(port)
+
+
+def more_setters(port):
+    """Of what others have, if it is there."""
+    pg = port("pg0")
+    yield "sw_interface_tag_add_del", {"is_add": True, "sw_if_index": pg, "tag": "lab"}
+
+
+class Documents(Case):
+    @classmethod
+    def setUpClass(cls):
+        os.system("ip link add ca type veth peer name cb && ip link set ca up && ip link set cb up")
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        os.system("ip link del ca")
+
+    def dump(self):
+        return self.cli("show configuration")
+
+    def empty(self):
+        path = os.path.join(self.router.dir, "empty.yaml")
+        with open(path, "w", encoding="utf-8"):
+            pass
+        self.cli(f"config apply {path}")
+
+    def interfaces(self):
+        qualities = lambda i: {
+            name: str(value) for name, value in i._asdict().items() if name not in ("context", "_0")
+        }
+        return {i.interface_name: qualities(i) for i in self.api.sw_interface_dump()}
+
+    def shown(self):
+        routes = [
+            (str(r.route.prefix), [str(p) for p in r.route.paths])
+            for table in (0, 7, 8)
+            for r in self.api.ip_route_dump(table={"table_id": table})
+        ]
+        neighbors = [str(n.neighbor) for n in self.api.ip_neighbor_dump() if n.neighbor.flags & 1]
+        sflow = [d.hw_if_index for d in self.api.sflow_interface_dump()]
+        return self.interfaces(), sorted(routes), neighbors, sflow
+
+    def test_all_that_is_set_is_dumped_and_comes_back(self):
+        self.empty()
+        self.cli(
+            "create packet-generator interface pg0\ncreate packet-generator interface pg1\n"
+            "create loopback interface instance 3"
+        )
+
+        def port(name):
+            return {i.interface_name: i.sw_if_index for i in self.api.sw_interface_dump()}[name]
+
+        known = offered()
+        walked = set()
+        before = self.dump()
+        for name, arguments in setters(self.api, port):
+            if name not in known:
+                continue
+            walked.add(name)
+            arguments = {k: v() if callable(v) else v for k, v in arguments.items()}
+            self.ok(getattr(self.api, name)(**arguments))
+            after = self.dump()
+            self.assertNotEqual(after, before, f"{name}: is not dumped")
+            before = after
+        rest = {n for n in known - walked - set(ACTIONS) if not LOOKS.search(n)}
+        self.assertEqual(rest, set(), "do these set something? Put them into setters, or into ACTIONS")
+        was = self.shown()
+        path = os.path.join(self.router.dir, "all.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(before)
+        self.empty()
+        self.assertNotEqual(self.shown(), was)
+        self.cli(f"config apply {path}")
+        self.assertEqual(yaml.safe_load(self.dump()), yaml.safe_load(before))
+        self.assertEqual(self.shown(), was)
+        self.empty()
+
+    def counted(self, name):
+        text = self.cli(f"show interface {name}")
+        counter = lambda key: int((re.search(rf"{key} +(\d+)", text) or [0, 0])[1])
+        return {key: counter(key) for key in ("rx packets", "tx packets", "drops", "tx-error")}
+
+    def test_applying_costs_others_nothing_under_full_load(self):
+        self.empty()
+        self.cli(
+            "create packet-generator interface pg0\ncreate packet-generator interface pg1\n"
+            "create packet-generator interface pg2\ncreate packet-generator interface pg3\n"
+            "set interface l2 xconnect pg0 pg1\n"
+            "set interface ip address pg2 10.2.0.1/24\nset interface ip address pg3 10.3.0.1/24\n"
+            "set ip neighbor pg3 10.3.0.2 02:00:00:00:03:02 static\n"
+            "ip route add 10.9.0.0/16 via 10.3.0.2\n"
+            "set interface mac address pg2 02:fe:00:00:00:02\n"
+            "set interface state pg0 up\nset interface state pg1 up\n"
+            "set interface state pg2 up\nset interface state pg3 up\n"
+        )
+        base = self.dump()
+        more = yaml.safe_load(base)
+        # Of everything there is, but not where the flows are.
+        more["loopbacks"] = {
+            f"loop{n}": {"addresses": [f"10.77.{n}.1/24"], "mtu": 1500} for n in range(8)
+        }
+        more["interfaces"]["pg7"] = {"mtu": 1400, "sflow": True}
+        more["interfaces"]["pg8"] = {"mtu": 1400, "l2xc": "pg7"}
+        (table,) = more["thalweg"]["ip-tables"].values()
+        table["routes"].update({f"10.88.{i}.0/24": "10.77.1.9 loop1" for i in range(200)})
+        files = []
+        for name, text in (("more", yaml.safe_dump(more)), ("base", base)):
+            files.append(os.path.join(self.router.dir, f"{name}.yaml"))
+            with open(files[-1], "w", encoding="utf-8") as file:
+                file.write(text)
+        data = "UDP: 10.2.0.2 -> 10.9.1.1 UDP: 1 -> 2 incrementing 20"
+        self.cli(
+            f"packet-generator new {{ name l2 limit 0 source pg0 size 64-64 data {{ IP4: 1.2.3 -> 4.5.6 {data} }} }}\n"
+            f"packet-generator new {{ name l3 limit 0 source pg2 size 64-64 "
+            f"data {{ IP4: 02:00:00:00:00:01 -> 02:fe:00:00:00:02 {data} }} }}\n"
+            "clear interfaces\npacket-generator enable-stream"
+        )
+        for _ in range(10):
+            for path in files:
+                self.cli(f"config apply {path}")
+        self.cli("packet-generator disable-stream")
+        counted = lambda: [self.counted(f"pg{n}") for n in range(4)]
+        last = None
+        while last != (last := counted()):
+            pass
+        l2_in, l2_out, l3_in, l3_out = last
+        for source, sink in ((l2_in, l2_out), (l3_in, l3_out)):
+            self.assertGreater(source["rx packets"], 10_000)
+            self.assertEqual(sink["tx packets"], source["rx packets"], last)
+            for port in (source, sink):
+                self.assertEqual((port["drops"], port["tx-error"]), (0, 0), last)
+        self.cli("packet-generator delete l2\npacket-generator delete l3")
+        self.empty()
+
+
+class Kept(Case):
+    """A router that keeps its configuration, and is killed."""
+
+    # Each test has a router of its own.
+    @classmethod
+    def setUpClass(cls):
+        pass
+
+    @classmethod
+    def tearDownClass(cls):
+        pass
+
+    def connect(self):
+        self.vpp = self.router.client()
+        self.api = Recorder(self.vpp.api)
+
+    def again(self):
+        self.router.kill()
+        self.router.start()
+        self.connect()
+
+    def setUp(self):
+        self.router = Router(config=True)
+        self.connect()
+
+    def tearDown(self):
+        self.vpp.disconnect()
+        self.router.stop()
+
+    def test_what_was_saved_outlives_a_kill(self):
+        self.cli("create packet-generator interface pg0\nset interface state pg0 up")
+        loop = self.loopback()
+        self.ok(self.api.sw_interface_add_del_address(sw_if_index=loop, is_add=True, prefix="10.0.0.1/24"))
+        self.cli("config commit")
+        show = lambda: [self.cli(f"show {what}") for what in ("interface", "interface address", "configuration")]
+        before = show()
+        self.again()
+        self.assertEqual(show(), before)
+        self.assertEqual(self.cli("config diff"), "")
+
+    def test_what_nobody_has_confirmed_is_gone_after_a_kill(self):
+        self.cli("create loopback interface instance 1\nconfig commit")
+        saved = self.cli("show configuration")
+        # Within a minute somebody would have to say that it may stay.
+        self.cli("config commit confirm 60\ncreate loopback interface instance 2")
+        self.assertIn("loop2", self.cli("show configuration"))
+        self.again()
+        self.assertEqual(self.cli("show configuration"), saved)
+        path = os.path.join(self.router.dir, "more.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("loopbacks: {loop1: {}, loop9: {}}\n")
+        self.cli(f"config apply {path} confirm 60")
+        self.again()
+        self.assertEqual(self.cli("show configuration"), saved)
+        self.assertEqual(self.cli("config diff"), "")
