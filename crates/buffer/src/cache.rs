@@ -1,7 +1,7 @@
 //! A worker's stock of free buffers.
 
 use crate::frame::Frame;
-use crate::meta::Meta;
+use crate::meta::{Flags, Meta};
 use crate::packet::Packet;
 use crate::pool::{BATCH, BufHdr, Pool, Published};
 use std::ptr::NonNull;
@@ -128,7 +128,10 @@ impl Cache {
     #[inline]
     pub fn free_frame(&mut self, frame: &mut Frame) {
         frame.compact(());
-        if !frame.flags().is_empty() {
+        // That packets were sampled is written nowhere but in the frame.
+        let mut marks = frame.flags();
+        marks.remove(Flags::SAMPLED);
+        if !marks.is_empty() {
             for buf in frame.written_bufs() {
                 // SAFETY: the caller gives the packets up; free buffers have default meta.
                 let rest = unsafe {

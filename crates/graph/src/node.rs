@@ -197,6 +197,19 @@ pub trait Tap: Send + 'static {
     /// So many packets of an interface have passed that it did not have to see. Told before it sees
     /// the next frame of that interface, and before [`settle`](Self::settle).
     fn passed(&mut self, _cx: &mut TapCx<'_>, _sw_if: u32, _packets: u64) {}
+    /// Both of these, one after the other: a tap with little time may do them together.
+    #[inline]
+    fn passed_and_frame(
+        &mut self,
+        cx: &mut TapCx<'_>,
+        (sw_if, packets): (u32, u64),
+        frame: &mut Frame,
+    ) {
+        if packets > 0 {
+            self.passed(cx, sw_if, packets);
+        }
+        self.frame(cx, frame, Iface::Uniform(sw_if));
+    }
     /// Packets that a tap has marked by [`Frame::mark_sampled`] have come to an end, or leave. Those
     /// with a number in [`Meta::asked_as`](thalweg_buffer::Meta) have been at another worker.
     fn ends(&mut self, _cx: &mut TapCx<'_>, _frame: &Frame, _fate: Fate) {}
@@ -361,6 +374,10 @@ impl<T: Tap> Tap for OwnLines<T> {
     #[inline]
     fn passed(&mut self, cx: &mut TapCx<'_>, sw_if: u32, packets: u64) {
         self.0.passed(cx, sw_if, packets);
+    }
+    #[inline]
+    fn passed_and_frame(&mut self, cx: &mut TapCx<'_>, passed: (u32, u64), frame: &mut Frame) {
+        self.0.passed_and_frame(cx, passed, frame);
     }
     fn ends(&mut self, cx: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
         self.0.ends(cx, frame, fate);

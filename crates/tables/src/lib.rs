@@ -21,6 +21,7 @@ pub mod exchange;
 pub mod flow;
 pub mod hash;
 pub mod index;
+pub mod lines;
 pub mod lpm4;
 pub mod paged;
 pub mod prefetch;

@@ -1,7 +1,7 @@
 //! What is known of a sampled packet besides its header, and how it lies in the ring.
 
 /// Words that hold a sample's facts.
-pub const FACTS: usize = 8;
+pub const FACTS: usize = thalweg_tables::lines::WORDS;
 
 /// Why a packet was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +117,7 @@ const BARE: u64 = 1 << 24;
 
 impl Facts {
     #[inline]
-    pub(crate) fn words(&self, header: u16) -> [u64; FACTS] {
+    fn words(&self, header: u16) -> [u64; FACTS] {
         let cause = match self.cause {
             Cause::Received => 0,
             Cause::Sent => 1,
@@ -167,6 +167,43 @@ impl Facts {
     }
 }
 
+/// The facts of several samples that have most in common, as they lie in the ring.
+#[derive(Clone, Debug)]
+pub struct Template {
+    words: [u64; FACTS],
+    /// Where the header's length goes.
+    kind: u64,
+}
+
+impl Template {
+    /// Of the first of these samples.
+    #[inline]
+    #[must_use]
+    pub fn of(facts: &Facts) -> Template {
+        let words = facts.words(0);
+        Template { words, kind: words[4] }
+    }
+
+    /// What every sample has for itself: the packet's length, and its number among those seen.
+    #[inline]
+    pub fn set(&mut self, rate: u32, frame_length: u32, pool: u64) {
+        (self.words[1], self.words[2]) = (pair(rate, frame_length), pool);
+    }
+
+    /// Where a packet came in, and where it goes.
+    #[inline]
+    pub fn set_way(&mut self, rx_if: u32, way: Way) {
+        let [fate, place] = way.words();
+        (self.words[5], self.words[6], self.words[7]) = (u64::from(rx_if), fate, place);
+    }
+
+    #[inline]
+    pub(crate) fn words(&mut self, header: u16) -> &[u64; FACTS] {
+        self.words[4] = self.kind | u64::from(header);
+        &self.words
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +235,13 @@ mod tests {
                 cause, sw_if, generation, rate, frame_length, pool, lost, rx_if, at, bare, way,
             };
             let read = Facts::from_words(&facts.words(header));
+            prop_assert_eq!(read, (facts, usize::from(header)));
+            // One of several that have the rest in common.
+            let first = Facts { frame_length: !frame_length, pool: !pool, rx_if: 0, ..facts };
+            let mut template = Template::of(&Facts { way: Way::Unknown, ..first });
+            template.set(rate, frame_length, pool);
+            template.set_way(rx_if, way);
+            let read = Facts::from_words(template.words(header));
             prop_assert_eq!(read, (facts, usize::from(header)));
         }
     }

@@ -45,19 +45,22 @@ impl Marked {
     /// Calls `what` with each sample and the row of each sampled packet of a frame.
     #[inline]
     pub(crate) fn of_frame(&mut self, frame: &Frame, mut what: impl FnMut(Ticket, u8)) {
-        let end = self.next + frame.sampled().len();
-        if let Some(run) = self.all.get(self.next..end) {
-            // A frame mostly leaves as it came: then nothing need be searched, or branched on.
-            let as_it_came =
-                run.iter().fold(!self.several, |all, m| all & frame.holds(m.row, m.key));
-            if as_it_came {
-                run.iter().for_each(|m| what(m.ticket, m.row));
-                self.next = end;
-                return;
+        let mut rest = frame.sampled();
+        if !self.several {
+            // A frame mostly leaves as it came: then nothing need be searched.
+            for mark in self.all.iter().skip(self.next) {
+                if !frame.holds(mark.row, mark.key) {
+                    break;
+                }
+                what(mark.ticket, mark.row);
+                rest.remove(mark.row);
+                self.next += 1;
             }
         }
-        for row in frame.sampled().iter() {
-            self.each(frame.key(row), |ticket| what(ticket, row));
+        if !rest.is_empty() {
+            for row in rest.iter() {
+                self.each(frame.key(row), |ticket| what(ticket, row));
+            }
         }
     }
 

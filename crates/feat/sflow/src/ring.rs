@@ -1,254 +1,93 @@
 //! The way of samples from a worker to the service: a bounded ring of cache lines.
 //!
 //! A sample is one line of facts and as many lines of header as it needs. Nothing waits: if there is
-//! no room, the sample is lost and its producer counts it.
-//!
-//! A sample lies in the ring before the service may see it: its packet is still on its way through
-//! the router, and where that leads is written into the same line. The worker then publishes many
-//! samples at once. So the two ends share two words, and write each of them rarely; the worker asks
-//! how far the service is only when its last answer leaves no room. The lines are words with relaxed
-//! order, which are plain stores and loads; the release of a position and its acquisition order them.
+//! no room, the sample is lost and its producer counts it. A sample lies in the ring before the
+//! service may see it: its packet is still on its way through the router, and where that leads is
+//! written into the same line.
 
-use crate::facts::{FACTS, Facts, Way};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use thalweg_tables::prefetch;
+use crate::facts::{FACTS, Facts, Template, Way};
+use thalweg_tables::lines::{self, LINE, LineReader, LineWriter, Position};
 
 /// Most bytes of a sampled header.
 pub const MAX_HEADER: usize = 256;
-/// Lines that there are: a power of two, so that a position's low bits name its line. Enough for
-/// what comes in two milliseconds at ten million samples of 64 bytes a second.
+/// Lines that there are. Enough for what comes in two milliseconds at ten million samples of 64
+/// bytes a second.
 const LINES: usize = 1 << 15;
 /// Samples that fit, whatever their headers' length.
 pub const RING_SAMPLES: usize = LINES / MAX_LINES;
 
-const WORD: usize = size_of::<u64>();
-const WORDS: usize = 8;
-const LINE: usize = WORD * WORDS;
 const MAX_LINES: usize = 1 + MAX_HEADER / LINE;
-/// Lines that are fetched ahead of the next sample. The service's core has read them: to store to
-/// them at once would make the worker's later stores wait for that core.
-const AHEAD: u64 = 12;
-
-/// One cache line of a sample.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Line([AtomicU64; WORDS]);
-
-impl Line {
-    #[inline]
-    fn put(&self, word: usize, value: u64) {
-        self.0[word].store(value, Ordering::Relaxed);
-    }
-    #[inline]
-    fn get(&self, word: usize) -> u64 {
-        self.0[word].load(Ordering::Relaxed)
-    }
-}
-
-/// A position that one end writes and the other reads; away from what else is written. Two lines,
-/// since processors fetch them by pairs.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Position(AtomicU64);
-
-/// Positions are lines since the ring was made.
-#[derive(Debug)]
-struct Ring {
-    written: Position,
-    read: Position,
-    lines: Box<[Line; LINES]>,
-}
-
-impl Ring {
-    #[inline]
-    fn line(&self, position: u64) -> &Line {
-        &self.lines[position as usize % LINES]
-    }
-}
 
 /// Makes a ring for [`RING_SAMPLES`] at least.
 #[must_use]
 pub fn channel() -> (SampleWriter, SampleReader) {
-    let lines: Box<[Line]> = (0..LINES).map(|_| Line::default()).collect();
-    let ring = Arc::new(Ring {
-        written: Position::default(),
-        read: Position::default(),
-        lines: lines.try_into().unwrap_or_else(|_| unreachable!("as many as asked for")),
-    });
-    let limit = LINES as u64;
-    let writer = SampleWriter {
-        ring: ring.clone(),
-        written: 0,
-        published: 0,
-        limit,
-        fetched: 0,
-        asked: false,
-    };
-    (writer, SampleReader { ring, read: 0, released: 0, limit: 0 })
+    let (writer, reader) = lines::channel(LINES);
+    (SampleWriter(writer), SampleReader(reader))
 }
 
 /// A sample that is in the ring and not published yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub struct Ticket(Position);
 
 /// The worker's end.
 #[derive(Debug)]
-pub struct SampleWriter {
-    ring: Arc<Ring>,
-    written: u64,
-    /// Up to where the service may read.
-    published: u64,
-    /// Up to where may be written, for all that is known.
-    limit: u64,
-    /// Up to where lines were fetched.
-    fetched: u64,
-    /// The service was asked how far it is since something was published: once is enough, since the
-    /// answer is another core's.
-    asked: bool,
-}
+pub struct SampleWriter(LineWriter);
 
 impl SampleWriter {
     /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; `None` if there is no room.
-    #[inline]
     pub fn push(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
+        self.push_as(&mut Template::of(facts), header)
+    }
+
+    /// The same for one of many samples that have most facts in common.
+    #[inline]
+    pub fn push_as(&mut self, facts: &mut Template, header: &[u8]) -> Option<Ticket> {
         let header = &header[..header.len().min(MAX_HEADER)];
-        let end = self.written + 1 + header.len().div_ceil(LINE) as u64;
-        if end > self.limit && !self.ask(end) {
-            return None;
-        }
-        let ring = &*self.ring;
-        let ahead = (end + AHEAD).min(self.limit);
-        while self.fetched < ahead {
-            prefetch::for_write(ring.line(self.fetched));
-            self.fetched += 1;
-        }
-        let ticket = Ticket(self.written);
-        let mut at = self.written;
-        let line = ring.line(at);
-        for (i, word) in facts.words(header.len() as u16).into_iter().enumerate() {
-            line.put(i, word);
-        }
-        let (whole, rest) = header.as_chunks::<LINE>();
-        for bytes in whole {
-            at += 1;
-            put_words(ring.line(at), bytes.as_chunks().0);
-        }
-        if !rest.is_empty() {
-            let (words, tail) = rest.as_chunks();
-            let line = ring.line(at + 1);
-            put_words(line, words);
-            if !tail.is_empty() {
-                line.put(words.len(), last_word(header, tail));
-            }
-        }
-        self.written = end;
-        Some(ticket)
+        self.0.push(facts.words(header.len() as u16), header).map(Ticket)
     }
 
     /// Says where a sample's packet has gone; nothing happens if the service may have seen it.
     #[inline]
     pub fn complete(&mut self, ticket: Ticket, way: Way) {
-        if ticket.0 >= self.published {
-            let line = self.ring.line(ticket.0);
-            let [fate, place] = way.words();
-            line.put(Way::AT, fate);
-            line.put(Way::AT + 1, place);
-        }
+        self.0.amend(ticket.0, Way::AT, way.words());
     }
 
     /// Lines that the service may not see yet.
     #[inline]
     #[must_use]
     pub fn pending(&self) -> u64 {
-        self.written - self.published
+        self.0.pending()
     }
 
     /// Lets the service see all that there is.
     #[inline]
     pub fn publish(&mut self) {
-        self.asked = false;
-        if self.published != self.written {
-            self.published = self.written;
-            self.ring.written.0.store(self.written, Ordering::Release);
-        }
-    }
-
-    /// Asks how far the service has read; true if that leaves room up to `end`.
-    #[cold]
-    fn ask(&mut self, end: u64) -> bool {
-        if !self.asked {
-            self.asked = true;
-            self.limit = self.ring.read.0.load(Ordering::Acquire) + LINES as u64;
-        }
-        end <= self.limit
-    }
-}
-
-#[inline]
-fn put_words(line: &Line, words: &[[u8; WORD]]) {
-    for (i, word) in words.iter().enumerate() {
-        line.put(i, u64::from_le_bytes(*word));
-    }
-}
-
-/// The word that begins with `tail`, the last bytes of `header`.
-#[inline]
-fn last_word(header: &[u8], tail: &[u8]) -> u64 {
-    match header.last_chunk() {
-        // Read with what comes before it, and shifted out again.
-        Some(word) => u64::from_le_bytes(*word) >> (8 * (WORD - tail.len())),
-        None => tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        self.0.publish();
     }
 }
 
 /// The service's end.
 #[derive(Debug)]
-pub struct SampleReader {
-    ring: Arc<Ring>,
-    read: u64,
-    /// What the worker was told of `read`.
-    released: u64,
-    /// Up to where there is something to read, for all that is known.
-    limit: u64,
-}
+pub struct SampleReader(LineReader);
 
 impl SampleReader {
     /// Takes the oldest sample; its header is written to the front of `header`. Its room is free
     /// again after [`release`](Self::release).
     pub fn pop(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<(Facts, usize)> {
-        if self.is_empty() {
-            return None;
-        }
-        let line = self.ring.line(self.read);
-        let words: [u64; FACTS] = std::array::from_fn(|i| line.get(i));
+        let words: [u64; FACTS] = self.0.words()?;
         let (facts, length) = Facts::from_words(&words);
-        let lines = length.div_ceil(LINE);
-        for bytes in header.as_chunks_mut::<LINE>().0.iter_mut().take(lines) {
-            self.read += 1;
-            let line = self.ring.line(self.read);
-            for (i, word) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
-                *word = line.get(i).to_le_bytes();
-            }
-        }
-        self.read += 1;
+        self.0.take(&mut header.as_chunks_mut().0[..length.div_ceil(LINE)]);
         Some((facts, length))
     }
 
     /// Lets the worker have the room of all samples that were taken.
     pub fn release(&mut self) {
-        if self.released != self.read {
-            self.released = self.read;
-            self.ring.read.0.store(self.read, Ordering::Release);
-        }
+        self.0.release();
     }
 
     /// True if there is nothing to take.
     pub fn is_empty(&mut self) -> bool {
-        if self.read == self.limit {
-            self.limit = self.ring.written.0.load(Ordering::Acquire);
-        }
-        self.read == self.limit
+        self.0.is_empty()
     }
 }
 

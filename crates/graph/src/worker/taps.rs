@@ -94,15 +94,9 @@ impl TapSlot {
         place: Place<'_>,
         arc: ArcId,
         frame: &mut Frame,
-        on: Iface,
-        passed: u64,
+        work: impl FnOnce(&mut dyn Tap, &mut TapCx<'_>, &mut Frame),
     ) -> u64 {
-        let (rest, timed) = self.call(place, arc, |tap, cx| {
-            if let (1.., Iface::Uniform(sw_if)) = (passed, on) {
-                tap.passed(cx, sw_if, passed);
-            }
-            tap.frame(cx, frame, on);
-        });
+        let (rest, timed) = self.call(place, arc, |tap, cx| work(tap, cx, frame));
         let stats = place.stats.node(self.node);
         stats.calls.add(1);
         stats.vectors.add(frame.len() as u64);
@@ -222,7 +216,10 @@ impl Core {
                 let Some(slot) = taps.on[a].get(bit).and_then(|at| taps.slots.get_mut(*at)) else {
                     continue;
                 };
-                rest = rest.min(slot.look(place, arc, frame, Iface::Uniform(sw_if), passed));
+                let here = slot.look(place, arc, frame, |tap, cx, frame| {
+                    tap.passed_and_frame(cx, (sw_if, passed), frame);
+                });
+                rest = rest.min(here);
             }
             taps.due[a][at] = count.saturating_add(rest).saturating_add(1).min(NEVER - 1);
             taps.unsettled = true;
@@ -239,7 +236,7 @@ impl Core {
                 let row = taps.on.get(arc.0 as usize);
                 let at = row.and_then(|row| row.get(bit)).copied().unwrap_or(usize::MAX);
                 if let Some(slot) = taps.slots.get_mut(at) {
-                    slot.look(place, arc, frame, on, 0);
+                    slot.look(place, arc, frame, |tap, cx, frame| tap.frame(cx, frame, on));
                 }
             }
             taps.unsettled = true;

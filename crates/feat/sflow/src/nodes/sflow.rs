@@ -7,7 +7,7 @@
 //! waited for. Frames without a sample it does not see at all.
 
 use crate::drops::Limiter;
-use crate::facts::{Cause, Facts, Way};
+use crate::facts::{Cause, Facts, Template, Way};
 use crate::marked::Marked;
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
 use crate::sampler::{Countdown, Random};
@@ -144,39 +144,42 @@ impl SFlowTap {
 
     /// Takes the samples of a frame whose packets have been counted.
     #[inline]
-    fn sample(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32, sent: bool) {
+    fn sample<const SENT: bool>(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32) {
         let SFlowTap { ports, ring, marked, random, header_bytes, .. } = self;
-        let port = &mut ports[sw_if as usize];
+        let Some(port) = ports.get_mut(sw_if as usize) else { return };
         let n = frame.len() as u64;
         let before = port.seen - n;
-        let countdown = if sent { &mut port.tx } else { &mut port.rx };
-        let mut facts = Facts {
-            cause: if sent { Cause::Sent } else { Cause::Received },
+        let countdown = if SENT { &mut port.tx } else { &mut port.rx };
+        let rate = countdown.rate();
+        let mut facts = Template::of(&Facts {
+            cause: if SENT { Cause::Sent } else { Cause::Received },
             sw_if,
             generation: port.generation,
-            rate: countdown.rate(),
             rx_if: sw_if,
             at: cx.now(),
             lost: port.lost as u32,
             ..Facts::default()
-        };
+        });
         let (mut taken, mut lost) = (0, 0);
         countdown.sample(n, random, |at| {
+            if lost > 0 {
+                // There was no room a moment ago, and there will be none before the turn ends.
+                lost += 1;
+                return;
+            }
             let i = at as u8;
-            facts.frame_length = frame.total_len(i) as u32;
-            facts.pool = before + at + 1;
-            if sent {
-                facts.rx_if = frame.rx_if(i);
-                facts.way = way_out(frame, i, sw_if);
+            facts.set(rate, frame.total_len(i) as u32, before + at + 1);
+            if SENT {
+                facts.set_way(frame.rx_if(i), way_out(frame, i, sw_if));
             }
             let ticket = match header(frame, i, *header_bytes) {
-                Some(header) => ring.push(&facts, header),
-                None => push_gathered(ring, &facts, frame, i, *header_bytes),
+                Some(header) => ring.push_as(&mut facts, header),
+                None => push_gathered(ring, &mut facts, frame, i, *header_bytes),
             };
             match ticket {
                 Some(ticket) => {
                     taken += 1;
-                    if !sent {
+                    if !SENT {
                         marked.add(frame, i, ticket);
                         frame.mark_sampled(i);
                     }
@@ -188,6 +191,42 @@ impl SFlowTap {
         port.lost += lost;
         self.taken += taken;
         self.lost += lost;
+    }
+
+    /// Looks at a frame behind `passed` other packets.
+    #[inline]
+    fn look<const SENT: bool>(
+        &mut self,
+        cx: &mut TapCx<'_>,
+        (sw_if, passed): (u32, u64),
+        frame: &mut Frame,
+    ) {
+        if frame.flags().contains(Flags::OFFLOAD) {
+            self.skip(SENT, sw_if, passed);
+            cx.work_begins();
+            self.sample_wire(cx, frame, sw_if, SENT);
+        } else {
+            let n = frame.len() as u64;
+            let Some(countdown) = self.pass(SENT, sw_if, passed + n) else { return };
+            let free = countdown.pass(passed);
+            debug_assert!(free, "a sample was missed");
+            if !countdown.pass(n) {
+                cx.work_begins();
+                self.sample::<SENT>(cx, frame, sw_if);
+            }
+        }
+        if let Some(port) = self.ports.get(sw_if as usize) {
+            let countdown = if SENT { &port.tx } else { &port.rx };
+            cx.rest(countdown.free());
+        }
+    }
+
+    /// Lets packets pass that are not looked at.
+    fn skip(&mut self, sent: bool, sw_if: u32, packets: u64) {
+        if let Some(countdown) = self.pass(sent, sw_if, packets) {
+            let free = countdown.pass(packets);
+            debug_assert!(free, "a sample was missed");
+        }
     }
 
     /// The same for a frame in which packets may stand for several on the wire, which have not been
@@ -334,14 +373,14 @@ fn header(frame: &Frame, i: u8, limit: usize) -> Option<&[u8]> {
 #[cold]
 fn push_gathered(
     ring: &mut SampleWriter,
-    facts: &Facts,
+    facts: &mut Template,
     frame: &Frame,
     i: u8,
     limit: usize,
 ) -> Option<Ticket> {
     let mut gathered = [0; MAX_HEADER];
     let n = gather(frame, i, &mut gathered[..limit]);
-    ring.push(facts, &gathered[..n])
+    ring.push_as(facts, &gathered[..n])
 }
 
 /// Copies as many of a packet's bytes as there is room for; returns how many.
@@ -404,37 +443,28 @@ fn tell(ring: &mut SampleWriter, number: u32, way: Way) {
 }
 
 impl Tap for SFlowTap {
-    #[inline]
     fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
-        self.turn(cx.now());
         if cx.arc() == ERROR_DROP {
+            self.turn(cx.now());
             self.drops(cx, frame);
             return;
         }
-        let (Iface::Uniform(sw_if), sent) = (on, cx.arc() == INTERFACE_OUTPUT) else { return };
-        if frame.flags().contains(Flags::OFFLOAD) {
-            cx.work_begins();
-            self.sample_wire(cx, frame, sw_if, sent);
-        } else {
-            let n = frame.len() as u64;
-            let Some(countdown) = self.pass(sent, sw_if, n) else { return };
-            if !countdown.pass(n) {
-                cx.work_begins();
-                self.sample(cx, frame, sw_if, sent);
-            }
-        }
-        if let Some(port) = self.ports.get(sw_if as usize) {
-            let countdown = if sent { &port.tx } else { &port.rx };
-            cx.rest(countdown.free());
+        if let Iface::Uniform(sw_if) = on {
+            self.passed_and_frame(cx, (sw_if, 0), frame);
         }
     }
 
-    #[inline]
     fn passed(&mut self, cx: &mut TapCx<'_>, sw_if: u32, packets: u64) {
-        let sent = cx.arc() == INTERFACE_OUTPUT;
-        if let Some(countdown) = self.pass(sent, sw_if, packets) {
-            let free = countdown.pass(packets);
-            debug_assert!(free, "a sample was missed");
+        self.skip(cx.arc() == INTERFACE_OUTPUT, sw_if, packets);
+    }
+
+    #[inline]
+    fn passed_and_frame(&mut self, cx: &mut TapCx<'_>, passed: (u32, u64), frame: &mut Frame) {
+        self.turn(cx.now());
+        if cx.arc() == INTERFACE_OUTPUT {
+            self.look::<true>(cx, passed, frame);
+        } else {
+            self.look::<false>(cx, passed, frame);
         }
     }
 
@@ -442,7 +472,13 @@ impl Tap for SFlowTap {
     fn ends(&mut self, _: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
         let local = frame.flags().contains(Flags::LOCAL);
         let SFlowTap { marked, ring, .. } = self;
-        marked.of_frame(frame, |ticket, i| ring.complete(ticket, way(frame, i, fate, local)));
+        match fate {
+            // What nearly all are.
+            Fate::Sent(tx_if) if !local => {
+                marked.of_frame(frame, |ticket, i| ring.complete(ticket, way_out(frame, i, tx_if)));
+            }
+            _ => marked.of_frame(frame, |t, i| ring.complete(t, way(frame, i, fate, local))),
+        }
         // Only what has been handed over has a number.
         if frame.flags().contains(Flags::META) && fate != Fate::HandedOver {
             self.answer(frame, fate, local);

@@ -1,0 +1,336 @@
+//! A bounded way of records from one thread to another, made of cache lines.
+//!
+//! A record is one line of words and as many lines of bytes as it needs. Nothing waits: if there is
+//! no room, the record is refused. It lies in the ring before the reader may see it, and its words
+//! may still be changed; the writer then publishes many records at once. So the two ends share two
+//! words, and write each of them rarely; the writer asks how far the reader is only when its last
+//! answer leaves no room.
+
+use crate::sync::{AtomicU64, Ordering, Padded};
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+
+/// Bytes of a line.
+pub const LINE: usize = 64;
+/// Words of a record's first line.
+pub const WORDS: usize = LINE / size_of::<u64>();
+
+#[repr(align(64))]
+struct Line(UnsafeCell<[u8; LINE]>);
+
+/// Positions are lines since the ring was made; their low bits name the line.
+struct Ring {
+    /// The lines from here on, up to `read` and once round, are the writer's.
+    written: Padded<AtomicU64>,
+    /// The lines from here to `written` are the reader's.
+    read: Padded<AtomicU64>,
+    lines: Box<[Line]>,
+}
+
+// SAFETY: a line is used by one thread at a time: by the writer while its position is not published,
+// by the reader from then on, and by the writer again once it is released. Storing a position with
+// release and loading it with acquire order the uses.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    #[inline]
+    fn line(&self, position: u64) -> *mut u8 {
+        // The number of lines is a power of two.
+        self.lines[position as usize & (self.lines.len() - 1)].0.get().cast()
+    }
+}
+
+/// Makes a ring of so many lines, rounded up to a power of two.
+pub fn channel(lines: usize) -> (LineWriter, LineReader) {
+    let lines = lines.next_power_of_two();
+    let ring = Arc::new(Ring {
+        written: Padded(AtomicU64::new(0)),
+        read: Padded(AtomicU64::new(0)),
+        lines: (0..lines).map(|_| Line(UnsafeCell::new([0; LINE]))).collect(),
+    });
+    let limit = lines as u64;
+    let writer = LineWriter { ring: ring.clone(), written: 0, published: 0, limit, asked: false };
+    (writer, LineReader { ring, read: 0, released: 0, limit: 0 })
+}
+
+/// A record that is in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position(u64);
+
+/// The end that writes.
+pub struct LineWriter {
+    ring: Arc<Ring>,
+    written: u64,
+    /// Up to where the reader may read.
+    published: u64,
+    /// Up to where may be written, for all that is known.
+    limit: u64,
+    /// The reader was asked how far it is since something was published: once is enough, since the
+    /// answer is another core's.
+    asked: bool,
+}
+
+impl LineWriter {
+    /// Puts a record in; `None` if there is no room.
+    #[inline]
+    pub fn push(&mut self, words: &[u64; WORDS], bytes: &[u8]) -> Option<Position> {
+        let end = self.written + 1 + bytes.len().div_ceil(LINE) as u64;
+        if end > self.limit && !self.ask(end) {
+            return None;
+        }
+        let at = self.written;
+        // SAFETY: lines from `written` to `end` are ours: none of them is published, and the reader
+        // has released what they held, since `end` is at most `limit`.
+        unsafe {
+            self.ring.line(at).cast::<[u64; WORDS]>().write(*words);
+            let (whole, rest) = bytes.as_chunks::<LINE>();
+            let mut next = at + 1;
+            for line in whole {
+                self.ring.line(next).cast::<[u8; LINE]>().write(*line);
+                next += 1;
+            }
+            if !rest.is_empty() {
+                copy_less_than_a_line(rest, self.ring.line(next));
+            }
+        }
+        self.written = end;
+        Some(Position(at))
+    }
+
+    /// Changes two words of a record, `word` and the next; nothing happens if the reader may have
+    /// seen it.
+    ///
+    /// # Panics
+    /// If a record has no such words.
+    #[inline]
+    pub fn amend(&mut self, at: Position, word: usize, values: [u64; 2]) {
+        assert!(word + 2 <= WORDS);
+        if at.0 >= self.published && at.0 < self.written {
+            // SAFETY: the line is not published, hence ours; the words are within it.
+            unsafe {
+                self.ring.line(at.0).cast::<u64>().add(word).cast::<[u64; 2]>().write(values)
+            };
+        }
+    }
+
+    /// Lines that the reader may not see yet.
+    #[inline]
+    pub fn pending(&self) -> u64 {
+        self.written - self.published
+    }
+
+    /// Lets the reader see all that there is.
+    #[inline]
+    pub fn publish(&mut self) {
+        self.asked = false;
+        if self.published != self.written {
+            self.published = self.written;
+            self.ring.written.0.store(self.written, Ordering::Release);
+        }
+    }
+
+    /// Asks how far the reader is; true if that leaves room up to `end`.
+    #[cold]
+    fn ask(&mut self, end: u64) -> bool {
+        if !self.asked {
+            self.asked = true;
+            self.limit = self.ring.read.0.load(Ordering::Acquire) + self.ring.lines.len() as u64;
+        }
+        end <= self.limit
+    }
+}
+
+/// Copies 1 to 63 bytes, by two copies that may overlap: their number is seldom a constant.
+///
+/// # Safety
+/// There is a line at `to`, which nobody else uses.
+#[inline]
+unsafe fn copy_less_than_a_line(from: &[u8], to: *mut u8) {
+    /// Copies the first and the last `N` bytes.
+    ///
+    /// # Safety
+    /// As above, and there are `N` bytes at least.
+    #[inline]
+    unsafe fn ends<const N: usize>(from: &[u8], to: *mut u8) {
+        // SAFETY: by contract.
+        unsafe {
+            let (first, last) = (from.as_ptr(), from.as_ptr().add(from.len() - N));
+            let bytes = last.cast::<[u8; N]>().read();
+            to.cast::<[u8; N]>().write(first.cast::<[u8; N]>().read());
+            to.add(from.len() - N).cast::<[u8; N]>().write(bytes);
+        }
+    }
+    // SAFETY: as many as each needs, and less than a line.
+    unsafe {
+        match from.len() {
+            32..LINE => ends::<32>(from, to),
+            16..32 => ends::<16>(from, to),
+            8..16 => ends::<8>(from, to),
+            n if n < 8 => std::ptr::copy_nonoverlapping(from.as_ptr(), to, n),
+            _ => unreachable!("a line at least"),
+        }
+    }
+}
+
+/// The end that reads.
+pub struct LineReader {
+    ring: Arc<Ring>,
+    read: u64,
+    /// What the writer was told of `read`.
+    released: u64,
+    /// Up to where there is something to read, for all that is known.
+    limit: u64,
+}
+
+impl LineReader {
+    /// The words of the oldest record, which stays where it is.
+    #[inline]
+    pub fn words(&mut self) -> Option<[u64; WORDS]> {
+        if self.is_empty() {
+            return None;
+        }
+        // SAFETY: the line is published and not released, hence ours.
+        Some(unsafe { self.ring.line(self.read).cast::<[u64; WORDS]>().read() })
+    }
+
+    /// Takes the oldest record: copies as many of its lines of bytes as `to` has. Its room is free
+    /// again after [`release`](Self::release).
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    pub fn take(&mut self, to: &mut [[u8; LINE]]) {
+        let end = self.read + 1 + to.len() as u64;
+        assert!(end <= self.limit, "more lines than the record has");
+        for (at, line) in (self.read + 1..).zip(to) {
+            // SAFETY: as above.
+            *line = unsafe { self.ring.line(at).cast::<[u8; LINE]>().read() };
+        }
+        self.read = end;
+    }
+
+    /// Lets the writer have the room of all records that were taken.
+    pub fn release(&mut self) {
+        if self.released != self.read {
+            self.released = self.read;
+            self.ring.read.0.store(self.read, Ordering::Release);
+        }
+    }
+
+    /// True if there is nothing to take.
+    #[inline]
+    pub fn is_empty(&mut self) -> bool {
+        if self.read == self.limit {
+            self.limit = self.ring.written.0.load(Ordering::Acquire);
+        }
+        self.read == self.limit
+    }
+}
+
+impl std::fmt::Debug for LineWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LineWriter").field("written", &self.written).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for LineReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LineReader").field("read", &self.read).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(reader: &mut LineReader, bytes: usize) -> Option<(u64, Vec<u8>)> {
+        let words = reader.words()?;
+        let mut lines = vec![[0; LINE]; bytes.div_ceil(LINE)];
+        reader.take(&mut lines);
+        Some((words[3], lines.as_flattened()[..bytes].to_vec()))
+    }
+
+    #[test]
+    fn bytes_of_every_length_arrive() {
+        let (mut writer, mut reader) = channel(16);
+        for n in 0..=4 * LINE {
+            let bytes: Vec<u8> = (0..n).map(|i| (i + n) as u8 | 1).collect();
+            let at = writer.push(&[n as u64; WORDS], &bytes).unwrap();
+            writer.amend(at, 2, [7, 8]);
+            assert!(reader.is_empty());
+            writer.publish();
+            writer.amend(at, 2, [9, 9]);
+            assert_eq!(take(&mut reader, n), Some((8, bytes)));
+            reader.release();
+        }
+    }
+
+    #[test]
+    fn a_full_ring_refuses_until_lines_are_released() {
+        let (mut writer, mut reader) = channel(4);
+        assert!(writer.push(&[1; WORDS], &[1; 65]).is_some());
+        assert!(writer.push(&[2; WORDS], &[2; 1]).is_none());
+        assert!(writer.push(&[2; WORDS], &[]).is_some());
+        assert_eq!(writer.pending(), 4);
+        writer.publish();
+        assert_eq!(take(&mut reader, 65).map(|r| r.0), Some(1));
+        assert!(writer.push(&[3; WORDS], &[]).is_none(), "not released");
+        reader.release();
+        assert!(writer.push(&[3; WORDS], &[]).is_none(), "not asked again before it publishes");
+        writer.publish();
+        assert!(writer.push(&[3; WORDS], &[]).is_some());
+    }
+
+    #[test]
+    #[should_panic(expected = "more lines than the record has")]
+    fn what_is_not_there_is_not_read() {
+        let (mut writer, mut reader) = channel(4);
+        writer.push(&[1; WORDS], &[]);
+        writer.publish();
+        reader.words();
+        reader.take(&mut [[0; LINE]; 2]);
+    }
+
+    /// Two threads: records arrive whole, in order, with what was said of them last.
+    #[test]
+    fn records_cross_threads() {
+        const RECORDS: u64 = if cfg!(miri) { 300 } else { 100_000 };
+        let (mut writer, mut reader) = channel(64);
+        let producer = std::thread::spawn(move || {
+            let mut n = 0;
+            while n < RECORDS {
+                let bytes = [n as u8; 130];
+                match writer.push(&[n; WORDS], &bytes[..(n % 131) as usize]) {
+                    Some(at) => {
+                        writer.amend(at, 6, [!n, n]);
+                        n += 1;
+                    }
+                    None => {
+                        // It is asked again only then how far the other end is.
+                        writer.publish();
+                        std::thread::yield_now();
+                    }
+                }
+                if n % 5 == 0 {
+                    writer.publish();
+                }
+            }
+            writer.publish();
+        });
+        let mut n = 0;
+        while n < RECORDS {
+            let Some(words) = reader.words() else {
+                std::thread::yield_now();
+                continue;
+            };
+            assert_eq!(words, [n, n, n, n, n, n, !n, n]);
+            let (_, bytes) = take(&mut reader, (n % 131) as usize).unwrap();
+            assert!(bytes.iter().all(|b| *b == n as u8));
+            n += 1;
+            if n % 3 == 0 || reader.is_empty() {
+                reader.release();
+            }
+        }
+        producer.join().unwrap();
+    }
+}
