@@ -2,7 +2,7 @@
 
 mod lab;
 
-use lab::{DELIVER, DROP, Lab, frames, packet};
+use lab::{DELIVER, DROP, Flow, Lab, frames, packet};
 use std::time::{Duration, Instant};
 use thalweg_device::interface;
 use thalweg_feat_sflow::state::report;
@@ -120,6 +120,56 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     let last = collector.flows.last().unwrap();
     assert_eq!(u64::from(last.drops), dropped);
     assert_eq!(u64::from(last.pool), taken + dropped + 1);
+    lab.close();
+}
+
+/// Two workers with two interfaces each, whose frames come in turns: nobody's samples are lost rather
+/// than another's, and the next sample of each interface tells how many were.
+#[test]
+fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
+    let mut lab = Lab::with_buffers(2, 2048);
+    let ports = [lab.interface(), lab.interface()];
+    let mut collector = lab.collector();
+    lab.cli("sflow enable loop0 rate 1");
+    lab.cli("sflow enable loop1 rate 1");
+    let lost = |lab: &mut Lab| {
+        let json = lab.json();
+        [0, 1].map(|i| json["interfaces"][i]["drops"].as_u64().unwrap())
+    };
+    for _ in 0..20 {
+        for worker in 0..2 {
+            lab.receive_in_turns(worker, &ports, &frames(0, [256; 128]));
+        }
+        if lost(&mut lab).iter().sum::<u64>() > 100_000 {
+            break;
+        }
+    }
+    let [a, b] = lost(&mut lab);
+    let all = a + b;
+    assert!(all > 0, "no ring was ever full");
+    // What both have sent is the same, so that half of the loss is fair.
+    let share = a as f64 / all as f64;
+    assert!((0.4..0.6).contains(&share), "{a} and {b} samples lost");
+    let json = lab.json();
+    let taken = json["samples"]["taken"].as_u64().unwrap();
+    assert_eq!(lab.count("sflow packets dropped"), all);
+    assert_eq!(taken + all, lab.count("sflow packets processed"));
+    lab.until("the rings are empty", |lab| lab.json()["samples"]["sent"] == taken);
+    while collector.receive() {}
+    // One more by each worker, which tells what it has lost itself.
+    let last = 1 << 31;
+    for (sw_if, lost) in ports.into_iter().zip([a, b]) {
+        for worker in 0..2 {
+            lab.receive(worker, sw_if, frames(last, [1]));
+        }
+        let of = |f: &&Flow| f.source == (0, sw_if) && f.header[..4] == last.to_be_bytes();
+        lab.until("both samples are here", |_| {
+            collector.receive();
+            collector.flows.iter().filter(of).count() == 2
+        });
+        let told = collector.flows.iter().filter(of).map(|f| u64::from(f.drops)).max();
+        assert_eq!(told, Some(lost));
+    }
     lab.close();
 }
 

@@ -412,6 +412,40 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Facts;
+    use crate::ring;
+    use thalweg_buffer::PoolConfig;
+    use thalweg_graph::EngineConfig;
+
+    /// Workers whose rings are full lose what they cannot put in: they get room alike.
+    #[test]
+    fn full_rings_are_drained_alike() {
+        let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
+        let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
+        let (mut writers, rings): (Vec<_>, Vec<_>) = (0..3).map(|_| ring::channel()).unzip();
+        let mut service =
+            Service::new(rings, Vec::new(), Guide::new(&c), None, Arc::new(Mutex::default()));
+        let mut fill = || -> Vec<usize> {
+            let one = |w: &mut ring::SampleWriter| {
+                w.publish();
+                let put = (0..).take_while(|_| w.push(&Facts::default(), &[1; 128]).is_some());
+                let n = put.count();
+                w.publish();
+                n
+            };
+            writers.iter_mut().map(one).collect()
+        };
+        let first = fill();
+        assert!(first.iter().all(|n| *n == first[0]), "{first:?}");
+        for _ in 0..5 {
+            let drained = service.drain();
+            assert!(drained >= ROUND && drained < 3 * first[0], "{drained}");
+            let room = fill();
+            let (least, most) = (room.iter().min().unwrap(), room.iter().max().unwrap());
+            assert!(most - least <= BATCH, "{room:?}");
+            assert_eq!(room.iter().sum::<usize>(), drained);
+        }
+    }
 
     #[test]
     fn the_service_leaves_cores_to_workers() {

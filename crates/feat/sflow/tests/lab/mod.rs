@@ -341,6 +341,21 @@ impl Lab {
         self.until("packets are through", |lab| lab.seen.packets.load(Relaxed) == sent);
     }
 
+    /// Receives frames on a worker, each on all of these interfaces one after the other, and waits until
+    /// they are through.
+    pub fn receive_in_turns(&mut self, worker: usize, ports: &[u32], frames: &[Vec<Vec<u8>>]) {
+        let input = self.c.node("test-input").expect("the input");
+        for frame in frames {
+            for sw_if in ports {
+                self.sent += frame.len() as u64;
+                let make = Make { sw_if: *sw_if, frames: vec![frame.clone()], first: self.first };
+                self.c.message(worker, input, Box::new(make));
+            }
+        }
+        let sent = self.sent;
+        self.until("packets are through", |lab| lab.seen.packets.load(Relaxed) == sent);
+    }
+
     /// Runs the main loop until `done`.
     pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Lab) -> bool) {
         let start = Instant::now();
