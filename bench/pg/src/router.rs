@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
 use thalweg_feat_sflow::state;
+use thalweg_feat_sflow::stats::PortTotals;
 use thalweg_graph::{Control, EngineConfig, Feature, clock};
 
 /// A router with all features.
@@ -200,6 +201,14 @@ impl Router {
         self.wait(time);
         let (after, end) = look();
         (end - start) as f64 / (after - packets).max(1) as f64
+    }
+
+    /// Samples taken and lost so far, by interface that has sFlow.
+    pub fn samples_by_port(&self) -> Vec<(String, Samples)> {
+        let ports = state::report(&self.control).ports.into_iter();
+        let one =
+            |totals: PortTotals| Samples { taken: totals.taken, lost: totals.dropped, sent: 0 };
+        ports.map(|port| (port.name, one(port.totals))).collect()
     }
 
     /// Measures for `time`.

@@ -11,6 +11,7 @@ mod features;
 mod frames;
 mod levels;
 mod limit;
+mod loss;
 mod routes;
 mod sampling;
 mod ways;
@@ -19,9 +20,10 @@ mod workers;
 /// A part by its name, and what measures it.
 type Part = (&'static str, fn(Plan) -> Vec<Table>);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("ways", ways::tables),
     ("sflow", sampling::tables),
+    ("loss", loss::tables),
     ("frames", frames::tables),
     ("routes", routes::tables),
     ("levels", levels::tables),

@@ -1,0 +1,174 @@
+//! At which rate of samples loss begins, and who bears it: by worker and by interface.
+
+use thalweg_bench_common::{Cell, Column, Spread, Table};
+use thalweg_bench_pg::paths::{PORTS, stream};
+use thalweg_bench_pg::turns::Plan;
+use thalweg_bench_pg::{Router, Samples, cores};
+use thalweg_graph::clock;
+
+/// One packet in so many, ever more of them.
+const RATES: [u32; 9] = [1000, 300, 100, 60, 50, 40, 30, 20, 10];
+
+/// Who takes samples.
+struct Setup {
+    name: &'static str,
+    workers: usize,
+    /// The generator's streams: port and worker.
+    streams: &'static [(&'static str, usize)],
+}
+
+const SETUPS: [Setup; 3] = [
+    Setup { name: "one worker, one interface", workers: 1, streams: &[("pg0", 0)] },
+    Setup { name: "one worker, two interfaces", workers: 1, streams: &[("pg0", 0), ("pg2", 0)] },
+    Setup {
+        name: "two workers, one interface each",
+        workers: 2,
+        streams: &[("pg0", 0), ("pg2", 1)],
+    },
+];
+
+/// What became of the samples of a window, by stream.
+struct Window {
+    seconds: f64,
+    each: Vec<Samples>,
+    sent: u64,
+}
+
+impl Window {
+    fn all(&self) -> Samples {
+        self.each.iter().fold(Samples { sent: self.sent, ..Samples::default() }, |all, s| Samples {
+            taken: all.taken + s.taken,
+            lost: all.lost + s.lost,
+            ..all
+        })
+    }
+
+    /// Million samples per second, lost ones included.
+    fn rate(&self) -> f64 {
+        let all = self.all();
+        (all.taken + all.lost) as f64 / self.seconds / 1e6
+    }
+
+    /// How much more than its part of the loss a stream bears: 1 is fair.
+    fn burden(&self, stream: usize) -> f64 {
+        let share = |s: &Samples| s.lost as f64 / (s.taken + s.lost).max(1) as f64;
+        share(&self.each[stream]) / share(&self.all()).max(f64::MIN_POSITIVE)
+    }
+}
+
+fn start(setup: &Setup) -> Router {
+    let on: Vec<_> = match setup.workers {
+        1 => vec![Some(cores() - 1)],
+        n => (0..n).map(Some).collect(),
+    };
+    let mut r = Router::start(&on);
+    r.cli(PORTS);
+    r.cli("create packet-generator interface pg2\ncreate packet-generator interface pg3");
+    r.cli("set interface state pg2 up\nset interface state pg3 up");
+    for (from, to) in [("pg0", "pg1"), ("pg2", "pg3")] {
+        r.cli(&format!("set interface l2 xconnect {from} {to}"));
+    }
+    for (port, worker) in setup.streams {
+        r.cli(&stream(port, port, *worker, "48.0.0.1"));
+        r.cli(&format!("sflow enable-disable {port}\npacket-generator enable-stream {port}"));
+    }
+    r
+}
+
+fn look(r: &Router, setup: &Setup) -> (Vec<Samples>, u64, u64) {
+    let by_port = r.samples_by_port();
+    let of =
+        |port: &str| by_port.iter().find(|(n, _)| n == port).map_or_else(Samples::default, |p| p.1);
+    (setup.streams.iter().map(|s| of(s.0)).collect(), r.samples().sent, clock::ticks())
+}
+
+fn run(setup: &Setup, plan: Plan) -> Vec<Vec<Window>> {
+    let mut r = start(setup);
+    let _collector = r.collect();
+    let mut all: Vec<Vec<Window>> = RATES.iter().map(|_| Vec::new()).collect();
+    for round in 0..plan.rounds {
+        eprintln!("{}: round {} of {}", setup.name, round + 1, plan.rounds);
+        for (rate, windows) in RATES.iter().zip(&mut all) {
+            r.cli(&format!("sflow sampling-rate {rate}"));
+            r.wait(plan.warm_up);
+            let (before, sent, start) = look(&r, setup);
+            r.wait(plan.window);
+            let (after, sent_after, end) = look(&r, setup);
+            let each = after.iter().zip(&before).map(|(a, b)| Samples {
+                taken: a.taken - b.taken,
+                lost: a.lost - b.lost,
+                sent: 0,
+            });
+            windows.push(Window {
+                seconds: (end - start) as f64 / clock::hz(),
+                each: each.collect(),
+                sent: sent_after - sent,
+            });
+        }
+    }
+    for (port, _) in setup.streams {
+        r.cli(&format!("sflow enable-disable {port} disable"));
+    }
+    r.stop();
+    all
+}
+
+fn over(windows: &[Window], f: impl Fn(&Window) -> f64) -> Spread {
+    Spread::of(&windows.iter().map(f).collect::<Vec<_>>())
+}
+
+/// Measures.
+pub fn tables(plan: Plan) -> Vec<Table> {
+    let mut table = Table::new(
+        "Where loss of samples begins",
+        vec![
+            Column::text("who samples"),
+            Column::text("sFlow"),
+            Column::values("samples", "million/s"),
+            Column::values("sent", "million/s"),
+            Column::values("lost", "%"),
+            Column::values("first's burden", "× fair"),
+            Column::values("second's burden", "× fair"),
+        ],
+    );
+    let mut begins = Vec::new();
+    for setup in SETUPS.iter().filter(|s| s.workers <= cores()) {
+        let all = run(setup, plan);
+        let lost = |w: &Window| w.all().lost as f64 / (w.all().taken + w.all().lost).max(1) as f64;
+        let rates = || {
+            all.iter().map(|windows| (over(windows, lost).most, over(windows, Window::rate).median))
+        };
+        let without =
+            rates().take_while(|(lost, _)| *lost == 0.0).map(|r| r.1).last().unwrap_or(0.0);
+        let with = rates()
+            .find(|(lost, _)| *lost > 0.0)
+            .map_or_else(|| "–".into(), |r| format!("{:.1}", r.1));
+        begins.push(format!(
+            "{}: none lost in any round up to {without:.1} million a second, some at {with}",
+            setup.name
+        ));
+        for (rate, windows) in RATES.iter().zip(&all) {
+            let burden = |stream: usize| match windows.iter().all(|w| w.all().lost > 0) {
+                true if stream < setup.streams.len() && setup.streams.len() > 1 => {
+                    Cell::Spread(over(windows, |w| w.burden(stream)), 2)
+                }
+                _ => Cell::None,
+            };
+            table.row(vec![
+                setup.name.into(),
+                format!("1:{rate}").into(),
+                Cell::Spread(over(windows, Window::rate), 2),
+                Cell::Spread(over(windows, |w| w.sent as f64 / w.seconds / 1e6), 2),
+                Cell::Added(over(windows, |w| 100.0 * lost(w)), 2),
+                burden(0),
+                burden(1),
+            ]);
+        }
+    }
+    table.note(format!(
+        "{}. Cross connects at full rate; samples go to a UDP socket on this host. The burden is the \
+         share of its samples that an interface has lost over the share that all have lost: 1 is fair.",
+        begins.join("; ")
+    ));
+    vec![table]
+}
