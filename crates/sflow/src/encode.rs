@@ -95,6 +95,12 @@ pub struct DatagramEncoder {
 }
 
 impl DatagramEncoder {
+    /// The number of the latest datagram.
+    #[cfg(test)]
+    pub(crate) fn sequence_mut(&mut self) -> &mut u32 {
+        &mut self.sequence
+    }
+
     /// Packs datagrams for an agent. `limit` is brought within [`DATAGRAM_BYTES`].
     #[must_use]
     pub fn new(agent: IpAddr, sub_agent: u32, limit: usize) -> Self {

@@ -290,6 +290,49 @@ fn a_day_of_numbers_has_no_gap() {
     assert_eq!(numbers.samples[&(1, DataSource::HOST)], 2880);
 }
 
+/// Beyond 4,294,967,295 numbers, pools and drops go on at 0, each by itself, and differences stay right.
+#[test]
+fn numbers_go_round() {
+    let now = Instant::now();
+    let (mut agent, sent) = agent(now);
+    let source = DataSource::interface(5);
+    let last = u32::MAX - 40;
+    *agent.encoder.sequence_mut() = last;
+    let mut pool = u64::from(last);
+    agent.flow_sample(now, &sample(5, pool, 0));
+    let state = agent.sources.known(source).unwrap();
+    (state.flow_sequence, state.counter_sequence) = (last, last);
+    agent.flush(now);
+    sent.borrow_mut().clear();
+    for n in 0..100 {
+        pool += 10;
+        agent.flow_sample(now, &sample(5, pool, n));
+        agent.counters(now, source, &[]);
+        agent.flush(now);
+    }
+    let mut expected = last;
+    for bytes in sent.borrow().iter() {
+        let datagram = Datagram::parse(bytes).unwrap();
+        expected = expected.wrapping_add(1);
+        // The first one has told of the sample before.
+        assert_eq!(datagram.sequence, expected.wrapping_add(1));
+        for sample in datagram.samples() {
+            match sample.unwrap() {
+                Sample::Flow(s) => {
+                    let n = expected.wrapping_sub(last);
+                    assert_eq!(
+                        (s.sequence, s.pool, s.drops),
+                        (expected, last.wrapping_add(10 * n), n - 1)
+                    );
+                }
+                Sample::Counters(s) => assert_eq!(s.sequence, expected),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(expected, 59);
+}
+
 #[test]
 fn sources_are_limited_and_may_be_reused() {
     let now = Instant::now();
