@@ -8,6 +8,9 @@ use std::io;
 /// Room that is always there for one short string or number.
 const SHORT: usize = 32;
 
+/// Bytes of what is written by [`Pen::block`].
+pub(super) const BLOCK: usize = 128;
+
 /// `00` to `99`.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -90,6 +93,17 @@ impl Pen {
             _ => room[..n].copy_from_slice(bytes),
         }
         self.at += n;
+    }
+
+    /// Appends the first `n` bytes of a block, all of which may be copied: by moves of fixed width.
+    #[inline(always)]
+    pub(super) fn block(&mut self, block: &[u8; BLOCK], n: usize) {
+        let room = self.room(BLOCK);
+        room[..BLOCK / 2].copy_from_slice(&block[..BLOCK / 2]);
+        if n > BLOCK / 2 {
+            room[BLOCK / 2..BLOCK].copy_from_slice(&block[BLOCK / 2..]);
+        }
+        self.at += n.min(BLOCK);
     }
 
     /// Appends a text of ours.
@@ -222,6 +236,15 @@ mod tests {
             n = n.wrapping_mul(10);
         }
         assert_eq!(written(|pen| pen.two_digits(7)), "<07>");
+    }
+
+    #[test]
+    fn blocks_of_every_length() {
+        let block: [u8; BLOCK] = std::array::from_fn(|i| b'a' + (i % 26) as u8);
+        for n in 0..=BLOCK {
+            let text = String::from_utf8(block[..n].to_vec()).unwrap();
+            assert_eq!(written(|pen| pen.block(&block, n)), format!("<{text}>"));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use super::notation::{self, Escape};
-use super::pen::Pen;
+use super::pen::{BLOCK, Pen};
 use super::walk::Sink;
 use super::{Arrival, Beyond, Moment, Zone};
 use crate::decode::Datagram;
@@ -23,8 +23,10 @@ pub(super) struct Context {
     element: Tag,
     /// What is the same in the whole datagram, as it is written; made anew when it has changed.
     datagram: Pen,
-    /// The rest, likewise.
-    rest: Pen,
+    /// That and the rest, likewise.
+    whole: Pen,
+    /// The same once more, to be copied as a block, if it is not too long for that.
+    block: Box<[u8; BLOCK]>,
 }
 
 impl Context {
@@ -38,11 +40,24 @@ impl Context {
             sample: Tag(0),
             element: Tag(0),
             datagram: Pen::default(),
-            rest: Pen::default(),
+            whole: Pen::default(),
+            block: Box::new([0; BLOCK]),
         }
     }
 
+    #[inline]
     fn write(&mut self, out: &mut Pen, zone: &Zone) {
+        if self.whole.written().is_empty() {
+            self.compose(zone);
+        }
+        match self.whole.written().len() {
+            n if n <= BLOCK => out.block(&self.block, n),
+            _ => out.put(self.whole.written()),
+        }
+    }
+
+    #[cold]
+    fn compose(&mut self, zone: &Zone) {
         if self.datagram.written().is_empty() {
             let pen = &mut self.datagram;
             zone.write(pen, self.time);
@@ -53,20 +68,22 @@ impl Context {
                 pen.decimal(number.into());
             }
         }
-        if self.rest.written().is_empty() {
-            let (sample, element) = (self.sample, self.element);
-            for (a, b) in [
-                (self.source.class, self.source.index),
-                (sample.enterprise(), sample.format()),
-                (element.enterprise(), element.format()),
-            ] {
-                self.rest.push(b' ');
-                notation::value(&mut self.rest, Value::Pair(a, b), Escape::Line);
-            }
-            self.rest.push(b' ');
+        let pen = &mut self.whole;
+        pen.put(self.datagram.written());
+        let (sample, element) = (self.sample, self.element);
+        for (a, b) in [
+            (self.source.class, self.source.index),
+            (sample.enterprise(), sample.format()),
+            (element.enterprise(), element.format()),
+        ] {
+            pen.push(b' ');
+            notation::value(pen, Value::Pair(a, b), Escape::Line);
         }
-        out.put(self.datagram.written());
-        out.put(self.rest.written());
+        pen.push(b' ');
+        let written = pen.written();
+        if let Some(block) = self.block.get_mut(..written.len()) {
+            block.copy_from_slice(written);
+        }
     }
 }
 
@@ -97,7 +114,7 @@ impl<'o> Tagged<'o> {
     fn change(&mut self, change: impl FnOnce(&mut Context)) {
         if let Some(context) = &mut self.context {
             change(context);
-            context.rest.clear();
+            context.whole.clear();
         }
     }
 
