@@ -3,14 +3,17 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
+use thalweg_sflow::SFLOW_PORT;
+use thalweg_sflow::pcapfile::PcapReader;
 use thalweg_smoke::Peer;
 
 /// Processor time of processes that have ended and been waited for.
@@ -90,6 +93,9 @@ pub struct Goflow2 {
     /// The port it listens on.
     pub port: u16,
     out: PathBuf,
+    /// Its output, read so far, and the lines in that.
+    read: Option<File>,
+    lines: usize,
 }
 
 impl Goflow2 {
@@ -112,7 +118,7 @@ impl Goflow2 {
             .stderr(log)
             .spawn()
             .context("start goflow2")?;
-        let goflow2 = Goflow2 { child, port, out };
+        let goflow2 = Goflow2 { child, port, out, read: None, lines: 0 };
         let deadline = Instant::now() + Duration::from_secs(10);
         // The port is taken as soon as it listens.
         while UdpSocket::bind(("127.0.0.1", port)).is_ok() {
@@ -126,32 +132,64 @@ impl Goflow2 {
     ///
     /// # Errors
     /// If its file cannot be read.
-    pub fn lines(&self) -> Result<usize> {
-        let text = fs::read(&self.out).unwrap_or_default();
-        Ok(text.iter().filter(|byte| **byte == b'\n').count())
+    fn lines(&mut self) -> Result<usize> {
+        if self.read.is_none() {
+            self.read = File::open(&self.out).ok();
+        }
+        let Some(file) = &mut self.read else { return Ok(0) };
+        let mut more = Vec::new();
+        file.read_to_end(&mut more).context("read what goflow2 writes")?;
+        self.lines += more.iter().filter(|byte| **byte == b'\n').count();
+        Ok(self.lines)
     }
 
-    /// Waits until nothing more is written, ends it, and tells how many samples it decoded and the
-    /// processor time that took.
+    /// Sends it datagrams with so many flow samples, again and again, and waits each time until it has
+    /// written them all.
     ///
     /// # Errors
-    /// If it has decoded nothing.
-    pub fn finish(mut self) -> Result<(usize, Duration)> {
-        let mut last = 0;
-        loop {
-            thread::sleep(Duration::from_millis(300));
-            let lines = self.lines()?;
-            if lines == last {
-                break;
+    /// If it does not write them.
+    pub fn feed(&mut self, datagrams: &[Vec<u8>], samples: usize, times: usize) -> Result<()> {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.connect(("127.0.0.1", self.port))?;
+        for time in 1..=times {
+            for datagram in datagrams {
+                socket.send(datagram).context("send to goflow2")?;
             }
-            last = lines;
+            let deadline = Instant::now() + Duration::from_secs(10);
+            loop {
+                let lines = self.lines()?;
+                if lines >= time * samples {
+                    break;
+                }
+                let late = Instant::now() >= deadline;
+                ensure!(!late, "goflow2 has written {lines} of {} samples", time * samples);
+                thread::sleep(Duration::from_micros(500));
+            }
         }
+        Ok(())
+    }
+
+    /// Ends it, and tells the processor time that it took.
+    ///
+    /// # Errors
+    /// If it cannot be ended.
+    pub fn finish(mut self) -> Result<Duration> {
         let before = ended_processor_time()?;
         self.child.kill().context("end goflow2")?;
         self.child.wait().context("wait for goflow2")?;
-        if last == 0 {
-            bail!("goflow2 has decoded nothing");
-        }
-        Ok((last, ended_processor_time()?.saturating_sub(before)))
+        Ok(ended_processor_time()?.saturating_sub(before))
     }
+}
+
+/// The datagrams of a capture.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn datagrams(capture: &Path) -> Result<Vec<Vec<u8>>> {
+    let mut reader = PcapReader::open(capture, SFLOW_PORT)?;
+    let mut all = Vec::new();
+    while let Some(captured) = reader.next_datagram()? {
+        all.push(captured.payload.to_vec());
+    }
+    Ok(all)
 }
