@@ -143,7 +143,7 @@ const SETTERS: &[(&str, &[&str])] = &[
         "sflow collector",
         &[
             "sflow collector add 127.0.0.1 port 16343\nsflow collector add ::1\nsflow collector add 127.0.0.2",
-            "sflow collector add localhost port 7000 dev lo",
+            "sflow collector add localhost port 7000 dev lo\nsflow collector add fe80::1%lo port 7",
         ],
     ),
     (

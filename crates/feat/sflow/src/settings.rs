@@ -46,8 +46,9 @@ fn parse(text: &str) -> Result<CollectorConfig, String> {
     let to = words.next().unwrap_or_default();
     let mut collector = match (to.parse::<SocketAddr>(), to.rsplit_once(':')) {
         (Ok(address), _) => CollectorConfig::from(address),
-        (_, Some((name, port))) if !name.contains(':') => {
+        (_, Some((name, port))) if !name.contains(':') || name.ends_with(']') => {
             let port = port.parse().map_err(|_| format!("`{port}' is no port"))?;
+            let name = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
             CollectorConfig::new(CollectorConfig::parse_host(name)?, port)
         }
         _ => CollectorConfig::new(CollectorConfig::parse_host(to)?, SFLOW_PORT),

@@ -24,6 +24,7 @@ fn what_is_shown_can_be_typed() {
         "sflow collector add 192.0.2.1",
         "sflow collector add 2001:db8::1 port 7000",
         "sflow collector add localhost namespace there dev eth7",
+        "sflow collector add fe80::7%eth7",
         "sflow agent-address auto dev eth0 prefer 10.0.0.0/8 prefer fd00::/8 exclude 10.9.0.0/16",
         "sflow agent-address 192.0.2.2",
         "sflow netlink disable group 5 6",
@@ -52,6 +53,7 @@ fn what_is_shown_can_be_typed() {
         "sflow collector add 192.0.2.1",
         "sflow collector add 2001:db8::1 port 7000",
         "sflow collector add localhost namespace there dev eth7",
+        "sflow collector add fe80::7%eth7",
         "sflow netlink disable group 5 6",
     ];
     assert_eq!(configuration, expected);
@@ -112,6 +114,8 @@ fn errors_say_what_is_wrong() {
         ("sflow collector add 192.0.2.1 port 0", "a number from 1 to 65535", -1),
         ("sflow collector del 192.0.2.9", "collector 192.0.2.9:6343 is not configured", -6),
         ("sflow collector add 192.0.2.256", "neither an IP address nor a host's name", -1),
+        ("sflow collector add fe80::1", "say which, such as fe80::1%eth0", -7),
+        ("sflow collector add 2001:db8::1%eth0", "with a link-local address", -1),
         ("sflow collector add c.example namespace ../x", "no name of a network namespace", -7),
         ("sflow collector add c.example dev", "device", -1),
         ("sflow agent-address 0.0.0.0", "names no agent", -7),

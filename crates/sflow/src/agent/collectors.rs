@@ -28,6 +28,8 @@ const LOG: Duration = Duration::from_secs(60);
 pub enum Host {
     /// Its address.
     Ip(IpAddr),
+    /// Its link-local address, and the device of that link.
+    Scoped(Ipv6Addr, String),
     /// Its name, to be looked up.
     Name(String),
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Host::Ip(ip) => ip.fmt(f),
+            Host::Scoped(ip, device) => write!(f, "{ip}%{device}"),
             Host::Name(name) => name.fmt(f),
         }
     }
@@ -67,6 +70,7 @@ impl fmt::Display for CollectorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
             Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(f)?,
+            Host::Scoped(..) => write!(f, "[{}]:{}", self.host, self.port)?,
             Host::Name(name) => write!(f, "{name}:{}", self.port)?,
         }
         for (word, value) in [("namespace", &self.namespace), ("dev", &self.device)] {
@@ -93,6 +97,15 @@ impl CollectorConfig {
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Ok(Host::Ip(ip));
         }
+        if let Some((ip, device)) = text.split_once('%')
+            && let Ok(ip) = ip.parse::<Ipv6Addr>()
+        {
+            if !ip.is_unicast_link_local() || bad_name(device, DEVICE) {
+                let right = "a device is named with a link-local address, such as fe80::1%eth0";
+                return Err(format!("`{text}': {right}"));
+            }
+            return Ok(Host::Scoped(ip, device.to_owned()));
+        }
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         // Numbers and dots alone are an address that somebody mistyped.
         let name = text.len() <= 253 && text.chars().all(good);
@@ -113,15 +126,18 @@ impl CollectorConfig {
             let hint = "give an address and a port other than 0";
             return Err(format!("collector {self} cannot be sent to: {hint}"));
         }
-        let bad = |name: &str| {
-            name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0', ' '])
-        };
         match (&self.namespace, &self.device) {
-            (Some(name), _) if bad(name) || name.len() > 255 => {
-                Err(format!("`{name}' is no name of a network namespace"))
+            (Some(name), _) if bad_name(name, 255) => {
+                return Err(format!("`{name}' is no name of a network namespace"));
             }
-            (_, Some(name)) if bad(name) || name.len() > 15 => {
-                Err(format!("`{name}' is no name of a device"))
+            (_, Some(name)) if bad_name(name, DEVICE) => {
+                return Err(format!("`{name}' is no name of a device"));
+            }
+            _ => {}
+        }
+        match self.host {
+            Host::Ip(IpAddr::V6(ip)) if ip.is_unicast_link_local() && self.device.is_none() => {
+                Err(format!("{ip} is an address on one link: say which, such as {ip}%eth0"))
             }
             _ => Ok(()),
         }
@@ -136,6 +152,8 @@ impl CollectorConfig {
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         match &self.host {
             Host::Ip(ip) => Ok(vec![SocketAddr::new(*ip, self.port)]),
+            // The device's number is found where the socket is.
+            Host::Scoped(ip, _) => Ok(vec![SocketAddr::new((*ip).into(), self.port)]),
             Host::Name(name) => {
                 let found = (name.as_str(), self.port).to_socket_addrs();
                 let found = found.map_err(|e| io::Error::new(e.kind(), format!("{name}: {e}")))?;
@@ -173,19 +191,35 @@ impl CollectorConfig {
         let socket = UdpSocket::bind((self.bind.unwrap_or(any), 0))?;
         let mut addr = addr;
         if let Some(device) = &self.device {
-            let of_device =
-                |e: nix::Error| io::Error::new(io::Error::from(e).kind(), format!("{device}: {e}"));
-            setsockopt(&socket, sockopt::BindToDevice, &device.into()).map_err(of_device)?;
-            if let SocketAddr::V6(v6) = addr
-                && v6.ip().is_unicast_link_local()
-            {
-                let scope = if_nametoindex(device.as_str()).map_err(of_device)?;
-                addr = SocketAddrV6::new(*v6.ip(), v6.port(), 0, scope).into();
-            }
+            setsockopt(&socket, sockopt::BindToDevice, &device.into())
+                .map_err(|e| of_device(device, e))?;
+        }
+        let link = match &self.host {
+            Host::Scoped(_, device) => Some(device),
+            _ => self.device.as_ref(),
+        };
+        if let (Some(device), SocketAddr::V6(v6)) = (link, addr)
+            && v6.ip().is_unicast_link_local()
+        {
+            let scope = if_nametoindex(device.as_str()).map_err(|e| of_device(device, e))?;
+            addr = SocketAddrV6::new(*v6.ip(), v6.port(), 0, scope).into();
         }
         socket.connect(addr)?;
         Ok(socket)
     }
+}
+
+/// Most characters of a device's name.
+const DEVICE: usize = 15;
+
+/// Whether nothing below a directory of the system can have this name.
+fn bad_name(name: &str, longest: usize) -> bool {
+    let special = name.is_empty() || name == "." || name == "..";
+    special || name.len() > longest || name.contains(['/', '\0', ' '])
+}
+
+fn of_device(device: &str, error: nix::Error) -> io::Error {
+    io::Error::new(io::Error::from(error).kind(), format!("{device}: {error}"))
 }
 
 /// What became of the datagrams for one collector.

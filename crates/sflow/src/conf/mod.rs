@@ -362,11 +362,20 @@ impl<'a> Parser<'a> {
     }
 
     fn object_ends(&mut self, name: Token<'_>) {
+        if !name.text.eq_ignore_ascii_case("collector") {
+            return;
+        }
         let nobody = |c: &CollectorConfig| matches!(&c.host, Host::Name(n) if n.is_empty());
-        if name.text.eq_ignore_ascii_case("collector")
-            && self.conf.collectors.last().is_some_and(nobody)
-        {
-            self.error(name, "a collector needs an address: ip = ADDRESS".into());
+        match self.conf.collectors.last() {
+            Some(collector) if nobody(collector) => {
+                self.error(name, "a collector needs an address: ip = ADDRESS".into());
+            }
+            Some(collector) => {
+                if let Err(why) = collector.check() {
+                    self.error(name, why);
+                }
+            }
+            None => {}
         }
     }
 

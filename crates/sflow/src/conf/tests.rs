@@ -25,7 +25,7 @@ sFlow {   polling = 20; sampling=1K
   subAgentId=7 uuid = 11111111-2222-3333-4444-555555555555
   collector { ip = 192.0.2.9 }
   collector{ip=2001:db8::9;udpport=7000;namespace=mgmt;dev='eth1'}
-  COLLECTOR { IP = collector.example UDPPort = 6344 }
+  COLLECTOR { IP = collector.example UDPPort = 6344 } collector { ip=fe80::2%eth3 }
   psample { group = 5 egress = on ingress=off }
   vpp { osIndex = off ifOffset = 2M }
   dropmon { start=off force=off limit=5 sw=off hw=off rn=off sw_passive=on hw_passive=on
@@ -44,8 +44,12 @@ sFlow {   polling = 20; sampling=1K
     assert_eq!(conf.agent.excluded[0].to_string(), "10.9.0.0/16");
     assert_eq!((conf.sub_agent, conf.uuid.unwrap().0[0]), (Some(7), 0x11));
     let collectors: Vec<_> = conf.collectors.iter().map(ToString::to_string).collect();
-    let expected =
-        ["192.0.2.9:6343", "[2001:db8::9]:7000 namespace mgmt dev eth1", "collector.example:6344"];
+    let expected = [
+        "192.0.2.9:6343",
+        "[2001:db8::9]:7000 namespace mgmt dev eth1",
+        "collector.example:6344",
+        "[fe80::2%eth3]:6343",
+    ];
     assert_eq!(collectors, expected);
     assert_eq!(conf.psample, Some(PsampleConf { group: 5, ingress: false, egress: true }));
     assert_eq!(conf.vpp, Some(VppConf { os_index: false, if_offset: 2_000_000 }));
@@ -171,6 +175,7 @@ fn mistakes_have_their_place() {
     one("sflow { collector { udpport = 1 } }", "h.conf:1:9: a collector needs an address");
     one("sflow { collector { ip = 1.2.3 } }", "neither an IP address nor a host's name");
     one("sflow { collector { ip = 0.0.0.0 } }", "no address to send to");
+    one("sflow { collector { ip = fe80::1 } }", "say which, such as fe80::1%eth0");
     one("sflow { collector { ip = x udpport = 0 } }", "a number from 1 to 65535");
     one("sflow { collector { ip = x namespace = ../y } }", "no name of a network namespace");
 }
