@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, Sample};
 use thalweg_smoke::{Collector, Router, host_pair, thalweg};
 use thalweg_testkit::{Flood, Lab, Netns, Running, Signal, lab_test, wait_until_seen};
@@ -162,13 +163,15 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Everything is changed again and again while packets pour in: no number of a datagram or of a
-    /// sample is left out or used twice, and pools never go back.
+    /// Everything is changed again and again while packets pour in, by hand and by hundreds: no number
+    /// of a datagram or of a sample is left out or used twice, pools never go back, and what was
+    /// sampled is sent.
     fn settings_change_under_load() {
         let lab = Lab::new()?;
         // A socket of its own, with room for what is sent while this thread types.
         let socket = lab.router.run(|| UdpSocket::bind("127.0.0.1:6343"))??;
         socket.set_read_timeout(Some(Duration::from_millis(10)))?;
+        set_socket_recv_buffer_size(&socket, 4 << 20)?;
         let router = Router::start(&lab.router, &host_pair().commands(
             "sflow collector add 127.0.0.1
              sflow agent-address 10.10.1.1
@@ -197,31 +200,68 @@ lab_test! {
                 seen.take_all(&socket)?;
             }
         }
+        let file = router.dir().join("changes.vpp");
+        fs::write(&file, changes(100))?;
+        for _ in 0..5 {
+            router.cli(&format!("exec {}", file.display()))?;
+            seen.take_all(&socket)?;
+        }
         let end = Instant::now() + LIMIT;
         while seen.flows < 100 {
             ensure!(Instant::now() < end, "only {} samples came", seen.flows);
             seen.take_all(&socket)?;
         }
         flood.stop()?;
+        let sent = wait_until_seen(LIMIT, "all that was sampled to be sent", || {
+            let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
+            let [taken, sent] = ["taken", "sent"].map(|name| shown["samples"][name].as_u64());
+            if taken == sent { Ok(sent.unwrap_or(0)) } else { Err(shown["samples"].to_string()) }
+        })?;
+        let end = Instant::now() + LIMIT;
+        while seen.flows < sent {
+            ensure!(Instant::now() < end, "{} of {sent} samples came", seen.flows);
+            seen.take_all(&socket)?;
+        }
+        ensure!(seen.flows == sent, "{} samples came, {sent} were sent", seen.flows);
         ensure!(seen.counters > 2, "only {} counter samples came", seen.counters);
         router.stop_busy().map(drop)
     }
 }
 
+/// Nine changes, each so many times, that leave one collector and interface as they were.
+fn changes(times: u32) -> String {
+    (0..times)
+        .map(|n| {
+            format!(
+                "sflow sampling-rate {rate}\nsflow enable host-eth0 rate {own}\n\
+                 sflow header-bytes {bytes}\nsflow direction {direction}\n\
+                 sflow enable host-eth1 rate {own}\nsflow polling-interval {poll}\n\
+                 sflow enable host-eth0 disable\nsflow enable host-eth1 disable\n\
+                 sflow enable host-eth0\n",
+                rate = 3000 + n,
+                own = 4000 + n,
+                bytes = 64 + 32 * (n % 6),
+                direction = ["tx", "both", "rx"][n as usize % 3],
+                poll = 1 + n % 3,
+            )
+        })
+        .collect()
+}
+
 /// Numbers as they should go on.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     datagram: Option<u32>,
     /// By kind and source.
-    samples: HashMap<(u8, DataSource), u32>,
-    pools: HashMap<DataSource, u32>,
-    flows: u64,
-    counters: u64,
+    pub(crate) samples: HashMap<(u8, DataSource), u32>,
+    pub(crate) pools: HashMap<DataSource, u32>,
+    pub(crate) flows: u64,
+    pub(crate) counters: u64,
 }
 
 impl Seen {
     /// Takes what has come.
-    fn take_all(&mut self, socket: &UdpSocket) -> Result<()> {
+    pub(crate) fn take_all(&mut self, socket: &UdpSocket) -> Result<()> {
         let mut buf = [0; 65_536];
         while let Ok(length) = socket.recv(&mut buf) {
             let datagram = Datagram::parse(&buf[..length])?;

@@ -17,12 +17,12 @@ use thalweg_testkit::{
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
-const SFACCTD_PORT: u16 = 6344;
+pub(crate) const SFACCTD_PORT: u16 = 6344;
 const GOFLOW2_PORT: u16 = 6345;
 
 /// What every tool tells of a sampled packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Sampled {
+pub(crate) struct Sampled {
     rate: u64,
     input: u64,
     length: u64,
@@ -31,7 +31,7 @@ struct Sampled {
 }
 
 /// What our decoder finds in a capture.
-fn ours(pcap: &Path) -> Result<Vec<Sampled>> {
+pub(crate) fn ours(pcap: &Path) -> Result<Vec<Sampled>> {
     let mut reader = PcapReader::open(pcap, SFLOW_PORT)?;
     let mut found = Vec::new();
     while let Some(captured) = reader.next_datagram()? {
@@ -69,7 +69,7 @@ fn dissected(pcap: &Path, field: &str) -> Result<Vec<u64>> {
     Ok(values)
 }
 
-fn tshark_agrees(pcap: &Path, ours: &[Sampled]) -> Result<()> {
+pub(crate) fn tshark_agrees(pcap: &Path, ours: &[Sampled]) -> Result<()> {
     let sorted = |of: fn(&Sampled) -> u64| {
         let mut values: Vec<u64> = ours.iter().map(of).collect();
         values.sort_unstable();
@@ -94,7 +94,7 @@ fn listens(ns: &Netns, port: u16) -> Result<()> {
 }
 
 /// sfacctd with totals by addresses and input interface, printed when it ends.
-fn sfacctd(lab: &Lab, dir: &Path) -> Result<Running> {
+pub(crate) fn sfacctd(lab: &Lab, dir: &Path) -> Result<Running> {
     let peer = Peer::find("pmacct", &["usr/sbin/sfacctd"])?;
     let config = dir.join("sfacctd.conf");
     let text = format!(
@@ -125,7 +125,7 @@ fn totals(samples: &[Sampled]) -> Totals {
     totals
 }
 
-fn sfacctd_agrees(running: Running, dir: &Path, ours: &[Sampled]) -> Result<()> {
+pub(crate) fn sfacctd_agrees(running: Running, dir: &Path, ours: &[Sampled]) -> Result<()> {
     running.signal(Signal::INT)?;
     let printed = running.finish(LIMIT)?;
     let file = dir.join("sfacctd.csv");

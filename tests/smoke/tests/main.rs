@@ -18,6 +18,8 @@ mod ping;
 mod rings;
 mod routing;
 mod sflow;
+mod sflow_far;
+mod sflow_many;
 mod shows;
 mod throughput;
 mod trace;

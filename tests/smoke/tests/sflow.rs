@@ -23,7 +23,7 @@ fn sampling(rate: u32) -> Config {
     ))
 }
 
-fn index_of(router: &Router, interface: &str) -> Result<u32> {
+pub(crate) fn index_of(router: &Router, interface: &str) -> Result<u32> {
     let shown = router.json(&format!("show interface {interface}"))?;
     let index = shown[0]["index"].as_u64().with_context(|| format!("no index in {shown}"))?;
     Ok(u32::try_from(index)?)
@@ -65,7 +65,7 @@ fn flow_samples(datagram: &[u8]) -> Result<Vec<Seen>> {
 }
 
 /// Has Wireshark's dissector look for what is malformed, or worth a warning, in a capture of sFlow.
-fn no_complaints(pcap: &Path) -> Result<()> {
+pub(crate) fn no_complaints(pcap: &Path) -> Result<()> {
     let complaints = Cmd::new("tshark")
         .args(["-n", "-d", "udp.port==6343,sflow", "-r"])
         .arg(pcap)
@@ -76,7 +76,7 @@ fn no_complaints(pcap: &Path) -> Result<()> {
 }
 
 /// One column of each sFlow packet in a capture, each value in it.
-fn dissected(pcap: &Path, field: &str) -> Result<Vec<String>> {
+pub(crate) fn dissected(pcap: &Path, field: &str) -> Result<Vec<String>> {
     let text = Cmd::new("tshark")
         .args(["-n", "-d", "udp.port==6343,sflow", "-r"])
         .arg(pcap)

@@ -123,6 +123,32 @@ const TRAFFIC: &[Step] = &[
     ("show hardware-interfaces | grep rx", &["rx"]),
 ];
 
+/// The prototype's rates by interface, and what it counted.
+const SAMPLED: &[Step] = &[
+    ("clear errors", &[]),
+    ("sflow enable-disable host-eth0 1", &[]),
+    ("sflow enable-disable host-eth1 1000", &[]),
+    ("ping 10.10.1.2 repeat 3 interval 0.01", &["3 sent, 3 received, 0%"]),
+    ("show err", &["sflow packets processed", "sflow packets sampled"]),
+    ("show run", &["sflow"]),
+    ("sflow enable-disable host-eth1 2000", &[]),
+    (
+        "show sflow",
+        &[
+            "sflow enable host-eth0 rate 1\n",
+            "sflow enable host-eth1 rate 2000\n",
+            "Status",
+            "host-eth0: index",
+            "rate 1,",
+            "host-eth1: index",
+            "rate 2000,",
+        ],
+    ),
+    ("sflow enable-disable host-eth1 2000 disable", &[]),
+    ("sflow enable host-eth0 disable", &[]),
+    ("show sflow", &["interfaces enabled: 0"]),
+];
+
 const LAYER_2: &[Step] = &[
     ("set int l2 xconnect host-eth0 host-eth1", &[]),
     ("set int l2 xconnect host-eth1 host-eth0", &[]),
@@ -174,7 +200,7 @@ lab_test! {
     fn every_command_of_the_articles() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &Config::empty())?;
-        for part in [SET_UP, SHOWN, SFLOW, TRAFFIC, LAYER_2, TAKE_DOWN] {
+        for part in [SET_UP, SHOWN, SFLOW, TRAFFIC, SAMPLED, LAYER_2, TAKE_DOWN] {
             run(&router, part)?;
         }
         router.stop().map(drop)

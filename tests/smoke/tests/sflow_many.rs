@@ -1,0 +1,144 @@
+//! sFlow of very many interfaces at once.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use thalweg_sflow::DataSource;
+use thalweg_smoke::{Config, Router};
+use thalweg_testkit::{Capture, Lab, lab_test, wait_until_seen};
+
+use crate::agent::Seen;
+use crate::collectors::{SFACCTD_PORT, ours, sfacctd, sfacctd_agrees, tshark_agrees};
+
+const PORTS: u32 = 1000;
+/// Seconds between two counter samples of an interface.
+const INTERVAL: u32 = 4;
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// How many packets come by port `n`.
+fn packets_of(n: u32) -> u32 {
+    3 + n % 5
+}
+
+/// Commands for all ports, each with a stream of a few packets.
+fn commands(dir: &Path) -> Result<String> {
+    let mut text = String::new();
+    for n in 0..PORTS {
+        writeln!(text, "create packet-generator interface pg{n}")?;
+        writeln!(
+            text,
+            "packet-generator new {{ name s{n} limit {} rate 5 size 100-100 interface pg{n} data {{ \
+             IP4: 0200.0000.00aa -> 02fe.0000.0001 UDP: 10.0.{}.{} -> 192.0.2.1 UDP: 7 -> 9 \
+             incrementing 58 }} }}",
+            packets_of(n),
+            n >> 8,
+            n & 255
+        )?;
+        writeln!(text, "sflow enable pg{n}")?;
+    }
+    let file = dir.join("ports.vpp");
+    fs::write(&file, text)?;
+    Ok(format!("exec {}", file.display()))
+}
+
+/// The lowest index of a port; the others follow.
+fn first_port(router: &Router) -> Result<u32> {
+    let shown = router.json("show interface pg0")?;
+    let index = shown[0]["index"].as_u64().with_context(|| shown.to_string())?;
+    Ok(u32::try_from(index)?)
+}
+
+/// Counts of the counter samples that come in each second, for so many seconds.
+fn by_second(seen: &mut Seen, socket: &UdpSocket, seconds: u64) -> Result<Vec<u64>> {
+    let start = Instant::now();
+    let mut counts = Vec::new();
+    for second in 1..=seconds {
+        let before = seen.counters;
+        while start.elapsed() < Duration::from_secs(second) {
+            seen.take_all(socket)?;
+        }
+        counts.push(seen.counters - before);
+    }
+    Ok(counts)
+}
+
+lab_test! {
+    /// A thousand interfaces, each sampled at 1:1: every sample arrives with its own numbers, packed
+    /// with others, and counters come spread over the interval. Wireshark and sfacctd agree.
+    fn a_thousand_interfaces() {
+        thalweg_testkit::require_tools(&["tshark", "tcpdump"])?;
+        let lab = Lab::new()?;
+        let dir = tempfile::tempdir()?;
+        let sfacctd = sfacctd(&lab, dir.path())?;
+        let socket = lab.router.run(|| UdpSocket::bind("127.0.0.1:6343"))??;
+        socket.set_read_timeout(Some(Duration::from_millis(10)))?;
+        set_socket_recv_buffer_size(&socket, 4 << 20)?;
+        let router = Router::start(&lab.router, &Config::empty().commands(&format!(
+            "sflow sampling-rate 1
+             sflow polling-interval {INTERVAL}
+             sflow host-interval 0
+             sflow agent-address 10.10.1.1"
+        )))?;
+        router.cli(&commands(dir.path())?)?;
+        let pcap = dir.path().join("sflow.pcap");
+        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        router.cli("sflow collector add 127.0.0.1")?;
+        router.cli(&format!("sflow collector add 127.0.0.1 port {SFACCTD_PORT}"))?;
+
+        // All counters at once, as nobody has seen any; then spread.
+        let mut seen = Seen::default();
+        let end = Instant::now() + LIMIT;
+        while seen.counters < u64::from(PORTS) {
+            ensure!(Instant::now() < end, "only {} counter samples came", seen.counters);
+            seen.take_all(&socket)?;
+        }
+        let spread = by_second(&mut seen, &socket, 2 * u64::from(INTERVAL))?;
+        let each = u64::from(PORTS / INTERVAL);
+        ensure!(spread.iter().all(|n| *n <= 3 * each), "not spread: {spread:?}");
+        let sum = spread.iter().sum::<u64>();
+        ensure!((6 * each..=10 * each).contains(&sum), "{sum} in two intervals: {spread:?}");
+
+        let before = router.json("show sflow")?["collectors"][0]["datagrams"].as_u64();
+        router.cli("packet-generator enable-stream")?;
+        let expected: u64 = (0..PORTS).map(|n| u64::from(packets_of(n))).sum();
+        let end = Instant::now() + LIMIT;
+        while seen.flows < expected {
+            ensure!(Instant::now() < end, "{} of {expected} samples came", seen.flows);
+            seen.take_all(&socket)?;
+        }
+        let first = first_port(&router)?;
+        for n in 0..PORTS {
+            let source = DataSource::interface(first + n);
+            let last = (seen.samples.get(&(0, source)), seen.pools.get(&source));
+            let all = packets_of(n);
+            ensure!(last == (Some(&all), Some(&all)), "pg{n}: {last:?}, not {all}");
+        }
+        let asked = Instant::now();
+        let shown = router.json("show sflow")?;
+        ensure!(asked.elapsed() < Duration::from_secs(2), "show sflow took {:?}", asked.elapsed());
+        ensure!(shown["samples"]["sent"] == expected, "{}", shown["samples"]);
+        ensure!(shown["samples"]["dropped"] == 0, "{}", shown["samples"]);
+        let ports = shown["interfaces"].as_array().map(Vec::len);
+        ensure!(ports == Some(PORTS as usize), "{ports:?} interfaces");
+        let datagrams = shown["collectors"][0]["datagrams"].as_u64().zip(before).map(|(a, b)| a - b);
+        let datagrams = datagrams.context("datagrams sent")?;
+        ensure!(datagrams * 3 < expected, "{expected} samples in {datagrams} datagrams");
+
+        router.cli("sflow collector del 127.0.0.1")?;
+        let found = wait_until_seen(LIMIT, "all samples to be captured", || match ours(&pcap) {
+            Ok(found) if found.len() as u64 >= expected => Ok(found),
+            Ok(found) => Err(format!("{} of {expected}", found.len())),
+            Err(error) => Err(format!("{error:#}")),
+        })?;
+        capture.stop()?;
+        ensure!(found.len() as u64 == expected, "{} captured", found.len());
+        tshark_agrees(&pcap, &found)?;
+        sfacctd_agrees(sfacctd, dir.path(), &found)?;
+        router.stop().map(drop)
+    }
+}
