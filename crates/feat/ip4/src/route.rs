@@ -185,6 +185,8 @@ const AT_ONCE: usize = 16_384;
 /// So many are looked at in the time that one takes to follow.
 const FOLLOWING: usize = 7;
 const SLICE: Duration = Duration::from_millis(2);
+/// However long it takes, so many are looked at in a slice: what few routes do is done at once.
+const AT_LEAST: usize = 1024;
 
 /// Lets routes follow their next hops for a while; true once they all do.
 pub(crate) fn catch_up(c: &Control) -> bool {
@@ -481,7 +483,7 @@ impl Table {
         }
         let idle = self.late.is_empty();
         self.late.add(moved, held);
-        if idle && !self.catch_up(c, AT_ONCE, Duration::MAX) {
+        if idle && !self.catch_up(c, AT_ONCE, SLICE) {
             c.remote().submit(catch_up_later);
         }
     }
@@ -491,22 +493,22 @@ impl Table {
         self.late.is_empty()
     }
 
-    /// Looks at up to about `max` routes (fewer if they are to follow), for about `time`, and writes those whose list was resolved
-    /// anew, or removes those whose list has no paths any more; true once there are no more. Until
-    /// then the others lead where they did.
+    /// Looks at up to about `max` routes (fewer if they are to follow), for about `time`, and writes
+    /// those whose list was resolved anew, or removes those whose list has no paths any more; true
+    /// once there are no more. Until then the others lead where they did. A short prefix takes as
+    /// long as hundreds of long ones.
     fn catch_up(&mut self, c: &Control, max: usize, time: Duration) -> bool {
-        let (begin, mut seen) = (Instant::now(), 0);
+        let (begin, mut seen, mut n) = (Instant::now(), 0, 0);
         loop {
-            let mut n = 0;
             while let Some((prefix, source)) = self.late.pop() {
                 self.follow(c, prefix, source);
                 n += 1;
                 seen += FOLLOWING;
-                if n % 64 == 0 && begin.elapsed() >= time {
+                if n % 16 == 0 && seen >= AT_LEAST && begin.elapsed() >= time {
                     return false;
                 }
             }
-            if seen >= max || begin.elapsed() >= time {
+            if seen >= max || (seen >= AT_LEAST && begin.elapsed() >= time) {
                 return false;
             }
             match self.late.look(&self.routes) {
