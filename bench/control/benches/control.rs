@@ -13,11 +13,12 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
 use thalweg_bench_control::churn::{self, Churn};
-use thalweg_bench_control::{memory, routes};
+use thalweg_bench_control::memory;
 use thalweg_bench_pg::Router;
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request, Status};
 use thalweg_feat_ip4::{Ip4, Path, add_route, del_route};
 use thalweg_graph::{Control, LoopCounts, clock};
+use thalweg_tables::lpm4::internet;
 use thalweg_tables::{Ipv4Prefix, Lpm4};
 
 const ROUTES: usize = 1_000_000;
@@ -464,7 +465,7 @@ fn main() -> Result<()> {
         "One worker on a core of its own; the main thread has the other one. A stall is a loop of \
          the worker that took longer than 100 µs.",
     );
-    let prefixes = routes::internet(ROUTES);
+    let prefixes = internet(ROUTES);
     let mut r = start();
     if args.wants("load") {
         // Before `load`, whose freed memory would be used again.

@@ -1,7 +1,6 @@
-//! What the control plane's benchmark needs: routes as the Internet has them, memory as the kernel
-//! counts it, and changes to make while packets flow.
+//! What the control plane's benchmark needs: memory as the kernel counts it, and changes to make while
+//! packets flow.
 #![forbid(unsafe_code)]
 
 pub mod churn;
 pub mod memory;
-pub mod routes;

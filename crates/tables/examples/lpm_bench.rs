@@ -17,48 +17,16 @@ fn main() {
 
 #[cfg(target_arch = "x86_64")]
 mod bench {
-    use std::collections::HashSet;
     use std::hint::black_box;
     use std::time::Instant;
 
     use thalweg_tables::hash::mix64;
-    use thalweg_tables::lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Config, Lpm4Reader, LpmError};
+    use thalweg_tables::lpm4::{Leaf, Lpm4, Lpm4Config, Lpm4Reader, LpmError, internet};
 
     /// Destinations per run: so many that random ones do not fit into the caches.
     const ADDRS: usize = 1 << 20;
     const FRAME: usize = 256;
     const RUNS: usize = 9;
-
-    /// Share of each prefix length in the Internet's table, in thousandths, roughly.
-    const MIX: [(u8, u32); 14] = [
-        (24, 622),
-        (23, 100),
-        (22, 110),
-        (21, 50),
-        (20, 45),
-        (19, 26),
-        (18, 14),
-        (17, 8),
-        (16, 14),
-        (15, 2),
-        (14, 2),
-        (13, 1),
-        (12, 1),
-        (32, 5),
-    ];
-
-    fn random_prefix(n: u64) -> Ipv4Prefix {
-        let mut pick = (mix64(n) % 1000) as u32;
-        let len = MIX.iter().find(|(_, share)| {
-            let here = pick < *share;
-            pick = pick.saturating_sub(*share);
-            here
-        });
-        let len = len.map_or(24, |&(len, _)| len);
-        // Unicast space only.
-        let addr = (mix64(!n) as u32 % (223 << 24)) + (1 << 24);
-        Ipv4Prefix::new(addr, len).unwrap_or(Ipv4Prefix::DEFAULT)
-    }
 
     fn clocks() -> u64 {
         // SAFETY: every x86-64 has the counter.
@@ -98,9 +66,7 @@ mod bench {
 
     pub fn main() -> Result<(), LpmError> {
         for count in [1, 1000, 100_000, 500_000, 1_000_000] {
-            let mut prefixes = HashSet::new();
-            let random = (0u64..).map(random_prefix).filter(|&p| prefixes.insert(p));
-            let routes: Vec<Ipv4Prefix> = random.take(count).collect();
+            let routes = internet(count);
             let mut lpm = Lpm4::new(Lpm4Config::default())?;
             let start = Instant::now();
             for (&prefix, n) in routes.iter().zip(1..) {

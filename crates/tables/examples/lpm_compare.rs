@@ -29,11 +29,10 @@ fn main() -> Result<(), thalweg_tables::LpmError> {
 #[cfg(target_arch = "x86_64")]
 mod compare {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    use std::collections::HashSet;
     use std::hint::black_box;
 
     use thalweg_tables::hash::mix64;
-    use thalweg_tables::lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Config, LpmError};
+    use thalweg_tables::lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Config, LpmError, internet};
 
     const ADDRS: usize = 1 << 20;
     const FRAME: usize = 256;
@@ -237,35 +236,6 @@ mod compare {
         }
     }
 
-    /// Share of each prefix length in the Internet's table, in thousandths, roughly.
-    const MIX: [(u8, u64); 14] = [
-        (24, 622),
-        (23, 100),
-        (22, 110),
-        (21, 50),
-        (20, 45),
-        (19, 26),
-        (18, 14),
-        (17, 8),
-        (16, 14),
-        (15, 2),
-        (14, 2),
-        (13, 1),
-        (12, 1),
-        (32, 5),
-    ];
-
-    fn random_prefix(n: u64) -> Option<Ipv4Prefix> {
-        let mut pick = mix64(n) % 1000;
-        let len = MIX.iter().find(|(_, share)| {
-            let here = pick < *share;
-            pick = pick.saturating_sub(*share);
-            here
-        });
-        let addr = (mix64(!n) as u32 % (223 << 24)) + (1 << 24);
-        Ipv4Prefix::new(addr, len.map_or(24, |len| len.0)).ok()
-    }
-
     fn measure(addrs: &[u32], lookup: impl Fn(&[u32], &mut [u32])) -> (f64, Vec<u32>) {
         let mut leaves = vec![0; ADDRS];
         let mut run = || {
@@ -287,9 +257,7 @@ mod compare {
     pub fn main() -> Result<(), LpmError> {
         let popcnt = is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi2");
         for count in [1000, 100_000, 1_000_000] {
-            let mut seen = HashSet::new();
-            let random = (0u64..).filter_map(random_prefix).filter(|&p| seen.insert(p));
-            let mut routes: Vec<Route> = random.take(count).zip(1..).collect();
+            let mut routes: Vec<Route> = internet(count).into_iter().zip(1..).collect();
             let mut lpm = Lpm4::new(Lpm4Config::default())?;
             for &(prefix, leaf) in &routes {
                 lpm.insert(prefix, Leaf::new(leaf).unwrap_or(const { Leaf::new(1).unwrap() }))?;

@@ -4,12 +4,13 @@ use thalweg_bench_common::{Cell, Column, Table};
 use thalweg_bench_pg::Router;
 use thalweg_bench_pg::paths::{self, PORTS};
 use thalweg_bench_pg::turns::{Plan, Turns, in_turn, only_stream};
+use thalweg_tables::lpm4::internet;
 
 const ROUTES: [usize; 4] = [1, 1000, 100_000, 1_000_000];
 const DESTINATIONS: [usize; 3] = [1, 10_000, 1_000_000];
 
 fn run(r: &mut Router, plan: Plan, routes: usize) -> Vec<Turns> {
-    let prefixes = paths::internet(routes);
+    let prefixes = internet(routes);
     paths::add_routes(r, &prefixes);
     let names = DESTINATIONS.map(|n| format!("d{n}"));
     for (name, n) in names.iter().zip(DESTINATIONS) {

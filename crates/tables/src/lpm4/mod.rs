@@ -13,6 +13,7 @@
 //! in front of the first level, which answer where that says nothing.
 
 mod batch;
+mod internet;
 mod prefix;
 mod prefix_map;
 mod table;
@@ -21,6 +22,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use internet::internet;
 pub use prefix::{Ipv4Prefix, Leaf, PrefixLenError};
 pub use prefix_map::{PrefixMap, Sweep};
 pub use table::Lpm4Reader;
