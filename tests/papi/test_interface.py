@@ -101,6 +101,25 @@ class Interfaces(Case):
         self.ok(self.api.sw_interface_clear_stats(sw_if_index=0))
         self.fails(-2, self.api.sw_interface_clear_stats(sw_if_index=9999))
 
+    def test_tag(self):
+        index = self.loopback()
+        tag = lambda text, **of: self.api.sw_interface_tag_add_del(
+            **{"is_add": True, "sw_if_index": index, "tag": text, **of}
+        )
+        self.ok(tag("vppcfg"))
+        self.assertEqual(self.interface(index).tag, "vppcfg")
+        self.assertIn("vppcfg", self.cli("show configuration"))
+        self.ok(tag("", is_add=False))
+        self.assertEqual(self.interface(index).tag, "")
+        self.fails(-7, tag(""))
+        self.fails(-7, tag("two words"))
+        self.fails(-2, tag("x", sw_if_index=9999))
+
+    def test_detailed_statistics(self):
+        index = self.loopback()
+        self.ok(self.api.collect_detailed_interface_stats(sw_if_index=index, enable_disable=True))
+        self.fails(-2, self.api.collect_detailed_interface_stats(sw_if_index=9999))
+
     def test_addresses(self):
         index = self.loopback()
         add = lambda prefix, **more: self.api.sw_interface_add_del_address(

@@ -7,3 +7,9 @@ pub static VLIB: Module = Module { name: "vlib", folder: "core", version: "1.0.0
 
 /// The program as a whole.
 pub static VPE: Module = Module { name: "vpe", folder: "core", version: "1.7.0" };
+
+/// Packet traces.
+pub static TRACEDUMP: Module = Module { name: "tracedump", folder: "plugins", version: "0.2.0" };
+
+/// Nodes, one by one.
+pub static GRAPH: Module = Module { name: "graph", folder: "plugins", version: "1.0.0" };

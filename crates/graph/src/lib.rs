@@ -50,6 +50,7 @@ pub static ENGINE: Feature = Feature {
     api: api::SERVICES,
     init: |c| {
         report::Sampler::init(c);
+        api::trace_dump::Cache::init(c);
         c.insert(thalweg_api::Clients::default());
     },
     settings: &[],

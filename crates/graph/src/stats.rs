@@ -117,6 +117,10 @@ interface_counters! {
     tx_multicast => "tx multicast",
     /// Sent broadcast packets.
     tx_broadcast => "tx broadcast",
+    /// Bytes of received multicast packets.
+    rx_multicast_bytes => "rx multicast bytes",
+    /// Bytes of received broadcast packets.
+    rx_broadcast_bytes => "rx broadcast bytes",
 }
 
 /// Where all packets of a worker have gone:

@@ -1,6 +1,7 @@
 //! `thalweg api json`, and the API messages that no feature can handle alone.
 
 pub mod messages;
+pub mod punt;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

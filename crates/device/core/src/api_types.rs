@@ -9,6 +9,9 @@ use thalweg_graph::{Control, RxMode as Mode};
 /// The module that describes them.
 pub static INTERFACE: Module = Module { name: "interface", folder: "core", version: "3.2.4" };
 
+/// Features on arcs.
+pub static FEATURE: Module = Module { name: "feature", folder: "core", version: "1.0.2" };
+
 api_enum! {
     /// What an interface is.
     pub struct IfType: u32 = "if_type" {

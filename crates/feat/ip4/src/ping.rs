@@ -23,6 +23,8 @@ const ICMP: usize = 8;
 const STAMP: usize = 8;
 /// Most data that a packet holds.
 pub(crate) const MAX_SIZE: u16 = u16::MAX - (IP + ICMP + STAMP) as u16;
+/// Least time between requests, in seconds.
+pub(crate) const SHORTEST: f64 = 0.000_01;
 /// Requests sent at once at most, when the main thread has fallen behind.
 const CATCH_UP: u32 = 64;
 /// Requests remembered, to tell late and doubled replies: half of what sequence numbers tell apart.
@@ -375,6 +377,11 @@ fn packet(plan: Plan, r: &Request, id: u16, seq: u16, at: u64) -> Option<Vec<u8>
 }
 
 impl Ping {
+    /// Requests sent, and replies that came in time.
+    pub(crate) fn counts(&self) -> (u32, u32) {
+        (self.stats.sent, self.stats.received)
+    }
+
     fn send(&mut self, c: &mut Control) {
         let at = clock::ticks();
         let seq = self.stats.send(at);

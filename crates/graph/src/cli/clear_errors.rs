@@ -33,6 +33,7 @@ impl Command<Control> for ClearErrors {
         let errors = c.errors().len() as u32;
         let row = |w| (0..errors).map(|e| c.worker_stats(w).error(e).get()).collect();
         c.baseline.errors = (0..c.workers()).map(row).collect();
+        c.baseline.cleared = Some(std::time::SystemTime::now());
         out.json(serde_json::json!({ "cleared": errors }));
         Ok(Outcome::Done)
     }

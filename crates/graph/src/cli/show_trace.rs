@@ -73,6 +73,25 @@ impl Command<Control> for ShowTrace {
     }
 }
 
+/// All traces in words, by worker; none of a worker that does not answer.
+pub(crate) fn texts(c: &mut Control) -> Vec<Vec<String>> {
+    let traces = c.ask(|core| core.traces());
+    let in_words = |packet: &PacketTrace| {
+        let lines = packet_lines(&in_words(c, packet));
+        lines.into_iter().map(|line| line + "\n").collect()
+    };
+    traces.into_iter().map(|packets| packets.iter().flatten().map(in_words).collect()).collect()
+}
+
+fn packet_lines(p: &Packet) -> Vec<String> {
+    let mut lines = Vec::new();
+    for s in &p.steps {
+        lines.push(format!("{}: {}", s.time, s.node));
+        lines.extend(s.text.lines().map(|l| format!("  {l}").trim_end().to_owned()));
+    }
+    lines
+}
+
 fn collect(c: &mut Control, max: usize) -> Result<Vec<Thread>, CliError> {
     let traces = c.ask(move |core| core.first_traces(max));
     let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
@@ -128,10 +147,7 @@ fn format(threads: &[Thread], max: usize) -> String {
         for (i, p) in t.packets.iter().enumerate() {
             lines.push(format!("Packet {} at {} UTC", i + 1, clock::format_wall(p.wall)));
             lines.push(String::new());
-            for s in &p.steps {
-                lines.push(format!("{}: {}", s.time, s.node));
-                lines.extend(s.text.lines().map(|l| format!("  {l}").trim_end().to_owned()));
-            }
+            lines.extend(packet_lines(p));
             lines.push(String::new());
         }
         if t.count > t.packets.len() {

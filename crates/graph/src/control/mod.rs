@@ -28,7 +28,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use thalweg_buffer::{Cache, Pool, PoolConfig, PoolError};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::snapshot;
@@ -261,6 +261,8 @@ pub struct Baseline {
     pub totals: Vec<[u64; 5]>,
     /// How long loops took, per thread, main first.
     pub loops: Vec<LoopCounts>,
+    /// When counters of interfaces or errors were last cleared.
+    pub cleared: Option<SystemTime>,
     /// When runtime statistics were last cleared.
     pub runtime_since: Option<Instant>,
 }

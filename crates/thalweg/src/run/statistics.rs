@@ -35,11 +35,14 @@ type Named<T> = (&'static str, fn(&IfTotals) -> T);
 const COMBINED: [Named<[u64; 2]>; 8] = [
     ("rx", |t| [t.rx_packets, t.rx_bytes]),
     ("tx", |t| [t.tx_packets, t.tx_bytes]),
-    // Bytes are not told apart by kind of address.
-    ("rx-unicast", |t| [unicast(t.rx_packets, t.rx_multicast, t.rx_broadcast), 0]),
-    ("rx-multicast", |t| [t.rx_multicast, 0]),
-    ("rx-broadcast", |t| [t.rx_broadcast, 0]),
-    ("tx-unicast", |t| [unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast), 0]),
+    ("rx-unicast", |t| {
+        let packets = unicast(t.rx_packets, t.rx_multicast, t.rx_broadcast);
+        [packets, unicast(t.rx_bytes, t.rx_multicast_bytes, t.rx_broadcast_bytes)]
+    }),
+    ("rx-multicast", |t| [t.rx_multicast, t.rx_multicast_bytes]),
+    ("rx-broadcast", |t| [t.rx_broadcast, t.rx_broadcast_bytes]),
+    // What is sent is not told apart by kind of address.
+    ("tx-unicast", |t| [unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast), t.tx_bytes]),
     ("tx-multicast", |t| [t.tx_multicast, 0]),
     ("tx-broadcast", |t| [t.tx_broadcast, 0]),
 ];
@@ -63,6 +66,7 @@ const NODE: [&str; 4] = ["calls", "vectors", "clocks", "suspends"];
 struct System {
     heartbeat: Slot,
     boottime: Slot,
+    last_clear: Slot,
     vector_rate: Slot,
     input_rate: Slot,
     workers: Slot,
@@ -154,8 +158,8 @@ impl Statistics {
         segment
             .change(|s| {
                 let heartbeat = s.scalar("/sys/heartbeat")?;
-                s.scalar("/sys/last_stats_clear")?;
-                let system = System::new(s, heartbeat, rows)?;
+                let last_clear = s.scalar("/sys/last_stats_clear")?;
+                let system = System::new(s, heartbeat, last_clear, rows)?;
                 let names = s.names("/if/names")?;
                 let combined = slots(COMBINED.map(|(name, _)| name), |name| {
                     s.combined(&format!("/if/{name}"), rows)
@@ -210,6 +214,9 @@ impl Statistics {
         s.set(system.heartbeat, self.heartbeat);
         let since = self.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         s.set(system.boottime, since.as_secs());
+        let cleared = c.baseline.cleared.unwrap_or(SystemTime::UNIX_EPOCH);
+        let cleared = cleared.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        s.set(system.last_clear, cleared.as_secs());
         s.set(system.workers, c.workers() as u64);
         let rates: Vec<_> = (0..=c.workers()).map(|thread| c.rates(thread)).collect();
         for (thread, rates) in rates.iter().enumerate() {
@@ -302,9 +309,15 @@ impl Statistics {
 }
 
 impl System {
-    fn new(s: &mut Change<'_>, heartbeat: Slot, rows: usize) -> Result<System, SegmentError> {
+    fn new(
+        s: &mut Change<'_>,
+        heartbeat: Slot,
+        last_clear: Slot,
+        rows: usize,
+    ) -> Result<System, SegmentError> {
         Ok(System {
             heartbeat,
+            last_clear,
             boottime: s.scalar("/sys/boottime")?,
             vector_rate: s.gauge("/sys/vector_rate")?,
             workers: s.gauge("/sys/num_worker_threads")?,

@@ -145,6 +145,7 @@ pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: [u32; 4]) -> Result<(),
 pub fn clear_counters(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
     let all: Vec<SwIfIndex> = c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).collect();
     let chosen = all.into_iter().filter(|i| sw_if.is_none_or(|one| one == *i));
+    c.baseline.cleared = Some(std::time::SystemTime::now());
     chosen
         .map(|sw_if| {
             let now = c.interface_totals_raw(sw_if);

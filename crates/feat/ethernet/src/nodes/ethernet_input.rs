@@ -97,14 +97,15 @@ fn words(b: &[u8; 16]) -> [u64; 2] {
 impl EthernetInput {
     /// Counts group-addressed frames; tells whether the frame is for us.
     #[inline]
-    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], rx_if: u32) -> bool {
+    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
-            let s = cx.stats().interface(rx_if);
-            if dst == [0xff; 6] {
-                s.rx_broadcast.add(1)
-            } else {
-                s.rx_multicast.add(1)
-            }
+            let s = cx.stats().interface(p.rx_if());
+            let (packets, bytes) = match dst == [0xff; 6] {
+                true => (&s.rx_broadcast, &s.rx_broadcast_bytes),
+                false => (&s.rx_multicast, &s.rx_multicast_bytes),
+            };
+            packets.add(1);
+            bytes.add(p.total_len() as u64);
             return true;
         }
         dst == row.mac || row.accept_all
@@ -143,7 +144,7 @@ impl Node for EthernetInput {
         if !self.row.admin_up {
             return Verdict::drop(DOWN);
         }
-        if !Self::for_us(cx, &self.row, dst, p.rx_if()) {
+        if !Self::for_us(cx, &self.row, dst, &p) {
             return Verdict::drop(NOT_US);
         }
         match self.ip4 {

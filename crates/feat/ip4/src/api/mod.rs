@@ -20,6 +20,7 @@ pub mod ip_unnumbered_dump;
 pub mod sw_interface_add_del_address;
 pub mod sw_interface_get_table;
 pub mod sw_interface_set_table;
+pub mod want_ping_finished_events;
 
 /// Every API message, in the order of the files' names.
 pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
@@ -40,4 +41,5 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &sw_interface_add_del_address::SERVICE,
     &sw_interface_get_table::SERVICE,
     &sw_interface_set_table::SERVICE,
+    &want_ping_finished_events::SERVICE,
 ];

@@ -13,7 +13,7 @@ pub struct PingCommand;
 pub static COMMAND: PingCommand = PingCommand;
 
 /// Least and greatest time between requests in seconds.
-const INTERVAL: (f64, f64) = (0.00001, 86_400.0);
+const INTERVAL: (f64, f64) = (ping::SHORTEST, 86_400.0);
 const MAX_BURST: u64 = 32;
 
 const WORDS: [&str; 7] = ["repeat", "interval", "size", "source", "table-id", "burst", "ipv4"];

@@ -8,6 +8,11 @@ pub mod acl_interface_list_dump;
 pub mod bridge_domain_dump;
 pub mod cli_inband;
 pub mod mpls_interface_dump;
+pub mod punt_reason_dump;
+pub mod punt_socket_deregister;
+pub mod punt_socket_dump;
+pub mod punt_socket_register;
+pub mod set_punt;
 pub mod sw_bond_interface_dump;
 pub mod sw_interface_tap_v2_dump;
 pub mod sw_member_interface_dump;
@@ -20,6 +25,11 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &bridge_domain_dump::SERVICE,
     &cli_inband::SERVICE,
     &mpls_interface_dump::SERVICE,
+    &punt_reason_dump::SERVICE,
+    &punt_socket_deregister::SERVICE,
+    &punt_socket_dump::SERVICE,
+    &punt_socket_register::SERVICE,
+    &set_punt::SERVICE,
     &sw_bond_interface_dump::SERVICE,
     &sw_interface_tap_v2_dump::SERVICE,
     &sw_member_interface_dump::SERVICE,

@@ -1,0 +1,50 @@
+//! `trace_capture_packets`: marks packets to be traced.
+
+use crate::api_modules::TRACEDUMP;
+use crate::control::Control;
+use crate::decl::{Kind, NodeId};
+use crate::trace::MAX_TRACES;
+use crate::worker::Core;
+use thalweg_api::{Call, Message, Retval};
+
+/// Traces the next packets of a node.
+#[derive(Debug, Message)]
+#[api(
+    request,
+    autoreply,
+    vat_help = "trace_capture_packets [node_index <index>] [max <max>] [pre_capture_clear] \
+                [use_filter] [verbose]"
+)]
+pub struct TraceCapturePackets {
+    /// An input node.
+    pub node_index: u32,
+    /// How many packets, on each worker.
+    pub max_packets: u32,
+    /// Only those that a filter takes.
+    pub use_filter: bool,
+    /// Traces say all that there is to say anyway.
+    pub verbose: bool,
+    /// Forgets earlier traces.
+    pub pre_capture_clear: bool,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, TraceCapturePackets, TraceCapturePacketsReply> =
+    Call::new(&TRACEDUMP, handle);
+
+fn handle(c: &mut Control, rq: TraceCapturePackets) -> Result<TraceCapturePacketsReply, Retval> {
+    let node = c.nodes().get(rq.node_index as usize).ok_or(Retval::NO_SUCH_NODE)?;
+    if node.kind != Kind::Input || !node.live {
+        return Err(Retval::NO_SUCH_NODE.because("packets are marked by input nodes"));
+    }
+    if rq.use_filter {
+        return Err(Retval::UNIMPLEMENTED.because("there are no trace filters"));
+    }
+    let id = NodeId(rq.node_index as u16);
+    let count = rq.max_packets.min(MAX_TRACES as u32);
+    if rq.pre_capture_clear {
+        c.ask(Core::trace_clear);
+    }
+    c.ask(move |core| core.trace_add(id, count));
+    Ok(TraceCapturePacketsReply)
+}

@@ -1,0 +1,35 @@
+//! `trace_filter_function_dump`: who can say which packets a filter takes.
+
+use crate::api_modules::TRACEDUMP;
+use crate::control::Control;
+use thalweg_api::{Details, Dump, Message};
+
+/// The one that there is, which takes all packets.
+pub(super) const FUNCTION: &str = "vnet_is_packet_traced";
+
+/// Asks for the functions.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct TraceFilterFunctionDump;
+
+/// A function.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct TraceFilterFunctionDetails {
+    /// It is the one in use.
+    pub selected: bool,
+    /// Its name.
+    pub name: String,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, TraceFilterFunctionDump, TraceFilterFunctionDetails> =
+    Dump::new(&TRACEDUMP, handle);
+
+fn handle(
+    _: &mut Control,
+    _: TraceFilterFunctionDump,
+    out: &mut Details<TraceFilterFunctionDetails>,
+) {
+    out.send(&TraceFilterFunctionDetails { selected: true, name: FUNCTION.into() });
+}

@@ -1,0 +1,28 @@
+//! `trace_set_filter_function`: who says which packets a filter takes. There is one.
+
+use super::trace_filter_function_dump::FUNCTION;
+use crate::api_modules::TRACEDUMP;
+use crate::control::Control;
+use thalweg_api::{Call, Message, Retval};
+
+/// Chooses a function.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct TraceSetFilterFunction {
+    /// Its name.
+    pub filter_function_name: String,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, TraceSetFilterFunction, TraceSetFilterFunctionReply> =
+    Call::new(&TRACEDUMP, handle);
+
+fn handle(
+    _: &mut Control,
+    rq: TraceSetFilterFunction,
+) -> Result<TraceSetFilterFunctionReply, Retval> {
+    match rq.filter_function_name.as_str() {
+        FUNCTION => Ok(TraceSetFilterFunctionReply),
+        _ => Err(Retval::NO_SUCH_ENTRY),
+    }
+}

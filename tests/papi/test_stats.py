@@ -1,0 +1,196 @@
+"""The statistics segment, read by VPP's own reader."""
+
+import os
+import threading
+import time
+
+from lab import Case, wait_for
+from vpp_papi.vpp_stats import VPPStats
+
+COUNTERS = {
+    "/if/rx": ("rx_packets", "rx_bytes"),
+    "/if/tx": ("tx_packets", "tx_bytes"),
+    "/if/rx-multicast": ("rx_multicast", "rx_multicast_bytes"),
+    "/if/rx-broadcast": ("rx_broadcast", "rx_broadcast_bytes"),
+}
+SIMPLE = {
+    "/if/drops": "drops",
+    "/if/punt": "punt",
+    "/if/ip4": "ip4",
+    "/if/ip6": "ip6",
+    "/if/rx-no-buf": "rx_no_buf",
+    "/if/rx-miss": "rx_miss",
+    "/if/rx-error": "rx_error",
+    "/if/tx-error": "tx_error",
+}
+
+
+class Statistics(Case):
+    stanzas = "cpu { workers 2 } statseg { per-node-counters on update-interval 0.05 }"
+
+    def setUp(self):
+        self.stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
+        self.stats.connect()
+        if len(self.api.sw_interface_dump()) == 1:
+            self.lab()
+
+    def tearDown(self):
+        self.stats.disconnect()
+
+    def fresh(self):
+        """Waits until all has been written anew since now."""
+        beat = self.stats["/sys/heartbeat"]
+        wait_for(lambda: self.stats["/sys/heartbeat"] >= beat + 2)
+
+    def of(self, name, index):
+        column = self.stats[name][:, index]
+        return column.sum_packets(), column.sum_octets()
+
+    def test_system(self):
+        self.fresh()
+        self.assertLess(abs(self.stats["/sys/boottime"] - time.time()), 600)
+        self.assertEqual(self.stats["/sys/num_worker_threads"], 2)
+        # A row for each thread, main first.
+        self.assertEqual(len(self.stats["/sys/loops_per_worker"]), 3)
+        self.assertEqual(len(self.stats["/sys/vector_rate_per_worker"]), 3)
+        for name in ("/sys/vector_rate", "/sys/input_rate", "/sys/last_stats_clear"):
+            self.assertGreaterEqual(self.stats[name], 0)
+        pool = "/buffer-pools/default-numa-0"
+        self.assertEqual(
+            sorted(self.stats.ls(pool)), [f"{pool}/{n}" for n in ("available", "cached", "used")]
+        )
+        (shown,) = self.shown("show buffers")
+        sums = [self.stats[f"{pool}/{n}"] for n in ("available", "cached", "used")]
+        self.assertEqual(sum(sums), shown["total"])
+
+    def test_interfaces_under_traffic(self):
+        self.cli("clear interfaces")
+        self.traffic("10.0.1.2", 2000)
+        self.traffic("10.0.1.2", 30, mac="ff:ff:ff:ff:ff:ff")
+        self.traffic("224.0.0.5", 40, mac="01:00:5e:00:00:05")
+        self.traffic("172.16.0.1", 50)
+        self.fresh()
+        names = self.stats["/if/names"]
+        for shown in self.shown("show interface"):
+            index, counters = shown["index"], shown["counters"]
+            self.assertEqual(names[index], shown["name"])
+            for name, keys in COUNTERS.items():
+                want = tuple(counters[key] for key in keys)
+                self.assertEqual(self.of(name, index), want, (name, shown["name"]))
+                link = self.stats[f"/interfaces/{shown['name']}/{name.removeprefix('/if/')}"]
+                self.assertEqual((link.sum_packets(), link.sum_octets()), want)
+            for name, key in SIMPLE.items():
+                self.assertEqual(self.stats[name][:, index].sum(), counters[key], name)
+                link = f"/interfaces/{shown['name']}/{name.removeprefix('/if/')}"
+                self.assertEqual(self.stats[link].sum(), counters[key], name)
+        pg0 = list(names).index("pg0")
+        self.assertEqual(self.of("/if/rx", pg0), (2120, 2120 * 64))
+        self.assertEqual(self.of("/if/rx-broadcast", pg0), (30, 30 * 64))
+        self.assertEqual(self.of("/if/rx-multicast", pg0), (40, 40 * 64))
+        self.assertEqual(self.of("/if/rx-unicast", pg0), (2050, 2050 * 64))
+        self.assertGreaterEqual(self.stats["/if/drops"][:, pg0].sum(), 40)
+
+    def test_errors(self):
+        self.traffic("172.16.0.1", 25)
+        self.fresh()
+        shown = {
+            f"/err/{e['node']}/{e['reason'].replace('/', '_')}": e["count"]
+            for e in self.shown("show errors")
+        }
+        self.assertTrue(shown)
+        self.assertEqual(self.stats.set_errors(), shown)
+        for name, count in shown.items():
+            self.assertEqual(self.stats.get_err_counter(name), count)
+        self.assertIn("ERRORS:", self.stats.set_errors_str())
+        self.cli("clear errors")
+        self.fresh()
+        self.assertEqual(self.stats.set_errors(), {})
+
+    def test_clearing(self):
+        now = int(time.time())
+        for clear in (
+            lambda: self.cli("clear interfaces"),
+            lambda: self.ok(self.api.sw_interface_clear_stats(sw_if_index=0xFFFFFFFF)),
+            lambda: self.cli("clear errors"),
+        ):
+            self.traffic("10.0.1.2", 10)
+            clear()
+            self.fresh()
+            self.assertGreaterEqual(self.stats["/sys/last_stats_clear"], now)
+        self.cli("clear interfaces")
+        self.fresh()
+        for index in range(len(self.stats["/if/names"])):
+            self.assertEqual(self.of("/if/rx", index), (0, 0))
+
+    def test_nodes(self):
+        self.cli("clear runtime")
+        self.traffic("10.0.1.2", 1000)
+        self.fresh()
+        names = list(self.stats["/sys/node/names"])
+        index = names.index("ip4-rewrite")
+        self.assertEqual(self.ok(self.api.get_node_index(node_name="ip4-rewrite")).node_index, index)
+        vectors = self.stats["/sys/node/vectors"][:, index].sum()
+        self.assertEqual(vectors, 1000)
+        self.assertEqual(self.stats["/nodes/ip4-rewrite/vectors"].sum(), vectors)
+        for what in ("calls", "clocks"):
+            self.assertGreater(self.stats[f"/nodes/ip4-rewrite/{what}"].sum(), 0)
+            self.assertEqual(
+                self.stats[f"/nodes/ip4-rewrite/{what}"].sum(),
+                self.stats[f"/sys/node/{what}"][:, index].sum(),
+            )
+        self.assertEqual(self.stats["/nodes/ip4-rewrite/suspends"].sum(), 0)
+
+    def test_interfaces_come_and_go(self):
+        index = self.loopback()
+        name = self.interface(index).interface_name
+        link = f"/interfaces/{name}/rx"
+        wait_for(lambda: self.stats.ls(link))
+        self.assertEqual(list(self.stats["/if/names"])[index], name)
+        self.assertEqual(self.stats[link].sum_packets(), 0)
+        self.ok(self.api.delete_loopback(sw_if_index=index))
+        wait_for(lambda: not self.stats.ls(link))
+        self.assertEqual(list(self.stats["/if/names"])[index], "deleted")
+        # The next one takes the place.
+        again = self.loopback()
+        wait_for(lambda: self.stats.ls(link))
+        self.assertEqual(list(self.stats["/if/names"])[again], name)
+        self.ok(self.api.delete_loopback(sw_if_index=again))
+
+    def test_readers_while_the_directory_changes(self):
+        """Whoever reads sees whole vectors of things that belong together, whatever comes and goes."""
+        self.cli("clear interfaces")
+        self.traffic("10.0.1.2", 100)
+        self.fresh()
+        pg0 = list(self.stats["/if/names"]).index("pg0")
+        stop, wrong, reads = threading.Event(), [], [0]
+
+        def read():
+            stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
+            stats.connect()
+            while not stop.is_set():
+                try:
+                    got = stats["/interfaces/pg0/rx"].sum_packets(), stats["/if/names"][pg0]
+                    if got != (100, "pg0"):
+                        wrong.append(got)
+                    if stats["/if/rx"][:, pg0].sum_octets() != 6400:
+                        wrong.append("octets")
+                    reads[0] += 1
+                except Exception as error:  # pylint: disable=broad-except
+                    wrong.append(error)
+                    break
+            stats.disconnect()
+
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for _ in range(8):
+            made = [self.loopback() for _ in range(12)]
+            self.fresh()
+            for index in made:
+                self.ok(self.api.delete_loopback(sw_if_index=index))
+            self.fresh()
+        stop.set()
+        for reader in readers:
+            reader.join()
+        self.assertEqual(wrong, [])
+        self.assertGreater(reads[0], 100)
