@@ -1,9 +1,12 @@
 """Host interfaces and the packet generator. They need a network namespace of their own."""
 
 import os
+import socket
 import subprocess
+import threading
+import time
 
-from lab import NONE, Case
+from lab import NONE, Case, wait_for
 
 
 class HostInterfaces(Case):
@@ -56,7 +59,13 @@ class HostInterfaces(Case):
         self.assertIn(index, [q.sw_if_index for q in self.api.sw_interface_rx_placement_dump()])
         place = lambda **to: self.api.sw_interface_set_rx_placement(sw_if_index=index, **to)
         self.ok(place(queue_id=0, worker_id=queues[0].worker_id - 1))
-        self.fails(-126, place(queue_id=0, worker_id=2 - queues[0].worker_id))
+        self.ok(place(queue_id=0, worker_id=2 - queues[0].worker_id))
+        moved = self.api.sw_interface_rx_placement_dump(sw_if_index=index)
+        self.assertEqual(moved[0].worker_id, 3 - queues[0].worker_id)
+        self.assertIn("rx-placement", self.cli("show configuration"))
+        self.cli("set interface rx-placement host-pc queue 0 auto")
+        self.assertNotIn("rx-placement", self.cli("show configuration"))
+        self.fails(-126, self.api.sw_interface_set_rx_placement(sw_if_index=self.loopback()))
         self.fails(-7, place(queue_id=9, worker_id=0))
         self.fails(-7, place(queue_id=0, worker_id=9))
         self.fails(-7, place(queue_id=0, is_main=True))
@@ -77,6 +86,52 @@ class HostInterfaces(Case):
         # An Ethernet device has no frames that begin with an IP header.
         create["mode"] = 2
         self.fails(-71, self.api.af_packet_create_v3(**create))
+
+    def test_moving_queues(self):
+        """A queue goes from worker to worker while packets come; each is counted somewhere."""
+        for flags in (0, 8):
+            index = self.ok(
+                self.api.af_packet_create_v3(
+                    host_if_name="pa", mode=1, use_random_hw_addr=True, flags=flags
+                )
+            ).sw_if_index
+            self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
+            self.cli("clear interfaces")
+            frame = bytes.fromhex("ffffffffffff020000000099") + b"\x88\xb5" + bytes(50)
+            sent, stop = [0], threading.Event()
+
+            def send():
+                with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as peer:
+                    peer.bind(("pb", 0))
+                    while not stop.is_set():
+                        for _ in range(20):
+                            peer.send(frame)
+                            sent[0] += 1
+                        time.sleep(0.0005)
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            seen = set()
+            for turn in range(60):
+                self.ok(
+                    self.api.sw_interface_set_rx_placement(
+                        sw_if_index=index, queue_id=0, worker_id=turn % 2
+                    )
+                )
+                (queue,) = self.api.sw_interface_rx_placement_dump(sw_if_index=index)
+                self.assertEqual(queue.worker_id, turn % 2 + 1)
+                before = self.counters("host-pa")["rx_packets"]
+                wait_for(lambda: self.counters("host-pa")["rx_packets"] > before)
+                seen.add(turn % 2)
+            stop.set()
+            sender.join()
+            # What the kernel sends by itself (neighbour discovery) comes on top.
+            wait_for(lambda: self.counters("host-pa")["rx_packets"] >= sent[0])
+            counters = self.counters("host-pa")
+            self.assertEqual((counters["rx_miss"], counters["rx_no_buf"]), (0, 0))
+            self.assertLess(counters["rx_packets"], sent[0] + 50)
+            self.assertEqual(seen, {0, 1})
+            self.ok(self.api.af_packet_delete(host_if_name="pa"))
 
     def test_xconnect(self):
         rx, tx = (

@@ -117,6 +117,19 @@ impl Client {
         Self { id, stream, links, state: Mutex::default() }
     }
 
+    /// A client that nobody is: it reads no answers.
+    pub(crate) fn nobody() -> io::Result<Self> {
+        let (stream, _) = UnixStream::pair()?;
+        let links = Links {
+            limits: Limits::default(),
+            waker: Waker::new()?,
+            dispatch: Box::new(|_| false),
+        };
+        let client = Self::new(ClientId(u32::MAX), stream, Arc::new(links));
+        client.lock().gone = true;
+        Ok(client)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is whole at every point where a panic could happen.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -9,6 +9,7 @@ use crate::memclnt::{
 };
 use crate::registry::Registry;
 use crate::service::{Caller, Head, Message, Rest, Walk, encode};
+use crate::trace::{Record, Trace};
 use crate::wire::{Reader, Truncated, Wire};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +29,20 @@ pub struct Hub<C: 'static> {
     /// Dumps under way.
     walks: HashMap<ClientId, Walk<C>>,
     json: Option<String>,
+    trace: Trace,
+    /// Whose requests are those that are carried out again.
+    nobody: Option<Arc<Client>>,
+}
+
+/// What became of a request that was to be carried out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// It was; how it ended is its own business.
+    Done,
+    /// There is no such request.
+    Unknown,
+    /// It has too few bytes.
+    Truncated,
 }
 
 /// Bytes before a request's own fields: number, client, context.
@@ -37,12 +52,37 @@ impl<C: 'static> Hub<C> {
     /// Serves the messages of `registry` to `clients`.
     pub fn new(registry: Registry<C>, clients: Clients) -> Self {
         clients.set_ids(registry.ids().clone());
-        Self { registry, clients, walks: HashMap::new(), json: None }
+        let (trace, nobody) = (Trace::default(), None);
+        Self { registry, clients, walks: HashMap::new(), json: None, trace, nobody }
     }
 
     /// The messages.
     pub fn registry(&self) -> &Registry<C> {
         &self.registry
+    }
+
+    /// Keeps requests in this trace, while that is on.
+    #[must_use]
+    pub fn with_trace(self, trace: Trace) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// Carries out a request of a trace. Nobody gets the answer, and of a dump nothing is made.
+    pub fn replay(&mut self, cx: &mut C, record: &Record) -> Replayed {
+        let Some(entry) = self.registry.request(&record.name) else { return Replayed::Unknown };
+        let client = match &self.nobody {
+            Some(nobody) => nobody.clone(),
+            None => match Client::nobody() {
+                Ok(client) => self.nobody.insert(Arc::new(client)).clone(),
+                // Without descriptors nothing can be done at all.
+                Err(_) => return Replayed::Unknown,
+            },
+        };
+        let caller = Caller { client, context: 0, ids: entry.ids };
+        match entry.service.begin(cx, caller, &record.body) {
+            Ok(_) => Replayed::Done,
+            Err(Truncated) => Replayed::Truncated,
+        }
     }
 
     /// Carries out requests of a client: until none is left, or it has to wait, or other work
@@ -168,6 +208,7 @@ impl<C: 'static> Hub<C> {
             return Ok(());
         };
         let (context, body) = split(message)?;
+        self.trace.note(client.id(), || entry.service.described().request.name_crc(), body);
         let caller = Caller { client: client.clone(), context, ids: entry.ids };
         // Set before, since the answer may be there before the handler returns.
         client.set_later(true);

@@ -31,13 +31,14 @@ pub mod server;
 mod service;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 pub mod types;
 pub mod wire;
 
 pub use client::ClientId;
 pub use clients::{ClientInfo, Clients, Gone, Subscribers};
 pub use fuzz::fuzz_message;
-pub use hub::{Hub, Job};
+pub use hub::{Hub, Job, Replayed};
 pub use registry::{Registry, RegistryError, write_json};
 pub use retval::Retval;
 pub use service::{

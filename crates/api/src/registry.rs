@@ -126,6 +126,13 @@ impl<C: 'static> Registry<C> {
         &self.ids
     }
 
+    /// A request's service, by its name with its CRC.
+    pub(crate) fn request(&self, name_crc: &str) -> Option<&Entry<C>> {
+        let (name, _) = name_crc.rsplit_once('_')?;
+        let entry = self.entry(*self.ids.get(name)?)?;
+        (entry.service.described().request.name_crc() == name_crc).then_some(entry)
+    }
+
     pub(crate) fn entry(&self, id: u16) -> Option<&Entry<C>> {
         self.entries.get(usize::from(id))?.as_ref()
     }

@@ -1,5 +1,6 @@
 //! `thalweg api json`, and the API messages that no feature can handle alone.
 
+pub mod cli;
 pub mod messages;
 pub mod punt;
 
@@ -9,8 +10,14 @@ use thalweg_api::{Registry, Service};
 use thalweg_graph::{Control, Feature};
 
 /// The messages about the command line, as a feature.
-pub static FEATURE: Feature =
-    Feature { name: "api", about: "the binary API", api: messages::SERVICES, ..Feature::DEFAULT };
+pub static FEATURE: Feature = Feature {
+    name: "api",
+    about: "the binary API",
+    api: messages::SERVICES,
+    commands: cli::COMMANDS,
+    init: |c| c.insert(thalweg_api::trace::Trace::default()),
+    ..Feature::DEFAULT
+};
 
 /// Every message of these features.
 pub fn services(features: &[&'static Feature]) -> Vec<&'static dyn Service<Control>> {
@@ -60,6 +67,18 @@ pub fn main(args: &Args) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn command_list_is_current() {
+        thalweg_testkit::GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/cli"),
+            what: "command",
+            list: "COMMANDS",
+            element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+            item: "COMMAND",
+        }
+        .check();
+    }
+
     #[test]
     fn message_list_is_current() {
         thalweg_testkit::GeneratedList {

@@ -178,6 +178,7 @@ const WITH_A_DEVICE: &[&str] = &[
     "delete host-interface",
     "set host-interface",
     "set interface rx-mode",
+    "set interface rx-placement",
 ];
 
 /// Commands that set nothing which could last, and why.
@@ -185,6 +186,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("packet-generator ", "a test is started, and ends"),
     ("config ", "works on the whole"),
     ("show ", "looks"),
+    ("api trace", "requests are kept, or done again"),
     ("clear ", "forgets what was counted or learned"),
     ("sflow agent-config", "takes several settings at once, which have commands of their own"),
     ("trace add", "the next packets are traced"),

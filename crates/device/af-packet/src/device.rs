@@ -6,6 +6,7 @@ use crate::nodes::{af_packet_input, af_packet_tx};
 use crate::ring::{Framing, HostPort, Options, RingSize, RxRing, Version};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::mpsc;
 use std::time::Duration;
 use thalweg_device::{
     Caps, Device, DeviceError, InterfaceSpec, Mac, RxQueue, SwIfIndex, interface,
@@ -35,6 +36,24 @@ pub(crate) struct Hosts {
     watching: bool,
 }
 
+impl Hosts {
+    /// The worker with the fewest queues, if the one on `from` is not counted; that one if it is no
+    /// worse than others.
+    fn idlest(&self, from: usize) -> usize {
+        let load = |w: &usize| (self.load[*w] - usize::from(*w == from), *w != from);
+        (0..self.load.len()).min_by_key(load).unwrap_or(from)
+    }
+
+    fn moved(&mut self, from: usize, to: usize) {
+        if let Some(n) = self.load.get_mut(from) {
+            *n -= 1;
+        }
+        if let Some(n) = self.load.get_mut(to) {
+            *n += 1;
+        }
+    }
+}
+
 /// The driver's side of one interface.
 struct HostInterface {
     port: HostPort,
@@ -52,6 +71,8 @@ struct QueueInfo {
     worker: usize,
     size: Option<RingSize>,
     mode: RxMode,
+    /// The worker was chosen by somebody.
+    placed: bool,
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -178,6 +199,7 @@ fn place(c: &Control, rx: &[RxRing]) -> Vec<QueueInfo> {
             worker,
             size: ring.socket().rx_size(),
             mode: RxMode::default(),
+            placed: false,
         }
     };
     rx.iter().enumerate().map(place_one).collect()
@@ -377,6 +399,7 @@ impl Device for HostInterface {
             worker: q.worker,
             node: node.clone(),
             mode: q.mode,
+            placed: q.placed,
         };
         self.rx.iter().map(row).collect()
     }
@@ -392,6 +415,35 @@ impl Device for HostInterface {
             q.mode = mode;
         }
         self.tell(c, || ToInput::Mode { sw_if, queue, mode });
+        Ok(())
+    }
+
+    fn set_rx_placement(
+        &mut self,
+        c: &mut Control,
+        sw_if: SwIfIndex,
+        queue: u32,
+        worker: Option<usize>,
+    ) -> Result<(), DeviceError> {
+        let Some(at) = self.rx.iter().position(|q| q.queue == queue) else { return Ok(()) };
+        let from = self.rx[at].worker;
+        let to = worker.unwrap_or_else(|| c.state::<Hosts>().borrow().idlest(from));
+        if to != from {
+            let (give, given) = mpsc::sync_channel(1);
+            c.message(from, self.input, Box::new(ToInput::Give { sw_if, queue, to: give }));
+            // Behind what was sent to it before; it answers between two loops.
+            c.sync();
+            let Ok(moving) = given.try_recv() else {
+                let why = format!("worker {from} does not let go of the queue");
+                return Err(DeviceError::Failed(why));
+            };
+            c.message(to, self.input, Box::new(ToInput::Take(moving)));
+            self.rx[at].worker = to;
+            let hosts = c.state::<Hosts>();
+            hosts.borrow_mut().moved(from, to);
+            hosts.borrow_mut().files.insert(sw_if, self.files());
+        }
+        self.rx[at].placed = worker.is_some();
         Ok(())
     }
 

@@ -7,7 +7,7 @@ mod set;
 
 pub use set::{
     MTU_RANGE, accept_all, clear_counters, refresh_caps, set_admin, set_l2, set_link, set_link_mtu,
-    set_mac, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_tag,
+    set_mac, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement, set_tag,
 };
 
 use crate::output;
@@ -99,6 +99,8 @@ pub struct RxQueue {
     pub node: String,
     /// How it is waited for.
     pub mode: RxMode,
+    /// Somebody has chosen the worker.
+    pub placed: bool,
 }
 
 /// A driver's side of one interface, on the main thread.
@@ -170,6 +172,20 @@ pub trait Device: 'static {
         _mode: RxMode,
     ) -> Result<(), DeviceError> {
         Err(DeviceError::Failed(format!("{}: the mode is fixed", self.dev_type())))
+    }
+    /// Gives a receive queue to a worker (`None`: to the one with the fewest); called with a queue
+    /// that [`Device::rx_queues`] lists and a worker that is there.
+    ///
+    /// # Errors
+    /// If the driver's queues stay where they are, or a worker does not answer.
+    fn set_rx_placement(
+        &mut self,
+        _c: &mut Control,
+        _sw_if: SwIfIndex,
+        _queue: u32,
+        _worker: Option<usize>,
+    ) -> Result<(), DeviceError> {
+        Err(DeviceError::Failed(format!("{}: queues do not move", self.dev_type())))
     }
     /// What the device does for us now, if that can change while it is in use.
     fn caps(&self) -> Option<Caps> {

@@ -33,6 +33,8 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.mtu-mpls", MTU),
     Rule::new("thalweg.interfaces.*.promiscuous", Kind::Bool),
     Rule::new("thalweg.interfaces.*.rx-mode", Kind::Other(rx_mode)),
+    Rule::new("thalweg.interfaces.*.rx-placement", Kind::Named(Name::Number(0, u16::MAX as u64))),
+    Rule::new("thalweg.interfaces.*.rx-placement.*", Kind::Int(0, u16::MAX as i128)),
     Rule::new("thalweg.interfaces.*.state", Kind::Word(&["up", "down"])),
     Rule::new("thalweg.interfaces.*.tag", Kind::Name(Name::Any)),
 ];
@@ -122,6 +124,11 @@ impl Section<Control> for Settings {
             let modes: Vec<(u32, RxMode)> =
                 device.borrow().rx_queues().iter().map(|q| (q.queue, q.mode)).collect();
             dump_modes(name, &modes, out);
+            for queue in device.borrow().rx_queues().iter().filter(|q| q.placed) {
+                let path =
+                    ["thalweg", "interfaces", name, "rx-placement", &queue.queue.to_string()];
+                out.put(&path, queue.worker as u64);
+            }
         }
     }
 
@@ -133,6 +140,13 @@ impl Section<Control> for Settings {
             switches(&i, out);
         }
     }
+}
+
+/// Which worker each queue is to have, where that is said.
+fn doc_placement(i: &Interface<'_>) -> Vec<(u32, u32)> {
+    let Some(found) = i.get("rx-placement") else { return Vec::new() };
+    let each = found.node.entries();
+    each.filter_map(|(queue, worker)| Some((queue.parse().ok()?, worker.u32()?))).collect()
 }
 
 fn dump_modes(name: &str, modes: &[(u32, RxMode)], out: &mut Dump<'_>) {
@@ -259,6 +273,14 @@ fn switches(i: &Interface<'_>, out: &mut Draft) {
                 .unset(set(RxMode::default()));
             out.add(item.needs(interface_key(name)).attribute());
         }
+    }
+    for (queue, worker) in doc_placement(i) {
+        let set = |to: &str| format!("set interface rx-placement {name} queue {queue} {to}");
+        let path = i.path(&format!("rx-placement.{queue}"));
+        let key = format!("rx-placement {name} {queue}");
+        let item =
+            Item::new(rank::DRIVER, key, path, set(&format!("worker {worker}"))).unset(set("auto"));
+        out.add(item.needs(interface_key(name)).attribute());
     }
     let state = i.get("state");
     let default = if name == "local0" { "down" } else { "up" };

@@ -3,6 +3,7 @@
 use super::{RunError, statistics};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use thalweg_api::trace::Trace;
 use thalweg_api::{Clients, Hub, Job, Registry, server};
 use thalweg_cli::server::{Listen, Server, ServerConfig, SessionConfig, group_id};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, ReplySink, Request, Status};
@@ -32,7 +33,8 @@ pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
     let registry = Registry::new(crate::api::services(c.features()))
         .map_err(|e| RunError::Start(e.to_string()))?;
     let clients = c.state::<Clients>().borrow().clone();
-    c.insert(Hub::new(registry, clients));
+    let trace = c.state::<Trace>().borrow().clone();
+    c.insert(Hub::new(registry, clients).with_trace(trace));
     c.insert(Cli { main: MainCli::new(tree), hold: None, held: Vec::new(), held_api: Vec::new() });
     Ok(())
 }
@@ -203,6 +205,10 @@ pub(super) fn listen_api(
     let path = std::path::absolute(&path).unwrap_or(path);
     let group = group(config.socksvr.group.as_ref().or(config.unix.gid.as_ref()))?;
     let defaults = server::ServerConfig::at(path);
+    if config.api_trace.on {
+        let items = config.api_trace.nitems.map(|n| n as usize);
+        c.state::<Trace>().borrow().switch(true, items);
+    }
     let mode = config.socksvr.mode.unwrap_or(defaults.mode);
     let clients = c.state::<Clients>().borrow().clone();
     let remote = c.remote();

@@ -7,6 +7,7 @@ use crate::ring::{Framing, RxFrame, RxRing};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, RxMode};
@@ -25,6 +26,10 @@ pub(crate) enum ToInput {
     Add { sw_if: u32, queue: u32, framing: Framing, ring: Box<RxRing> },
     /// Forget all rings of an interface.
     Remove { sw_if: u32 },
+    /// Let go of a queue, for another worker.
+    Give { sw_if: u32, queue: u32, to: SyncSender<Box<Queue>> },
+    /// Go on with a queue that another worker had.
+    Take(Box<Queue>),
     /// The interface went up or down.
     Admin { sw_if: u32, up: bool },
     /// How to wait for one queue, or all, of an interface.
@@ -33,7 +38,8 @@ pub(crate) enum ToInput {
     Missed { sw_if: u32, frames: u64 },
 }
 
-struct Queue {
+/// A receive queue; all that is known of it moves with it.
+pub(crate) struct Queue {
     sw_if: u32,
     queue: u32,
     framing: Framing,
@@ -43,7 +49,9 @@ struct Queue {
 }
 
 struct AfPacketInput {
-    queues: Vec<Queue>,
+    // Boxes: they move between workers by pointer.
+    #[allow(clippy::vec_box)]
+    queues: Vec<Box<Queue>>,
 }
 
 /// Copies a frame into a packet; false if the pool is exhausted.
@@ -155,14 +163,25 @@ impl InputNode for AfPacketInput {
         match *message {
             ToInput::Add { sw_if, queue, framing, ring } => {
                 let mode = RxMode::default();
-                self.queues.push(Queue { sw_if, queue, framing, ring, up: false, mode });
+                let fresh = Queue { sw_if, queue, framing, ring, up: false, mode };
+                self.queues.push(Box::new(fresh));
             }
             ToInput::Remove { sw_if } => {
                 while let Some(i) = self.queues.iter().position(|q| q.sw_if == sw_if) {
                     // Unmapping and closing are the main thread's.
-                    cx.discard(self.queues.swap_remove(i).ring);
+                    cx.discard(self.queues.swap_remove(i));
                 }
             }
+            ToInput::Give { sw_if, queue, to } => {
+                let at = self.queues.iter().position(|q| q.sw_if == sw_if && q.queue == queue);
+                if let Some(i) = at
+                    && let Err(back) = to.send(self.queues.swap_remove(i))
+                {
+                    // Nobody waits for it any more: it stays.
+                    self.queues.push(back.0);
+                }
+            }
+            ToInput::Take(queue) => self.queues.push(queue),
             ToInput::Admin { sw_if, up } => {
                 for q in self.queues.iter_mut().filter(|q| q.sw_if == sw_if) {
                     if up && !q.up {
@@ -174,7 +193,7 @@ impl InputNode for AfPacketInput {
             }
             ToInput::Mode { sw_if, queue, mode } => {
                 let wanted =
-                    |q: &&mut Queue| q.sw_if == sw_if && queue.is_none_or(|n| n == q.queue);
+                    |q: &&mut Box<Queue>| q.sw_if == sw_if && queue.is_none_or(|n| n == q.queue);
                 self.queues.iter_mut().filter(wanted).for_each(|q| q.mode = mode);
             }
             ToInput::Missed { sw_if, frames } => {

@@ -1,7 +1,7 @@
 //! `sw_interface_set_rx_placement`: chooses the worker of a receive queue.
 
-use crate::Interfaces;
 use crate::api_types::{INTERFACE, view};
+use crate::interface;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -28,16 +28,10 @@ fn handle(
     c: &mut Control,
     rq: SwInterfaceSetRxPlacement,
 ) -> Result<SwInterfaceSetRxPlacementReply, Retval> {
-    view(c, rq.sw_if_index)?;
-    let device = c.state::<Interfaces>().borrow().device(rq.sw_if_index.0);
-    let queues = device.map(|device| device.borrow().rx_queues()).unwrap_or_default();
-    let queue = queues.iter().find(|q| q.queue == rq.queue_id).ok_or(Retval::INVALID_VALUE)?;
-    if rq.is_main || rq.worker_id as usize >= c.workers() {
+    let sw_if = view(c, rq.sw_if_index)?.sw_if;
+    if rq.is_main {
         return Err(Retval::INVALID_VALUE.because("a receive queue is polled by a worker"));
     }
-    // Queues stay with the worker that got them when their interface came into being.
-    match queue.worker == rq.worker_id as usize {
-        true => Ok(SwInterfaceSetRxPlacementReply),
-        false => Err(Retval::UNSUPPORTED.because("queues do not move between workers")),
-    }
+    interface::set_rx_placement(c, sw_if, rq.queue_id, Some(rq.worker_id as usize))?;
+    Ok(SwInterfaceSetRxPlacementReply)
 }

@@ -13,6 +13,7 @@ pub mod set_interface_mac_address;
 pub mod set_interface_mtu;
 pub mod set_interface_promiscuous;
 pub mod set_interface_rx_mode;
+pub mod set_interface_rx_placement;
 pub mod set_interface_state;
 pub mod set_interface_tag;
 pub mod show_hardware_interfaces;
@@ -33,6 +34,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_interface_mtu::COMMAND,
     &set_interface_promiscuous::COMMAND,
     &set_interface_rx_mode::COMMAND,
+    &set_interface_rx_placement::COMMAND,
     &set_interface_state::COMMAND,
     &set_interface_tag::COMMAND,
     &show_hardware_interfaces::COMMAND,

@@ -180,19 +180,49 @@ pub fn set_rx_mode(
     queue: Option<u32>,
     mode: RxMode,
 ) -> Result<(), DeviceError> {
+    let device = with_queue(c, sw_if, queue, "a receive mode")?;
+    device.borrow_mut().set_rx_mode(c, sw_if, queue, mode)
+}
+
+/// Gives a receive queue to a worker; `None` gives it to the one with the fewest. What waits in it
+/// waits a moment longer, and nothing is lost unless it overflows meanwhile.
+///
+/// # Errors
+/// If there is no such interface, queue or worker, or the driver cannot.
+pub fn set_rx_placement(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    queue: u32,
+    worker: Option<usize>,
+) -> Result<(), DeviceError> {
+    let device = with_queue(c, sw_if, Some(queue), "queues that move")?;
+    if let Some(worker) = worker.filter(|w| *w >= c.workers()) {
+        let (max, found) = (c.workers().saturating_sub(1) as u64, worker as u64);
+        return Err(DeviceError::Range { what: "worker", min: 0, max, found });
+    }
+    device.borrow_mut().set_rx_placement(c, sw_if, queue, worker)
+}
+
+/// The device of an interface that has such a receive queue, or (`None`) any.
+fn with_queue(
+    c: &Control,
+    sw_if: SwIfIndex,
+    queue: Option<u32>,
+    what: &str,
+) -> Result<Rc<RefCell<Box<dyn Device>>>, DeviceError> {
     let v = view(c, sw_if)?;
     let unknown = || DeviceError::Unknown(v.name.clone());
     let device = c.state::<Interfaces>().borrow().device(sw_if).ok_or_else(unknown)?;
     let queues: Vec<u32> = device.borrow().rx_queues().iter().map(|q| q.queue).collect();
     let Some(last) = queues.iter().max().copied() else {
-        let what = "a receive mode".into();
-        return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
+        let (kind, what) = (v.dev_type.into(), what.into());
+        return Err(DeviceError::Unsupported { name: v.name, kind, what });
     };
     if let Some(n) = queue.filter(|n| !queues.contains(n)) {
         let (max, found) = (u64::from(last), u64::from(n));
         return Err(DeviceError::Range { what: "receive queue", min: 0, max, found });
     }
-    device.borrow_mut().set_rx_mode(c, sw_if, queue, mode)
+    Ok(device)
 }
 
 /// A feature (bridging, cross connect) wants frames for any MAC address, or no longer. Counts.

@@ -1,0 +1,207 @@
+//! `api trace`: keeps what clients of the binary API ask for, and does it again.
+
+use serde_json::json;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use thalweg_api::trace::{self, MAX_FILE, Record, Trace};
+use thalweg_api::{Hub, Replayed};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_graph::Control;
+
+/// The command's type.
+pub struct ApiTrace;
+
+/// The command.
+pub static COMMAND: ApiTrace = ApiTrace;
+
+/// Where files without a directory are.
+const DIRECTORY: &str = "/tmp";
+/// Requests that can be kept at most.
+const MAX_ITEMS: u64 = 1 << 20;
+/// How long requests are replayed before other work gets its turn.
+const SLICE: Duration = Duration::from_millis(2);
+/// How often the command looks whether they are done.
+const LOOK: Duration = Duration::from_millis(5);
+
+const WORDS: [&str; 7] = ["on", "off", "free", "status", "save", "dump", "replay"];
+
+impl Command<Control> for ApiTrace {
+    fn path(&self) -> &'static str {
+        "api trace"
+    }
+
+    fn usage(&self) -> &'static str {
+        "on [nitems <n>] | off | free | status | save <file> | dump [<file>] | replay <file>"
+    }
+
+    fn help(&self) -> &'static str {
+        "Keep requests of the binary API, and do them again\n\
+         The latest 16384 are kept, or as `nitems' says, of 32 MiB at most. Files without a directory\n\
+         are in /tmp; `save' makes them there only, and anew only. `replay' carries out what is in a\n\
+         file as if a client asked for it; nobody gets the answers."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let trace = c.state::<Trace>().borrow().clone();
+        let action = args.choice("action", &WORDS)?;
+        let items = match action == "on" && args.keyword("nitems") {
+            true => Some(args.number("requests", 1, MAX_ITEMS)? as usize),
+            false => None,
+        };
+        let file = match action {
+            "save" | "replay" => Some(args.word("file")?),
+            "dump" if !args.is_empty() => Some(args.word("file")?),
+            _ => None,
+        };
+        args.end()?;
+        match (action, file) {
+            ("on" | "off", _) => trace.switch(action == "on", items),
+            ("free", _) => trace.clear(),
+            ("save", Some(name)) => save(&trace, name)?,
+            ("dump", Some(name)) => dump(&load(name)?, out),
+            ("dump", None) => dump(&trace.records(), out),
+            ("replay", Some(name)) => return Ok(Outcome::pending(replay(c, load(name)?))),
+            _ => status(&trace, out),
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, _: &Control, before: &[&str], _: &str) -> Vec<String> {
+        if before.is_empty() { WORDS.map(String::from).into() } else { Vec::new() }
+    }
+}
+
+fn status(trace: &Trace, out: &mut Output) {
+    let s = trace.status();
+    out.json(json!({
+        "on": s.on, "items": s.items, "requests": s.records, "bytes": s.bytes,
+        "forgotten": s.forgotten,
+    }));
+    let word = if s.on { "enabled" } else { "disabled" };
+    out.line(format_args!("API trace: {word}, {} requests of {} at most", s.records, s.items));
+    out.line(format_args!("  bytes: {}, earlier requests forgotten: {}", s.bytes, s.forgotten));
+}
+
+fn path(name: &str) -> PathBuf {
+    if name.contains('/') { name.into() } else { Path::new(DIRECTORY).join(name) }
+}
+
+/// As VPP does, and with good reason: whoever may use the command line writes as the router.
+fn save(trace: &Trace, name: &str) -> Result<(), CliError> {
+    if name.contains('/') || name.starts_with('.') {
+        let text = format!("a plain name expected, not `{name}': files are saved in {DIRECTORY}");
+        return Err(CliError::failed(text));
+    }
+    let path = path(name);
+    let fail = |e: std::io::Error| CliError::failed(format!("cannot save {}: {e}", path.display()));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(fail)?;
+    file.write_all(&trace::write(&trace.records())).map_err(fail)
+}
+
+fn load(name: &str) -> Result<Vec<Record>, CliError> {
+    let path = path(name);
+    let fail = |why: String| CliError::failed(format!("cannot read {}: {why}", path.display()));
+    let is_file = std::fs::metadata(&path).map_err(|e| fail(e.to_string()))?.is_file();
+    if !is_file {
+        return Err(fail("it is no regular file".into()));
+    }
+    let file = File::open(&path).map_err(|e| fail(e.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(fail(format!("it is larger than {} MiB", MAX_FILE >> 20)));
+    }
+    trace::read(&bytes).map_err(|e| fail(e.to_string()))
+}
+
+fn dump(records: &[Record], out: &mut Output) {
+    let hex = |body: &[u8]| {
+        body.iter().fold(String::new(), |mut text, byte| {
+            // Memory does not refuse.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    };
+    for record in records {
+        let seconds = record.at as f64 / 1e6;
+        out.line(format_args!(
+            "{seconds:.6} client {:#x} {} {}",
+            record.client,
+            record.name,
+            hex(&record.body)
+        ));
+    }
+    let each = records.iter().map(
+        |r| json!({ "at_us": r.at, "client": r.client, "name": r.name, "fields": hex(&r.body) }),
+    );
+    out.json(each.collect());
+}
+
+/// What replaying has done, as the command sees it.
+#[derive(Debug, Default)]
+struct Progress {
+    done: AtomicUsize,
+    unknown: AtomicUsize,
+    truncated: AtomicUsize,
+    ended: AtomicBool,
+    cancelled: AtomicBool,
+}
+
+/// Requests are carried out outside of the command line, which they may use.
+fn replay(c: &Control, records: Vec<Record>) -> Replay {
+    let progress = Arc::new(Progress::default());
+    let shared = progress.clone();
+    c.remote().submit(move |c| slice(c, Rc::new(records), 0, shared));
+    Replay(progress)
+}
+
+fn slice(c: &mut Control, records: Rc<Vec<Record>>, from: usize, progress: Arc<Progress>) {
+    let end = Instant::now() + SLICE;
+    let hub = c.state::<Hub<Control>>();
+    let mut at = from;
+    while at < records.len() && Instant::now() < end && !progress.cancelled.load(Relaxed) {
+        let counter = match hub.borrow_mut().replay(c, &records[at]) {
+            Replayed::Done => &progress.done,
+            Replayed::Unknown => &progress.unknown,
+            Replayed::Truncated => &progress.truncated,
+        };
+        counter.fetch_add(1, Relaxed);
+        at += 1;
+    }
+    if at == records.len() || progress.cancelled.load(Relaxed) {
+        return progress.ended.store(true, Relaxed);
+    }
+    c.after(Duration::ZERO, move |c| slice(c, records, at, progress));
+}
+
+struct Replay(Arc<Progress>);
+
+impl Task<Control> for Replay {
+    fn poll(&mut self, _: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        if !self.0.ended.load(Relaxed) {
+            return TaskPoll::At(now + LOOK);
+        }
+        let [done, unknown, truncated] =
+            [&self.0.done, &self.0.unknown, &self.0.truncated].map(|n| n.load(Relaxed));
+        out.json(json!({ "done": done, "unknown": unknown, "truncated": truncated }));
+        out.line(format_args!(
+            "{done} requests carried out, {unknown} not known here, {truncated} too short"
+        ));
+        TaskPoll::Done
+    }
+
+    fn cancel(&mut self, _: &mut Control, _: &mut Output) {
+        self.0.cancelled.store(true, Relaxed);
+    }
+}
