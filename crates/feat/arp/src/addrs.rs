@@ -40,6 +40,8 @@ impl IfAddr {
 #[derive(Clone, Debug, Default)]
 pub struct IfAddrs {
     rows: Vec<Arc<[IfAddr]>>,
+    /// Addresses that the router answers for beside its own, in order.
+    borrowed: Arc<[Ipv4Addr]>,
 }
 
 impl IfAddrs {
@@ -53,6 +55,14 @@ impl IfAddrs {
     #[inline]
     pub fn is_own(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         self.get(sw_if).iter().any(|a| a.ip == ip)
+    }
+
+    /// True if the router answers for an address on an interface: it is the interface's own, or lies
+    /// in one of its subnets and was lent to the router, as the addresses of a translator are.
+    #[inline]
+    pub fn answers_for(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
+        let lent = || self.get(sw_if).iter().any(|a| a.covers(ip));
+        self.is_own(sw_if, ip) || (self.borrowed.binary_search(&ip).is_ok() && lent())
     }
 
     /// True if a station with this address may be reached directly: it lies in a subnet of the
@@ -78,7 +88,12 @@ impl IfAddrs {
             rows.resize(i + 1, Arc::from([]));
         }
         rows[i] = Arc::from(addrs);
-        IfAddrs { rows }
+        IfAddrs { rows, borrowed: self.borrowed.clone() }
+    }
+
+    /// The same with other addresses to answer for, in order.
+    pub(crate) fn answering_for(&self, borrowed: &[Ipv4Addr]) -> IfAddrs {
+        IfAddrs { rows: self.rows.clone(), borrowed: Arc::from(borrowed) }
     }
 }
 
@@ -117,6 +132,17 @@ mod tests {
         assert!(all.is_own(3, ip("10.1.0.1")) && !all.is_peer(3, ip("10.1.0.1")));
         assert!(all.is_peer(3, ip("10.200.0.0")) && !all.is_peer(3, ip("11.0.0.1")));
         assert!(all.with(3, &[]).get(3).is_empty());
+    }
+
+    #[test]
+    fn lent_addresses_are_answered_for_where_they_belong() {
+        let all =
+            IfAddrs::default().with(1, &[one("192.0.2.1", 24)]).with(2, &[one("10.0.0.1", 8)]);
+        let all = all.answering_for(&[ip("192.0.2.7"), ip("192.0.2.9")]);
+        assert!(all.answers_for(1, ip("192.0.2.9")) && all.answers_for(1, ip("192.0.2.1")));
+        assert!(!all.answers_for(2, ip("192.0.2.9")) && !all.answers_for(1, ip("192.0.2.8")));
+        assert!(!all.is_own(1, ip("192.0.2.9")));
+        assert!(all.with(3, &[]).answers_for(1, ip("192.0.2.7")));
     }
 
     proptest! {

@@ -41,8 +41,8 @@ mod tests;
 
 pub use addrs::{IfAddr, IfAddrs};
 pub use neighbors::{
-    ArpError, Neighbor, NeighborChange, NeighborFlags, Neighbors, announce, flush, remove, resolve,
-    set, set_addresses, set_config,
+    ArpError, Neighbor, NeighborChange, NeighborFlags, Neighbors, announce, answer_for, flush,
+    remove, resolve, set, set_addresses, set_config,
 };
 pub use packet::Origin;
 pub use table::{Config, State, TableStats};

@@ -465,6 +465,15 @@ pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]
     }
 }
 
+/// Has the router answer for these addresses as for its own, on interfaces with a subnet around them.
+/// To be called with all of them on each change.
+pub fn answer_for(c: &mut Control, mut addresses: Vec<Ipv4Addr>) {
+    addresses.sort_unstable();
+    addresses.dedup();
+    let state = c.state::<Neighbors>();
+    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_for(&addresses));
+}
+
 fn store_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[IfAddr]) {
     let state = c.state::<Neighbors>();
     let writer = &mut state.borrow_mut().addrs;

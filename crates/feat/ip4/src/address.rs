@@ -225,6 +225,8 @@ fn changed(c: &mut Control, sw_if: SwIfIndex) {
     publish(c);
     let list = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
     arp::set_addresses(c, sw_if, &list);
+    let subscribers = c.state::<Ip4>().borrow().subscribers.clone();
+    subscribers.iter().for_each(|f| f(c, sw_if));
 }
 
 /// Removes all that an interface has brought.

@@ -27,6 +27,7 @@ use crate::route::Table;
 use crate::tables::{Fib, IfIp4, Tables};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Feature, Topic};
@@ -39,7 +40,11 @@ pub static FEATURE: Feature = Feature {
     name: "ip4",
     about: "IPv4 forwarding",
     nodes: nodes::NODES,
-    arcs: &[&ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" }],
+    arcs: &[
+        &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },
+        // ICMP errors that the router answers packets with, by the interface that these came from.
+        &ArcDecl { name: "ip4-icmp-error-reply", key: ArcKey::Rx, end: "ip4-lookup" },
+    ],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     settings: &[&settings::SETTINGS],
@@ -52,6 +57,9 @@ pub struct Topics {
     pub(crate) echo_reply: Topic,
 }
 
+/// Hears of an interface whose addresses or table have changed.
+type AddressSubscriber = Rc<dyn Fn(&mut Control, SwIfIndex)>;
+
 /// IPv4 on the main thread.
 pub struct Ip4 {
     tables: BTreeMap<u32, Table>,
@@ -61,6 +69,8 @@ pub struct Ip4 {
     writer: snapshot::Writer<Tables>,
     /// Tables made so far.
     serial: u32,
+    /// Who wants to know of addresses that come and go.
+    subscribers: Vec<AddressSubscriber>,
 }
 
 /// Most tables.
@@ -77,6 +87,7 @@ fn init(c: &mut Control) {
         addresses: BTreeMap::new(),
         writer,
         serial: 0,
+        subscribers: Vec::new(),
     });
     ping::init(c);
     c.insert(api_types::Names::default());
@@ -277,6 +288,10 @@ impl Ip4 {
     /// Table of an interface.
     pub fn table_of(&self, sw_if: SwIfIndex) -> u32 {
         self.bound.get(&sw_if).copied().unwrap_or(0)
+    }
+    /// Calls `f` whenever an interface's addresses or its table change.
+    pub fn on_address_change(&mut self, f: impl Fn(&mut Control, SwIfIndex) + 'static) {
+        self.subscribers.push(Rc::new(f));
     }
     /// Number of routes in a table.
     pub fn route_count(&self, table: u32) -> usize {

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use thalweg_fib::Routes;
+use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
 use thalweg_tables::Lpm4Reader;
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
@@ -41,6 +41,11 @@ impl Tables {
     fn interface(&self, rx_if: u32) -> IfIp4 {
         self.interfaces.get(rx_if as usize).copied().unwrap_or_default()
     }
+    /// True if there is no table but table 0.
+    #[inline]
+    pub fn is_single(&self) -> bool {
+        self.fibs.len() == 1
+    }
     /// Table id of an interface.
     #[inline]
     pub fn fib_id(&self, rx_if: u32) -> u32 {
@@ -50,6 +55,19 @@ impl Tables {
     #[inline]
     pub fn fib(&self, rx_if: u32) -> Option<&Fib> {
         self.fibs.get(usize::from(self.interface(rx_if).fib))
+    }
+    /// What becomes of packets to an address that came by an interface; of a balance, its first
+    /// member's.
+    pub fn way(&self, dpos: &DpoTable, rx_if: u32, to: u32) -> EntryState {
+        let leaf = self.fib(rx_if).map_or(0, |fib| fib.routes.lookup(to));
+        let (mut entry, mut state) = (dpos.get(leaf), dpos.get(leaf).state());
+        for _ in 0..2 {
+            if state.kind == Kind::LoadBalance {
+                entry = dpos.get(dpos.pick(entry, state, 0));
+                state = entry.state();
+            }
+        }
+        state
     }
     /// The address that speaks for an interface.
     #[inline]

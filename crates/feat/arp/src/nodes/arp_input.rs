@@ -111,7 +111,7 @@ impl ArpInput {
         let addrs = self.addrs.load(cx.guard());
         let (sender, target) = (arp.sender_ip, arp.target_ip);
         let is_request = arp.operation == Operation::Request;
-        let for_us = addrs.is_own(rx_if, target);
+        let for_us = addrs.answers_for(rx_if, target);
         if addrs.get(rx_if).is_empty() {
             return Judgement::Drop(Verdict::drop(NO_ADDRESS));
         }

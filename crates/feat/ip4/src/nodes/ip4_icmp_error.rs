@@ -1,14 +1,15 @@
 //! `ip4-icmp-error`: answers a packet with an ICMP error, then lets it go to its drop.
 //!
 //! Reads: rx interface (whose address is the sender), the cause in the meta. Keeps: aux (the drop
-//! reason of the node that asked). Next: `ip4-lookup` for the message, `ip4-drop` for the packet.
+//! reason of the node that asked). Next: the `ip4-icmp-error-reply` arc or `ip4-lookup` for the message,
+//! `ip4-drop` for the packet.
 
 use crate::icmp::{self, Limiter};
 use crate::tables::Tables;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv4::{emit_error, may_answer_with_error};
 use thalweg_wire::ipv4::Ipv4View;
@@ -31,13 +32,17 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::node(Ip4IcmpError { tables: cx.shared(), limiter: Limiter::new() }),
+    build: |cx| {
+        let arc = cx.control.arc("ip4-icmp-error-reply").unwrap_or(ArcId(u8::MAX));
+        Built::node(Ip4IcmpError { tables: cx.shared(), limiter: Limiter::new(), arc })
+    },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4IcmpError {
     tables: Arc<Snapshot<Tables>>,
     limiter: Limiter,
+    arc: ArcId,
 }
 
 impl Node for Ip4IcmpError {
@@ -68,7 +73,8 @@ impl Node for Ip4IcmpError {
         if answer.fill(&message[..n], cx.cache()) {
             answer.set_rx_if(p.rx_if());
             cx.count(SENT, 1);
-            cx.send(answer, LOOKUP);
+            let to = cx.arcs().first(self.arc, p.rx_if()).map_or(LOOKUP, Verdict::node);
+            cx.send(answer, to);
         } else {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);

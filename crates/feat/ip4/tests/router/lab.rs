@@ -148,7 +148,7 @@ impl Lab {
             &thalweg_feat_ip4::FEATURE,
             &TEST,
         ];
-        c.start(&features).expect("graph");
+        c.start(&[&features[..], crate::MORE].concat()).expect("graph");
         let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
         let tree = CommandTree::new(commands).expect("commands");
         let (sent, accepted) = (Sent::default(), Accepted::default());

@@ -8,3 +8,6 @@ mod lab;
 mod pings;
 mod random;
 mod routes;
+
+/// Features that the lab has beside IPv4 and what that needs.
+const MORE: &[&thalweg_graph::Feature] = &[];
