@@ -276,6 +276,14 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         (first, (entry.state & TWO_KEYS != 0).then_some(second))
     }
 
+    /// A flow's keys (zeros for one that it has not), its end, which may be put off, and its value:
+    /// all that a packet needs, at once.
+    #[inline]
+    pub fn whole(&mut self, flow: FlowId) -> (&[[u64; W]; 2], &mut Millis, &mut V) {
+        let Entry { keys, end, value, .. } = self.entry_mut(flow.0);
+        (keys, end, value)
+    }
+
     /// When a flow ends.
     #[inline]
     pub fn end(&self, flow: FlowId) -> Millis {
