@@ -129,6 +129,51 @@ const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("metrics", &["metrics listen 127.0.0.1:0"]),
+    ("nat44 plugin", &["nat44 plugin enable sessions 1000"]),
+    (
+        "nat44 add address",
+        &[
+            "nat44 add address 192.0.2.1 - 192.0.2.9\nnat44 add address 192.0.2.20 tenant-vrf 7\n\
+             nat44 add address 192.0.2.1 twice-nat",
+            "nat44 add address 192.0.2.1 - 192.0.2.9\nnat44 add address 192.0.2.4 del",
+        ],
+    ),
+    (
+        "nat44 add interface address",
+        &["nat44 add interface address pg0", "nat44 add interface address pg1 twice-nat"],
+    ),
+    (
+        "nat44 add static mapping",
+        &[
+            "nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 8080 vrf 3",
+            "nat44 add static mapping local 10.0.0.2 external 192.0.2.1\n\
+             nat44 add static mapping udp local 10.0.0.2 53 external pg1 53 out2in-only",
+            "nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 80 twice-nat\n\
+             nat44 add static mapping tcp local 10.0.0.2 81 external 192.0.2.1 81 self-twice-nat",
+        ],
+    ),
+    (
+        "nat44 add identity mapping",
+        &[
+            "nat44 add identity mapping 10.0.0.2 tcp 80\nnat44 add identity mapping external pg0 udp 9",
+        ],
+    ),
+    (
+        "nat44 add load-balancing static mapping",
+        &["nat44 add load-balancing static mapping protocol tcp external 192.0.2.1:80 \
+             local 10.0.0.2:8080 probability 30 local 10.0.0.3:8080 vrf 4 probability 70"],
+    ),
+    ("nat44 forwarding", &["nat44 forwarding enable"]),
+    ("nat mss-clamping", &["nat mss-clamping 1400"]),
+    ("set nat timeout", &["set nat timeout udp 30 tcp-established 100", "set nat timeout icmp 7"]),
+    (
+        "set interface nat44",
+        &[
+            "set interface nat44 in pg0 out pg1",
+            "set interface nat44 in pg0 out pg0",
+            "set interface nat44 in pg0 out pg1 output-feature",
+        ],
+    ),
     (
         "sflow agent-address",
         &[
@@ -192,6 +237,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("trace add", "the next packets are traced"),
     ("ping", "asks"),
     ("set interface l2 tag-rewrite", "says what is so anyway"),
+    ("nat44 del session", "ends what packets have begun"),
     ("set ip neighbor-advertise", "packets are sent"),
 ];
 

@@ -1,0 +1,52 @@
+//! `nat44 add address`.
+
+use crate::cli_support::failed;
+use crate::state;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 add address`
+pub struct Nat44AddAddress;
+
+/// The command.
+pub static COMMAND: Nat44AddAddress = Nat44AddAddress;
+
+impl Command<Control> for Nat44AddAddress {
+    fn path(&self) -> &'static str {
+        "nat44 add address"
+    }
+
+    fn usage(&self) -> &'static str {
+        "<first> [- <last>] [tenant-vrf <table>] [twice-nat] [del]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Give hosts inside addresses to share, or take them away with their sessions\n\
+         With a table, they are for hosts of that routing table. With twice-nat, they stand for hosts\n\
+         outside. The router answers ARP requests for them."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let first = args.ipv4("address")?;
+        let last = if args.exact("-") { args.ipv4("last address")? } else { first };
+        let (mut table, mut twice, mut add) = (None, false, true);
+        while !args.is_empty() {
+            if args.keyword("tenant-vrf") {
+                table = Some(args.u32("table")?);
+            } else if args.keyword("twice-nat") {
+                twice = true;
+            } else if args.exact("del") {
+                add = false;
+            } else {
+                args.end()?;
+            }
+        }
+        state::set_addresses(c, (first, last), table, twice, add).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,54 @@
+//! `nat44 add identity mapping`.
+
+use crate::cli_support::{Options, external, failed, finish, mapped_port, protocol};
+use crate::mapping::{Mapping, TwiceNat};
+use crate::state::StaticMapping;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 add identity mapping`
+pub struct Nat44AddIdentityMapping;
+
+/// The command.
+pub static COMMAND: Nat44AddIdentityMapping = Nat44AddIdentityMapping;
+
+impl Command<Control> for Nat44AddIdentityMapping {
+    fn path(&self) -> &'static str {
+        "nat44 add identity mapping"
+    }
+
+    fn usage(&self) -> &'static str {
+        "{<address> | external <interface>} [tcp|udp|icmp <port>] [vrf <table>] [del]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Let a host inside, or a port of it, keep its address outside"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let _ = args.keyword("external");
+        let (address, external_if) = external(c, args)?;
+        let ip = protocol(args).unwrap_or(0);
+        let port = mapped_port(args, ip)?;
+        let options = Options::take(args)?;
+        let mapping = Mapping {
+            protocol: ip,
+            external: address,
+            external_port: port,
+            local: address,
+            local_port: port,
+            table: options.table,
+            twice: TwiceNat::Never,
+            out2in_only: false,
+            backends: Vec::new(),
+        };
+        finish(c, StaticMapping { mapping, external_if, identity: true }, options.add)
+            .map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,82 @@
+//! `nat44 add load-balancing static mapping`.
+
+use crate::cli_support::{Options, endpoint, failed, finish, protocol};
+use crate::mapping::{Backend, Mapping};
+use crate::state::StaticMapping;
+use crate::tuple::MAX_TABLE;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 add load-balancing static mapping`
+pub struct Nat44AddLoadBalancingStaticMapping;
+
+/// The command.
+pub static COMMAND: Nat44AddLoadBalancingStaticMapping = Nat44AddLoadBalancingStaticMapping;
+
+/// Takes the hosts inside: each `local <address>:<port> [vrf <table>] probability <share>`.
+fn backends(args: &mut Args<'_>) -> Result<Vec<Backend>, CliError> {
+    let mut all: Vec<Backend> = Vec::new();
+    while args.keyword("local") {
+        let at = endpoint(args, "address and port inside")?;
+        let mut table = 0;
+        if args.keyword("vrf") {
+            table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
+        }
+        let mut share = 1;
+        if args.keyword("probability") {
+            share = args.number("share", 1, 255)? as u8;
+        }
+        all.push(Backend { address: *at.ip(), port: at.port(), table, share });
+    }
+    Ok(all)
+}
+
+impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
+    fn path(&self) -> &'static str {
+        "nat44 add load-balancing static mapping"
+    }
+
+    fn usage(&self) -> &'static str {
+        "protocol tcp|udp external <address>:<port>\n    \
+         {local <address>:<port> [vrf <table>] [probability <share>]} ...\n    \
+         [twice-nat | self-twice-nat] [out2in-only] [del]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Spread what comes for an address and port over hosts inside, by their shares\n\
+         Packets of a flow go to one host."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let _ = args.keyword("protocol");
+        let ip = protocol(args).ok_or_else(|| args.bad("protocol", "`tcp' or `udp'"))?;
+        if !args.keyword("external") {
+            return Err(args.bad("address outside", "`external' and an address and port"));
+        }
+        let external = endpoint(args, "address and port outside")?;
+        let backends = backends(args)?;
+        let options = Options::take(args)?;
+        if options.add && backends.is_empty() {
+            return Err(CliError::failed("hosts inside expected: `local' and an address and port"));
+        }
+        let mapping = Mapping {
+            protocol: ip,
+            external: *external.ip(),
+            external_port: external.port(),
+            local: std::net::Ipv4Addr::UNSPECIFIED,
+            local_port: 0,
+            table: 0,
+            twice: options.twice,
+            out2in_only: options.out2in_only,
+            backends,
+        };
+        let m = StaticMapping { mapping, external_if: None, identity: false };
+        finish(c, m, options.add).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+}

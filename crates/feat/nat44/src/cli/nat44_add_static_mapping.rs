@@ -1,0 +1,68 @@
+//! `nat44 add static mapping`.
+
+use crate::cli_support::{Options, external, failed, finish, mapped_port, protocol};
+use crate::mapping::{Mapping, TwiceNat};
+use crate::state::StaticMapping;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 add static mapping`
+pub struct Nat44AddStaticMapping;
+
+/// The command.
+pub static COMMAND: Nat44AddStaticMapping = Nat44AddStaticMapping;
+
+impl Command<Control> for Nat44AddStaticMapping {
+    fn path(&self) -> &'static str {
+        "nat44 add static mapping"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[tcp|udp|icmp] local <address> [<port>] external {<address> | <interface>} [<port>]\n    \
+         [vrf <table>] [twice-nat | self-twice-nat] [out2in-only] [del]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Give a host inside, or a port of it, an address and port outside\n\
+         Without a protocol, all ports are mapped. With twice-nat, hosts outside get addresses as well;\n\
+         with self-twice-nat, the host itself does when it calls itself. With out2in-only, what begins\n\
+         inside is translated as if there were no mapping."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let ip = protocol(args).unwrap_or(0);
+        if !args.keyword("local") {
+            return Err(args.bad("host inside", "`local' and its address"));
+        }
+        let local = args.ipv4("address inside")?;
+        let local_port = mapped_port(args, ip)?;
+        if !args.keyword("external") {
+            return Err(args.bad("address outside", "`external' and an address or interface"));
+        }
+        let (external, external_if) = external(c, args)?;
+        let external_port = mapped_port(args, ip)?;
+        let options = Options::take(args)?;
+        let mapping = Mapping {
+            protocol: ip,
+            external,
+            external_port,
+            local,
+            local_port,
+            table: options.table,
+            twice: options.twice,
+            out2in_only: options.out2in_only,
+            backends: Vec::new(),
+        };
+        if ip == 0 && options.twice != TwiceNat::Never {
+            return Err(CliError::failed("twice-nat needs a protocol and ports"));
+        }
+        let m = StaticMapping { mapping, external_if, identity: false };
+        finish(c, m, options.add).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,67 @@
+//! `nat44 del session`.
+
+use crate::tuple::{MAX_TABLE, Tuple};
+use crate::view;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+use thalweg_wire::ip::protocol;
+
+/// `nat44 del session`
+pub struct Nat44DelSession;
+
+/// The command.
+pub static COMMAND: Nat44DelSession = Nat44DelSession;
+
+impl Command<Control> for Nat44DelSession {
+    fn path(&self) -> &'static str {
+        "nat44 del session"
+    }
+
+    fn usage(&self) -> &'static str {
+        "in|out <address>:<port> tcp|udp|icmp external-host <address>:<port> [vrf <table>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "End a session\n\
+         in: the host's own address and port; out: those that it has outside. For ICMP the port is\n\
+         the query's identifier, on both sides."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let side = args.choice("side", &["in", "out"])?;
+        let near = crate::cli_support::endpoint(args, "address and port")?;
+        let ip = match args.choice("protocol", &["tcp", "udp", "icmp"])? {
+            "tcp" => protocol::TCP,
+            "udp" => protocol::UDP,
+            _ => protocol::ICMP,
+        };
+        if !args.keyword("external-host") {
+            return Err(args.bad("host outside", "`external-host' and its address and port"));
+        }
+        let far = crate::cli_support::endpoint(args, "address and port of the host outside")?;
+        let mut table = 0;
+        if args.keyword("vrf") {
+            table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
+        }
+        args.end()?;
+        let inside = Tuple {
+            src: *near.ip(),
+            sport: near.port(),
+            dst: *far.ip(),
+            dport: far.port(),
+            protocol: ip,
+            table,
+        };
+        let from_inside = side == "in";
+        let tuple = if from_inside { inside } else { inside.reversed() };
+        if !view::end_session(c, tuple, from_inside) {
+            return Err(CliError::failed(format!("there is no session of {near} with {far}")));
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,159 @@
+//! `show nat44 sessions`.
+
+use crate::session::{BALANCED, HAIRPIN, TWICE};
+use crate::state::protocol_name;
+use crate::tuple::Tuple;
+use crate::view::{self, Cursor, SessionView};
+use serde_json::{Value, json};
+use std::time::Instant;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_graph::Control;
+
+/// `show nat44 sessions`
+pub struct ShowNat44Sessions;
+
+/// The command.
+pub static COMMAND: ShowNat44Sessions = ShowNat44Sessions;
+
+impl Command<Control> for ShowNat44Sessions {
+    fn path(&self) -> &'static str {
+        "show nat44 sessions"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[max <number>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show sessions, worker by worker, 65536 at most if nothing is said\n\
+         i2o flow: packets from the inside, as they come and as they leave; o2i flow: packets from the\n\
+         outside."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let mut left = 65_536;
+        if args.keyword("max") {
+            left = args.number("sessions", 1, 1 << 32)?;
+        }
+        args.end()?;
+        out.line("NAT44 ED sessions:");
+        let counts = view::workers(c).iter().map(|w| w.sessions).collect();
+        let listing = Listing { counts, at: Cursor::default(), titled: 0, left, rows: Vec::new() };
+        Ok(Outcome::pending(listing))
+    }
+}
+
+/// A listing under way.
+struct Listing {
+    counts: Vec<u32>,
+    at: Cursor,
+    /// Workers whose title has been printed.
+    titled: usize,
+    left: u64,
+    rows: Vec<Value>,
+}
+
+impl Task<Control> for Listing {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        let worker = self.at.worker();
+        let Some((some, next)) = view::some_sessions(c, self.at).filter(|_| self.left > 0) else {
+            out.json(std::mem::take(&mut self.rows).into());
+            return TaskPoll::Done;
+        };
+        if self.titled <= worker {
+            let n = self.counts.get(worker).copied().unwrap_or(0);
+            let name = c.threads().get(worker + 1).map_or(String::new(), |t| t.name.clone());
+            out.line(format_args!("-------- thread {} {name}: {n} sessions --------", worker + 1));
+            self.titled = worker + 1;
+        }
+        for s in some.iter().take(self.left as usize) {
+            if out.wants_json() {
+                self.rows.push(row(s));
+            } else {
+                print(s, out);
+            }
+        }
+        self.left = self.left.saturating_sub(some.len() as u64);
+        self.at = next;
+        TaskPoll::At(now)
+    }
+}
+
+fn print(s: &SessionView, out: &mut Output) {
+    let protocol = protocol_name(s.inside.protocol);
+    let (mapped, port) = s.mapped();
+    let Tuple { src, sport, table, .. } = s.inside;
+    out.line(format_args!("    i2o {src} proto {protocol} port {sport} fib {table}"));
+    out.line(format_args!("    o2i {mapped} proto {protocol} port {port} fib {}", s.outside.table));
+    let (external, external_port) = s.external();
+    let seen = (s.inside.dst, s.inside.dport);
+    if s.marks & TWICE != 0 {
+        out.line(format_args!(
+            "       external host o2i {external}:{external_port} i2o {}:{}",
+            seen.0, seen.1
+        ));
+    } else {
+        out.line(format_args!("       external host {external}:{external_port}"));
+    }
+    out.line(format_args!("       i2o flow: {}", flow(&s.inside, &s.outside)));
+    out.line(format_args!("       o2i flow: {}", flow(&s.outside, &s.inside)));
+    out.line(format_args!("       index {}", s.index));
+    out.line(format_args!("       age {:.2}", f64::from(s.age) / 1e3));
+    out.line(format_args!("       timeout in {:.2}", f64::from(s.left) / 1e3));
+    out.line(format_args!("       total packets {}, total bytes {}", s.packets, s.bytes));
+    let kind = if s.is_static() { "static" } else { "dynamic" };
+    let mut words = vec![format!("{kind} translation")];
+    words.extend((s.marks & BALANCED != 0).then(|| "load-balancing".into()));
+    words.extend((s.marks & TWICE != 0).then(|| "twice-nat".into()));
+    words.extend((s.marks & HAIRPIN != 0).then(|| "hairpinning".into()));
+    words.extend((s.inside.protocol == 6).then(|| tcp_word(s).into()));
+    out.line(format_args!("       {}", words.join(", ")));
+}
+
+fn tcp_word(s: &SessionView) -> &'static str {
+    match s.class {
+        crate::session::Class::TcpEstablished => "established",
+        _ if s.is_closing() => "closing",
+        _ => "transitory",
+    }
+}
+
+/// What packets of a key look like before and after.
+fn flow(from: &Tuple, back: &Tuple) -> String {
+    let to = back.reversed();
+    format!(
+        "match: saddr {} sport {} daddr {} dport {} proto {} fib_idx {} rewrite: saddr {} sport {} \
+         daddr {} dport {} txfib {}",
+        from.src,
+        from.sport,
+        from.dst,
+        from.dport,
+        protocol_name(from.protocol),
+        from.table,
+        to.src,
+        to.sport,
+        to.dst,
+        to.dport,
+        to.table,
+    )
+}
+
+fn row(s: &SessionView) -> Value {
+    let end = |(address, port): (std::net::Ipv4Addr, u16)| json!({ "address": address.to_string(), "port": port });
+    json!({
+        "worker": s.worker, "index": s.index, "protocol": s.inside.protocol,
+        "inside": end((s.inside.src, s.inside.sport)), "inside-vrf": s.inside.table,
+        "outside": end(s.mapped()), "outside-vrf": s.outside.table,
+        "external": end(s.external()), "external-seen-inside": end((s.inside.dst, s.inside.dport)),
+        "packets": s.packets, "bytes": s.bytes,
+        "age": f64::from(s.age) / 1e3, "timeout": f64::from(s.left) / 1e3,
+        "static": s.is_static(), "twice-nat": s.marks & TWICE != 0,
+        "load-balancing": s.marks & BALANCED != 0, "hairpinning": s.marks & HAIRPIN != 0,
+        "tcp-state": if s.inside.protocol == 6 { Value::from(tcp_word(s)) } else { Value::Null },
+    })
+}

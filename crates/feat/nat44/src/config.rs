@@ -1,0 +1,75 @@
+//! What workers read of the configuration.
+
+use crate::mapping::Mappings;
+use crate::session::Class;
+use std::collections::HashSet;
+use thalweg_tables::flow::Millis;
+
+/// An interface's hosts are translated when they send.
+pub const INSIDE: u8 = 1;
+/// Behind an interface hosts are seen translated.
+pub const OUTSIDE: u8 = 2;
+
+/// Seconds that sessions live without packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timeouts {
+    /// UDP and all other protocols that have no timeout of their own.
+    pub udp: u32,
+    /// TCP connections that stand.
+    pub tcp_established: u32,
+    /// TCP connections that come up or go down.
+    pub tcp_transitory: u32,
+    /// ICMP queries.
+    pub icmp: u32,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts { udp: 300, tcp_established: 7440, tcp_transitory: 240, icmp: 60 }
+    }
+}
+
+impl Timeouts {
+    /// Longest that may be set, in seconds.
+    pub const MAX: u32 = 1_000_000;
+
+    /// In milliseconds, by the number of the class.
+    pub fn by_class(&self) -> [Millis; 4] {
+        Class::ALL.map(|class| self.of(class) * 1000)
+    }
+
+    /// Seconds of a class.
+    pub fn of(&self, class: Class) -> u32 {
+        match class {
+            Class::Udp => self.udp,
+            Class::TcpEstablished => self.tcp_established,
+            Class::TcpTransitory => self.tcp_transitory,
+            Class::Icmp => self.icmp,
+        }
+    }
+}
+
+/// The configuration as workers read it.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// What each interface is.
+    pub(crate) roles: Vec<u8>,
+    /// Addresses that stand for hosts inside: of pools, and of static mappings.
+    pub(crate) addresses: HashSet<u32>,
+    /// Static mappings.
+    pub(crate) mappings: Mappings,
+    /// Milliseconds by class.
+    pub(crate) timeouts: [Millis; 4],
+    /// Packets from the outside that belong to no session are let pass.
+    pub(crate) forwarding: bool,
+    /// Largest segment that SYNs may announce; 0: any.
+    pub(crate) mss: u16,
+}
+
+impl Config {
+    /// What an interface is.
+    #[inline]
+    pub(crate) fn role(&self, sw_if: u32) -> u8 {
+        self.roles.get(sw_if as usize).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,88 @@
+//! Fragments behind the first have no ports: what became of the first is remembered for them, for a
+//! while, and for so many datagrams at a time.
+
+use crate::tuple::Key;
+use thalweg_tables::flow::Millis;
+use thalweg_tables::hash::mix128;
+
+/// How long a datagram's fragments may take.
+const PATIENCE: Millis = 2_000;
+/// Datagrams that are remembered at a time.
+const SLOTS: usize = 1024;
+/// Places in which a datagram may be remembered.
+const WAYS: usize = 4;
+
+/// What became of the first fragment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It went to another worker.
+    Worker(u16),
+    /// It got other addresses, which the header's sum follows by so much; and went to out2in, if so.
+    Translated {
+        /// The addresses.
+        addresses: u64,
+        /// What is to be added to the sum.
+        l3: u16,
+        /// Whether both ends are inside.
+        hairpin: bool,
+    },
+}
+
+/// First fragments that were seen.
+#[derive(Debug)]
+pub struct Fragments {
+    slots: Box<[Option<(Key, Fate, Millis)>]>,
+    seed: u64,
+}
+
+impl Fragments {
+    /// None.
+    pub fn new(seed: u64) -> Fragments {
+        Fragments { slots: vec![None; SLOTS].into(), seed }
+    }
+
+    fn ways(&self, key: &Key) -> std::ops::Range<usize> {
+        let set = mix128(self.seed, key[0], key[1]) as usize % (SLOTS / WAYS) * WAYS;
+        set..set + WAYS
+    }
+
+    /// Remembers a first fragment, in the place of the one that has been remembered for longest.
+    pub fn note(&mut self, key: Key, fate: Fate, now: Millis) {
+        let ways = self.ways(&key);
+        let age = |slot: &Option<(Key, Fate, Millis)>| match slot {
+            Some((old, ..)) if *old == key => u32::MAX,
+            Some((_, _, at)) => now.wrapping_sub(*at),
+            None => u32::MAX - 1,
+        };
+        if let Some(slot) = self.slots[ways].iter_mut().max_by_key(|slot| age(slot)) {
+            *slot = Some((key, fate, now));
+        }
+    }
+
+    /// What became of the first fragment of a datagram.
+    pub fn find(&self, key: &Key, now: Millis) -> Option<Fate> {
+        let slots = self.slots[self.ways(key)].iter().flatten();
+        let fresh = |at: Millis| now.wrapping_sub(at) < PATIENCE;
+        slots.filter(|(k, _, at)| k == key && fresh(*at)).map(|(_, fate, _)| *fate).next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_are_remembered() {
+        let mut all = Fragments::new(7);
+        for n in 0..5000u64 {
+            all.note([n, 1], Fate::Worker(n as u16), 100);
+        }
+        let known = (0..5000).filter(|n| all.find(&[*n, 1], 200).is_some()).count();
+        assert!((900..=SLOTS).contains(&known), "{known}");
+        assert_eq!(all.find(&[4999, 1], 200), Some(Fate::Worker(4999)));
+        assert_eq!(all.find(&[4999, 1], 100 + PATIENCE), None);
+        assert_eq!(all.find(&[4999, 2], 200), None);
+        all.note([4999, 1], Fate::Worker(1), 150);
+        assert_eq!(all.find(&[4999, 1], 200), Some(Fate::Worker(1)));
+    }
+}

@@ -1,0 +1,73 @@
+//! NAT44, endpoint dependent: hosts inside share addresses outside (RFC 3022, 4787, 5382, 5508).
+//!
+//! * [`tuple`], [`packet`]: keys, checksums, one packet;
+//! * [`session`], [`ports`], [`mapping`]: what a session knows, which ports are free, static mappings;
+//! * [`worker`]: a worker's sessions, which nobody else touches;
+//! * [`state`]: the configuration, on the main thread;
+//! * `translate`, [`nodes`], [`cli`]: packets and commands.
+//!
+//! Sessions belong to one worker: that which the host inside falls to. Ports outside are shared out
+//! between workers, so that an answer says by its port whose it is.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+mod cli_support;
+mod config;
+mod events;
+mod fragments;
+pub mod mapping;
+pub mod nodes;
+pub mod packet;
+pub mod pool;
+pub mod ports;
+pub mod session;
+mod settings;
+pub mod state;
+mod time;
+mod translate;
+pub mod tuple;
+pub mod view;
+mod words;
+pub mod worker;
+
+pub use config::{Config, Timeouts};
+pub use state::{Nat44, NatError};
+pub use view::SessionView;
+
+use std::sync::Arc;
+use thalweg_graph::{Control, Feature};
+use thalweg_tables::snapshot::{self, Snapshot};
+
+/// The feature: to be listed behind `ip4`.
+pub static FEATURE: Feature = Feature {
+    name: "nat44",
+    about: "network address translation, IPv4 to IPv4, endpoint dependent",
+    nodes: nodes::NODES,
+    commands: cli::COMMANDS,
+
+    settings: &[&settings::SETTINGS],
+    init,
+    ..Feature::DEFAULT
+};
+
+fn init(c: &mut Control) {
+    let (writer, snapshot) = snapshot::channel(Config::default());
+    let snapshot: Arc<Snapshot<Config>> = snapshot;
+    c.share(snapshot);
+    c.insert(Nat44::new(writer));
+    let refused = c.topic("nat44-refused", events::refused);
+    c.share(Arc::new(events::Topics { refused }));
+    for (queue, node) in translate::QUEUES {
+        // Before the start this cannot fail; the start says so if a node is missing.
+        let _ = c.add_hand_off(queue, node);
+    }
+    state::follow_interfaces(c);
+}
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

@@ -1,0 +1,186 @@
+//! Static mappings: what the outside may call by an address and port of its own.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+/// Whether sources are translated, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TwiceNat {
+    /// They are not.
+    #[default]
+    Never,
+    /// All are.
+    Always,
+    /// That of the host itself is, so that it reaches itself.
+    OfItself,
+}
+
+/// One of the hosts that share what comes for a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Backend {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its port.
+    pub port: u16,
+    /// Its routing table.
+    pub table: u32,
+    /// Its share, of the sum of all.
+    pub share: u8,
+}
+
+/// A static mapping.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// TCP, UDP, ICMP; 0 for a mapping of all that an address gets.
+    pub protocol: u8,
+    /// The address outside.
+    pub external: Ipv4Addr,
+    /// Its port; 0 for all.
+    pub external_port: u16,
+    /// The host inside, if it is one.
+    pub local: Ipv4Addr,
+    /// Its port; 0 for all.
+    pub local_port: u16,
+    /// The routing table of the inside.
+    pub table: u32,
+    /// Whether sources are translated, too.
+    pub twice: TwiceNat,
+    /// The mapping holds for what begins outside only.
+    pub out2in_only: bool,
+    /// Several hosts inside.
+    pub backends: Vec<Backend>,
+}
+
+impl Mapping {
+    /// Whether all ports are mapped.
+    pub fn is_address_only(&self) -> bool {
+        self.protocol == 0
+    }
+
+    /// Address, port and table inside for a flow with this hash, and the port that it calls.
+    pub fn target(&self, hash: u64, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
+        if self.backends.is_empty() {
+            let to = if self.is_address_only() { port } else { self.local_port };
+            return Some((self.local, to, self.table));
+        }
+        let all: u64 = self.backends.iter().map(|b| u64::from(b.share)).sum();
+        let mut point = ((hash >> 32) * all) >> 32;
+        let chosen = self.backends.iter().find(|b| {
+            let here = point < u64::from(b.share);
+            point = point.saturating_sub(u64::from(b.share));
+            here
+        })?;
+        Some((chosen.address, chosen.port, chosen.table))
+    }
+}
+
+/// Where a mapping is called: address, port, protocol; port and protocol 0 for a whole address.
+type Called = (u32, u16, u8);
+
+/// All static mappings, to be found from either side.
+#[derive(Clone, Debug, Default)]
+pub struct Mappings {
+    all: Vec<Mapping>,
+    outside: HashMap<Called, u32>,
+    inside: HashMap<(Called, u32), u32>,
+}
+
+impl Mappings {
+    /// From a list.
+    pub fn new(all: Vec<Mapping>) -> Mappings {
+        let mut m = Mappings { all, ..Mappings::default() };
+        for (i, mapping) in m.all.iter().enumerate() {
+            let protocol = mapping.protocol;
+            let called = (mapping.external.to_bits(), mapping.external_port, protocol);
+            m.outside.insert(called, i as u32);
+            let mut enter = |address: Ipv4Addr, port, table| {
+                m.inside.entry(((address.to_bits(), port, protocol), table)).or_insert(i as u32);
+            };
+            if mapping.out2in_only {
+                continue;
+            }
+            if mapping.backends.is_empty() {
+                enter(mapping.local, mapping.local_port, mapping.table);
+            }
+            mapping.backends.iter().for_each(|b| enter(b.address, b.port, b.table));
+        }
+        m
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        self.all.iter()
+    }
+
+    /// What an address, port and protocol stand for, called from outside.
+    pub fn called(&self, address: u32, port: u16, protocol: u8) -> Option<&Mapping> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let exact = self.outside.get(&(address, port, protocol));
+        let index = exact.or_else(|| self.outside.get(&(address, 0, 0)))?;
+        self.all.get(*index as usize)
+    }
+
+    /// The mapping of what a host inside sends from a port.
+    pub fn of_host(&self, address: u32, port: u16, protocol: u8, table: u32) -> Option<&Mapping> {
+        if self.inside.is_empty() {
+            return None;
+        }
+        let exact = self.inside.get(&((address, port, protocol), table));
+        let index = exact.or_else(|| self.inside.get(&((address, 0, 0), table)))?;
+        self.all.get(*index as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(protocol: u8, external_port: u16, local_port: u16) -> Mapping {
+        Mapping {
+            protocol,
+            external: [192, 0, 2, 1].into(),
+            external_port,
+            local: [10, 0, 0, 1].into(),
+            local_port,
+            table: 0,
+            twice: TwiceNat::Never,
+            out2in_only: false,
+            backends: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn ports_come_before_addresses() {
+        let m = Mappings::new(vec![mapping(0, 0, 0), mapping(6, 80, 8080)]);
+        let (outside, inside) = (0xc000_0201, 0x0a00_0001);
+        let target = |port, protocol| m.called(outside, port, protocol)?.target(0, port);
+        assert_eq!(target(80, 6), Some(([10, 0, 0, 1].into(), 8080, 0)));
+        assert_eq!(target(81, 6), Some(([10, 0, 0, 1].into(), 81, 0)));
+        assert_eq!(target(80, 17), Some(([10, 0, 0, 1].into(), 80, 0)));
+        assert!(m.called(outside + 1, 80, 6).is_none());
+        assert_eq!(m.of_host(inside, 8080, 6, 0).map(|m| m.external_port), Some(80));
+        assert_eq!(m.of_host(inside, 9, 6, 0).map(|m| m.external_port), Some(0));
+        assert!(m.of_host(inside, 9, 6, 1).is_none());
+    }
+
+    #[test]
+    fn shares_hold() {
+        let mut m = mapping(17, 53, 0);
+        let backend =
+            |n: u8, share| Backend { address: [10, 0, 0, n].into(), port: 53, table: 0, share };
+        m.backends = vec![backend(1, 10), backend(2, 0), backend(3, 30)];
+        let mut counts = [0; 4];
+        for n in 0..4000u64 {
+            let hash = thalweg_tables::hash::mix64(n);
+            let (address, ..) = m.target(hash, 53).unwrap();
+            counts[usize::from(address.octets()[3])] += 1;
+        }
+        assert_eq!(counts[2], 0);
+        assert!((850..1150).contains(&counts[1]), "{counts:?}");
+        m.backends.clear();
+        m.out2in_only = true;
+        assert!(Mappings::new(vec![m]).of_host(0x0a00_0001, 0, 17, 0).is_none());
+    }
+}

@@ -1,0 +1,277 @@
+//! Reading and rewriting one packet, from its IPv4 header on.
+
+use crate::tuple::{self, Key};
+use thalweg_wire::ip::protocol;
+use thalweg_wire::tcp::TcpMut;
+
+/// What a packet is to a translator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// TCP or UDP.
+    Ports,
+    /// An ICMP query or its reply.
+    Query,
+    /// An ICMP error about a packet that begins here. The key is that of packets that answer the one
+    /// in it, as the error does.
+    Error(usize),
+    /// Of another protocol.
+    Other,
+    /// A fragment behind the first: there are no ports in it.
+    Fragment,
+    /// Too short, or of an ICMP type that nobody asks with.
+    Unknown,
+}
+
+/// A packet's key and where it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parsed {
+    /// What it is found by.
+    pub key: Key,
+    /// What it is.
+    pub kind: Kind,
+    /// IP protocol.
+    pub protocol: u8,
+    /// Where the header behind the IPv4 header begins.
+    pub l4: usize,
+    /// Flags, of TCP.
+    pub flags: u8,
+    /// What its datagram is found by, of a fragment.
+    pub datagram: Option<Key>,
+}
+
+const CHECKSUM: usize = 10;
+const ADDRESSES: usize = 12;
+const TCP_FLAGS: usize = 13;
+const TCP_CHECKSUM: usize = 16;
+const UDP_CHECKSUM: usize = 6;
+const ICMP_CHECKSUM: usize = 2;
+const ICMP_ID: usize = 4;
+/// Where an ICMP error quotes.
+const ICMP_QUOTE: usize = 8;
+
+fn le16(data: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*data.get(at..)?.first_chunk()?))
+}
+
+fn le32(data: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*data.get(at..)?.first_chunk()?))
+}
+
+fn le64(data: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
+}
+
+fn put(data: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(room) = data.get_mut(at..at + bytes.len()) {
+        room.copy_from_slice(bytes);
+    }
+}
+
+/// Length of the IPv4 header and the addresses, if the header is all there.
+fn header(l3: &[u8]) -> Option<(usize, u64)> {
+    let len = usize::from(l3.first()? & 15) * 4;
+    let whole = l3[0] >> 4 == 4 && len >= 20 && len <= l3.len();
+    whole.then_some((len, le64(l3, ADDRESSES)?))
+}
+
+/// ICMP types that ask and answer with an identifier.
+fn is_query(kind: u8) -> bool {
+    matches!(kind, 0 | 8 | 13..=18)
+}
+
+/// ICMP types that ask.
+pub fn asks(kind: u8) -> bool {
+    matches!(kind, 8 | 13 | 15 | 17)
+}
+
+fn is_error(kind: u8) -> bool {
+    matches!(kind, 3 | 4 | 11 | 12)
+}
+
+/// Both ports, or an ICMP query's identifier twice.
+fn ports(l3: &[u8], l4: usize, ip: u8) -> Option<u32> {
+    match ip {
+        protocol::TCP | protocol::UDP => le32(l3, l4),
+        protocol::ICMP => {
+            let id = u32::from(le16(l3, l4 + ICMP_ID)?);
+            is_query(*l3.get(l4)?).then_some(id | id << 16)
+        }
+        _ => Some(0),
+    }
+}
+
+/// Reads a packet whose destination is looked up in `table`.
+pub fn parse(l3: &[u8], table: u32) -> Parsed {
+    let unknown =
+        Parsed { key: [0; 2], kind: Kind::Unknown, protocol: 0, l4: 0, flags: 0, datagram: None };
+    let Some((l4, addresses)) = header(l3) else { return unknown };
+    let ip = l3[9];
+    let key = |ports| tuple::key(addresses, ports, ip, table);
+    let mut parsed = Parsed { key: key(0), protocol: ip, l4, ..unknown };
+    let piece = u16::from_be_bytes([l3[6], l3[7]]) & 0x3fff;
+    let has_ports = matches!(ip, protocol::TCP | protocol::UDP | protocol::ICMP);
+    if piece != 0 && has_ports {
+        let id = u32::from(u16::from_be_bytes([l3[4], l3[5]]));
+        parsed.datagram = Some(key(id));
+    }
+    if piece & 0x1fff != 0 && has_ports {
+        return Parsed { kind: Kind::Fragment, ..parsed };
+    }
+    if ip == protocol::ICMP && l3.get(l4).is_some_and(|kind| is_error(*kind)) {
+        let at = l4 + ICMP_QUOTE;
+        let quoted = l3.get(at..).and_then(|quote| quoted_key(quote, table));
+        return match quoted {
+            Some(key) => Parsed { key, kind: Kind::Error(at), ..parsed },
+            None => parsed,
+        };
+    }
+    let Some(ports) = ports(l3, l4, ip) else { return parsed };
+    let whole = |n: usize| l3.len() >= l4 + n;
+    let kind = match ip {
+        protocol::TCP if whole(20) => Kind::Ports,
+        protocol::UDP if whole(8) => Kind::Ports,
+        protocol::ICMP if whole(8) => Kind::Query,
+        protocol::TCP | protocol::UDP | protocol::ICMP => Kind::Unknown,
+        _ => Kind::Other,
+    };
+    let flags = if ip == protocol::TCP { l3.get(l4 + TCP_FLAGS).map_or(0, |f| *f) } else { 0 };
+    Parsed { key: key(ports), kind, flags, ..parsed }
+}
+
+/// The key of packets that answer a quoted one.
+fn quoted_key(quote: &[u8], table: u32) -> Option<Key> {
+    let (l4, addresses) = header(quote)?;
+    let ip = quote[9];
+    if u16::from_be_bytes([quote[6], quote[7]]) & 0x1fff != 0 {
+        return None;
+    }
+    let ports = ports(quote, l4, ip)?;
+    Some(tuple::reversed(&tuple::key(addresses, ports, ip, table)))
+}
+
+/// What a packet's tuple becomes.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// New addresses.
+    pub addresses: u64,
+    /// New ports.
+    pub ports: u32,
+    /// What is to be added to the sum over the addresses.
+    pub l3: u16,
+    /// What is to be added to the sum over addresses and ports.
+    pub l4: u16,
+}
+
+/// Gives a packet another tuple. `partial`: the checksum behind the IPv4 header is a pseudo-header's
+/// sum that a device will complete.
+pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
+    let follow = |l3: &mut [u8], at: usize, delta: u16| {
+        if let Some(old) = le16(l3, at) {
+            put(l3, at, &tuple::follow(old, delta).to_le_bytes());
+        }
+    };
+    put(l3, ADDRESSES, &change.addresses.to_le_bytes());
+    follow(l3, CHECKSUM, change.l3);
+    match p.kind {
+        Kind::Query => {
+            put(l3, p.l4 + ICMP_ID, &(change.ports as u16).to_le_bytes());
+            follow(l3, p.l4 + ICMP_CHECKSUM, change.l4);
+        }
+        Kind::Ports => {
+            put(l3, p.l4, &change.ports.to_le_bytes());
+            let udp = p.protocol == protocol::UDP;
+            let at = p.l4 + if udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
+            let Some(old) = le16(l3, at) else { return };
+            let new = match () {
+                () if partial => tuple::follow_partial(old, change.l3),
+                // No checksum (RFC 768).
+                () if udp && old == 0 => 0,
+                () => match tuple::follow(old, change.l4) {
+                    0 if udp => 0xffff,
+                    sum => sum,
+                },
+            };
+            put(l3, at, &new.to_le_bytes());
+        }
+        _ => {}
+    }
+}
+
+/// Bytes that change, and what they do to a sum.
+struct Edit<'a> {
+    data: &'a mut [u8],
+    delta: u32,
+}
+
+impl Edit<'_> {
+    /// Sets two bytes at an even place, if they are there.
+    fn set(&mut self, at: usize, new: u16) {
+        if let Some(old) = le16(self.data, at) {
+            put(self.data, at, &new.to_le_bytes());
+            self.delta = u32::from(tuple::fold(self.delta + u32::from(!old) + u32::from(new)));
+        }
+    }
+    fn follow(&mut self, at: usize, delta: u16) {
+        if let Some(old) = le16(self.data, at) {
+            self.set(at, tuple::follow(old, delta));
+        }
+    }
+}
+
+/// Translates an ICMP error about a packet of a session: `to` is the tuple that packets get which go
+/// the way that the error goes. Its source becomes theirs if `source` says so, or if it is the one
+/// that answers.
+pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
+    let Kind::Error(quote) = p.kind else { return };
+    let Some(old) = le64(l3, ADDRESSES) else { return };
+    let answers = old as u32 == p.key[0] as u32;
+    let src = if source || answers { to.addresses as u32 } else { old as u32 };
+    let new = u64::from(src) | to.addresses & !0xffff_ffff;
+    put(l3, ADDRESSES, &new.to_le_bytes());
+    let sum = le16(l3, CHECKSUM).map(|sum| tuple::follow(sum, tuple::address_delta(old, new)));
+    put(l3, CHECKSUM, &sum.unwrap_or(0).to_le_bytes());
+    let mut edit = Edit { data: l3, delta: 0 };
+    let inner = quote + usize::from(edit.data.get(quote).map_or(0, |b| b & 15)) * 4;
+    let ip = edit.data.get(quote + 9).copied().unwrap_or(0);
+    // The quoted packet goes the other way.
+    let (addresses, ports) = (to.addresses.rotate_left(32), to.ports.rotate_left(16));
+    for i in 0..4 {
+        edit.set(quote + ADDRESSES + 2 * i, (addresses >> (16 * i)) as u16);
+    }
+    edit.follow(quote + CHECKSUM, to.l3);
+    match ip {
+        protocol::TCP | protocol::UDP => {
+            edit.set(inner, ports as u16);
+            edit.set(inner + 2, (ports >> 16) as u16);
+            let udp = ip == protocol::UDP;
+            let at = inner + if udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
+            // Without extensions behind it, only the first eight bytes are promised (RFC 792).
+            if !(udp && le16(edit.data, at) == Some(0)) {
+                edit.follow(at, to.l4);
+            }
+        }
+        protocol::ICMP => {
+            edit.set(inner + ICMP_ID, ports as u16);
+            edit.follow(inner + ICMP_CHECKSUM, to.l4);
+        }
+        _ => {}
+    }
+    let delta = edit.delta as u16;
+    if let Some(sum) = le16(l3, p.l4 + ICMP_CHECKSUM) {
+        put(l3, p.l4 + ICMP_CHECKSUM, &tuple::follow(sum, delta).to_le_bytes());
+    }
+}
+
+/// Lowers the segment size that a SYN announces.
+pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
+    let at = p.l4 + TCP_CHECKSUM;
+    let before = le16(l3, at);
+    let clamped = l3.get_mut(p.l4..).and_then(|tcp| TcpMut::parse(tcp).ok()?.clamp_mss(most));
+    // Options are not in the sum that is still to be completed.
+    if let (Some(_), Some(before), true) = (clamped, before, partial) {
+        put(l3, at, &before.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! What is configured of the translator.
+
+use crate::state::{MAX_SESSIONS, SESSIONS};
+use crate::words::{self, Family};
+use crate::{Nat44, Timeouts};
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
+};
+use thalweg_graph::Control;
+
+/// The translator.
+pub(crate) struct Settings;
+
+pub(crate) static SETTINGS: Settings = Settings;
+
+const ROOT: [&str; 2] = ["thalweg", "nat44"];
+const ENABLED: &str = "nat44";
+/// What interfaces may be; the second half with `output-feature`.
+const SIDES: [&str; 6] =
+    ["in", "out", "in out", "in output-feature", "out output-feature", "in out output-feature"];
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.nat44", Kind::Keys),
+    Rule::new("thalweg.nat44.sessions", Kind::Int(1, MAX_SESSIONS as i128)),
+    Rule::new("thalweg.nat44.forwarding", Kind::Bool),
+    Rule::new("thalweg.nat44.mss-clamping", Kind::Int(64, 65_535)),
+    Rule::new("thalweg.nat44.timeouts", Kind::Keys),
+    Rule::new("thalweg.nat44.timeouts.udp", Kind::Int(1, Timeouts::MAX as i128)),
+    Rule::new("thalweg.nat44.timeouts.tcp-established", Kind::Int(1, Timeouts::MAX as i128)),
+    Rule::new("thalweg.nat44.timeouts.tcp-transitory", Kind::Int(1, Timeouts::MAX as i128)),
+    Rule::new("thalweg.nat44.timeouts.icmp", Kind::Int(1, Timeouts::MAX as i128)),
+    Rule::new("thalweg.nat44.addresses", Kind::List(0, crate::state::MAX_ADDRESSES)),
+    Rule::new("thalweg.nat44.addresses.[]", Kind::Text(80)),
+    Rule::new("thalweg.nat44.static-mappings", Kind::List(0, crate::state::MAX_MAPPINGS)),
+    Rule::new("thalweg.nat44.static-mappings.[]", Kind::Other(line)),
+    Rule::new("thalweg.nat44.identity-mappings", Kind::List(0, crate::state::MAX_MAPPINGS)),
+    Rule::new("thalweg.nat44.identity-mappings.[]", Kind::Other(line)),
+    Rule::new("thalweg.nat44.load-balancing", Kind::List(0, crate::state::MAX_MAPPINGS)),
+    Rule::new("thalweg.nat44.load-balancing.[]", Kind::Other(line)),
+    Rule::new("thalweg.interfaces.*.nat44", Kind::Word(&SIDES)),
+    Rule::new("thalweg.interfaces.*.nat44-address", Kind::Word(&["pool", "twice-nat"])),
+];
+
+fn line(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if !text.contains('\n') && text.len() < 16_384 => Ok(()),
+        _ => Err("a mapping as its command takes it".into()),
+    }
+}
+
+impl Section<Control> for Settings {
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        let nat = c.state::<Nat44>();
+        let nat = nat.borrow();
+        let Some(sessions) = nat.sessions() else { return };
+        let [a, b] = ROOT;
+        out.put(&[a, b, "sessions"], u64::from(sessions));
+        if nat.forwarding() {
+            out.put(&[a, b, "forwarding"], true);
+        }
+        if nat.mss() != 0 {
+            out.put(&[a, b, "mss-clamping"], u64::from(nat.mss()));
+        }
+        let (now, default) = (nat.timeouts(), Timeouts::default());
+        for (key, of) in TIMEOUTS {
+            if of(&now) != of(&default) {
+                out.put(&[a, b, "timeouts", key], u64::from(of(&now)));
+            }
+        }
+        for range in words::ranges(nat.addresses().iter()) {
+            out.push(&[a, b, "addresses"], words::range_text(&range));
+        }
+        for m in nat.mappings() {
+            let (family, text) = words::mapping_text(m, |i| c.interface_name(i));
+            out.push(&[a, b, family.key()], text);
+        }
+        for (sw_if, role) in nat.roles() {
+            let sides = match (role.inside, role.outside) {
+                (true, true) => 2,
+                (inside, _) => usize::from(!inside),
+            };
+            let sides = SIDES[sides + 3 * usize::from(role.output)];
+            let name = c.interface_name(*sw_if);
+            out.put(&["thalweg", "interfaces", &name, "nat44"], sides);
+        }
+        for (sw_if, twice) in nat.borrowed() {
+            let name = c.interface_name(*sw_if);
+            let word = if *twice { "twice-nat" } else { "pool" };
+            out.put(&["thalweg", "interfaces", &name, "nat44-address"], word);
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        let [a, b] = ROOT;
+        let used = doc.at(&ROOT).is_some()
+            || doc.interfaces().iter().any(|i| {
+                ["nat44", "nat44-address"]
+                    .iter()
+                    .any(|key| doc.at(&["thalweg", "interfaces", i.name, key]).is_some())
+            });
+        if !used {
+            return;
+        }
+        let sessions = doc.at(&[a, b, "sessions"]);
+        let n = sessions.as_ref().map_or(SESSIONS.to_string(), |f| f.node.value.to_string());
+        let enable = format!("nat44 plugin enable sessions {n}");
+        let item = Item::new(rank::SERVICE, ENABLED, "thalweg.nat44", enable);
+        out.add(item.unset("nat44 plugin disable").anew());
+        let mut add = |order: u32, key: String, path: &str, set: String, unset: String| {
+            let item = Item::new(rank::SERVICE, key, path, set).unset(unset).needs(ENABLED);
+            out.add(item.order(order));
+        };
+        if let Some(f) = doc.at(&[a, b, "forwarding"])
+            && f.node.bool() == Some(true)
+        {
+            let [on, off] = ["enable", "disable"].map(|w| format!("nat44 forwarding {w}"));
+            add(1, "nat44 forwarding".into(), &f.path, on, off);
+        }
+        if let Some(f) = doc.at(&[a, b, "mss-clamping"]) {
+            let set = format!("nat mss-clamping {}", f.node.value);
+            add(1, "nat44 mss".into(), &f.path, set, "nat mss-clamping disable".into());
+        }
+        for (key, of) in TIMEOUTS {
+            if let Some(f) = doc.at(&[a, b, "timeouts", key]) {
+                let back = format!("set nat timeout {key} {}", of(&Timeouts::default()));
+                let set = format!("set nat timeout {key} {}", f.node.value);
+                add(1, format!("nat44 timeout {key}"), &f.path, set, back);
+            }
+        }
+        for f in doc.at(&[a, b, "addresses"]).into_iter() {
+            for text in f.node.list().iter().filter_map(|n| n.text()) {
+                let set = format!("nat44 add address {text}");
+                add(2, format!("nat44 address {text}"), &f.path, set.clone(), set + " del");
+            }
+        }
+        interfaces(doc, out);
+        mappings(doc, out);
+    }
+}
+
+type Timeout = (&'static str, fn(&Timeouts) -> u32);
+
+const TIMEOUTS: [Timeout; 4] = [
+    ("udp", |t| t.udp),
+    ("tcp-established", |t| t.tcp_established),
+    ("tcp-transitory", |t| t.tcp_transitory),
+    ("icmp", |t| t.icmp),
+];
+
+fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
+    for i in doc.interfaces() {
+        if let Some(f) = doc.at(&["thalweg", "interfaces", i.name, "nat44"])
+            && let Some(sides) = f.node.text()
+        {
+            let feature = if sides.contains("output-feature") { " output-feature" } else { "" };
+            for side in sides.split(' ').filter(|s| *s != "output-feature") {
+                let set = format!("set interface nat44 {side} {}{feature}", i.name);
+                let key = format!("nat44 {side} {}", i.name);
+                let item = Item::new(rank::SERVICE_PORT, key, &f.path, set.clone());
+                let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
+                out.add(item.anew());
+            }
+        }
+        if let Some(f) = doc.at(&["thalweg", "interfaces", i.name, "nat44-address"]) {
+            let twice = if f.node.text() == Some("twice-nat") { " twice-nat" } else { "" };
+            let set = format!("nat44 add interface address {}{twice}", i.name);
+            let key = format!("nat44 interface address {}", i.name);
+            let item = Item::new(rank::SERVICE, key, &f.path, set.clone());
+            let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
+            out.add(item.anew());
+        }
+    }
+}
+
+fn mappings(doc: &Doc<'_>, out: &mut Draft) {
+    for family in Family::ALL {
+        let Some(f) = doc.at(&[ROOT[0], ROOT[1], family.key()]) else { continue };
+        for text in f.node.list().iter().filter_map(|n| n.text()) {
+            let set = format!("{} {text}", family.command());
+            let item = Item::new(rank::SERVICE, set.clone(), &f.path, set.clone());
+            let mut item = item.unset(format!("{set} del")).needs(ENABLED).order(3);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let named = words.windows(2).find(|w| w[0] == "external").map(|w| w[1]);
+            if let Some(name) = named.filter(|n| doc.interface(n).is_some()) {
+                item = item.needs(interface_key(name));
+            }
+            out.add(item);
+        }
+    }
+}

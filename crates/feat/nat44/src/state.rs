@@ -1,0 +1,600 @@
+//! The configuration on the main thread.
+
+use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
+use crate::mapping::{Mapping, Mappings};
+use crate::nodes::nat44_ed_ticker::Order;
+use crate::pool::{self, Pool};
+use crate::time;
+use crate::tuple::MAX_TABLE;
+use crate::worker::{Nat, Sweep};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::Ipv4Addr;
+use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex, interface};
+use thalweg_feat_ip4::Ip4;
+use thalweg_graph::{Control, clock};
+use thalweg_tables::MapError;
+use thalweg_tables::snapshot;
+
+/// Sessions of each worker, if nothing is said.
+pub const SESSIONS: u32 = 63 * 1024;
+/// Most sessions of a worker.
+pub const MAX_SESSIONS: u32 = 1 << 26;
+/// Most addresses.
+pub const MAX_ADDRESSES: usize = 4096;
+/// Most static mappings.
+pub const MAX_MAPPINGS: usize = 1 << 20;
+
+/// Why something cannot be configured.
+#[derive(Debug, thiserror::Error)]
+pub enum NatError {
+    /// No such interface.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// There is no memory for the sessions.
+    #[error(transparent)]
+    Memory(#[from] MapError),
+    /// It is there already.
+    #[error("{0} is there already")]
+    Exists(String),
+    /// It is not there.
+    #[error("there is no {0}")]
+    Missing(String),
+    /// It makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// What an interface is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Role {
+    /// Hosts behind it are inside.
+    pub inside: bool,
+    /// Hosts behind it are outside.
+    pub outside: bool,
+    /// What leaves is translated on its way out, and not on its way in.
+    pub output: bool,
+}
+
+/// An address that hosts inside share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Address {
+    /// For sources that are translated, too.
+    pub twice: bool,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Only for hosts of this routing table.
+    pub table: Option<u32>,
+}
+
+/// A static mapping, and what was said of its address outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StaticMapping {
+    /// The mapping; its address outside is not valid if it is an interface's.
+    pub mapping: Mapping,
+    /// The interface whose first address it has outside.
+    pub external_if: Option<SwIfIndex>,
+    /// What is inside has the same name outside.
+    pub identity: bool,
+}
+
+/// NAT44 on the main thread.
+pub struct Nat44 {
+    /// Sessions of each worker, if it is enabled.
+    sessions: Option<u32>,
+    addresses: BTreeSet<Address>,
+    /// Interfaces whose addresses are used, and whether for sources.
+    borrowed: BTreeMap<SwIfIndex, bool>,
+    roles: BTreeMap<SwIfIndex, Role>,
+    timeouts: Timeouts,
+    forwarding: bool,
+    mss: u16,
+    mappings: Vec<StaticMapping>,
+    writer: snapshot::Writer<Config>,
+    /// What workers have been told: addresses, and ports that are kept.
+    told: BTreeSet<Address>,
+    kept: BTreeSet<(u32, u8, u16)>,
+}
+
+impl Nat44 {
+    pub(crate) fn new(writer: snapshot::Writer<Config>) -> Nat44 {
+        Nat44 {
+            sessions: None,
+            addresses: BTreeSet::new(),
+            borrowed: BTreeMap::new(),
+            roles: BTreeMap::new(),
+            timeouts: Timeouts::default(),
+            forwarding: false,
+            mss: 0,
+            mappings: Vec::new(),
+            writer,
+            told: BTreeSet::new(),
+            kept: BTreeSet::new(),
+        }
+    }
+
+    /// Sessions that each worker has room for; `None` while it is disabled.
+    pub fn sessions(&self) -> Option<u32> {
+        self.sessions
+    }
+    /// Addresses as they were configured.
+    pub fn addresses(&self) -> &BTreeSet<Address> {
+        &self.addresses
+    }
+    /// All addresses in use, those of interfaces with them.
+    pub fn all_addresses(&self) -> &BTreeSet<Address> {
+        &self.told
+    }
+    /// Interfaces whose addresses are used, and whether for sources.
+    pub fn borrowed(&self) -> &BTreeMap<SwIfIndex, bool> {
+        &self.borrowed
+    }
+    /// What interfaces are.
+    pub fn roles(&self) -> &BTreeMap<SwIfIndex, Role> {
+        &self.roles
+    }
+    /// How long sessions live.
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+    /// Whether packets from the outside are let pass that belong to no session.
+    pub fn forwarding(&self) -> bool {
+        self.forwarding
+    }
+    /// Largest segment that SYNs may announce; 0: any.
+    pub fn mss(&self) -> u16 {
+        self.mss
+    }
+    /// Static mappings.
+    pub fn mappings(&self) -> &[StaticMapping] {
+        &self.mappings
+    }
+}
+
+fn order(c: &mut Control, make: impl FnMut(usize) -> Order) {
+    let mut make = make;
+    if let Some(node) = c.node("nat44-ed-ticker") {
+        c.message_all(node, |worker| Box::new(make(worker)));
+    }
+}
+
+/// Begins, with room for so many sessions on each worker.
+///
+/// # Errors
+/// [`NatError::Exists`] if it is enabled with another number; [`NatError::Memory`].
+pub fn enable(c: &mut Control, sessions: Option<u32>) -> Result<(), NatError> {
+    let nat = c.state::<Nat44>();
+    if let Some(now) = nat.borrow().sessions {
+        return match sessions {
+            Some(n) if n != now => {
+                let what = format!("nat44 with {now} sessions (disable it to have {n})");
+                Err(NatError::Exists(what))
+            }
+            _ => Ok(()),
+        };
+    }
+    let sessions = sessions.unwrap_or(SESSIONS).clamp(1, MAX_SESSIONS);
+    let now = time::millis(clock::ticks());
+    let tables =
+        (0..c.workers()).map(|_| Nat::new(sessions, now)).collect::<Result<Vec<_>, _>>()?;
+    let mut tables = tables.into_iter();
+    let mut spare = Vec::new();
+    order(c, |_| match tables.next() {
+        Some(nat) => Order::Start(nat),
+        None => Order::Stop,
+    });
+    spare.extend(tables);
+    {
+        let mut nat = nat.borrow_mut();
+        nat.sessions = Some(sessions);
+        nat.told.clear();
+        nat.kept.clear();
+    }
+    // Sessions are there before the first packet is.
+    c.sync();
+    publish(c);
+    Ok(())
+}
+
+/// Enables it as the first command of its family does.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn ensure(c: &mut Control) -> Result<(), NatError> {
+    enable(c, None)
+}
+
+/// Ends it: all that was configured is forgotten, as are all sessions.
+pub fn disable(c: &mut Control) {
+    let nat = c.state::<Nat44>();
+    let roles: Vec<SwIfIndex> = nat.borrow().roles.keys().copied().collect();
+    for sw_if in roles {
+        set_role(c, sw_if, Role::default());
+    }
+    {
+        let mut nat = nat.borrow_mut();
+        nat.sessions = None;
+        nat.addresses.clear();
+        nat.borrowed.clear();
+        nat.mappings.clear();
+        nat.timeouts = Timeouts::default();
+        (nat.forwarding, nat.mss) = (false, 0);
+        nat.told.clear();
+        nat.kept.clear();
+    }
+    order(c, |_| Order::Stop);
+    publish(c);
+}
+
+fn check_table(table: u32) -> Result<(), NatError> {
+    if table > MAX_TABLE {
+        let text = format!("tables up to {MAX_TABLE} can be translated, not {table}");
+        return Err(NatError::Invalid(text));
+    }
+    Ok(())
+}
+
+/// Adds the addresses `first` to `last`, or removes them with their sessions.
+///
+/// # Errors
+/// [`NatError`]; nothing has changed then.
+pub fn set_addresses(
+    c: &mut Control,
+    (first, last): (Ipv4Addr, Ipv4Addr),
+    table: Option<u32>,
+    twice: bool,
+    add: bool,
+) -> Result<(), NatError> {
+    ensure(c)?;
+    check_table(table.unwrap_or(0))?;
+    if last < first {
+        return Err(NatError::Invalid(format!("{last} is below {first}")));
+    }
+    if first.is_unspecified() || first.is_multicast() || last.is_multicast() || last.is_broadcast()
+    {
+        return Err(NatError::Invalid(format!("{first} - {last} are not addresses of hosts")));
+    }
+    let nat = c.state::<Nat44>();
+    let count = (last.to_bits() - first.to_bits()) as usize + 1;
+    {
+        let mut nat = nat.borrow_mut();
+        if add && nat.addresses.len() + count > MAX_ADDRESSES {
+            let text = format!("no more than {MAX_ADDRESSES} addresses can be shared");
+            return Err(NatError::Invalid(text));
+        }
+        let all = (first.to_bits()..=last.to_bits()).map(Ipv4Addr::from);
+        let there =
+            |a: &Ipv4Addr| nat.addresses.iter().any(|x| x.address == *a && x.twice == twice);
+        if let Some(wrong) = all.clone().find(|a| there(a) == add) {
+            let what = format!("address {wrong}");
+            return Err(if add { NatError::Exists(what) } else { NatError::Missing(what) });
+        }
+        for address in all {
+            if add {
+                nat.addresses.insert(Address { twice, address, table });
+            } else {
+                nat.addresses.retain(|x| x.address != address || x.twice != twice);
+            }
+        }
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Uses an interface's addresses, or no longer.
+///
+/// # Errors
+/// [`NatError`].
+pub fn set_interface_address(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    twice: bool,
+    add: bool,
+) -> Result<(), NatError> {
+    ensure(c)?;
+    let name = interface::view(c, sw_if)?.name;
+    let nat = c.state::<Nat44>();
+    {
+        let mut nat = nat.borrow_mut();
+        let what = || format!("use of addresses of `{name}`");
+        match (nat.borrowed.get(&sw_if), add) {
+            (Some(_), true) => return Err(NatError::Exists(what())),
+            (None, false) => return Err(NatError::Missing(what())),
+            (None, true) => drop(nat.borrowed.insert(sw_if, twice)),
+            (Some(_), false) => drop(nat.borrowed.remove(&sw_if)),
+        }
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Says that an interface is inside or outside, or is not any more.
+///
+/// # Errors
+/// [`NatError`].
+pub fn set_interface(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    inside: bool,
+    output: bool,
+    add: bool,
+) -> Result<(), NatError> {
+    ensure(c)?;
+    let name = interface::view(c, sw_if)?.name;
+    let table = c.state::<Ip4>().borrow().table_of(sw_if);
+    check_table(table)?;
+    let nat = c.state::<Nat44>();
+    let old = nat.borrow().roles.get(&sw_if).copied().unwrap_or_default();
+    let mut new = old;
+    let which = if inside { &mut new.inside } else { &mut new.outside };
+    let side = if inside { "in" } else { "out" };
+    if add && (old.inside || old.outside) && old.output != output {
+        let text = format!("`{name}` has a part already, with another `output-feature`");
+        return Err(NatError::Invalid(text));
+    }
+    if !add && !*which {
+        return Err(NatError::Missing(format!("nat44 `{side}` on `{name}`")));
+    }
+    *which = add;
+    new.output = output && (new.inside || new.outside);
+    set_role(c, sw_if, new);
+    publish(c);
+    Ok(())
+}
+
+/// The features of an interface with a part.
+fn features(role: Role) -> Vec<(&'static str, &'static str)> {
+    let mut all = Vec::new();
+    if role.inside && !role.output {
+        all.push(("ip4-unicast", "nat44-ed-in2out"));
+    }
+    if role.outside {
+        all.push(("ip4-unicast", "nat44-ed-out2in"));
+    }
+    if role.outside && role.output {
+        all.push(("interface-output", "nat44-ed-in2out-output"));
+    }
+    if role.inside || role.outside {
+        all.push(("ip4-icmp-error-reply", "nat44-ed-icmp-error"));
+    }
+    all
+}
+
+fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
+    let nat = c.state::<Nat44>();
+    let old = nat.borrow().roles.get(&sw_if).copied().unwrap_or_default();
+    {
+        let mut nat = nat.borrow_mut();
+        match role == Role::default() {
+            true => drop(nat.roles.remove(&sw_if)),
+            false => drop(nat.roles.insert(sw_if, role)),
+        }
+    }
+    let (before, after) = (features(old), features(role));
+    let changes = before.iter().filter(|f| !after.contains(f)).map(|f| (f, false));
+    let changes = changes.chain(after.iter().filter(|f| !before.contains(f)).map(|f| (f, true)));
+    for ((arc, feature), on) in changes {
+        // Both are there: the graph would not have started.
+        let _ = c.enable_feature(arc, feature, sw_if, on);
+    }
+}
+
+/// Sets how long sessions live from their next packet on.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_timeouts(c: &mut Control, timeouts: Timeouts) -> Result<(), NatError> {
+    ensure(c)?;
+    c.state::<Nat44>().borrow_mut().timeouts = timeouts;
+    publish(c);
+    Ok(())
+}
+
+/// Lets packets from the outside pass that belong to no session, or not.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_forwarding(c: &mut Control, on: bool) -> Result<(), NatError> {
+    ensure(c)?;
+    c.state::<Nat44>().borrow_mut().forwarding = on;
+    publish(c);
+    Ok(())
+}
+
+/// Sets the largest segment that SYNs may announce; 0: any.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_mss(c: &mut Control, mss: u16) -> Result<(), NatError> {
+    ensure(c)?;
+    c.state::<Nat44>().borrow_mut().mss = mss;
+    publish(c);
+    Ok(())
+}
+
+/// Whether two mappings are called by the same name.
+fn same_name(a: &StaticMapping, b: &StaticMapping) -> bool {
+    let name = |m: &StaticMapping| {
+        let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
+        (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
+    };
+    // What keeps its name may do so in several tables.
+    name(a) == name(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
+}
+
+/// Adds a static mapping.
+///
+/// # Errors
+/// [`NatError`].
+pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> {
+    ensure(c)?;
+    check_table(new.mapping.table)?;
+    if let Some(sw_if) = new.external_if {
+        interface::view(c, sw_if)?;
+    }
+    let nat = c.state::<Nat44>();
+    {
+        let mut nat = nat.borrow_mut();
+        if nat.mappings.iter().any(|m| same_name(m, &new)) {
+            return Err(NatError::Exists("a mapping of that address and port".into()));
+        }
+        if nat.mappings.len() >= MAX_MAPPINGS {
+            let text = format!("no more than {MAX_MAPPINGS} mappings can be kept");
+            return Err(NatError::Invalid(text));
+        }
+        nat.mappings.push(new);
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Removes the static mapping with this name, and its sessions.
+///
+/// # Errors
+/// [`NatError::Missing`].
+pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError> {
+    let nat = c.state::<Nat44>();
+    {
+        let mut nat = nat.borrow_mut();
+        let at = nat.mappings.iter().position(|m| same_name(m, gone));
+        let at = at.ok_or_else(|| NatError::Missing("mapping of that address and port".into()))?;
+        nat.mappings.remove(at);
+    }
+    publish(c);
+    order(c, |_| Order::Sweep(Sweep::Mapped));
+    Ok(())
+}
+
+/// Ends all sessions.
+pub fn clear_sessions(c: &mut Control) {
+    order(c, |_| Order::Sweep(Sweep::All));
+}
+
+/// Tells workers all there is to know.
+fn publish(c: &mut Control) {
+    let nat = c.state::<Nat44>();
+    let (config, addresses, kept) = {
+        let nat = nat.borrow();
+        let ip4 = c.state::<Ip4>();
+        let ip4 = ip4.borrow();
+        let first = |sw_if: SwIfIndex| ip4.addresses(sw_if).first().map(|a| a.0);
+        let mut addresses = nat.addresses.clone();
+        for (sw_if, twice) in &nat.borrowed {
+            let lent = ip4.addresses(*sw_if).iter().map(|(address, _)| Address {
+                twice: *twice,
+                address: *address,
+                table: None,
+            });
+            addresses.extend(lent);
+        }
+        let named = |m: &StaticMapping| {
+            let mut mapping = m.mapping.clone();
+            if let Some(sw_if) = m.external_if {
+                mapping.external = first(sw_if)?;
+                if m.identity {
+                    mapping.local = mapping.external;
+                }
+            }
+            Some(mapping)
+        };
+        let mappings: Vec<Mapping> = nat.mappings.iter().filter_map(named).collect();
+        let kept = mappings.iter().filter(|m| !m.is_address_only());
+        let kept = kept.map(|m| (m.external.to_bits(), m.protocol, m.external_port));
+        let kept: BTreeSet<_> = kept.collect();
+        (config(&nat, mappings, &addresses), addresses, kept)
+    };
+    let workers = c.workers();
+    let (old, was_kept, on) = {
+        let nat = nat.borrow();
+        (nat.told.clone(), nat.kept.clone(), nat.sessions.is_some())
+    };
+    let gone: Vec<Address> = old.difference(&addresses).copied().collect();
+    for a in gone {
+        order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
+    }
+    let come: Vec<Address> = addresses.difference(&old).copied().collect();
+    for a in come.iter().filter(|_| on) {
+        order(c, |w| {
+            Order::Add(Box::new(Pool::new(a.address.to_bits(), a.table, a.twice, w, workers)))
+        });
+    }
+    let reserve = |&(address, protocol, port): &(u32, u8, u16), keep| {
+        move |_| Order::Reserve { address, protocol, port, keep }
+    };
+    for k in was_kept.difference(&kept) {
+        order(c, reserve(k, false));
+    }
+    let new = |k: &&(u32, u8, u16)| {
+        !was_kept.contains(k) || come.iter().any(|a| a.address.to_bits() == k.0)
+    };
+    for k in kept.iter().filter(new) {
+        order(c, reserve(k, true));
+    }
+    let lent = config.addresses.iter().map(|a| Ipv4Addr::from(*a)).collect();
+    {
+        let mut nat = nat.borrow_mut();
+        (nat.told, nat.kept) = (addresses, kept);
+        nat.writer.publish(c.domain(), config);
+    }
+    thalweg_feat_arp::answer_for(c, lent);
+}
+
+/// The configuration as workers read it.
+fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) -> Config {
+    let top = nat.roles.keys().max().map_or(0, |m| *m as usize + 1);
+    let mut roles = vec![0; top];
+    for (sw_if, role) in &nat.roles {
+        let (inside, outside) = (u8::from(role.inside), u8::from(role.outside));
+        roles[*sw_if as usize] = (INSIDE * inside) | (OUTSIDE * outside);
+    }
+    let own = addresses.iter().map(|a| a.address.to_bits());
+    // What keeps its name is no address of the translator's.
+    let mapped = mappings.iter().filter(|m| m.external != m.local).map(|m| m.external.to_bits());
+    let addresses: HashSet<u32> = own.chain(mapped).collect();
+    Config {
+        roles,
+        addresses,
+        mappings: Mappings::new(mappings),
+        timeouts: nat.timeouts.by_class(),
+        forwarding: nat.forwarding,
+        mss: nat.mss,
+    }
+}
+
+/// Follows interfaces that go, and their addresses.
+pub(crate) fn follow_interfaces(c: &mut Control) {
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().subscribe(|c, e| {
+        let InterfaceEvent::Deleted(gone) = e else { return };
+        set_role(c, gone, Role::default());
+        let nat = c.state::<Nat44>();
+        {
+            let mut nat = nat.borrow_mut();
+            nat.borrowed.remove(&gone);
+            nat.mappings.retain(|m| m.external_if != Some(gone));
+        }
+        publish(c);
+    });
+    let ip4 = c.state::<Ip4>();
+    ip4.borrow_mut().on_address_change(|c, sw_if| {
+        let nat = c.state::<Nat44>();
+        let uses = {
+            let nat = nat.borrow();
+            let mapped = nat.mappings.iter().any(|m| m.external_if == Some(sw_if));
+            nat.borrowed.contains_key(&sw_if) || mapped
+        };
+        if uses {
+            publish(c);
+            order(c, |_| Order::Sweep(Sweep::Mapped));
+        }
+    });
+}
+
+/// Protocols by name.
+pub fn protocol_name(protocol: u8) -> String {
+    match pool::position(protocol) {
+        Some(0) => "TCP".into(),
+        Some(1) => "UDP".into(),
+        Some(_) => "ICMP".into(),
+        None => protocol.to_string(),
+    }
+}

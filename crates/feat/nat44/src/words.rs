@@ -1,0 +1,133 @@
+//! Addresses and mappings as words, the same in commands and in documents.
+
+use crate::mapping::{Backend, Mapping, TwiceNat};
+use crate::state::{Address, StaticMapping};
+use std::net::Ipv4Addr;
+use thalweg_wire::ip::protocol;
+
+/// Addresses side by side with the same qualities.
+pub(crate) fn ranges<'a>(all: impl Iterator<Item = &'a Address>) -> Vec<(Address, Ipv4Addr)> {
+    let mut ranges: Vec<(Address, Ipv4Addr)> = Vec::new();
+    for a in all {
+        match ranges.last_mut() {
+            Some((first, last))
+                if (first.twice, first.table) == (a.twice, a.table)
+                    && last.to_bits().checked_add(1) == Some(a.address.to_bits()) =>
+            {
+                *last = a.address;
+            }
+            _ => ranges.push((*a, a.address)),
+        }
+    }
+    ranges
+}
+
+/// What stands behind `nat44 add address`.
+pub(crate) fn range_text((first, last): &(Address, Ipv4Addr)) -> String {
+    let mut text = first.address.to_string();
+    if *last != first.address {
+        text += &format!(" - {last}");
+    }
+    if let Some(table) = first.table {
+        text += &format!(" tenant-vrf {table}");
+    }
+    if first.twice {
+        text += " twice-nat";
+    }
+    text
+}
+
+fn protocol_word(ip: u8) -> &'static str {
+    match ip {
+        protocol::TCP => "tcp",
+        protocol::UDP => "udp",
+        _ => "icmp",
+    }
+}
+
+/// A static mapping as a command without the first words: which command, and what stands behind.
+pub(crate) fn mapping_text(
+    m: &StaticMapping,
+    interface: impl Fn(u32) -> String,
+) -> (Family, String) {
+    let Mapping { protocol: ip, external, external_port, local, local_port, table, .. } = m.mapping;
+    let external = m.external_if.map_or_else(|| external.to_string(), interface);
+    let port = |port: u16| if ip == 0 { String::new() } else { format!(" {port}") };
+    let kind = if ip == 0 { "" } else { protocol_word(ip) };
+    let mut text;
+    let family = match () {
+        () if m.identity => {
+            let name = if m.external_if.is_some() { "external " } else { "" };
+            text = format!("{name}{external}");
+            if ip != 0 {
+                text += &format!(" {kind} {external_port}");
+            }
+            Family::Identity
+        }
+        () if !m.mapping.backends.is_empty() => {
+            text = format!("protocol {kind} external {external}:{external_port}");
+            for Backend { address, port, table, share } in &m.mapping.backends {
+                text += &format!(" local {address}:{port}");
+                if *table != 0 {
+                    text += &format!(" vrf {table}");
+                }
+                text += &format!(" probability {share}");
+            }
+            Family::Balanced
+        }
+        () => {
+            let kind = if ip == 0 { String::new() } else { format!("{kind} ") };
+            text = format!(
+                "{kind}local {local}{} external {external}{}",
+                port(local_port),
+                port(external_port)
+            );
+            Family::Static
+        }
+    };
+    if table != 0 && m.mapping.backends.is_empty() {
+        text += &format!(" vrf {table}");
+    }
+    match m.mapping.twice {
+        TwiceNat::Never => {}
+        TwiceNat::Always => text += " twice-nat",
+        TwiceNat::OfItself => text += " self-twice-nat",
+    }
+    if m.mapping.out2in_only {
+        text += " out2in-only";
+    }
+    (family, text)
+}
+
+/// Commands that add mappings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Family {
+    /// `nat44 add static mapping`
+    Static,
+    /// `nat44 add identity mapping`
+    Identity,
+    /// `nat44 add load-balancing static mapping`
+    Balanced,
+}
+
+impl Family {
+    pub(crate) const ALL: [Family; 3] = [Family::Static, Family::Identity, Family::Balanced];
+
+    /// Its list in documents.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Family::Static => "static-mappings",
+            Family::Identity => "identity-mappings",
+            Family::Balanced => "load-balancing",
+        }
+    }
+
+    /// Its command.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Family::Static => "nat44 add static mapping",
+            Family::Identity => "nat44 add identity mapping",
+            Family::Balanced => "nat44 add load-balancing static mapping",
+        }
+    }
+}

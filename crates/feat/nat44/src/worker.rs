@@ -1,0 +1,474 @@
+//! A worker's sessions, addresses and ports: nobody else touches them.
+//!
+//! They are found by the worker's thread, since several nodes of it share them; a node takes them for
+//! a frame and puts them back. What the main thread wants to know or change it asks the worker to do.
+
+use crate::config::Config;
+use crate::fragments::Fragments;
+use crate::mapping::{Mapping, TwiceNat};
+use crate::pool::{self, Pool};
+use crate::session::{self, Class, Session, Words};
+use crate::tuple::{Key, Tuple};
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+use thalweg_buffer::FRAME_SIZE;
+use thalweg_tables::MapError;
+use thalweg_tables::flow::{AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis};
+use thalweg_tables::hash::{mix64, random_seed};
+use thalweg_wire::ip::protocol;
+
+thread_local! {
+    static HERE: RefCell<Option<Box<Nat>>> = const { RefCell::new(None) };
+}
+
+/// Takes this worker's sessions, to be put back.
+#[inline]
+pub(crate) fn take() -> Option<Box<Nat>> {
+    HERE.take()
+}
+
+/// Puts them back, or others in their place.
+#[inline]
+pub(crate) fn put(nat: Option<Box<Nat>>) {
+    HERE.set(nat);
+}
+
+/// Asks this worker's sessions something.
+pub(crate) fn with<R>(f: impl FnOnce(&mut Nat) -> R) -> Option<R> {
+    let mut nat = take()?;
+    let answer = f(&mut nat);
+    put(Some(nat));
+    Some(answer)
+}
+
+/// The table of sessions.
+pub type Table = FlowTable<2, Words>;
+
+/// Why there is no session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// No address has a port left.
+    NoPort,
+    /// There are as many sessions as there may be.
+    Full,
+    /// Another session has that tuple outside.
+    Taken,
+}
+
+/// Columns of a frame.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    pub(crate) keys: [Key; FRAME_SIZE],
+    pub(crate) hashes: [FlowHash; FRAME_SIZE],
+    pub(crate) found: [Option<Found>; FRAME_SIZE],
+}
+
+/// Sessions that there are, by kind.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// TCP, UDP, ICMP and all others.
+    pub by_protocol: [u32; 4],
+}
+
+/// A worker's sessions.
+#[derive(Debug)]
+pub struct Nat {
+    pub(crate) table: Table,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) counts: Counts,
+    pub(crate) columns: Box<Columns>,
+    pub(crate) fragments: Fragments,
+    random: u64,
+    /// Flows added before the last look at what ends.
+    added: u64,
+    /// Sessions that are looked at because something was removed, from this number on.
+    sweep: Option<(u32, Sweep)>,
+}
+
+/// Which sessions go. Each means those before, too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sweep {
+    /// Those of addresses that are given up.
+    Given,
+    /// Those of static mappings that are no more.
+    Mapped,
+    /// All of them.
+    All,
+}
+
+/// Sessions looked at in a turn, at most: some tens of microseconds.
+const STEPS: usize = 384;
+
+/// A tuple with another destination port; an ICMP query has one number for both.
+fn with_port(to: Tuple, port: u16) -> Tuple {
+    let sport = if to.protocol == protocol::ICMP { port } else { to.sport };
+    Tuple { sport, dport: port, ..to }
+}
+
+/// Whether there is a static mapping that would make this session.
+fn is_mapped(config: &Config, (inside, outside): &(Key, Key)) -> bool {
+    let (inside, outside) = (Tuple::of(inside), Tuple::of(outside));
+    let called = (outside.dst.to_bits(), outside.dport, outside.protocol);
+    config.mappings.called(called.0, called.1, called.2).is_some_and(|m| {
+        let one = |b: &crate::mapping::Backend| (b.address, b.port) == (inside.src, inside.sport);
+        let port = m.is_address_only() || m.local_port == inside.sport;
+        (m.backends.is_empty() && m.local == inside.src && port) || m.backends.iter().any(one)
+    })
+}
+
+/// The worker of so many that a host inside belongs to.
+pub fn owner(host: Ipv4Addr, workers: usize) -> usize {
+    (((mix64(u64::from(host.to_bits())) >> 32) * workers as u64) >> 32) as usize
+}
+
+/// What decides which of several hosts a packet from the outside goes to.
+pub(crate) fn spread(outside: &Tuple) -> u64 {
+    mix64(u64::from(outside.src.to_bits()) << 16 | u64::from(outside.sport))
+}
+
+fn count(counts: &mut Counts, protocol: u8, by: i32) {
+    let n = &mut counts.by_protocol[pool::position(protocol).unwrap_or(3)];
+    *n = n.wrapping_add_signed(by);
+}
+
+/// Gives back what a session had.
+fn release(pools: &mut [Pool], counts: &mut Counts, keys: (Key, Key), words: &Words) {
+    let (session, inside, outside) = (Session(*words), Tuple::of(&keys.0), Tuple::of(&keys.1));
+    count(counts, inside.protocol, -1);
+    let ports = [(session.pool(), outside.dport), (session.twice_pool(), inside.dport)];
+    for (at, port) in ports {
+        let Some(pool) = at.and_then(|at| pools.get_mut(usize::from(at))) else { continue };
+        pool.used = pool.used.saturating_sub(1);
+        if let Some(at) = pool::position(inside.protocol) {
+            pool.ports[at].give_back(port);
+        }
+    }
+}
+
+/// Both keys of a session.
+fn keys(table: &Table, flow: FlowId) -> (Key, Key) {
+    let (inside, outside) = table.keys(flow);
+    (*inside, outside.copied().unwrap_or_default())
+}
+
+impl Nat {
+    /// Room for so many sessions.
+    ///
+    /// # Errors
+    /// If the kernel refuses address space.
+    pub fn new(sessions: u32, now: Millis) -> Result<Box<Nat>, MapError> {
+        let columns = Box::new(Columns {
+            keys: [[0; 2]; FRAME_SIZE],
+            hashes: [FlowHash::default(); FRAME_SIZE],
+            found: [None; FRAME_SIZE],
+        });
+        Ok(Box::new(Nat {
+            table: Table::new(sessions, 2, now)?,
+            pools: Vec::new(),
+            counts: Counts::default(),
+            columns,
+            fragments: Fragments::new(random_seed()),
+            random: random_seed(),
+            added: 0,
+            sweep: None,
+        }))
+    }
+
+    fn chance(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix64(self.random)
+    }
+
+    /// Both keys of a session: packets from the inside, packets from the outside.
+    pub fn keys(&self, flow: FlowId) -> (Key, Key) {
+        keys(&self.table, flow)
+    }
+
+    /// The live session of a key; one whose end has come is removed.
+    pub fn find(&mut self, key: &Key, now: Millis) -> Option<Found> {
+        let found = self.table.find(key, self.table.hash(key))?;
+        if self.table.is_over(found.flow(), now) {
+            self.remove(found.flow());
+            return None;
+        }
+        Some(found)
+    }
+
+    /// Ends a session.
+    pub fn remove(&mut self, flow: FlowId) {
+        let keys = self.keys(flow);
+        let words = self.table.remove(flow);
+        release(&mut self.pools, &mut self.counts, keys, &words);
+    }
+
+    /// Gives the address of the session that has been half open for longest to another.
+    fn recycle(&mut self) -> bool {
+        let Nat { table, pools, counts, .. } = self;
+        table.recycle(|table, flow| release(pools, counts, keys(table, flow), table.get(flow)))
+    }
+
+    /// Adds a session, in the place of one that is half open if there is no room.
+    fn add(
+        &mut self,
+        inside: &Key,
+        outside: &Key,
+        end: Millis,
+        session: Session,
+        now: Millis,
+    ) -> Result<FlowId, Refusal> {
+        let inside = (*inside, self.table.hash(inside));
+        let outside = (*outside, self.table.hash(outside));
+        for _ in 0..3 {
+            match self.table.add(inside, Some(outside), end, session.0) {
+                Ok(flow) => {
+                    count(&mut self.counts, Tuple::of(&inside.0).protocol, 1);
+                    for at in [session.pool(), session.twice_pool()].into_iter().flatten() {
+                        self.pools[usize::from(at)].used += 1;
+                    }
+                    return Ok(flow);
+                }
+                Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
+                    self.remove(found.flow());
+                }
+                Err(AddError::Taken(_)) => return Err(Refusal::Taken),
+                Err(AddError::Full) if self.recycle() => {}
+                Err(AddError::Full) => return Err(Refusal::Full),
+            }
+        }
+        Err(Refusal::Full)
+    }
+
+    /// An address with a free port of a protocol for a host, always the same one while it has any
+    /// (RFC 4787 REQ-2); the port is taken.
+    fn take_port(
+        &mut self,
+        host: Ipv4Addr,
+        table: u32,
+        at: usize,
+        twice: bool,
+    ) -> Option<(u16, u16)> {
+        let random = self.chance();
+        let n = self.pools.len();
+        let start = owner(host, n);
+        let order = || (start..n).chain(0..start);
+        for wanted in [2, 1] {
+            for i in order() {
+                let pool = &mut self.pools[i];
+                if pool.suits(table, twice) == wanted
+                    && let Some(port) = pool.ports[at].take(random)
+                {
+                    return Some((i as u16, port));
+                }
+            }
+        }
+        None
+    }
+
+    /// A session for a packet from the inside, whose answers are looked up in `outside` table.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn open(
+        &mut self,
+        config: &Config,
+        inside: &Tuple,
+        outside: u32,
+        marks: u16,
+        now: Millis,
+    ) -> Result<FlowId, Refusal> {
+        let Tuple { src, sport, protocol, table, .. } = *inside;
+        let back = Tuple { table: outside, ..inside.reversed() };
+        if let Some(m) = config.mappings.of_host(src.to_bits(), sport, protocol, table) {
+            let dport = if m.is_address_only() { sport } else { m.external_port };
+            let back = with_port(Tuple { dst: m.external, ..back }, dport);
+            return self.enter(config, inside, &back, [None; 2], marks | session::STATIC, now);
+        }
+        let Some(at) = pool::position(protocol) else {
+            return self.open_without_ports(config, inside, &back, marks, now);
+        };
+        // A port that is free may be a static mapping's on the way to one destination.
+        for _ in 0..4 {
+            let taken = self.take_port(src, table, at, false);
+            let (pool, port) = taken.ok_or(Refusal::NoPort)?;
+            let dst = Ipv4Addr::from(self.pools[usize::from(pool)].address);
+            let back = with_port(Tuple { dst, ..back }, port);
+            match self.enter(config, inside, &back, [Some(pool), None], marks, now) {
+                Err(refusal) => {
+                    self.pools[usize::from(pool)].ports[at].give_back(port);
+                    if refusal != Refusal::Taken {
+                        return Err(refusal);
+                    }
+                }
+                done => return done,
+            }
+        }
+        Err(Refusal::NoPort)
+    }
+
+    /// By address alone: one host inside for each pair of address and host outside.
+    fn open_without_ports(
+        &mut self,
+        config: &Config,
+        inside: &Tuple,
+        back: &Tuple,
+        marks: u16,
+        now: Millis,
+    ) -> Result<FlowId, Refusal> {
+        for i in 0..self.pools.len() {
+            let pool = &self.pools[i];
+            if pool.suits(inside.table, false) == 0 {
+                continue;
+            }
+            let back = Tuple { dst: pool.address.into(), ..*back };
+            match self.enter(config, inside, &back, [Some(i as u16), None], marks, now) {
+                Err(Refusal::Taken) => {}
+                done => return done,
+            }
+        }
+        Err(Refusal::NoPort)
+    }
+
+    fn enter(
+        &mut self,
+        config: &Config,
+        inside: &Tuple,
+        outside: &Tuple,
+        pools: [Option<u16>; 2],
+        marks: u16,
+        now: Millis,
+    ) -> Result<FlowId, Refusal> {
+        let (inside, outside) = (inside.key(), outside.key());
+        let mut session = Session::new(&inside, &outside, now);
+        if let Some(pool) = pools[0] {
+            session.set_pool(pool);
+        }
+        if let Some(pool) = pools[1] {
+            session.set_twice_pool(pool);
+        }
+        session.mark(marks);
+        if session.class() != Class::TcpTransitory && marks & session::HAIRPIN == 0 {
+            let first = if marks & session::FROM_OUTSIDE != 0 {
+                session::FAST_OUT
+            } else {
+                session::FAST_IN
+            };
+            session.0[0] |= first;
+        }
+        let end = now.wrapping_add(config.timeouts[session.class() as usize]);
+        self.add(&inside, &outside, end, session, now)
+    }
+
+    /// A session for a packet from the outside that calls a static mapping.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn open_mapped(
+        &mut self,
+        config: &Config,
+        outside: &Tuple,
+        mapping: &Mapping,
+        marks: u16,
+        now: Millis,
+    ) -> Result<FlowId, Refusal> {
+        let target = mapping.target(spread(outside), outside.dport);
+        let (src, sport, table) = target.ok_or(Refusal::NoPort)?;
+        let mut inside = Tuple { src, sport, table, ..outside.reversed() };
+        let mut marks = marks | session::FROM_OUTSIDE | session::STATIC;
+        if !mapping.backends.is_empty() {
+            marks |= session::BALANCED;
+        }
+        let icmp = outside.protocol == protocol::ICMP;
+        if icmp {
+            inside.dport = sport;
+        }
+        let twice = match mapping.twice {
+            TwiceNat::Never => false,
+            TwiceNat::Always => true,
+            TwiceNat::OfItself => outside.src == src,
+        };
+        if !twice {
+            return self.enter(config, &inside, outside, [None; 2], marks, now);
+        }
+        let at = pool::position(outside.protocol).ok_or(Refusal::NoPort)?;
+        let taken = self.take_port(outside.src, table, at, true);
+        let (pool, port) = taken.ok_or(Refusal::NoPort)?;
+        inside.dst = Ipv4Addr::from(self.pools[usize::from(pool)].address);
+        inside.dport = port;
+        if icmp {
+            inside.sport = port;
+        }
+        let marks = marks | session::TWICE;
+        let done = self.enter(config, &inside, outside, [None, Some(pool)], marks, now);
+        if done.is_err() {
+            self.pools[usize::from(pool)].ports[at].give_back(port);
+        }
+        done
+    }
+
+    /// Ends sessions whose time has come, a bounded number of them. True if there are more.
+    pub fn expire(&mut self, config: &Config, now: Millis) -> bool {
+        let added = self.table.counts().added;
+        let new = (added - self.added) as usize;
+        self.added = added;
+        let Nat { table, pools, counts, .. } = self;
+        let more = table.expire(now, (32 + 2 * new).min(STEPS), |table, flow| {
+            release(pools, counts, keys(table, flow), table.get(flow));
+            AtEnd::Remove
+        });
+        self.sweep_some(config) | more
+    }
+
+    /// Has all sessions looked at, bit by bit.
+    pub fn sweep(&mut self, which: Sweep) {
+        let old = self.sweep.map_or(Sweep::Given, |(_, old)| old);
+        self.sweep = Some((0, old.max(which)));
+    }
+
+    fn sweep_some(&mut self, config: &Config) -> bool {
+        let Some((mut from, which)) = self.sweep else { return false };
+        let flows: Vec<FlowId> = self.table.list(&mut from, STEPS as u32).collect();
+        for flow in flows {
+            let session = Session(*self.table.get(flow));
+            let pools = [session.pool(), session.twice_pool()];
+            let given = |at: &u16| self.pools.get(usize::from(*at)).is_none_or(|p| !p.live);
+            let mapped = which == Sweep::Mapped
+                && session.marks() & session::STATIC != 0
+                && !is_mapped(config, &self.keys(flow));
+            if which == Sweep::All || mapped || pools.iter().flatten().any(given) {
+                self.remove(flow);
+            }
+        }
+        self.sweep = (from < self.table.used()).then_some((from, which));
+        self.sweep.is_some()
+    }
+
+    /// Adds an address, in the place of one that nobody uses any more if there is such.
+    pub fn add_pool(&mut self, pool: Pool) {
+        match self.pools.iter().position(|p| !p.live && p.used == 0) {
+            Some(at) => self.pools[at] = pool,
+            None if self.pools.len() < usize::from(u16::MAX) => self.pools.push(pool),
+            None => {}
+        }
+    }
+
+    /// Gives an address up: its sessions end.
+    pub fn drop_pool(&mut self, address: u32, twice: bool) {
+        for p in self.pools.iter_mut().filter(|p| p.address == address && p.twice == twice) {
+            p.live = false;
+        }
+        self.sweep(Sweep::Given);
+    }
+
+    /// Keeps a port of an address for a static mapping, or gives it free.
+    pub fn reserve(&mut self, address: u32, protocol: u8, port: u16, keep: bool) {
+        let Some(at) = pool::position(protocol) else { return };
+        let mine = self.pools.iter_mut().filter(|p| p.address == address && !p.twice && p.live);
+        for p in mine {
+            if keep {
+                p.ports[at].keep(port);
+            } else {
+                p.ports[at].release(port);
+            }
+        }
+    }
+}

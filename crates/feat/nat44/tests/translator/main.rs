@@ -1,0 +1,14 @@
+//! NAT44 from end to end: the real features between test interfaces.
+
+#[allow(dead_code)]
+#[path = "../../../ip4/tests/router/lab.rs"]
+mod lab;
+
+mod kernels;
+mod mappings;
+mod nat;
+mod rfc;
+mod sessions;
+
+/// Features that the lab has beside IPv4.
+const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];

@@ -1,0 +1,149 @@
+//! Static mappings, hairpinning, twice NAT, load balancing.
+
+use crate::lab::{host_mac, ip};
+use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+#[test]
+fn a_port_is_called_from_outside() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80");
+    let (near, far) = ((ip(0, 2), 8080), (FAR, 4000));
+    for _ in 0..2 {
+        let out = n.one(1, 0, tcp(far, (SHARED, 80), 2));
+        assert_eq!((out.dst(), out.ports()), (ip(0, 2), (4000, 8080)));
+        let out = n.one(0, 1, tcp(near, far, 0x12));
+        assert_eq!((out.src(), out.ports()), (SHARED, (80, 4000)));
+        assert_eq!(n.one(1, 0, tcp(far, (SHARED, 80), 0x10)).dst(), ip(0, 2));
+    }
+    // What the host begins from that port has that name, too.
+    let out = n.one(0, 1, tcp(near, (FAR, 443), 2));
+    assert_eq!((out.src(), out.ports()), (SHARED, (80, 443)));
+    assert!(n.pass(1, tcp(far, (SHARED, 81), 2)).is_empty());
+    assert!(n.pass(1, tcp((FAR, 4001), (SHARED, 80), 0x10)).is_empty());
+    assert_eq!(n.sessions().len(), 2);
+    n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80 del");
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !n.sessions().is_empty() {
+        assert!(std::time::Instant::now() < end);
+    }
+    n.close();
+}
+
+#[test]
+fn an_address_is_called_from_outside() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add static mapping local 10.0.0.2 external 192.0.2.50");
+    let named = Ipv4Addr::new(192, 0, 2, 50);
+    assert_eq!(n.one(1, 0, udp((FAR, 9), (named, 53))).ports(), (9, 53));
+    assert_eq!(n.one(1, 0, echo(FAR, named, 5)).ports().0, 5);
+    assert_eq!(n.one(0, 1, udp((ip(0, 2), 700), (FAR, 10))).src(), named);
+    assert_eq!(n.one(0, 1, udp((ip(0, 2), 700), (FAR, 10))).ports(), (700, 10));
+    assert_eq!(n.one(0, 1, udp((ip(0, 3), 700), (FAR, 10))).src(), SHARED);
+    n.close();
+}
+
+#[test]
+fn what_keeps_its_name() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add identity mapping 10.0.0.2 udp 700");
+    assert_eq!(n.one(0, 1, udp((ip(0, 2), 700), (FAR, 10))).src(), ip(0, 2));
+    assert_eq!(n.one(0, 1, udp((ip(0, 2), 701), (FAR, 10))).src(), SHARED);
+    assert_eq!(n.one(1, 0, udp((FAR, 11), (ip(0, 2), 700))).dst(), ip(0, 2));
+    n.close();
+}
+
+#[test]
+fn hosts_inside_call_each_other_by_their_names_outside() {
+    for workers in [1, 2] {
+        let mut n = Nat::of(workers);
+        n.lab.ok("nat44 add static mapping udp local 10.0.0.3 53 external 192.0.2.1 53");
+        let ask = udp((ip(0, 2), 5000), (SHARED, 53));
+        let mut seen = None;
+        for _ in 0..3 {
+            let out = n.pass(0, ask.clone());
+            assert_eq!((out.len(), out[0].port), (1, 0));
+            assert_eq!((out[0].src(), out[0].dst(), out[0].ports().1), (SHARED, ip(0, 3), 53));
+            let port = out[0].ports().0;
+            assert_eq!(*seen.get_or_insert(port), port);
+            let back = n.pass(0, udp((ip(0, 3), 53), (SHARED, port)));
+            assert_eq!((back.len(), back[0].port), (1, 0));
+            assert_eq!((back[0].src(), back[0].dst()), (SHARED, ip(0, 2)));
+            assert_eq!(back[0].ports(), (53, 5000));
+        }
+        assert_eq!(n.sessions().len(), 2);
+        n.close();
+    }
+}
+
+#[test]
+fn callers_get_addresses_inside() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add address 10.9.9.9 twice-nat\n\
+              ip route add 10.9.9.0/24 via 10.0.1.2 test1\n\
+              nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 80 twice-nat");
+    let far = (FAR, 4000);
+    let out = n.one(1, 0, tcp(far, (SHARED, 80), 2));
+    let twice = Ipv4Addr::new(10, 9, 9, 9);
+    assert_eq!((out.src(), out.dst(), out.ports().1), (twice, ip(0, 2), 80));
+    let port = out.ports().0;
+    let back = n.one(0, 1, tcp((ip(0, 2), 80), (twice, port), 0x12));
+    assert_eq!((back.src(), back.dst(), back.ports()), (SHARED, FAR, (80, 4000)));
+    n.close();
+}
+
+#[test]
+fn callers_are_spread() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add load-balancing static mapping protocol udp external 192.0.2.1:53 \
+              local 10.0.0.2:5353 probability 25 local 10.0.0.3:5354 probability 75");
+    let mut counts = BTreeMap::new();
+    for port in 1000..1200 {
+        let out = n.pass(1, udp((FAR, port), (SHARED, 53)));
+        assert_eq!((out.len(), out[0].port), (1, 0));
+        *counts.entry((out[0].dst(), out[0].ports().1)).or_insert(0) += 1;
+        let back = n.one(0, 1, udp((out[0].dst(), out[0].ports().1), (FAR, port)));
+        assert_eq!((back.src(), back.ports()), (SHARED, (53, port)));
+    }
+    assert_eq!(counts.keys().map(|k| k.1).collect::<Vec<_>>(), [5353, 5354]);
+    assert!((25..80).contains(&counts[&(ip(0, 2), 5353)]), "{counts:?}");
+    n.close();
+}
+
+#[test]
+fn segments_are_kept_small() {
+    let mut n = Nat::new();
+    n.lab.ok("nat mss-clamping 1200");
+    let mss = |size: u16| [2, 4, (size >> 8) as u8, size as u8];
+    for (offered, want) in [(1460u16, 1200u16), (1000, 1000)] {
+        let syn = tcp((ip(0, 2), 5000 + offered), (FAR, 80), 2).tcp_options(&mss(offered));
+        let out = n.one(0, 1, syn);
+        let tcp = thalweg_wire::tcp::TcpView::parse(out.view().payload()).unwrap().mss();
+        assert_eq!(tcp, Some(want));
+    }
+    n.close();
+}
+
+#[test]
+fn mappings_belong_to_one_worker() {
+    let mut n = Nat::of(2);
+    for host in 2..=9u8 {
+        n.lab.neighbor(0, ip(0, host), host_mac(0, host));
+        n.lab.ok(&format!(
+            "nat44 add static mapping udp local 10.0.0.{host} 53 external 192.0.2.1 {}",
+            2000 + u16::from(host)
+        ));
+        for worker in [0, 1] {
+            let ask = udp((FAR, 7), (SHARED, 2000 + u16::from(host))).build();
+            let out = n.pass_on(worker, 1, vec![ask]);
+            assert_eq!((out.len(), out[0].dst()), (1, ip(0, host)));
+            let back = udp((ip(0, host), 53), (FAR, 7)).build();
+            let back = n.pass_on(1 - worker, 0, vec![back]);
+            assert_eq!(back[0].ports(), (2000 + u16::from(host), 7));
+            assert_eq!(back[0].worker, out[0].worker);
+        }
+    }
+    assert_eq!(n.sessions().len(), 8);
+    n.close();
+}

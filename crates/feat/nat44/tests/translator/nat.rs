@@ -1,0 +1,414 @@
+//! A translator between `test0`, the inside, and `test1`, the outside.
+
+use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound};
+use std::net::Ipv4Addr;
+use thalweg_feat_nat44::view::{SessionView, all_sessions};
+use thalweg_wire::build::Packet;
+use thalweg_wire::ipv4;
+
+/// A host of the Internet, behind 10.0.1.2.
+pub const FAR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
+/// The address that hosts inside share.
+pub const SHARED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// A packet that left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Out {
+    pub port: u8,
+    pub worker: usize,
+    pub bytes: Vec<u8>,
+}
+
+impl Out {
+    pub fn view(&self) -> ipv4::Ipv4View<'_> {
+        let v = ipv4::check(&self.bytes[14..]).expect("a sound header");
+        let payload = v.payload();
+        match v.protocol() {
+            _ if v.is_fragment() => {}
+            6 => {
+                let tcp = thalweg_wire::tcp::TcpView::parse(payload).expect("tcp");
+                assert!(tcp.checksum_ok(v.pseudo_header()), "tcp checksum of {self:02x?}");
+            }
+            17 => {
+                let udp = thalweg_wire::udp::UdpView::parse(payload).expect("udp");
+                assert!(udp.checksum_ok(v.pseudo_header()), "udp checksum of {self:02x?}");
+            }
+            1 => {
+                let icmp = thalweg_wire::icmpv4::IcmpView::parse(payload).expect("icmp");
+                assert!(icmp.checksum_ok(), "icmp checksum of {self:02x?}");
+            }
+            _ => {}
+        }
+        v
+    }
+    pub fn src(&self) -> Ipv4Addr {
+        self.view().src()
+    }
+    pub fn dst(&self) -> Ipv4Addr {
+        self.view().dst()
+    }
+    /// Source and destination port; of an ICMP query, its identifier twice.
+    pub fn ports(&self) -> (u16, u16) {
+        let v = self.view();
+        let p = v.payload();
+        let word = |at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
+        if v.protocol() == 1 { (word(4), word(4)) } else { (word(0), word(2)) }
+    }
+}
+
+/// A lab with a translator.
+pub struct Nat {
+    pub lab: Lab,
+}
+
+impl Nat {
+    pub fn new() -> Nat {
+        Nat::of(1)
+    }
+
+    pub fn of(workers: usize) -> Nat {
+        Nat::with(workers, "nat44 plugin enable sessions 1000")
+    }
+
+    pub fn with(workers: usize, first: &str) -> Nat {
+        let mut lab = Lab::of(workers, 4096);
+        lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1");
+        lab.ok(first);
+        lab.ok("nat44 add address 192.0.2.1\nset interface nat44 in test0 out test1");
+        lab.c.sync();
+        Nat { lab }
+    }
+
+    /// What leaves when a packet comes in.
+    pub fn pass(&mut self, port: u8, packet: Packet) -> Vec<Out> {
+        self.pass_all(port, vec![packet.build()])
+    }
+
+    pub fn pass_all(&mut self, port: u8, packets: Vec<Vec<u8>>) -> Vec<Out> {
+        self.pass_on(0, port, packets)
+    }
+
+    pub fn pass_on(&mut self, worker: usize, port: u8, packets: Vec<Vec<u8>>) -> Vec<Out> {
+        let frames = packets.iter().map(|p| framed(port, 2, p)).collect();
+        self.lab.deliver_to(worker, port, frames);
+        self.lab.settle();
+        let numbers: Vec<u32> = (0..3).map(|n| self.lab.sw_if(n)).collect();
+        let port = |sw_if| numbers.iter().position(|n| *n == sw_if).expect("a test port") as u8;
+        let sent = self.lab.sent_by_workers().into_iter();
+        sent.map(|(sw_if, worker, bytes)| Out { port: port(sw_if), worker, bytes }).collect()
+    }
+
+    /// The only packet that leaves when one comes in, which leaves by a certain port.
+    pub fn one(&mut self, from: u8, to: u8, packet: Packet) -> Out {
+        let mut out = self.pass(from, packet);
+        let errors = self.lab.cli("show errors");
+        assert_eq!(out.len(), 1, "{out:02x?}\n{errors}");
+        assert_eq!(out[0].port, to);
+        let out = out.remove(0);
+        assert_eq!(out.bytes[..6], host_mac(to, 2).0);
+        assert_eq!(out.bytes[6..12], our_mac(to).0);
+        out
+    }
+
+    pub fn sessions(&mut self) -> Vec<SessionView> {
+        all_sessions(&mut self.lab.c)
+    }
+
+    pub fn close(self) {
+        self.lab.close();
+    }
+}
+
+/// A UDP packet.
+pub fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> Packet {
+    Packet::new().ipv4(from.0, to.0).udp(from.1, to.1).payload_len(31)
+}
+
+/// A TCP packet.
+pub fn tcp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), flags: u8) -> Packet {
+    Packet::new().ipv4(from.0, to.0).tcp(from.1, to.1).flags(flags).payload_len(7)
+}
+
+/// An ICMP echo request.
+pub fn echo(from: Ipv4Addr, to: Ipv4Addr, id: u16) -> Packet {
+    Packet::new().ipv4(from, to).icmp_echo_request(id, 1).payload_len(24)
+}
+
+#[test]
+fn udp_goes_out_and_comes_back() {
+    let mut n = Nat::new();
+    let out = n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53)));
+    assert_eq!((out.src(), out.dst(), out.ports().1), (SHARED, FAR, 53));
+    let port = out.ports().0;
+    assert!(port >= 1024);
+    // The same packet again, by the fast way; and the answer, first and second.
+    assert_eq!(n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53))).ports(), (port, 53));
+    for _ in 0..2 {
+        let back = n.one(1, 0, udp((FAR, 53), (SHARED, port)));
+        assert_eq!((back.src(), back.dst(), back.ports()), (FAR, ip(0, 2), (53, 5000)));
+    }
+    let s = n.sessions();
+    assert_eq!(s.len(), 1);
+    assert_eq!((s[0].packets, s[0].bytes), (4, 4 * 59));
+    assert!(s[0].left > 290_000 && s[0].left <= 300_000, "{:?}", s[0]);
+    n.close();
+}
+
+#[test]
+fn tcp_goes_out_and_comes_back() {
+    let mut n = Nat::new();
+    let (near, far) = ((ip(0, 2), 40_000), (FAR, 443));
+    let out = n.one(0, 1, tcp(near, far, 2));
+    let mapped = (SHARED, out.ports().0);
+    assert_eq!(n.sessions()[0].left.div_ceil(1000), 240);
+    assert_eq!(n.one(1, 0, tcp(far, mapped, 0x12)).dst(), ip(0, 2));
+    assert_eq!(n.one(0, 1, tcp(near, far, 0x10)).src(), SHARED);
+    assert!(n.sessions()[0].left > 7_400_000);
+    for _ in 0..3 {
+        let back = n.one(1, 0, tcp(far, mapped, 0x18));
+        assert_eq!((back.dst(), back.ports()), (ip(0, 2), (443, 40_000)));
+        assert_eq!(n.one(0, 1, tcp(near, far, 0x10)).ports(), (mapped.1, 443));
+    }
+    n.one(0, 1, tcp(near, far, 0x11));
+    n.one(1, 0, tcp(far, mapped, 0x11));
+    n.one(0, 1, tcp(near, far, 0x10));
+    assert!(n.sessions()[0].left <= 240_000);
+    assert_eq!(n.sessions()[0].packets, 12);
+    n.close();
+}
+
+#[test]
+fn pings_go_out_and_come_back() {
+    let mut n = Nat::new();
+    let out = n.one(0, 1, echo(ip(0, 2), FAR, 77));
+    assert_eq!((out.src(), out.dst()), (SHARED, FAR));
+    let id = out.ports().0;
+    let reply = Packet::new().ipv4(FAR, SHARED).icmp_echo_reply(id, 1).payload_len(24);
+    let back = n.one(1, 0, reply);
+    assert_eq!((back.dst(), back.ports().0), (ip(0, 2), 77));
+    assert!(n.pass(1, echo(FAR, SHARED, id ^ 1)).is_empty());
+    n.close();
+}
+
+#[test]
+fn other_protocols_go_by_address() {
+    let mut n = Nat::new();
+    let gre = |a, b| Packet::new().ipv4(a, b).gre().payload_len(20);
+    assert_eq!(n.one(0, 1, gre(ip(0, 2), FAR)).src(), SHARED);
+    assert_eq!(n.one(1, 0, gre(FAR, SHARED)).dst(), ip(0, 2));
+    // Another host inside has no address left for it.
+    let out = n.pass(0, gre(ip(0, 3), FAR));
+    assert_eq!(out.iter().map(|o| o.port).collect::<Vec<_>>(), [0], "an ICMP error");
+    n.close();
+}
+
+#[test]
+fn strangers_are_dropped_unless_forwarding_is_on() {
+    let mut n = Nat::new();
+    let stranger = || udp((FAR, 9), (ip(0, 2), 9));
+    assert!(n.pass(1, stranger()).is_empty());
+    assert!(n.pass(1, udp((FAR, 9), (SHARED, 2000))).is_empty());
+    assert_eq!(n.lab.count("nat44-ed-out2in", "no session and no mapping"), 2);
+    n.lab.ok("nat44 forwarding enable");
+    assert_eq!(n.one(1, 0, stranger()).src(), FAR);
+    assert!(n.pass(1, udp((FAR, 9), (SHARED, 2000))).is_empty());
+    // Pings for the router itself are answered, from both sides.
+    let reply = n.one(1, 1, echo(ip(1, 2), ip(1, 1), 1));
+    assert_eq!(reply.dst(), ip(1, 2));
+    assert_eq!(n.one(0, 0, echo(ip(0, 2), ip(0, 1), 1)).src(), ip(0, 1));
+    // What does not go outside is not translated.
+    let out = n.pass(0, udp((ip(0, 2), 1), (ip(2, 2), 2)));
+    assert_eq!((out[0].port, out[0].src()), (2, ip(0, 2)));
+    assert!(n.sessions().is_empty());
+    n.close();
+}
+
+#[test]
+fn errors_about_what_was_sent_come_back() {
+    let mut n = Nat::new();
+    for first in [
+        udp((ip(0, 2), 5000), (FAR, 53)),
+        tcp((ip(0, 2), 5000), (FAR, 80), 2),
+        echo(ip(0, 2), FAR, 9),
+    ] {
+        let sent = first.clone().ttl(63).build();
+        let out = n.one(0, 1, first);
+        let hop = Ipv4Addr::new(203, 0, 113, 5);
+        let quoted = out.bytes[14..].to_vec();
+        let mut error = vec![0; 1500];
+        let view = ipv4::Ipv4View::parse(&quoted).unwrap();
+        let repr = thalweg_wire::icmpv4::IcmpRepr::ttl_exceeded();
+        let len = thalweg_wire::icmpv4::emit_error(repr, hop, &view, &mut error).unwrap();
+        error.truncate(len);
+        let back = n.pass_all(1, vec![error]);
+        assert_eq!(back.len(), 1);
+        assert_eq!((back[0].src(), back[0].dst()), (hop, ip(0, 2)));
+        // What is quoted is what was sent, checksums and all.
+        let v = back[0].view();
+        let quote = &v.payload()[8..];
+        assert_eq!(quote, &sent[..quote.len()], "{:02x?}", back[0]);
+    }
+    n.close();
+}
+
+#[test]
+fn the_routers_own_errors_are_about_what_was_sent() {
+    let mut n = Nat::new();
+    // It dies here, on the way out.
+    let sent = udp((ip(0, 2), 5000), (FAR, 33_434)).ttl(1).build();
+    let out = n.pass_all(0, vec![sent.clone()]);
+    assert_eq!((out.len(), out[0].port, out[0].src(), out[0].dst()), (1, 0, ip(0, 1), ip(0, 2)));
+    assert_eq!(out[0].view().payload()[8..36], sent[..28]);
+    assert!(n.sessions().is_empty());
+    // It is too long for the outside.
+    n.lab.ok("set interface mtu packet 600 test1");
+    let sent = Packet::new().ipv4(ip(0, 2), FAR).udp(5000, 53).payload_len(900).dont_fragment();
+    let out = n.pass_all(0, vec![sent.build()]);
+    assert_eq!((out.len(), out[0].port, out[0].src(), out[0].dst()), (1, 0, ip(0, 1), ip(0, 2)));
+    let sent = sent.build();
+    // It had one hop less by then.
+    assert_eq!(out[0].view().payload()[20..36], sent[12..28]);
+    // And on the way in it dies.
+    let port = n.sessions()[0].mapped().1;
+    let back = udp((FAR, 53), (SHARED, port)).ttl(1).build();
+    let out = n.pass_all(1, vec![back.clone()]);
+    assert_eq!((out.len(), out[0].port, out[0].src(), out[0].dst()), (1, 1, ip(1, 1), FAR));
+    assert_eq!(out[0].view().payload()[8..36], back[..28]);
+    n.close();
+}
+
+#[test]
+fn arp_requests_for_shared_addresses_are_answered() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add address 10.0.1.77");
+    let ask = |target| Packet::arp_request(host_mac(1, 2), ip(1, 2), target).padded().build();
+    n.lab.receive(1, vec![ask(Ipv4Addr::new(10, 0, 1, 77))]);
+    assert_eq!(n.lab.sent().len(), 1);
+    n.lab.receive(1, vec![ask(Ipv4Addr::new(10, 0, 1, 78)), ask(SHARED)]);
+    assert_eq!(n.lab.sent().len(), 0);
+    n.lab.ok("nat44 add address 10.0.1.77 del");
+    n.lab.receive(1, vec![ask(Ipv4Addr::new(10, 0, 1, 77))]);
+    assert_eq!(n.lab.sent().len(), 0);
+    n.close();
+}
+
+#[test]
+fn on_the_way_out_of_an_interface() {
+    let mut n = Nat::new();
+    n.lab.ok("set interface nat44 in test0 out test1 del\n\
+              set interface nat44 out test1 output-feature");
+    let out = n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53)));
+    let port = out.ports().0;
+    assert_eq!(out.src(), SHARED);
+    assert_eq!(n.one(2, 1, udp((ip(2, 2), 5000), (FAR, 53))).src(), SHARED);
+    for _ in 0..2 {
+        assert_eq!(n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53))).ports().0, port);
+        assert_eq!(n.one(1, 0, udp((FAR, 53), (SHARED, port))).ports(), (53, 5000));
+    }
+    let out = n.pass(0, udp((ip(0, 2), 1), (ip(2, 2), 2)));
+    assert_eq!((out[0].port, out[0].src()), (2, ip(0, 2)));
+    // Its own words keep their name.
+    assert_eq!(n.one(1, 1, echo(ip(1, 2), ip(1, 1), 1)).src(), ip(1, 1));
+    n.close();
+}
+
+#[test]
+fn answers_find_the_worker_that_asked() {
+    let mut n = Nat::of(2);
+    let mut owners = std::collections::BTreeSet::new();
+    for host in 2..=12 {
+        n.lab.neighbor(0, ip(0, host), host_mac(0, host));
+        for port in 5000..5003 {
+            for arrives in [0, 1] {
+                let ask = udp((ip(0, host), port), (FAR, 53)).build();
+                let out = n.pass_on(arrives, 0, vec![ask]);
+                assert_eq!((out.len(), out[0].src()), (1, SHARED));
+                let mapped = out[0].ports().0;
+                owners.insert(out[0].worker);
+                assert_eq!(usize::from(mapped >= 1024 + 32_256), out[0].worker);
+                let back = udp((FAR, 53), (SHARED, mapped)).build();
+                let back = n.pass_on(1 - arrives, 1, vec![back]);
+                assert_eq!((back.len(), back[0].dst()), (1, ip(0, host)));
+                assert_eq!(back[0].worker, out[0].worker);
+            }
+        }
+    }
+    assert_eq!(n.sessions().len(), 33);
+    assert_eq!(owners.len(), 2, "hosts of one worker only: {owners:?}");
+    n.close();
+}
+
+#[test]
+fn a_frame_is_made_sound_of() {
+    // Whatever the fast way does, the slow one has done to the first of them.
+    let mut n = Nat::new();
+    let flows: Vec<Vec<u8>> =
+        (0..200).map(|i| udp((ip(0, 2), 5000 + i), (FAR, 53)).build()).collect();
+    let first = n.pass_all(0, flows.clone());
+    let second = n.pass_all(0, flows.clone());
+    let bytes = |all: &[Out]| {
+        let mut all: Vec<_> = all.iter().map(|o| o.bytes.clone()).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(first.len(), 200);
+    assert_eq!(bytes(&first), bytes(&second));
+    second.iter().for_each(|o| assert_eq!(o.src(), SHARED));
+    let back: Vec<Vec<u8>> =
+        second.iter().map(|o| udp((FAR, 53), (SHARED, o.ports().0)).build()).collect();
+    for _ in 0..2 {
+        let got = n.pass_all(1, back.clone());
+        let mut ports: Vec<u16> = got.iter().map(|o| o.ports().1).collect();
+        ports.sort_unstable();
+        assert_eq!(ports, (5000..5200).collect::<Vec<u16>>());
+    }
+    let _ = sound(0, 2, &n.one(1, 0, udp((FAR, 53), (SHARED, second[0].ports().0))).bytes);
+    n.close();
+}
+
+#[test]
+fn fragments_go_the_way_of_the_first() {
+    for workers in [1, 2] {
+        let mut n = Nat::of(workers);
+        let whole =
+            Packet::new().ipv4(ip(0, 2), FAR).udp(5000, 53).payload_len(1400).id(77).build();
+        let pieces = |whole: &[u8]| -> Vec<Vec<u8>> {
+            let (header, payload) = whole.split_at(20);
+            let cut = |at: usize, end: usize, more: bool| {
+                let mut p = [header, &payload[at..end]].concat();
+                let len = p.len() as u16;
+                p[2..4].copy_from_slice(&len.to_be_bytes());
+                let word = (at / 8) as u16 | u16::from(more) << 13;
+                p[6..8].copy_from_slice(&word.to_be_bytes());
+                ipv4::fill_checksum(&mut p).expect("a header");
+                p
+            };
+            vec![cut(0, 600, true), cut(600, 1200, true), cut(1200, payload.len(), false)]
+        };
+        let out = n.pass_all(0, pieces(&whole));
+        assert_eq!(out.len(), 3);
+        let mut got = Vec::new();
+        for o in &out {
+            assert_eq!((o.src(), o.dst()), (SHARED, FAR));
+            let v = o.view();
+            got.resize(got.len().max(v.fragment_offset() + v.payload().len()), 0);
+            got[v.fragment_offset()..][..v.payload().len()].copy_from_slice(v.payload());
+        }
+        let pseudo = thalweg_wire::checksum::pseudo_v4(SHARED, FAR, 17, got.len() as u32);
+        assert!(thalweg_wire::udp::UdpView::parse(&got).unwrap().checksum_ok(pseudo));
+        let port = u16::from_be_bytes([got[0], got[1]]);
+        let back = Packet::new().ipv4(FAR, SHARED).udp(53, port).payload_len(1400).id(9).build();
+        for worker in 0..workers {
+            let back = n.pass_on(worker, 1, pieces(&back));
+            assert_eq!(back.iter().map(Out::dst).collect::<Vec<_>>(), [ip(0, 2); 3]);
+        }
+        // One whose first part nobody has seen.
+        let mut lost = pieces(&whole);
+        lost.iter_mut().for_each(|p| {
+            p[4] = 9;
+            ipv4::fill_checksum(p).expect("a header");
+        });
+        assert!(n.pass_all(0, lost.split_off(1)).is_empty());
+        n.close();
+    }
+}
