@@ -12,6 +12,7 @@ mod cross_connect;
 mod faults;
 mod idle;
 mod mtu;
+mod nat44;
 mod neighbours;
 mod netlink;
 mod ping;
