@@ -157,6 +157,9 @@ pub struct CpuConfig {
     pub skip_cores: u16,
     /// Count cores within those that the process may use, instead of the machine's.
     pub relative: bool,
+    /// How many microseconds a processor that has nothing to do may take to wake up, at most; 0: it
+    /// does not sleep. Thalweg's own word.
+    pub latency: Option<u32>,
     /// What the names of threads begin with.
     pub thread_prefix: Option<String>,
     /// Scheduling of the threads.

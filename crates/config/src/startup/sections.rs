@@ -39,6 +39,7 @@ pub(super) const CPU_WORDS: &[&str] = &[
     "coremask-workers",
     "skip-cores",
     "relative",
+    "latency",
     "thread-prefix",
     "scheduler-policy",
     "scheduler-priority",
@@ -48,6 +49,8 @@ pub(super) const CPU_WORDS: &[&str] = &[
 
 pub(super) const BUFFERS_WORDS: &[&str] = &["buffers-per-numa", "default", "page-size"];
 
+/// Longest latency: a second.
+const MAX_LATENCY: u32 = 1_000_000;
 /// Longest poll-sleep-usec: a second.
 const MAX_POLL_SLEEP: u32 = 1_000_000;
 
@@ -131,6 +134,7 @@ fn cpu(cpu: &mut CpuConfig, reader: &mut Reader) {
                 cpu.skip_cores = skip.unwrap_or(cpu.skip_cores);
             }
             "relative" => cpu.relative = true,
+            "latency" => reader.number(&key, 0..=MAX_LATENCY, &mut cpu.latency),
             "thread-prefix" => reader.text(&key, "a prefix", &mut cpu.thread_prefix),
             "scheduler-policy" => scheduler_policy(cpu, reader, &key),
             "scheduler-priority" => reader.number(&key, 1..=99, &mut cpu.scheduler_priority),

@@ -30,7 +30,7 @@ api-trace { on }
 api-segment { gid vpp }
 socksvr { default }
 memory { main-heap-size 1536M main-heap-page-size default-hugepage }
-cpu { main-core 1 corelist-workers 2-3,5 }
+cpu { main-core 1 corelist-workers 2-3,5 latency 20 }
 buffers { buffers-per-numa 32768 default data-size 2048 page-size 2m }
 statseg { size 128M page-size default per-node-counters off }
 plugins {
@@ -56,7 +56,7 @@ fn a_whole_file_is_read() {
     assert_eq!(unix.exec, Some(PathBuf::from("/etc/thalweg/setup.cli")));
     assert_eq!(unix.gid.as_deref(), Some("vpp"));
     assert_eq!(unix.poll_sleep_usec, Some(100));
-    assert_eq!(config.cpu.main_core, Some(1));
+    assert_eq!((config.cpu.main_core, config.cpu.latency), (Some(1), Some(20)));
     assert_eq!(config.cpu.worker_count(), 3);
     assert_eq!(config.buffers.buffers_per_numa, Some(32768));
     assert_eq!(config.buffers.default_data_size, Some(2048));
@@ -191,6 +191,7 @@ fn mistakes_are_explained() {
         ("{ x }", "a stanza needs a name"),
         ("unix { log \"/x }", "no closing quote"),
         ("cpu { corelist-workers 3-1 }", "runs backwards"),
+        ("cpu { latency 2000000 }", "`latency` takes a number from 0 to 1000000"),
         ("cpu { corelist-workers 0-300 }", "301 workers are more than 255"),
         ("cpu { coremask-workers 0 }", "no core is in this list"),
         ("cpu { workers 256 }", "from 0 to 255"),

@@ -1,5 +1,6 @@
 //! `thalweg run`: the router.
 
+mod latency;
 mod layout;
 mod logging;
 pub(crate) mod serve;
@@ -206,6 +207,14 @@ fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> 
     logging::start(&config).map_err(file("open log", &log))?;
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     notes.iter().for_each(|note| tracing::warn!("{note}"));
+    // For as long as the router runs.
+    let _awake = config.cpu.latency.and_then(|micros| match latency::ask(micros) {
+        Ok(file) => Some(file),
+        Err(e) => {
+            tracing::warn!("cpu {{ latency {micros} }} has no effect: {e}");
+            None
+        }
+    });
     if !config.unix.nodaemon {
         tracing::debug!("staying in the foreground, as under `unix {{ nodaemon }}`");
     }
