@@ -12,18 +12,19 @@ from lab import NONE, Case, Recorder, Router, offered
 ACTIONS = {
     "add_node_next": "where nodes may send to, for programs that add nodes",
     "cli_inband": "the commands' own test walks these",
+    "collect_detailed_interface_stats": "says which counters there are",
+    "feature_enable_disable": "each feature has a setting of its own",
     "ip_neighbor_flush": "forgets what was learned",
     "pg_capture": "a test is started, and ends",
     "pg_enable_disable": "a test is started, and ends",
     "pg_interface_enable_disable_coalesce": "there is only one way",
     "sw_interface_clear_stats": "forgets what was counted",
-    "sw_interface_set_rx_placement": "only where it is already",
 }
 
 # Messages that only look, by their names.
 LOOKS = re.compile(
     r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
-    r"|^control_ping|^api_versions|^feature_|punt|_allocate$"
+    r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$"
 )
 
 
@@ -47,6 +48,10 @@ def setters(api, port):
     yield "af_packet_delete", {"host_if_name": "cb"}
     yield "af_packet_create_v3", {"host_if_name": "cb", "num_rx_queues": 1, "use_random_hw_addr": True}
     yield "sw_interface_set_rx_mode", {"sw_if_index": lambda: port("host-ca"), "mode": 1}
+    (queue,) = api.sw_interface_rx_placement_dump(sw_if_index=port("host-ca"))
+    # Told from 1, asked for from 0.
+    move = {"sw_if_index": queue.sw_if_index, "queue_id": 0, "worker_id": 2 - queue.worker_id}
+    yield "sw_interface_set_rx_placement", move
     yield "sw_interface_set_flags", {"sw_if_index": pg, "flags": 1}
     yield "sw_interface_set_mac_address", {"sw_if_index": loop, "mac_address": "02:00:00:00:00:33"}
     yield "hw_interface_set_mtu", {"sw_if_index": pg, "mtu": 2000}
@@ -81,6 +86,8 @@ def more_setters(port):
 
 
 class Documents(Case):
+    stanzas = "cpu { workers 2 }"
+
     @classmethod
     def setUpClass(cls):
         os.system("ip link add ca type veth peer name cb && ip link set ca up && ip link set cb up")
