@@ -11,6 +11,7 @@
 //! | [`paged`] | big arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
+//! | [`mac`] | bridges' addresses |
 //! | [`exchange`] | bounded ways from thread to thread, and back for what is used up |
 //! | [`flow`] | connections, owned by one worker each |
 //! | [`hash`] | hashing of small integer keys |
@@ -23,6 +24,7 @@ pub mod hash;
 pub mod index;
 pub mod lines;
 pub mod lpm4;
+pub mod mac;
 pub mod paged;
 pub mod prefetch;
 pub mod qsbr;

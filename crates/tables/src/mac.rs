@@ -1,0 +1,587 @@
+//! Addresses of bridges: which port a MAC address is behind.
+//!
+//! Workers look up two addresses of every packet that is bridged; the control thread writes what they
+//! learn. A look-up reads one line, rarely two. An entry is two words: the writer stores the value
+//! before the key, and a place is used again only after a grace period, so that who has found a key
+//! finds a value of that key behind it.
+//!
+//! Workers do not write here. That an address was seen they note in a byte of their own
+//! ([`Seen`]), once for each time that the control thread has looked.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::hash::{fold, random_seed};
+use crate::index::IndexPool;
+use crate::paged::MapError;
+#[cfg(not(loom))]
+use crate::paged::PagedTable;
+use crate::prefetch;
+use crate::qsbr::{Domain, Tag};
+use crate::snapshot::{self, Snapshot};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Places in a bucket, which is a line.
+const WAYS: usize = 4;
+/// Buckets of a fresh table: 16 KiB.
+const FIRST_BUCKETS: usize = if cfg!(loom) { 1 } else { 256 };
+const INDEX_BITS: u32 = 24;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+/// Set in the value of every entry, so that none is zero.
+const USED: u64 = 1 << 31;
+const FILTER: u64 = 1 << 30;
+
+/// An address in a bridge domain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MacKey(u64);
+
+impl MacKey {
+    /// The address in domain `bridge`, a number from 1 on.
+    #[inline(always)]
+    pub fn new(bridge: u16, mac: [u8; 6]) -> MacKey {
+        let [a, b, c, d, e, f] = mac;
+        MacKey(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) | u64::from(bridge) << 48)
+    }
+    /// Destination and source of a frame that begins with these bytes.
+    #[inline(always)]
+    pub fn pair(bridge: u16, header: &[u8; 12]) -> (MacKey, MacKey) {
+        let bridge = u64::from(bridge) << 48;
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *header;
+        let to = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+        let from = u64::from_le_bytes([g, h, i, j, k, l, 0, 0]);
+        (MacKey(to | bridge), MacKey(from | bridge))
+    }
+    /// The domain's number.
+    pub fn bridge(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+    /// The address.
+    pub fn mac(self) -> [u8; 6] {
+        let [a, b, c, d, e, f, ..] = self.0.to_le_bytes();
+        [a, b, c, d, e, f]
+    }
+    /// Whether it is the address of a group.
+    #[inline(always)]
+    pub fn is_group(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// What is known of an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MacValue(u64);
+
+impl MacValue {
+    /// The port.
+    #[inline(always)]
+    pub fn port(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+    /// Whether frames to it are to be dropped.
+    #[inline(always)]
+    pub fn is_filter(self) -> bool {
+        self.0 & FILTER != 0
+    }
+    /// Port and filter: the same for all addresses to which frames go the same way.
+    #[inline(always)]
+    pub fn way(self) -> u64 {
+        self.0 >> FILTER.trailing_zeros()
+    }
+    /// The entry's number, for [`Seen`].
+    #[inline(always)]
+    pub fn entry(self) -> u32 {
+        (self.0 & INDEX_MASK) as u32
+    }
+}
+
+/// Where a key may be.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct MacHash(u64);
+
+impl MacHash {
+    /// As a number.
+    #[inline]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// Four keys with their values: key, value, key, value …
+#[repr(align(64))]
+#[derive(Debug)]
+pub struct Bucket([AtomicU64; 2 * WAYS]);
+
+// SAFETY: plain atomics, for which zero is a value.
+#[cfg(not(loom))]
+unsafe impl crate::paged::AllZeroValid for Bucket {}
+
+/// The table as workers see it, for as long as a guard lives.
+#[derive(Debug)]
+pub struct MacBuckets {
+    #[cfg(not(loom))]
+    buckets: PagedTable<Bucket>,
+    #[cfg(loom)]
+    buckets: Vec<Bucket>,
+    mask: u64,
+    seeds: [u64; 2],
+}
+
+impl MacBuckets {
+    #[cfg(not(loom))]
+    fn new(buckets: usize, seeds: [u64; 2]) -> Result<Self, MapError> {
+        let mask = buckets as u64 - 1;
+        Ok(MacBuckets { buckets: PagedTable::new(buckets)?, mask, seeds })
+    }
+    #[cfg(loom)]
+    fn new(buckets: usize, seeds: [u64; 2]) -> Result<Self, MapError> {
+        let of = |_| Bucket(std::array::from_fn(|_| AtomicU64::new(0)));
+        let mask = buckets as u64 - 1;
+        Ok(MacBuckets { buckets: (0..buckets).map(of).collect(), mask, seeds })
+    }
+
+    #[inline(always)]
+    fn bucket(&self, number: u64) -> &[AtomicU64; 2 * WAYS] {
+        // The mask keeps the number below their count, a power of two.
+        #[cfg(not(loom))]
+        // SAFETY: there are `mask + 1` buckets.
+        unsafe {
+            &self.buckets.get_unchecked((number & self.mask) as usize).0
+        }
+        #[cfg(loom)]
+        &self.buckets[(number & self.mask) as usize].0
+    }
+    #[inline(always)]
+    fn places(hash: MacHash) -> [u64; 2] {
+        [hash.0, hash.0 >> 32]
+    }
+
+    /// The hash of a key.
+    #[inline(always)]
+    pub fn hash(&self, key: MacKey) -> MacHash {
+        MacHash(fold(key.0 ^ self.seeds[0], self.seeds[1]))
+    }
+    /// Asks for the line where the key most likely is.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: MacHash) {
+        prefetch::for_read(self.bucket(Self::places(hash)[0]));
+    }
+    /// What is known of an address. `hash` is the key's own.
+    #[inline(always)]
+    pub fn find(&self, key: MacKey, hash: MacHash) -> Option<MacValue> {
+        let [first, second] = Self::places(hash);
+        let mut found = Self::find_in(self.bucket(first), key);
+        if found == 0 {
+            found = Self::find_in(self.bucket(second), key);
+        }
+        (found != 0).then_some(MacValue(found))
+    }
+    /// The key's value, or 0. All places are looked at: which one it is cannot be foretold, and a
+    /// branch that is taken wrongly costs more than the line's other words.
+    #[inline(always)]
+    fn find_in(bucket: &[AtomicU64; 2 * WAYS], key: MacKey) -> u64 {
+        let mut found = 0;
+        for way in 0..WAYS {
+            let here = bucket[2 * way].load(Ordering::Acquire);
+            let value = bucket[2 * way + 1].load(Ordering::Acquire);
+            found |= if here == key.0 { value } else { 0 };
+        }
+        found
+    }
+}
+
+/// What one worker has seen since the control thread looked last: a byte for each entry.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub struct Seen(PagedTable<std::sync::atomic::AtomicU8>);
+
+#[cfg(not(loom))]
+impl Seen {
+    /// Nothing seen; room for entries numbered below `limit`.
+    ///
+    /// # Errors
+    /// [`MapError`] if the kernel refuses.
+    pub fn new(limit: u32) -> Result<Seen, MapError> {
+        Ok(Seen(PagedTable::new(limit as usize)?))
+    }
+    /// Notes that an entry was seen. To be called by the one worker.
+    #[inline(always)]
+    pub fn note(&self, entry: u32) {
+        use std::sync::atomic::Ordering::Relaxed;
+        if let Some(byte) = self.0.get(entry)
+            && byte.load(Relaxed) == 0
+        {
+            byte.store(1, Relaxed);
+        }
+    }
+    /// Whether an entry was seen since the last call; forgets it. To be called by the control thread.
+    pub fn take(&self, entry: u32) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        match self.0.get(entry) {
+            Some(byte) if byte.load(Relaxed) != 0 => {
+                byte.store(0, Relaxed);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Why an address was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MacError {
+    /// There are as many as the table may hold.
+    #[error("the table holds {limit} addresses, as many as it may")]
+    Full {
+        /// The most that it may.
+        limit: u32,
+    },
+    /// The kernel refused memory.
+    #[error(transparent)]
+    Map(#[from] MapError),
+}
+
+/// The control thread's side of the table. It grows as addresses come, and never shrinks.
+pub struct MacTable {
+    writer: snapshot::Writer<MacBuckets>,
+    shared: Arc<Snapshot<MacBuckets>>,
+    /// The key of each entry, by number; 0: none.
+    keys: Vec<u64>,
+    numbers: IndexPool,
+    limit: u32,
+    live: u32,
+    /// Places whose keys are gone, to be used again after a grace period: bucket, way.
+    waiting: VecDeque<(Tag, u64, usize)>,
+}
+
+impl MacTable {
+    /// An empty table for up to `limit` addresses (at most 2²⁴).
+    ///
+    /// # Errors
+    /// [`MapError`] if the kernel refuses.
+    pub fn new(limit: u32) -> Result<MacTable, MapError> {
+        let limit = limit.min(1 << INDEX_BITS);
+        let first = MacBuckets::new(FIRST_BUCKETS, [random_seed(), random_seed() | 1])?;
+        let (writer, shared) = snapshot::channel(first);
+        let (keys, waiting) = (Vec::new(), VecDeque::new());
+        Ok(MacTable {
+            writer,
+            shared,
+            keys,
+            numbers: IndexPool::new(limit),
+            limit,
+            live: 0,
+            waiting,
+        })
+    }
+
+    /// The workers' side.
+    pub fn shared(&self) -> Arc<Snapshot<MacBuckets>> {
+        Arc::clone(&self.shared)
+    }
+    /// Addresses in it.
+    pub fn len(&self) -> u32 {
+        self.live
+    }
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+    /// The most that it may hold.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+    /// Numbers of entries are below this one.
+    pub fn numbers(&self) -> u32 {
+        self.keys.len() as u32
+    }
+    /// The key of an entry, if the number is in use.
+    pub fn key(&self, entry: u32) -> Option<MacKey> {
+        self.keys.get(entry as usize).filter(|k| **k != 0).map(|k| MacKey(*k))
+    }
+    /// What is known of an address.
+    pub fn get(&self, key: MacKey) -> Option<MacValue> {
+        let table = self.writer.get();
+        table.find(key, table.hash(key))
+    }
+
+    /// Says where an address is, from now on. Returns its entry's number.
+    ///
+    /// # Errors
+    /// [`MacError`], and nothing is changed.
+    pub fn set(
+        &mut self,
+        domain: &Domain,
+        key: MacKey,
+        port: u32,
+        filter: bool,
+    ) -> Result<u32, MacError> {
+        let filter = if filter { FILTER } else { 0 };
+        let word = |number: u32| u64::from(port) << 32 | USED | filter | u64::from(number);
+        if let Some((at, way)) = self.place_of(key) {
+            let slot = &self.writer.get().bucket(at)[2 * way + 1];
+            let number = MacValue(slot.load(Ordering::Relaxed)).entry();
+            slot.store(word(number), Ordering::Release);
+            return Ok(number);
+        }
+        self.reclaim(domain);
+        let full = MacError::Full { limit: self.limit };
+        let number = self.numbers.alloc(domain).map_err(|_| full)?;
+        while !Self::put(self.writer.get(), key, word(number)) {
+            if let Err(e) = self.grow(domain) {
+                let _ = self.numbers.free_unused(number);
+                return Err(e.into());
+            }
+        }
+        if self.keys.len() <= number as usize {
+            self.keys.resize(number as usize + 1, 0);
+        }
+        self.keys[number as usize] = key.0;
+        self.live += 1;
+        Ok(number)
+    }
+
+    /// Forgets an address; false if it was not known.
+    pub fn remove(&mut self, domain: &Domain, key: MacKey) -> bool {
+        let Some((at, way)) = self.place_of(key) else { return false };
+        let bucket = self.writer.get().bucket(at);
+        let number = MacValue(bucket[2 * way + 1].load(Ordering::Relaxed)).entry();
+        bucket[2 * way].store(0, Ordering::Release);
+        let tag = domain.tag();
+        self.waiting.push_back((tag, at, way));
+        self.keys[number as usize] = 0;
+        let _ = self.numbers.free_after(number, tag);
+        self.live -= 1;
+        true
+    }
+
+    fn place_of(&self, key: MacKey) -> Option<(u64, usize)> {
+        let table = self.writer.get();
+        let places = MacBuckets::places(table.hash(key));
+        places.into_iter().find_map(|at| {
+            let bucket = table.bucket(at);
+            let way = (0..WAYS).find(|w| bucket[2 * w].load(Ordering::Relaxed) == key.0)?;
+            Some((at, way))
+        })
+    }
+
+    /// A place is free once its value is zero: a key goes first, its value after a grace period.
+    fn free_way(bucket: &[AtomicU64; 2 * WAYS]) -> Option<usize> {
+        (0..WAYS).find(|w| bucket[2 * w + 1].load(Ordering::Relaxed) == 0)
+    }
+
+    fn store(bucket: &[AtomicU64; 2 * WAYS], way: usize, key: u64, value: u64) {
+        bucket[2 * way + 1].store(value, Ordering::Release);
+        bucket[2 * way].store(key, Ordering::Release);
+    }
+
+    /// Finds a place for a new key. With both of its buckets full the table grows, which happens when a
+    /// third of it is in use: short ways are worth more than memory here.
+    fn put(table: &MacBuckets, key: MacKey, value: u64) -> bool {
+        MacBuckets::places(table.hash(key)).into_iter().any(|at| {
+            let bucket = table.bucket(at);
+            let way = Self::free_way(bucket);
+            way.map(|way| Self::store(bucket, way, key.0, value)).is_some()
+        })
+    }
+
+    /// Twice as many buckets.
+    fn grow(&mut self, domain: &Domain) -> Result<(), MapError> {
+        let old = self.writer.get();
+        let mut buckets = (old.mask as usize + 1) * 2;
+        let new = loop {
+            let new = MacBuckets::new(buckets, old.seeds)?;
+            if self.copy_to(&new) {
+                break new;
+            }
+            buckets *= 2;
+        };
+        // Those places are of the old table.
+        self.waiting.clear();
+        self.writer.publish(domain, new);
+        Ok(())
+    }
+
+    fn copy_to(&self, new: &MacBuckets) -> bool {
+        self.keys.iter().filter(|k| **k != 0).all(|key| {
+            let key = MacKey(*key);
+            self.get(key).is_none_or(|value| Self::put(new, key, value.0))
+        })
+    }
+
+    fn reclaim(&mut self, domain: &Domain) {
+        while let Some((tag, at, way)) = self.waiting.front().copied()
+            && domain.passed(tag)
+        {
+            self.waiting.pop_front();
+            self.writer.get().bucket(at)[2 * way + 1].store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::qsbr::Reader;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn key(n: u32) -> MacKey {
+        let [a, b, c, d] = n.to_be_bytes();
+        MacKey::new(1 + (n % 3) as u16, [2, 0, a, b, c, d])
+    }
+
+    fn find(
+        table: &Arc<Snapshot<MacBuckets>>,
+        reader: &mut Reader,
+        key: MacKey,
+    ) -> Option<MacValue> {
+        let guard = reader.enter();
+        let table = table.load(&guard);
+        table.find(key, table.hash(key))
+    }
+
+    #[test]
+    fn a_key_is_what_a_frame_begins_with() {
+        let header = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+        let (to, from) = MacKey::pair(9, &header);
+        assert_eq!(
+            (to, from),
+            (MacKey::new(9, [1, 2, 3, 4, 5, 6]), MacKey::new(9, [7, 8, 9, 10, 11, 12]))
+        );
+        assert_eq!((to.mac(), to.bridge(), to.is_group()), ([1, 2, 3, 4, 5, 6], 9, true));
+        assert_eq!(from.mac(), [7, 8, 9, 10, 11, 12]);
+        assert_eq!(size_of::<Bucket>(), 64);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Whatever is set, moved and removed: a worker finds what the model has.
+        #[test]
+        fn finds_what_a_map_finds(ops in prop::collection::vec((0u32..400, 0u32..5, any::<bool>(), 0u8..4), 1..1500)) {
+            let domain = Domain::new();
+            let mut reader = domain.register().unwrap();
+            let mut table = MacTable::new(300).unwrap();
+            let shared = table.shared();
+            let mut model: BTreeMap<u32, (u32, bool)> = BTreeMap::new();
+            for (n, port, filter, what) in ops {
+                if what == 0 {
+                    prop_assert_eq!(table.remove(&domain, key(n)), model.remove(&n).is_some());
+                } else {
+                    match table.set(&domain, key(n), port, filter) {
+                        Ok(entry) => {
+                            prop_assert_eq!(table.key(entry), Some(key(n)));
+                            model.insert(n, (port, filter));
+                        }
+                        // Numbers wait for their grace period, which the next look brings about.
+                        Err(MacError::Full { limit }) => prop_assert!(!model.contains_key(&n) && limit == 300),
+                        Err(e) => prop_assert!(false, "{}", e),
+                    }
+                }
+                let found = find(&shared, &mut reader, key(n)).map(|v| (v.port(), v.is_filter()));
+                prop_assert_eq!(found, model.get(&n).copied());
+            }
+            prop_assert_eq!(table.len() as usize, model.len());
+            for n in 0..400 {
+                let found = find(&shared, &mut reader, key(n)).map(|v| (v.port(), v.is_filter()));
+                prop_assert_eq!(found, model.get(&n).copied());
+            }
+            prop_assert!((0..table.numbers()).filter_map(|e| table.key(e)).count() == model.len());
+        }
+    }
+
+    #[test]
+    fn grows_to_its_limit_and_says_no() {
+        let domain = Domain::new();
+        let mut reader = domain.register().unwrap();
+        let mut table = MacTable::new(20_000).unwrap();
+        let shared = table.shared();
+        for n in 0..20_000 {
+            table.set(&domain, key(n), n, false).unwrap();
+        }
+        let refused = table.set(&domain, key(20_000), 1, false);
+        assert_eq!(refused, Err(MacError::Full { limit: 20_000 }));
+        assert!(table.set(&domain, key(7), 9, true).is_ok(), "one that is there may change");
+        for n in (0..20_000).filter(|n| *n != 7) {
+            assert_eq!(find(&shared, &mut reader, key(n)).map(MacValue::port), Some(n));
+        }
+        assert!(find(&shared, &mut reader, key(7)).unwrap().is_filter());
+    }
+
+    #[test]
+    fn a_worker_sees_once_for_each_look() {
+        let seen = Seen::new(10).unwrap();
+        assert!(!seen.take(3));
+        seen.note(3);
+        seen.note(3);
+        seen.note(10_000);
+        assert!(seen.take(3) && !seen.take(3) && !seen.take(10_000));
+    }
+
+    /// A reader never finds another key's value behind a key.
+    #[test]
+    fn values_belong_to_their_keys_under_churn() {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+        use std::time::{Duration, Instant};
+        let domain = Domain::new();
+        let mut table = MacTable::new(4096).unwrap();
+        let shared = table.shared();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut reader = domain.register().unwrap();
+        let worker = {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                let mut found = 0u64;
+                while !stop.load(Relaxed) {
+                    let guard = reader.enter();
+                    let table = shared.load(&guard);
+                    for n in 0..600 {
+                        if let Some(v) = table.find(key(n), table.hash(key(n))) {
+                            assert_eq!(v.port() % 600, n);
+                            found += 1;
+                        }
+                    }
+                }
+                found
+            })
+        };
+        let until = Instant::now() + Duration::from_millis(300);
+        let mut n = 0u32;
+        while Instant::now() < until {
+            n += 1;
+            let which = n.wrapping_mul(0x9e37_79b9) >> 8;
+            let _ = table.set(&domain, key(which % 600), which % 600 + 600 * (n % 3), false);
+            table.remove(&domain, key((which >> 3) % 600));
+        }
+        stop.store(true, Relaxed);
+        assert!(worker.join().unwrap() > 0);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+
+    /// Two keys that take the same place in turn.
+    #[test]
+    fn a_value_is_of_the_key_before_it() {
+        loom::model(|| {
+            let domain = Domain::new();
+            let mut table = MacTable::new(2).unwrap();
+            let (one, two) = (MacKey::new(1, [2; 6]), MacKey::new(1, [4; 6]));
+            table.set(&domain, one, 1, false).unwrap();
+            let (shared, mut reader) = (table.shared(), domain.register().unwrap());
+            let worker = loom::thread::spawn(move || {
+                for _ in 0..2 {
+                    let guard = reader.enter();
+                    let table = shared.load(&guard);
+                    let port = |key| table.find(key, table.hash(key)).map(MacValue::port);
+                    assert!(matches!(port(one), None | Some(1)));
+                    assert!(matches!(port(two), None | Some(2)));
+                }
+            });
+            table.remove(&domain, one);
+            table.set(&domain, two, 2, false).unwrap();
+            worker.join().unwrap();
+        });
+    }
+}
