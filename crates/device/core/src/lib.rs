@@ -18,6 +18,8 @@ pub mod offload;
 pub mod output;
 mod report;
 mod settings;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use command_line::{interface_arg, interface_names};
 pub use interface::{

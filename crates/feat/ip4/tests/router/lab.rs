@@ -1,109 +1,19 @@
-//! A router of the real features between test interfaces: `test0` to `test2`, which record what
-//! they are given and receive what they are told.
+//! A router of the real features between test interfaces, with IPv4 addresses and hosts.
 
-use std::any::Any;
-use std::collections::VecDeque;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
-use thalweg_buffer::{Frame, PoolConfig};
-use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
-use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
+use std::ops::{Deref, DerefMut};
+use thalweg_device::testing;
 use thalweg_feat_arp as arp;
-use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
-use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
-};
+use thalweg_graph::Feature;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::ipv4::{self, Ipv4View};
 
-/// What was sent: interface, worker and frame.
-type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
-
-/// Frames that there were buffers for, by worker.
-type Accepted = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
-
-/// Frames to be received by an interface.
-struct Receive(SwIfIndex, Vec<Vec<u8>>, Accepted);
-
-static INPUT: NodeDecl = NodeDecl {
-    name: "test-input",
-    kind: Kind::Input,
-    build: |_| Built::input(Input(VecDeque::new())),
-    ..NodeDecl::DEFAULT
-};
-
-struct Input(VecDeque<Receive>);
-
-impl InputNode for Input {
-    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some(Receive(sw_if, frames, accepted)) = self.0.front_mut() else { return Poll::Idle };
-        let (sw_if, worker) = (*sw_if, cx.worker());
-        let mut frame = cx.new_frame();
-        while frame.room() > 0
-            && let Some(bytes) = frames.pop()
-        {
-            // What is offered in vain is lost, as it is to a device's queue.
-            let Some(mut p) = cx.cache().alloc() else {
-                cx.stats().interface(sw_if).rx_no_buf.add(1);
-                continue;
-            };
-            if p.fill(&bytes, cx.cache()) {
-                assert!(frame.push(p).is_ok());
-                accepted.lock().unwrap().push((worker, bytes));
-            } else {
-                cx.stats().interface(sw_if).rx_no_buf.add(1);
-                cx.cache().free(p);
-            }
-        }
-        if frames.is_empty() {
-            self.0.pop_front();
-        }
-        let n = frame.len();
-        cx.device_input(frame, sw_if, |f, i, out| {
-            let _ = writeln!(out, "{} bytes", f.total_len(i));
-        });
-        Poll::Busy(n)
-    }
-    fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        self.0.push_back(*message.downcast::<Receive>().expect("frames"));
-    }
-}
-
-static TX: NodeDecl = NodeDecl { name: "test-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
-
-struct Record(SwIfIndex, usize, Sent);
-
-impl Runner for Record {
-    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
-        let bytes = |i| frame.segments(i).collect::<Vec<_>>().concat();
-        let all = (0..frame.len()).map(|i| (self.0, self.1, bytes(i as u8)));
-        self.2.lock().unwrap().extend(all);
-        cx.sent_frame(frame);
-    }
-    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
-}
-
-struct TestDevice;
-
-impl Device for TestDevice {
-    fn dev_type(&self) -> &'static str {
-        "test"
-    }
-    fn set_mac(&mut self, _: &mut Control, _: [u8; 6]) -> Result<bool, DeviceError> {
-        Ok(true)
-    }
-}
-
-static TEST: Feature =
-    Feature { name: "test", about: "test interfaces", nodes: &[&INPUT], ..Feature::DEFAULT };
-
 /// The MAC address of interface `testN`.
 pub fn our_mac(n: u8) -> MacAddr {
-    MacAddr::new(2, 0, 0, 0, 0, 0x10 + n)
+    MacAddr(testing::our_mac(n))
 }
 
 /// The MAC address of host `host` behind interface `testN`.
@@ -122,12 +32,20 @@ pub fn prefix(text: &str) -> Ipv4Prefix {
     Ipv4Prefix::new(addr.to_bits(), len.parse().expect("a length")).expect("a length")
 }
 
-pub struct Lab {
-    pub c: Control,
-    tree: CommandTree<Control>,
-    sent: Sent,
-    accepted: Accepted,
-    received: u64,
+/// Three interfaces.
+pub struct Lab(testing::Lab);
+
+impl Deref for Lab {
+    type Target = testing::Lab;
+    fn deref(&self) -> &testing::Lab {
+        &self.0
+    }
+}
+
+impl DerefMut for Lab {
+    fn deref_mut(&mut self) -> &mut testing::Lab {
+        &mut self.0
+    }
 }
 
 impl Lab {
@@ -137,27 +55,15 @@ impl Lab {
     }
 
     fn bare_of(workers: usize, buffers: usize) -> Lab {
-        let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
-        let config = EngineConfig { pool, workers: vec![None; workers], ..EngineConfig::default() };
-        let mut c = Control::new(config).expect("engine");
-        let features: [&Feature; 6] = [
+        let features: [&Feature; 5] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
             &arp::FEATURE,
             &thalweg_feat_ip4::FEATURE,
-            &TEST,
         ];
-        c.start(&[&features[..], crate::MORE].concat()).expect("graph");
-        let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
-        let tree = CommandTree::new(commands).expect("commands");
-        let (sent, accepted) = (Sent::default(), Accepted::default());
-        let mut lab = Lab { c, tree, sent, accepted, received: 0 };
-        for n in 0..3 {
-            let sw_if = lab.interface(n);
-            assert_eq!(sw_if, lab.sw_if(n));
-        }
-        lab
+        let features = [&features[..], crate::MORE].concat();
+        Lab(testing::Lab::new(&features, workers, buffers, 3))
     }
 
     /// As [`bare`](Self::bare), with 10.0.n.1/24 on `testN` and static neighbours 10.0.n.2 to .4.
@@ -177,186 +83,15 @@ impl Lab {
         lab
     }
 
-    pub fn interface(&mut self, n: u8) -> SwIfIndex {
-        let spec = InterfaceSpec {
-            name: format!("test{n}"),
-            mac: our_mac(n).0,
-            mtu: 9000,
-            speed_kbps: 0,
-            link_up: true,
-            caps: Caps::default(),
-            device: Box::new(TestDevice),
-            tx: &TX,
-            input: None,
-        };
-        let sent = self.sent.clone();
-        let build = |sw_if, worker| Built::Node(Box::new(Record(sw_if, worker, sent.clone())));
-        let sw_if = interface::create(&mut self.c, spec, build).expect("interface");
-        interface::set_admin(&mut self.c, sw_if, true).expect("up");
-        sw_if
-    }
-
-    pub fn sw_if(&self, n: u8) -> SwIfIndex {
-        interface::find(&self.c, &format!("test{n}")).expect("interface")
-    }
-
     pub fn neighbor(&mut self, n: u8, ip: Ipv4Addr, mac: MacAddr) {
         let flags = arp::NeighborFlags { is_static: true, ..Default::default() };
         let sw_if = self.sw_if(n);
         arp::set(&mut self.c, sw_if, ip, mac.0, flags).expect("neighbour");
     }
 
-    pub fn up(&mut self, n: u8, up: bool) {
-        let sw_if = self.sw_if(n);
-        interface::set_admin(&mut self.c, sw_if, up).expect("interface");
-    }
-
-    /// Runs a command that ends at once; its output, errors included.
-    pub fn cli(&mut self, line: &str) -> String {
-        let (mut text, end) = self.tree.run_line(&mut self.c, line);
-        if let Err(e) = end {
-            text += &format!("{e}\n");
-        }
-        text
-    }
-
-    /// Runs commands that have nothing to say.
-    pub fn ok(&mut self, lines: &str) {
-        assert_eq!(self.cli(lines), "", "{lines}");
-    }
-
-    pub fn complete(&self, line: &str) -> Vec<String> {
-        let all = self.tree.complete(&self.c, line, line.len());
-        all.into_iter().map(|c| c.word).collect()
-    }
-
-    /// Runs a command in the main loop; `each` is called every round. Ends after `cancel_after`.
-    pub fn run(
-        &mut self,
-        line: &str,
-        cancel_after: Option<Duration>,
-        mut each: impl FnMut(&mut Lab),
-    ) -> String {
-        let commands = self.c.features().iter().flat_map(|f| f.commands).copied().collect();
-        let mut main = MainCli::new(CommandTree::new(commands).expect("commands"));
-        let (tx, rx) = mpsc::channel();
-        let sink = move |reply| tx.send(reply).map_err(|_| Gone);
-        let job = CliJob::new(Request::Run { line: line.to_owned() }, sink);
-        let (cancel, start) = (job.cancel.clone(), Instant::now());
-        main.handle(&mut self.c, job);
-        let mut text = String::new();
-        loop {
-            let next = main.poll_tasks(&mut self.c, Instant::now());
-            for reply in rx.try_iter() {
-                match reply {
-                    Reply::Text(t) => text += &t,
-                    Reply::Done { text: t, .. } => return text + &t,
-                    Reply::Completions(_) => {}
-                }
-            }
-            assert!(start.elapsed() < Duration::from_secs(30), "no end of {line}: {text}");
-            if cancel_after.is_some_and(|t| start.elapsed() >= t) {
-                cancel.cancel();
-            }
-            each(self);
-            let wait = next.map(|t| t.saturating_duration_since(Instant::now()));
-            self.c.run_once(Some(wait.unwrap_or_default().min(Duration::from_millis(1))));
-        }
-    }
-
-    /// Lets interface `testN` receive frames, and waits until all is done.
-    pub fn receive(&mut self, n: u8, frames: Vec<Vec<u8>>) {
-        self.deliver(n, frames);
-        self.settle();
-    }
-
-    /// Lets interface `testN` receive frames.
-    pub fn deliver(&mut self, n: u8, frames: Vec<Vec<u8>>) {
-        self.deliver_to(0, n, frames);
-    }
-
-    /// Lets interface `testN` receive frames on a worker.
-    pub fn deliver_to(&mut self, worker: usize, n: u8, mut frames: Vec<Vec<u8>>) {
-        if frames.is_empty() {
-            return;
-        }
-        self.received += frames.len() as u64;
-        let (input, sw_if) = (self.c.node("test-input").expect("input"), self.sw_if(n));
-        // The input takes them from the end.
-        frames.reverse();
-        let message = Receive(sw_if, frames, self.accepted.clone());
-        self.c.message(worker, input, Box::new(message));
-    }
-
     /// An IPv4 packet from host `host` behind `testN`.
     pub fn receive_packet(&mut self, n: u8, host: u8, packet: Packet) {
         self.receive(n, vec![framed(n, host, &packet.build())]);
-    }
-
-    fn total(&self, which: impl Fn(&Totals) -> u64) -> u64 {
-        self.over_workers(|s| which(&s.totals))
-    }
-
-    /// Packets that came in or were made, less those that ended.
-    fn in_flight(&self) -> i64 {
-        let into = self.total(|t| t.rx.get() + t.originated.get());
-        let out = |t: &Totals| t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();
-        into as i64 - self.total(out) as i64
-    }
-
-    /// Waits until everything received has found its end.
-    pub fn settle(&mut self) {
-        let start = Instant::now();
-        loop {
-            self.c.sync();
-            self.c.run_once(Some(Duration::ZERO));
-            self.c.sync();
-            let seen = self.total(|t| t.rx.get()) + self.refused();
-            if seen == self.received && self.in_flight() == 0 {
-                return;
-            }
-            let left = self.in_flight();
-            assert!(start.elapsed() < Duration::from_secs(10), "{left} packets do not end");
-            self.c.run_once(Some(Duration::from_micros(200)));
-        }
-    }
-
-    /// Frames that there was no buffer for, on interfaces that may be gone by now.
-    pub fn refused(&self) -> u64 {
-        self.over_workers(|s| (0..16).map(|sw_if| s.interface(sw_if).rx_no_buf.get()).sum())
-    }
-
-    fn over_workers(&self, which: impl Fn(&WorkerStats) -> u64) -> u64 {
-        (0..self.c.workers()).map(|w| which(self.c.worker_stats(w))).sum()
-    }
-
-    /// Waits until everything received has been looked at; some may be held for a neighbour.
-    pub fn seen(&mut self) {
-        let start = Instant::now();
-        while self.total(|t| t.rx.get()) < self.received {
-            assert!(start.elapsed() < Duration::from_secs(10), "input stands still");
-            self.c.run_once(Some(Duration::from_micros(200)));
-        }
-    }
-
-    /// How many frames `sent` would return.
-    pub fn sent_frames(&self) -> usize {
-        self.sent.lock().unwrap().len()
-    }
-
-    /// What was sent since the last call.
-    pub fn sent(&mut self) -> Vec<(SwIfIndex, Vec<u8>)> {
-        self.sent_by_workers().into_iter().map(|(sw_if, _, frame)| (sw_if, frame)).collect()
-    }
-
-    /// What was sent since the last call, and by whom.
-    pub fn sent_by_workers(&mut self) -> Vec<(SwIfIndex, usize, Vec<u8>)> {
-        std::mem::take(&mut self.sent.lock().unwrap())
-    }
-
-    /// Frames received since the last call, and by whom.
-    pub fn accepted(&mut self) -> Vec<(usize, Vec<u8>)> {
-        std::mem::take(&mut self.accepted.lock().unwrap())
     }
 
     /// The only frame sent since the last call, its interface checked.
@@ -367,53 +102,14 @@ impl Lab {
         sent[0].1.clone()
     }
 
-    /// A counter by node and text.
-    pub fn count(&self, node: &str, text: &str) -> u64 {
-        let id = self.c.node(node).expect(node);
-        let mut all = self.c.errors().iter();
-        let number = all.position(|(n, e)| *n == id && e.text == text);
-        let number = number.unwrap_or_else(|| panic!("{node} has no counter `{text}`"));
-        self.over_workers(|s| s.error(number as u32).get())
-    }
-
-    /// All counters of nodes but those that go by the clock, and those of the interfaces.
+    /// All counters but those that go by the clock.
     pub fn counters(&self) -> Vec<(String, u64)> {
-        let by_clock = self.c.node("ip4-icmp-error").expect("node");
-        let errors: Vec<_> = self.c.errors().iter().collect();
-        let counted = errors.iter().enumerate().filter(|(_, (node, _))| *node != by_clock);
-        let error = |i| self.over_workers(|s| s.error(i as u32).get());
-        let mut all: Vec<_> = counted.map(|(i, (_, e))| (e.text.to_owned(), error(i))).collect();
-        for n in 0..3 {
-            let sw_if = self.sw_if(n);
-            let mut add = |what, which: fn(&IfStats) -> &Counter| {
-                let sum = self.over_workers(|s| which(s.interface(sw_if)).get());
-                all.push((format!("{what} of test{n}"), sum));
-            };
-            add("packets", |s| &s.rx_packets);
-            add("bytes", |s| &s.rx_bytes);
-            add("ip4", |s| &s.ip4);
-            add("broadcast", |s| &s.rx_broadcast);
-            add("multicast", |s| &s.rx_multicast);
-        }
-        all
-    }
-
-    pub fn dropped(&self) -> u64 {
-        self.total(|t| t.dropped.get())
-    }
-
-    /// Checks that no buffer is under way, nothing else being so.
-    pub fn all_home(&mut self) {
-        self.c.sync();
-        let audit = self.c.pool().audit();
-        assert_eq!(audit.in_use, 0, "{audit:?}");
+        self.0.counters(&["ip4-icmp-error"])
     }
 
     /// Stops: all packets are accounted for, all buffers home.
-    pub fn close(mut self) {
-        self.settle();
-        let audit = self.c.shut_down();
-        assert_eq!(audit.in_use, 0, "{audit:?}");
+    pub fn close(self) {
+        self.0.close();
     }
 }
 

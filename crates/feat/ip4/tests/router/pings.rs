@@ -8,7 +8,7 @@ use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::ipv4;
 
 /// Answers each echo request as `how` says: a delay per reply.
-fn host(how: impl Fn(u16) -> Vec<Duration>) -> impl FnMut(&mut Lab) {
+fn host(how: impl Fn(u16) -> Vec<Duration>) -> impl FnMut(&mut thalweg_device::testing::Lab) {
     let mut waiting: VecDeque<(Instant, u8, Vec<u8>)> = VecDeque::new();
     move |lab| {
         for (sw_if, frame) in lab.sent() {

@@ -45,7 +45,7 @@ fn many_routes_follow_their_next_hop_in_slices() {
         let prefix = Ipv4Prefix::host(0x6400_0000 + n);
         add_route(&mut lab.c, 0, prefix, vec![path], false).expect("a route");
     }
-    let ends = |lab: &mut Lab| {
+    let ends = |lab: &mut thalweg_device::testing::Lab| {
         // By each interface: how many of some destinations.
         let all = (0..ROUTES).step_by(100).map(|n| Ipv4Addr::from_bits(0x6400_0000 + n));
         let frames = all.map(|dst| framed(0, 2, &udp(ip(0, 2), dst, 8).build())).collect();
