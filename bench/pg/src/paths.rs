@@ -32,6 +32,10 @@ pub const NEIGHBORS: u8 = 16;
 pub enum Case {
     /// Layer 2 cross connect.
     L2,
+    /// A bridge domain that learns, one station each side.
+    Bridge,
+    /// The same, 10,000 stations each side.
+    Stations,
     /// One flow.
     OneFlow,
     /// 10,000 flows over 10,000 /32 routes by one next hop.
@@ -44,13 +48,22 @@ pub enum Case {
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 5] =
-        [Case::L2, Case::OneFlow, Case::HostRoutes, Case::NextHops, Case::Internet];
+    pub const ALL: [Case; 7] = [
+        Case::L2,
+        Case::Bridge,
+        Case::Stations,
+        Case::OneFlow,
+        Case::HostRoutes,
+        Case::NextHops,
+        Case::Internet,
+    ];
 
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Case::L2 => "L2 cross connect",
+            Case::Bridge => "L2 bridge domain, 1 MAC address",
+            Case::Stations => "L2 bridge domain, 10,000 MAC addresses",
             Case::OneFlow => "IPv4, 1 flow",
             Case::HostRoutes => "IPv4, 10,000 flows over 10,000 /32 routes",
             Case::NextHops => "IPv4, 10,000 /32 routes over 16 next hops",
@@ -61,13 +74,24 @@ impl Case {
     /// Configures a fresh router for it, its stream `s0` on worker 0 included.
     pub fn set_up(self, r: &mut Router) {
         r.cli(PORTS);
-        if self == Case::L2 {
-            r.cli("set interface l2 xconnect pg0 pg1");
-        } else {
-            address(r);
+        match self {
+            Case::L2 => drop(r.cli("set interface l2 xconnect pg0 pg1")),
+            Case::Bridge => bridge(r, 1),
+            Case::Stations => {
+                bridge(r, STATIONS);
+                let packets = (0..1 << 16).map(|n| {
+                    let mut p = packet(48 << 24);
+                    // Each with each, in no order that a prefetcher knows.
+                    p[..6].copy_from_slice(&station(1, mix64(n) as u32 % STATIONS));
+                    p[6..12].copy_from_slice(&station(0, mix64(!n) as u32 % STATIONS));
+                    p
+                });
+                return stream_of(r, "s0", packets);
+            }
+            _ => address(r),
         }
         match self {
-            Case::L2 => {}
+            Case::L2 | Case::Bridge | Case::Stations => {}
             Case::OneFlow => drop(r.cli("ip route add 48.0.0.0/8 via 10.1.0.1 pg1")),
             Case::HostRoutes => {
                 r.cli("ip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1");
@@ -81,11 +105,40 @@ impl Case {
             }
         }
         let to = match self {
-            Case::L2 | Case::OneFlow => "48.0.0.1",
+            Case::L2 | Case::Bridge | Case::OneFlow => "48.0.0.1",
             _ => "48.0.0.0 - 48.0.39.15",
         };
         r.cli(&stream("s0", "pg0", 0, to));
     }
+}
+
+/// Stations on each side of a bridge domain.
+const STATIONS: u32 = 10_000;
+
+/// The address of a station on a side; those of the first are what [`stream`] sends from and to.
+fn station(side: u8, n: u32) -> [u8; 6] {
+    let [_, a, b, c] = n.to_be_bytes();
+    match (side, n) {
+        (0, 0) => [2, 0, 0, 0, 0, 0xaa],
+        (1, 0) => [2, 0xfe, 0, 0, 0, 1],
+        _ => [2, 0xb0 + side, 0, a, b, c],
+    }
+}
+
+/// A bridge domain of both ports that knows `n` stations behind each, as if it had learned them.
+fn bridge(r: &mut Router, n: u32) {
+    r.cli("set interface l2 bridge pg0 1\nset interface l2 bridge pg1 1");
+    let origin = thalweg_feat_l2::Origin::Added;
+    for side in 0..2 {
+        let port = thalweg_device::interface::find(r.control(), &format!("pg{side}"));
+        let port = port.unwrap_or_else(|e| panic!("{e}"));
+        for n in 0..n {
+            let added =
+                thalweg_feat_l2::add_address(r.control(), 1, station(side, n), Some(port), origin);
+            added.unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    r.cli("");
 }
 
 /// Gives the ports addresses and neighbours.
@@ -141,22 +194,27 @@ pub fn destinations(prefixes: &[Ipv4Prefix], n: usize) -> Vec<u32> {
 /// # Panics
 /// If the file in which they go to the generator cannot be written.
 pub fn stream_to(r: &mut Router, name: &str, to: &[u32]) {
+    stream_of(r, name, to.iter().map(|to| packet(*to)));
+}
+
+/// Defines an endless stream of these packets.
+fn stream_of(r: &mut Router, name: &str, packets: impl Iterator<Item = [u8; 64]>) {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("a folder for packets: {e}"));
     let file = dir.path().join("packets.pcap");
-    write_pcap(&file, to).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    write_pcap(&file, packets).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     r.cli(&format!(
         "packet-generator new {{ name {name} limit 1e18 interface pg0 worker 0 pcap {} }}",
         file.display()
     ));
 }
 
-fn write_pcap(file: &Path, to: &[u32]) -> Result<()> {
+fn write_pcap(file: &Path, packets: impl Iterator<Item = [u8; 64]>) -> Result<()> {
     let mut out = BufWriter::new(File::create(file)?);
     let header: [u32; 6] = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1];
     out.write_all(&header.map(u32::to_le_bytes).concat())?;
-    for addr in to {
+    for packet in packets {
         out.write_all(&[0u32, 0, 64, 64].map(u32::to_le_bytes).concat())?;
-        out.write_all(&packet(*addr))?;
+        out.write_all(&packet)?;
     }
     out.flush()
 }

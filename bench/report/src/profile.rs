@@ -21,8 +21,10 @@ const RATE: &str = "1999";
 const STACK: &str = "dwarf,4096";
 
 /// Words for cases.
-const CASES: [(&str, Case); 5] = [
+const CASES: [(&str, Case); 7] = [
     ("l2", Case::L2),
+    ("bridge", Case::Bridge),
+    ("stations", Case::Stations),
     ("ip4", Case::OneFlow),
     ("hosts", Case::HostRoutes),
     ("hops", Case::NextHops),

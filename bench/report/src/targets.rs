@@ -38,6 +38,8 @@ pub struct Reached {
 }
 
 const L2: &str = "L2 cross connect";
+const BRIDGE: &str = "L2 bridge domain, 1 MAC address";
+const STATIONS: &str = "L2 bridge domain, 10,000 MAC addresses";
 const FLOW: &str = "IPv4, 1 flow";
 const HOSTS: &str = "IPv4, 10,000 flows over 10,000 /32 routes";
 const HOPS: &str = "IPv4, 10,000 /32 routes over 16 next hops";
@@ -73,8 +75,10 @@ const fn toll(what: &'static str, row: &'static [&'static str], limit: f64) -> T
     Target { column: "toll", digits: 2, unit: "%", vpp: "15–21 %", ..sample(what, row, limit) }
 }
 
-const TARGETS: [Target; 21] = [
+const TARGETS: [Target; 23] = [
     Target { vpp: "24–25", ..way(L2, &[L2], 8.0) },
+    Target { vpp: "42", ..way(BRIDGE, &[BRIDGE], 20.0) },
+    Target { vpp: "59", ..way(STATIONS, &[STATIONS], 30.0) },
     Target { vpp: "50–52", ..way(FLOW, &[FLOW], 22.0) },
     Target { vpp: "49.5", ..way(HOSTS, &[HOSTS], 28.0) },
     Target { vpp: "55", ..way(HOPS, &[HOPS], 28.0) },

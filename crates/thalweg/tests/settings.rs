@@ -31,6 +31,42 @@ const SETTERS: &[(&str, &[&str])] = &[
             "create packet-generator interface pg6 mode ip4",
         ],
     ),
+    (
+        "create bridge-domain",
+        &[
+            "create bridge-domain 10",
+            "create bridge-domain 10 learn 0 uu-flood 0 mac-age 5 learn-limit 100 bd-tag lab",
+            "create bridge-domain 10\ncreate bridge-domain 20\ncreate bridge-domain 10 del",
+        ],
+    ),
+    (
+        "set bridge-domain",
+        &[
+            "create bridge-domain 10\nset bridge-domain learn 10 disable\n\
+             set bridge-domain forward 10 disable\nset bridge-domain flood 10 disable\n\
+             set bridge-domain uu-flood 10 disable\nset bridge-domain mac-age 10 30\n\
+             set bridge-domain learn-limit 10 7\nset bridge-domain tag 10 lab",
+            "set bridge-domain default-learn-limit 50\ncreate bridge-domain 10",
+        ],
+    ),
+    (
+        "set interface l2 bridge",
+        &[
+            "set interface l2 bridge pg0 10\nset interface l2 bridge pg1 10 3",
+            "set interface l2 xconnect pg0 pg1\nset interface l2 bridge pg0 10\n\
+             set interface l2 bridge pg0 20",
+        ],
+    ),
+    (
+        "l2fib add",
+        &["set interface l2 bridge pg0 10\nl2fib add 02:00:00:00:00:01 10 pg0 static\n\
+             l2fib add 02:00:00:00:00:02 10 pg0\nl2fib add 02:00:00:00:00:03 10 filter"],
+    ),
+    (
+        "l2fib del",
+        &["set interface l2 bridge pg0 10\nl2fib add 02:00:00:00:00:01 10 pg0 static\n\
+             l2fib del 02:00:00:00:00:01 10"],
+    ),
     ("create sink interface", &["create sink interface", "create sink interface instance 9"]),
     ("delete loopback interface", &["delete loopback interface intfc loop3"]),
     ("delete packet-generator interface", &["delete packet-generator interface pg0"]),
@@ -233,6 +269,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("show ", "looks"),
     ("api trace", "requests are kept, or done again"),
     ("clear ", "forgets what was counted or learned"),
+    ("l2fib flush-mac", "forgets what was learned"),
     ("sflow agent-config", "takes several settings at once, which have commands of their own"),
     ("trace add", "the next packets are traced"),
     ("ping", "asks"),

@@ -6,6 +6,7 @@
 mod agent;
 mod bad_input;
 mod bad_start;
+mod bridging;
 mod collectors;
 mod configuration;
 mod cross_connect;

@@ -1,6 +1,81 @@
-//! The module that describes layer 2's API messages.
+//! What layer 2's API messages share.
 
+use crate::L2Error;
+use thalweg_api::api_enum;
 use thalweg_api::schema::Module;
+use thalweg_graph::Control;
 
 /// Layer 2.
 pub static L2: Module = Module { name: "l2", folder: "core", version: "3.3.0" };
+
+api_enum! {
+    /// What a bridge domain does.
+    pub struct BdFlags: u32 = "bd_flags" {
+        /// Nothing.
+        NONE = 0, "BRIDGE_API_FLAG_NONE";
+        /// Learns.
+        LEARN = 1, "BRIDGE_API_FLAG_LEARN";
+        /// Forwards.
+        FWD = 2, "BRIDGE_API_FLAG_FWD";
+        /// Floods to groups.
+        FLOOD = 4, "BRIDGE_API_FLAG_FLOOD";
+        /// Floods what it does not know.
+        UU_FLOOD = 8, "BRIDGE_API_FLAG_UU_FLOOD";
+        /// Answers ARP.
+        ARP_TERM = 16, "BRIDGE_API_FLAG_ARP_TERM";
+        /// Forwards ARP to those that it knows.
+        ARP_UFWD = 32, "BRIDGE_API_FLAG_ARP_UFWD";
+    }
+    /// What kind of port.
+    pub struct L2PortType: u32 = "l2_port_type" {
+        /// Like any other.
+        NORMAL = 0, "L2_API_PORT_TYPE_NORMAL";
+        /// The router's own.
+        BVI = 1, "L2_API_PORT_TYPE_BVI";
+        /// Where what is not known goes.
+        UU_FWD = 2, "L2_API_PORT_TYPE_UU_FWD";
+    }
+}
+
+/// A bridge domain to be made.
+pub(crate) struct Make<'a> {
+    pub(crate) id: u32,
+    pub(crate) flood: bool,
+    pub(crate) flood_unknown: bool,
+    pub(crate) forward: bool,
+    pub(crate) learn: bool,
+    pub(crate) arp: bool,
+    pub(crate) mac_age: u8,
+    pub(crate) tag: &'a str,
+}
+
+impl Make<'_> {
+    /// Makes it, or deletes that of its id; says which.
+    pub(crate) fn run(&self, c: &mut Control, is_add: bool) -> Result<u32, L2Error> {
+        if !is_add {
+            crate::delete_bridge(c, self.id)?;
+            return Ok(self.id);
+        }
+        if self.arp {
+            return Err(L2Error::NotYet("ARP termination"));
+        }
+        let id = match self.id {
+            u32::MAX => {
+                let l2 = c.state::<crate::L2>();
+                let l2 = l2.borrow();
+                (1..).find(|id| l2.bridges().get(*id).is_none()).unwrap_or(u32::MAX)
+            }
+            id => id,
+        };
+        crate::create_bridge(c, id)?;
+        crate::set_bridge(c, id, |s| {
+            s.flood = self.flood;
+            s.flood_unknown = self.flood_unknown;
+            s.forward = self.forward;
+            s.learn = self.learn;
+            s.mac_age = self.mac_age;
+        })?;
+        crate::set_bridge_tag(c, id, self.tag)?;
+        Ok(id)
+    }
+}

@@ -1,25 +1,39 @@
-//! Layer 2: cross connects.
+//! Layer 2: cross connects and bridge domains.
 //!
-//! An interface in layer 2 hands its frames to `l2-input` straight from the device; a uniform frame
-//! costs one look-up, whatever its size.
+//! An interface in layer 2 hands its frames to `l2-input` straight from the device. A cross connect's
+//! frames go on to the other interface whole; a bridge domain's to `l2-learn` and `l2-fwd`, and to
+//! `l2-flood` if need be. Workers look addresses up; whom they do not know they report to the main
+//! thread, which alone writes the table ([`Bridges`]).
 #![forbid(unsafe_code)]
 
 pub mod api;
 mod api_module;
+mod bridges;
 pub mod cli;
+mod cli_support;
+mod error;
+mod learning;
 pub mod nodes;
 mod settings;
+mod table;
+mod trace;
 
+pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Settings};
+pub use error::{L2Error, MAX_BRIDGE_ID};
+pub use table::L2Table;
+
+use learning::Learning;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex, interface};
+use std::sync::{Arc, Mutex};
+use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, Mac, SwIfIndex, interface};
 use thalweg_graph::{Control, Feature, NodeId};
+use thalweg_tables::mac::MacTable;
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// The feature.
 pub static FEATURE: Feature = Feature {
     name: "l2",
-    about: "layer 2 cross connect",
+    about: "layer 2: cross connects and bridge domains",
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
@@ -28,23 +42,10 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// Where each interface's frames go, as workers read it.
-#[derive(Clone, Debug, Default)]
-pub struct L2Table {
-    outputs: Vec<Option<NodeId>>,
-}
-
-impl L2Table {
-    /// The output node for frames from an interface.
-    #[inline]
-    pub fn output(&self, rx_if: u32) -> Option<NodeId> {
-        self.outputs.get(rx_if as usize).copied().flatten()
-    }
-}
-
-/// Cross connects on the main thread.
+/// Layer 2 on the main thread.
 pub struct L2 {
     xconnects: BTreeMap<SwIfIndex, SwIfIndex>,
+    bridges: Bridges,
     writer: snapshot::Writer<L2Table>,
 }
 
@@ -53,40 +54,55 @@ impl L2 {
     pub fn xconnects(&self) -> impl Iterator<Item = (SwIfIndex, SwIfIndex)> + '_ {
         self.xconnects.iter().map(|(a, b)| (*a, *b))
     }
+    /// All bridge domains.
+    pub fn bridges(&self) -> &Bridges {
+        &self.bridges
+    }
 }
 
 fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(L2Table::default());
     let snapshot: Arc<Snapshot<L2Table>> = snapshot;
     c.share(snapshot);
-    c.insert(L2 { xconnects: BTreeMap::new(), writer });
-    let all = c.state::<Interfaces>();
-    all.borrow_mut().subscribe(|c, e| {
-        if let InterfaceEvent::Deleted(gone) = e {
+    // Address space is reserved here, and no memory used: who is refused it cannot run anything.
+    let macs = MacTable::new(bridges::MAX_ADDRESSES);
+    let macs = macs.unwrap_or_else(|e| panic!("bridge domains' addresses: {e}"));
+    c.share(macs.shared());
+    let topic = c.topic("l2 address", learning::heard);
+    let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });
+    c.share(Arc::clone(&learning));
+    let bridges = Bridges::new(macs, learning);
+    c.insert(L2 { xconnects: BTreeMap::new(), bridges, writer });
+    c.insert(learning::Scan::default());
+    c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
+}
+
+fn interface_changed(c: &mut Control, event: InterfaceEvent) {
+    let state = c.state::<L2>();
+    match event {
+        InterfaceEvent::Deleted(gone) => {
             let ends: Vec<SwIfIndex> = {
-                let l2 = c.state::<L2>();
-                let l2 = l2.borrow();
-                l2.xconnects().filter(|(a, b)| *a == gone || *b == gone).map(|x| x.0).collect()
+                let l2 = state.borrow();
+                let ends = l2.xconnects().filter(|(a, b)| *a == gone || *b == gone).map(|x| x.0);
+                ends.chain(l2.bridges.of(gone).map(|_| gone)).collect()
             };
             for rx in ends {
                 // Both interfaces still exist here, so that this cannot fail.
                 let _ = set_l3(c, rx);
             }
         }
-    });
-}
-
-fn publish(c: &Control) {
-    let l2 = c.state::<L2>();
-    let mut l2 = l2.borrow_mut();
-    let all = c.state::<Interfaces>();
-    let all = all.borrow();
-    let top = l2.xconnects.keys().max().map_or(0, |m| *m as usize + 1);
-    let mut outputs = vec![None; top];
-    for (rx, tx) in &l2.xconnects {
-        outputs[*rx as usize] = all.get(*tx).map(|v| v.output);
+        // Whom it knows behind a port that is down may turn up behind another.
+        InterfaceEvent::State(sw_if) => {
+            let down = interface::view(c, sw_if).is_ok_and(|v| !v.is_up());
+            let domain = Arc::clone(c.domain());
+            if down && state.borrow().bridges.of(sw_if).is_some() {
+                let learned = |_, port, origin| port == sw_if && origin == Origin::Learned;
+                state.borrow_mut().bridges.forget(&domain, learned);
+                table::publish(c);
+            }
+        }
+        _ => {}
     }
-    l2.writer.publish(c.domain(), L2Table { outputs });
 }
 
 /// Sends all frames of `rx` out by `tx`.
@@ -99,21 +115,37 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
         let text = format!("`{}` cannot be connected to itself", a.name);
         return Err(DeviceError::Failed(text));
     }
-    for v in [&a, &b] {
-        if !v.ethernet {
-            let what = "layer 2 (it carries no Ethernet frames)".into();
-            let kind = v.dev_type.into();
-            return Err(DeviceError::Unsupported { name: v.name.clone(), kind, what });
-        }
+    needs_ethernet(&a)?;
+    needs_ethernet(&b)?;
+    let state = c.state::<L2>();
+    let domain = Arc::clone(c.domain());
+    let was = {
+        let mut l2 = state.borrow_mut();
+        let bridged = l2.bridges.leave(&domain, rx);
+        l2.xconnects.insert(rx, tx).is_some() || bridged
+    };
+    enter(c, rx, was)?;
+    interface::set_l2(c, rx, Some(format!("xconnect {}", b.name)))
+}
+
+fn needs_ethernet(v: &interface::InterfaceView) -> Result<(), DeviceError> {
+    if v.ethernet {
+        return Ok(());
     }
-    let was = c.state::<L2>().borrow_mut().xconnects.insert(rx, tx);
-    publish(c);
-    if was.is_none() {
+    let what = "layer 2 (it carries no Ethernet frames)".into();
+    let kind = v.dev_type.into();
+    Err(DeviceError::Unsupported { name: v.name.clone(), kind, what })
+}
+
+/// Has an interface's frames go to layer 2, where workers find what `self` says.
+fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool) -> Result<(), DeviceError> {
+    table::publish(c);
+    if !was_there {
         interface::accept_all(c, rx, true)?;
         let node = c.node("l2-input");
         c.set_arc_end("device-input", rx, node).map_err(|e| DeviceError::Failed(e.to_string()))?;
     }
-    interface::set_l2(c, rx, Some(format!("xconnect {}", b.name)))
+    Ok(())
 }
 
 /// Takes an interface out of layer 2.
@@ -122,13 +154,179 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
 /// If the interface does not exist.
 pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     interface::view(c, rx)?;
-    if c.state::<L2>().borrow_mut().xconnects.remove(&rx).is_none() {
+    let state = c.state::<L2>();
+    let domain = Arc::clone(c.domain());
+    let was = {
+        let mut l2 = state.borrow_mut();
+        let bridged = l2.bridges.leave(&domain, rx);
+        l2.xconnects.remove(&rx).is_some() || bridged
+    };
+    if !was {
         return Ok(());
     }
     c.set_arc_end("device-input", rx, None).map_err(|e| DeviceError::Failed(e.to_string()))?;
     interface::accept_all(c, rx, false)?;
-    publish(c);
+    table::publish(c);
     interface::set_l2(c, rx, None)
+}
+
+/// Makes a bridge domain.
+///
+/// # Errors
+/// If its id is taken or out of range.
+pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
+    c.state::<L2>().borrow_mut().bridges.create(id)?;
+    table::publish(c);
+    Ok(())
+}
+
+/// Deletes a bridge domain that has no ports.
+///
+/// # Errors
+/// If there is none, or it has some.
+pub fn delete_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
+    let domain = Arc::clone(c.domain());
+    c.state::<L2>().borrow_mut().bridges.delete(&domain, id)?;
+    table::publish(c);
+    Ok(())
+}
+
+/// Changes what a bridge domain does.
+///
+/// # Errors
+/// If there is none of that id.
+pub fn set_bridge(
+    c: &mut Control,
+    id: u32,
+    change: impl FnOnce(&mut Settings),
+) -> Result<(), L2Error> {
+    change(&mut c.state::<L2>().borrow_mut().bridges.find(id)?.settings);
+    table::publish(c);
+    learning::arm(c);
+    Ok(())
+}
+
+/// Notes something about a bridge domain, such as the name of what manages it; nothing, if empty.
+///
+/// # Errors
+/// If there is none of that id.
+pub fn set_bridge_tag(c: &Control, id: u32, tag: &str) -> Result<(), L2Error> {
+    c.state::<L2>().borrow_mut().bridges.find(id)?.tag = tag.into();
+    Ok(())
+}
+
+/// Has a bridge domain's frames go to a node of yours, instead of being bridged at once; that node
+/// sends on to [`L2Table::normal`] what is to be bridged.
+///
+/// # Errors
+/// If there is none of that id.
+pub fn set_bridge_rules(c: &Control, id: u32, node: Option<NodeId>) -> Result<(), L2Error> {
+    c.state::<L2>().borrow_mut().bridges.find(id)?.rules = node;
+    table::publish(c);
+    Ok(())
+}
+
+/// Makes an interface a port of a bridge domain, which is made if need be. Ports of the same `group`,
+/// unless it is 0, do not talk to each other.
+///
+/// # Errors
+/// If the interface does not exist or is no Ethernet, or the id is out of range.
+pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Result<(), L2Error> {
+    let view = interface::view(c, sw_if)?;
+    needs_ethernet(&view)?;
+    let state = c.state::<L2>();
+    let domain = Arc::clone(c.domain());
+    let (was, number) = {
+        let mut l2 = state.borrow_mut();
+        if l2.bridges.get(id).is_none() {
+            l2.bridges.create(id)?;
+        }
+        let elsewhere = l2.bridges.of(sw_if).filter(|was| *was != id).is_some();
+        let same = l2.bridges.of(sw_if) == Some(id);
+        if elsewhere {
+            l2.bridges.leave(&domain, sw_if);
+        }
+        let was = l2.xconnects.remove(&sw_if).is_some() || elsewhere || same;
+        l2.bridges.join(id, sw_if, group)?;
+        (was, l2.bridges.find(id)?.number)
+    };
+    enter(c, sw_if, was)?;
+    let text = format!("bridge bd-id {id} idx {number} shg {group}");
+    Ok(interface::set_l2(c, sw_if, Some(text))?)
+}
+
+/// Puts an address into a bridge domain's table. [`Origin::Filter`] needs no port.
+///
+/// # Errors
+/// If there is no such bridge domain or port, or no room.
+pub fn add_address(
+    c: &Control,
+    id: u32,
+    mac: Mac,
+    port: Option<SwIfIndex>,
+    origin: Origin,
+) -> Result<(), L2Error> {
+    let view = port.map(|p| interface::view(c, p)).transpose()?;
+    let port = view.as_ref().map(|v| (v.sw_if, v.name.as_str()));
+    let domain = Arc::clone(c.domain());
+    c.state::<L2>().borrow_mut().bridges.add(&domain, id, mac, port, origin)
+}
+
+/// Takes an address out of a bridge domain's table.
+///
+/// # Errors
+/// If it is not there.
+pub fn remove_address(c: &Control, id: u32, mac: Mac) -> Result<(), L2Error> {
+    let domain = Arc::clone(c.domain());
+    c.state::<L2>().borrow_mut().bridges.remove(&domain, id, mac)?;
+    table::publish(c);
+    Ok(())
+}
+
+/// Which addresses to forget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flush {
+    /// All that were learned.
+    Learned,
+    /// Those that were learned in a bridge domain.
+    Bridge(u32),
+    /// Those that were learned at a port.
+    Port(SwIfIndex),
+    /// All, configured ones as well.
+    Everything,
+}
+
+/// Forgets addresses; says how many.
+///
+/// # Errors
+/// If there is no such bridge domain or interface.
+pub fn flush(c: &Control, what: Flush) -> Result<u32, L2Error> {
+    let domain = Arc::clone(c.domain());
+    let state = c.state::<L2>();
+    let number = match what {
+        Flush::Bridge(id) => state.borrow_mut().bridges.find(id)?.number,
+        Flush::Port(sw_if) => {
+            interface::view(c, sw_if)?;
+            0
+        }
+        _ => 0,
+    };
+    let gone = state.borrow_mut().bridges.forget(&domain, |key, port, origin| {
+        let learned = matches!(origin, Origin::Learned | Origin::Added);
+        match what {
+            Flush::Learned => learned,
+            Flush::Bridge(_) => learned && key.bridge() == number,
+            Flush::Port(sw_if) => learned && port == sw_if,
+            Flush::Everything => true,
+        }
+    });
+    table::publish(c);
+    Ok(gone)
+}
+
+/// Says how many addresses new bridge domains learn at most.
+pub fn set_default_learn_limit(c: &Control, limit: u32) {
+    c.state::<L2>().borrow_mut().bridges.set_default_learn_limit(limit);
 }
 
 #[cfg(test)]

@@ -1,21 +1,65 @@
 //! What is configured of layer 2.
 
-use crate::L2;
+use crate::bridges::LEARN_LIMIT;
+use crate::{L2, MAX_BRIDGE_ID, Origin};
+use std::collections::BTreeMap;
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule, Section, interface_key, rank,
+    Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, mac,
+    rank,
 };
 use thalweg_graph::Control;
+use thalweg_wire::MacAddr;
 
-/// Cross connects.
+/// Cross connects and bridge domains.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
-const RULES: &[Rule] = &[Rule::new("thalweg.interfaces.*.l2xc", Kind::Name(Name::Any))];
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.interfaces.*.l2xc", Kind::Name(Name::Any)),
+    Rule::new("thalweg.interfaces.*.split-horizon-group", Kind::Int(0, 255)),
+    Rule::new("thalweg.l2", Kind::Keys),
+    Rule::new("thalweg.l2.default-learn-limit", Kind::Int(0, u32::MAX as i128)),
+    Rule::new("thalweg.bridgedomains", Kind::Named(Name::Numbered("bd"))),
+    Rule::new("thalweg.bridgedomains.*", Kind::Keys),
+    Rule::new("thalweg.bridgedomains.*.learn-limit", Kind::Int(0, u32::MAX as i128)),
+    Rule::new("thalweg.bridgedomains.*.tag", Kind::Text(63)),
+    Rule::new("thalweg.bridgedomains.*.stations", Kind::Named(Name::Any)),
+    Rule::new("thalweg.bridgedomains.*.stations.*", Kind::Other(station)),
+];
+
+/// The schema's switches, as commands name them. All are on unless switched off.
+const SWITCHES: [(&str, &str); 4] = [
+    ("learn", "learn"),
+    ("unicast-flood", "flood"),
+    ("unknown-unicast-flood", "uu-flood"),
+    ("unicast-forward", "forward"),
+];
+
+/// What is said of a station: `filter`, or its port, and `static` if it stays there.
+fn station(value: &Value) -> Result<(), String> {
+    let words = match value {
+        Value::Text(text) => text.split_whitespace().collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    match words[..] {
+        [_] | [_, "static"] => Ok(()),
+        _ => Err("a port and `static' if it stays there, or `filter',".into()),
+    }
+}
 
 impl Section<Control> for Settings {
     fn supports(&self) -> &'static [&'static str] {
-        &["interfaces.*.l2xc"]
+        &[
+            "interfaces.*.l2xc",
+            "bridgedomains.*.description",
+            "bridgedomains.*.interfaces.[]",
+            "bridgedomains.*.settings.learn",
+            "bridgedomains.*.settings.unicast-flood",
+            "bridgedomains.*.settings.unknown-unicast-flood",
+            "bridgedomains.*.settings.unicast-forward",
+            "bridgedomains.*.settings.mac-age-minutes",
+        ]
     }
 
     fn rules(&self) -> &'static [Rule] {
@@ -24,9 +68,11 @@ impl Section<Control> for Settings {
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let l2 = c.state::<L2>();
-        for (rx, tx) in l2.borrow().xconnects() {
+        let l2 = l2.borrow();
+        for (rx, tx) in l2.xconnects() {
             out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
         }
+        dump_bridges(c, &l2, out);
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
@@ -51,5 +97,166 @@ impl Section<Control> for Settings {
                 .unset(format!("set interface l3 {}", i.name));
             out.add(item.needs(interface_key(i.name)).needs(interface_key(to)));
         }
+        if let Some(found) = doc.at(&["thalweg", "l2", "default-learn-limit"])
+            && found.node.value != Value::from(u64::from(LEARN_LIMIT))
+        {
+            let set = |n: &str| format!("set bridge-domain default-learn-limit {n}");
+            let (now, usual) = (found.node.value.to_string(), LEARN_LIMIT.to_string());
+            let item =
+                Item::new(rank::BEFORE_CREATE, "l2 default-learn-limit", found.path, set(&now));
+            out.add(item.unset(set(&usual)));
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for table in [&["bridgedomains"][..], &["thalweg", "bridgedomains"]] {
+            for (name, found) in doc.entries(table) {
+                if !names.contains(&name) {
+                    names.push(name);
+                    one_bridge(doc, name, &found, out);
+                }
+            }
+        }
+    }
+}
+
+fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
+    let bridges = l2.bridges();
+    let limit = bridges.default_learn_limit();
+    if limit != LEARN_LIMIT {
+        out.put(&["thalweg", "l2", "default-learn-limit"], u64::from(limit));
+    }
+    let mut names = BTreeMap::new();
+    for (id, d) in bridges.list() {
+        let name = format!("bd{id}");
+        let path = ["bridgedomains", &name];
+        for (port, group) in d.ports() {
+            let port = c.interface_name(port);
+            out.push(&[path[0], path[1], "interfaces"], port.clone());
+            if group != 0 {
+                out.put(&["thalweg", "interfaces", &port, "split-horizon-group"], u64::from(group));
+            }
+        }
+        let on = [d.learn, d.flood, d.flood_unknown, d.forward];
+        for ((key, _), on) in SWITCHES.iter().zip(on) {
+            if !on {
+                out.put(&[path[0], path[1], "settings", key], false);
+            }
+        }
+        // Something has to be said of it, that it may be there.
+        if d.mac_age != 0 || d.ports().next().is_none() {
+            out.put(&[path[0], path[1], "settings", "mac-age-minutes"], u64::from(d.mac_age));
+        }
+        if d.learn_limit != limit {
+            let value = u64::from(d.learn_limit);
+            out.put(&["thalweg", "bridgedomains", &name, "learn-limit"], value);
+        }
+        if !d.tag.is_empty() {
+            out.put(&["thalweg", "bridgedomains", &name, "tag"], d.tag.clone());
+        }
+        names.insert(id, name);
+    }
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let (some, next) = bridges.addresses(at, 1 << 12);
+        for a in some.iter().filter(|a| a.origin != Origin::Learned) {
+            let text = match a.origin {
+                Origin::Filter => "filter".to_owned(),
+                Origin::Static => format!("{} static", c.interface_name(a.port)),
+                _ => c.interface_name(a.port),
+            };
+            let Some(name) = names.get(&a.bridge) else { continue };
+            let mac = MacAddr(a.mac).to_string();
+            out.put(&["thalweg", "bridgedomains", name, "stations", &mac], text);
+        }
+        from = next;
+    }
+}
+
+fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
+    let id = name.strip_prefix("bd").and_then(|id| id.parse().ok());
+    let Some(id) = id.filter(|id| (1..=MAX_BRIDGE_ID).contains(id)) else {
+        let text = format!("bd and a number from 1 to {MAX_BRIDGE_ID} expected, not `{name}'");
+        return out.problem(Problem::at(found.node, found.path.clone(), text));
+    };
+    let key = format!("bridge {name}");
+    let item = Item::new(rank::L2, &key, &found.path, format!("create bridge-domain {id}"));
+    out.add(item.unset(format!("create bridge-domain {id} del")));
+    let mut add = |what: &str, path: String, set: String, back: String| {
+        let item = Item::new(rank::L2, format!("{key} {what}"), path, set).unset(back);
+        out.add(item.needs(&key).attribute());
+    };
+    for (setting, word) in SWITCHES {
+        let Some(f) = doc.at(&["bridgedomains", name, "settings", setting]) else { continue };
+        if f.node.bool() == Some(false) {
+            let set = |on| format!("set bridge-domain {word} {id} {on}");
+            add(word, f.path, set("disable"), set("enable"));
+        }
+    }
+    let number = |path: &[&str]| doc.at(path).map(|f| (f.node.value.to_string(), f.path));
+    if let Some((minutes, path)) = number(&["bridgedomains", name, "settings", "mac-age-minutes"])
+        && minutes != "0"
+    {
+        let set = |n: &str| format!("set bridge-domain mac-age {id} {n}");
+        add("mac-age", path, set(&minutes), set("0"));
+    }
+    let usual = number(&["thalweg", "l2", "default-learn-limit"]);
+    let usual = usual.map_or(LEARN_LIMIT.to_string(), |f| f.0);
+    if let Some((limit, path)) = number(&["thalweg", "bridgedomains", name, "learn-limit"])
+        && limit != usual
+    {
+        let set = |n: &str| format!("set bridge-domain learn-limit {id} {n}");
+        add("learn-limit", path, set(&limit), set(&usual));
+    }
+    if let Some((tag, path)) = number(&["thalweg", "bridgedomains", name, "tag"]) {
+        let set = |tag: &str| format!("set bridge-domain tag {id} {tag}");
+        add("tag", path, set(&tag), set("").trim_end().to_owned());
+    }
+    ports(doc, name, id, out);
+    stations(doc, name, id, out);
+}
+
+fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
+    let Some(list) = doc.at(&["bridgedomains", name, "interfaces"]) else { return };
+    for (i, node) in list.node.list().iter().enumerate() {
+        let path = format!("{}[{i}]", list.path);
+        let Some(port) = node.text() else { continue };
+        let Some(interface) = doc.interface(port) else {
+            let text = format!("an interface expected that the document describes, not `{port}'");
+            out.problem(Problem::at(node, path, text));
+            continue;
+        };
+        if interface.get("l2xc").is_some() {
+            let text = format!("`{port}' is cross connected already (l2xc)");
+            out.problem(Problem::at(node, path, text));
+            continue;
+        }
+        let group = interface.get("split-horizon-group").map(|f| f.node.value.to_string());
+        let mut set = format!("set interface l2 bridge {port} {id}");
+        if let Some(group) = group.filter(|g| g != "0") {
+            set = format!("{set} {group}");
+        }
+        let item = Item::new(rank::L2, format!("bridge port {port}"), path, set).order(1);
+        let item = item.unset(format!("set interface l3 {port}"));
+        out.add(item.needs(format!("bridge {name}")).needs(interface_key(port)));
+    }
+}
+
+fn stations(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
+    for (station, found) in doc.entries(&["thalweg", "bridgedomains", name, "stations"]) {
+        let address = mac(station).map(MacAddr).filter(|m| m.is_unicast());
+        let Some(address) = address else {
+            let text = format!("a station's MAC address expected, not `{station}'");
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        let Some(text) = found.node.text() else { continue };
+        let set = format!("l2fib add {address} {id} {text}");
+        let key = format!("station {id} {address}");
+        let item = Item::new(rank::L2, key, &found.path, set).order(2);
+        let item = item.unset(format!("l2fib del {address} {id}")).needs(format!("bridge {name}"));
+        let port = text.split_whitespace().next().filter(|p| *p != "filter");
+        out.add(match port {
+            Some(port) => item.needs(format!("bridge port {port}")),
+            None => item,
+        });
     }
 }

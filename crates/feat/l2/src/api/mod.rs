@@ -3,9 +3,39 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod bridge_domain_add_del;
+pub mod bridge_domain_add_del_v2;
+pub mod bridge_domain_dump;
+pub mod bridge_domain_set_default_learn_limit;
+pub mod bridge_domain_set_learn_limit;
+pub mod bridge_domain_set_mac_age;
+pub mod bridge_flags;
+pub mod l2_fib_clear_table;
+pub mod l2_fib_table_dump;
 pub mod l2_xconnect_dump;
+pub mod l2fib_add_del;
+pub mod l2fib_flush_all;
+pub mod l2fib_flush_bd;
+pub mod l2fib_flush_int;
+pub mod sw_interface_set_l2_bridge;
 pub mod sw_interface_set_l2_xconnect;
 
 /// Every API message, in the order of the files' names.
-pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] =
-    &[&l2_xconnect_dump::SERVICE, &sw_interface_set_l2_xconnect::SERVICE];
+pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
+    &bridge_domain_add_del::SERVICE,
+    &bridge_domain_add_del_v2::SERVICE,
+    &bridge_domain_dump::SERVICE,
+    &bridge_domain_set_default_learn_limit::SERVICE,
+    &bridge_domain_set_learn_limit::SERVICE,
+    &bridge_domain_set_mac_age::SERVICE,
+    &bridge_flags::SERVICE,
+    &l2_fib_clear_table::SERVICE,
+    &l2_fib_table_dump::SERVICE,
+    &l2_xconnect_dump::SERVICE,
+    &l2fib_add_del::SERVICE,
+    &l2fib_flush_all::SERVICE,
+    &l2fib_flush_bd::SERVICE,
+    &l2fib_flush_int::SERVICE,
+    &sw_interface_set_l2_bridge::SERVICE,
+    &sw_interface_set_l2_xconnect::SERVICE,
+];

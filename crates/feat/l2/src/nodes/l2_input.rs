@@ -1,8 +1,11 @@
-//! `l2-input`: takes frames of layer 2 interfaces to their cross connect's other end.
+//! `l2-input`: takes frames of layer 2 interfaces to their cross connect's other end, or into their
+//! bridge domain.
 //!
-//! Reads: rx interface. Next: the other interface's output node.
+//! Reads: rx interface. Next: the other interface's output node, `l2-learn`, `l2-fwd`, or a node with
+//! rules.
 
 use crate::L2Table;
+use crate::trace::addresses;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
@@ -30,7 +33,7 @@ struct L2Input {
 impl L2Input {
     #[inline]
     fn verdict(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
-        match self.table.load(cx.guard()).output(rx_if) {
+        match self.table.load(cx.guard()).port(rx_if).next {
             Some(node) => Verdict::node(node),
             None => Verdict::drop(NO_PEER),
         }
@@ -59,11 +62,7 @@ impl Node for L2Input {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let mac = |b: &[u8]| b.iter().map(|x| format!("{x:02x}")).collect::<Vec<_>>().join(":");
-        let d = frame.data(i);
-        if d.len() >= 12 {
-            let rx = interface_token(frame.rx_if(i));
-            let _ = writeln!(out, "l2-input: {rx} dst {} src {}", mac(&d[..6]), mac(&d[6..12]));
-        }
+        let rx = interface_token(frame.rx_if(i));
+        let _ = writeln!(out, "l2-input: {rx} {}", addresses(frame, i));
     }
 }

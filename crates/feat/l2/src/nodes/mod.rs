@@ -3,7 +3,11 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod l2_flood;
+pub mod l2_fwd;
 pub mod l2_input;
+pub mod l2_learn;
 
 /// Every graph node, in the order of the files' names.
-pub static NODES: &[&thalweg_graph::NodeDecl] = &[&l2_input::NODE];
+pub static NODES: &[&thalweg_graph::NodeDecl] =
+    &[&l2_flood::NODE, &l2_fwd::NODE, &l2_input::NODE, &l2_learn::NODE];

@@ -5,7 +5,6 @@
 
 pub mod acl_dump;
 pub mod acl_interface_list_dump;
-pub mod bridge_domain_dump;
 pub mod cli_inband;
 pub mod mpls_interface_dump;
 pub mod punt_reason_dump;
@@ -22,7 +21,6 @@ pub mod vxlan_tunnel_v2_dump;
 pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &acl_dump::SERVICE,
     &acl_interface_list_dump::SERVICE,
-    &bridge_domain_dump::SERVICE,
     &cli_inband::SERVICE,
     &mpls_interface_dump::SERVICE,
     &punt_reason_dump::SERVICE,

@@ -1,12 +1,9 @@
-//! `bridge_domain_dump`: bridges, of which there are none yet; clients such as `vppcfg` insist on
-//! the message.
+//! `bridge_domain_dump`: bridge domains.
 
-use thalweg_api::schema::Module;
+use crate::api_module::L2;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{ApiType, Details, Dump, Message, Text};
 use thalweg_graph::Control;
-
-static L2: Module = Module { name: "l2", folder: "core", version: "3.3.0" };
 
 /// Asks for bridges.
 #[derive(Debug, Message)]
@@ -65,4 +62,33 @@ pub struct BridgeDomainDetails {
 /// The service.
 pub static SERVICE: Dump<Control, BridgeDomainDump, BridgeDomainDetails> = Dump::new(&L2, handle);
 
-fn handle(_: &mut Control, _: BridgeDomainDump, _: &mut Details<BridgeDomainDetails>) {}
+fn handle(c: &mut Control, rq: BridgeDomainDump, out: &mut Details<BridgeDomainDetails>) {
+    let state = c.state::<crate::L2>();
+    let l2 = state.borrow();
+    let of = (rq.sw_if_index != InterfaceIndex::NONE).then(|| l2.bridges().of(rq.sw_if_index.0));
+    for (id, d) in l2.bridges().list() {
+        let other_id = rq.bd_id != u32::MAX && rq.bd_id != id;
+        if other_id || of.is_some_and(|of| of != Some(id)) {
+            continue;
+        }
+        let port = |(sw_if, shg): (u32, u8)| BridgeDomainSwIf {
+            context: 0,
+            sw_if_index: InterfaceIndex(sw_if),
+            shg,
+        };
+        out.send(&BridgeDomainDetails {
+            bd_id: id,
+            flood: d.flood,
+            uu_flood: d.flood_unknown,
+            forward: d.forward,
+            learn: d.learn,
+            arp_term: false,
+            arp_ufwd: false,
+            mac_age: d.mac_age,
+            bd_tag: Text::from(d.tag.as_str()),
+            bvi_sw_if_index: InterfaceIndex::NONE,
+            uu_fwd_sw_if_index: InterfaceIndex::NONE,
+            sw_if_details: d.ports().map(port).collect(),
+        });
+    }
+}

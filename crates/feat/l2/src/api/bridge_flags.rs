@@ -1,0 +1,52 @@
+//! `bridge_flags`: what a bridge domain does.
+
+use crate::api_module::{BdFlags, L2};
+use crate::{L2Error, Settings};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Switches some of what a bridge domain does on or off.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct BridgeFlags {
+    /// Which one.
+    pub bd_id: u32,
+    /// On.
+    pub is_set: bool,
+    /// What of it.
+    pub flags: BdFlags,
+}
+
+/// What it does now.
+#[derive(Debug, Default, Message)]
+#[api(reply)]
+pub struct BridgeFlagsReply {
+    /// [`BdFlags`].
+    pub resulting_feature_bitmap: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, BridgeFlags, BridgeFlagsReply> = Call::new(&L2, handle);
+
+fn handle(c: &mut Control, rq: BridgeFlags) -> Result<BridgeFlagsReply, Retval> {
+    let arp = rq.flags.has(BdFlags::ARP_TERM) || rq.flags.has(BdFlags::ARP_UFWD);
+    if arp && rq.is_set {
+        return Err(L2Error::NotYet("ARP termination").into());
+    }
+    let mut result = 0;
+    crate::set_bridge(c, rq.bd_id, |s: &mut Settings| {
+        let switches = [
+            (BdFlags::LEARN, &mut s.learn),
+            (BdFlags::FWD, &mut s.forward),
+            (BdFlags::FLOOD, &mut s.flood),
+            (BdFlags::UU_FLOOD, &mut s.flood_unknown),
+        ];
+        for (flag, switch) in switches {
+            if rq.flags.has(flag) {
+                *switch = rq.is_set;
+            }
+            result |= if *switch { flag.0 } else { 0 };
+        }
+    })?;
+    Ok(BridgeFlagsReply { resulting_feature_bitmap: result })
+}

@@ -1,0 +1,19 @@
+//! `l2_fib_clear_table`: forgets all stations.
+
+use crate::Flush;
+use crate::api_module::L2;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Forgets all stations of all bridge domains, configured ones as well.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct L2FibClearTable;
+
+/// The service.
+pub static SERVICE: Call<Control, L2FibClearTable, L2FibClearTableReply> = Call::new(&L2, handle);
+
+fn handle(c: &mut Control, _: L2FibClearTable) -> Result<L2FibClearTableReply, Retval> {
+    crate::flush(c, Flush::Everything)?;
+    Ok(L2FibClearTableReply)
+}

@@ -1,0 +1,56 @@
+//! `l2_fib_table_dump`: the stations that a bridge domain knows.
+
+use crate::Origin;
+use crate::api_module::L2;
+use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::Control;
+
+/// Asks for stations.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct L2FibTableDump {
+    /// Of which bridge domain; all ones: of all.
+    pub bd_id: u32,
+}
+
+/// A station.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct L2FibTableDetails {
+    /// The bridge domain.
+    pub bd_id: u32,
+    /// Its address.
+    pub mac: MacAddress,
+    /// The port that it is behind.
+    pub sw_if_index: InterfaceIndex,
+    /// It stays there.
+    pub static_mac: bool,
+    /// Frames to it are dropped.
+    pub filter_mac: bool,
+    /// It is the router itself.
+    pub bvi_mac: bool,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, L2FibTableDump, L2FibTableDetails> = Dump::new(&L2, handle);
+
+fn handle(c: &mut Control, rq: L2FibTableDump, out: &mut Details<L2FibTableDetails>) {
+    let state = c.state::<crate::L2>();
+    let l2 = state.borrow();
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let (some, next) = l2.bridges().addresses(at, 1 << 12);
+        for a in some.iter().filter(|a| rq.bd_id == u32::MAX || a.bridge == rq.bd_id) {
+            out.send(&L2FibTableDetails {
+                bd_id: a.bridge,
+                mac: MacAddress(a.mac),
+                sw_if_index: InterfaceIndex(a.port),
+                static_mac: matches!(a.origin, Origin::Static | Origin::Filter),
+                filter_mac: a.origin == Origin::Filter,
+                bvi_mac: false,
+            });
+        }
+        from = next;
+    }
+}

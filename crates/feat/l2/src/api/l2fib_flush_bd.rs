@@ -1,0 +1,22 @@
+//! `l2fib_flush_bd`: forgets a bridge domain's stations.
+
+use crate::Flush;
+use crate::api_module::L2;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Forgets the stations that a bridge domain has learned.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct L2fibFlushBd {
+    /// Which one.
+    pub bd_id: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, L2fibFlushBd, L2fibFlushBdReply> = Call::new(&L2, handle);
+
+fn handle(c: &mut Control, rq: L2fibFlushBd) -> Result<L2fibFlushBdReply, Retval> {
+    crate::flush(c, Flush::Bridge(rq.bd_id))?;
+    Ok(L2fibFlushBdReply)
+}

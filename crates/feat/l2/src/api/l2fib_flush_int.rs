@@ -1,0 +1,23 @@
+//! `l2fib_flush_int`: forgets a port's stations.
+
+use crate::Flush;
+use crate::api_module::L2;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Forgets the stations that were learned behind a port.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct L2fibFlushInt {
+    /// The port.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, L2fibFlushInt, L2fibFlushIntReply> = Call::new(&L2, handle);
+
+fn handle(c: &mut Control, rq: L2fibFlushInt) -> Result<L2fibFlushIntReply, Retval> {
+    crate::flush(c, Flush::Port(rq.sw_if_index.0))?;
+    Ok(L2fibFlushIntReply)
+}

@@ -1,0 +1,45 @@
+//! `sw_interface_set_l2_bridge`: makes an interface a port of a bridge domain.
+
+use crate::L2Error;
+use crate::api_module::{L2, L2PortType};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Puts an interface into a bridge domain, or takes it out.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceSetL2Bridge {
+    /// The interface.
+    pub rx_sw_if_index: InterfaceIndex,
+    /// The bridge domain.
+    pub bd_id: u32,
+    /// What kind of port.
+    pub port_type: L2PortType,
+    /// Ports of one group do not talk to each other, unless it is 0.
+    pub shg: u8,
+    /// In, or out.
+    #[api(default = "true")]
+    pub enable: bool,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceSetL2Bridge, SwInterfaceSetL2BridgeReply> =
+    Call::new(&L2, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceSetL2Bridge,
+) -> Result<SwInterfaceSetL2BridgeReply, Retval> {
+    let sw_if = rq.rx_sw_if_index.0;
+    if !rq.enable {
+        crate::set_l3(c, sw_if)?;
+        return Ok(SwInterfaceSetL2BridgeReply);
+    }
+    match rq.port_type {
+        L2PortType::NORMAL => crate::join_bridge(c, sw_if, rq.bd_id, rq.shg)?,
+        L2PortType::BVI => return Err(L2Error::NotYet("a bridge domain's own port").into()),
+        _ => return Err(L2Error::NotYet("a port for unknown destinations").into()),
+    }
+    Ok(SwInterfaceSetL2BridgeReply)
+}

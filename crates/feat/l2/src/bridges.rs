@@ -1,0 +1,441 @@
+//! Bridge domains as the main thread keeps them: their ports and settings, and whom they know.
+
+use crate::error::{L2Error, MAX_BRIDGE_ID};
+use crate::learning::Learning;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use thalweg_device::{Mac, SwIfIndex};
+use thalweg_graph::NodeId;
+use thalweg_tables::mac::{MacError, MacKey, MacTable};
+use thalweg_tables::qsbr::Domain as Readers;
+
+/// Addresses that all bridge domains may know together.
+pub const MAX_ADDRESSES: u32 = 1 << 20;
+/// Addresses that a bridge domain may learn, unless told otherwise.
+pub const LEARN_LIMIT: u32 = 1 << 24;
+/// Bridge domains that there may be.
+const MAX_DOMAINS: u16 = 4096;
+
+/// How an address came into the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// A port has seen a frame from it.
+    Learned,
+    /// It was configured, and stays.
+    Static,
+    /// It was configured: frames to it are dropped.
+    Filter,
+    /// It was configured as if it had been learned.
+    Added,
+}
+
+/// What a bridge domain does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Learns addresses.
+    pub learn: bool,
+    /// Forwards to the addresses that it knows.
+    pub forward: bool,
+    /// Floods frames to groups.
+    pub flood: bool,
+    /// Floods frames to addresses that it does not know.
+    pub flood_unknown: bool,
+    /// Minutes after which it forgets an address that was not seen; 0: never.
+    pub mac_age: u8,
+    /// The most addresses that it learns.
+    pub learn_limit: u32,
+}
+
+/// A bridge domain.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// Number by which workers know it, from 1 on.
+    pub number: u16,
+    pub(crate) settings: Settings,
+    /// What somebody noted about it.
+    pub tag: String,
+    pub(crate) ports: BTreeMap<SwIfIndex, u8>,
+    pub(crate) rules: Option<NodeId>,
+    learned: u32,
+}
+
+impl std::ops::Deref for Domain {
+    type Target = Settings;
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl Domain {
+    /// Its ports, each with its split horizon group.
+    pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, u8)> + '_ {
+        self.ports.iter().map(|(p, g)| (*p, *g))
+    }
+    /// Addresses that it has learned and not forgotten.
+    pub fn learned(&self) -> u32 {
+        self.learned
+    }
+    pub(crate) fn has_room(&self) -> bool {
+        self.learned < self.settings.learn_limit
+    }
+}
+
+/// An address that a bridge domain knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Address {
+    /// Id of the bridge domain.
+    pub bridge: u32,
+    /// The address.
+    pub mac: Mac,
+    /// Behind which port.
+    pub port: SwIfIndex,
+    /// How it came here.
+    pub origin: Origin,
+    /// How long ago it was seen, as far as anybody looked.
+    pub age: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    origin: Origin,
+    seen: Instant,
+}
+
+/// What became of the news that an address was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Learned {
+    /// Nothing that was not known, or may be known.
+    Nothing,
+    /// It is known now.
+    New,
+    /// The same, and there is no room for the next one.
+    Last,
+}
+
+/// How often addresses were learned, and so on.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// Addresses that were learned.
+    pub learned: u64,
+    /// Addresses that went to another port.
+    pub moved: u64,
+    /// Addresses that were not seen for long enough.
+    pub aged: u64,
+    /// Times that there was no room.
+    pub refused: u64,
+}
+
+/// All bridge domains.
+pub struct Bridges {
+    domains: BTreeMap<u32, Domain>,
+    /// Ids by number.
+    ids: Vec<Option<u32>>,
+    ports: BTreeMap<SwIfIndex, u32>,
+    macs: MacTable,
+    /// By the table's numbers.
+    known: Vec<Known>,
+    learning: Arc<Learning>,
+    default_limit: u32,
+    counts: Counts,
+    /// Where the look for old addresses is.
+    at: u32,
+    last_scan: Duration,
+    scan: Duration,
+}
+
+impl Bridges {
+    pub(crate) fn new(macs: MacTable, learning: Arc<Learning>) -> Bridges {
+        Bridges {
+            domains: BTreeMap::new(),
+            ids: vec![None],
+            ports: BTreeMap::new(),
+            macs,
+            known: Vec::new(),
+            learning,
+            default_limit: LEARN_LIMIT,
+            counts: Counts::default(),
+            at: 0,
+            last_scan: Duration::ZERO,
+            scan: Duration::ZERO,
+        }
+    }
+
+    /// All of them, by number of no particular order.
+    pub(crate) fn domains(&self) -> impl Iterator<Item = &Domain> {
+        self.domains.values()
+    }
+    /// All of them, by id.
+    pub fn list(&self) -> impl Iterator<Item = (u32, &Domain)> {
+        self.domains.iter().map(|(id, d)| (*id, d))
+    }
+    /// One of them.
+    pub fn get(&self, id: u32) -> Option<&Domain> {
+        self.domains.get(&id)
+    }
+    /// The id of the one that an interface is in.
+    pub fn of(&self, sw_if: SwIfIndex) -> Option<u32> {
+        self.ports.get(&sw_if).copied()
+    }
+    /// Addresses that are known, and how many of them were learned.
+    pub fn count(&self) -> (u32, u32) {
+        (self.macs.len(), self.domains.values().map(|d| d.learned).sum())
+    }
+    /// What has happened.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+    /// How many addresses there may be.
+    pub fn limit(&self) -> u32 {
+        self.macs.limit()
+    }
+    /// How many a new bridge domain learns at most.
+    pub fn default_learn_limit(&self) -> u32 {
+        self.default_limit
+    }
+    pub(crate) fn set_default_learn_limit(&mut self, limit: u32) {
+        self.default_limit = limit;
+    }
+    /// How long the last look for old addresses took.
+    pub fn last_scan(&self) -> Duration {
+        self.last_scan
+    }
+
+    pub(crate) fn find(&mut self, id: u32) -> Result<&mut Domain, L2Error> {
+        self.domains.get_mut(&id).ok_or(L2Error::NoBridge(id))
+    }
+
+    pub(crate) fn create(&mut self, id: u32) -> Result<&mut Domain, L2Error> {
+        if id == 0 || id > MAX_BRIDGE_ID {
+            return Err(L2Error::Id(id));
+        }
+        if self.domains.contains_key(&id) {
+            return Err(L2Error::Exists(id));
+        }
+        let free = self.ids.iter().skip(1).position(Option::is_none).map(|at| at + 1);
+        let number = free.unwrap_or(self.ids.len());
+        if number > usize::from(MAX_DOMAINS) {
+            return Err(L2Error::Full(MAX_DOMAINS));
+        }
+        if number == self.ids.len() {
+            self.ids.push(None);
+        }
+        self.ids[number] = Some(id);
+        let settings = Settings {
+            learn: true,
+            forward: true,
+            flood: true,
+            flood_unknown: true,
+            mac_age: 0,
+            learn_limit: self.default_limit,
+        };
+        let number = number as u16;
+        let (tag, ports) = (String::new(), BTreeMap::new());
+        let domain = Domain { number, settings, tag, ports, rules: None, learned: 0 };
+        Ok(self.domains.entry(id).or_insert(domain))
+    }
+
+    pub(crate) fn delete(&mut self, readers: &Readers, id: u32) -> Result<(), L2Error> {
+        let domain = self.find(id)?;
+        if !domain.ports.is_empty() {
+            return Err(L2Error::InUse(id));
+        }
+        let number = domain.number;
+        self.forget(readers, |key, _, _| key.bridge() == number);
+        self.domains.remove(&id);
+        self.ids[usize::from(number)] = None;
+        Ok(())
+    }
+
+    pub(crate) fn join(&mut self, id: u32, sw_if: SwIfIndex, group: u8) -> Result<(), L2Error> {
+        self.find(id)?.ports.insert(sw_if, group);
+        self.ports.insert(sw_if, id);
+        Ok(())
+    }
+
+    /// Takes an interface out of its bridge domain, which forgets whom it knew there.
+    pub(crate) fn leave(&mut self, readers: &Readers, sw_if: SwIfIndex) -> bool {
+        let Some(id) = self.ports.remove(&sw_if) else { return false };
+        if let Some(domain) = self.domains.get_mut(&id) {
+            domain.ports.remove(&sw_if);
+        }
+        self.forget(readers, |_, port, _| port == sw_if);
+        true
+    }
+
+    /// A worker has seen a frame from an address that it did not know there.
+    pub(crate) fn learn(&mut self, readers: &Readers, key: MacKey, sw_if: SwIfIndex) -> Learned {
+        let id = self.ids.get(usize::from(key.bridge())).copied().flatten();
+        let Some(domain) = id.and_then(|id| self.domains.get_mut(&id)) else {
+            return Learned::Nothing;
+        };
+        // The news may be older than the configuration.
+        if !domain.settings.learn || !domain.ports.contains_key(&sw_if) {
+            return Learned::Nothing;
+        }
+        let now = Instant::now();
+        if let Some(value) = self.macs.get(key) {
+            let entry = value.entry();
+            let known = self.known[entry as usize];
+            let stays = matches!(known.origin, Origin::Static | Origin::Filter);
+            if value.port() != sw_if && !stays && self.macs.set(readers, key, sw_if, false).is_ok()
+            {
+                self.counts.moved += 1;
+                self.known[entry as usize].seen = now;
+            }
+            return Learned::Nothing;
+        }
+        if !domain.has_room() {
+            self.counts.refused += 1;
+            return Learned::Nothing;
+        }
+        if self.put(readers, key, sw_if, Origin::Learned).is_err() {
+            self.counts.refused += 1;
+            return Learned::Nothing;
+        }
+        self.counts.learned += 1;
+        match id.and_then(|id| self.get(id)).is_some_and(Domain::has_room) {
+            true => Learned::New,
+            false => Learned::Last,
+        }
+    }
+
+    fn put(
+        &mut self,
+        readers: &Readers,
+        key: MacKey,
+        port: SwIfIndex,
+        origin: Origin,
+    ) -> Result<(), MacError> {
+        let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
+        let entry = self.macs.set(readers, key, port, origin == Origin::Filter)? as usize;
+        let known = Known { origin, seen: Instant::now() };
+        if self.known.len() <= entry {
+            self.known.resize(entry + 1, known);
+        }
+        self.known[entry] = known;
+        self.count_learned(key, was, Some(origin));
+        Ok(())
+    }
+
+    fn count_learned(&mut self, key: MacKey, was: Option<Origin>, is: Option<Origin>) {
+        let id = self.ids.get(usize::from(key.bridge())).copied().flatten();
+        if let Some(domain) = id.and_then(|id| self.domains.get_mut(&id)) {
+            domain.learned += u32::from(is == Some(Origin::Learned));
+            domain.learned -= u32::from(was == Some(Origin::Learned)).min(domain.learned);
+        }
+    }
+
+    /// Puts an address into the table.
+    pub(crate) fn add(
+        &mut self,
+        readers: &Readers,
+        id: u32,
+        mac: Mac,
+        port: Option<(SwIfIndex, &str)>,
+        origin: Origin,
+    ) -> Result<(), L2Error> {
+        let domain = self.find(id)?;
+        let number = domain.number;
+        if mac[0] & 1 != 0 || mac == [0; 6] {
+            return Err(L2Error::NotAStation);
+        }
+        let port = match port {
+            Some((sw_if, _)) if domain.ports.contains_key(&sw_if) => sw_if,
+            Some((_, name)) => return Err(L2Error::NotAPort { name: name.into(), id }),
+            None => u32::MAX,
+        };
+        Ok(self.put(readers, MacKey::new(number, mac), port, origin)?)
+    }
+
+    /// Takes an address out of the table.
+    pub(crate) fn remove(&mut self, readers: &Readers, id: u32, mac: Mac) -> Result<(), L2Error> {
+        let key = MacKey::new(self.find(id)?.number, mac);
+        let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
+        if !self.macs.remove(readers, key) {
+            let mac = mac.map(|b| format!("{b:02x}")).join(":");
+            return Err(L2Error::NoAddress { id, mac });
+        }
+        self.count_learned(key, was, None);
+        Ok(())
+    }
+
+    /// Forgets the addresses that are meant; returns how many.
+    pub(crate) fn forget(
+        &mut self,
+        readers: &Readers,
+        meant: impl Fn(MacKey, SwIfIndex, Origin) -> bool,
+    ) -> u32 {
+        self.forget_some(readers, 0..self.macs.numbers(), |key, port, known, _| {
+            meant(key, port, known.origin)
+        })
+    }
+
+    fn forget_some(
+        &mut self,
+        readers: &Readers,
+        numbers: std::ops::Range<u32>,
+        meant: impl Fn(MacKey, SwIfIndex, &mut Known, u32) -> bool,
+    ) -> u32 {
+        let mut gone = 0;
+        for entry in numbers {
+            let Some(key) = self.macs.key(entry) else { continue };
+            let Some(value) = self.macs.get(key) else { continue };
+            let known = &mut self.known[entry as usize];
+            let origin = known.origin;
+            if meant(key, value.port(), known, entry) && self.macs.remove(readers, key) {
+                self.count_learned(key, Some(origin), None);
+                gone += 1;
+            }
+        }
+        gone
+    }
+
+    /// Forgets those learned addresses that were not seen for their bridge domain's time, of some at a
+    /// time. Says whether it has come round, and how many it has forgotten.
+    pub(crate) fn age(&mut self, readers: &Readers, minute: Duration, some: u32) -> (bool, u32) {
+        let start = Instant::now();
+        let end = self.macs.numbers().min(self.at.saturating_add(some));
+        let learning = Arc::clone(&self.learning);
+        let seen = learning.all();
+        let ages: Vec<Duration> = self
+            .ids
+            .iter()
+            .map(|id| id.and_then(|id| self.domains.get(&id)).map_or(0, |d| d.settings.mac_age))
+            .map(|age| minute * u32::from(age))
+            .collect();
+        let gone = self.forget_some(readers, self.at..end, |key, _, known, entry| {
+            // All are asked: each has a mark to take back.
+            if seen.iter().fold(false, |any, s| s.take(entry) | any) {
+                known.seen = start;
+            }
+            let age = ages.get(usize::from(key.bridge())).copied().unwrap_or_default();
+            let may_go = matches!(known.origin, Origin::Learned | Origin::Added);
+            may_go && !age.is_zero() && start.duration_since(known.seen) >= age
+        });
+        self.counts.aged += u64::from(gone);
+        self.scan += start.elapsed();
+        let round = end == self.macs.numbers();
+        self.at = if round { 0 } else { end };
+        if round {
+            self.last_scan = std::mem::take(&mut self.scan);
+        }
+        (round, gone)
+    }
+
+    /// The addresses with numbers in a range, and where to go on: listing does not stop anything.
+    pub fn addresses(&self, from: u32, some: u32) -> (Vec<Address>, Option<u32>) {
+        let all = self.macs.numbers();
+        let end = all.min(from.saturating_add(some));
+        let address = |entry| {
+            let key = self.macs.key(entry)?;
+            let value = self.macs.get(key)?;
+            let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
+            let known = self.known.get(entry as usize)?;
+            let (origin, age) = (known.origin, known.seen.elapsed());
+            Some(Address { bridge, mac: key.mac(), port: value.port(), origin, age })
+        };
+        let found = (from..end).filter_map(address).collect();
+        (found, (end < all).then_some(end))
+    }
+}

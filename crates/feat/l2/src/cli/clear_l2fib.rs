@@ -1,0 +1,32 @@
+//! `clear l2fib`.
+
+use crate::Flush;
+use crate::cli_support::failed;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: ClearL2fib = ClearL2fib;
+
+/// The command's type.
+pub struct ClearL2fib;
+
+impl Command<Control> for ClearL2fib {
+    fn path(&self) -> &'static str {
+        "clear l2fib"
+    }
+    fn help(&self) -> &'static str {
+        "Forget all stations of all bridge domains, static ones as well"
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let gone = crate::flush(c, Flush::Everything).map_err(failed)?;
+        out.json(serde_json::json!({ "forgotten": gone }));
+        Ok(Outcome::Done)
+    }
+}

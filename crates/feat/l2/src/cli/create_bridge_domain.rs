@@ -1,0 +1,98 @@
+//! `create bridge-domain`.
+
+use crate::cli_support::{bridge_arg, failed};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: CreateBridgeDomain = CreateBridgeDomain;
+
+/// The command's type.
+pub struct CreateBridgeDomain;
+
+/// A setting that the line asks for.
+type Change = Box<dyn FnOnce(&mut crate::Settings)>;
+
+const OPTIONS: &[&str] = &[
+    "learn",
+    "forward",
+    "uu-flood",
+    "flood",
+    "arp-term",
+    "mac-age",
+    "learn-limit",
+    "bd-tag",
+    "del",
+];
+
+impl Command<Control> for CreateBridgeDomain {
+    fn path(&self) -> &'static str {
+        "create bridge-domain"
+    }
+    fn usage(&self) -> &'static str {
+        "<id> [learn 0|1] [forward 0|1] [uu-flood 0|1] [flood 0|1] [mac-age <minutes>] \
+         [learn-limit <n>] [bd-tag <tag>] [del]"
+    }
+    fn help(&self) -> &'static str {
+        "Make a bridge domain, or delete one that has no ports\n\
+         It learns addresses, forwards to those that it knows, and floods to groups and to those that\n\
+         it does not know, unless switched off. An age of 0 means that it never forgets an address.\n\
+         `set interface l2 bridge' adds ports."
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let id = bridge_arg(args)?;
+        let mut changes: Vec<Change> = Vec::new();
+        let mut tag = None;
+        let mut del = false;
+        while let Some(option) = args.one_of(OPTIONS)? {
+            match option {
+                "del" => del = true,
+                "bd-tag" => tag = Some(args.word("tag")?.to_owned()),
+                "mac-age" => {
+                    let minutes = args.u8("minutes")?;
+                    changes.push(Box::new(move |s| s.mac_age = minutes));
+                }
+                "learn-limit" => {
+                    let limit = args.u32("learn limit")?;
+                    changes.push(Box::new(move |s| s.learn_limit = limit));
+                }
+                switch => {
+                    let on = args.number(switch, 0, 1)? == 1;
+                    changes.push(match switch {
+                        "learn" => Box::new(move |s| s.learn = on),
+                        "forward" => Box::new(move |s| s.forward = on),
+                        "uu-flood" => Box::new(move |s| s.flood_unknown = on),
+                        "flood" => Box::new(move |s| s.flood = on),
+                        _ if on => return Err(failed(crate::L2Error::NotYet("ARP termination"))),
+                        _ => Box::new(|_| {}),
+                    });
+                }
+            }
+        }
+        args.end()?;
+        if del {
+            crate::delete_bridge(c, id).map_err(failed)?;
+            return Ok(Outcome::Done);
+        }
+        crate::create_bridge(c, id).map_err(failed)?;
+        let all = |s: &mut crate::Settings| changes.into_iter().for_each(|change| change(s));
+        crate::set_bridge(c, id, all).map_err(failed)?;
+        if let Some(tag) = tag {
+            crate::set_bridge_tag(c, id, &tag).map_err(failed)?;
+        }
+        out.json(serde_json::json!({ "bridge_domain": id }));
+        out.line(format_args!("bridge-domain {id}"));
+        Ok(Outcome::Done)
+    }
+    fn complete(&self, _: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => Vec::new(),
+            _ => OPTIONS.iter().filter(|o| !before.contains(o)).map(ToString::to_string).collect(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `set bridge-domain`.
+
+use crate::cli_support::{bridge_arg, bridge_ids, failed};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: SetBridgeDomain = SetBridgeDomain;
+
+/// The command's type.
+pub struct SetBridgeDomain;
+
+const WHAT: &[&str] = &[
+    "learn",
+    "forward",
+    "flood",
+    "uu-flood",
+    "arp",
+    "mac-age",
+    "learn-limit",
+    "default-learn-limit",
+    "tag",
+];
+
+impl Command<Control> for SetBridgeDomain {
+    fn path(&self) -> &'static str {
+        "set bridge-domain"
+    }
+    fn usage(&self) -> &'static str {
+        "learn|forward|flood|uu-flood <id> [enable|disable] | mac-age <id> <minutes> | \
+         learn-limit <id> <n> | default-learn-limit <n> | tag <id> [<tag>]"
+    }
+    fn help(&self) -> &'static str {
+        "Change what a bridge domain does\n\
+         learn: note where stations are. forward: send to stations that are known. flood: send frames\n\
+         to groups to all ports. uu-flood: send frames to unknown stations to all ports. mac-age:\n\
+         forget a station that was not seen for so long; 0: never. learn-limit: the most stations\n\
+         that it learns. default-learn-limit: that of bridge domains made from now on."
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let what = args.choice("setting", WHAT)?;
+        if what == "arp" {
+            return Err(failed(crate::L2Error::NotYet("ARP termination")));
+        }
+        if what == "default-learn-limit" {
+            let limit = args.u32("learn limit")?;
+            args.end()?;
+            crate::set_default_learn_limit(c, limit);
+            return Ok(Outcome::Done);
+        }
+        let id = bridge_arg(args)?;
+        match what {
+            "tag" => {
+                let tag = if args.is_empty() { "" } else { args.word("tag")? };
+                args.end()?;
+                crate::set_bridge_tag(c, id, tag).map_err(failed)?;
+            }
+            "mac-age" => {
+                let minutes = args.u8("minutes")?;
+                args.end()?;
+                crate::set_bridge(c, id, |s| s.mac_age = minutes).map_err(failed)?;
+            }
+            "learn-limit" => {
+                let limit = args.u32("learn limit")?;
+                args.end()?;
+                crate::set_bridge(c, id, |s| s.learn_limit = limit).map_err(failed)?;
+            }
+            _ => {
+                let on = args.is_empty() || args.enable_disable(what)?;
+                args.end()?;
+                let change = |s: &mut crate::Settings| match what {
+                    "learn" => s.learn = on,
+                    "forward" => s.forward = on,
+                    "flood" => s.flood = on,
+                    _ => s.flood_unknown = on,
+                };
+                crate::set_bridge(c, id, change).map_err(failed)?;
+            }
+        }
+        Ok(Outcome::Done)
+    }
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => WHAT.iter().map(ToString::to_string).collect(),
+            [_] => bridge_ids(c),
+            [what, _] if ["learn", "forward", "flood", "uu-flood"].contains(what) => {
+                vec!["enable".into(), "disable".into()]
+            }
+            _ => Vec::new(),
+        }
+    }
+}

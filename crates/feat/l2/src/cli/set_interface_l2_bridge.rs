@@ -1,0 +1,55 @@
+//! `set interface l2 bridge`.
+
+use crate::cli_support::{bridge_arg, bridge_ids, failed};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::{interface_arg, interface_names};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: SetInterfaceL2Bridge = SetInterfaceL2Bridge;
+
+/// The command's type.
+pub struct SetInterfaceL2Bridge;
+
+impl Command<Control> for SetInterfaceL2Bridge {
+    fn path(&self) -> &'static str {
+        "set interface l2 bridge"
+    }
+    fn usage(&self) -> &'static str {
+        "<interface> <id> [<split horizon group>]"
+    }
+    fn help(&self) -> &'static str {
+        "Make an interface a port of a bridge domain\n\
+         The bridge domain is made if need be. Ports of one split horizon group do not talk to each\n\
+         other, unless it is 0. `set interface l3 <interface>' takes a port out."
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let sw_if = interface_arg(c, args)?;
+        let id = bridge_arg(args)?;
+        match args.one_of(&["bvi", "uu-fwd"])? {
+            Some("bvi") => {
+                return Err(failed(crate::L2Error::NotYet("a bridge domain's own port")));
+            }
+            Some(_) => {
+                return Err(failed(crate::L2Error::NotYet("a port for unknown destinations")));
+            }
+            None => {}
+        }
+        let group = if args.is_empty() { 0 } else { args.u8("split horizon group")? };
+        args.end()?;
+        crate::join_bridge(c, sw_if, id, group).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => interface_names(c),
+            [_] => bridge_ids(c),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `show bridge-domain`.
+
+use crate::cli_support::{bridge_arg, bridge_ids, failed, on};
+use crate::{Domain, L2, L2Error};
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: ShowBridgeDomain = ShowBridgeDomain;
+
+/// The command's type.
+pub struct ShowBridgeDomain;
+
+const HEADING: &str = "  BD-ID   Index   BSN  Age(min)  Learning  U-Forwrd   UU-Flood   Flooding  \
+                       ARP-Term  arp-ufwd Learn-co Learn-li   BVI-Intf";
+
+/// The nodes that its frames may pass.
+const NODES: &str = "l2-input l2-learn l2-fwd l2-flood";
+
+impl Command<Control> for ShowBridgeDomain {
+    fn path(&self) -> &'static str {
+        "show bridge-domain"
+    }
+    fn usage(&self) -> &'static str {
+        "[<id> [detail|int|bd-tag]]"
+    }
+    fn help(&self) -> &'static str {
+        "Show bridge domains\n\
+         With an id, and one more word, the ports of that one (int), what was noted about it\n\
+         (bd-tag), or both and the nodes that its frames pass (detail)."
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let id = (!args.is_empty()).then(|| bridge_arg(args)).transpose()?;
+        let more = match id {
+            Some(_) => args.one_of(&["detail", "int", "bd-tag"])?,
+            None => None,
+        };
+        args.end()?;
+        let state = c.state::<L2>();
+        let l2 = state.borrow();
+        if let Some(id) = id.filter(|id| l2.bridges().get(*id).is_none()) {
+            return Err(failed(L2Error::NoBridge(id)));
+        }
+        let chosen: Vec<(u32, &Domain)> =
+            l2.bridges().list().filter(|(i, _)| id.is_none_or(|id| *i == id)).collect();
+        let all: Vec<_> = chosen.iter().map(|(id, d)| as_json(c, *id, d)).collect();
+        out.json(json!({ "bridge_domains": all }));
+        if chosen.is_empty() {
+            out.line("no bridge-domains in use");
+            return Ok(Outcome::Done);
+        }
+        out.line(HEADING);
+        for (id, d) in &chosen {
+            out.line(row(*id, d));
+        }
+        let detail = more == Some("detail");
+        for (_, d) in chosen {
+            if detail {
+                out.line(NODES);
+            }
+            if detail || more == Some("int") {
+                ports(c, d, out);
+            }
+            if (detail || more == Some("bd-tag")) && !d.tag.is_empty() {
+                out.line(format_args!("  BD-Tag: {}", d.tag));
+            }
+        }
+        Ok(Outcome::Done)
+    }
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => bridge_ids(c),
+            [_] => ["detail", "int", "bd-tag"].map(str::to_owned).into(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn row(id: u32, d: &Domain) -> String {
+    let age = if d.mac_age == 0 { "off".into() } else { d.mac_age.to_string() };
+    let unknown = if d.flood_unknown { "flood" } else { "drop" };
+    format!(
+        "{id:^8} {:^7} {:^4} {age:^9} {:^9} {:^9} {unknown:^11} {:^9} {:^9} {:^9} {:^8} {:^8} {:^11}",
+        d.number,
+        0,
+        on(d.learn),
+        on(d.forward),
+        on(d.flood),
+        "off",
+        "off",
+        d.learned(),
+        d.learn_limit,
+        "N/A",
+    )
+}
+
+fn ports(c: &Control, d: &Domain, out: &mut Output) {
+    if d.ports().next().is_none() {
+        return;
+    }
+    out.line("");
+    let names = ["Interface", "If-idx", "ISN", "SHG", "BVI", "TxFlood", "VLAN-Tag-Rewrite"];
+    let line = |cells: [&str; 7]| {
+        let [name, index, isn, shg, bvi, flood, rewrite] = cells;
+        format!("{name:^30}{index:^8}{isn:^5}{shg:^5}{bvi:^5}{flood:^9}{rewrite:^30}")
+    };
+    out.line(line(names).trim_end());
+    for (sw_if, group) in d.ports() {
+        let (name, index) = (c.interface_name(sw_if), sw_if.to_string());
+        let group = group.to_string();
+        out.line(line([&name, &index, "1", &group, "-", "*", "none"]).trim_end());
+    }
+}
+
+fn as_json(c: &Control, id: u32, d: &Domain) -> serde_json::Value {
+    let ports: Vec<_> = d
+        .ports()
+        .map(|(p, group)| {
+            json!({ "interface": c.interface_name(p), "sw_if_index": p, "split_horizon_group": group })
+        })
+        .collect();
+    json!({
+        "id": id,
+        "index": d.number,
+        "learn": d.learn,
+        "forward": d.forward,
+        "flood": d.flood,
+        "unknown_unicast_flood": d.flood_unknown,
+        "mac_age_minutes": d.mac_age,
+        "learned": d.learned(),
+        "learn_limit": d.learn_limit,
+        "tag": d.tag,
+        "ports": ports,
+    })
+}

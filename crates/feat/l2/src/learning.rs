@@ -1,0 +1,92 @@
+//! How addresses are learned and forgotten.
+//!
+//! A worker that sees a frame from an address that the table has not, or has elsewhere, sends an event
+//! (once in a while for each address), and the main thread writes the table. So bridging needs no lock,
+//! and a flood of new addresses costs the main thread's time, not the workers'.
+
+use crate::bridges::{Learned, MAX_ADDRESSES};
+use crate::{L2, table};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use thalweg_graph::{Control, Event, Topic};
+use thalweg_tables::mac::{MacKey, Seen};
+
+/// What workers and the main thread share of it.
+pub(crate) struct Learning {
+    /// What each worker has seen, as nodes are made.
+    pub(crate) seen: Mutex<Vec<Arc<Seen>>>,
+    pub(crate) topic: Topic,
+}
+
+impl Learning {
+    /// What a worker will have seen.
+    pub(crate) fn worker(&self) -> Arc<Seen> {
+        let seen = Seen::new(MAX_ADDRESSES);
+        let seen = Arc::new(seen.unwrap_or_else(|e| panic!("addresses that a worker sees: {e}")));
+        self.all().push(Arc::clone(&seen));
+        seen
+    }
+    /// What all workers have seen. They do not ask.
+    pub(crate) fn all(&self) -> MutexGuard<'_, Vec<Arc<Seen>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The look for addresses that are too old.
+#[derive(Default)]
+pub(crate) struct Scan {
+    armed: bool,
+}
+
+/// An address seen at a port.
+pub(crate) fn event(topic: Topic, key: MacKey, port: u32, at: u64) -> Event {
+    let mut bytes = [0; 8];
+    bytes[..6].copy_from_slice(&key.mac());
+    bytes[6..].copy_from_slice(&key.bridge().to_le_bytes());
+    Event::new(topic, port, at, &bytes)
+}
+
+/// What a worker has seen.
+pub(crate) fn heard(c: &mut Control, event: &Event) {
+    let [a, b, cc, d, e, f, low, high] = match event.bytes().first_chunk::<8>() {
+        Some(bytes) => *bytes,
+        None => return,
+    };
+    let key = MacKey::new(u16::from_le_bytes([low, high]), [a, b, cc, d, e, f]);
+    let domain = Arc::clone(c.domain());
+    let learned = c.state::<L2>().borrow_mut().bridges.learn(&domain, key, event.sw_if);
+    if learned == Learned::Last {
+        // Workers need not report more.
+        table::publish(c);
+    }
+}
+
+/// How often all addresses are looked at, and how many in one go.
+const ROUND: Duration = Duration::from_secs(5);
+const SOME: u32 = 1 << 14;
+const PAUSE: Duration = Duration::from_millis(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Begins to look for old addresses, if a bridge domain wants that and nobody looks yet.
+pub(crate) fn arm(c: &mut Control) {
+    let wanted = c.state::<L2>().borrow().bridges.domains().any(|d| d.mac_age > 0);
+    let scan = c.state::<Scan>();
+    let armed = std::mem::replace(&mut scan.borrow_mut().armed, wanted);
+    if wanted && !armed {
+        c.after(ROUND, look);
+    }
+}
+
+fn look(c: &mut Control) {
+    let domain = Arc::clone(c.domain());
+    let (round, gone) = c.state::<L2>().borrow_mut().bridges.age(&domain, MINUTE, SOME);
+    if gone > 0 {
+        table::publish(c);
+    }
+    if !round {
+        c.after(PAUSE, look);
+        return;
+    }
+    c.state::<Scan>().borrow_mut().armed = false;
+    arm(c);
+}

@@ -1,0 +1,87 @@
+//! `l2-flood`: sends a frame out by all other ports of its bridge domain.
+//!
+//! Reads: rx interface. The frame itself goes to the first of them, a copy to each of the others.
+//! Next: the ports' output nodes.
+
+use crate::L2Table;
+use crate::trace::addresses;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame, Packet, PktMut};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::errors! {
+    COPIES: Info, 256, "copies sent";
+    NO_BUFFERS: Warning, 259, "copies not sent: no buffers";
+    NO_PORT: Error, 267, "no other port";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "l2-flood",
+    errors: ERRORS,
+    build: |cx| Built::node(L2Flood { table: cx.shared(), to: Vec::with_capacity(64) }),
+    ..NodeDecl::DEFAULT
+};
+
+struct L2Flood {
+    table: Arc<Snapshot<L2Table>>,
+    /// Outputs of the packet in hand.
+    to: Vec<NodeId>,
+}
+
+/// A packet of the same bytes, with the same work left to do.
+fn copy(cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Packet> {
+    let mut new = cx.originate()?;
+    new.unmark(Flags::LOCAL);
+    let mut whole = true;
+    for (i, segment) in p.segments().enumerate() {
+        whole &= match i {
+            0 => new.fill(segment, cx.cache()),
+            _ => new.append(segment, cx.cache()),
+        };
+    }
+    new.set_rx_if(p.rx_if());
+    if p.flags().contains(Flags::OFFLOAD) {
+        new.meta_mut().offload = p.meta().offload;
+        new.mark(Flags::OFFLOAD);
+    }
+    if !whole {
+        cx.consume(new);
+        return None;
+    }
+    Some(new)
+}
+
+impl Node for L2Flood {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let rx_if = p.rx_if();
+        {
+            let table = self.table.load(cx.guard());
+            let port = table.port(rx_if);
+            let others = table.bridge(port.bridge).members.iter().filter(|(sw_if, _, group)| {
+                *sw_if != rx_if && (port.group == 0 || port.group != *group)
+            });
+            self.to.clear();
+            self.to.extend(others.map(|(_, output, _)| *output));
+        }
+        let Some((first, others)) = self.to.split_first() else { return Verdict::drop(NO_PORT) };
+        let mut copies = 0;
+        for to in others {
+            let Some(packet) = copy(cx, &p) else { break };
+            cx.send(packet, Verdict::node(*to));
+            copies += 1;
+        }
+        cx.count(COPIES, copies);
+        cx.count(NO_BUFFERS, others.len() as u64 - copies);
+        Verdict::node(*first)
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let rx = interface_token(frame.rx_if(i));
+        let ports = self.to.len();
+        let _ = writeln!(out, "l2-flood: {rx} {} to {ports} ports", addresses(frame, i));
+    }
+}

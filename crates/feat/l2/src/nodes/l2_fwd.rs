@@ -1,0 +1,189 @@
+//! `l2-fwd`: sends a bridge domain's frames where their destination is.
+//!
+//! Reads: rx interface, destination address. Next: the port's output node, or `l2-flood` for groups
+//! and for stations that nobody has heard of.
+
+use crate::L2Table;
+use crate::table::Port;
+use crate::trace::addresses;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::mac::{MacBuckets, MacHash, MacKey, MacValue};
+use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::next_nodes! { FLOOD => "l2-flood" }
+thalweg_graph::errors! {
+    SHORT: Error, 324, "frame shorter than its header";
+    NO_BRIDGE: Error, 284, "no bridge domain";
+    OFF: Error, 284, "forwarding is off";
+    NO_FLOOD: Error, 305, "flooding is off";
+    UNKNOWN: Error, 284, "destination is not known";
+    SAME_PORT: Error, 268, "destination is where the frame came from";
+    SAME_GROUP: Error, 303, "split horizon";
+    FILTERED: Error, 305, "destination is filtered";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "l2-fwd",
+    errors: ERRORS,
+    next: NEXT_NODES,
+    build: |cx| Built::node(L2Forward { table: cx.shared(), macs: cx.shared() }),
+    ..NodeDecl::DEFAULT
+};
+
+struct L2Forward {
+    table: Arc<Snapshot<L2Table>>,
+    macs: Arc<Snapshot<MacBuckets>>,
+}
+
+/// Where the frames of one port go.
+#[derive(Clone, Copy)]
+struct From<'a> {
+    table: &'a L2Table,
+    macs: &'a MacBuckets,
+    sw_if: u32,
+    port: Port,
+}
+
+impl<'a> From<'a> {
+    #[inline(always)]
+    fn new(table: &'a L2Table, macs: &'a MacBuckets, sw_if: u32) -> Self {
+        From { table, macs, sw_if, port: table.port(sw_if) }
+    }
+
+    #[inline(always)]
+    fn find(&self, key: MacKey) -> Option<MacValue> {
+        self.macs.find(key, self.macs.hash(key))
+    }
+
+    #[inline(always)]
+    fn to(&self, key: MacKey, found: Option<MacValue>) -> Verdict {
+        if key.is_group() {
+            return self.group();
+        }
+        let Some(value) = found else { return self.unknown() };
+        let to = self.table.port(value.port());
+        let group = self.port.group;
+        let plain = !value.is_filter()
+            & (value.port() != self.sw_if)
+            & (to.bridge == self.port.bridge)
+            & (group == 0 || group != to.group);
+        match to.output {
+            Some(output) if plain => Verdict::node(output),
+            _ => self.rare(value.is_filter(), value.port(), to),
+        }
+    }
+
+    #[cold]
+    fn rare(&self, filter: bool, at: u32, to: Port) -> Verdict {
+        if filter {
+            Verdict::drop(FILTERED)
+        } else if at == self.sw_if {
+            Verdict::drop(SAME_PORT)
+        } else if to.bridge == self.port.bridge && to.output.is_some() {
+            Verdict::drop(SAME_GROUP)
+        } else {
+            // The port has left a moment ago.
+            self.unknown()
+        }
+    }
+
+    #[cold]
+    fn group(&self) -> Verdict {
+        if self.table.bridge(self.port.bridge).flood { FLOOD } else { Verdict::drop(NO_FLOOD) }
+    }
+
+    #[cold]
+    fn unknown(&self) -> Verdict {
+        match self.table.bridge(self.port.bridge).flood_unknown {
+            true => FLOOD,
+            false => Verdict::drop(UNKNOWN),
+        }
+    }
+
+    /// What holds for all of the port's frames.
+    #[inline]
+    fn all(&self, key: MacKey) -> Option<Verdict> {
+        if self.port.bridge == 0 {
+            return Some(Verdict::drop(NO_BRIDGE));
+        }
+        let off = !self.table.bridge(self.port.bridge).forward && !key.is_group();
+        off.then_some(Verdict::drop(OFF))
+    }
+}
+
+impl Node for L2Forward {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let Some(header) = p.data().first_chunk() else { return Verdict::drop(SHORT) };
+        let guard = cx.guard();
+        let from = From::new(self.table.load(guard), self.macs.load(guard), p.rx_if());
+        let (key, _) = MacKey::pair(from.port.bridge, header);
+        from.all(key).unwrap_or_else(|| from.to(key, from.find(key)))
+    }
+
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let Iface::Uniform(sw_if) = frame.rx() else { return FrameVerdict::PerPacket };
+        let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
+        let guard = cx.guard();
+        let from = From::new(self.table.load(guard), self.macs.load(guard), sw_if);
+        if from.port.bridge == 0 || !from.table.bridge(from.port.bridge).forward {
+            return FrameVerdict::PerPacket;
+        }
+        let mut keys = [MacKey::new(0, [0; 6]); 256];
+        let mut n = 0;
+        for (key, head) in keys.iter_mut().zip(heads) {
+            *key = MacKey::pair(from.port.bridge, head).0;
+            n += 1;
+        }
+        let mut differ = false;
+        for key in &keys[..n] {
+            differ |= *key != keys[0];
+        }
+        if !differ {
+            return FrameVerdict::Whole(from.to(keys[0], from.find(keys[0])));
+        }
+        let mut hashes = [MacHash::default(); 256];
+        for (hash, key) in hashes.iter_mut().zip(&keys[..n]) {
+            *hash = from.macs.hash(*key);
+            from.macs.prefetch(*hash);
+        }
+        // Most frames have few ports to go to.
+        let mut last = (None, FLOOD);
+        for ((verdict, key), hash) in each.iter_mut().zip(&keys[..n]).zip(&hashes) {
+            let found = if key.is_group() { None } else { from.macs.find(*key, *hash) };
+            let way = found.map(MacValue::way);
+            if way.is_none() || way != last.0 {
+                last = (way, from.to(*key, found));
+            }
+            *verdict = last.1;
+        }
+        FrameVerdict::Each(thalweg_buffer::Rows::NONE)
+    }
+
+    fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let (sw_if, rx) = (frame.rx_if(i), interface_token(frame.rx_if(i)));
+        let guard = cx.guard();
+        let (table, macs) = (self.table.load(guard), self.macs.load(guard));
+        let index = table.bridge_of(sw_if);
+        let _ = write!(out, "l2-fwd: {rx} {} bd_index {index}", addresses(frame, i));
+        if let Some(header) = frame.data(i).first_chunk() {
+            let (key, _) = MacKey::pair(index, header);
+            match macs.find(key, macs.hash(key)) {
+                Some(v) => _ = write!(out, " to {}", interface_token(v.port())),
+                None => _ = write!(out, " not known"),
+            }
+        }
+        let _ = writeln!(out);
+    }
+}

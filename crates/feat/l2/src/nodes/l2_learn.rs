@@ -1,0 +1,166 @@
+//! `l2-learn`: notes where a bridge domain's frames come from.
+//!
+//! Reads: rx interface, source address. A known address is marked as seen; one that is unknown, or was
+//! known elsewhere, is reported to the main thread. Next: `l2-fwd`.
+
+use crate::L2Table;
+use crate::learning::{self, Learning};
+use crate::table::Bridge;
+use crate::trace::addresses;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{Frame, Iface, PktMut, Rows};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Topic, Verdict, clock};
+use thalweg_tables::mac::{MacBuckets, MacHash, MacKey, Seen};
+use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::next_nodes! { FORWARD => "l2-fwd" }
+thalweg_graph::errors! {
+    REPORTED: Info, 256, "addresses reported";
+    SHORT: Error, 324, "frame shorter than its header";
+    GROUP: Error, 263, "source address is a group's";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "l2-learn",
+    errors: ERRORS,
+    next: NEXT_NODES,
+    build: |cx| {
+        let learning = cx.shared::<Learning>();
+        Built::node(L2Learn {
+            table: cx.shared(),
+            macs: cx.shared(),
+            seen: learning.worker(),
+            topic: learning.topic,
+            reported: Box::new([Reported::default(); REMEMBERED]),
+            pause: clock::ticks_in(PAUSE),
+        })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+/// Reports that are remembered, so that a burst from a new station makes one.
+const REMEMBERED: usize = 1024;
+
+/// The same is not reported again before.
+const PAUSE: Duration = Duration::from_millis(10);
+
+#[derive(Clone, Copy, Default)]
+struct Reported {
+    key: Option<(MacKey, u32)>,
+    at: u64,
+}
+
+struct L2Learn {
+    table: Arc<Snapshot<L2Table>>,
+    macs: Arc<Snapshot<MacBuckets>>,
+    seen: Arc<Seen>,
+    topic: Topic,
+    reported: Box<[Reported; REMEMBERED]>,
+    /// Ticks before the same is reported again.
+    pause: u64,
+}
+
+impl L2Learn {
+    /// True if the address is known there; it is marked as seen then.
+    #[inline(always)]
+    fn is_known(&self, macs: &MacBuckets, key: MacKey, hash: MacHash, port: u32) -> bool {
+        match macs.find(key, hash) {
+            Some(value) if value.port() == port => {
+                self.seen.note(value.entry());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn report(&mut self, cx: &mut NodeCx<'_>, key: MacKey, hash: u64, port: u32) {
+        let now = cx.now();
+        let last = &mut self.reported[hash as usize % REMEMBERED];
+        let same = last.key == Some((key, port));
+        if same && now.wrapping_sub(last.at) < self.pause {
+            return;
+        }
+        if cx.event(learning::event(self.topic, key, port, now)) {
+            *last = Reported { key: Some((key, port)), at: now };
+            cx.count(REPORTED, 1);
+        }
+    }
+}
+
+impl Node for L2Learn {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let port = p.rx_if();
+        let Some(header) = p.data().first_chunk() else { return Verdict::drop(SHORT) };
+        let guard = cx.guard();
+        let table = self.table.load(guard);
+        let number = table.bridge_of(port);
+        let (_, from) = MacKey::pair(number, header);
+        if from.is_group() {
+            return Verdict::drop(GROUP);
+        }
+        let macs = self.macs.load(guard);
+        let hash = macs.hash(from);
+        let Bridge { learn, room, .. } = *table.bridge(number);
+        if !self.is_known(macs, from, hash, port) {
+            // Without room for more only a station that has moved is news.
+            let news = learn && (room || macs.find(from, hash).is_some());
+            if news {
+                self.report(cx, from, hash.number(), port);
+            }
+        }
+        FORWARD
+    }
+
+    /// Frames from stations that are known where they are.
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let Iface::Uniform(port) = frame.rx() else { return FrameVerdict::PerPacket };
+        let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
+        let guard = cx.guard();
+        let number = self.table.load(guard).bridge_of(port);
+        let macs = self.macs.load(guard);
+        let mut keys = [MacKey::new(0, [0; 6]); 256];
+        let mut differ = false;
+        let mut n = 0;
+        for (key, head) in keys.iter_mut().zip(heads) {
+            *key = MacKey::pair(number, head).1;
+            n += 1;
+        }
+        for key in &keys[..n] {
+            differ |= *key != keys[0];
+        }
+        if !differ {
+            let known = n > 0 && self.is_known(macs, keys[0], macs.hash(keys[0]), port);
+            return if known { FrameVerdict::Whole(FORWARD) } else { FrameVerdict::PerPacket };
+        }
+        let mut hashes = [MacHash::default(); 256];
+        for (hash, key) in hashes.iter_mut().zip(&keys[..n]) {
+            *hash = macs.hash(*key);
+            macs.prefetch(*hash);
+        }
+        let all = keys[..n].iter().zip(&hashes);
+        let rest = Rows::of(all.map(|(key, hash)| !self.is_known(macs, *key, *hash, port)));
+        if rest.is_empty() {
+            return FrameVerdict::Whole(FORWARD);
+        }
+        each[..n].fill(FORWARD);
+        FrameVerdict::Each(rest)
+    }
+
+    fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let (rx_if, rx) = (frame.rx_if(i), interface_token(frame.rx_if(i)));
+        let index = self.table.load(cx.guard()).bridge_of(rx_if);
+        let _ = writeln!(out, "l2-learn: {rx} {} bd_index {index}", addresses(frame, i));
+    }
+}

@@ -1,0 +1,202 @@
+//! Bridge domains between test interfaces.
+
+mod kernels;
+
+use std::time::{Duration, Instant};
+use thalweg_device::testing::Lab;
+use thalweg_graph::Feature;
+
+/// The address of station `n`.
+fn station(n: u8) -> [u8; 6] {
+    [2, 0, 0, 0x99, 0, n]
+}
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+/// A frame with some bytes in it.
+fn frame(to: [u8; 6], from: [u8; 6], len: usize) -> Vec<u8> {
+    let mut frame = [to, from].concat();
+    frame.extend([8, 0]);
+    frame.extend((0..len).map(|i| i as u8));
+    frame
+}
+
+/// Four interfaces, the first `ports` of which are in bridge domain 10.
+fn lab(ports: u8) -> Lab {
+    let features: [&Feature; 3] =
+        [&thalweg_device::FEATURE, &thalweg_feat_ethernet::FEATURE, &thalweg_feat_l2::FEATURE];
+    let mut lab = Lab::new(&features, 1, 4096, 4);
+    for n in 0..ports {
+        lab.ok(&format!("set interface l2 bridge test{n} 10"));
+    }
+    lab
+}
+
+/// To which interfaces it was sent, by number.
+fn sent_to(lab: &mut Lab) -> Vec<u8> {
+    let sent = lab.sent();
+    let number = |sw_if| (0..4).find(|n| lab.sw_if(*n) == sw_if).expect("a test interface");
+    let mut to: Vec<u8> = sent.into_iter().map(|(sw_if, _)| number(sw_if)).collect();
+    to.sort_unstable();
+    to
+}
+
+/// Waits until the table knows so many stations.
+fn known(lab: &mut Lab, count: u32) {
+    let start = Instant::now();
+    loop {
+        lab.c.run_once(Some(Duration::from_millis(1)));
+        let l2 = lab.c.state::<thalweg_feat_l2::L2>();
+        let now = l2.borrow().bridges().count().0;
+        if now == count {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "{now} stations known, not {count}");
+    }
+}
+
+#[test]
+fn learns_where_stations_are() {
+    let mut lab = lab(3);
+    lab.receive(0, vec![frame(station(2), station(1), 50)]);
+    assert_eq!(sent_to(&mut lab), [1, 2], "nobody knows where it is");
+    known(&mut lab, 1);
+    lab.receive(1, vec![frame(station(1), station(2), 50)]);
+    assert_eq!(sent_to(&mut lab), [0]);
+    known(&mut lab, 2);
+    lab.receive(0, vec![frame(station(2), station(1), 50); 300]);
+    assert_eq!(sent_to(&mut lab), [1; 300]);
+    lab.receive(
+        0,
+        vec![frame(BROADCAST, station(1), 50), frame([1, 0, 0x5e, 0, 0, 1], station(1), 9)],
+    );
+    assert_eq!(sent_to(&mut lab), [1, 1, 2, 2]);
+    // To itself, and to a port that is none of it.
+    lab.receive(0, vec![frame(station(1), station(1), 50)]);
+    assert!(sent_to(&mut lab).is_empty());
+    assert_eq!(lab.count("l2-fwd", "destination is where the frame came from"), 1);
+    let text = lab.cli("show l2fib verbose");
+    assert!(text.contains("02:00:00:99:00:01") && text.contains("test0"), "{text}");
+    assert!(text.contains("L2FIB total/learned entries: 2/2"), "{text}");
+    lab.close();
+}
+
+#[test]
+fn stations_move_and_are_forgotten() {
+    let mut lab = lab(3);
+    lab.receive(0, vec![frame(BROADCAST, station(1), 50)]);
+    known(&mut lab, 1);
+    lab.receive(2, vec![frame(BROADCAST, station(1), 50)]);
+    for _ in 0..20 {
+        lab.c.run_once(Some(Duration::from_millis(1)));
+    }
+    lab.sent();
+    lab.receive(1, vec![frame(station(1), station(3), 50)]);
+    assert_eq!(sent_to(&mut lab), [2], "it has moved");
+    known(&mut lab, 2);
+    lab.ok("l2fib flush-mac interface test2");
+    lab.receive(1, vec![frame(station(1), station(3), 50)]);
+    assert_eq!(sent_to(&mut lab), [0, 2]);
+    // A port that goes down takes its stations along, one that leaves as well.
+    lab.up(1, false);
+    known(&mut lab, 0);
+    lab.up(1, true);
+    // The same is not reported again at once.
+    std::thread::sleep(Duration::from_millis(15));
+    lab.receive(1, vec![frame(station(1), station(3), 50)]);
+    known(&mut lab, 1);
+    lab.ok("set interface l3 test1");
+    known(&mut lab, 0);
+    lab.close();
+}
+
+#[test]
+fn settings_take_effect() {
+    let mut lab = lab(3);
+    lab.ok("l2fib add 02:00:00:99:00:01 10 test0 static
+        l2fib add 02:00:00:99:00:07 10 filter
+        set bridge-domain uu-flood 10 disable");
+    lab.receive(1, vec![frame(station(7), station(2), 50), frame(station(9), station(2), 50)]);
+    assert!(sent_to(&mut lab).is_empty());
+    assert_eq!(lab.count("l2-fwd", "destination is filtered"), 1);
+    assert_eq!(lab.count("l2-fwd", "destination is not known"), 1);
+    // A static station does not move.
+    known(&mut lab, 3);
+    lab.receive(2, vec![frame(station(2), station(1), 50)]);
+    assert_eq!(sent_to(&mut lab), [1]);
+    lab.receive(1, vec![frame(station(1), station(2), 50)]);
+    assert_eq!(sent_to(&mut lab), [0]);
+    lab.ok("set bridge-domain flood 10 disable");
+    lab.receive(1, vec![frame(BROADCAST, station(2), 50)]);
+    assert!(sent_to(&mut lab).is_empty());
+    lab.ok("set bridge-domain forward 10 disable");
+    lab.receive(1, vec![frame(station(1), station(2), 50)]);
+    assert!(sent_to(&mut lab).is_empty());
+    assert_eq!(lab.count("l2-fwd", "forwarding is off"), 1);
+    lab.ok("set bridge-domain forward 10
+        set bridge-domain uu-flood 10
+        set bridge-domain learn 10 disable");
+    lab.receive(1, vec![frame(station(9), station(8), 50)]);
+    assert_eq!(sent_to(&mut lab), [0, 2]);
+    known(&mut lab, 3);
+    // Ports of one group do not talk to each other.
+    lab.ok("set bridge-domain flood 10
+        set interface l2 bridge test0 10 5
+        set interface l2 bridge test1 10 5");
+    lab.receive(1, vec![frame(station(1), station(8), 50), frame(BROADCAST, station(8), 50)]);
+    assert_eq!(sent_to(&mut lab), [2]);
+    assert_eq!(lab.count("l2-fwd", "split horizon"), 1);
+    let text = lab.cli("show bridge-domain 10 detail");
+    assert!(text.contains("BD-ID   Index   BSN") && text.contains("test2"), "{text}");
+    lab.close();
+}
+
+#[test]
+fn a_limit_is_kept() {
+    let mut lab = lab(2);
+    lab.ok("set bridge-domain learn-limit 10 5");
+    let all = (0..100).map(|n| frame(BROADCAST, station(n), 50)).collect();
+    lab.receive(0, all);
+    known(&mut lab, 5);
+    lab.receive(0, (100..200).map(|n| frame(BROADCAST, station(n), 50)).collect());
+    for _ in 0..5 {
+        lab.c.run_once(Some(Duration::from_millis(1)));
+    }
+    known(&mut lab, 5);
+    assert_eq!(sent_to(&mut lab).len(), 200, "who is not known is forwarded all the same");
+    // One that is forgotten makes room.
+    let first = lab.cli("show l2fib verbose");
+    let mac = first.lines().nth(1).and_then(|l| l.split_whitespace().next()).expect("a station");
+    lab.ok(&format!("l2fib del {mac} 10"));
+    lab.receive(0, vec![frame(BROADCAST, station(250), 50)]);
+    known(&mut lab, 5);
+    lab.close();
+}
+
+#[test]
+fn mistakes_are_told() {
+    let mut lab = lab(1);
+    for (line, said) in [
+        ("create bridge-domain 10", "bridge domain 10 exists already"),
+        ("create bridge-domain 0", "expected a number from 1 to 16777215"),
+        ("create bridge-domain 10 del", "has interfaces"),
+        ("create bridge-domain 11 del", "there is no bridge domain 11"),
+        ("create bridge-domain 11 arp-term 1", "ARP termination is not supported yet"),
+        ("set bridge-domain learn 77", "there is no bridge domain 77"),
+        ("set interface l2 bridge test1 10 bvi", "not supported yet"),
+        ("l2fib add 02:00:00:00:00:01 10 test3", "`test3' is not in bridge domain 10"),
+        ("l2fib add 01:00:00:00:00:01 10 test0", "a station's MAC address expected"),
+        ("l2fib del 02:00:00:00:00:01 10", "does not know 02:00:00:00:00:01"),
+        ("show bridge-domain 12", "there is no bridge domain 12"),
+        ("show l2fib bd_id 12", "there is no bridge domain 12"),
+    ] {
+        let text = lab.cli(line);
+        assert!(text.contains(said), "{line}: {text}");
+    }
+    // An interface goes with its stations; its bridge domain stays.
+    lab.ok("l2fib add 02:00:00:00:00:01 10 test0");
+    lab.ok("set interface l2 xconnect test0 test1");
+    assert!(lab.cli("show l2fib").contains("no l2fib entries"));
+    lab.ok("create bridge-domain 10 del");
+    lab.close();
+}
