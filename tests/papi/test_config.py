@@ -15,6 +15,11 @@ ACTIONS = {
     "collect_detailed_interface_stats": "says which counters there are",
     "feature_enable_disable": "each feature has a setting of its own",
     "ip_neighbor_flush": "forgets what was learned",
+    "bridge_domain_set_default_learn_limit": "holds for what is made after it",
+    "l2_fib_clear_table": "forgets what was learned",
+    "l2fib_flush_all": "forgets what was learned",
+    "l2fib_flush_bd": "forgets what was learned",
+    "l2fib_flush_int": "forgets what was learned",
     "pg_capture": "a test is started, and ends",
     "pg_enable_disable": "a test is started, and ends",
     "pg_interface_enable_disable_coalesce": "there is only one way",
@@ -82,6 +87,15 @@ def setters(api, port):
 def more_setters(port):
     """Of what others have, if it is there."""
     pg = port("pg0")
+    on = {"flood": True, "uu_flood": True, "forward": True, "learn": True}
+    yield "bridge_domain_add_del", {"bd_id": 7, "bd_tag": "lab", **on}
+    yield "bridge_domain_add_del_v2", {"bd_id": 8, **on}
+    yield "bridge_domain_set_mac_age", {"bd_id": 7, "mac_age": 5}
+    yield "bridge_domain_set_learn_limit", {"bd_id": 7, "learn_limit": 100}
+    yield "bridge_flags", {"bd_id": 7, "is_set": False, "flags": 1}
+    yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
+    station = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
+    yield "l2fib_add_del", {**station, "static_mac": True}
     yield "sw_interface_tag_add_del", {"is_add": True, "sw_if_index": pg, "tag": "lab"}
 
 

@@ -271,7 +271,6 @@ class Vppcfg(unittest.TestCase):
     def test_what_there_is_not_yet(self):
         machine = self.machine()
         for text, where in (
-            ("bridgedomains: {bd1: {interfaces: [pg0]}}", "bridgedomains"),
             ("vxlan_tunnels: {vxlan_tunnel0: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7}}", "vxlan_tunnels"),
             ("taps: {tap0: {host: {name: lab}}}", "taps"),
         ):

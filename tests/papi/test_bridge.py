@@ -1,0 +1,50 @@
+"""Bridge domains: their settings, ports and stations."""
+
+from lab import Case
+
+
+class Bridges(Case):
+    def domains(self):
+        return {d.bd_id: d for d in self.api.bridge_domain_dump()}
+
+    def test_settings_ports_and_stations(self):
+        a, b = (self.ok(self.api.pg_create_interface_v3(interface_id=n)).sw_if_index for n in (0, 1))
+        on = {"flood": True, "uu_flood": True, "forward": True, "learn": True}
+        self.ok(self.api.bridge_domain_add_del(bd_id=7, bd_tag="lab", **on))
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=8, **on))
+        self.assertEqual(set(self.domains()), {7, 8})
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=8, is_add=False))
+        self.assertLess(self.api.bridge_domain_add_del_v2(bd_id=8, is_add=False).retval, 0)
+        self.assertEqual([d.bd_id for d in self.api.bridge_domain_dump(bd_id=7)], [7])
+        self.assertEqual(self.api.bridge_domain_dump(bd_id=9), [])
+        self.ok(self.api.bridge_domain_set_mac_age(bd_id=7, mac_age=5))
+        self.assertLess(self.api.bridge_domain_set_mac_age(bd_id=9, mac_age=5).retval, 0)
+        self.ok(self.api.bridge_domain_set_learn_limit(bd_id=7, learn_limit=100))
+        self.assertLess(self.api.bridge_domain_set_learn_limit(bd_id=9, learn_limit=1).retval, 0)
+        self.ok(self.api.bridge_flags(bd_id=7, is_set=False, flags=1))
+        self.assertLess(self.api.bridge_flags(bd_id=9, is_set=False, flags=1).retval, 0)
+        domain = self.domains()[7]
+        self.assertEqual((domain.mac_age, domain.learn, domain.flood), (5, False, True))
+        join = lambda of, **more: self.api.sw_interface_set_l2_bridge(rx_sw_if_index=of, bd_id=7, **more)
+        self.ok(join(a))
+        self.ok(join(b))
+        self.assertLess(join(9999).retval, 0)
+        self.assertEqual([p.sw_if_index for p in self.domains()[7].sw_if_details], [a, b])
+        station = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": a}
+        self.ok(self.api.l2fib_add_del(static_mac=True, **station))
+        self.assertLess(self.api.l2fib_add_del(mac="02:00:00:00:00:98", bd_id=9, sw_if_index=a).retval, 0)
+        stations = lambda: [str(s.mac) for s in self.api.l2_fib_table_dump(bd_id=7)]
+        self.assertEqual(stations(), ["02:00:00:00:00:99"])
+        # What was set stays; these forget what was learned.
+        self.ok(self.api.l2fib_flush_all())
+        self.ok(self.api.l2fib_flush_bd(bd_id=7))
+        self.ok(self.api.l2fib_flush_int(sw_if_index=a))
+        self.assertEqual(stations(), ["02:00:00:00:00:99"])
+        self.ok(self.api.l2fib_add_del(is_add=False, **station))
+        self.assertEqual(stations(), [])
+        self.ok(self.api.l2_fib_clear_table())
+        self.ok(self.api.bridge_domain_set_default_learn_limit(learn_limit=1 << 20))
+        for port in (a, b):
+            self.ok(join(port, enable=False))
+        self.ok(self.api.bridge_domain_add_del(bd_id=7, is_add=False))
+        self.assertEqual(self.domains(), {})
