@@ -15,6 +15,7 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_feat_ip4::FEATURE,
     &thalweg_feat_nat44::FEATURE,
     &thalweg_feat_sflow::FEATURE,
+    &thalweg_feat_pcap::FEATURE,
     &crate::api::FEATURE,
     &crate::metrics::FEATURE,
     &thalweg_feat_config::FEATURE,

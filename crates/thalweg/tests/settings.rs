@@ -271,6 +271,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("clear ", "forgets what was counted or learned"),
     ("l2fib flush-mac", "forgets what was learned"),
     ("sflow agent-config", "takes several settings at once, which have commands of their own"),
+    ("pcap trace", "packets are captured, once"),
     ("trace add", "the next packets are traced"),
     ("ping", "asks"),
     ("set interface l2 tag-rewrite", "says what is so anyway"),

@@ -1,0 +1,100 @@
+//! `pcap trace`: captures packets into a file.
+
+use crate::{BYTES, MAX_PACKETS, Plan, start, status, stop};
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::command_line::{interface_arg, interface_names};
+use thalweg_graph::Control;
+
+/// `pcap trace`
+pub struct PcapTrace;
+
+/// The command.
+pub static COMMAND: PcapTrace = PcapTrace;
+
+const WORDS: [&str; 9] =
+    ["rx", "tx", "drop", "max", "max-bytes-per-pkt", "intfc", "file", "status", "off"];
+
+impl Command<Control> for PcapTrace {
+    fn path(&self) -> &'static str {
+        "pcap trace"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[rx] [tx] [drop] [max <packets>] [max-bytes-per-pkt <n>] [intfc <interface>|any] \
+         [file <name>] | status | off"
+    }
+
+    fn help(&self) -> &'static str {
+        "Capture what interfaces receive, send and drop\n\
+         1000 packets of all interfaces at most, 512 bytes of each, unless told otherwise. `off' ends\n\
+         it and writes the file, in /tmp: rx.pcap, rxtx.pcap and so on, or as `file' says."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let mut plan = Plan::default();
+        let failed = |error: crate::PcapError| CliError::failed(error);
+        if args.keyword("off") {
+            args.end()?;
+            let (path, packets) = stop(c).map_err(failed)?;
+            out.json(json!({ "file": path.display().to_string(), "packets": packets }));
+            out.line(format_args!("{packets} packets are in {}", path.display()));
+            return Ok(Outcome::Done);
+        }
+        if args.keyword("status") {
+            args.end()?;
+            show(c, out);
+            return Ok(Outcome::Done);
+        }
+        loop {
+            match args.choice("what to capture", &WORDS[..7])? {
+                "rx" => plan.what[0] = true,
+                "tx" => plan.what[1] = true,
+                "drop" => plan.what[2] = true,
+                "max" => plan.packets = args.number("packets", 1, MAX_PACKETS.into())? as u32,
+                "max-bytes-per-pkt" => {
+                    let (low, high) = (BYTES.0.into(), BYTES.1.into());
+                    plan.bytes = args.number("bytes", low, high)? as u32;
+                }
+                "intfc" if args.exact("any") => plan.sw_if = None,
+                "intfc" => plan.sw_if = Some(interface_arg(c, args)?),
+                _ => plan.file = args.word("file")?.to_owned(),
+            }
+            if args.is_empty() {
+                break;
+            }
+        }
+        let path = plan.path().display().to_string();
+        start(c, plan).map_err(failed)?;
+        out.json(json!({ "file": path }));
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [.., "intfc"] => interface_names(c),
+            [.., "max" | "max-bytes-per-pkt" | "file"] => Vec::new(),
+            _ => WORDS.map(String::from).into(),
+        }
+    }
+}
+
+fn show(c: &Control, out: &mut Output) {
+    let Some((plan, taken)) = status(c) else {
+        out.json(json!({ "capturing": false }));
+        return out.line("nothing is captured");
+    };
+    let of = plan.sw_if.map_or("all interfaces".into(), |sw_if| c.interface_name(sw_if));
+    let path = plan.path().display().to_string();
+    out.line(format_args!(
+        "capturing {} of {of} for {path}: {taken} of {} packets",
+        plan.words().join(", "),
+        plan.packets
+    ));
+    out.json(json!({ "capturing": true, "packets": taken, "max": plan.packets, "file": path }));
+}

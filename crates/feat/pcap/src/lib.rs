@@ -1,0 +1,261 @@
+//! Packet captures: what interfaces receive, send and drop, as a pcap file.
+//!
+//! A tap copies packets into memory that it was given beforehand; nothing is allocated, locked or
+//! waited for while packets flow. The file is written when the capture ends.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod cli;
+pub mod nodes;
+
+use crate::nodes::pcap::{Buffer, TapMessage};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::time::UNIX_EPOCH;
+use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_graph::{Control, Feature, clock};
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "pcap",
+    about: "packet captures",
+    nodes: nodes::NODES,
+    commands: cli::COMMANDS,
+    api: api::SERVICES,
+    init,
+    ..Feature::DEFAULT
+};
+
+/// Where captures are written.
+const DIRECTORY: &str = "/tmp";
+/// Packets at most.
+pub const MAX_PACKETS: u32 = 1_000_000;
+/// Bytes kept of a packet.
+pub const BYTES: (u32, u32) = (32, 9000);
+/// Memory of a capture on one worker, in bytes.
+const MAX_MEMORY: u64 = 256 << 20;
+
+/// What is to be captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Received packets, sent ones, dropped ones.
+    pub what: [bool; 3],
+    /// Packets at most.
+    pub packets: u32,
+    /// Bytes kept of each.
+    pub bytes: u32,
+    /// Of this interface; `None`: of all.
+    pub sw_if: Option<SwIfIndex>,
+    /// Name of the file in `/tmp`; empty for one that says what is captured.
+    pub file: String,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { what: [false; 3], packets: 1000, bytes: 512, sw_if: None, file: String::new() }
+    }
+}
+
+/// Why there is no capture.
+#[derive(Debug, thiserror::Error)]
+pub enum PcapError {
+    /// One at a time.
+    #[error("a capture is under way; `pcap trace off' ends it")]
+    Running,
+    /// There is none to end.
+    #[error("nothing is captured")]
+    NotRunning,
+    /// Nothing was captured.
+    #[error("no packets were captured; there is no file")]
+    Empty,
+    /// What is asked for makes no sense.
+    #[error("{0}")]
+    Plan(String),
+    /// The file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// The arcs of [`Plan::what`], and the words for them.
+const ARCS: [(&str, &str); 3] =
+    [("device-input", "rx"), ("interface-output", "tx"), ("error-drop", "drop")];
+
+struct Running {
+    plan: Plan,
+    /// Packets so far, by worker.
+    taken: Vec<Arc<AtomicU64>>,
+    /// Where the tap is on.
+    on: Vec<(&'static str, SwIfIndex)>,
+}
+
+/// Captures on the main thread.
+#[derive(Default)]
+pub(crate) struct Captures(Option<Running>);
+
+fn init(c: &mut Control) {
+    c.insert(Captures::default());
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().subscribe(|c, event| match event {
+        InterfaceEvent::Created(sw_if) => {
+            let of_all = |running: &Running| running.plan.sw_if.is_none();
+            if c.state::<Captures>().borrow().0.as_ref().is_some_and(of_all) {
+                enable(c, sw_if);
+            }
+        }
+        InterfaceEvent::Deleted(sw_if) => {
+            if let Some(running) = &mut c.state::<Captures>().borrow_mut().0 {
+                running.on.retain(|(_, of)| *of != sw_if);
+            }
+        }
+        _ => {}
+    });
+}
+
+impl Plan {
+    fn words(&self) -> Vec<&'static str> {
+        ARCS.iter().zip(self.what).filter(|(_, on)| *on).map(|((_, word), _)| *word).collect()
+    }
+
+    /// Where it is written.
+    pub fn path(&self) -> PathBuf {
+        let name = match self.file.as_str() {
+            "" => format!("{}.pcap", self.words().concat()),
+            name => name.to_owned(),
+        };
+        Path::new(DIRECTORY).join(name)
+    }
+
+    fn check(&self) -> Result<(), PcapError> {
+        let wrong = |text: String| Err(PcapError::Plan(text));
+        if self.what == [false; 3] {
+            return wrong("say what is to be captured: rx, tx, drop".into());
+        }
+        if !(1..=MAX_PACKETS).contains(&self.packets) {
+            return wrong(format!("1 to {MAX_PACKETS} packets can be captured"));
+        }
+        if !(BYTES.0..=BYTES.1).contains(&self.bytes) {
+            return wrong(format!("{} to {} bytes of a packet can be kept", BYTES.0, BYTES.1));
+        }
+        if self.file.contains(['/', '\0']) || self.file.starts_with('.') {
+            return wrong(format!("a plain name expected: files are written in {DIRECTORY}"));
+        }
+        match Buffer::size(self) <= MAX_MEMORY {
+            true => Ok(()),
+            false => wrong(format!("more than {} MiB would be needed", MAX_MEMORY >> 20)),
+        }
+    }
+}
+
+/// Begins a capture.
+///
+/// # Errors
+/// [`PcapError`].
+pub fn start(c: &mut Control, plan: Plan) -> Result<(), PcapError> {
+    if c.state::<Captures>().borrow().0.is_some() {
+        return Err(PcapError::Running);
+    }
+    plan.check()?;
+    let taken: Vec<Arc<AtomicU64>> = (0..c.workers()).map(|_| Arc::default()).collect();
+    let Some(node) = c.node(nodes::pcap::NODE.name) else { return Ok(()) };
+    for (worker, taken) in taken.iter().enumerate() {
+        let buffer = Box::new(Buffer::new(&plan, taken.clone()));
+        c.message(worker, node, Box::new(TapMessage::Begin(buffer)));
+    }
+    let chosen: Vec<SwIfIndex> = match plan.sw_if {
+        Some(one) => vec![one],
+        None => c.state::<Interfaces>().borrow().iter().map(|view| view.sw_if).collect(),
+    };
+    c.state::<Captures>().borrow_mut().0 = Some(Running { plan, taken, on: Vec::new() });
+    chosen.into_iter().for_each(|sw_if| enable(c, sw_if));
+    Ok(())
+}
+
+fn enable(c: &mut Control, sw_if: SwIfIndex) {
+    let state = c.state::<Captures>();
+    let Some(what) = state.borrow().0.as_ref().map(|running| running.plan.what) else { return };
+    for ((arc, _), _) in ARCS.iter().zip(what).filter(|(_, on)| *on) {
+        // The arc and the tap are there: they stand in this crate's declaration.
+        if c.enable_feature(arc, nodes::pcap::NODE.name, sw_if, true).is_ok()
+            && let Some(running) = &mut state.borrow_mut().0
+        {
+            running.on.push((arc, sw_if));
+        }
+    }
+}
+
+/// Ends a capture and writes its file: which, and the number of packets in it.
+///
+/// # Errors
+/// [`PcapError`]; the capture has ended all the same.
+pub fn stop(c: &mut Control) -> Result<(PathBuf, usize), PcapError> {
+    let running = c.state::<Captures>().borrow_mut().0.take().ok_or(PcapError::NotRunning)?;
+    for (arc, sw_if) in running.on {
+        let _ = c.enable_feature(arc, nodes::pcap::NODE.name, sw_if, false);
+    }
+    let (give, given) = mpsc::sync_channel(c.workers());
+    if let Some(node) = c.node(nodes::pcap::NODE.name) {
+        c.message_all(node, |_| Box::new(TapMessage::End(give.clone())));
+    }
+    drop(give);
+    // Behind what was sent before; workers answer between two loops.
+    c.sync();
+    let buffers: Vec<Box<Buffer>> = given.try_iter().collect();
+    let mut packets: Vec<_> = buffers.iter().flat_map(|buffer| buffer.packets()).collect();
+    packets.sort_by_key(|packet| packet.at);
+    packets.truncate(running.plan.packets as usize);
+    if packets.is_empty() {
+        return Err(PcapError::Empty);
+    }
+    let path = running.plan.path();
+    let written = write(&path, running.plan.bytes, &packets);
+    written.map_err(|source| PcapError::File { path: path.clone(), source })?;
+    Ok((path, packets.len()))
+}
+
+/// What is captured, and how many packets there are; none if nothing is.
+pub(crate) fn status(c: &Control) -> Option<(Plan, u64)> {
+    let state = c.state::<Captures>();
+    let state = state.borrow();
+    let running = state.0.as_ref()?;
+    let taken = running.taken.iter().map(|n| n.load(Relaxed)).sum::<u64>();
+    Some((running.plan.clone(), taken.min(running.plan.packets.into())))
+}
+
+/// Writes a classic pcap file in place of what has that name; a link there is not followed.
+fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> std::io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new(DIRECTORY));
+    let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(directory)?);
+    let words = |out: &mut BufWriter<tempfile::NamedTempFile>, words: &[u32]| {
+        words.iter().try_for_each(|word| out.write_all(&word.to_ne_bytes()))
+    };
+    // Microseconds; version 2.4; no time zone, nothing said of accuracy; Ethernet.
+    words(&mut file, &[0xa1b2_c3d4])?;
+    file.write_all(&2_u16.to_ne_bytes())?;
+    file.write_all(&4_u16.to_ne_bytes())?;
+    words(&mut file, &[0, 0, snap, 1])?;
+    for packet in packets {
+        let at = clock::wall(packet.at).duration_since(UNIX_EPOCH).unwrap_or_default();
+        let kept = packet.bytes.len() as u32;
+        words(&mut file, &[at.as_secs() as u32, at.subsec_micros(), kept, packet.length])?;
+        file.write_all(packet.bytes)?;
+    }
+    let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lists_are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

@@ -1,0 +1,115 @@
+"""Captures of what interfaces receive, send and drop."""
+
+import os
+import struct
+import uuid
+
+from lab import Case
+
+
+def packets(path):
+    """Lengths, and what is kept, of a pcap file's packets."""
+    with open(path, "rb") as file:
+        data = file.read()
+    magic, major, minor, _, _, snap, link = struct.unpack_from("=IHHIIII", data)
+    assert (magic, major, minor, link) == (0xA1B2C3D4, 2, 4, 1)
+    at, found, last = 24, [], 0
+    while at < len(data):
+        seconds, micros, kept, length = struct.unpack_from("=IIII", data, at)
+        assert kept <= snap and micros < 1_000_000 and seconds + micros / 1e6 >= last
+        last = seconds + micros / 1e6
+        found.append((length, data[at + 16 : at + 16 + kept]))
+        at += 16 + kept
+    assert at == len(data)
+    return found
+
+
+class Pcap(Case):
+    stanzas = "cpu { workers 2 }"
+
+    def setUp(self):
+        if len(self.api.sw_interface_dump()) == 1:
+            self.lab()
+        self.name = f"thalweg_test_{uuid.uuid4().hex}.pcap"
+        self.path = f"/tmp/{self.name}"
+
+    def tearDown(self):
+        if os.path.exists(self.path):
+            os.remove(self.path)
+
+    def on(self, **of):
+        return self.api.pcap_trace_on(**{"filename": self.name, **of})
+
+    def index(self, name):
+        (one,) = [i for i in self.api.sw_interface_dump() if i.interface_name == name]
+        return one.sw_if_index
+
+    def test_received_and_sent(self):
+        self.ok(self.on(capture_rx=True, capture_tx=True))
+        self.fails(-7, self.on(capture_rx=True))
+        self.traffic("10.0.1.2", 20)
+        status = self.shown("pcap trace status")
+        self.assertEqual((status["capturing"], status["packets"]), (True, 40))
+        self.assertIn("40 of 1000", self.cli("pcap trace status"))
+        self.ok(self.api.pcap_trace_off())
+        found = packets(self.path)
+        self.assertEqual(len(found), 40)
+        # Time to live: as it came, and as it left.
+        ttl = sorted(p[14 + 8] for _, p in found)
+        self.assertEqual(len(set(ttl)), 2)
+        self.assertEqual({length for length, _ in found}, {64})
+        self.fails(-81, self.api.pcap_trace_off())
+        self.assertFalse(self.shown("pcap trace status")["capturing"])
+
+    def test_dropped(self):
+        self.ok(self.on(capture_drop=True, sw_if_index=self.index("pg0")))
+        self.traffic("10.0.1.2", 5)
+        # To nobody here: a whole frame.
+        self.traffic("10.0.1.2", 7, mac="02:00:00:00:00:77")
+        # Stopped at the second look, behind its Ethernet header.
+        self.traffic("224.0.0.99", 3, mac="01:00:5e:00:00:63")
+        self.ok(self.api.pcap_trace_off())
+        found = packets(self.path)
+        self.assertEqual(len(found), 10)
+        self.assertEqual({length for length, _ in found}, {64})
+        macs = [p[:6].hex() for _, p in found]
+        self.assertEqual((macs.count("020000000077"), macs.count("01005e000063")), (7, 3))
+
+    def test_limits(self):
+        self.ok(self.on(capture_rx=True, max_packets=6, max_bytes_per_packet=32))
+        self.traffic("10.0.1.2", 50)
+        self.ok(self.api.pcap_trace_off())
+        found = packets(self.path)
+        self.assertEqual([(length, len(kept)) for length, kept in found], [(64, 32)] * 6)
+        # Of one interface only, which nothing came by.
+        self.ok(self.on(capture_rx=True, sw_if_index=self.index("pg1")))
+        self.traffic("10.0.1.2", 5)
+        self.fails(-6, self.api.pcap_trace_off())
+        # Later interfaces, too.
+        self.ok(self.on(capture_rx=True))
+        self.cli("create packet-generator interface pg7\nset interface state pg7 up")
+        self.traffic("10.0.1.2", 4, port="pg7")
+        self.ok(self.api.pcap_trace_off())
+        self.assertEqual(len(packets(self.path)), 4)
+
+    def test_errors(self):
+        self.fails(-7, self.on())
+        self.fails(-7, self.on(capture_rx=True, max_packets=0))
+        self.fails(-7, self.on(capture_rx=True, max_bytes_per_packet=10))
+        self.fails(-7, self.on(capture_rx=True, max_packets=1_000_000, max_bytes_per_packet=9000))
+        self.fails(-7, self.on(capture_rx=True, filename="../etc/x"))
+        self.fails(-2, self.on(capture_rx=True, sw_if_index=9999))
+        self.fails(-9, self.on(capture_drop=True, error="ip4-input.x"))
+        self.fails(-9, self.on(capture_rx=True, filter=True))
+        self.fails(-81, self.api.pcap_trace_off())
+        self.ok(self.api.pcap_set_filter_function(filter_function_name="vnet_is_packet_traced"))
+        self.fails(-6, self.api.pcap_set_filter_function(filter_function_name="x"))
+        # A link is replaced, and not followed.
+        os.symlink("/nowhere/else", self.path)
+        self.cli(f"pcap trace rx max 10 file {self.name}")
+        self.traffic("10.0.1.2", 2)
+        self.assertIn("2 packets are in", self.cli("pcap trace off"))
+        self.assertFalse(os.path.islink(self.path))
+        self.assertEqual(len(packets(self.path)), 2)
+        self.assertIn("say what", self.cli(f"pcap trace max 3 file {self.name}", -1))
+        self.assertIn("nothing is captured", self.cli("pcap trace off", -1))
