@@ -10,6 +10,8 @@
 //! between workers, so that an answer says by its port whose it is.
 #![forbid(unsafe_code)]
 
+pub mod api;
+mod api_types;
 pub mod cli;
 mod cli_support;
 mod config;
@@ -44,7 +46,7 @@ pub static FEATURE: Feature = Feature {
     about: "network address translation, IPv4 to IPv4, endpoint dependent",
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
-
+    api: api::SERVICES,
     settings: &[&settings::SETTINGS],
     init,
     ..Feature::DEFAULT

@@ -1,0 +1,43 @@
+//! `nat44_add_del_identity_mapping`: lets a host inside keep its name.
+
+use crate::api_types::{NAT44_ED, NatConfigFlags, add_del, mapping};
+use thalweg_api::types::{InterfaceIndex, Ip4Address};
+use thalweg_api::{Call, Message, Retval, Text};
+use thalweg_graph::Control;
+
+/// Adds such a mapping, or takes it away.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct Nat44AddDelIdentityMapping {
+    /// Adds, or takes away.
+    pub is_add: bool,
+    /// Qualities.
+    pub flags: NatConfigFlags,
+    /// The address.
+    pub ip_address: Ip4Address,
+    /// IP protocol.
+    pub protocol: u8,
+    /// Port.
+    pub port: u16,
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// Routing table; all ones for none.
+    pub vrf_id: u32,
+    /// Not kept.
+    pub tag: Text<64>,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, Nat44AddDelIdentityMapping, Nat44AddDelIdentityMappingReply> =
+    Call::new(&NAT44_ED, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: Nat44AddDelIdentityMapping,
+) -> Result<Nat44AddDelIdentityMappingReply, Retval> {
+    let keeps = (rq.ip_address.0.into(), rq.port);
+    let mut m = mapping(rq.flags, keeps, keeps, rq.sw_if_index, rq.protocol, rq.vrf_id)?;
+    m.identity = true;
+    add_del(c, m, rq.is_add)?;
+    Ok(Nat44AddDelIdentityMappingReply)
+}

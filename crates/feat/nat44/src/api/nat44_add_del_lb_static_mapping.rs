@@ -1,0 +1,49 @@
+//! `nat44_add_del_lb_static_mapping`: spreads what comes for an address and port over hosts inside.
+
+use crate::api_types::{NAT44_ED, Nat44LbAddrPort, NatConfigFlags, add_del, mapping};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::types::Ip4Address;
+use thalweg_api::{Call, Message, Retval, Text};
+use thalweg_graph::Control;
+
+/// Adds such a mapping, or takes it away.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct Nat44AddDelLbStaticMapping {
+    /// Adds, or takes away.
+    pub is_add: bool,
+    /// Qualities.
+    pub flags: NatConfigFlags,
+    /// Address outside.
+    pub external_addr: Ip4Address,
+    /// Port outside.
+    pub external_port: u16,
+    /// IP protocol.
+    pub protocol: u8,
+    /// Seconds that a host stays with its back end; not used.
+    pub affinity: u32,
+    /// Not kept.
+    pub tag: Text<64>,
+    /// Hosts inside.
+    #[api(count = "local_num: u32")]
+    pub locals: Vec<Nat44LbAddrPort>,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, Nat44AddDelLbStaticMapping, Nat44AddDelLbStaticMappingReply> =
+    Call::new(&NAT44_ED, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: Nat44AddDelLbStaticMapping,
+) -> Result<Nat44AddDelLbStaticMappingReply, Retval> {
+    let external = (rq.external_addr.0.into(), rq.external_port);
+    let none = (std::net::Ipv4Addr::UNSPECIFIED, 0);
+    let mut m = mapping(rq.flags, none, external, InterfaceIndex::NONE, rq.protocol, 0)?;
+    m.mapping.backends = rq.locals.iter().map(Nat44LbAddrPort::backend).collect();
+    if rq.is_add && (rq.locals.is_empty() || m.mapping.is_address_only()) {
+        return Err(Retval::INVALID_VALUE.because("hosts inside and a protocol expected"));
+    }
+    add_del(c, m, rq.is_add)?;
+    Ok(Nat44AddDelLbStaticMappingReply)
+}

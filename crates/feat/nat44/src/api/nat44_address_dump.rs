@@ -1,0 +1,38 @@
+//! `nat44_address_dump`: addresses that hosts inside share.
+
+use crate::Nat44;
+use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
+use thalweg_api::types::Ip4Address;
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::Control;
+
+/// Asks for them.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct Nat44AddressDump;
+
+/// One of them.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct Nat44AddressDetails {
+    /// The address.
+    pub ip_address: Ip4Address,
+    /// Qualities.
+    pub flags: NatConfigFlags,
+    /// Routing table; all ones for none.
+    pub vrf_id: u32,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, Nat44AddressDump, Nat44AddressDetails> =
+    Dump::new(&NAT44_ED, handle);
+
+fn handle(c: &mut Control, _: Nat44AddressDump, out: &mut Details<Nat44AddressDetails>) {
+    for a in c.state::<Nat44>().borrow().all_addresses() {
+        out.send(&Nat44AddressDetails {
+            ip_address: Ip4Address(a.address.octets()),
+            flags: flags(&[(a.twice, NatConfigFlags::TWICE_NAT)]),
+            vrf_id: a.table.unwrap_or(u32::MAX),
+        });
+    }
+}

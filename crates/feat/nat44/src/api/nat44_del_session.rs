@@ -1,0 +1,52 @@
+//! `nat44_del_session`: ends a session.
+
+use crate::api_types::{NAT44_ED, NatConfigFlags, has};
+use crate::tuple::{MAX_TABLE, Tuple};
+use crate::view;
+use thalweg_api::types::Ip4Address;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Which one.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct Nat44DelSession {
+    /// Address.
+    pub address: Ip4Address,
+    /// IP protocol.
+    pub protocol: u8,
+    /// Port.
+    pub port: u16,
+    /// Routing table; all ones for none.
+    pub vrf_id: u32,
+    /// Qualities.
+    pub flags: NatConfigFlags,
+    /// Address of the host outside.
+    pub ext_host_address: Ip4Address,
+    /// Port of the host outside.
+    pub ext_host_port: u16,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, Nat44DelSession, Nat44DelSessionReply> =
+    Call::new(&NAT44_ED, handle);
+
+fn handle(c: &mut Control, rq: Nat44DelSession) -> Result<Nat44DelSessionReply, Retval> {
+    let inside = has(rq.flags, NatConfigFlags::INSIDE);
+    let near = Tuple {
+        src: rq.address.0.into(),
+        sport: rq.port,
+        dst: rq.ext_host_address.0.into(),
+        dport: rq.ext_host_port,
+        protocol: rq.protocol,
+        table: rq.vrf_id,
+    };
+    if near.table > MAX_TABLE {
+        return Err(Retval::INVALID_VALUE.because("there is no such table"));
+    }
+    let tuple = if inside { near } else { near.reversed() };
+    match view::end_session(c, tuple, inside) {
+        true => Ok(Nat44DelSessionReply),
+        false => Err(Retval::NO_SUCH_ENTRY.because("there is no such session")),
+    }
+}

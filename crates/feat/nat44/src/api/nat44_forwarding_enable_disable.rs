@@ -1,0 +1,26 @@
+//! `nat44_forwarding_enable_disable`: lets packets pass that belong to no session.
+
+use crate::api_types::NAT44_ED;
+use crate::state;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Lets them pass, or not.
+#[derive(Debug, Message)]
+#[api(request, autoreply, deprecated)]
+pub struct Nat44ForwardingEnableDisable {
+    /// Whether it is to be.
+    pub enable: bool,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, Nat44ForwardingEnableDisable, Nat44ForwardingEnableDisableReply> =
+    Call::new(&NAT44_ED, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: Nat44ForwardingEnableDisable,
+) -> Result<Nat44ForwardingEnableDisableReply, Retval> {
+    state::set_forwarding(c, rq.enable)?;
+    Ok(Nat44ForwardingEnableDisableReply)
+}

@@ -1,0 +1,32 @@
+//! `nat44_interface_add_del_feature`: says that an interface is inside or outside.
+
+use crate::api_types::{NAT44_ED, NatConfigFlags, has};
+use crate::state;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Says so.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct Nat44InterfaceAddDelFeature {
+    /// Adds, or takes away.
+    pub is_add: bool,
+    /// Qualities.
+    pub flags: NatConfigFlags,
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, Nat44InterfaceAddDelFeature, Nat44InterfaceAddDelFeatureReply> =
+    Call::new(&NAT44_ED, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: Nat44InterfaceAddDelFeature,
+) -> Result<Nat44InterfaceAddDelFeatureReply, Retval> {
+    let inside = has(rq.flags, NatConfigFlags::INSIDE);
+    state::set_interface(c, rq.sw_if_index.0, inside, false, rq.is_add)?;
+    Ok(Nat44InterfaceAddDelFeatureReply)
+}

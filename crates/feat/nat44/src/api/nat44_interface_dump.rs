@@ -1,0 +1,38 @@
+//! `nat44_interface_dump`: interfaces that are inside or outside.
+
+use crate::Nat44;
+use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::Control;
+
+/// Asks for them.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct Nat44InterfaceDump;
+
+/// One of them.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct Nat44InterfaceDetails {
+    /// Qualities.
+    pub flags: NatConfigFlags,
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, Nat44InterfaceDump, Nat44InterfaceDetails> =
+    Dump::new(&NAT44_ED, handle);
+
+fn handle(c: &mut Control, _: Nat44InterfaceDump, out: &mut Details<Nat44InterfaceDetails>) {
+    let nat = c.state::<Nat44>();
+    let nat = nat.borrow();
+    for (sw_if, role) in nat.roles().iter().filter(|r| !r.1.output) {
+        let flags = flags(&[
+            (role.inside, NatConfigFlags::INSIDE),
+            (role.outside, NatConfigFlags::OUTSIDE),
+        ]);
+        out.send(&Nat44InterfaceDetails { flags, sw_if_index: InterfaceIndex(*sw_if) });
+    }
+}

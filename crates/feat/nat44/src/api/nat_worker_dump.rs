@@ -1,0 +1,35 @@
+//! `nat_worker_dump`: workers, each with sessions of its own.
+
+use crate::api_types::NAT44_ED;
+use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_graph::Control;
+
+/// Asks for them.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct NatWorkerDump;
+
+/// One of them.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct NatWorkerDetails {
+    /// Its number.
+    pub worker_index: u32,
+    /// Its processor.
+    pub lcore_id: u32,
+    /// Its name.
+    pub name: Text<64>,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, NatWorkerDump, NatWorkerDetails> = Dump::new(&NAT44_ED, handle);
+
+fn handle(c: &mut Control, _: NatWorkerDump, out: &mut Details<NatWorkerDetails>) {
+    for (i, t) in c.threads().iter().skip(1).enumerate() {
+        out.send(&NatWorkerDetails {
+            worker_index: i as u32,
+            lcore_id: t.core.map_or(0, |core| core as u32),
+            name: t.name.as_str().into(),
+        });
+    }
+}

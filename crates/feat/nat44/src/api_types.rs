@@ -1,0 +1,218 @@
+//! What API messages about the translator have in common.
+
+use crate::NatError;
+use crate::mapping::{Backend, Mapping, TwiceNat};
+use crate::state::{self, StaticMapping};
+use crate::view::{self, SessionView};
+use std::net::Ipv4Addr;
+use thalweg_api::schema::Module;
+use thalweg_api::types::{InterfaceIndex, Ip4Address};
+use thalweg_api::{ApiType, Retval, api_enum};
+use thalweg_graph::{Control, clock};
+
+/// The module that describes them.
+pub static NAT44_ED: Module = Module { name: "nat44_ed", folder: "plugins", version: "5.5.0" };
+
+api_enum! {
+    /// Qualities of addresses, interfaces, mappings and sessions, one bit each.
+    pub struct NatConfigFlags: u8 = "nat_config_flags" {
+        /// None.
+        NONE = 0, "NAT_IS_NONE";
+        /// Sources are translated, too.
+        TWICE_NAT = 1, "NAT_IS_TWICE_NAT";
+        /// That of the host itself is.
+        SELF_TWICE_NAT = 2, "NAT_IS_SELF_TWICE_NAT";
+        /// For what begins outside only.
+        OUT2IN_ONLY = 4, "NAT_IS_OUT2IN_ONLY";
+        /// All ports.
+        ADDR_ONLY = 8, "NAT_IS_ADDR_ONLY";
+        /// Outside.
+        OUTSIDE = 16, "NAT_IS_OUTSIDE";
+        /// Inside.
+        INSIDE = 32, "NAT_IS_INSIDE";
+        /// Of a static mapping.
+        STATIC = 64, "NAT_IS_STATIC";
+        /// The host outside is told.
+        EXT_HOST_VALID = 128, "NAT_IS_EXT_HOST_VALID";
+    }
+    /// What kind of translator it is.
+    pub struct Nat44ConfigFlags: u8 = "nat44_config_flags" {
+        /// Not this one.
+        ENDPOINT_INDEPENDENT = 0, "NAT44_IS_ENDPOINT_INDEPENDENT";
+        /// This one.
+        ENDPOINT_DEPENDENT = 1, "NAT44_IS_ENDPOINT_DEPENDENT";
+        /// Static mappings alone.
+        STATIC_MAPPING_ONLY = 2, "NAT44_IS_STATIC_MAPPING_ONLY";
+        /// Static mappings with sessions.
+        CONNECTION_TRACKING = 4, "NAT44_IS_CONNECTION_TRACKING";
+        /// By routes.
+        OUT2IN_DPO = 8, "NAT44_IS_OUT2IN_DPO";
+    }
+    /// How much is logged.
+    pub struct NatLogLevel: u8 = "nat_log_level" {
+        /// Nothing.
+        NONE = 0, "NAT_LOG_NONE";
+        /// Errors.
+        ERROR = 1, "NAT_LOG_ERROR";
+        /// Warnings.
+        WARNING = 2, "NAT_LOG_WARNING";
+        /// What is worth a notice.
+        NOTICE = 3, "NAT_LOG_NOTICE";
+        /// More.
+        INFO = 4, "NAT_LOG_INFO";
+        /// All.
+        DEBUG = 5, "NAT_LOG_DEBUG";
+    }
+}
+
+/// Seconds that sessions live.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct NatTimeouts {
+    /// UDP and others.
+    pub udp: u32,
+    /// TCP that stands.
+    pub tcp_established: u32,
+    /// TCP that comes or goes.
+    pub tcp_transitory: u32,
+    /// ICMP queries.
+    pub icmp: u32,
+}
+
+/// A host inside that shares what comes for a mapping.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct Nat44LbAddrPort {
+    /// Its address.
+    pub addr: Ip4Address,
+    /// Its port.
+    pub port: u16,
+    /// Its share.
+    pub probability: u8,
+    /// Its routing table.
+    pub vrf_id: u32,
+}
+
+impl Nat44LbAddrPort {
+    pub(crate) fn of(b: &Backend) -> Self {
+        let addr = Ip4Address(b.address.octets());
+        Nat44LbAddrPort { addr, port: b.port, probability: b.share, vrf_id: b.table }
+    }
+    pub(crate) fn backend(&self) -> Backend {
+        let (address, share) = (self.addr.0.into(), self.probability.max(1));
+        Backend { address, port: self.port, table: self.vrf_id, share }
+    }
+}
+
+impl From<NatError> for Retval {
+    fn from(error: NatError) -> Self {
+        let error = crate::cli_support::failed(error);
+        Retval(error.code()).because(error)
+    }
+}
+
+/// Whether a bit is set.
+pub(crate) fn has(flags: NatConfigFlags, bit: NatConfigFlags) -> bool {
+    flags.0 & bit.0 != 0
+}
+
+/// Bits that are set.
+pub(crate) fn flags(bits: &[(bool, NatConfigFlags)]) -> NatConfigFlags {
+    NatConfigFlags(bits.iter().fold(0, |all, (on, bit)| if *on { all | bit.0 } else { all }))
+}
+
+/// Bits of a mapping.
+pub(crate) fn mapping_flags(m: &Mapping) -> NatConfigFlags {
+    flags(&[
+        (m.twice == TwiceNat::Always, NatConfigFlags::TWICE_NAT),
+        (m.twice == TwiceNat::OfItself, NatConfigFlags::SELF_TWICE_NAT),
+        (m.out2in_only, NatConfigFlags::OUT2IN_ONLY),
+        (m.is_address_only(), NatConfigFlags::ADDR_ONLY),
+    ])
+}
+
+/// A mapping as messages tell it.
+pub(crate) fn mapping(
+    bits: NatConfigFlags,
+    local: (Ipv4Addr, u16),
+    external: (Ipv4Addr, u16),
+    external_if: InterfaceIndex,
+    protocol: u8,
+    vrf_id: u32,
+) -> Result<StaticMapping, Retval> {
+    let all = has(bits, NatConfigFlags::ADDR_ONLY) || protocol == 0;
+    if !all && crate::pool::position(protocol).is_none() {
+        return Err(Retval::INVALID_VALUE.because("TCP, UDP or ICMP expected"));
+    }
+    let port = |port: u16| if all { 0 } else { port };
+    let twice = match () {
+        () if has(bits, NatConfigFlags::TWICE_NAT) => TwiceNat::Always,
+        () if has(bits, NatConfigFlags::SELF_TWICE_NAT) => TwiceNat::OfItself,
+        () => TwiceNat::Never,
+    };
+    if all && twice != TwiceNat::Never {
+        return Err(Retval::INVALID_VALUE.because("twice-nat needs a protocol and ports"));
+    }
+    let mapping = Mapping {
+        protocol: if all { 0 } else { protocol },
+        external: external.0,
+        external_port: port(external.1),
+        local: local.0,
+        local_port: port(local.1),
+        table: if vrf_id == u32::MAX { 0 } else { vrf_id },
+        twice,
+        out2in_only: has(bits, NatConfigFlags::OUT2IN_ONLY),
+        backends: Vec::new(),
+    };
+    let external_if = (external_if != InterfaceIndex::NONE).then_some(external_if.0);
+    Ok(StaticMapping { mapping, external_if, identity: false })
+}
+
+/// Adds a mapping, or takes it away.
+pub(crate) fn add_del(c: &mut Control, m: StaticMapping, add: bool) -> Result<(), Retval> {
+    let done = if add { state::add_mapping(c, m) } else { state::del_mapping(c, &m) };
+    Ok(done?)
+}
+
+/// A session as messages tell it.
+pub(crate) struct Told {
+    pub(crate) outside: (Ip4Address, u16),
+    pub(crate) inside: (Ip4Address, u16),
+    pub(crate) external: (Ip4Address, u16),
+    pub(crate) seen: (Ip4Address, u16),
+    pub(crate) protocol: u16,
+    pub(crate) flags: NatConfigFlags,
+    pub(crate) heard: u64,
+    pub(crate) idle: u64,
+    pub(crate) bytes: u64,
+    pub(crate) packets: u32,
+}
+
+/// The sessions of a host inside.
+pub(crate) fn sessions_of(c: &mut Control, host: Ip4Address, table: u32) -> Vec<Told> {
+    let timeouts = c.state::<crate::Nat44>().borrow().timeouts();
+    let now = clock::now_seconds() as u64;
+    let tell = |s: SessionView| {
+        let end = |(address, port): (Ipv4Addr, u16)| (Ip4Address(address.octets()), port);
+        let twice = s.marks & crate::session::TWICE != 0;
+        let idle = u64::from((timeouts.of(s.class) * 1000).saturating_sub(s.left) / 1000);
+        Told {
+            outside: end(s.mapped()),
+            inside: end((s.inside.src, s.inside.sport)),
+            external: end(s.external()),
+            seen: if twice { end((s.inside.dst, s.inside.dport)) } else { Default::default() },
+            protocol: u16::from(s.inside.protocol),
+            flags: flags(&[
+                (s.is_static(), NatConfigFlags::STATIC),
+                (twice, NatConfigFlags::TWICE_NAT),
+                (true, NatConfigFlags::EXT_HOST_VALID),
+            ]),
+            heard: now.saturating_sub(idle),
+            idle,
+            bytes: s.bytes,
+            packets: s.packets.min(u64::from(u32::MAX)) as u32,
+        }
+    };
+    let mine = |s: &SessionView| {
+        s.inside.src == Ipv4Addr::from(host.0) && (table == u32::MAX || s.inside.table == table)
+    };
+    view::all_sessions(c).into_iter().filter(mine).map(tell).collect()
+}
