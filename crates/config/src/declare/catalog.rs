@@ -6,7 +6,7 @@ use super::plan::{Plan, plan};
 use super::report::{Problem, Problems};
 use super::rules::{Grammar, Kind, Name, Rule};
 use super::schema;
-use super::section::{Doc, Dump, OURS, Section};
+use super::section::{Doc, Dump, Later, OURS, Section, Walk};
 use super::yaml;
 use std::collections::HashMap;
 
@@ -154,16 +154,64 @@ impl<C> Catalog<C> {
         (draft.items, draft.problems)
     }
 
-    /// The running configuration.
+    /// The running configuration, at once: for what is known to be small, and for tests.
     ///
     /// # Errors
     /// If a section dumps what it would not read: a mistake of the program.
     pub fn dump(&self, cx: &C) -> Result<Document, Problems> {
+        let mut collected = self.collect(cx);
+        while !collected.go_on(cx) {}
+        self.write_out(collected)
+    }
+
+    /// Begins to collect the running configuration.
+    pub fn collect(&self, cx: &C) -> Collected<C> {
         let mut dump = Dump { root: Node::default(), grammar: &self.grammar };
+        let mut walks = Vec::new();
         for section in &self.sections {
             section.dump(cx, &mut dump);
+            walks.extend(section.walk(cx));
         }
+        walks.reverse();
+        Collected { root: dump.root, walks, laters: Vec::new(), pieces: 0 }
+    }
+
+    /// Writes what was collected as a document. Needs the router no more: for another thread, as it
+    /// takes a second for some ten thousand routes.
+    ///
+    /// # Errors
+    /// As [`Catalog::dump`].
+    pub fn write_out(&self, collected: Collected<C>) -> Result<Document, Problems> {
+        let mut dump = Dump { root: collected.root, grammar: &self.grammar };
+        collected.laters.into_iter().for_each(|later| later(&mut dump));
         self.check("running configuration", dump.root)
+    }
+}
+
+/// The running configuration as it is collected.
+pub struct Collected<C> {
+    root: Node,
+    /// The last is next.
+    walks: Vec<Walk<C>>,
+    laters: Vec<Later>,
+    pieces: usize,
+}
+
+impl<C> Collected<C> {
+    /// Collects another piece, of some hundred parts at most; true: that is all.
+    pub fn go_on(&mut self, cx: &C) -> bool {
+        let Some(walk) = self.walks.last_mut() else { return true };
+        self.pieces += 1;
+        if let Some(later) = walk(cx) {
+            self.laters.push(later);
+            self.walks.pop();
+        }
+        self.walks.is_empty()
+    }
+
+    /// How many pieces there have been.
+    pub fn pieces(&self) -> usize {
+        self.pieces
     }
 }
 

@@ -18,14 +18,14 @@ pub mod schema;
 mod section;
 mod yaml;
 
-pub use catalog::{Catalog, Document, NoRule};
+pub use catalog::{Catalog, Collected, Document, NoRule};
 pub use diff::{Difference, diff};
 pub use item::{Draft, Item, interface_key, rank};
 pub use node::{Node, Place, Value};
 pub use plan::{Phase, Plan, Step, plan};
 pub use report::{Problem, Problems};
 pub use rules::{Kind, Name, Rule, address, mac};
-pub use section::{Doc, Dump, Found, Interface, OURS, Section, is_loopback};
+pub use section::{Doc, Dump, Found, Interface, Later, OURS, Section, Walk, is_loopback};
 pub use yaml::{MAX_TEXT, parse, write};
 
 /// Entry for fuzzing: reads a text, and reads again what it writes of it.

@@ -21,10 +21,22 @@ pub trait Section<C>: Sync {
     /// Writes its part of the running configuration.
     fn dump(&self, cx: &C, out: &mut Dump<'_>);
 
+    /// A walk over what it may have too much of to dump at once.
+    fn walk(&self, cx: &C) -> Option<Walk<C>> {
+        let _ = cx;
+        None
+    }
+
     /// Reads its part of a document, which has been checked against the rules, and says which
     /// items that makes. Does not look at anything but the document.
     fn items(&self, doc: &Doc<'_>, out: &mut Draft);
 }
+
+/// How to write something that was collected; needs the router no more, and may run on any thread.
+pub type Later = Box<dyn FnOnce(&mut Dump<'_>) + Send>;
+
+/// Collects what is many: at each call some hundred parts at most, and at the end how to write them.
+pub type Walk<C> = Box<dyn FnMut(&C) -> Option<Later> + Send>;
 
 /// The router's own interface.
 const LOCAL: &str = "local0";

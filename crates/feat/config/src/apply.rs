@@ -1,14 +1,14 @@
 //! The way from what is to what shall be.
 
-use crate::manager::{self, ConfigError, Manager};
+use crate::cli_support::ShownPlan;
+use crate::manager::{self, ConfigError, Manager, failed};
+use crate::work::{self, REST, SLICE, Source, Work};
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_cli::{CliError, Execution, Output, Progress, Script, Task, TaskPoll};
-use thalweg_config::declare::{Document, Plan, Step};
+use thalweg_cli::{CliError, Execution, Outcome, Output, Progress, Script, Task, TaskPoll};
+use thalweg_config::declare::{Catalog, Document, Plan, Step};
 use thalweg_graph::Control;
-
-/// How long the main thread may be kept before other work gets its turn.
-const SLICE: Duration = Duration::from_millis(8);
 
 /// What is done about a command that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +20,34 @@ pub enum Mode {
     Best,
 }
 
+/// Where one is going.
+struct Way {
+    /// What shall be.
+    target: Arc<Document>,
+    /// What was.
+    back: Arc<Document>,
+}
+
+/// The way, its steps, and how they are shown.
+type Planned = (Way, Plan, ShownPlan);
+
+/// What is being done.
+enum Phase {
+    /// It is found out which commands there are to run.
+    Planning(Work<Planned>),
+    /// Commands run.
+    Going,
+    /// One has failed: it is found out which commands lead back.
+    Turning(Work<Plan>),
+    /// All have run: it is looked whether it is as it shall be, or what is left.
+    Looking(Work<Option<String>>),
+}
+
 /// A configuration on its way.
 pub struct Apply {
-    /// What shall be.
-    target: Document,
-    /// What was.
-    back: Document,
+    phase: Phase,
+    /// Known once it is planned.
+    way: Option<Way>,
     steps: VecDeque<Step>,
     current: Option<(Step, Execution<Control>)>,
     mode: Mode,
@@ -39,26 +61,33 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// Begins: plans the way to `target`. Nothing is changed yet.
+    /// Begins to find out the way to `target`. Nothing is changed yet.
     ///
     /// # Errors
     /// If another configuration is being applied.
-    pub fn new(
+    fn new(
         c: &mut Control,
-        target: Document,
+        target: Source,
         mode: Mode,
         confirm: Option<Duration>,
+        json: bool,
     ) -> Result<Apply, ConfigError> {
-        let back = manager::running(c)?;
-        let steps = back.plan_to(&target).steps.into();
+        let source = target.clone();
+        let job = move |catalog: &Catalog<Control>, running: Document| {
+            let target = target.read(catalog)?;
+            let plan = running.plan_to(&target);
+            let shown = ShownPlan::new(&plan, json);
+            Ok((Way { target, back: Arc::new(running) }, plan, shown))
+        };
+        let work = Work::start(c, Some(&source), job)?;
         let state = c.state::<Manager>();
         if std::mem::replace(&mut state.borrow_mut().busy, true) {
             return Err(ConfigError::Busy);
         }
         Ok(Apply {
-            target,
-            back,
-            steps,
+            phase: Phase::Planning(work),
+            way: None,
+            steps: VecDeque::new(),
             current: None,
             mode,
             broken: None,
@@ -69,9 +98,39 @@ impl Apply {
         })
     }
 
-    /// The commands that it will run.
-    pub fn plan(&self) -> Plan {
-        Plan { steps: self.steps.iter().cloned().collect() }
+    /// As a command: what there is to do is shown before it is done.
+    ///
+    /// # Errors
+    /// If another configuration is being applied, or the document is short and has mistakes.
+    pub(crate) fn begin(
+        c: &mut Control,
+        target: Source,
+        confirm: Option<Duration>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let mut apply =
+            Apply::new(c, target, Mode::Whole, confirm, out.wants_json()).map_err(failed)?;
+        if let Phase::Planning(work) = &mut apply.phase {
+            match work.poll(c, Instant::now() + SLICE) {
+                None => {}
+                Some(Ok(planned)) => apply.planned(planned, out),
+                Some(Err(e)) => {
+                    apply.end(c);
+                    return Err(failed(e));
+                }
+            }
+        }
+        Ok(Outcome::pending(apply))
+    }
+
+    fn planned(&mut self, (way, plan, shown): Planned, out: &mut Output) {
+        shown.show(out);
+        if plan.is_empty() {
+            out.line("nothing to do");
+        }
+        self.way = Some(way);
+        self.steps = plan.steps.into();
+        self.phase = Phase::Going;
     }
 
     /// Goes on for a while.
@@ -81,14 +140,35 @@ impl Apply {
             if Instant::now() >= end {
                 return TaskPoll::At(now);
             }
-            match self.one(c, now) {
-                Ok(Some(at)) => return TaskPoll::At(at),
-                Ok(None) if self.current.is_some() || !self.steps.is_empty() => {}
-                Ok(None) => match self.end_of_way(c, out) {
-                    Some(end) => return self.finish(c, end),
-                    None => continue,
+            let rest = TaskPoll::At(Instant::now() + REST);
+            match &mut self.phase {
+                Phase::Planning(work) => match work.poll(c, end) {
+                    None => return rest,
+                    Some(Ok(planned)) => self.planned(planned, out),
+                    Some(Err(e)) => return self.finish(c, Err(failed(e))),
                 },
-                Err(failed) => self.fails(c, &failed.0, &failed.1),
+                Phase::Turning(work) => match work.poll(c, end) {
+                    None => return rest,
+                    Some(plan) => self.turned(plan),
+                },
+                Phase::Looking(work) => match work.poll(c, end) {
+                    None => return rest,
+                    Some(Ok(left)) => {
+                        if let Some(end) = self.looked(c, left, out) {
+                            return self.finish(c, end);
+                        }
+                    }
+                    Some(Err(e)) => return self.finish(c, Err(failed(e))),
+                },
+                Phase::Going => match self.one(c, now) {
+                    Ok(Some(at)) => return TaskPoll::At(at),
+                    Ok(None) if self.current.is_some() || !self.steps.is_empty() => {}
+                    Ok(None) => match self.look(c) {
+                        Ok(work) => self.phase = Phase::Looking(work),
+                        Err(e) => return self.finish(c, Err(failed(e))),
+                    },
+                    Err(wrong) => self.fails(c, &wrong.0, &wrong.1),
+                },
             }
         }
     }
@@ -150,63 +230,97 @@ impl Apply {
     /// Goes back.
     fn turn(&mut self, c: &mut Control, wrong: String) {
         self.broken = Some(wrong);
-        self.steps = match manager::running(c) {
-            Ok(now) => now.plan_to(&self.back).steps.into(),
+        self.steps.clear();
+        let Some(way) = &self.way else { return };
+        let back = way.back.clone();
+        self.phase = match Work::start(c, None, move |_, now: Document| Ok(now.plan_to(&back))) {
+            Ok(work) => Phase::Turning(work),
             Err(e) => {
                 tracing::error!("configuration: {e}");
-                VecDeque::new()
+                Phase::Going
             }
         };
     }
 
-    /// All commands have run: is it as it shall be? `None`: there is more to do.
-    fn end_of_way(&mut self, c: &mut Control, out: &mut Output) -> Option<Result<(), String>> {
-        let goal = if self.broken.is_some() { &self.back } else { &self.target };
-        let left = match manager::running(c) {
-            Ok(now) => now.plan_to(goal),
-            Err(e) => return Some(Err(e.to_string())),
-        };
-        let left = left.steps.first().map(|s| s.command.clone());
+    /// It is known which commands lead back.
+    fn turned(&mut self, plan: Result<Plan, ConfigError>) {
+        self.phase = Phase::Going;
+        match plan {
+            Ok(plan) => self.steps = plan.steps.into(),
+            Err(e) => tracing::error!("configuration: {e}"),
+        }
+    }
+
+    /// All commands have run: begins to look whether it is as it shall be.
+    fn look(&self, c: &Control) -> Result<Work<Option<String>>, ConfigError> {
+        let goal = self.way.as_ref().map(|way| match &self.broken {
+            Some(_) => way.back.clone(),
+            None => way.target.clone(),
+        });
+        Work::start(c, None, move |_, now: Document| {
+            let left = goal.map(|goal| now.plan_to(&goal));
+            Ok(left.and_then(|plan| Some(plan.steps.first()?.command.clone())))
+        })
+    }
+
+    /// It is known what is left to be done. `None`: there is more to do.
+    fn looked(
+        &mut self,
+        c: &mut Control,
+        left: Option<String>,
+        out: &mut Output,
+    ) -> Option<Result<(), CliError>> {
+        let failed = |text: String| Some(Err(CliError::failed(text)));
         match (&self.broken, left) {
             (Some(wrong), None) => {
-                Some(Err(format!("{wrong}\nThe configuration is as it was before.")))
+                failed(format!("{wrong}\nThe configuration is as it was before."))
             }
-            (Some(wrong), Some(left)) => Some(Err(format!(
+            (Some(wrong), Some(left)) => failed(format!(
                 "{wrong}\nGoing back did not succeed wholly either (see the log): `{left}' is still \
                  to be done."
-            ))),
+            )),
             (None, Some(left)) if self.mode == Mode::Whole => {
                 let wrong = format!("all commands succeeded, but `{left}' is still to be done");
                 self.turn(c, wrong);
                 None
             }
             (None, left) => {
-                manager::set_notes(c, &self.target);
                 if let Some(left) = left {
                     tracing::warn!(
                         "configuration: applied but for some; `{left}' is still to be done"
                     );
                 }
-                let (n, s) = (self.done, if self.done == 1 { "" } else { "s" });
-                out.line(format_args!("applied and verified: {n} command{s}"));
-                if let Some(after) = self.confirm {
-                    manager::arm(c, std::mem::take(&mut self.back), after);
-                    let seconds = after.as_secs();
-                    out.line(format_args!(
-                        "`config commit' within {seconds} s, or it is taken back"
-                    ));
-                }
+                self.arrived(c, out);
                 Some(Ok(()))
             }
         }
     }
 
-    fn finish(&mut self, c: &mut Control, end: Result<(), String>) -> TaskPoll {
+    /// It is as it shall be.
+    fn arrived(&mut self, c: &mut Control, out: &mut Output) {
+        let (n, s) = (self.done, if self.done == 1 { "" } else { "s" });
+        out.line(format_args!("applied and verified: {n} command{s}"));
+        let Some(way) = self.way.take() else { return };
+        manager::set_notes(c, &way.target);
+        if let Some(after) = self.confirm {
+            manager::arm(c, way.back.clone(), after);
+            let seconds = after.as_secs();
+            out.line(format_args!("`config commit' within {seconds} s, or it is taken back"));
+        }
+        work::forget(way);
+    }
+
+    fn end(&mut self, c: &Control) {
+        self.way.take().into_iter().for_each(work::forget);
         self.ended = true;
         c.state::<Manager>().borrow_mut().busy = false;
+    }
+
+    fn finish(&mut self, c: &mut Control, end: Result<(), CliError>) -> TaskPoll {
+        self.end(c);
         match end {
             Ok(()) => TaskPoll::Done,
-            Err(text) => TaskPoll::Failed(CliError::failed(text)),
+            Err(e) => TaskPoll::Failed(e),
         }
     }
 }
@@ -222,19 +336,22 @@ impl Task<Control> for Apply {
         if self.ended {
             return;
         }
-        self.ended = true;
         if let Some((_, mut execution)) = self.current.take() {
             execution.cancel(c);
         }
-        c.state::<Manager>().borrow_mut().busy = false;
+        let way = self.way.take();
+        self.end(c);
+        let Some(way) = way else {
+            return out.line("stopped; nothing has changed");
+        };
         out.line("stopped; going back to what was");
-        in_background(c, std::mem::take(&mut self.back), "stopped, going back");
+        in_background(c, way.back, "stopped, going back");
     }
 }
 
 /// Applies a configuration while nobody waits; what happens is logged.
-pub(crate) fn in_background(c: &mut Control, target: Document, why: &'static str) {
-    match Apply::new(c, target, Mode::Best, None) {
+pub(crate) fn in_background(c: &mut Control, target: Arc<Document>, why: &'static str) {
+    match Apply::new(c, Source::Ready(target), Mode::Best, None, false) {
         Ok(apply) => {
             drive(c, apply, Box::new(move |_| tracing::info!("configuration: {why}: done")))
         }
@@ -266,7 +383,7 @@ pub fn apply_at_start(
     target: Document,
     then: impl FnOnce(&mut Control) + 'static,
 ) {
-    match Apply::new(c, target, Mode::Best, None) {
+    match Apply::new(c, Source::Ready(Arc::new(target)), Mode::Best, None, false) {
         Ok(apply) => drive(c, apply, Box::new(then)),
         Err(e) => {
             tracing::error!("configuration: {e}");

@@ -7,6 +7,7 @@
 //!   fails.
 //! * [`store`]: the file that the router keeps, and its revisions.
 //! * [`manager`]: what the main thread knows of these.
+//! * `work`: what is done beside the main thread, or on it in slices.
 #![forbid(unsafe_code)]
 
 pub mod apply;
@@ -14,6 +15,7 @@ pub mod cli;
 mod cli_support;
 pub mod manager;
 pub mod store;
+mod work;
 
 pub use apply::{Mode, apply_at_start};
 pub use manager::{ConfigError, Manager};

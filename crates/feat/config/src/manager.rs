@@ -1,8 +1,8 @@
 //! What the main thread knows of the configuration as a whole.
 
 use crate::store::{FileError, Store};
-use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Catalog, Document, Problem, Problems};
@@ -67,10 +67,10 @@ pub(crate) struct Pending {
     /// When.
     pub(crate) until: Instant,
     /// What it is taken back to.
-    back: Document,
+    back: Arc<Document>,
 }
 
-type Parts = (Rc<Catalog<Control>>, Rc<CommandTree<Control>>);
+type Parts = (Arc<Catalog<Control>>, Rc<CommandTree<Control>>);
 
 /// State of the main thread.
 pub struct Manager {
@@ -91,7 +91,7 @@ pub(crate) fn ready(c: &mut Control) {
     let sections = features.iter().flat_map(|f| f.settings.iter().copied()).collect();
     let commands = features.iter().flat_map(|f| f.commands.iter().copied()).collect();
     let parts = match (Catalog::new(sections), CommandTree::new(commands)) {
-        (Ok(catalog), Ok(tree)) => Ok((Rc::new(catalog), Rc::new(tree))),
+        (Ok(catalog), Ok(tree)) => Ok((Arc::new(catalog), Rc::new(tree))),
         (Err(e), _) => Err(e.to_string()),
         (_, Err(e)) => Err(e.to_string()),
     };
@@ -108,7 +108,7 @@ fn parts(c: &Control) -> Result<Parts, ConfigError> {
 }
 
 /// All that may stand in a document.
-pub(crate) fn catalog(c: &Control) -> Result<Rc<Catalog<Control>>, ConfigError> {
+pub(crate) fn catalog(c: &Control) -> Result<Arc<Catalog<Control>>, ConfigError> {
     parts(c).map(|p| p.0)
 }
 
@@ -117,7 +117,8 @@ pub(crate) fn tree(c: &Control) -> Result<Rc<CommandTree<Control>>, ConfigError>
     parts(c).map(|p| p.1)
 }
 
-/// The running configuration, with the notes of the document that was applied last.
+/// The running configuration, with the notes of the document that was applied last. All at once: for
+/// tests; commands collect it in slices.
 ///
 /// # Errors
 /// If a feature dumps what it would not read: a mistake of the program.
@@ -127,15 +128,6 @@ pub fn running(c: &Control) -> Result<Document, ConfigError> {
         document.note(path, text);
     }
     Ok(document)
-}
-
-/// Reads and checks a file.
-///
-/// # Errors
-/// If it cannot be read or has mistakes.
-pub fn read(c: &Control, path: &Path) -> Result<Document, ConfigError> {
-    let text = crate::store::read(path)?;
-    Ok(catalog(c)?.read(&path.display().to_string(), &text)?)
 }
 
 /// Sets the file that the router keeps.
@@ -148,12 +140,9 @@ pub(crate) fn store(c: &Control) -> Result<Store, ConfigError> {
     c.state::<Manager>().borrow().store.clone().ok_or(ConfigError::NoFile)
 }
 
-/// A configuration that was saved: 0 is the last, 1 the one before.
-pub(crate) fn revision(c: &Control, back: usize) -> Result<Document, ConfigError> {
-    let text = store(c)?.revision(back)?;
-    let missing =
-        || if back == 0 { ConfigError::NothingSaved } else { ConfigError::NoRevision(back) };
-    Ok(catalog(c)?.read(&format!("revision {back}"), &text.ok_or_else(missing)?)?)
+/// Notes for people, which the router itself has no place for.
+pub(crate) fn notes(c: &Control) -> Vec<Note> {
+    c.state::<Manager>().borrow().notes.clone()
 }
 
 /// Remembers a document's notes: the router itself has no place for them.
@@ -161,15 +150,8 @@ pub(crate) fn set_notes(c: &Control, document: &Document) {
     c.state::<Manager>().borrow_mut().notes = document.notes();
 }
 
-/// Saves the running configuration; true if it is another than was saved before.
-pub(crate) fn save(c: &Control) -> Result<bool, ConfigError> {
-    let store = store(c)?;
-    let text = running(c)?.to_yaml()?;
-    Ok(store.save(&text)?)
-}
-
 /// Sees to it that the configuration becomes `back` again unless somebody confirms what it is.
-pub(crate) fn arm(c: &mut Control, back: Document, after: Duration) {
+pub(crate) fn arm(c: &mut Control, back: Arc<Document>, after: Duration) {
     // What was to be taken back before, is still.
     let earlier = disarm(c);
     let back = earlier.unwrap_or(back);
@@ -179,7 +161,7 @@ pub(crate) fn arm(c: &mut Control, back: Document, after: Duration) {
 }
 
 /// Nothing is taken back any more; what would have been, if anything.
-pub(crate) fn disarm(c: &mut Control) -> Option<Document> {
+pub(crate) fn disarm(c: &mut Control) -> Option<Arc<Document>> {
     let pending = c.state::<Manager>().borrow_mut().pending.take()?;
     c.cancel(pending.timer);
     Some(pending.back)

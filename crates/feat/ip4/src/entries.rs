@@ -162,6 +162,24 @@ impl Entries {
         more.then_some(seen)
     }
 
+    /// Goes on with a walk over the prefixes of which a source says something, some hundred at most.
+    /// False at the end of the walk. A prefix may come twice.
+    pub(crate) fn sweep_of(
+        &self,
+        at: &mut Sweep,
+        source: Source,
+        mut each: impl FnMut(Ipv4Prefix, ListId),
+    ) -> bool {
+        self.map.sweep(at, |(prefix, entry)| match unpack(entry) {
+            Entry::One(said) if said.0 == source => each(prefix, said.1),
+            Entry::One(_) => {}
+            Entry::Many(at) => {
+                let all = self.many[at as usize].iter().filter(|said| said.0 == source);
+                all.for_each(|said| each(prefix, said.1));
+            }
+        })
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.map.len()
     }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Feature, Topic};
 use thalweg_tables::snapshot::{self, Snapshot};
-use thalweg_tables::{Ipv4Prefix, Lpm4, lpm4};
+use thalweg_tables::{Ipv4Prefix, Lpm4, Sweep, lpm4};
 use thalweg_wire::ethernet::ethertype;
 
 /// The feature.
@@ -317,11 +317,15 @@ impl Ip4 {
         }
         counts
     }
-    /// What was configured of a table's routes, in order.
-    pub fn configured(&self, table: u32) -> Vec<(Ipv4Prefix, Vec<Path>)> {
-        let Some(t) = self.tables.get(&table) else { return Vec::new() };
-        let configured = |(p, _)| Some((p, t.paths(p, Source::Static)?));
-        t.lpm.iter().filter_map(configured).collect()
+    /// Goes on with a walk over what was configured of a table's routes, some hundred at most, in no
+    /// order; a prefix may come twice. False at the end of the walk.
+    pub fn sweep_configured(
+        &self,
+        table: u32,
+        at: &mut Sweep,
+        out: &mut Vec<(Ipv4Prefix, Vec<Path>)>,
+    ) -> bool {
+        self.tables.get(&table).is_some_and(|t| t.sweep_configured(at, out))
     }
     /// A route by exact prefix.
     pub fn route(&self, table: u32, prefix: Ipv4Prefix) -> Option<RouteView> {

@@ -10,7 +10,7 @@ use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use thalweg_fib::{Dpo, FibError, Forwarding};
 use thalweg_graph::Control;
-use thalweg_tables::{Ipv4Prefix, Leaf, Lpm4, LpmError};
+use thalweg_tables::{Ipv4Prefix, Leaf, Lpm4, LpmError, Sweep};
 
 /// Who says that a route exists; the lowest wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -449,6 +449,19 @@ impl Table {
     pub(crate) fn paths(&self, prefix: Ipv4Prefix, source: Source) -> Option<Vec<Path>> {
         let id = self.routes.find(prefix, source)?;
         self.list(id).map(|l| l.paths.clone()).filter(|paths| !paths.is_empty())
+    }
+
+    /// Goes on with a walk over what was configured, some hundred routes at most, in no order. False
+    /// at the end of the walk. A prefix may come twice.
+    pub(crate) fn sweep_configured(
+        &self,
+        at: &mut Sweep,
+        out: &mut Vec<(Ipv4Prefix, Vec<Path>)>,
+    ) -> bool {
+        self.routes.sweep_of(at, Source::Static, |prefix, id| {
+            let paths = self.list(id).map(|l| l.paths.clone());
+            out.extend(paths.filter(|p| !p.is_empty()).map(|paths| (prefix, paths)));
+        })
     }
 
     /// After `changed` came or went: routes whose next hop it covers may resolve differently.

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_config::declare::schema::MAX_ADDRESSES;
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Found, Interface, Item, Kind, Name, Node, Problem, Rule, Section, Value,
-    address as parse_address, interface_key, rank,
+    Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
+    Value, Walk, address as parse_address, interface_key, rank,
 };
 use thalweg_device::Interfaces;
+use thalweg_device::interface::InterfaceView;
 use thalweg_graph::Control;
-use thalweg_tables::Ipv4Prefix;
+use thalweg_tables::{Ipv4Prefix, Sweep};
 
 /// Addresses, tables, routes.
 pub(crate) struct Settings;
@@ -67,12 +68,12 @@ impl<'a> Via<'a> {
         words.next().is_none().then_some(via)
     }
 
-    fn write(c: &Control, path: &Path) -> String {
+    fn write(names: &HashMap<u32, String>, path: &Path) -> String {
         if path.kind != PathKind::Normal {
             return kind_word(path.kind).to_owned();
         }
         let hop = path.next_hop.map(|h| h.to_string());
-        let interface = path.sw_if.map(|i| c.interface_name(i));
+        let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
         let weight = (path.weight != 1).then(|| format!("weight {}", path.weight));
         hop.into_iter().chain(interface).chain(weight).collect::<Vec<_>>().join(" ")
     }
@@ -119,21 +120,31 @@ impl Section<Control> for Settings {
                 out.add(&name, "addresses", MAX_ADDRESSES, format!("{a}/{l}"));
             }
         }
-        for table in ip4.table_ids() {
+        for table in ip4.table_ids().into_iter().filter(|t| *t != 0) {
             let id = table.to_string();
-            let routes = ip4.configured(table);
-            if table != 0 && routes.is_empty() {
-                out.put(&["thalweg", "ip-tables", &id], Value::Map(Default::default()));
-            }
-            for (prefix, paths) in routes {
-                let paths: Vec<String> = paths.iter().map(|p| Via::write(c, p)).collect();
-                let value = match &paths[..] {
-                    [one] => Value::Text(one.clone()),
-                    many => Value::List(many.iter().map(|p| Node::from(p.as_str())).collect()),
-                };
-                out.put(&["thalweg", "ip-tables", &id, "routes", &prefix.to_string()], value);
-            }
+            out.put(&["thalweg", "ip-tables", &id], Value::Map(Default::default()));
         }
+    }
+
+    fn walk(&self, c: &Control) -> Option<Walk<Control>> {
+        let mut tables = c.state::<Ip4>().borrow().table_ids();
+        tables.reverse();
+        let (mut at, mut routes, mut all) = (Sweep::default(), Vec::new(), Vec::new());
+        Some(Box::new(move |c| {
+            if let Some(table) = tables.last() {
+                let ip4 = c.state::<Ip4>();
+                if !ip4.borrow().sweep_configured(*table, &mut at, &mut routes) {
+                    all.push((*table, std::mem::take(&mut routes)));
+                    at = Sweep::default();
+                    tables.pop();
+                }
+                return None;
+            }
+            let view = |v: &InterfaceView| (v.sw_if, v.name.clone());
+            let names = c.state::<Interfaces>().borrow().iter().map(view).collect();
+            let all = std::mem::take(&mut all);
+            Some(Box::new(move |out: &mut Dump<'_>| write_routes(all, &names, out)) as Later)
+        }))
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
@@ -158,6 +169,28 @@ impl Section<Control> for Settings {
         for table in tables {
             let connected = subnets.remove(&table).unwrap_or_default();
             routes(doc, table, &connected, out);
+        }
+    }
+}
+
+/// Routes of tables as a walk has found them.
+type Tables = Vec<(u32, Vec<(Ipv4Prefix, Vec<Path>)>)>;
+
+fn write_routes(all: Tables, names: &HashMap<u32, String>, out: &mut Dump<'_>) {
+    for (table, mut routes) in all {
+        let id = table.to_string();
+        routes.sort_by_key(|r| r.0);
+        routes.dedup_by_key(|r| r.0);
+        let written = |(prefix, paths): (Ipv4Prefix, Vec<Path>)| {
+            let value = match &paths[..] {
+                [one] => Value::Text(Via::write(names, one)),
+                many => Value::List(many.iter().map(|p| Via::write(names, p).into()).collect()),
+            };
+            (prefix.to_string(), Node::from(value))
+        };
+        if !routes.is_empty() {
+            let map = routes.into_iter().map(written).collect();
+            out.put(&["thalweg", "ip-tables", &id, "routes"], Value::Map(map));
         }
     }
 }

@@ -1,8 +1,7 @@
 //! `config apply`: the router becomes what a document says.
 
-use crate::apply::{Apply, Mode};
-use crate::cli_support::{document, seconds, show_plan};
-use crate::manager::failed;
+use crate::apply::Apply;
+use crate::cli_support::{document, seconds};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -38,9 +37,7 @@ impl Command<Control> for ConfigApply {
         let file = if args.is_empty() || confirm_first { None } else { Some(args.word("file")?) };
         let confirm = seconds(args)?;
         args.end()?;
-        let target = document(c, file).map_err(failed)?;
-        let apply = Apply::new(c, target, Mode::Whole, confirm).map_err(failed)?;
-        show_plan(&apply.plan(), out);
-        Ok(Outcome::pending(apply))
+        let target = document(c, file)?;
+        Apply::begin(c, target, confirm, out)
     }
 }

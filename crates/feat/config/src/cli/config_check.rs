@@ -1,8 +1,9 @@
 //! `config check`: is a document right?
 
 use crate::cli_support::document;
-use crate::manager::failed;
+use crate::work;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::Catalog;
 use thalweg_graph::Control;
 
 /// `config check`
@@ -32,9 +33,13 @@ impl Command<Control> for ConfigCheck {
     ) -> Result<Outcome<Control>, CliError> {
         let file = if args.is_empty() { None } else { Some(args.word("file")?) };
         args.end()?;
-        let n = document(c, file).map_err(failed)?.items().len();
-        out.json(serde_json::json!({ "valid": true, "settings": n }));
-        out.line(format_args!("valid: {n} settings"));
-        Ok(Outcome::Done)
+        let checked = document(c, file)?;
+        let source = checked.clone();
+        let job = move |catalog: &Catalog<Control>, _| Ok(checked.read(catalog)?.items().len());
+        work::answer(c, Some(&source), out, job, |_, n, out| {
+            out.json(serde_json::json!({ "valid": true, "settings": n }));
+            out.line(format_args!("valid: {n} settings"));
+            Ok(())
+        })
     }
 }

@@ -1,8 +1,10 @@
 //! `config commit`: what runs shall stay.
 
-use crate::cli_support::seconds;
+use crate::cli_support::{revision, seconds};
 use crate::manager::{self, ConfigError, Manager, failed};
+use crate::work;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::{Catalog, Document};
 use thalweg_graph::Control;
 
 /// `config commit`
@@ -35,29 +37,41 @@ impl Command<Control> for ConfigCommit {
         let confirm = seconds(args)?;
         args.end()?;
         if let Some(after) = confirm {
-            let back = manager::revision(c, 0).map_err(failed)?;
-            manager::arm(c, back, after);
-            out.json(serde_json::json!({ "confirm_within_s": after.as_secs() }));
-            let s = after.as_secs();
-            out.line(format_args!("`config commit' within {s} s, or what was saved last returns"));
-            return Ok(Outcome::Done);
+            let back = revision(c, 0)?;
+            let source = back.clone();
+            let job = move |catalog: &Catalog<Control>, _| back.read(catalog);
+            return work::answer(c, Some(&source), out, job, move |c, back, out| {
+                manager::arm(c, back, after);
+                let s = after.as_secs();
+                out.json(serde_json::json!({ "confirm_within_s": s }));
+                out.line(format_args!(
+                    "`config commit' within {s} s, or what was saved last returns"
+                ));
+                Ok(())
+            });
         }
         // Saved first: if that fails, going back is still the safer end.
-        let saved = match (manager::save(c), c.state::<Manager>().borrow().pending.is_some()) {
+        let store = match (manager::store(c), c.state::<Manager>().borrow().pending.is_some()) {
             // Nowhere to save; confirming is meant.
             (Err(ConfigError::NoFile), true) => None,
-            (saved, _) => Some(saved.map_err(failed)?),
+            (store, _) => Some(store.map_err(failed)?),
         };
-        let confirmed = manager::disarm(c).is_some();
-        out.json(serde_json::json!({ "confirmed": confirmed, "saved": saved }));
-        if confirmed {
-            out.line("confirmed");
-        }
-        out.line(match saved {
-            Some(true) => "saved",
-            Some(false) => "saved already",
-            None => "not saved: the router keeps no file",
-        });
-        Ok(Outcome::Done)
+        let job = move |_: &_, running: Document| match store {
+            Some(store) => Ok(Some(store.save(&running.to_yaml()?)?)),
+            None => Ok(None),
+        };
+        work::answer(c, None, out, job, |c, saved, out| {
+            let confirmed = manager::disarm(c).is_some();
+            out.json(serde_json::json!({ "confirmed": confirmed, "saved": saved }));
+            if confirmed {
+                out.line("confirmed");
+            }
+            out.line(match saved {
+                Some(true) => "saved",
+                Some(false) => "saved already",
+                None => "not saved: the router keeps no file",
+            });
+            Ok(())
+        })
     }
 }

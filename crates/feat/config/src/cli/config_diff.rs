@@ -1,9 +1,9 @@
 //! `config diff`: what differs from what was saved, or from a file.
 
-use crate::cli_support::{document, number};
-use crate::manager::{self, failed};
+use crate::cli_support::{document, number, revision};
+use crate::work;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_config::declare::diff;
+use thalweg_config::declare::{Catalog, Difference, Document, diff};
 use thalweg_graph::Control;
 
 /// `config diff`
@@ -33,12 +33,12 @@ impl Command<Control> for ConfigDiff {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let other = match (args.is_empty(), args.peek()) {
-            (true, _) => manager::revision(c, 0),
+            (true, _) => revision(c, 0),
             (_, Some("rollback")) => {
                 args.word("rollback")?;
                 let n = number(args)?;
                 args.end()?;
-                manager::revision(c, n)
+                revision(c, n)
             }
             _ => {
                 let file = args.word("file")?;
@@ -46,16 +46,18 @@ impl Command<Control> for ConfigDiff {
                 document(c, Some(file))
             }
         };
-        let other = other.map_err(failed)?;
-        let running = manager::running(c).map_err(failed)?;
-        let all = diff(other.root(), running.root());
-        if out.wants_json() {
-            let rows = all
-                .iter()
-                .map(|d| serde_json::json!({ "path": d.path, "other": d.old, "running": d.new }));
-            out.json(rows.collect());
-        }
-        all.iter().for_each(|d| out.line(d));
-        Ok(Outcome::Done)
+        let other = other?;
+        let source = other.clone();
+        let job = move |catalog: &Catalog<Control>, running: Document| {
+            Ok(diff(other.read(catalog)?.root(), running.root()))
+        };
+        work::answer(c, Some(&source), out, job, |_, all, out| {
+            let row = |d: &Difference| serde_json::json!({ "path": d.path, "other": d.old, "running": d.new });
+            if out.wants_json() {
+                out.json(all.iter().map(row).collect());
+            }
+            all.iter().for_each(|d| out.line(d));
+            Ok(())
+        })
     }
 }

@@ -1,8 +1,9 @@
 //! `config plan`: the commands that lead to a document.
 
-use crate::cli_support::{document, plan_json};
-use crate::manager::{self, failed};
+use crate::cli_support::{ShownPlan, document};
+use crate::work;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::{Catalog, Document};
 use thalweg_graph::Control;
 
 /// `config plan`
@@ -33,10 +34,14 @@ impl Command<Control> for ConfigPlan {
     ) -> Result<Outcome<Control>, CliError> {
         let file = if args.is_empty() { None } else { Some(args.word("file")?) };
         args.end()?;
-        let target = document(c, file).map_err(failed)?;
-        let plan = manager::running(c).map_err(failed)?.plan_to(&target);
-        out.json(plan_json(&plan));
-        out.text(&plan.to_string());
-        Ok(Outcome::Done)
+        let (target, json) = (document(c, file)?, out.wants_json());
+        let source = target.clone();
+        let job = move |catalog: &Catalog<Control>, running: Document| {
+            Ok(ShownPlan::new(&running.plan_to(&*target.read(catalog)?), json))
+        };
+        work::answer(c, Some(&source), out, job, |_, plan, out| {
+            plan.show(out);
+            Ok(())
+        })
     }
 }

@@ -1,8 +1,7 @@
 //! `config rollback`: the router becomes what it was saved as.
 
-use crate::apply::{Apply, Mode};
-use crate::cli_support::{number, seconds, show_plan};
-use crate::manager::{self, failed};
+use crate::apply::Apply;
+use crate::cli_support::{number, revision, seconds};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -35,9 +34,7 @@ impl Command<Control> for ConfigRollback {
         let n = number(args)?;
         let confirm = seconds(args)?;
         args.end()?;
-        let target = manager::revision(c, n).map_err(failed)?;
-        let apply = Apply::new(c, target, Mode::Whole, confirm).map_err(failed)?;
-        show_plan(&apply.plan(), out);
-        Ok(Outcome::pending(apply))
+        let target = revision(c, n)?;
+        Apply::begin(c, target, confirm, out)
     }
 }

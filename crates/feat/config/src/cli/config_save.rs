@@ -1,9 +1,10 @@
 //! `config save`: keeps what runs.
 
-use crate::manager::{self, failed};
-use crate::store;
-use std::path::Path;
+use crate::manager::{self, ConfigError, failed};
+use crate::{store, work};
+use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::Document;
 use thalweg_graph::Control;
 
 /// `config save`
@@ -34,16 +35,21 @@ impl Command<Control> for ConfigSave {
     ) -> Result<Outcome<Control>, CliError> {
         let file = if args.is_empty() { None } else { Some(args.word("file")?) };
         args.end()?;
-        let changed = match file {
-            None => manager::save(c),
-            Some(file) => manager::running(c).and_then(|running| {
-                store::write(Path::new(file), &running.to_yaml()?)?;
-                Ok(true)
-            }),
+        let file = file.map(PathBuf::from);
+        let kept = if file.is_none() { Some(manager::store(c).map_err(failed)?) } else { None };
+        let job = move |_: &_, running: Document| {
+            let text = running.to_yaml()?;
+            match (file, kept) {
+                (Some(file), _) => store::write(&file, &text).map(|()| true),
+                (None, Some(kept)) => kept.save(&text),
+                (None, None) => return Err(ConfigError::NoFile),
+            }
+            .map_err(ConfigError::from)
         };
-        let changed = changed.map_err(failed)?;
-        out.json(serde_json::json!({ "changed": changed }));
-        out.line(if changed { "saved" } else { "saved already" });
-        Ok(Outcome::Done)
+        work::answer(c, None, out, job, |_, changed, out| {
+            out.json(serde_json::json!({ "changed": changed }));
+            out.line(if changed { "saved" } else { "saved already" });
+            Ok(())
+        })
     }
 }

@@ -1,6 +1,8 @@
 //! `show configuration`: what the router is set to be.
 
-use crate::manager::{self, failed};
+use crate::cli_support::ShownPlan;
+use crate::manager::ConfigError;
+use crate::work;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::Document;
 use thalweg_graph::Control;
@@ -34,17 +36,25 @@ impl Command<Control> for ShowConfiguration {
     ) -> Result<Outcome<Control>, CliError> {
         let commands = args.one_of(&["commands"])?.is_some();
         args.end()?;
-        let running = manager::running(c).map_err(failed)?;
+        let json = out.wants_json();
         if commands {
-            let plan = Document::default().plan_to(&running);
-            out.json(crate::cli_support::plan_json(&plan));
-            plan.commands().for_each(|command| out.line(command));
-            return Ok(Outcome::Done);
+            let job = move |_: &_, running: Document| {
+                Ok(ShownPlan::commands(&Document::default().plan_to(&running), json))
+            };
+            return work::answer(c, None, out, job, |_, plan, out| {
+                plan.show(out);
+                Ok(())
+            });
         }
-        if out.wants_json() {
-            out.json(serde_json::to_value(running.root()).map_err(CliError::failed)?);
-        }
-        out.text(&running.to_yaml().map_err(|e| failed(e.into()))?);
-        Ok(Outcome::Done)
+        let job = move |_: &_, running: Document| {
+            let value = json.then(|| serde_json::to_value(running.root())).transpose();
+            let value = value.map_err(|e| ConfigError::Unavailable(e.to_string()))?;
+            Ok((value, running.to_yaml()?))
+        };
+        work::answer(c, None, out, job, |_, (value, text), out| {
+            value.into_iter().for_each(|value| out.json(value));
+            out.text(&text);
+            Ok(())
+        })
     }
 }

@@ -1,0 +1,194 @@
+//! What takes long for a great configuration. Collecting it needs the router: that is done in slices
+//! on the main thread. All else, from reading a file to planning, is done on a thread of its own
+//! unless it is little.
+
+use crate::manager::{self, ConfigError, failed};
+use crate::store::{self, Store};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+use thalweg_cli::{CliError, Outcome, Output, Task, TaskPoll};
+use thalweg_config::declare::{Catalog, Collected, Document};
+use thalweg_graph::Control;
+
+/// How long the main thread may be kept before other work gets its turn.
+pub(crate) const SLICE: Duration = Duration::from_millis(2);
+
+/// How long it is left alone while another thread works.
+pub(crate) const REST: Duration = Duration::from_millis(1);
+
+/// So many pieces of a running configuration, and bytes of a file, are little.
+const FEW_PIECES: usize = 8;
+const FEW_BYTES: u64 = 32 << 10;
+
+/// A document that is read when it is needed.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// It is here.
+    Ready(Arc<Document>),
+    /// In a file.
+    File(PathBuf),
+    /// What was saved so many times before the last.
+    Revision(Store, usize),
+}
+
+impl Source {
+    /// Bytes to read.
+    fn bytes(&self) -> u64 {
+        let file = match self {
+            Source::Ready(_) => return 0,
+            Source::File(file) => file,
+            // Revisions are about as long as the last.
+            Source::Revision(store, _) => store.file(),
+        };
+        std::fs::metadata(file).map_or(0, |m| m.len())
+    }
+
+    /// Reads and checks it.
+    ///
+    /// # Errors
+    /// If it cannot be read or has mistakes.
+    pub(crate) fn read(&self, catalog: &Catalog<Control>) -> Result<Arc<Document>, ConfigError> {
+        match self {
+            Source::Ready(document) => Ok(document.clone()),
+            Source::File(file) => {
+                let text = store::read(file)?;
+                Ok(Arc::new(catalog.read(&file.display().to_string(), &text)?))
+            }
+            Source::Revision(store, back) => {
+                let text = store.revision(*back)?;
+                let text = text.ok_or(match back {
+                    0 => ConfigError::NothingSaved,
+                    _ => ConfigError::NoRevision(*back),
+                })?;
+                Ok(Arc::new(catalog.read(&format!("revision {back}"), &text)?))
+            }
+        }
+    }
+}
+
+type Job<R> = Box<dyn FnOnce(Collected<Control>) -> Result<R, ConfigError> + Send>;
+
+enum State<R> {
+    Collecting(Collected<Control>, Job<R>),
+    Away(Receiver<Result<R, ConfigError>>),
+    Over,
+}
+
+/// Something to find out about the running configuration.
+pub(crate) struct Work<R> {
+    state: State<R>,
+    /// There is much to read.
+    big: bool,
+}
+
+impl<R: Send + 'static> Work<R> {
+    /// Begins. `job` gets the running configuration, and may run on another thread; `other` is what
+    /// else it reads.
+    ///
+    /// # Errors
+    /// If the features do not fit together.
+    pub(crate) fn start(
+        c: &Control,
+        other: Option<&Source>,
+        job: impl FnOnce(&Catalog<Control>, Document) -> Result<R, ConfigError> + Send + 'static,
+    ) -> Result<Work<R>, ConfigError> {
+        let catalog = manager::catalog(c)?;
+        let notes = manager::notes(c);
+        let collected = catalog.collect(c);
+        let job = move |collected| {
+            let mut running = catalog.write_out(collected)?;
+            notes.iter().for_each(|(path, text)| running.note(path, text));
+            job(&catalog, running)
+        };
+        let big = other.is_some_and(|o| o.bytes() > FEW_BYTES);
+        Ok(Work { state: State::Collecting(collected, Box::new(job)), big })
+    }
+
+    /// Goes on until `end`; `Some` is the result.
+    pub(crate) fn poll(&mut self, c: &Control, end: Instant) -> Option<Result<R, ConfigError>> {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Collecting(mut collected, job) => {
+                while !collected.go_on(c) {
+                    if Instant::now() >= end {
+                        self.state = State::Collecting(collected, job);
+                        return None;
+                    }
+                }
+                if !self.big && collected.pieces() <= FEW_PIECES {
+                    return Some(job(collected));
+                }
+                let (done, wait) = mpsc::sync_channel(1);
+                let run = move || drop(done.send(job(collected)));
+                match std::thread::Builder::new().name("configuration".into()).spawn(run) {
+                    Ok(_) => self.state = State::Away(wait),
+                    Err(e) => {
+                        let text = format!("no thread to work with: {e}");
+                        return Some(Err(ConfigError::Unavailable(text)));
+                    }
+                }
+                None
+            }
+            State::Away(wait) => match wait.try_recv() {
+                Ok(result) => Some(result),
+                Err(TryRecvError::Empty) => {
+                    self.state = State::Away(wait);
+                    None
+                }
+                Err(TryRecvError::Disconnected) => {
+                    Some(Err(ConfigError::Unavailable("working it out has panicked".into())))
+                }
+            },
+            State::Over => Some(Err(ConfigError::Unavailable("it was asked for twice".into()))),
+        }
+    }
+}
+
+/// Drops what may be great somewhere else: freeing some hundred thousand texts takes long, too.
+pub(crate) fn forget<T: Send + 'static>(what: T) {
+    // Without a thread it is dropped here.
+    let _ = std::thread::Builder::new().name("configuration".into()).spawn(move || drop(what));
+}
+
+type Then<R> = Box<dyn FnOnce(&mut Control, R, &mut Output) -> Result<(), CliError> + Send>;
+
+/// A command that waits for its work.
+struct Answer<R> {
+    work: Work<R>,
+    then: Option<Then<R>>,
+}
+
+impl<R: Send + 'static> Task<Control> for Answer<R> {
+    fn poll(&mut self, c: &mut Control, _now: Instant, out: &mut Output) -> TaskPoll {
+        let Some(result) = self.work.poll(c, Instant::now() + SLICE) else {
+            return TaskPoll::At(Instant::now() + REST);
+        };
+        let Some(then) = self.then.take() else { return TaskPoll::Done };
+        match result.map_err(failed).and_then(|r| then(c, r, out)) {
+            Ok(()) => TaskPoll::Done,
+            Err(e) => TaskPoll::Failed(e),
+        }
+    }
+}
+
+/// Answers a command: at once if there is little to do, else when it is done.
+///
+/// # Errors
+/// What `job` or `then` fail with, if there is little to do.
+pub(crate) fn answer<R: Send + 'static>(
+    c: &mut Control,
+    other: Option<&Source>,
+    out: &mut Output,
+    job: impl FnOnce(&Catalog<Control>, Document) -> Result<R, ConfigError> + Send + 'static,
+    then: impl FnOnce(&mut Control, R, &mut Output) -> Result<(), CliError> + Send + 'static,
+) -> Result<Outcome<Control>, CliError> {
+    let mut work = Work::start(c, other, job).map_err(failed)?;
+    match work.poll(c, Instant::now() + SLICE) {
+        Some(result) => {
+            then(c, result.map_err(failed)?, out)?;
+            Ok(Outcome::Done)
+        }
+        None => Ok(Outcome::pending(Answer { work, then: Some(Box::new(then)) })),
+    }
+}
