@@ -120,6 +120,11 @@ pub fn set_host_interval(c: &mut Control, seconds: u32) {
     change(c, |export| export.host_interval = seconds);
 }
 
+/// Sets what tells this host from all others; `None`: the machine's own identity.
+pub fn set_uuid(c: &mut Control, uuid: Option<Uuid>) {
+    change(c, |export| export.uuid = uuid);
+}
+
 /// Takes what a configuration of hsflowd's says. What it does not say becomes what it is by default,
 /// but for the sampling rate.
 ///

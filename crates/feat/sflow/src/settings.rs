@@ -11,6 +11,8 @@ use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
 use thalweg_sflow::agent::{AddressPrefix, AgentChoice, CollectorConfig};
 use thalweg_sflow::conf::LinkSpeed;
+use thalweg_sflow::host::parse_uuid;
+use thalweg_sflow::value::Uuid;
 
 /// Sampling and export.
 pub(crate) struct Settings;
@@ -33,6 +35,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow.datagram-bytes", Kind::Int(0, u16::MAX as i128)),
     Rule::new("thalweg.sflow.host-interval", Kind::Int(0, 86_400)),
     Rule::new("thalweg.sflow.sub-agent", ANY),
+    Rule::new("thalweg.sflow.uuid", Kind::Other(uuid)),
     Rule::new("thalweg.sflow.collectors", Kind::List(0, MAX_COLLECTORS)),
     Rule::new("thalweg.sflow.collectors.[]", Kind::Other(collector)),
     Rule::new("thalweg.interfaces.*.sflow", Kind::Bool),
@@ -144,6 +147,19 @@ const NUMBERS: [(&str, &str); 6] = [
     ("sub-agent", "sflow sub-agent"),
 ];
 
+fn uuid(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if parse_uuid(text).is_some() => Ok(()),
+        _ => Err("a UUID such as 5fd8a3f0-7d0c-4a3e-9a52-1c1e3b1f0a77".into()),
+    }
+}
+
+fn uuid_text(uuid: &Uuid) -> String {
+    let hex = format!("{:032x}", u128::from_be_bytes(uuid.0));
+    let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+    format!("{a}-{b}-{c}-{d}-{e}")
+}
+
 fn number(values: &Values, key: &str) -> u32 {
     match key {
         "header-bytes" => values.header_bytes.into(),
@@ -200,6 +216,9 @@ impl Section<Control> for Settings {
         }
         if values.export.agent != AgentChoice::default() {
             out.put(&["thalweg", "sflow", "agent-address"], agent_text(&values.export.agent));
+        }
+        if let Some(uuid) = &values.export.uuid {
+            out.put(&["thalweg", "sflow", "uuid"], uuid_text(uuid));
         }
         for collector in &values.export.collectors {
             out.push(&["thalweg", "sflow", "collectors"], collector.to_string());
@@ -288,6 +307,13 @@ fn words(doc: &Doc<'_>, out: &mut Draft) {
         let set = format!("sflow netlink {}", netlink_text(settings));
         let item = Item::new(rank::SERVICE, "sflow netlink", found.path, set);
         out.add(item.unset("sflow netlink auto"));
+    }
+    if let Some(found) = at("uuid")
+        && let Some(uuid) = found.node.text().and_then(parse_uuid)
+    {
+        let set = format!("sflow uuid {}", uuid_text(&uuid));
+        let item = Item::new(rank::SERVICE, "sflow uuid", found.path, set);
+        out.add(item.unset("sflow uuid machine"));
     }
     if let Some(found) = at("agent-address").filter(|f| f.node.text() != Some("auto")) {
         let key = "sflow agent-address";

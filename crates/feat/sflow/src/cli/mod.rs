@@ -16,6 +16,7 @@ pub mod sflow_netlink;
 pub mod sflow_polling_interval;
 pub mod sflow_sampling_rate;
 pub mod sflow_sub_agent;
+pub mod sflow_uuid;
 pub mod show_sflow;
 
 /// Every command, in the order of the files' names.
@@ -33,5 +34,6 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &sflow_polling_interval::COMMAND,
     &sflow_sampling_rate::COMMAND,
     &sflow_sub_agent::COMMAND,
+    &sflow_uuid::COMMAND,
     &show_sflow::COMMAND,
 ];
