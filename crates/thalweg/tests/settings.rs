@@ -220,6 +220,7 @@ const SETTERS: &[(&str, &[&str])] = &[
     ("sflow datagram-bytes", &["sflow datagram-bytes 1200"]),
     ("sflow host-interval", &["sflow host-interval 0"]),
     ("sflow sub-agent", &["sflow sub-agent 7"]),
+    ("sflow uuid", &["sflow uuid 5FD8A3F0-7d0c-4a3e-9a52-1c1e3b1f0a77"]),
     (
         "sflow collector",
         &[
