@@ -1,7 +1,8 @@
 //! From packets to keys, and to what the state machines need of them.
 
 use thalweg_tables::flow::{FlowHash, Found};
-use thalweg_wire::checksum;
+use thalweg_tables::hash::mix64;
+use thalweg_wire::checksum::{self, Checksum};
 use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::ipv4::{Ipv4View, flag as fragment};
 use thalweg_wire::tcp::{TcpOption, TcpView, flag};
@@ -116,6 +117,31 @@ impl<const W: usize> Batch<W> {
         Some(Tuple::of_key(&self.keys[i], headers.swapped))
     }
 
+    /// Adds a packet of another batch, in a zone. A full batch takes none.
+    ///
+    /// # Panics
+    /// If the other batch has no packet `i`.
+    pub fn add_from(&mut self, other: &Batch<W>, i: usize, zone: u16) {
+        assert!(i < other.len, "no packet {i} of {}", other.len);
+        let mut key = other.keys[i];
+        key[W - 1] = key[W - 1] & !(0xffff << 16) | u64::from(zone) << 16;
+        self.add(key, other.headers[i]);
+    }
+
+    /// A number of packet `i` for choosing who owns its connection: the same for both directions, for
+    /// errors about it, and in all zones. Nothing for what cannot be tracked, or is not there.
+    #[inline]
+    pub fn owner_hash(&self, i: usize) -> Option<u32> {
+        let headers = self.headers[..self.len].get(i)?;
+        if headers.kind == Kind::Invalid {
+            return None;
+        }
+        let key = &self.keys[i];
+        let last = key[W - 1] & !(0xffff << 16);
+        let rest = key[..W - 1].iter().fold(0, |sum, word| mix64(sum ^ word));
+        Some((mix64(rest ^ last) >> 32) as u32)
+    }
+
     /// Adds a packet whose headers were read elsewhere. A full batch takes none.
     pub fn add(&mut self, key: Key<W>, headers: Headers) {
         if let (Some(k), Some(h)) = (self.keys.get_mut(self.len), self.headers.get_mut(self.len)) {
@@ -135,7 +161,9 @@ impl Batch<IPV4> {
             return;
         };
         self.len = at + 1;
-        if !(checks == Checks::NONE && plain_tcp(zone, l3, bytes, key, headers)) {
+        if !(plain_tcp(zone, l3, bytes, key, headers)
+            && (checks == Checks::NONE || intact(l3, checks)))
+        {
             (*key, *headers) = read_ipv4(zone, l3, bytes, checks);
         }
     }
@@ -204,6 +232,26 @@ fn plain_tcp(
         swapped,
     };
     true
+}
+
+/// Whether the sums of a plain TCP packet are right, as far as asked for and at hand.
+#[inline]
+fn intact(l3: &[u8], checks: Checks) -> bool {
+    let Some((h, _)) = l3.split_first_chunk::<20>() else { return false };
+    if checks.network && checksum::ipv4_header(h) != be16(h, 10) {
+        return false;
+    }
+    match l3.get(20..usize::from(be16(h, 2))).filter(|_| checks.transport) {
+        Some(l4) => {
+            let mut sum = Checksum::new();
+            sum.add(&h[12..20]);
+            sum.add_u16(protocol::TCP.into());
+            sum.add_u16(l4.len() as u16);
+            sum.add(l4);
+            sum.is_valid()
+        }
+        None => true,
+    }
 }
 
 /// Reads any IPv4 packet; what cannot be tracked is [`Kind::Invalid`].
@@ -426,7 +474,7 @@ mod tests {
         #[test]
         fn plain_segments_are_read_the_same(
             ips: [u32; 2], head in prop::collection::vec(any::<u8>(), 20), payload in 0usize..30,
-            odd in (0usize..70, any::<u8>()), zone: u16, cut in 0usize..70,
+            odd in (0usize..70, any::<u8>()), zone: u16, cut in 0usize..70, sums: [bool; 3],
         ) {
             let [src, dst] = ips.map(Ipv4Addr::from_bits);
             let mut l3 = Packet::new().ipv4(src, dst).tcp(1, 2).payload(&vec![7; payload]).build();
@@ -435,13 +483,26 @@ mod tests {
             if let Some(byte) = l3.get_mut(odd.0) {
                 *byte = odd.1;
             }
+            let checks = Checks { network: sums[0], transport: sums[1] };
+            if sums[2] {
+                let h: [u8; 20] = l3[..20].try_into().unwrap();
+                l3[10..12].copy_from_slice(&checksum::ipv4_header(&h).to_be_bytes());
+                let (src, dst) = (be32(&h, 12).into(), be32(&h, 16).into());
+                let length = l3.len() as u32 - 20;
+                let pseudo = checksum::pseudo_v4(src, dst, protocol::TCP, length);
+                let _ = thalweg_wire::tcp::fill_checksum(pseudo, &mut l3[20..]);
+            }
             let at_hand = &l3[..cut.min(l3.len())];
             let (mut key, mut headers) = ([0; 2], Headers::default());
-            if plain_tcp(zone, at_hand, l3.len(), &mut key, &mut headers) {
+            if plain_tcp(zone, at_hand, l3.len(), &mut key, &mut headers)
+                && intact(at_hand, checks)
+            {
                 // What is cut off within the options cannot be read the whole way.
-                if let (k, h @ Headers { kind: Kind::Tcp, .. }) =
-                    read_ipv4(zone, at_hand, l3.len(), Checks::NONE) {
+                let (k, h) = read_ipv4(zone, at_hand, l3.len(), checks);
+                if h.kind == Kind::Tcp {
                     prop_assert_eq!((key, headers), (k, h));
+                } else {
+                    prop_assert!(at_hand.len() < l3.len());
                 }
             }
         }

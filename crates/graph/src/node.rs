@@ -92,6 +92,9 @@ pub trait Node: Send + 'static {
 
     /// Takes a message from the main thread.
     fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+
+    /// Called in the next loop after [`NodeCx::ask_again`]: work that is done bit by bit.
+    fn again(&mut self, _cx: &mut NodeCx<'_>) {}
 }
 
 /// A node as the worker sees it: runs frames.
@@ -510,5 +513,9 @@ impl<N: Node> Runner for Adapter<N> {
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         self.node.message(cx, message);
+    }
+
+    fn again(&mut self, cx: &mut NodeCx<'_>) {
+        self.node.again(cx);
     }
 }

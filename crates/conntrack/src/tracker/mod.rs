@@ -650,6 +650,11 @@ impl<const W: usize> Tracker<W> {
         self.table.is_empty()
     }
 
+    /// Connections that the tracker was made for.
+    pub fn capacity(&self) -> u32 {
+        self.table.capacity()
+    }
+
     /// Connections that there may be.
     pub fn limit(&self) -> u32 {
         self.limit
@@ -674,6 +679,11 @@ impl<const W: usize> Tracker<W> {
     /// hold from the next packet of each connection on.
     pub fn set_policy(&mut self, zone: Option<u16>, policy: Option<Policy>) {
         self.zones.set_policy(zone, policy);
+    }
+
+    /// Takes back all timeouts and limits of zones.
+    pub fn clear_zones(&mut self) {
+        self.zones.clear();
     }
 
     /// Sets how many connections a zone may have, or those without a limit of their own; 0: as many as

@@ -62,6 +62,15 @@ impl Zones {
         }
     }
 
+    /// Takes back all that was set.
+    pub(super) fn clear(&mut self) {
+        for zone in &mut self.zones {
+            (zone.limit, zone.policy) = (0, 0);
+        }
+        self.default_limit = 0;
+        self.policies = vec![Policy::default()];
+    }
+
     pub(super) fn set_default_limit(&mut self, limit: u32) {
         self.default_limit = limit;
     }
@@ -139,5 +148,7 @@ mod tests {
         zones.went(3);
         assert_eq!((zones.is_full(2), zones.count(3)), (false, 0));
         assert_eq!(zones.limits(), BTreeMap::from([(1, 0)]));
+        zones.clear();
+        assert_eq!((zones.limit(3), first(&zones, 8), zones.count(1)), (0, 60, 3));
     }
 }

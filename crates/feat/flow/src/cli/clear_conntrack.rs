@@ -1,0 +1,63 @@
+//! `clear conntrack`.
+
+use std::time::Instant;
+
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_conntrack::Filter;
+use thalweg_graph::Control;
+
+use crate::tracking::Walk;
+
+/// The command.
+pub static COMMAND: ClearConntrack = ClearConntrack;
+
+/// The command's type.
+pub struct ClearConntrack;
+
+impl Command<Control> for ClearConntrack {
+    fn path(&self) -> &'static str {
+        "clear conntrack"
+    }
+    fn usage(&self) -> &'static str {
+        "[zone=N] [mark=X[/M]] [labels=X[/M]] [<tuple> [<reply tuple>]]"
+    }
+    fn help(&self) -> &'static str {
+        "Forget connections: all, or those chosen as Open vSwitch's flush-conntrack chooses, such as \
+         zone=5 ct_nw_src=10.0.0.1,ct_nw_proto=6,ct_tp_dst=80."
+    }
+    fn run(
+        &self,
+        _cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let mut words = Vec::new();
+        while !args.is_empty() {
+            words.push(args.word("filter")?);
+        }
+        let filter = Filter::parse(words).map_err(CliError::failed)?;
+        Ok(Outcome::pending(Flusher { filter, walk: Walk::default(), gone: 0 }))
+    }
+}
+
+struct Flusher {
+    filter: Filter,
+    walk: Walk,
+    gone: usize,
+}
+
+/// Questions to workers between two looks at other work.
+const QUESTIONS: usize = 8;
+
+impl Task<Control> for Flusher {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        for _ in 0..QUESTIONS {
+            if self.walk.is_over(c) {
+                out.line(format_args!("{} connections forgotten", self.gone));
+                return TaskPoll::Done;
+            }
+            self.gone += crate::flush(c, &mut self.walk, self.filter);
+        }
+        TaskPoll::At(now)
+    }
+}

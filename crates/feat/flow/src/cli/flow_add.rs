@@ -1,0 +1,44 @@
+//! `flow add`.
+
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: FlowAdd = FlowAdd;
+
+/// The command's type.
+pub struct FlowAdd;
+
+impl Command<Control> for FlowAdd {
+    fn path(&self) -> &'static str {
+        "flow add"
+    }
+    fn usage(&self) -> &'static str {
+        "<set> <rule> | <set> file <path>"
+    }
+    fn help(&self) -> &'static str {
+        "Add a rule to a set, in the words of Open vSwitch, or those of a file, one a line:\n\
+         flow add 1 'priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal'\n\
+         Interfaces follow a set after `set interface flow <interface> <set>`."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let set = args.u32("set of rules")?;
+        let rules = if args.exact("file") {
+            let path = args.word("path")?;
+            args.end()?;
+            crate::sets::read_file(cx, path).map_err(CliError::failed)?
+        } else {
+            if args.is_empty() {
+                args.word("rule")?;
+            }
+            vec![crate::sets::parse(cx, args.rest()).map_err(CliError::failed)?]
+        };
+        crate::add(cx, set, rules).map_err(CliError::failed)?;
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,55 @@
+//! `flow dump`.
+
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// The command.
+pub static COMMAND: FlowDump = FlowDump;
+
+/// The command's type.
+pub struct FlowDump;
+
+impl Command<Control> for FlowDump {
+    fn path(&self) -> &'static str {
+        "flow dump"
+    }
+    fn usage(&self) -> &'static str {
+        "[<set>]"
+    }
+    fn help(&self) -> &'static str {
+        "List the rules of a set, or of all, with the packets and bytes that they took."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let set = if args.is_empty() { None } else { Some(args.u32("set of rules")?) };
+        args.end()?;
+        let all = crate::rules(cx);
+        let attached = crate::attached(cx);
+        for (number, rules) in all.iter().filter(|(n, _)| set.is_none_or(|set| set == **n)) {
+            if set.is_none() {
+                let on = attached.iter().filter(|(_, s)| *s == number);
+                let names: Vec<String> = on.map(|(i, _)| cx.interface_name(*i)).collect();
+                let names = if names.is_empty() { "no interface".into() } else { names.join(" ") };
+                out.line(format_args!("set {number} on {names}"));
+            }
+            for view in rules {
+                let rule = &view.rule;
+                out.line(format_args!(
+                    " cookie={:#x}, duration={:.3}s, table={}, n_packets={}, n_bytes={}, {} actions={}",
+                    rule.cookie,
+                    view.age.as_secs_f64(),
+                    rule.table,
+                    view.packets,
+                    view.bytes,
+                    rule.left_text(),
+                    rule.actions_text()
+                ));
+            }
+        }
+        Ok(Outcome::Done)
+    }
+}

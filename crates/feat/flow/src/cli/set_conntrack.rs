@@ -1,0 +1,98 @@
+//! `set conntrack`.
+
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_conntrack::{Policy, WhenFull};
+use thalweg_graph::Control;
+
+use crate::Tracking;
+use crate::tracking::{self, MAX_LIMIT};
+
+/// The command.
+pub static COMMAND: SetConntrack = SetConntrack;
+
+/// The command's type.
+pub struct SetConntrack;
+
+impl Command<Control> for SetConntrack {
+    fn path(&self) -> &'static str {
+        "set conntrack"
+    }
+    fn usage(&self) -> &'static str {
+        "limit <n> | when-full refuse|recycle | tcp-seq-chk enable|disable | checksums enable|disable | \
+         zone-limit <zone>|default <n>|none | timeouts <zone>|default <policy>|none"
+    }
+    fn help(&self) -> &'static str {
+        "Set how connections are tracked: how many there may be, and in a zone (0: no limit of its \
+         own), what becomes of new ones when there is no room, whether TCP's sequence numbers and \
+         checksums are verified, and how long connections may be silent:\n\
+         set conntrack timeouts 5 udp_first=1 udp_single=2 tcp_established=30"
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let words = ["limit", "when-full", "tcp-seq-chk", "checksums", "zone-limit", "timeouts"];
+        let mut settings = cx.state::<Tracking>().borrow().clone();
+        match args.one_of(&words)? {
+            Some("limit") => {
+                settings.limit = args.number("connections", 1, MAX_LIMIT.into())? as u32;
+                check_room(cx, settings.limit)?;
+            }
+            Some("when-full") => {
+                settings.when_full = match args.one_of(&["refuse", "recycle"])? {
+                    Some("recycle") => WhenFull::Recycle,
+                    Some(_) => WhenFull::Refuse,
+                    None => return Err(args.bad("policy", "refuse or recycle")),
+                };
+            }
+            Some("tcp-seq-chk") => settings.check_windows = args.enable_disable("checking")?,
+            Some("checksums") => settings.checksums = args.enable_disable("verification")?,
+            Some("zone-limit") => {
+                let zone = zone(args)?;
+                match args.exact("none") {
+                    true => settings.zone_limits.remove(&zone),
+                    false => settings.zone_limits.insert(zone, args.u32("connections")?),
+                };
+            }
+            Some("timeouts") => {
+                let zone = zone(args)?;
+                if args.exact("none") {
+                    settings.policies.remove(&zone);
+                } else {
+                    let text = args.rest();
+                    let policy = Policy::parse(text).map_err(CliError::failed)?;
+                    if policy.to_string().is_empty() {
+                        return Err(args.bad("timeouts", "NAME=SECONDS, such as udp_first=1"));
+                    }
+                    settings.policies.insert(zone, policy);
+                }
+            }
+            _ => return Err(args.bad("setting", words.join(", "))),
+        }
+        args.end()?;
+        *cx.state::<Tracking>().borrow_mut() = settings;
+        tracking::apply(cx);
+        Ok(Outcome::Done)
+    }
+}
+
+fn zone(args: &mut Args<'_>) -> Result<Option<u16>, CliError> {
+    if args.exact("default") { Ok(None) } else { args.u16("zone").map(Some) }
+}
+
+/// Trackers grow only while they are empty: their memory is decided when they are made.
+fn check_room(cx: &mut Control, limit: u32) -> Result<(), CliError> {
+    let share = limit.div_ceil(cx.workers().max(1) as u32);
+    let full = tracking::ask(cx, move |engine| {
+        let tracker = engine.tracker.as_deref();
+        tracker.is_some_and(|t| !t.is_empty() && t.capacity() < share)
+    });
+    if full.contains(&true) {
+        let text = "there is room for fewer connections than that, and there are some: \
+                    `clear conntrack' first";
+        return Err(CliError::failed(text));
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `show conntrack`.
+
+use std::time::Instant;
+
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_conntrack::{Detail, Filter};
+use thalweg_graph::Control;
+
+use crate::tracking::Walk;
+
+/// The command.
+pub static COMMAND: ShowConntrack = ShowConntrack;
+
+/// The command's type.
+pub struct ShowConntrack;
+
+impl Command<Control> for ShowConntrack {
+    fn path(&self) -> &'static str {
+        "show conntrack"
+    }
+    fn usage(&self) -> &'static str {
+        "[-m] [-s] [zone=N] [mark=X[/M]] [labels=X[/M]] [<tuple> [<reply tuple>]]"
+    }
+    fn help(&self) -> &'static str {
+        "List connections, as Open vSwitch's dump-conntrack does. -m adds numbers and both TCP states, \
+         -s the seconds left, packets, bytes and age."
+    }
+    fn run(
+        &self,
+        _cx: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let mut detail = Detail::default();
+        let mut words = Vec::new();
+        while !args.is_empty() {
+            match args.word("filter")? {
+                "-m" => detail.more = true,
+                "-s" => detail.statistics = true,
+                "-ms" | "-sm" => detail = Detail { more: true, statistics: true },
+                word => words.push(word),
+            }
+        }
+        let filter = Filter::parse(words).map_err(CliError::failed)?;
+        Ok(Outcome::pending(Lister { filter, detail, walk: Walk::default() }))
+    }
+}
+
+/// A list that goes on bit by bit, without stopping workers.
+struct Lister {
+    filter: Filter,
+    detail: Detail,
+    walk: Walk,
+}
+
+/// Questions to workers between two looks at other work.
+const QUESTIONS: usize = 8;
+
+impl Task<Control> for Lister {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        for _ in 0..QUESTIONS {
+            if self.walk.is_over(c) {
+                return TaskPoll::Done;
+            }
+            for connection in crate::connections(c, &mut self.walk, self.filter) {
+                out.line(connection.line(self.detail));
+            }
+        }
+        TaskPoll::At(now)
+    }
+}

@@ -1,0 +1,72 @@
+//! `show conntrack summary`.
+
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_conntrack::WhenFull;
+use thalweg_graph::Control;
+
+use crate::Tracking;
+
+/// The command.
+pub static COMMAND: ShowConntrackSummary = ShowConntrackSummary;
+
+/// The command's type.
+pub struct ShowConntrackSummary;
+
+impl Command<Control> for ShowConntrackSummary {
+    fn path(&self) -> &'static str {
+        "show conntrack summary"
+    }
+    fn usage(&self) -> &'static str {
+        ""
+    }
+    fn help(&self) -> &'static str {
+        "Show how connections are tracked, how many there are, and what was counted."
+    }
+    fn run(
+        &self,
+        cx: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let settings = cx.state::<Tracking>().borrow().clone();
+        let (counts, live, cache) = crate::counts(cx);
+        out.line("Connections Stats:");
+        out.line(format_args!("    Total: {}", live.total()));
+        for (name, n) in
+            [("TCP", live.tcp), ("UDP", live.udp), ("ICMP", live.icmp), ("Other", live.other)]
+        {
+            if n > 0 {
+                out.line(format_args!("  {name}: {n}"));
+            }
+        }
+        let word = |on: bool| if on { "enabled" } else { "disabled" };
+        let full = match settings.when_full {
+            WhenFull::Refuse => "refuse new ones",
+            WhenFull::Recycle => "recycle the oldest without answer",
+        };
+        out.line(format_args!("Limit: {}, when full: {full}", settings.limit));
+        out.line(format_args!("TCP sequence checking: {}", word(settings.check_windows)));
+        out.line(format_args!("Checksum verification: {}", word(settings.checksums)));
+        for (zone, policy) in &settings.policies {
+            let zone = zone.map_or("all".into(), |zone| zone.to_string());
+            out.line(format_args!("Zone:{zone}, Timeout Policies: {policy}"));
+        }
+        let default = settings.zone_limits.get(&None).copied().unwrap_or(0);
+        out.line(format_args!("default limit={default}"));
+        let zones: Vec<u16> = settings.zone_limits.keys().flatten().copied().collect();
+        let in_zones = crate::zone_counts(cx, zones);
+        for (zone, limit) in &settings.zone_limits {
+            if let Some(zone) = zone {
+                let count = in_zones.get(zone).copied().unwrap_or(0);
+                out.line(format_args!("zone={zone},limit={limit},count={count}"));
+            }
+        }
+        for (name, n) in counts.all() {
+            out.line(format_args!("{name:<36}{n:>16}"));
+        }
+        out.line(format_args!("{:<36}{:>16}", "rules found in cache", cache[0]));
+        out.line(format_args!("{:<36}{:>16}", "rules searched for", cache[1]));
+        Ok(Outcome::Done)
+    }
+}

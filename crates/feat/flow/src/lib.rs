@@ -1,0 +1,84 @@
+//! Flow rules with Open vSwitch's words, and connection tracking.
+//!
+//! A *set* of rules has a number, which may be that of a bridge domain. An interface that follows a set
+//! has each of its frames looked up in table 0 right behind the device; `normal` lets it go on to
+//! where it would go without rules: a bridge, a cross connect, or the router.
+//!
+//! Each worker has a tracker of its own. With several workers, a packet of a connection that another
+//! one owns is handed over, whole frames at a time.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod nodes;
+mod outputs;
+pub mod rule;
+mod sets;
+mod settings;
+mod tables;
+mod tracking;
+
+pub use sets::{FlowError, RuleView, add, attach, attached, delete, rules};
+pub use tracking::{Tracking, connections, counts, flush, zone_counts};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tables::{Published, Tallies, Tally};
+use thalweg_device::{InterfaceEvent, Interfaces};
+use thalweg_graph::{Control, Feature};
+use thalweg_tables::snapshot;
+
+/// The hand-off queue.
+pub(crate) const QUEUE: &str = "flow-handoff";
+
+/// How often workers are asked to end connections, when no packet does.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "flow",
+    about: "flow rules and connection tracking",
+    nodes: nodes::NODES,
+    commands: cli::COMMANDS,
+    settings: &[&settings::SETTINGS],
+    init,
+    ready,
+    ..Feature::DEFAULT
+};
+
+fn init(c: &mut Control) {
+    let (writer, snapshot) = snapshot::channel(Published::default());
+    c.share(snapshot);
+    let tallies: Result<Vec<Tally>, _> =
+        (0..c.config().workers.len()).map(|_| Tally::new()).collect();
+    // A few megabytes of address space: without them nothing else works either.
+    let tallies = Arc::new(Tallies(tallies.unwrap_or_else(|e| panic!("flow rules: {e}"))));
+    c.share(tallies.clone());
+    c.insert(sets::Sets::new(writer, tallies));
+    c.insert(Tracking::default());
+    if let Err(e) = c.add_hand_off(QUEUE, "flow-rules") {
+        // Before the start it is only noted, and cannot fail.
+        tracing::error!("flow rules: {e}");
+    }
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().subscribe(|c, e| match e {
+        InterfaceEvent::Deleted(gone) => sets::interface_gone(c, gone),
+        InterfaceEvent::Created(_) => sets::republish(c, None),
+        _ => {}
+    });
+}
+
+fn ready(c: &mut Control) {
+    c.every(TICK, |c| {
+        tracking::tick(c);
+        true
+    });
+}
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

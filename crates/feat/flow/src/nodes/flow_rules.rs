@@ -1,0 +1,341 @@
+//! `flow-rules`: follows rules with Open vSwitch's words, and tracks connections for them.
+//!
+//! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), another interface's output
+//! node, another worker (`flow-rules` there owns the connection), or drop.
+//!
+//! A frame's headers are read first, and its connections looked up together; then packet by packet
+//! rules are followed, in order, so that a packet sees what the one before it has changed.
+
+use std::any::Any;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use thalweg_buffer::{Flags, Frame, PktMut};
+use thalweg_conntrack::{Batch, Checks, Commit, Millis, State, Tracked, Tracker};
+use thalweg_graph::{Built, FeatureDecl, HandOff, Node, NodeCx, NodeDecl, Verdict, clock};
+use thalweg_tables::snapshot::Snapshot;
+
+use crate::QUEUE;
+use crate::outputs::Outputs;
+use crate::rule::Ct;
+use crate::rule::classifier::Cache;
+use crate::rule::key::{self, WORDS, Words};
+use crate::tables::{Compilation, Published, Step, Tallies};
+
+thalweg_graph::errors! {
+    NO_RULE: Error, 258, "flow: no rule";
+    BY_RULE: Error, 258, "flow: dropped by a rule";
+    TOO_DEEP: Error, 256, "flow: tables lead in a circle";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "flow-rules",
+    errors: ERRORS,
+    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    build: |cx| {
+        Built::node(FlowRules {
+            snapshot: cx.shared(),
+            tallies: cx.shared(),
+            hand_off: cx.hand_off(QUEUE),
+            engine: Engine::new(cx.worker, cx.control.config().workers.len()),
+        })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+/// What the main thread has a node do.
+pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
+
+/// Lookups of one packet, over all tables.
+const DEEPEST: usize = 64;
+
+struct FlowRules {
+    snapshot: Arc<Snapshot<Published>>,
+    tallies: Arc<Tallies>,
+    hand_off: HandOff,
+    engine: Engine,
+}
+
+/// What a traced packet is said to have met.
+#[derive(Clone, Copy, Default)]
+struct Note {
+    slot: Option<u32>,
+    state: State,
+}
+
+/// A worker's state.
+pub(crate) struct Engine {
+    worker: usize,
+    workers: usize,
+    /// Made when it is first needed.
+    pub(crate) tracker: Option<Box<Tracker<{ thalweg_conntrack::IPV4 }>>>,
+    /// Whether checksums are verified where a device has not.
+    pub(crate) verify: bool,
+    batch: Batch<{ thalweg_conntrack::IPV4 }>,
+    /// The zone of the batch.
+    zone: u16,
+    /// For packets that are tracked in another zone.
+    single: Batch<{ thalweg_conntrack::IPV4 }>,
+    words: Box<[Words; 256]>,
+    pub(crate) cache: Cache,
+    notes: Box<[Note; 256]>,
+    /// The time of the loop.
+    pub(crate) now: Millis,
+    /// Whether connections are waiting to be ended.
+    behind: bool,
+    /// What the tracker has said about the packet in hand, and in which zone.
+    said: Option<(u16, Tracked)>,
+    lookups: usize,
+}
+
+/// A packet on its way through tables.
+struct Walk<'a> {
+    published: &'a Published,
+    set: &'a Compilation,
+    tallies: &'a Tallies,
+    bytes: u64,
+    i: usize,
+}
+
+fn millis(ticks: u64) -> Millis {
+    (ticks as f64 * 1000.0 / clock::hz()) as u64 as Millis
+}
+
+impl Engine {
+    fn new(worker: usize, workers: usize) -> Engine {
+        Engine {
+            worker,
+            workers,
+            tracker: None,
+            verify: true,
+            batch: Batch::default(),
+            zone: 0,
+            single: Batch::default(),
+            words: Box::new([[0; WORDS]; 256]),
+            cache: Cache::default(),
+            notes: Box::new([Note::default(); 256]),
+            now: 0,
+            behind: false,
+            said: None,
+            lookups: 0,
+        }
+    }
+
+    /// Reads the headers of a frame, and looks its connections up.
+    fn read(&mut self, published: &Published, frame: &Frame) {
+        self.batch.clear();
+        let mut tracks = false;
+        for i in 0..frame.len() {
+            frame.prefetch_data(i + 8);
+            let at = i as u8;
+            let rx_if = frame.rx_if(at);
+            let data = frame.data(at);
+            let l3 = key::read(rx_if, data, &mut self.words[i]);
+            let Some(set) = published.set(rx_if).filter(|set| set.tracks) else {
+                self.batch.add([0; 2], Default::default());
+                continue;
+            };
+            if !tracks {
+                (tracks, self.zone) = (true, set.zone);
+            }
+            match l3.and_then(|at| Some((at, data.get(at..)?))) {
+                Some((l3_at, l3)) => {
+                    let offloaded = frame.flags().contains(Flags::OFFLOAD)
+                        && frame.meta(at).flags().contains(Flags::OFFLOAD);
+                    let verify = self.verify && !offloaded;
+                    let checks = Checks { network: self.verify, transport: verify };
+                    let bytes = frame.total_len(at) - l3_at;
+                    self.batch.add_ipv4(self.zone, l3, bytes, checks);
+                }
+                None => self.batch.add([0; 2], Default::default()),
+            }
+        }
+        if let Some(tracker) = self.tracker.as_ref().filter(|_| tracks) {
+            tracker.look_up(&mut self.batch);
+        }
+    }
+
+    /// The worker that owns the packet's connection, if it is another one.
+    #[inline]
+    fn owner(&self, hand_off: &HandOff, i: usize) -> Option<usize> {
+        if self.workers < 2 {
+            return None;
+        }
+        let owner = hand_off.owner(self.batch.owner_hash(i)?);
+        (owner != self.worker).then_some(owner)
+    }
+
+    /// Looks a packet up in a table and does what the rule says.
+    fn table(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        number: u8,
+        words: &mut Words,
+        out: &mut Outputs<'_>,
+    ) {
+        self.lookups += 1;
+        if self.lookups > DEEPEST {
+            out.why = TOO_DEEP;
+            return;
+        }
+        let set = walk.set;
+        let Some(table) = set.tables.get(usize::from(number)).and_then(Option::as_ref) else {
+            return;
+        };
+        let rules = set.generation + u64::from(number);
+        let Some(rule) = self.cache.find(&table.classifier, rules, words) else { return };
+        let rule = &table.rules[rule as usize];
+        walk.tallies.0[self.worker].add(rule.slot, walk.bytes);
+        self.notes[walk.i].slot = Some(rule.slot);
+        out.why = BY_RULE;
+        for step in &rule.steps {
+            match step {
+                Step::Normal => out.send(cx, Verdict::CONTINUE),
+                Step::Output(node) => out.send(cx, Verdict::node(*node)),
+                Step::InPort => {
+                    if let Some(node) = walk.published.output(out.rx_if()) {
+                        out.send(cx, Verdict::node(node));
+                    }
+                }
+                Step::Resubmit(table) => self.table(cx, walk, *table, words, out),
+                Step::Ct(ct) => self.ct(cx, walk, ct, words, out),
+                Step::CtClear => key::set_tracked(words, State::NONE, 0, 0, 0),
+                Step::SetSource(mac) => {
+                    out.change(cx, |data| data.get_mut(6..12).map(|b| b.copy_from_slice(mac)));
+                    key::DL_SRC.set(words, mac_bits(mac));
+                }
+                Step::SetDestination(mac) => {
+                    out.change(cx, |data| data.get_mut(..6).map(|b| b.copy_from_slice(mac)));
+                    key::DL_DST.set(words, mac_bits(mac));
+                }
+                Step::SetTos(tos) => {
+                    out.change(cx, |data| crate::outputs::set_tos(data, *tos));
+                    let ecn = key::NW_TOS.get(words) & 3;
+                    key::NW_TOS.set(words, u64::from(*tos) | ecn);
+                }
+                Step::SetTtl(ttl) => {
+                    out.change(cx, |data| crate::outputs::set_ttl(data, *ttl));
+                    key::NW_TTL.set(words, u64::from(*ttl));
+                }
+            }
+        }
+    }
+
+    /// Has the tracker look at a packet, and goes on in a table with what it said.
+    fn ct(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        ct: &Ct,
+        words: &Words,
+        out: &mut Outputs<'_>,
+    ) {
+        let tracked = self.track(walk.i, ct);
+        self.notes[walk.i].state = tracked.state;
+        let Some(table) = ct.table else { return };
+        let (mark, label) = match (tracked.flow, &self.tracker) {
+            (Some(flow), Some(tracker)) => (tracker.mark(flow), tracker.label(flow)),
+            _ => (0, 0),
+        };
+        let mut words = *words;
+        key::set_tracked(&mut words, tracked.state, ct.zone, mark, label);
+        self.table(cx, walk, table, &mut words, out);
+    }
+
+    fn track(&mut self, i: usize, ct: &Ct) -> Tracked {
+        let Some(tracker) = self.tracker.as_deref_mut() else {
+            let state = State::TRACKED | State::INVALID;
+            return Tracked { state, ..Tracked::default() };
+        };
+        let (batch, at) = if ct.zone == self.zone {
+            (&self.batch, i)
+        } else {
+            self.single.clear();
+            self.single.add_from(&self.batch, i, ct.zone);
+            tracker.look_up(&mut self.single);
+            (&self.single, 0)
+        };
+        let mut tracked = match self.said {
+            Some((zone, tracked)) if zone == ct.zone => tracked,
+            _ => tracker.track(batch, at, self.now),
+        };
+        if ct.commit {
+            let how = Commit { force: ct.force, mark: ct.mark, label: ct.label, reply: None };
+            tracked = tracker.commit(batch, at, tracked, &how, self.now);
+        }
+        self.said = Some((ct.zone, tracked));
+        tracked
+    }
+
+    /// Ends connections whose time has come, so many steps; whether there is more to do.
+    fn expire(&mut self, steps: usize) {
+        if let Some(tracker) = self.tracker.as_deref_mut() {
+            self.behind = tracker.expire(self.now, steps);
+        }
+    }
+}
+
+fn mac_bits(mac: &[u8; 6]) -> u64 {
+    mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// Steps of a loop in which there is time: some tens of microseconds.
+const STEPS: usize = 256;
+
+impl Node for FlowRules {
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        self.engine.now = millis(cx.now());
+        // Two steps for each connection that may come, and some to catch up.
+        self.engine.expire(2 * frame.len() + if self.engine.behind { STEPS } else { 8 });
+        self.engine.read(self.snapshot.load(cx.guard()), frame);
+    }
+
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let published = self.snapshot.load(cx.guard());
+        let Some(set) = published.set(p.rx_if()) else { return Verdict::CONTINUE };
+        let i = usize::from(p.index());
+        let engine = &mut self.engine;
+        engine.notes[i] = Note::default();
+        if set.tracks
+            && let Some(owner) = engine.owner(&self.hand_off, i)
+        {
+            return self.hand_off.to(owner);
+        }
+        (engine.said, engine.lookups) = (None, 0);
+        let mut words = engine.words[i];
+        let bytes = p.total_len() as u64;
+        let walk = Walk { published, set, tallies: &self.tallies, bytes, i };
+        let mut out = Outputs::new(p, NO_RULE);
+        engine.table(cx, &walk, 0, &mut words, &mut out);
+        out.verdict()
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, i: u8, out: &mut dyn Write) {
+        let note = self.engine.notes[usize::from(i)];
+        let _ = match note.slot {
+            Some(slot) => writeln!(out, "flow-rules: rule {slot} ct_state {}", note.state),
+            None => writeln!(out, "flow-rules: no rule"),
+        };
+    }
+
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.engine.now = millis(clock::ticks());
+        match message.downcast::<Order>() {
+            Ok(order) => order(&mut self.engine),
+            Err(other) => cx.discard(other),
+        }
+        self.again(cx);
+    }
+
+    /// With nobody to disturb but the next packets: in small steps.
+    fn again(&mut self, cx: &mut NodeCx<'_>) {
+        self.engine.now = millis(cx.now());
+        self.engine.expire(STEPS);
+        if self.engine.behind {
+            cx.ask_again();
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Where a packet goes, if to several places: copies leave first, the packet itself last.
+
+use thalweg_buffer::{Flags, Packet, PktMut};
+use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+use thalweg_wire::checksum;
+
+use crate::rule::key::ether;
+
+/// A packet and where it goes.
+pub(crate) struct Outputs<'p> {
+    packet: PktMut<'p>,
+    /// The last place that was said; it is not sent there yet.
+    pending: Option<Verdict>,
+    /// Why it is dropped if there is none.
+    pub(crate) why: ErrorCode,
+}
+
+impl<'p> Outputs<'p> {
+    pub(crate) fn new(packet: PktMut<'p>, why: ErrorCode) -> Self {
+        Outputs { packet, pending: None, why }
+    }
+
+    pub(crate) fn rx_if(&self) -> u32 {
+        self.packet.rx_if()
+    }
+
+    /// Sends it somewhere, as it is now.
+    pub(crate) fn send(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
+        self.send_pending(cx);
+        self.pending = Some(to);
+    }
+
+    /// Changes it, for places that are said from here on.
+    pub(crate) fn change(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        change: impl FnOnce(&mut [u8]) -> Option<()>,
+    ) {
+        self.send_pending(cx);
+        let _ = change(self.packet.data_mut());
+    }
+
+    fn send_pending(&mut self, cx: &mut NodeCx<'_>) {
+        if let Some(to) = self.pending.take()
+            && let Some(copy) = copy(cx, &self.packet)
+        {
+            cx.send(copy, to);
+        }
+    }
+
+    /// Where the packet itself goes.
+    pub(crate) fn verdict(self) -> Verdict {
+        self.pending.unwrap_or(Verdict::drop(self.why))
+    }
+}
+
+/// A copy of a packet; nothing without a buffer.
+fn copy(cx: &mut NodeCx<'_>, packet: &PktMut<'_>) -> Option<Packet> {
+    let mut new = cx.originate()?;
+    let mut whole = true;
+    for part in packet.segments() {
+        whole &= new.append(part, cx.cache());
+    }
+    new.set_rx_if(packet.rx_if());
+    if packet.flags().contains(Flags::OFFLOAD) {
+        new.meta_mut().offload = packet.meta().offload;
+        new.mark(Flags::OFFLOAD);
+    }
+    if !whole {
+        cx.consume(new);
+        return None;
+    }
+    Some(new)
+}
+
+/// The IPv4 header of an Ethernet frame, behind at most one tag.
+fn ipv4_header(frame: &mut [u8]) -> Option<&mut [u8; 20]> {
+    let kind = |b: &[u8], at: usize| Some(u16::from_be_bytes([*b.get(at)?, *b.get(at + 1)?]));
+    let at = match kind(frame, 12)? {
+        ether::IPV4 => 14,
+        ether::VLAN | ether::QINQ if kind(frame, 16)? == ether::IPV4 => 18,
+        _ => return None,
+    };
+    frame.get_mut(at..)?.first_chunk_mut()
+}
+
+/// Replaces a 16-bit word of an IPv4 header; its checksum follows (RFC 1624).
+fn replace(header: &mut [u8; 20], at: usize, new: [u8; 2]) {
+    let word = |h: &[u8; 20], at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
+    let sum = checksum::update_u16(word(header, 10), word(header, at), u16::from_be_bytes(new));
+    header[at..at + 2].copy_from_slice(&new);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Sets the upper six bits of the type of service.
+pub(crate) fn set_tos(frame: &mut [u8], tos: u8) -> Option<()> {
+    let header = ipv4_header(frame)?;
+    let new = [header[0], tos & 0xfc | header[1] & 3];
+    replace(header, 0, new);
+    Some(())
+}
+
+/// Sets the time to live.
+pub(crate) fn set_ttl(frame: &mut [u8], ttl: u8) -> Option<()> {
+    let header = ipv4_header(frame)?;
+    let new = [ttl, header[9]];
+    replace(header, 8, new);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use thalweg_wire::MacAddr;
+    use thalweg_wire::build;
+    use thalweg_wire::ipv4::Ipv4View;
+
+    #[test]
+    fn fields_are_set_and_sums_follow() {
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let ether = build::Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]));
+        for (mut frame, at) in [
+            (ether.clone().ipv4(a, b).udp(1, 2).build(), 14),
+            (ether.clone().vlan(7).ipv4(a, b).udp(1, 2).build(), 18),
+        ] {
+            frame[at + 1] |= 1;
+            let header: [u8; 20] = frame[at..at + 20].try_into().unwrap();
+            let sum = checksum::ipv4_header(&header);
+            frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
+            assert!(set_tos(&mut frame, 0xb8).is_some() && set_ttl(&mut frame, 9).is_some());
+            let ip = Ipv4View::parse(&frame[at..]).unwrap();
+            assert_eq!((ip.tos(), ip.ttl(), ip.checksum_ok()), (0xb9, 9, true));
+        }
+        let mut arp = build::Packet::arp_request(MacAddr([2; 6]), a, b).build();
+        assert_eq!(set_ttl(&mut arp, 9), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! The right side of a rule: what happens to packets.
+
+use std::fmt;
+
+use super::matching::{Match, masked, number};
+use super::text::{Names, RuleError, split};
+
+/// One thing that happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It goes where it would go without rules: to the bridge, the cross connect, or the router.
+    Normal,
+    /// It leaves by an interface.
+    Output(String),
+    /// It leaves by the interface that it came from.
+    InPort,
+    /// Nothing: it ends here.
+    Drop,
+    /// It is looked up in another table.
+    Resubmit(u8),
+    /// The tracker looks at it.
+    Ct(Ct),
+    /// What the tracker said is forgotten.
+    CtClear,
+    /// Its Ethernet source is set.
+    SetSource([u8; 6]),
+    /// Its Ethernet destination is set.
+    SetDestination([u8; 6]),
+    /// The upper six bits of its type of service are set.
+    SetTos(u8),
+    /// Its time to live is set.
+    SetTtl(u8),
+    /// Bytes that mean nothing.
+    Note(String),
+}
+
+/// What the tracker is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ct {
+    /// The connection is remembered.
+    pub commit: bool,
+    /// In this direction, also if it is known in the other one.
+    pub force: bool,
+    /// The table in which the packet is looked up with what the tracker said.
+    pub table: Option<u8>,
+    /// The zone.
+    pub zone: u16,
+    /// Bits of the mark to set, and which.
+    pub mark: Option<(u32, u32)>,
+    /// Bits of the label to set, and which.
+    pub label: Option<(u128, u128)>,
+}
+
+fn table(word: &str, text: &str) -> Result<u8, RuleError> {
+    let number = number(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n < 255);
+    number.ok_or_else(|| RuleError::new(word, "a table from 0 to 254 expected"))
+}
+
+fn mac(word: &str, text: &str) -> Result<[u8; 6], RuleError> {
+    thalweg_config::declare::mac(text)
+        .ok_or_else(|| RuleError::new(word, "an Ethernet address expected"))
+}
+
+fn byte(word: &str, text: &str) -> Result<u8, RuleError> {
+    let number = number(text).and_then(|n| u8::try_from(n).ok());
+    number.ok_or_else(|| RuleError::new(word, "a number up to 255 expected"))
+}
+
+impl Action {
+    /// Reads a list of actions of a rule with this match.
+    pub(crate) fn list(
+        text: &str,
+        matches: &Match,
+        names: &dyn Names,
+    ) -> Result<Vec<Action>, RuleError> {
+        let mut list = Vec::new();
+        for word in split(text)? {
+            let action = Action::read(word, names)?;
+            if let Action::Ct(ct) = &action {
+                ct.check(word, matches)?;
+            }
+            list.push(action);
+        }
+        match list.len() {
+            0 => Err(RuleError::new(text, "an action expected, such as normal or drop")),
+            n if n > 1 && list.contains(&Action::Drop) => {
+                Err(RuleError::new(text, "drop stands alone: what has no output is dropped"))
+            }
+            _ => Ok(list),
+        }
+    }
+
+    fn read(word: &str, names: &dyn Names) -> Result<Action, RuleError> {
+        // `output:port0`, `ct(commit)`, `output=port0`.
+        let end = word.find([':', '(', '=']).unwrap_or(word.len());
+        let (name, rest) = word.split_at(end);
+        let argument = rest.strip_prefix([':', '=']).unwrap_or(rest);
+        let argument = match argument.strip_prefix('(') {
+            Some(inner) => inner.strip_suffix(')').unwrap_or(inner),
+            None => argument,
+        };
+        let port = |name: &str| match names.number(name) {
+            Some(_) => Ok(Action::Output(name.to_owned())),
+            None => Err(RuleError::new(word, "the name of an interface expected")),
+        };
+        Ok(match name.to_ascii_lowercase().as_str() {
+            "normal" => Action::Normal,
+            "drop" => Action::Drop,
+            "in_port" => Action::InPort,
+            "output" if argument.eq_ignore_ascii_case("in_port") => Action::InPort,
+            "output" => return port(argument),
+            "resubmit" => {
+                let last = argument.trim_start_matches(',');
+                if argument.contains(',') && !argument.starts_with(',') {
+                    return Err(RuleError::new(word, "resubmit(,TABLE) expected: no other port"));
+                }
+                Action::Resubmit(table(word, last)?)
+            }
+            "goto_table" | "goto" => Action::Resubmit(table(word, argument)?),
+            "ct" => Action::Ct(Ct::read(word, argument)?),
+            "ct_clear" => Action::CtClear,
+            "mod_dl_src" => Action::SetSource(mac(word, argument)?),
+            "mod_dl_dst" => Action::SetDestination(mac(word, argument)?),
+            "mod_nw_tos" => match byte(word, argument)? {
+                tos if tos & 3 == 0 => Action::SetTos(tos),
+                _ => return Err(RuleError::new(word, "a multiple of 4 expected")),
+            },
+            "mod_nw_ttl" => Action::SetTtl(byte(word, argument)?),
+            "set_field" => set_field(word, argument)?,
+            "note" => Action::Note(argument.to_owned()),
+            _ if rest.is_empty() && names.number(name).is_some() => return port(name),
+            _ => {
+                let known = "normal, drop, output:PORT, in_port, ct(…), ct_clear, resubmit(,TABLE), \
+                             goto_table:TABLE, mod_dl_src, mod_dl_dst, mod_nw_tos, mod_nw_ttl, \
+                             set_field and note";
+                return Err(RuleError::new(word, format!("no such action; there are {known}")));
+            }
+        })
+    }
+}
+
+fn set_field(word: &str, argument: &str) -> Result<Action, RuleError> {
+    let (value, field) = argument
+        .split_once("->")
+        .ok_or_else(|| RuleError::new(word, "set_field:VALUE->FIELD expected"))?;
+    match field {
+        "eth_src" | "dl_src" => Ok(Action::SetSource(mac(word, value)?)),
+        "eth_dst" | "dl_dst" => Ok(Action::SetDestination(mac(word, value)?)),
+        "nw_ttl" => Ok(Action::SetTtl(byte(word, value)?)),
+        "ct_mark" | "ct_label" => Err(RuleError::new(
+            word,
+            "cannot set CT fields outside of ct action: ct(commit,exec(…))",
+        )),
+        _ => Err(RuleError::new(word, "the fields to set are eth_src, eth_dst and nw_ttl")),
+    }
+}
+
+impl Ct {
+    fn read(word: &str, text: &str) -> Result<Ct, RuleError> {
+        let mut ct = Ct::default();
+        for part in split(text)? {
+            let end = part.find(['=', '(']).unwrap_or(part.len());
+            let (name, rest) = part.split_at(end);
+            let value = rest.trim_start_matches('=');
+            match name {
+                "commit" => ct.commit = true,
+                "force" => ct.force = true,
+                "table" => ct.table = Some(table(word, value)?),
+                "zone" => {
+                    let zone = number(value).and_then(|n| u16::try_from(n).ok());
+                    let wrong = || RuleError::new(part, "a zone from 0 to 65535 expected");
+                    ct.zone = zone.ok_or_else(wrong)?;
+                }
+                "exec" => {
+                    let inner = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
+                    let wrong = || RuleError::new(part, "exec(ACTIONS) expected");
+                    ct.exec(inner.ok_or_else(wrong)?)?;
+                }
+                _ => {
+                    let known = "commit, force, table=N, zone=N and exec(…)";
+                    return Err(RuleError::new(part, format!("ct takes {known}")));
+                }
+            }
+        }
+        Ok(ct)
+    }
+
+    fn exec(&mut self, text: &str) -> Result<(), RuleError> {
+        for part in split(text)? {
+            let wrong = || {
+                let right = "set_field:VALUE->ct_mark or ct_label, or load:VALUE->NXM_NX_CT_MARK[]";
+                RuleError::new(part, format!("{right} expected"))
+            };
+            let rest = part.strip_prefix("set_field:").or_else(|| part.strip_prefix("load:"));
+            let (value, field) = rest.and_then(|r| r.split_once("->")).ok_or_else(wrong)?;
+            match field.trim_end_matches("[]").to_ascii_lowercase().as_str() {
+                "ct_mark" | "nxm_nx_ct_mark" => {
+                    let (value, mask) = masked(value, u32::MAX.into()).ok_or_else(wrong)?;
+                    self.mark = Some((value as u32, mask as u32));
+                }
+                "ct_label" | "nxm_nx_ct_label" => {
+                    self.label = Some(masked(value, u128::MAX).ok_or_else(wrong)?);
+                }
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(())
+    }
+
+    /// What Open vSwitch refuses as well.
+    fn check(&self, word: &str, matches: &Match) -> Result<(), RuleError> {
+        if !matches.is_ip() {
+            return Err(RuleError::new(
+                word,
+                "the rule has to match ip or ipv6, or a protocol on it",
+            ));
+        }
+        if self.commit && matches.wants_invalid() {
+            return Err(RuleError::new(
+                word,
+                "what is invalid (ct_state=+inv) cannot be committed",
+            ));
+        }
+        if !self.commit && (self.force || self.mark.is_some() || self.label.is_some()) {
+            return Err(RuleError::new(word, "force and exec need commit"));
+        }
+        Ok(())
+    }
+}
+
+fn hex_mac(f: &mut fmt::Formatter<'_>, mac: &[u8; 6]) -> fmt::Result {
+    for (i, byte) in mac.iter().enumerate() {
+        write!(f, "{}{byte:02x}", if i == 0 { "" } else { ":" })?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Normal => f.write_str("normal"),
+            Action::Output(name) => write!(f, "output:{name}"),
+            Action::InPort => f.write_str("in_port"),
+            Action::Drop => f.write_str("drop"),
+            Action::Resubmit(table) => write!(f, "resubmit(,{table})"),
+            Action::Ct(ct) => ct.fmt(f),
+            Action::CtClear => f.write_str("ct_clear"),
+            Action::SetSource(mac) => f.write_str("mod_dl_src:").and_then(|()| hex_mac(f, mac)),
+            Action::SetDestination(mac) => {
+                f.write_str("mod_dl_dst:").and_then(|()| hex_mac(f, mac))
+            }
+            Action::SetTos(tos) => write!(f, "mod_nw_tos:{tos}"),
+            Action::SetTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),
+            Action::Note(note) => write!(f, "note:{note}"),
+        }
+    }
+}
+
+/// In Open vSwitch's order: commit, force, table, zone, exec.
+impl fmt::Display for Ct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        if self.commit {
+            parts.push("commit".to_owned());
+        }
+        if self.force {
+            parts.push("force".to_owned());
+        }
+        parts.extend(self.table.map(|table| format!("table={table}")));
+        if self.zone != 0 {
+            parts.push(format!("zone={}", self.zone));
+        }
+        let mut sets = Vec::new();
+        if let Some((value, mask)) = self.mark {
+            let mask = if mask == u32::MAX { String::new() } else { format!("/{mask:#x}") };
+            sets.push(format!("set_field:{value:#x}{mask}->ct_mark"));
+        }
+        if let Some((value, mask)) = self.label {
+            let mask = if mask == u128::MAX { String::new() } else { format!("/{mask:#x}") };
+            sets.push(format!("set_field:{value:#x}{mask}->ct_label"));
+        }
+        if !sets.is_empty() {
+            parts.push(format!("exec({})", sets.join(",")));
+        }
+        if parts.is_empty() { f.write_str("ct") } else { write!(f, "ct({})", parts.join(",")) }
+    }
+}

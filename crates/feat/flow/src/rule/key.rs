@@ -1,0 +1,196 @@
+//! What rules match: the fields of a packet, packed into words so that masks are one operation each.
+
+use thalweg_conntrack::State;
+
+/// Words of a packet's fields: a cache line.
+pub const WORDS: usize = 8;
+
+/// The fields of a packet, or a mask over them.
+pub type Words = [u64; WORDS];
+
+/// Where a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    word: usize,
+    shift: u32,
+    bits: u32,
+}
+
+const fn place(word: usize, shift: u32, bits: u32) -> Place {
+    Place { word, shift, bits }
+}
+
+pub(crate) const IN_PORT: Place = place(0, 0, 32);
+pub(crate) const DL_TYPE: Place = place(0, 32, 16);
+/// The tag with bit 12 set, or 0 without one.
+pub(crate) const VLAN: Place = place(0, 48, 16);
+pub(crate) const DL_DST: Place = place(1, 0, 48);
+/// Of ARP, the operation.
+pub(crate) const NW_PROTO: Place = place(1, 48, 8);
+pub(crate) const NW_TOS: Place = place(1, 56, 8);
+pub(crate) const DL_SRC: Place = place(2, 0, 48);
+pub(crate) const CT_STATE: Place = place(2, 48, 8);
+pub(crate) const NW_TTL: Place = place(2, 56, 8);
+pub(crate) const NW_DST: Place = place(3, 0, 32);
+pub(crate) const NW_SRC: Place = place(3, 32, 32);
+/// Of ICMP, the type.
+pub(crate) const TP_SRC: Place = place(4, 0, 16);
+/// Of ICMP, the code.
+pub(crate) const TP_DST: Place = place(4, 16, 16);
+pub(crate) const CT_ZONE: Place = place(4, 32, 16);
+pub(crate) const TCP_FLAGS: Place = place(4, 48, 8);
+pub(crate) const CT_MARK: Place = place(5, 0, 32);
+pub(crate) const CT_LABEL_LOW: Place = place(6, 0, 64);
+pub(crate) const CT_LABEL_HIGH: Place = place(7, 0, 64);
+
+impl Place {
+    /// A mask of all its bits, at the right end.
+    #[inline]
+    pub(crate) const fn ones(self) -> u64 {
+        u64::MAX >> (64 - self.bits)
+    }
+
+    #[inline]
+    pub(crate) fn get(self, words: &Words) -> u64 {
+        words[self.word] >> self.shift & self.ones()
+    }
+
+    #[inline]
+    pub(crate) fn set(self, words: &mut Words, value: u64) {
+        let word = &mut words[self.word];
+        *word = *word & !(self.ones() << self.shift) | (value & self.ones()) << self.shift;
+    }
+}
+
+/// Sets what the tracker knows.
+#[inline]
+pub(crate) fn set_tracked(words: &mut Words, state: State, zone: u16, mark: u32, label: u128) {
+    CT_STATE.set(words, state.bits().into());
+    CT_ZONE.set(words, zone.into());
+    CT_MARK.set(words, mark.into());
+    CT_LABEL_LOW.set(words, label as u64);
+    CT_LABEL_HIGH.set(words, (label >> 64) as u64);
+}
+
+/// EtherTypes that rules name.
+pub(crate) mod ether {
+    pub(crate) const IPV4: u16 = 0x0800;
+    pub(crate) const ARP: u16 = 0x0806;
+    pub(crate) const RARP: u16 = 0x8035;
+    pub(crate) const IPV6: u16 = 0x86dd;
+    pub(crate) const VLAN: u16 = 0x8100;
+    pub(crate) const QINQ: u16 = 0x88a8;
+}
+
+#[inline]
+fn be16(b: &[u8], at: usize) -> u64 {
+    u64::from(u16::from_be_bytes([b[at], b[at + 1]]))
+}
+
+#[inline]
+fn be32(b: &[u8], at: usize) -> u64 {
+    be16(b, at) << 16 | be16(b, at + 2)
+}
+
+#[inline]
+fn be48(b: &[u8], at: usize) -> u64 {
+    be16(b, at) << 32 | be32(b, at + 2)
+}
+
+/// Reads the fields of an Ethernet frame that arrived on a port; returns where the network header is,
+/// if it is IPv4. What is cut off or malformed has zeros.
+#[inline]
+pub(crate) fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usize> {
+    *words = [0; WORDS];
+    words[0] = u64::from(in_port);
+    let h = frame.first_chunk::<14>()?;
+    words[1] = be48(h, 0);
+    words[2] = be48(h, 6);
+    let (mut kind, mut at) = (be16(h, 12), 14);
+    if kind == u64::from(ether::VLAN) || kind == u64::from(ether::QINQ) {
+        let tag = frame.get(14..18)?;
+        VLAN.set(words, be16(tag, 0) & 0xefff | 0x1000);
+        (kind, at) = (be16(tag, 2), 18);
+    }
+    DL_TYPE.set(words, kind);
+    match kind as u16 {
+        ether::IPV4 => {
+            ipv4(&frame[at..], words);
+            Some(at)
+        }
+        ether::ARP | ether::RARP => {
+            let arp = frame.get(at..at + 28)?;
+            NW_PROTO.set(words, be16(arp, 6));
+            words[3] = be32(arp, 14) << 32 | be32(arp, 24);
+            None
+        }
+        ether::IPV6 => {
+            let ip = frame.get(at..at + 40)?;
+            NW_PROTO.set(words, ip[6].into());
+            NW_TTL.set(words, ip[7].into());
+            transport(ip[6], &frame[at + 40..], words);
+            None
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn ipv4(l3: &[u8], words: &mut Words) {
+    let Some(ip) = l3.first_chunk::<20>() else { return };
+    words[1] |= u64::from(ip[9]) << 48 | u64::from(ip[1]) << 56;
+    words[2] |= u64::from(ip[8]) << 56;
+    words[3] = be32(ip, 12) << 32 | be32(ip, 16);
+    let later = be16(ip, 6) & 0x1fff != 0;
+    if let Some(l4) = l3.get(usize::from(ip[0] & 0xf) * 4..)
+        && !later
+    {
+        transport(ip[9], l4, words);
+    }
+}
+
+#[inline]
+fn transport(protocol: u8, l4: &[u8], words: &mut Words) {
+    let Some(ports) = l4.first_chunk::<4>() else { return };
+    match protocol {
+        6 | 17 | 132 => words[4] = be16(ports, 0) | be16(ports, 2) << 16,
+        1 | 58 => words[4] = u64::from(ports[0]) | u64::from(ports[1]) << 16,
+        _ => return,
+    }
+    if let (6, Some(flags)) = (protocol, l4.get(13)) {
+        words[4] |= u64::from(*flags) << 48;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use thalweg_wire::MacAddr;
+    use thalweg_wire::build::Packet;
+
+    #[test]
+    fn fields_are_read() {
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let ether = Packet::new().ether(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+        let mut words = [7; WORDS];
+        let at = read(3, &ether.clone().ipv4(a, b).tcp(5, 80).flags(0x12).build(), &mut words);
+        assert_eq!(at, Some(14));
+        assert_eq!((IN_PORT.get(&words), DL_TYPE.get(&words), VLAN.get(&words)), (3, 0x800, 0));
+        assert_eq!((NW_PROTO.get(&words), NW_TTL.get(&words)), (6, 64));
+        assert_eq!((NW_SRC.get(&words), NW_DST.get(&words)), (0x0a00_0001, 0x0a00_0002));
+        assert_eq!((TP_SRC.get(&words), TP_DST.get(&words)), (5, 80));
+        assert_eq!((TCP_FLAGS.get(&words), CT_STATE.get(&words)), (0x12, 0));
+        assert_eq!(DL_SRC.get(&words) | DL_DST.get(&words), 0x0200_0000_0003);
+        let tagged = ether.vlan(9).ipv4(a, b).icmp_echo_request(1, 1).build();
+        assert_eq!(read(3, &tagged, &mut words), Some(18));
+        assert_eq!((VLAN.get(&words), TP_SRC.get(&words), TP_DST.get(&words)), (0x1009, 8, 0));
+        let arp = Packet::arp_request(MacAddr([2; 6]), a, b).build();
+        assert_eq!(read(3, &arp, &mut words), None);
+        assert_eq!((DL_TYPE.get(&words), NW_PROTO.get(&words)), (0x806, 1));
+        assert_eq!((NW_SRC.get(&words), NW_DST.get(&words)), (0x0a00_0001, 0x0a00_0002));
+        for end in 0..tagged.len() {
+            read(1, &tagged[..end], &mut words);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The left side of a rule: which packets.
+
+use std::net::Ipv4Addr;
+
+use thalweg_conntrack::State;
+
+use super::key::{self, Place, WORDS, Words, ether};
+use super::text::{Names, RuleError};
+
+/// Which packets a rule is about: fields, and which bits of them matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Match {
+    /// Bits that matter, as they have to be.
+    pub value: Words,
+    /// Which bits matter.
+    pub mask: Words,
+    /// The port by name, of which the number may change.
+    pub(crate) in_port: Option<String>,
+}
+
+/// A field: its names, where it is, how it is written, what it needs.
+struct Field {
+    names: &'static [&'static str],
+    place: Place,
+    form: Form,
+    needs: Needs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Number,
+    Mac,
+    Address,
+    TcpFlags,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// IPv4 or IPv6.
+    Ip,
+    /// IPv4, or ARP.
+    Addresses,
+    Arp,
+    Ports,
+    Tcp,
+    Icmp,
+}
+
+const fn field(names: &'static [&'static str], place: Place, form: Form, needs: Needs) -> Field {
+    Field { names, place, form, needs }
+}
+
+const FIELDS: &[Field] = &[
+    field(&["dl_src", "eth_src"], key::DL_SRC, Form::Mac, Needs::Nothing),
+    field(&["dl_dst", "eth_dst"], key::DL_DST, Form::Mac, Needs::Nothing),
+    field(&["dl_type", "eth_type"], key::DL_TYPE, Form::Number, Needs::Nothing),
+    field(&["vlan_tci"], key::VLAN, Form::Number, Needs::Nothing),
+    field(&["nw_src", "ip_src"], key::NW_SRC, Form::Address, Needs::Addresses),
+    field(&["nw_dst", "ip_dst"], key::NW_DST, Form::Address, Needs::Addresses),
+    field(&["arp_spa"], key::NW_SRC, Form::Address, Needs::Arp),
+    field(&["arp_tpa"], key::NW_DST, Form::Address, Needs::Arp),
+    field(&["arp_op"], key::NW_PROTO, Form::Number, Needs::Arp),
+    field(&["nw_proto", "ip_proto"], key::NW_PROTO, Form::Number, Needs::Ip),
+    field(&["nw_tos"], key::NW_TOS, Form::Number, Needs::Ip),
+    field(&["nw_ttl"], key::NW_TTL, Form::Number, Needs::Ip),
+    field(&["tp_src", "tcp_src", "udp_src", "sctp_src"], key::TP_SRC, Form::Number, Needs::Ports),
+    field(&["tp_dst", "tcp_dst", "udp_dst", "sctp_dst"], key::TP_DST, Form::Number, Needs::Ports),
+    field(&["icmp_type", "icmpv6_type"], key::TP_SRC, Form::Number, Needs::Icmp),
+    field(&["icmp_code", "icmpv6_code"], key::TP_DST, Form::Number, Needs::Icmp),
+    field(&["tcp_flags"], key::TCP_FLAGS, Form::TcpFlags, Needs::Tcp),
+    field(&["ct_zone"], key::CT_ZONE, Form::Number, Needs::Nothing),
+    field(&["ct_mark"], key::CT_MARK, Form::Number, Needs::Nothing),
+];
+
+/// Words that stand for a protocol: EtherType, and the number of the transport.
+const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
+    ("ip", ether::IPV4, None),
+    ("icmp", ether::IPV4, Some(1)),
+    ("tcp", ether::IPV4, Some(6)),
+    ("udp", ether::IPV4, Some(17)),
+    ("sctp", ether::IPV4, Some(132)),
+    ("ipv6", ether::IPV6, None),
+    ("tcp6", ether::IPV6, Some(6)),
+    ("udp6", ether::IPV6, Some(17)),
+    ("sctp6", ether::IPV6, Some(132)),
+    ("icmp6", ether::IPV6, Some(58)),
+    ("arp", ether::ARP, None),
+    ("rarp", ether::RARP, None),
+];
+
+const TCP_FLAGS: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
+
+/// A number, decimal or hexadecimal.
+pub(crate) fn number(text: &str) -> Option<u128> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u128::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// A number and the mask behind a slash; without, all bits.
+pub(crate) fn masked(text: &str, all: u128) -> Option<(u128, u128)> {
+    let (value, mask) = match text.split_once('/') {
+        Some((value, mask)) => (number(value)?, number(mask)?),
+        None => (number(text)?, all),
+    };
+    (value <= all && mask <= all).then_some((value & mask, mask))
+}
+
+fn mac(text: &str) -> Option<u64> {
+    let bytes = thalweg_config::declare::mac(text)?;
+    Some(bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+}
+
+fn address(text: &str) -> Option<(u128, u128)> {
+    let (value, mask) = match text.split_once('/') {
+        Some((value, mask)) => match mask.parse::<u32>() {
+            Ok(bits) => (value, u32::MAX.checked_shl(32 - bits.min(32)).unwrap_or(0)),
+            Err(_) => (value, mask.parse::<Ipv4Addr>().ok()?.to_bits()),
+        },
+        None => (text, u32::MAX),
+    };
+    let value = value.parse::<Ipv4Addr>().ok()?.to_bits();
+    Some((u128::from(value & mask), u128::from(mask)))
+}
+
+/// Flags such as `+trk-new`: bits that have to be set, and all that matter.
+fn flags(text: &str, named: impl Fn(&str) -> Option<u8>) -> Option<(u128, u128)> {
+    if !text.starts_with(['+', '-']) {
+        return masked(text, 0xff);
+    }
+    let (mut value, mut mask, mut rest) = (0, 0, text);
+    while let Some(sign) = rest.chars().next() {
+        let name = &rest[1..];
+        let end = name.find(['+', '-']).unwrap_or(name.len());
+        let bit = named(&name[..end])?;
+        value |= if sign == '+' { bit } else { 0 };
+        mask |= bit;
+        rest = &name[end..];
+    }
+    Some((value.into(), mask.into()))
+}
+
+impl Match {
+    /// Whether a packet is one of these.
+    pub fn takes(&self, words: &Words) -> bool {
+        (0..WORDS).all(|i| words[i] & self.mask[i] == self.value[i])
+    }
+
+    /// Whether all packets that it takes are taken by `wider`.
+    pub fn is_within(&self, wider: &Match) -> bool {
+        (0..WORDS).all(|i| {
+            self.mask[i] & wider.mask[i] == wider.mask[i]
+                && self.value[i] & wider.mask[i] == wider.value[i]
+        })
+    }
+
+    fn require(&mut self, place: Place, value: u64, mask: u64) {
+        let (mut v, mut m) = (place.get(&self.value), place.get(&self.mask));
+        v = v & !mask | value & mask;
+        m |= mask;
+        place.set(&mut self.value, v);
+        place.set(&mut self.mask, m);
+    }
+
+    pub(crate) fn exact(&self, place: Place) -> Option<u64> {
+        (place.get(&self.mask) == place.ones()).then(|| place.get(&self.value))
+    }
+
+    /// Whether packets have to be IP.
+    pub(crate) fn is_ip(&self) -> bool {
+        matches!(self.exact(key::DL_TYPE), Some(0x0800 | 0x86dd))
+    }
+
+    /// Whether the tracker must have found packets invalid.
+    pub(crate) fn wants_invalid(&self) -> bool {
+        let bit = u64::from(State::INVALID.bits());
+        key::CT_STATE.get(&self.value) & bit != 0
+    }
+
+    /// Reads one field; false if there is none of that name.
+    pub(crate) fn read(&mut self, word: &str, names: &dyn Names) -> Result<bool, RuleError> {
+        let Some((name, value)) = word.split_once('=') else {
+            let Some((_, kind, number)) = PROTOCOLS.iter().find(|p| p.0 == word) else {
+                return Ok(false);
+            };
+            self.require(key::DL_TYPE, u64::from(*kind), 0xffff);
+            if let Some(number) = number {
+                self.require(key::NW_PROTO, u64::from(*number), 0xff);
+            }
+            return Ok(true);
+        };
+        let wrong = |what: &str| RuleError::new(word, format!("{what} expected"));
+        match name {
+            "in_port" => {
+                let port = names.number(value).ok_or_else(|| wrong("the name of an interface"))?;
+                self.in_port = Some(value.to_owned());
+                self.require(key::IN_PORT, port.into(), key::IN_PORT.ones());
+            }
+            "dl_vlan" | "vlan_vid" => {
+                let vid = number(value).filter(|v| *v < 4096 || *v == 0xffff);
+                let vid = vid.ok_or_else(|| wrong("a number up to 4095, or 0xffff for none"))?;
+                let (value, mask) =
+                    if vid == 0xffff { (0, 0xffff) } else { (vid | 0x1000, 0x1fff) };
+                self.require(key::VLAN, value as u64, mask);
+            }
+            "dl_vlan_pcp" => {
+                let pcp = number(value).filter(|v| *v < 8).ok_or_else(|| wrong("0 to 7"))?;
+                self.require(key::VLAN, (pcp as u64) << 13 | 0x1000, 0xf000);
+            }
+            "ct_state" => {
+                let named = |name: &str| State::named(name).map(State::bits);
+                let (value, mask) = flags(value, named).ok_or_else(|| {
+                    wrong("flags such as +trk-new, of new est rel rpl inv trk snat dnat,")
+                })?;
+                self.require(key::CT_STATE, value as u64, mask as u64);
+            }
+            "ct_label" => {
+                let (value, mask) =
+                    masked(value, u128::MAX).ok_or_else(|| wrong("VALUE or VALUE/MASK"))?;
+                self.require(key::CT_LABEL_LOW, value as u64, mask as u64);
+                self.require(key::CT_LABEL_HIGH, (value >> 64) as u64, (mask >> 64) as u64);
+            }
+            _ => return self.read_field(name, value, word),
+        }
+        Ok(true)
+    }
+
+    fn read_field(&mut self, name: &str, value: &str, word: &str) -> Result<bool, RuleError> {
+        let Some(field) = FIELDS.iter().find(|f| f.names.contains(&name)) else { return Ok(false) };
+        let all = u128::from(field.place.ones());
+        let read = match field.form {
+            Form::Number => masked(value, all),
+            Form::Address => address(value),
+            Form::Mac => match value.split_once('/') {
+                Some((value, mask)) => {
+                    mac(value).zip(mac(mask)).map(|(v, m)| (u128::from(v & m), u128::from(m)))
+                }
+                None => mac(value).map(|v| (v.into(), all)),
+            },
+            Form::TcpFlags => {
+                flags(value, |name| TCP_FLAGS.iter().position(|f| *f == name).map(|bit| 1 << bit))
+            }
+        };
+        let (value, mask) = read.ok_or_else(|| {
+            let what = match field.form {
+                Form::Number => format!("a number up to {all:#x}, or NUMBER/MASK,"),
+                Form::Address => "an IPv4 address or prefix".into(),
+                Form::Mac => "an Ethernet address, or ADDRESS/MASK,".into(),
+                Form::TcpFlags => "flags such as +syn-ack".into(),
+            };
+            RuleError::new(word, format!("{what} expected"))
+        })?;
+        self.check_needs(field.needs, word)?;
+        self.require(field.place, value as u64, mask as u64);
+        Ok(true)
+    }
+
+    fn check_needs(&self, needs: Needs, word: &str) -> Result<(), RuleError> {
+        let kind = self.exact(key::DL_TYPE).map(|kind| kind as u16);
+        let transport = self.exact(key::NW_PROTO).filter(|_| self.is_ip());
+        let (met, what) = match needs {
+            Needs::Nothing => (true, ""),
+            Needs::Ip => (self.is_ip(), "ip or ipv6"),
+            Needs::Addresses => {
+                (matches!(kind, Some(ether::IPV4 | ether::ARP | ether::RARP)), "ip or arp")
+            }
+            Needs::Arp => (matches!(kind, Some(ether::ARP | ether::RARP)), "arp"),
+            Needs::Ports => (matches!(transport, Some(6 | 17 | 132)), "tcp, udp or sctp"),
+            Needs::Tcp => (transport == Some(6), "tcp"),
+            Needs::Icmp => (matches!(transport, Some(1 | 58)), "icmp or icmp6"),
+        };
+        if met { Ok(()) } else { Err(RuleError::new(word, format!("write {what} before it"))) }
+    }
+}

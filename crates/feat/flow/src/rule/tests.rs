@@ -1,0 +1,125 @@
+use super::key::{self, Words};
+use super::*;
+use proptest::prelude::*;
+use thalweg_conntrack::State;
+
+/// Two ports.
+struct Ports;
+
+impl Names for Ports {
+    fn number(&self, name: &str) -> Option<u32> {
+        ["port0", "port1"].iter().position(|p| *p == name).map(|n| n as u32 + 1)
+    }
+}
+
+fn parse(text: &str) -> Rule {
+    Rule::parse(text, &Ports).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn refused(text: &str) -> String {
+    Rule::parse(text, &Ports).expect_err(text).to_string()
+}
+
+#[test]
+fn the_four_rules_of_stateful_switching() {
+    for text in [
+        "priority=1,ip,ct_state=-trk,actions=ct(table=0)",
+        "priority=1 ip ct_state=-trk actions=ct(table=0)",
+        "'priority=1, ip, ct_state=-trk, action=ct(table=0)'",
+    ] {
+        let rule = parse(text);
+        assert_eq!(rule.to_string(), "priority=1,ip,ct_state=-trk,actions=ct(table=0)");
+    }
+    let new = parse("priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal");
+    let commit = Ct { commit: true, ..Ct::default() };
+    assert_eq!(new.actions, [Action::Ct(commit), Action::Normal]);
+    let mut words: Words = [0; 8];
+    key::IN_PORT.set(&mut words, 1);
+    key::DL_TYPE.set(&mut words, 0x800);
+    assert!(!new.matches.takes(&words));
+    key::set_tracked(&mut words, State::TRACKED | State::NEW, 0, 0, 0);
+    assert!(new.matches.takes(&words));
+    key::IN_PORT.set(&mut words, 2);
+    assert!(!new.matches.takes(&words));
+    assert_eq!(parse("action=normal").priority, 32768);
+    assert_eq!(parse("priority=0,actions=drop").actions, [Action::Drop]);
+    assert!(parse("priority=2,arp,actions=normal").matches.is_within(&Match::default()));
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for text in [
+        "table=3,cookie=0x7,priority=9,tcp,tp_dst=80,ct_state=+est-rpl+trk,actions=output:port1",
+        "priority=1,ip,nw_src=10.0.0.0/8,nw_dst=10.1.0.1,actions=resubmit(,4)",
+        "priority=1,dl_vlan=7,dl_src=02:00:00:00:00:01,actions=in_port",
+        "priority=1,udp,ct_zone=5,ct_mark=0x5/0xf,ct_label=0x1/0x1,actions=ct(commit,force,table=2,\
+         zone=9,exec(set_field:0x5/0xf->ct_mark,set_field:0x1->ct_label))",
+        "priority=1,icmp,icmp_type=8,icmp_code=0,actions=ct_clear,mod_nw_ttl:3,normal,output:port0",
+        "priority=1,tcp,tcp_flags=+syn-ack,actions=mod_dl_dst:02:00:00:00:00:09,normal",
+        "priority=1,arp,arp_op=1,arp_spa=10.0.0.1,actions=normal",
+        "priority=1,ipv6,actions=note:00.11,normal",
+        "priority=1,vlan_tci=0x1000/0x1000,actions=drop",
+    ] {
+        let rule = parse(text);
+        assert_eq!(rule.to_string(), text);
+        assert_eq!(parse(&rule.to_string()), rule);
+    }
+    let same = "priority=1,ip,actions=ct(commit,zone=1,exec(load:0x1->NXM_NX_CT_MARK[]))";
+    assert!(parse(same).to_string().contains("exec(set_field:0x1->ct_mark)"));
+    assert_eq!(parse("ip,actions=port1").actions, [Action::Output("port1".into())]);
+    // The order of what needs each other does not matter.
+    let a = parse("tp_dst=80,tcp,actions=drop").matches;
+    assert_eq!(a, parse("nw_proto=6,tp_dst=80,dl_type=0x0800,actions=drop").matches);
+}
+
+#[test]
+fn wrong_rules_say_what_is_wrong() {
+    for (text, part) in [
+        ("priority=1,ip", "actions= is missing"),
+        ("priority=70000,actions=drop", "`priority=70000`: a number up to 65535"),
+        ("ct_state=+xyz,actions=drop", "flags such as +trk-new"),
+        ("in_port=port9,actions=drop", "the name of an interface"),
+        ("tp_dst=80,actions=drop", "write tcp, udp or sctp before it"),
+        ("nw_src=10.0.0.1,actions=drop", "write ip or arp before it"),
+        ("colour=red,actions=drop", "no such field"),
+        ("actions=ct(commit)", "match ip or ipv6"),
+        ("ip,ct_state=+inv+trk,actions=ct(commit)", "cannot be committed"),
+        ("ip,actions=ct(exec(set_field:1->ct_mark))", "need commit"),
+        ("ip,actions=set_field:1->ct_mark", "outside of ct action"),
+        ("ip,actions=ct(commit,exec(set_field:1->reg0))", "set_field:VALUE->ct_mark"),
+        ("ip,actions=ct(commit", "a bracket is not closed"),
+        ("ip,actions=ct(alg=ftp,commit)", "ct takes commit, force"),
+        ("ip,actions=fly", "no such action; there are normal, drop"),
+        ("ip,actions=drop,normal", "drop stands alone"),
+        ("ip,actions=", "an action expected"),
+        ("ip,actions=output:port7", "the name of an interface"),
+        ("ip,idle_timeout=5,actions=drop", "rules stay until"),
+        ("table=255,actions=drop", "up to 254"),
+        ("dl_src=02:00,actions=drop", "an Ethernet address"),
+        ("tcp,tcp_flags=+bad,actions=drop", "+syn-ack"),
+    ] {
+        let e = refused(text);
+        assert!(e.contains(part), "{text}: {e}");
+    }
+}
+
+#[test]
+fn matches_within_others() {
+    let m = |text: &str| Rule::parse_match(text, &Ports).unwrap().matches;
+    assert!(m("tcp,tp_dst=80").is_within(&m("ip")));
+    assert!(m("ip,nw_src=10.1.0.0/16").is_within(&m("ip,nw_src=10.0.0.0/8")));
+    assert!(!m("ip").is_within(&m("tcp")));
+    assert!(!m("ip,nw_src=11.1.0.0/16").is_within(&m("ip,nw_src=10.0.0.0/8")));
+    assert!(Rule::parse_match("ip,actions=drop", &Ports).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-z_=,() +/.:0-9>-]{0,60}", rest: String) {
+        let _ = Rule::parse(&text, &Ports);
+        let _ = Rule::parse(&format!("{text}{rest}"), &Ports);
+        if let Ok(rule) = Rule::parse(&format!("ip,ct_state=+trk,actions={text}"), &Ports) {
+            prop_assert_eq!(&parse(&rule.to_string()), &rule);
+        }
+    }
+}

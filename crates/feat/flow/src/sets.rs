@@ -1,0 +1,398 @@
+//! Sets of rules on the main thread, and the interfaces that follow them.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thalweg_device::{DeviceError, Interfaces, SwIfIndex, interface};
+use thalweg_graph::Control;
+use thalweg_tables::snapshot;
+
+use crate::rule::classifier::Classifier;
+use crate::rule::key::Words;
+use crate::rule::{Action, Names, Rule, RuleError};
+use crate::tables::{Compilation, Compiled, MAX_RULES, Published, Step, Table, Tallies};
+use crate::tracking;
+
+/// Why something about rules was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum FlowError {
+    /// A rule is wrong.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// A rule of a file is wrong.
+    #[error("line {line}: {error}")]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        error: RuleError,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// No room.
+    #[error("there are {MAX_RULES} rules, which is all that there may be")]
+    Full,
+    /// An interface.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// A rule in its place.
+struct Placed {
+    rule: Rule,
+    slot: u32,
+    /// What its slot had counted before it came.
+    before: [u64; 2],
+    since: Instant,
+}
+
+/// All sets.
+pub(crate) struct Sets {
+    sets: BTreeMap<u32, Vec<Placed>>,
+    compiled: BTreeMap<u32, Arc<Compilation>>,
+    interfaces: BTreeMap<SwIfIndex, u32>,
+    writer: snapshot::Writer<Published>,
+    tallies: Arc<Tallies>,
+    /// Slots that are free; the one that was freed last is used last.
+    free: std::collections::VecDeque<u32>,
+    generation: u64,
+}
+
+impl Sets {
+    pub(crate) fn new(writer: snapshot::Writer<Published>, tallies: Arc<Tallies>) -> Sets {
+        Sets {
+            sets: BTreeMap::new(),
+            compiled: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
+            writer,
+            tallies,
+            free: (0..MAX_RULES).collect(),
+            generation: 0,
+        }
+    }
+
+    /// Whether no interface follows rules.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.interfaces.is_empty()
+    }
+}
+
+/// A rule as it is shown.
+#[derive(Clone, Debug)]
+pub struct RuleView {
+    /// The rule.
+    pub rule: Rule,
+    /// Its number in traces.
+    pub number: u32,
+    /// Packets that it took.
+    pub packets: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Since it was added.
+    pub age: Duration,
+}
+
+/// Interfaces by name or number.
+struct InterfaceNames(Rc<RefCell<Interfaces>>);
+
+impl Names for InterfaceNames {
+    fn number(&self, name: &str) -> Option<u32> {
+        let all = self.0.borrow();
+        let by_number = || name.parse().ok().filter(|n| all.get(*n).is_some());
+        all.find(name).ok().or_else(by_number)
+    }
+}
+
+fn names(c: &Control) -> InterfaceNames {
+    InterfaceNames(c.state::<Interfaces>())
+}
+
+/// Reads a rule, and finds the interfaces that it names.
+///
+/// # Errors
+/// [`RuleError`].
+pub(crate) fn parse(c: &Control, text: &str) -> Result<Rule, RuleError> {
+    Rule::parse(text, &names(c))
+}
+
+/// Reads a match.
+///
+/// # Errors
+/// [`RuleError`].
+pub(crate) fn parse_match(c: &Control, text: &str) -> Result<Rule, RuleError> {
+    Rule::parse_match(text, &names(c))
+}
+
+/// Reads a file of rules, one a line; empty lines and what is behind `#` is left out.
+///
+/// # Errors
+/// [`FlowError`] with the line.
+pub(crate) fn read_file(c: &Control, path: &str) -> Result<Vec<Rule>, FlowError> {
+    let failed = |error| FlowError::File { path: path.into(), error };
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let lines = text.lines().enumerate().map(|(n, line)| {
+        let line = line.split_once('#').map_or(line, |(line, _)| line);
+        (n + 1, line.trim())
+    });
+    let rules = lines
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(line, text)| parse(c, text).map_err(|error| FlowError::Line { line, error }));
+    rules.collect()
+}
+
+/// Adds rules to a set; one for the same packets with the same priority is replaced.
+///
+/// # Errors
+/// [`FlowError::Full`]; nothing is added then.
+pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError> {
+    {
+        let state = c.state::<Sets>();
+        let mut state = state.borrow_mut();
+        let Sets { sets, free, tallies, .. } = &mut *state;
+        if rules.len() > free.len() {
+            return Err(FlowError::Full);
+        }
+        let placed = sets.entry(set).or_default();
+        type Key = (u8, u16, Words, Words);
+        let key = |r: &Rule| -> Key { (r.table, r.priority, r.matches.value, r.matches.mask) };
+        let mut known: HashMap<Key, usize> =
+            placed.iter().enumerate().map(|(i, p)| (key(&p.rule), i)).collect();
+        for rule in rules {
+            let Some(slot) = free.pop_front() else { return Err(FlowError::Full) };
+            let place = known.get(&key(&rule)).copied();
+            let next = key(&rule);
+            let new = Placed { rule, slot, before: tallies.get(slot), since: Instant::now() };
+            match place {
+                Some(at) => {
+                    free.push_back(placed[at].slot);
+                    placed[at] = new;
+                }
+                None => {
+                    known.insert(next, placed.len());
+                    placed.push(new);
+                }
+            }
+        }
+    }
+    republish(c, Some(set));
+    tracking::prepare(c);
+    Ok(())
+}
+
+/// Deletes rules of a set: all, or those within a match; with `strict`, the one of this priority and
+/// table with just this match. Returns how many.
+pub fn delete(
+    c: &mut Control,
+    set: u32,
+    within: Option<&Rule>,
+    strict: bool,
+    table: bool,
+) -> usize {
+    let gone = {
+        let state = c.state::<Sets>();
+        let mut state = state.borrow_mut();
+        let Sets { sets, free, .. } = &mut *state;
+        let Some(placed) = sets.get_mut(&set) else { return 0 };
+        let before = placed.len();
+        placed.retain(|p| {
+            let goes = match within {
+                None => true,
+                Some(m) if strict => p.rule.replaces(m),
+                Some(m) => {
+                    p.rule.matches.is_within(&m.matches) && (!table || p.rule.table == m.table)
+                }
+            };
+            if goes {
+                free.push_back(p.slot);
+            }
+            !goes
+        });
+        let gone = before - placed.len();
+        if placed.is_empty() {
+            sets.remove(&set);
+        }
+        gone
+    };
+    republish(c, Some(set));
+    gone
+}
+
+/// Sets, and the rules of each, the highest priority first.
+pub fn rules(c: &Control) -> BTreeMap<u32, Vec<RuleView>> {
+    let state = c.state::<Sets>();
+    let state = state.borrow();
+    let view = |p: &Placed| {
+        let [packets, bytes] = state.tallies.get(p.slot);
+        RuleView {
+            rule: p.rule.clone(),
+            number: p.slot,
+            packets: packets - p.before[0],
+            bytes: bytes - p.before[1],
+            age: p.since.elapsed(),
+        }
+    };
+    let sorted = |placed: &Vec<Placed>| {
+        let mut all: Vec<RuleView> = placed.iter().map(view).collect();
+        all.sort_by_key(|v| (v.rule.table, u16::MAX - v.rule.priority));
+        all
+    };
+    state.sets.iter().map(|(set, placed)| (*set, sorted(placed))).collect()
+}
+
+/// Has the frames of an interface follow a set of rules, or none.
+///
+/// # Errors
+/// If there is no such interface, or it carries no Ethernet frames.
+pub fn attach(c: &mut Control, sw_if: SwIfIndex, set: Option<u32>) -> Result<(), FlowError> {
+    let view = interface::view(c, sw_if)?;
+    if !view.ethernet {
+        let what = "flow rules (it carries no Ethernet frames)".into();
+        let (name, kind) = (view.name, view.dev_type.into());
+        return Err(DeviceError::Unsupported { name, kind, what }.into());
+    }
+    {
+        let state = c.state::<Sets>();
+        let mut state = state.borrow_mut();
+        match set {
+            Some(set) => state.interfaces.insert(sw_if, set),
+            None => state.interfaces.remove(&sw_if),
+        };
+    }
+    republish(c, set);
+    tracking::prepare(c);
+    let on = set.is_some();
+    let done = c.enable_feature("device-input", "flow-rules", sw_if, on);
+    done.map_err(|e| DeviceError::Failed(e.to_string()).into())
+}
+
+/// Interfaces that follow rules, and the set of each.
+pub fn attached(c: &Control) -> BTreeMap<SwIfIndex, u32> {
+    c.state::<Sets>().borrow().interfaces.clone()
+}
+
+/// An interface is about to go.
+pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
+    let was = c.state::<Sets>().borrow_mut().interfaces.remove(&gone);
+    if was.is_some() {
+        // It exists still, so that this cannot fail.
+        let _ = c.enable_feature("device-input", "flow-rules", gone, false);
+    }
+    publish(c, None, Some(gone));
+}
+
+/// Publishes a set that has changed, or all sets after interfaces have.
+pub(crate) fn republish(c: &mut Control, changed: Option<u32>) {
+    publish(c, changed, None);
+}
+
+fn publish(c: &mut Control, changed: Option<u32>, gone: Option<SwIfIndex>) {
+    let state = c.state::<Sets>();
+    let mut state = state.borrow_mut();
+    let state = &mut *state;
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    let outputs: HashMap<&str, (u32, _)> = all
+        .iter()
+        .filter(|v| Some(v.sw_if) != gone)
+        .map(|v| (v.name.as_str(), (v.sw_if, v.output)))
+        .collect();
+    let number = |name: &str| {
+        let by_number = || {
+            let n: u32 = name.parse().ok()?;
+            all.get(n).filter(|_| Some(n) != gone).map(|v| (v.sw_if, v.output))
+        };
+        outputs.get(name).copied().or_else(by_number)
+    };
+    let which: Vec<u32> = match changed {
+        Some(set) => vec![set],
+        None => state.sets.keys().chain(state.interfaces.values()).copied().collect(),
+    };
+    for set in which {
+        state.generation += 256;
+        let placed = state.sets.get(&set).map_or(&[][..], Vec::as_slice);
+        let compiled = compile(placed, state.generation, number);
+        state.compiled.insert(set, Arc::new(compiled));
+    }
+    let used: Vec<u32> = state.sets.keys().chain(state.interfaces.values()).copied().collect();
+    state.compiled.retain(|set, _| used.contains(set));
+    let mut published = Published::default();
+    for view in all.iter().filter(|v| Some(v.sw_if) != gone) {
+        let at = view.sw_if as usize;
+        if published.outputs.len() <= at {
+            published.outputs.resize(at + 1, None);
+            published.by_interface.resize(at + 1, None);
+        }
+        published.outputs[at] = Some(view.output);
+        let set = state.interfaces.get(&view.sw_if);
+        published.by_interface[at] = set.and_then(|set| state.compiled.get(set).cloned());
+    }
+    state.writer.publish(c.domain(), published);
+}
+
+fn compile(
+    placed: &[Placed],
+    generation: u64,
+    number: impl Fn(&str) -> Option<(u32, thalweg_graph::NodeId)>,
+) -> Compilation {
+    let mut set = Compilation { generation, ..Compilation::default() };
+    let mut by_table: BTreeMap<u8, Vec<(Rule, u32)>> = BTreeMap::new();
+    for p in placed {
+        let mut rule = p.rule.clone();
+        if let Some(name) = &rule.matches.in_port {
+            // A rule about a port that is gone takes nothing until it is there again.
+            let Some((port, _)) = number(name) else { continue };
+            crate::rule::key::IN_PORT.set(&mut rule.matches.value, port.into());
+        }
+        by_table.entry(rule.table).or_default().push((rule, p.slot));
+    }
+    let mut zones: BTreeMap<u16, usize> = BTreeMap::new();
+    for (table, rules) in by_table {
+        let numbered = rules.iter().zip(0u32..).map(|((r, _), n)| (&r.matches, r.priority, n));
+        let classifier = Classifier::new(numbered);
+        let compiled = rules.iter().map(|(rule, slot)| {
+            for action in &rule.actions {
+                if let Action::Ct(ct) = action {
+                    *zones.entry(ct.zone).or_default() += 1;
+                }
+            }
+            let steps = rule.actions.iter().filter_map(|action| step(action, &number)).collect();
+            Compiled { slot: *slot, steps }
+        });
+        let compiled = compiled.collect();
+        let at = usize::from(table);
+        set.tables.resize_with(set.tables.len().max(at + 1), || None);
+        set.tables[at] = Some(Table { classifier, rules: compiled });
+    }
+    set.tracks = !zones.is_empty();
+    let most = zones.iter().max_by_key(|(_, count)| **count);
+    set.zone = most.map_or(0, |(zone, _)| *zone);
+    set
+}
+
+fn step(
+    action: &Action,
+    number: &impl Fn(&str) -> Option<(u32, thalweg_graph::NodeId)>,
+) -> Option<Step> {
+    Some(match action {
+        Action::Normal => Step::Normal,
+        Action::Output(name) => Step::Output(number(name)?.1),
+        Action::InPort => Step::InPort,
+        Action::Resubmit(table) => Step::Resubmit(*table),
+        Action::Ct(ct) => Step::Ct(ct.clone()),
+        Action::CtClear => Step::CtClear,
+        Action::SetSource(mac) => Step::SetSource(*mac),
+        Action::SetDestination(mac) => Step::SetDestination(*mac),
+        Action::SetTos(tos) => Step::SetTos(*tos),
+        Action::SetTtl(ttl) => Step::SetTtl(*ttl),
+        Action::Drop | Action::Note(_) => return None,
+    })
+}

@@ -1,0 +1,177 @@
+//! What is configured of rules and connection tracking.
+
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, rank,
+};
+use thalweg_conntrack::{Policy, WhenFull};
+use thalweg_graph::Control;
+
+use crate::Tracking;
+use crate::tracking::{DEFAULT_LIMIT, MAX_LIMIT};
+
+/// Rules, who follows them, and connection tracking.
+pub(crate) struct Settings;
+
+pub(crate) static SETTINGS: Settings = Settings;
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.flow", Kind::Keys),
+    Rule::new("thalweg.flow.rules", Kind::Named(Name::Number(0, u32::MAX as u64))),
+    Rule::new("thalweg.flow.rules.*", Kind::List(0, crate::tables::MAX_RULES as usize)),
+    Rule::new("thalweg.flow.rules.*.[]", Kind::Other(one_rule)),
+    Rule::new("thalweg.interfaces.*.flow", Kind::Int(0, u32::MAX as i128)),
+    Rule::new("thalweg.conntrack", Kind::Keys),
+    Rule::new("thalweg.conntrack.limit", Kind::Int(1, MAX_LIMIT as i128)),
+    Rule::new("thalweg.conntrack.when-full", Kind::Word(&["refuse", "recycle"])),
+    Rule::new("thalweg.conntrack.tcp-seq-chk", Kind::Bool),
+    Rule::new("thalweg.conntrack.checksums", Kind::Bool),
+    Rule::new("thalweg.conntrack.zone-limits", Kind::Named(Name::Any)),
+    Rule::new("thalweg.conntrack.zone-limits.*", Kind::Int(0, u32::MAX as i128)),
+    Rule::new("thalweg.conntrack.timeouts", Kind::Named(Name::Any)),
+    Rule::new("thalweg.conntrack.timeouts.*", Kind::Other(policy)),
+];
+
+fn one_rule(value: &Value) -> Result<(), String> {
+    let right = "a rule such as `priority=1,ip,actions=normal'";
+    match value {
+        Value::Text(text) if text.contains("action") && !text.contains(['\n', '\'']) => Ok(()),
+        _ => Err(right.into()),
+    }
+}
+
+fn policy(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) => Policy::parse(text).map(drop).map_err(|e| e.to_string()),
+        _ => Err("timeouts such as `udp_first=1 tcp_established=30'".into()),
+    }
+}
+
+/// A zone, or all others.
+fn zone(name: &str) -> Option<Option<u16>> {
+    if name == "default" { Some(None) } else { name.parse().ok().map(Some) }
+}
+
+fn zone_name(zone: Option<u16>) -> String {
+    zone.map_or("default".into(), |zone| zone.to_string())
+}
+
+impl Section<Control> for Settings {
+    fn supports(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        for (set, rules) in crate::rules(c) {
+            for view in rules {
+                out.push(&["thalweg", "flow", "rules", &set.to_string()], view.rule.to_string());
+            }
+        }
+        for (sw_if, set) in crate::attached(c) {
+            out.set(&c.interface_name(sw_if), "flow", set);
+        }
+        let state = c.state::<Tracking>();
+        let (settings, default) = (state.borrow(), Tracking::default());
+        let path = |key: &'static str| ["thalweg", "conntrack", key];
+        if settings.limit != default.limit {
+            out.put(&path("limit"), settings.limit);
+        }
+        if settings.when_full == WhenFull::Recycle {
+            out.put(&path("when-full"), "recycle".to_owned());
+        }
+        if !settings.check_windows {
+            out.put(&path("tcp-seq-chk"), false);
+        }
+        if !settings.checksums {
+            out.put(&path("checksums"), false);
+        }
+        for (zone, limit) in &settings.zone_limits {
+            out.put(&["thalweg", "conntrack", "zone-limits", &zone_name(*zone)], *limit);
+        }
+        for (zone, policy) in &settings.policies {
+            out.put(&["thalweg", "conntrack", "timeouts", &zone_name(*zone)], policy.to_string());
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        rules(doc, out);
+        tracking(doc, out);
+        for i in doc.interfaces() {
+            let Some(found) = i.get("flow") else { continue };
+            let Some(set) = found.node.u32() else { continue };
+            let command = format!("set interface flow {} {set}", i.name);
+            let item = Item::new(rank::BIND, format!("flow {}", i.name), found.path, command);
+            let item = item.unset(format!("set interface flow {} disable", i.name));
+            out.add(item.needs(interface_key(i.name)));
+        }
+    }
+}
+
+/// The left side of a rule, with all that tells it from others.
+fn left(text: &str) -> &str {
+    let at = [",actions=", " actions=", ",action=", " action="].iter().filter_map(|a| text.find(a));
+    &text[..at.min().unwrap_or(text.len())]
+}
+
+fn rules(doc: &Doc<'_>, out: &mut Draft) {
+    for (set, found) in doc.entries(&["thalweg", "flow", "rules"]) {
+        for (n, part) in found.node.list().iter().enumerate() {
+            let Some(text) = part.text() else { continue };
+            let left = left(text);
+            let command = format!("flow add {set} {text}");
+            let path = format!("{}[{n}]", found.path);
+            let item = Item::new(rank::SERVICE, format!("flow {set} {left}"), path, command);
+            let mut item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
+            for i in doc.interfaces() {
+                let named = |word: &str| {
+                    word.strip_prefix("in_port=") == Some(i.name)
+                        || word.strip_prefix("output:") == Some(i.name)
+                };
+                if text.split([',', ' ', '=']).any(|w| w == i.name) || text.split(',').any(named) {
+                    item = item.needs(interface_key(i.name));
+                }
+            }
+            out.add(item);
+        }
+    }
+}
+
+fn tracking(doc: &Doc<'_>, out: &mut Draft) {
+    let at = |key: &str| doc.at(&["thalweg", "conntrack", key]);
+    let mut simple = |key: &str, value: Option<String>, back: &str| {
+        let (Some(found), Some(value)) = (at(key), value) else { return };
+        if value != back {
+            let set = format!("set conntrack {key} {value}");
+            let item = Item::new(rank::SERVICE, format!("conntrack {key}"), found.path, set);
+            out.add(item.unset(format!("set conntrack {key} {back}")));
+        }
+    };
+    let number = at("limit").and_then(|f| f.node.u32()).map(|n| n.to_string());
+    simple("limit", number, &DEFAULT_LIMIT.to_string());
+    let word = at("when-full").and_then(|f| f.node.text().map(str::to_owned));
+    simple("when-full", word, "refuse");
+    for key in ["tcp-seq-chk", "checksums"] {
+        let on = at(key).and_then(|f| f.node.bool());
+        simple(key, on.map(|on| if on { "enable" } else { "disable" }.to_owned()), "enable");
+    }
+    for (list, key) in [("zone-limits", "zone-limit"), ("timeouts", "timeouts")] {
+        for (name, found) in doc.entries(&["thalweg", "conntrack", list]) {
+            if zone(name).is_none() {
+                let text = format!("`default' or a zone from 0 to 65535 expected, not `{name}'");
+                out.problem(Problem::at(found.node, &found.path, text));
+                continue;
+            }
+            let value = match found.node.text() {
+                Some(text) => text.to_owned(),
+                None => found.node.u32().unwrap_or_default().to_string(),
+            };
+            let set = format!("set conntrack {key} {name} {value}");
+            let item =
+                Item::new(rank::SERVICE, format!("conntrack {key} {name}"), &found.path, set);
+            out.add(item.unset(format!("set conntrack {key} {name} none")));
+        }
+    }
+}

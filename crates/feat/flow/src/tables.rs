@@ -1,0 +1,112 @@
+//! Rules as workers read them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use thalweg_graph::NodeId;
+use thalweg_tables::{MapError, PagedTable};
+
+use crate::rule::Ct;
+use crate::rule::classifier::Classifier;
+
+/// Rules that there may be, over all sets.
+pub const MAX_RULES: u32 = 1 << 16;
+
+/// What happens to a packet, with interfaces found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Normal,
+    Output(NodeId),
+    InPort,
+    Resubmit(u8),
+    Ct(Ct),
+    CtClear,
+    SetSource([u8; 6]),
+    SetDestination([u8; 6]),
+    SetTos(u8),
+    SetTtl(u8),
+}
+
+/// A rule as workers follow it.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiled {
+    /// Where it is counted.
+    pub(crate) slot: u32,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A table of a set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) classifier: Classifier,
+    /// By the classifier's numbers.
+    pub(crate) rules: Vec<Compiled>,
+}
+
+/// A set of rules.
+#[derive(Debug, Default)]
+pub(crate) struct Compilation {
+    /// By number; without rules, all are dropped.
+    pub(crate) tables: Vec<Option<Table>>,
+    /// A number that no other compilation has, with room for a table's behind it.
+    pub(crate) generation: u64,
+    /// Whether the tracker is asked by any rule.
+    pub(crate) tracks: bool,
+    /// The zone in which it is asked first, or in most rules.
+    pub(crate) zone: u16,
+}
+
+/// All that workers know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    /// By interface: its set.
+    pub(crate) by_interface: Vec<Option<Arc<Compilation>>>,
+    /// By interface: where packets that leave by it go.
+    pub(crate) outputs: Vec<Option<NodeId>>,
+}
+
+impl Published {
+    /// The rules of an interface.
+    #[inline]
+    pub(crate) fn set(&self, sw_if: u32) -> Option<&Compilation> {
+        self.by_interface.get(sw_if as usize)?.as_deref()
+    }
+
+    /// Where packets go that leave by an interface.
+    pub(crate) fn output(&self, sw_if: u32) -> Option<NodeId> {
+        self.outputs.get(sw_if as usize).copied().flatten()
+    }
+}
+
+/// Packets and bytes by rule; one worker alone writes it.
+#[derive(Debug)]
+pub(crate) struct Tally(PagedTable<[AtomicU64; 2]>);
+
+impl Tally {
+    pub(crate) fn new() -> Result<Tally, MapError> {
+        PagedTable::new(MAX_RULES as usize).map(Tally)
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, slot: u32, bytes: u64) {
+        let [packets, sum] = &self.0.as_slice()[slot as usize];
+        packets.store(packets.load(Relaxed) + 1, Relaxed);
+        sum.store(sum.load(Relaxed) + bytes, Relaxed);
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> [u64; 2] {
+        let [packets, bytes] = &self.0.as_slice()[slot as usize];
+        [packets.load(Relaxed), bytes.load(Relaxed)]
+    }
+}
+
+/// The tallies of all workers.
+#[derive(Debug)]
+pub(crate) struct Tallies(pub(crate) Vec<Tally>);
+
+impl Tallies {
+    pub(crate) fn get(&self, slot: u32) -> [u64; 2] {
+        let add = |[a, b]: [u64; 2], [c, d]: [u64; 2]| [a + c, b + d];
+        self.0.iter().map(|tally| tally.get(slot)).fold([0; 2], add)
+    }
+}

@@ -1,0 +1,239 @@
+//! The trackers of all workers, as the main thread sees them.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use thalweg_conntrack::connection::Connection;
+use thalweg_conntrack::tracker::{Counts, Live};
+use thalweg_conntrack::{Filter, IPV4, Policy, Tracker, WhenFull};
+use thalweg_graph::Control;
+
+use crate::nodes::flow_rules::{Engine, Order};
+use crate::sets::Sets;
+
+/// How connections are tracked: settings of all workers together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracking {
+    /// Connections that there may be; each worker has an even share.
+    pub limit: u32,
+    /// What becomes of new ones when there is no room.
+    pub when_full: WhenFull,
+    /// Whether TCP's sequence numbers are held against windows.
+    pub check_windows: bool,
+    /// Whether checksums are verified that no device has.
+    pub checksums: bool,
+    /// Timeouts by zone; without, those of all zones that have none of their own.
+    pub policies: BTreeMap<Option<u16>, Policy>,
+    /// Connections by zone; without, for all zones that have no limit of their own.
+    pub zone_limits: BTreeMap<Option<u16>, u32>,
+    /// Whether workers have trackers.
+    prepared: bool,
+}
+
+/// Connections, unless said otherwise.
+pub const DEFAULT_LIMIT: u32 = 1 << 20;
+/// The most that may be asked for.
+pub const MAX_LIMIT: u32 = 1 << 27;
+
+impl Default for Tracking {
+    fn default() -> Self {
+        Tracking {
+            limit: DEFAULT_LIMIT,
+            when_full: WhenFull::default(),
+            check_windows: true,
+            checksums: true,
+            policies: BTreeMap::new(),
+            zone_limits: BTreeMap::new(),
+            prepared: false,
+        }
+    }
+}
+
+/// What workers answer.
+pub(crate) fn ask<R: Send + 'static>(
+    c: &mut Control,
+    f: impl Fn(&mut Engine) -> R + Clone + Send + 'static,
+) -> Vec<R> {
+    let Some(node) = c.node("flow-rules") else { return Vec::new() };
+    let mut answers = Vec::new();
+    for worker in 0..c.workers() {
+        let (tx, rx) = mpsc::sync_channel(1);
+        let f = f.clone();
+        let order: Order = Box::new(move |engine| {
+            let _ = tx.send(f(engine));
+        });
+        c.message(worker, node, Box::new(order));
+        answers.push(rx);
+    }
+    c.sync();
+    answers.into_iter().filter_map(|rx| rx.try_recv().ok()).collect()
+}
+
+/// Asks one worker.
+fn ask_one<R: Send + 'static>(
+    c: &mut Control,
+    worker: usize,
+    f: impl FnOnce(&mut Engine) -> R + Send + 'static,
+) -> Option<R> {
+    let node = c.node("flow-rules")?;
+    let (tx, rx) = mpsc::sync_channel(1);
+    let order: Order = Box::new(move |engine| {
+        let _ = tx.send(f(engine));
+    });
+    c.message(worker, node, Box::new(order));
+    c.sync();
+    rx.try_recv().ok()
+}
+
+fn share(total: u32, workers: usize) -> u32 {
+    total.div_ceil(workers.max(1) as u32)
+}
+
+/// Gives workers trackers as soon as an interface follows rules.
+pub(crate) fn prepare(c: &mut Control) {
+    let needed = !crate::attached(c).is_empty();
+    let prepared = c.state::<Tracking>().borrow().prepared;
+    if needed && !prepared {
+        c.state::<Tracking>().borrow_mut().prepared = true;
+        apply(c);
+    }
+}
+
+/// Tells workers the settings.
+///
+/// Trackers that are too small are made anew if they are empty.
+pub(crate) fn apply(c: &mut Control) {
+    let settings = c.state::<Tracking>().borrow().clone();
+    if !settings.prepared {
+        return;
+    }
+    let workers = c.workers();
+    let failed = ask(c, move |engine| settings.apply(engine, workers));
+    for e in failed.into_iter().filter_map(Result::err) {
+        tracing::error!("connection tracking: {e}");
+    }
+}
+
+impl Tracking {
+    fn apply(&self, engine: &mut Engine, workers: usize) -> Result<(), thalweg_tables::MapError> {
+        let limit = share(self.limit, workers);
+        let small = engine.tracker.as_ref().is_none_or(|t| t.is_empty() && t.capacity() < limit);
+        if small {
+            engine.tracker = Some(Box::new(Tracker::<IPV4>::new(limit, engine.now)?));
+        }
+        engine.verify = self.checksums;
+        let Some(tracker) = engine.tracker.as_deref_mut() else { return Ok(()) };
+        tracker.set_limit(limit);
+        tracker.set_when_full(self.when_full);
+        tracker.set_check_windows(self.check_windows);
+        tracker.clear_zones();
+        for (zone, policy) in &self.policies {
+            tracker.set_policy(*zone, Some(policy.clone()));
+        }
+        for (zone, limit) in &self.zone_limits {
+            let limit = share(*limit, workers);
+            tracker.set_zone_limit(*zone, Some(limit));
+        }
+        Ok(())
+    }
+}
+
+/// Has workers end connections whose time has come, should no packet do so.
+pub(crate) fn tick(c: &mut Control) {
+    let used = !c.state::<Sets>().borrow().is_idle();
+    let prepared = c.state::<Tracking>().borrow().prepared;
+    let Some(node) = c.node("flow-rules").filter(|_| used && prepared) else { return };
+    c.message_all(node, |_| {
+        let order: Order = Box::new(|_| {});
+        Box::new(order)
+    });
+}
+
+/// Counts of all workers, the connections that there are, and what rules were found without a search.
+pub fn counts(c: &mut Control) -> (Counts, Live, [u64; 2]) {
+    let mut sum = (Counts::default(), Live::default(), [0; 2]);
+    let all = ask(c, |engine| {
+        let cache = [engine.cache.hits, engine.cache.misses];
+        let tracker = engine.tracker.as_deref();
+        (tracker.map(|t| (t.counts(), t.live())), cache)
+    });
+    for (tracker, cache) in all {
+        if let Some((counts, live)) = tracker {
+            sum.0.add(&counts);
+            sum.1.tcp += live.tcp;
+            sum.1.udp += live.udp;
+            sum.1.icmp += live.icmp;
+            sum.1.other += live.other;
+        }
+        sum.2[0] += cache[0];
+        sum.2[1] += cache[1];
+    }
+    sum
+}
+
+/// Connections of zones.
+pub fn zone_counts(c: &mut Control, zones: Vec<u16>) -> BTreeMap<u16, u32> {
+    let mut sums: BTreeMap<u16, u32> = zones.iter().map(|zone| (*zone, 0)).collect();
+    let all = ask(c, move |engine| {
+        let tracker = engine.tracker.as_deref();
+        let count = |zone: &u16| (*zone, tracker.map_or(0, |t| t.zone_len(*zone)));
+        zones.iter().map(count).collect::<Vec<_>>()
+    });
+    for (zone, count) in all.into_iter().flatten() {
+        *sums.entry(zone).or_default() += count;
+    }
+    sums
+}
+
+/// A walk over the connections of all workers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    worker: usize,
+    from: u32,
+}
+
+/// Places that a worker looks at for one question: some tens of microseconds.
+const PLACES: u32 = 512;
+
+impl Walk {
+    fn go_on(&mut self, from: u32, places: u32) {
+        *self = match from < places {
+            true => Walk { worker: self.worker, from },
+            false => Walk { worker: self.worker + 1, from: 0 },
+        };
+    }
+
+    /// Whether there is nothing more.
+    pub fn is_over(&self, c: &Control) -> bool {
+        self.worker >= c.workers()
+    }
+}
+
+/// Some connections that a filter chooses; the walk moves on.
+pub fn connections(c: &mut Control, walk: &mut Walk, filter: Filter) -> Vec<Connection> {
+    let mut from = walk.from;
+    let answer = ask_one(c, walk.worker, move |engine| {
+        let now = engine.now;
+        let Some(tracker) = engine.tracker.as_deref() else { return (Vec::new(), 0, 0) };
+        let found = tracker.list(&mut from, PLACES, now);
+        let found: Vec<Connection> = found.filter(|c| filter.chooses(c)).collect();
+        (found, from, tracker.places())
+    });
+    let (found, from, places) = answer.unwrap_or_default();
+    walk.go_on(from, places);
+    found
+}
+
+/// Forgets some connections that a filter chooses; the walk moves on. Returns how many.
+pub fn flush(c: &mut Control, walk: &mut Walk, filter: Filter) -> usize {
+    let mut from = walk.from;
+    let answer = ask_one(c, walk.worker, move |engine| {
+        let now = engine.now;
+        let Some(tracker) = engine.tracker.as_deref_mut() else { return (0, 0, 0) };
+        let gone = tracker.flush(&mut from, PLACES, &filter, now);
+        (gone, from, tracker.places())
+    });
+    let (gone, from, places) = answer.unwrap_or_default();
+    walk.go_on(from, places);
+    gone
+}

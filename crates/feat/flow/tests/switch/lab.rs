@@ -1,0 +1,374 @@
+//! A switch of the real features between two ports behind which there are clients and a server: what
+//! leaves by a port is theirs, and what they say comes in by it, on the worker that heard them.
+
+use std::any::Any;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use thalweg_buffer::{Frame, PoolConfig};
+use thalweg_cli::CommandTree;
+use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
+use thalweg_graph::{
+    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
+};
+use thalweg_load::{Answered, Client, Counts, MacAddr, Micros, Profile, Server, Sink};
+
+/// Frames that wait to come in by a port.
+type Waiting = Vec<(SwIfIndex, Box<Frame>)>;
+
+/// The world behind a worker's ports.
+#[derive(Default)]
+struct World {
+    client: Option<Client>,
+    server: Option<Server>,
+    ports: [SwIfIndex; 2],
+    waiting: Waiting,
+    /// Frames that are to come in by a port.
+    arriving: Vec<(SwIfIndex, Vec<Vec<u8>>)>,
+    /// Frames that left by ports, if that is recorded.
+    seen: Vec<(SwIfIndex, Vec<u8>)>,
+    records: bool,
+    /// Connections that are opened at most between two loops.
+    burst: usize,
+}
+
+/// One for each worker. Only that worker locks it while it runs.
+type Worlds = Arc<Vec<Mutex<World>>>;
+
+static INPUT: NodeDecl = NodeDecl {
+    name: "load-input",
+    kind: Kind::Input,
+    build: |cx| Built::input(Input(cx.shared::<Vec<Mutex<World>>>())),
+    ..NodeDecl::DEFAULT
+};
+
+static TX: NodeDecl = NodeDecl { name: "load-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
+
+static LOAD: Feature = Feature {
+    name: "load",
+    about: "clients and a server",
+    nodes: &[&INPUT],
+    init,
+    ..Feature::DEFAULT
+};
+
+fn init(c: &mut Control) {
+    let worlds: Worlds =
+        Arc::new((0..c.config().workers.len()).map(|_| Mutex::default()).collect());
+    c.share(worlds);
+}
+
+fn micros(cx: &NodeCx<'_>) -> Micros {
+    (cx.now() as f64 * 1e6 / clock::hz()) as Micros
+}
+
+/// Makes frames of what clients and servers say.
+struct Frames<'a, 'w> {
+    cx: &'a mut NodeCx<'w>,
+    scratch: [u8; 1600],
+    filled: usize,
+    full: Vec<Box<Frame>>,
+    frame: Option<Box<Frame>>,
+}
+
+impl<'a, 'w> Frames<'a, 'w> {
+    fn new(cx: &'a mut NodeCx<'w>) -> Self {
+        Frames { cx, scratch: [0; 1600], filled: 0, full: Vec::new(), frame: None }
+    }
+
+    fn flush(&mut self) {
+        let filled = std::mem::take(&mut self.filled);
+        if filled == 0 {
+            return;
+        }
+        let Some(mut packet) = self.cx.cache().alloc() else { return };
+        packet.fill(&self.scratch[..filled], self.cx.cache());
+        let frame = match self.frame.take() {
+            Some(frame) if frame.room() > 0 => self.frame.insert(frame),
+            full => {
+                self.full.extend(full);
+                let new = self.cx.new_frame();
+                self.frame.insert(new)
+            }
+        };
+        assert!(frame.push(packet).is_ok());
+    }
+
+    fn finish(mut self, port: SwIfIndex, waiting: &mut Waiting) {
+        self.flush();
+        let frames = self.full.drain(..).chain(self.frame.take());
+        waiting.extend(frames.map(|frame| (port, frame)));
+    }
+}
+
+impl Sink for Frames<'_, '_> {
+    fn frame(&mut self, length: usize) -> Option<&mut [u8]> {
+        self.flush();
+        self.filled = length;
+        Some(&mut self.scratch[..length])
+    }
+}
+
+struct Input(Worlds);
+
+impl InputNode for Input {
+    fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
+        let now = micros(cx);
+        let mut world = self.0[cx.worker()].lock().unwrap();
+        let World { client, ports, waiting, burst, arriving, .. } = &mut *world;
+        for (port, frames) in arriving.drain(..) {
+            let mut out = Frames::new(cx);
+            for bytes in frames {
+                let room = out.frame(bytes.len()).expect("room");
+                room.copy_from_slice(&bytes);
+            }
+            out.finish(port, waiting);
+        }
+        if let Some(client) = client {
+            let mut out = Frames::new(cx);
+            client.poll(now, *burst, &mut out);
+            out.finish(ports[0], waiting);
+        }
+        let frames = std::mem::take(waiting);
+        let idle = client.as_ref().is_none_or(|client| client.open() == 0);
+        drop(world);
+        let mut packets = 0;
+        for (port, frame) in frames {
+            packets += frame.len();
+            cx.device_input(frame, port, |f, i, out| {
+                let _ = writeln!(out, "{} bytes", f.total_len(i));
+            });
+        }
+        match packets {
+            0 if idle => Poll::At(cx.now() + clock::ticks_in(Duration::from_millis(1))),
+            n => Poll::Busy(n),
+        }
+    }
+}
+
+/// Which worker's client has this connection: each has clients of its own, by the fourth byte of the
+/// address that is not the server's.
+fn owner(frame: &[u8], workers: usize) -> Option<usize> {
+    let ip = frame.get(26..34)?;
+    let client = if ip[0] == 48 { &ip[4..] } else { &ip[..4] };
+    Some(usize::from(client[1]) % workers)
+}
+
+/// What leaves by a port is heard on this side of it.
+struct Hear(SwIfIndex, Worlds);
+
+impl Runner for Hear {
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        let now = micros(cx);
+        let here = cx.worker();
+        let (mut waiting, mut seen) = (Vec::new(), Vec::new());
+        let mut out = Frames::new(cx);
+        let mut locked: Option<(usize, std::sync::MutexGuard<'_, World>)> = None;
+        for i in 0..frame.len() {
+            let data = frame.data(i as u8);
+            // Clients are of the worker that opened their connections.
+            let owner = owner(data, self.1.len()).unwrap_or(here);
+            if locked.as_ref().is_none_or(|(at, _)| *at != owner) {
+                drop(locked.take());
+                locked = Some((owner, self.1[owner].lock().unwrap()));
+            }
+            let Some((_, world)) = &mut locked else { continue };
+            let World { client, server, ports, records, .. } = &mut **world;
+            if *records {
+                seen.push((self.0, data.to_vec()));
+            }
+            if self.0 == ports[0] {
+                if let Some(client) = client {
+                    client.receive(now, data, &mut out);
+                }
+            } else if let Some(server) = server {
+                server.receive(data, &mut out);
+            }
+        }
+        drop(locked);
+        out.finish(self.0, &mut waiting);
+        let mut world = self.1[here].lock().unwrap();
+        world.waiting.append(&mut waiting);
+        world.seen.append(&mut seen);
+        drop(world);
+        cx.sent_frame(frame);
+    }
+    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
+}
+
+struct NoDevice;
+
+impl Device for NoDevice {
+    fn dev_type(&self) -> &'static str {
+        "load"
+    }
+    fn set_mac(&mut self, _: &mut Control, _: [u8; 6]) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+}
+
+/// A switch with `port0` and `port1`, connected to each other.
+pub struct Lab {
+    pub c: Control,
+    tree: CommandTree<Control>,
+    worlds: Worlds,
+    pub ports: [SwIfIndex; 2],
+}
+
+impl Lab {
+    pub fn new(workers: usize, buffers: usize) -> Lab {
+        let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = (0..workers).map(|w| (workers <= cpus && cpus > 1).then_some(cpus - 1 - w));
+        let config = EngineConfig { pool, workers: cores.collect(), ..EngineConfig::default() };
+        let mut c = Control::new(config).expect("engine");
+        let features: [&Feature; 5] = [
+            &thalweg_device::FEATURE,
+            &thalweg_feat_ethernet::FEATURE,
+            &thalweg_feat_flow::FEATURE,
+            &thalweg_feat_l2::FEATURE,
+            &LOAD,
+        ];
+        c.start(&features).expect("graph");
+        let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
+        let tree = CommandTree::new(commands).expect("commands");
+        let worlds = c.shared::<Vec<Mutex<World>>>();
+        let mut lab = Lab { c, tree, worlds, ports: [0; 2] };
+        lab.ports = [0, 1].map(|n| lab.port(n));
+        for world in lab.worlds.iter() {
+            world.lock().unwrap().ports = lab.ports;
+        }
+        lab.ok("set interface l2 xconnect port0 port1\nset interface l2 xconnect port1 port0");
+        lab
+    }
+
+    fn port(&mut self, n: u8) -> SwIfIndex {
+        let spec = InterfaceSpec {
+            name: format!("port{n}"),
+            mac: [2, 0, 0, 0, 9, n],
+            mtu: 9000,
+            speed_kbps: 0,
+            link_up: true,
+            caps: Caps::default(),
+            device: Box::new(NoDevice),
+            tx: &TX,
+            input: None,
+        };
+        let worlds = self.worlds.clone();
+        let build = |sw_if, _| Built::Node(Box::new(Hear(sw_if, worlds.clone())));
+        let sw_if = interface::create(&mut self.c, spec, build).expect("interface");
+        interface::set_admin(&mut self.c, sw_if, true).expect("up");
+        sw_if
+    }
+
+    /// Runs a command; its output, errors included.
+    pub fn cli(&mut self, line: &str) -> String {
+        let (mut text, end) = self.tree.run_line(&mut self.c, line);
+        if let Err(e) = end {
+            text += &format!("{e}\n");
+        }
+        text
+    }
+
+    /// Runs commands that have nothing to say.
+    pub fn ok(&mut self, lines: &str) {
+        assert_eq!(self.cli(lines), "", "{lines}");
+    }
+
+    /// Clients behind one port open connections to the server behind the other; each worker has its
+    /// own.
+    pub fn load(&mut self, profile: &Profile, burst: usize) {
+        for (n, world) in self.worlds.iter().enumerate() {
+            let mut profile = profile.clone();
+            // As `owner` tells them apart.
+            let first = profile.client.to_bits() + ((n as u32) << 16);
+            profile.client = Ipv4Addr::from_bits(first);
+            let (a, b) = profile.client_mac;
+            let server = Server::new((b, a), profile.server.1, profile.answer);
+            let now = (clock::ticks() as f64 * 1e6 / clock::hz()) as Micros;
+            let mut world = world.lock().unwrap();
+            world.client = Some(Client::new(profile, now).expect("a profile"));
+            (world.server, world.burst) = (Some(server), burst);
+        }
+    }
+
+    /// What clients and servers have counted, all together.
+    pub fn counts(&self) -> (Counts, Answered) {
+        let mut sum = (Counts::default(), Answered::default());
+        for world in self.worlds.iter() {
+            let world = world.lock().unwrap();
+            if let Some(c) = world.client.as_ref().map(Client::counts) {
+                sum.0.opened += c.opened;
+                sum.0.completed += c.completed;
+                sum.0.lost += c.lost;
+                sum.0.unexpected += c.unexpected;
+                sum.0.foreign += c.foreign;
+                sum.0.sent += c.sent;
+                sum.0.received += c.received;
+            }
+            if let Some(s) = world.server.as_ref().map(Server::counts) {
+                sum.1.received += s.received;
+                sum.1.sent += s.sent;
+                sum.1.foreign += s.foreign;
+            }
+        }
+        sum
+    }
+
+    /// Lets connections come to their end, and opens no new ones.
+    pub fn finish(&mut self) {
+        for world in self.worlds.iter() {
+            if let Some(client) = &mut world.lock().unwrap().client {
+                client.set_concurrent(0);
+            }
+        }
+        let open = |lab: &Lab| {
+            lab.worlds
+                .iter()
+                .any(|w| w.lock().unwrap().client.as_ref().is_some_and(|c| c.open() > 0))
+        };
+        self.wait(|lab| !open(lab));
+    }
+
+    /// Runs the main loop until something holds.
+    pub fn wait(&mut self, holds: impl Fn(&Lab) -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !holds(self) {
+            assert!(Instant::now() < end, "waited in vain; {:?}", self.counts());
+            self.c.run_once(Some(Duration::from_millis(1)));
+        }
+    }
+
+    /// Frames come in by a port of the first worker; what left by the ports because of them.
+    pub fn pass(&mut self, port: usize, frames: &[Vec<u8>]) -> Vec<(SwIfIndex, Vec<u8>)> {
+        let port = self.ports[port];
+        let worlds = self.worlds.clone();
+        let bytes = frames.to_vec();
+        worlds.iter().for_each(|world| world.lock().unwrap().records = true);
+        let before = self.ended();
+        worlds[0].lock().unwrap().arriving.push((port, bytes));
+        let all = frames.len() as u64;
+        self.wait(|lab| lab.ended() >= before + all);
+        self.c.sync();
+        let seen = worlds.iter().flat_map(|w| std::mem::take(&mut w.lock().unwrap().seen));
+        seen.collect()
+    }
+
+    /// Packets that have ended, sent or dropped.
+    fn ended(&self) -> u64 {
+        let one = |w: usize| {
+            let totals = &self.c.worker_stats(w).totals;
+            totals.tx.get() + totals.dropped.get()
+        };
+        (0..self.c.workers()).map(one).sum()
+    }
+
+    /// All buffers must be back.
+    pub fn close(mut self) {
+        assert_eq!(self.c.shut_down().in_use, 0);
+    }
+}
+
+pub const CLIENT_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+pub const SERVER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);

@@ -1,0 +1,208 @@
+//! Rules followed by the real graph, with clients and a server behind its ports.
+
+mod lab;
+
+use lab::{CLIENT_MAC, Lab, SERVER_MAC};
+use std::net::Ipv4Addr;
+use thalweg_load::Profile;
+use thalweg_wire::build::Packet;
+use thalweg_wire::tcp::flag::{ACK, SYN};
+
+/// As they are given to ovs-ofctl, in a file of their own.
+const FOUR_RULES: &str = "\
+# stateful switching
+priority=2,arp,actions=normal
+priority=1 ip ct_state=-trk actions=ct(table=0)
+priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal
+priority=1,ip,ct_state=+trk+est,actions=normal
+
+priority=0,actions=drop
+";
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(48, 0, 0, 1);
+
+fn guarded(workers: usize) -> Lab {
+    let mut lab = Lab::new(workers, 8192);
+    let file = tempfile();
+    std::fs::write(&file, FOUR_RULES).unwrap();
+    lab.ok(&format!("flow add 1 file {}", file.display()));
+    std::fs::remove_file(&file).unwrap();
+    lab.ok("set interface flow port0 1\nset interface flow port1 1");
+    lab
+}
+
+fn tempfile() -> std::path::PathBuf {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    std::env::temp_dir().join(format!("thalweg-flow-{}-{n}.txt", std::process::id()))
+}
+
+fn profile() -> Profile {
+    Profile {
+        client: CLIENT,
+        clients: 4,
+        ports: (1024, 5000),
+        server: (SERVER, 80),
+        concurrent: 100,
+        ..Profile::default()
+    }
+}
+
+fn tcp(there: bool, flags: u8, seq: u32, ack: u32) -> Vec<u8> {
+    let packet = Packet::new();
+    let packet = match there {
+        true => packet.ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER).tcp(5000, 80),
+        false => packet.ether(SERVER_MAC, CLIENT_MAC).ipv4(SERVER, CLIENT).tcp(80, 5000),
+    };
+    packet.flags(flags).seq(seq).ack(ack).window(1000).build()
+}
+
+/// Packets of a rule, by a word in it.
+fn taken(lab: &mut Lab, word: &str) -> u64 {
+    let text = lab.cli("flow dump 1");
+    let line = text.lines().find(|line| line.contains(word)).expect("the rule");
+    let (_, rest) = line.split_once("n_packets=").expect("a count");
+    rest[..rest.find(',').expect("more")].parse().expect("a number")
+}
+
+#[test]
+fn the_four_rules_let_one_side_open() {
+    let mut lab = guarded(1);
+    let (left, right) = (lab.ports[0], lab.ports[1]);
+    assert!(lab.pass(1, &[tcp(false, SYN, 9, 0)]).is_empty(), "opened from the wrong side");
+    let syn = tcp(true, SYN, 100, 0);
+    assert_eq!(lab.pass(0, std::slice::from_ref(&syn)), [(right, syn)]);
+    let answer = tcp(false, SYN | ACK, 500, 101);
+    assert_eq!(lab.pass(1, std::slice::from_ref(&answer)), [(left, answer)]);
+    let ack = tcp(true, ACK, 101, 501);
+    assert_eq!(lab.pass(0, std::slice::from_ref(&ack)), [(right, ack)]);
+    assert!(lab.pass(1, &[tcp(false, ACK, 999_999, 101)]).len() == 1, "no data, no window");
+    let far = Packet::new().ether(SERVER_MAC, CLIENT_MAC).ipv4(SERVER, CLIENT).tcp(80, 5000);
+    let far = far.flags(ACK).seq(900_000).ack(101).window(1000).payload(b"abc").build();
+    assert!(lab.pass(1, &[far]).is_empty(), "out of the window");
+    let arp = Packet::arp_request(CLIENT_MAC, CLIENT, SERVER).build();
+    assert_eq!(lab.pass(0, std::slice::from_ref(&arp)), [(right, arp)]);
+    let shown = lab.cli("show conntrack");
+    assert_eq!(
+        shown,
+        "tcp,orig=(src=16.0.0.1,dst=48.0.0.1,sport=5000,dport=80),\
+         reply=(src=48.0.0.1,dst=16.0.0.1,sport=80,dport=5000),protoinfo=(state=ESTABLISHED)\n"
+    );
+    assert_eq!(taken(&mut lab, "ct(commit),normal"), 1);
+    assert_eq!((taken(&mut lab, "+trk+est"), taken(&mut lab, "arp")), (3, 1));
+    assert_eq!((taken(&mut lab, "-trk"), taken(&mut lab, "actions=drop")), (6, 2));
+    let summary = lab.cli("show conntrack summary");
+    assert!(summary.contains("Total: 1\n  TCP: 1\n"), "{summary}");
+    let far = summary.lines().find(|line| line.contains("out of window")).expect("a count");
+    assert!(far.ends_with(" 1"), "{summary}");
+    assert_eq!(lab.cli("clear conntrack ct_nw_src=9.9.9.9"), "0 connections forgotten\n");
+    assert_eq!(lab.cli("clear conntrack zone=0"), "1 connections forgotten\n");
+    assert_eq!(lab.cli("show conntrack"), "");
+    lab.close();
+}
+
+/// One worker, and two between which the hash parts connections.
+#[test]
+fn thousands_of_connections_pass() {
+    for workers in [1, 2] {
+        let mut lab = guarded(workers);
+        lab.load(&profile(), 20);
+        lab.wait(|lab| lab.counts().0.completed >= 5000);
+        lab.finish();
+        let (client, server) = lab.counts();
+        assert_eq!((client.lost, client.unexpected, client.foreign, server.foreign), (0, 0, 0, 0));
+        assert_eq!(client.opened, client.completed);
+        assert_eq!(taken(&mut lab, "ct(commit),normal"), client.opened);
+        let ways = taken(&mut lab, "-trk");
+        assert_eq!(ways, 8 * client.opened, "each packet is tracked once");
+        assert_eq!(taken(&mut lab, "actions=drop"), 0);
+        let handed: u64 = (0..workers).map(|w| lab.c.worker_stats(w).totals.handed_out.get()).sum();
+        assert_eq!(handed > 0, workers > 1);
+        let shown = lab.cli("show conntrack -s").lines().count() as u64;
+        assert!(shown > 0 && shown <= client.opened);
+        lab.close();
+    }
+}
+
+#[test]
+fn a_full_table_refuses_or_recycles() {
+    let mut lab = guarded(1);
+    lab.ok("set conntrack limit 10");
+    let syns = |first: u16| -> Vec<Vec<u8>> {
+        let one = |n: u16| {
+            let packet = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER);
+            packet.tcp(first + n, 80).flags(SYN).window(1000).build()
+        };
+        (0..50).map(one).collect()
+    };
+    // As Open vSwitch: what has no entry goes on all the same.
+    assert_eq!(lab.pass(0, &syns(1000)).len(), 50);
+    assert_eq!(lab.cli("show conntrack").lines().count(), 10);
+    lab.ok("set conntrack when-full recycle");
+    assert_eq!(lab.pass(0, &syns(2000)).len(), 50);
+    let shown = lab.cli("show conntrack");
+    assert_eq!((shown.lines().count(), shown.matches("sport=204").count()), (10, 10));
+    let refused = lab.cli("set conntrack limit 2000000");
+    assert!(refused.contains("clear conntrack"), "{refused}");
+    lab.close();
+}
+
+#[test]
+fn tables_zones_marks_and_copies() {
+    let mut lab = Lab::new(1, 2048);
+    let (left, right) = (lab.ports[0], lab.ports[1]);
+    lab.ok(
+        "flow add 7 table=0,ip,actions=ct(zone=5,table=1)
+         flow add 7 table=1,ip,ct_state=+new,in_port=port0,actions=ct(commit,zone=5,exec(set_field:0x7->ct_mark)),resubmit(,2)
+         flow add 7 table=1,ip,ct_state=+est,ct_zone=5,ct_mark=0x7,actions=mod_nw_ttl:9,output:port0
+         flow add 7 table=2,ip,actions=in_port,mod_dl_dst:02:00:00:00:00:55,normal
+         set interface flow port0 7
+         set interface flow port1 7",
+    );
+    let ask = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER);
+    let ask = ask.icmp_echo_request(3, 1).build();
+    let mut seen = lab.pass(0, std::slice::from_ref(&ask));
+    seen.sort();
+    let mut changed = ask.clone();
+    changed[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0x55]);
+    assert_eq!(seen, [(left, ask), (right, changed)]);
+    let answer = Packet::new().ether(SERVER_MAC, CLIENT_MAC).ipv4(SERVER, CLIENT);
+    let seen = lab.pass(1, &[answer.icmp_echo_reply(3, 1).build()]);
+    assert_eq!((seen.len(), seen[0].0, seen[0].1[22]), (1, left, 9));
+    let shown = lab.cli("show conntrack zone=5");
+    assert!(shown.contains(",zone=5,mark=7"), "{shown}");
+    assert_eq!(lab.cli("show conntrack zone=0"), "");
+    lab.ok("flow del 7 table=1");
+    assert_eq!(lab.cli("flow dump 7").lines().count(), 2);
+    lab.ok("flow del 7");
+    let arp = Packet::arp_request(CLIENT_MAC, CLIENT, SERVER).build();
+    assert!(lab.pass(0, std::slice::from_ref(&arp)).is_empty(), "no rules, no packets");
+    lab.ok("set interface flow port0 disable");
+    assert_eq!(lab.pass(0, std::slice::from_ref(&arp)), [(right, arp)]);
+    lab.close();
+}
+
+#[test]
+fn circles_end() {
+    let mut lab = Lab::new(1, 2048);
+    lab.ok("flow add 7 table=0,actions=resubmit(,1)
+         flow add 7 table=1,actions=resubmit(,0)
+         set interface flow port0 7");
+    assert!(lab.pass(0, &[tcp(true, SYN, 1, 0)]).is_empty());
+    lab.close();
+}
+
+#[test]
+fn wrong_lines_of_files_are_told() {
+    let mut lab = Lab::new(1, 2048);
+    let file = tempfile();
+    std::fs::write(&file, "priority=1,ip,actions=normal\n\nip,tp_dst=1,actions=drop\n").unwrap();
+    let told = lab.cli(&format!("flow add 1 file {}", file.display()));
+    std::fs::remove_file(&file).unwrap();
+    assert!(told.contains("line 3: `tp_dst=1`: write tcp, udp or sctp before it"), "{told}");
+    assert_eq!(lab.cli("flow dump"), "", "a file is taken whole or not at all");
+    let told = lab.cli("flow add 1 file /nowhere/rules");
+    assert!(told.contains("cannot read /nowhere/rules"), "{told}");
+    lab.close();
+}
