@@ -86,7 +86,7 @@ impl Case {
                     p[6..12].copy_from_slice(&station(0, mix64(!n) as u32 % STATIONS));
                     p
                 });
-                return stream_of(r, "s0", packets);
+                return stream_of(r, "s0", 0, packets);
             }
             _ => address(r),
         }
@@ -194,16 +194,24 @@ pub fn destinations(prefixes: &[Ipv4Prefix], n: usize) -> Vec<u32> {
 /// # Panics
 /// If the file in which they go to the generator cannot be written.
 pub fn stream_to(r: &mut Router, name: &str, to: &[u32]) {
-    stream_of(r, name, to.iter().map(|to| packet(*to)));
+    stream_of(r, name, 0, to.iter().map(|to| packet(*to)));
 }
 
-/// Defines an endless stream of these packets.
-fn stream_of(r: &mut Router, name: &str, packets: impl Iterator<Item = [u8; 64]>) {
+/// Defines an endless stream of these packets on a worker, one after the other.
+///
+/// # Panics
+/// If the file in which they go to the generator cannot be written.
+pub fn stream_of(
+    r: &mut Router,
+    name: &str,
+    worker: usize,
+    packets: impl Iterator<Item = [u8; 64]>,
+) {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("a folder for packets: {e}"));
     let file = dir.path().join("packets.pcap");
     write_pcap(&file, packets).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     r.cli(&format!(
-        "packet-generator new {{ name {name} limit 1e18 interface pg0 worker 0 pcap {} }}",
+        "packet-generator new {{ name {name} limit 1e18 interface pg0 worker {worker} pcap {} }}",
         file.display()
     ));
 }
@@ -217,6 +225,27 @@ fn write_pcap(file: &Path, packets: impl Iterator<Item = [u8; 64]>) -> Result<()
         out.write_all(&packet)?;
     }
     out.flush()
+}
+
+/// 64 bytes of Ethernet, IPv4 and UDP with both checksums, for `pg0` to receive.
+pub fn flow_packet(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> [u8; 64] {
+    let mut p = packet(to.0.to_bits());
+    p[26..30].copy_from_slice(&from.0.octets());
+    p[34..36].copy_from_slice(&from.1.to_be_bytes());
+    p[36..38].copy_from_slice(&to.1.to_be_bytes());
+    p[24..26].fill(0);
+    let sum = |bytes: &[u8], start: u32| {
+        let words = bytes.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+        let sum = words.fold(start, |a, b| a + b);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        !(((sum & 0xffff) + (sum >> 16)) as u16)
+    };
+    let ip = sum(&p[14..34], 0);
+    p[24..26].copy_from_slice(&ip.to_be_bytes());
+    // Behind the addresses, protocol and length of the pseudo-header.
+    let udp = sum(&p[26..64], 17 + 30);
+    p[40..42].copy_from_slice(&udp.to_be_bytes());
+    p
 }
 
 /// 64 bytes of Ethernet, IPv4 and UDP from 10.0.0.1, for `pg0` to receive.

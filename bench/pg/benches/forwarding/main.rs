@@ -12,6 +12,7 @@ mod frames;
 mod levels;
 mod limit;
 mod loss;
+mod nat;
 mod routes;
 mod sampling;
 mod ways;
@@ -20,7 +21,7 @@ mod workers;
 /// A part by its name, and what measures it.
 type Part = (&'static str, fn(Plan) -> Vec<Table>);
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     ("ways", ways::tables),
     ("sflow", sampling::tables),
     ("loss", loss::tables),
@@ -30,6 +31,7 @@ const PARTS: [Part; 9] = [
     ("features", features::tables),
     ("workers", workers::tables),
     ("limit", limit::tables),
+    ("nat", nat::tables),
 ];
 
 fn main() -> anyhow::Result<()> {
