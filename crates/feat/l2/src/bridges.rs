@@ -161,7 +161,7 @@ impl Bridges {
         }
     }
 
-    /// All of them, by number of no particular order.
+    /// All of them.
     pub(crate) fn domains(&self) -> impl Iterator<Item = &Domain> {
         self.domains.values()
     }

@@ -137,7 +137,7 @@ fn needs_ethernet(v: &interface::InterfaceView) -> Result<(), DeviceError> {
     Err(DeviceError::Unsupported { name: v.name.clone(), kind, what })
 }
 
-/// Has an interface's frames go to layer 2, where workers find what `self` says.
+/// Has an interface's frames go to layer 2, once workers can read where from there.
 fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool) -> Result<(), DeviceError> {
     table::publish(c);
     if !was_there {
