@@ -20,6 +20,7 @@ ACTIONS = {
     "l2fib_flush_all": "forgets what was learned",
     "l2fib_flush_bd": "forgets what was learned",
     "l2fib_flush_int": "forgets what was learned",
+    "nat44_del_session": "ends one",
     "pg_capture": "a test is started, and ends",
     "pg_enable_disable": "a test is started, and ends",
     "pg_interface_enable_disable_coalesce": "there is only one way",
@@ -96,7 +97,36 @@ def more_setters(port):
     yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
     station = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
     yield "l2fib_add_del", {**station, "static_mac": True}
+    yield from nat44_setters(port)
     yield "sw_interface_tag_add_del", {"is_add": True, "sw_if_index": pg, "tag": "lab"}
+
+
+def nat44_setters(port):
+    outside = port("pg1")
+    yield "nat44_ed_plugin_enable_disable", {"sessions": 5000, "enable": True}
+    yield "nat44_add_del_address_range", {
+        "is_add": True, "first_ip_address": "192.0.2.1", "last_ip_address": "192.0.2.2", "vrf_id": NONE
+    }
+    yield "nat44_add_del_interface_addr", {"is_add": True, "sw_if_index": outside}
+    yield "nat44_interface_add_del_feature", {"is_add": True, "flags": 16, "sw_if_index": outside}
+    yield "nat44_ed_add_del_output_interface", {"is_add": True, "sw_if_index": lambda: port("loop3")}
+    yield "nat44_forwarding_enable_disable", {"enable": True}
+    yield "nat_set_timeouts", {"udp": 60, "tcp_established": 3600, "tcp_transitory": 120, "icmp": 30}
+    yield "nat_set_mss_clamping", {"mss_value": 1400, "enable": True}
+    mapping = {
+        "is_add": True, "external_sw_if_index": NONE, "protocol": 6,
+        "local_ip_address": "10.0.0.2", "local_port": 80, "external_ip_address": "192.0.2.1",
+    }
+    yield "nat44_add_del_static_mapping", {**mapping, "external_port": 8080}
+    yield "nat44_add_del_static_mapping_v2", {**mapping, "external_port": 8081}
+    yield "nat44_add_del_identity_mapping", {
+        "is_add": True, "ip_address": "192.0.2.1", "protocol": 17, "port": 53, "sw_if_index": NONE
+    }
+    ends = [{"addr": f"10.0.0.{n}", "port": 80, "probability": 50, "vrf_id": 0} for n in (2, 3)]
+    yield "nat44_add_del_lb_static_mapping", {
+        "is_add": True, "external_addr": "192.0.2.1", "external_port": 90, "protocol": 6,
+        "local_num": 2, "locals": ends,
+    }
 
 
 class Documents(Case):

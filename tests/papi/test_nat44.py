@@ -1,0 +1,134 @@
+"""NAT44: pools, interfaces, mappings, sessions."""
+
+from lab import NONE, Case
+
+INSIDE, OUTSIDE, TWICE, ADDRESS_ONLY = 32, 16, 1, 8
+
+
+class Nat44(Case):
+    def setUp(self):
+        super().setUp()
+        self.inside, self.outside = (
+            self.ok(self.api.pg_create_interface_v3(interface_id=n)).sw_if_index for n in (20, 21)
+        )
+        self.ok(self.api.nat44_ed_plugin_enable_disable(sessions=5000, enable=True))
+
+    def tearDown(self):
+        self.ok(self.api.nat44_ed_plugin_enable_disable(enable=False))
+        for port in (self.inside, self.outside):
+            self.ok(self.api.pg_delete_interface(sw_if_index=port))
+        super().tearDown()
+
+    def refused(self, reply):
+        self.assertLess(reply.retval, 0, reply)
+
+    def pool(self, first, last=None, **more):
+        return self.api.nat44_add_del_address_range(
+            first_ip_address=first, last_ip_address=last or first, **{"vrf_id": NONE, "is_add": True, **more}
+        )
+
+    def test_settings(self):
+        config = self.ok(self.api.nat44_show_running_config())
+        self.assertEqual((config.sessions, config.forwarding_enabled), (5000, False))
+        self.ok(self.api.nat44_forwarding_enable_disable(enable=True))
+        times = {"udp": 60, "tcp_established": 3600, "tcp_transitory": 120, "icmp": 30}
+        self.ok(self.api.nat_set_timeouts(**times))
+        config = self.ok(self.api.nat44_show_running_config())
+        self.assertTrue(config.forwarding_enabled)
+        self.assertEqual({name: getattr(config.timeouts, name) for name in times}, times)
+        self.refused(self.api.nat_set_timeouts(**{**times, "udp": 0xFFFFFFFF}))
+        self.ok(self.api.nat_set_mss_clamping(mss_value=1400, enable=True))
+        clamping = self.ok(self.api.nat_get_mss_clamping())
+        self.assertEqual((clamping.mss_value, clamping.enable), (1400, True))
+        self.ok(self.api.nat_set_mss_clamping(enable=False))
+        self.assertFalse(self.ok(self.api.nat_get_mss_clamping()).enable)
+        self.assertGreater(len(self.api.nat_worker_dump()), 0)
+
+    def test_pools(self):
+        addresses = lambda: sorted(str(a.ip_address) for a in self.api.nat44_address_dump())
+        self.ok(self.pool("192.0.2.1", "192.0.2.3"))
+        self.ok(self.pool("192.0.2.9", flags=TWICE))
+        self.assertEqual(addresses(), ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.9"])
+        self.refused(self.pool("192.0.2.9", "192.0.2.1"))
+        self.ok(self.pool("192.0.2.1", "192.0.2.3", is_add=False))
+        self.refused(self.pool("192.0.2.1", is_add=False))
+        self.assertEqual(addresses(), ["192.0.2.9"])
+        of = lambda port, add: self.api.nat44_add_del_interface_addr(is_add=add, sw_if_index=port)
+        self.ok(of(self.outside, True))
+        self.refused(of(9999, True))
+        self.assertEqual([i.sw_if_index for i in self.api.nat44_interface_addr_dump()], [self.outside])
+        self.ok(of(self.outside, False))
+        self.assertEqual(self.api.nat44_interface_addr_dump(), [])
+
+    def test_interfaces(self):
+        feature = lambda port, add=True, flags=INSIDE: self.api.nat44_interface_add_del_feature(
+            is_add=add, flags=flags, sw_if_index=port
+        )
+        self.ok(feature(self.inside))
+        self.ok(feature(self.outside, flags=OUTSIDE))
+        self.refused(feature(9999))
+        there = {i.sw_if_index: int(i.flags) for i in self.api.nat44_interface_dump()}
+        self.assertEqual(there, {self.inside: INSIDE, self.outside: OUTSIDE})
+        self.ok(feature(self.inside, add=False))
+        self.ok(feature(self.outside, add=False, flags=OUTSIDE))
+        output = lambda port, add: self.api.nat44_ed_add_del_output_interface(is_add=add, sw_if_index=port)
+        self.ok(output(self.outside, True))
+        self.refused(output(9999, True))
+        self.ok(output(self.outside, False))
+        self.assertEqual(self.api.nat44_interface_dump(), [])
+
+    def test_mappings(self):
+        self.ok(self.pool("192.0.2.1"))
+        ports = {"protocol": 6, "local_port": 80, "external_port": 8080}
+        ends = {"local_ip_address": "10.0.0.2", "external_ip_address": "192.0.2.1"}
+        by = {"external_sw_if_index": NONE, "is_add": True, **ends}
+        add = self.api.nat44_add_del_static_mapping
+        self.ok(add(**by, **ports))
+        self.ok(self.api.nat44_add_del_static_mapping_v2(**by, **{**ports, "external_port": 8081}))
+        self.refused(add(**{**by, "is_add": False}, **{**ports, "external_port": 9}))
+        found = sorted((m.external_port, m.local_port) for m in self.api.nat44_static_mapping_dump())
+        self.assertEqual(found, [(8080, 80), (8081, 80)])
+        self.ok(add(**{**by, "is_add": False}, **ports))
+        self.assertEqual(len(self.api.nat44_static_mapping_dump()), 1)
+        same = {"ip_address": "192.0.2.1", "protocol": 17, "port": 53, "sw_if_index": NONE}
+        self.ok(self.api.nat44_add_del_identity_mapping(is_add=True, **same))
+        self.assertEqual([m.port for m in self.api.nat44_identity_mapping_dump()], [53])
+        self.ok(self.api.nat44_add_del_identity_mapping(is_add=False, **same))
+        self.refused(self.api.nat44_add_del_identity_mapping(is_add=False, **same))
+        ends = [{"addr": f"10.0.0.{n}", "port": 80, "probability": 50, "vrf_id": 0} for n in (2, 3)]
+        many = {"external_addr": "192.0.2.1", "external_port": 90, "protocol": 6, "local_num": 2, "locals": ends}
+        self.ok(self.api.nat44_add_del_lb_static_mapping(is_add=True, **many))
+        (mapping,) = self.api.nat44_lb_static_mapping_dump()
+        self.assertEqual([str(e.addr) for e in mapping.locals], ["10.0.0.2", "10.0.0.3"])
+        self.refused(self.api.nat44_add_del_lb_static_mapping(is_add=True, **{**many, "local_num": 0, "locals": []}))
+        self.ok(self.api.nat44_add_del_lb_static_mapping(is_add=False, **many))
+        self.assertEqual(self.api.nat44_lb_static_mapping_dump(), [])
+
+    def test_sessions_there_are_none(self):
+        self.assertEqual(self.api.nat44_user_dump(), [])
+        for dump in ("", "_v2", "_v3"):
+            sessions = getattr(self.api, f"nat44_user_session{dump}_dump")
+            self.assertEqual(sessions(ip_address="10.0.0.2", vrf_id=0), [])
+        self.refused(
+            self.api.nat44_del_session(
+                address="10.0.0.2", protocol=6, port=1, flags=INSIDE, ext_host_address="192.0.2.7", ext_host_port=80
+            )
+        )
+
+
+class Sessions(Case):
+    def test_sessions_are_told_and_ended(self):
+        self.lab()
+        self.cli("nat44 add address 10.0.1.100")
+        self.cli("set interface nat44 in pg0 out pg1")
+        self.traffic("10.0.1.2", 5)
+        (user,) = self.api.nat44_user_dump()
+        self.assertEqual((str(user.ip_address), user.nsessions), ("10.0.0.2", 1))
+        for dump in ("", "_v2", "_v3"):
+            (s,) = getattr(self.api, f"nat44_user_session{dump}_dump")(ip_address="10.0.0.2", vrf_id=0)
+            self.assertEqual((str(s.outside_ip_address), s.inside_port, s.total_pkts), ("10.0.1.100", 1, 5))
+            self.assertEqual((s.protocol, str(s.ext_host_address), s.ext_host_port), (17, "10.0.1.2", 2))
+        one = {"address": "10.0.0.2", "protocol": 17, "port": 1, "vrf_id": 0, "flags": INSIDE}
+        self.ok(self.api.nat44_del_session(ext_host_address="10.0.1.2", ext_host_port=2, **one))
+        self.assertEqual(self.api.nat44_user_session_dump(ip_address="10.0.0.2", vrf_id=0), [])
+        self.ok(self.api.nat44_ed_plugin_enable_disable(enable=False))
