@@ -132,6 +132,6 @@ mod tests {
     fn cases_have_words() {
         assert_eq!(case(&[]).unwrap().1, Case::Internet);
         assert_eq!(case(&["l2".into()]).unwrap().1, Case::L2);
-        assert!(case(&["l3".into()]).unwrap_err().to_string().contains("l2, ip4"));
+        assert!(case(&["l3".into()]).unwrap_err().to_string().contains("l2, bridge"));
     }
 }

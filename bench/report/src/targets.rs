@@ -172,7 +172,7 @@ mod tests {
             "ended": "", "steal_percent": 0.0, "noisy": false,
             "tables": [{"title": "Ways of packets", "notes": [],
                 "columns": [{"name": "path", "unit": ""}, {"name": "clocks/packet", "unit": ""}],
-                "rows": [[L2, cell(7.9)], [FLOW, cell(22.5)]]}]
+                "rows": [[L2, cell(7.9)], [BRIDGE, cell(22.5)]]}]
         }))
         .unwrap();
         let all = reached(&[bench]);
