@@ -10,6 +10,7 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_device_af_packet::FEATURE,
     &thalweg_device_pg::FEATURE,
     &thalweg_feat_ethernet::FEATURE,
+    &thalweg_feat_flow::FEATURE,
     &thalweg_feat_l2::FEATURE,
     &thalweg_feat_arp::FEATURE,
     &thalweg_feat_ip4::FEATURE,

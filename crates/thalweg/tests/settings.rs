@@ -71,6 +71,15 @@ const SETTERS: &[(&str, &[&str])] = &[
     ("delete loopback interface", &["delete loopback interface intfc loop3"]),
     ("delete packet-generator interface", &["delete packet-generator interface pg0"]),
     (
+        "flow add",
+        &["flow add 1 priority=1,ip,ct_state=+trk+new,in_port=pg0,actions=ct(commit),normal\n\
+             flow add 1 'priority=0 actions=drop'\nflow add 7 table=3,cookie=5,arp,actions=output:pg1"],
+    ),
+    (
+        "flow del",
+        &["flow add 1 ip,actions=normal\nflow add 1 arp,actions=normal\nflow del 1 strict ip"],
+    ),
+    (
         "ip route",
         &[
             "set interface ip address pg0 10.0.0.1/24\nip route add 10.9.0.0/16 via 10.0.0.2",
@@ -88,6 +97,20 @@ const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ip table", &["ip table add 7", "ip table add 7\nip table add 4294967295\nip table del 7"]),
+    (
+        "set conntrack",
+        &[
+            "set conntrack limit 5000\nset conntrack when-full recycle",
+            "set conntrack tcp-seq-chk disable\nset conntrack checksums disable",
+            "set conntrack zone-limit 5 10\nset conntrack zone-limit default 20",
+            "set conntrack timeouts 5 udp_first=1 udp_single=2 tcp_established=30\n\
+             set conntrack timeouts default icmp_first=9",
+        ],
+    ),
+    (
+        "set interface flow",
+        &["flow add 1 ip,actions=normal\nset interface flow pg0 1\nset interface flow loop3 9"],
+    ),
     (
         "set interface index",
         &[
