@@ -291,6 +291,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("packet-generator ", "a test is started, and ends"),
     ("config ", "works on the whole"),
     ("show ", "looks"),
+    ("flow dump", "looks"),
     ("api trace", "requests are kept, or done again"),
     ("clear ", "forgets what was counted or learned"),
     ("l2fib flush-mac", "forgets what was learned"),

@@ -25,7 +25,7 @@ use crate::tables::{Compilation, Published, Step, Tallies};
 thalweg_graph::errors! {
     NO_RULE: Error, 258, "flow: no rule";
     BY_RULE: Error, 258, "flow: dropped by a rule";
-    TOO_DEEP: Error, 256, "flow: tables lead in a circle";
+    TOO_DEEP: Error, 258, "flow: tables lead in a circle";
 }
 
 /// The declaration.
