@@ -30,7 +30,7 @@ ACTIONS = {
 # Messages that only look, by their names.
 LOOKS = re.compile(
     r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
-    r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$"
+    r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$|_show_running_config$"
 )
 
 
