@@ -2,11 +2,17 @@
 
 use crate::SegmentError;
 use crate::layout::header;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use thalweg_tables::shared::SharedWords;
 
 /// Words behind the last block: clients take a vector that ends with the file for torn.
 const SLACK: usize = 64;
+
+/// How long a block that was given back stays as it is. A client that looks the directory up, and then waits
+/// for a change to end before it reads, may follow it still, and takes that for a good reading.
+const REST: Duration = Duration::from_millis(200);
 
 /// The words, and which of them are in use.
 #[derive(Debug)]
@@ -14,8 +20,8 @@ pub(crate) struct Memory {
     pub(crate) shared: SharedWords,
     /// Words from here on were never used.
     fresh: usize,
-    /// Free blocks by the power of two that is their size.
-    free: Vec<Vec<usize>>,
+    /// Free blocks by the power of two that is their size, and since when they are.
+    free: Vec<VecDeque<(Instant, usize)>>,
 }
 
 /// A vector: the number of its elements, then they.
@@ -52,8 +58,10 @@ impl Memory {
     /// A vector of `count` elements, with room for `words` words, all zero.
     pub(crate) fn vector(&mut self, count: usize, words: usize) -> Result<Block, SegmentError> {
         let power = (words.max(1) + 1).next_power_of_two().trailing_zeros();
-        let first = match self.free.get_mut(power as usize).and_then(Vec::pop) {
-            Some(first) => first,
+        let free = self.free.get_mut(power as usize);
+        let rested = free.filter(|f| f.front().is_some_and(|(since, _)| since.elapsed() >= REST));
+        let first = match rested.and_then(VecDeque::pop_front) {
+            Some((_, first)) => first,
             None => {
                 let end = self.fresh + (1 << power);
                 if end + SLACK > self.shared.words().len() {
@@ -75,13 +83,13 @@ impl Memory {
         self.set(block.word - 1, count as u64);
     }
 
-    /// Gives a vector back. Readers that still follow it see that the epoch has changed.
+    /// Gives a vector back. Its contents stay for a while: see [`REST`].
     pub(crate) fn release(&mut self, block: Block) {
         let power = block.power as usize;
         if self.free.len() <= power {
-            self.free.resize_with(power + 1, Vec::new);
+            self.free.resize_with(power + 1, VecDeque::new);
         }
-        self.free[power].push(block.word - 1);
+        self.free[power].push_back((Instant::now(), block.word - 1));
     }
 
     /// A vector of more words with the same contents and number of elements.

@@ -44,8 +44,9 @@ impl Capture {
         }
         let mut tcpdump = ns
             .command("tcpdump")
-            // -Z root: do not give up the right to write where the test wants the file.
-            .args(["-U", "-n", "-s", "0", "--immediate-mode", "-Z", "root", "-i", dev, "-w"])
+            // -B: 16 MiB, for bursts. -Z root: do not give up the right to write where the test wants the file.
+            .args(["-U", "-n", "-s", "0", "-B", "16384", "--immediate-mode", "-Z", "root"])
+            .args(["-i", dev, "-w"])
             .arg(path)
             .args(filter.split_whitespace())
             .spawn()?;

@@ -187,6 +187,10 @@ impl Router {
                 return Err(error).context("the router does not listen");
             }
         }
+        // Commands are held back until its configuration is in place.
+        if self.document.is_some() {
+            self.cli("show version")?;
+        }
         Ok(())
     }
 

@@ -17,6 +17,8 @@ use thalweg_testkit::{
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
+/// On a machine that has never run them, their libraries come from the disk first.
+const START_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) const SFACCTD_PORT: u16 = 6344;
 const GOFLOW2_PORT: u16 = 6345;
 
@@ -87,7 +89,7 @@ pub(crate) fn tshark_agrees(pcap: &Path, ours: &[Sampled]) -> Result<()> {
 }
 
 fn listens(ns: &Netns, port: u16) -> Result<()> {
-    wait_until_seen(LIMIT, "the collector to listen", || {
+    wait_until_seen(START_LIMIT, "the collector to listen", || {
         let taken = ns.run(|| UdpSocket::bind(("127.0.0.1", port)).is_err());
         if matches!(taken, Ok(true)) { Ok(()) } else { Err(format!("port {port}: {taken:?}")) }
     })
