@@ -39,13 +39,40 @@ impl Capture {
     /// Also in a user namespace that an ordinary user made: tcpdump insists on changing its groups,
     /// which the kernel forbids there.
     pub fn start(ns: &Netns, dev: &str, path: &Path, filter: &str) -> Result<Capture> {
+        Capture::start_cut(ns, dev, path, filter, 0)
+    }
+
+    /// Like [`Capture::start`], with no more than `bytes` of each packet; all for 0.
+    ///
+    /// tcpdump divides its buffer into slots of the longest packet that may come: on loopback these
+    /// are 250 of 64 KiB, which a burst of small datagrams on a busy machine overruns.
+    ///
+    /// # Errors
+    /// As those of [`Capture::start`].
+    pub fn start_cut(
+        ns: &Netns,
+        dev: &str,
+        path: &Path,
+        filter: &str,
+        bytes: u32,
+    ) -> Result<Capture> {
         if groups_are_fixed() {
             bail!("tcpdump does not run in a user namespace without the right to change groups");
         }
         let mut tcpdump = ns
             .command("tcpdump")
             // -B: 16 MiB, for bursts. -Z root: do not give up the right to write where the test wants the file.
-            .args(["-U", "-n", "-s", "0", "-B", "16384", "--immediate-mode", "-Z", "root"])
+            .args([
+                "-U",
+                "-n",
+                "-s",
+                &bytes.to_string(),
+                "-B",
+                "16384",
+                "--immediate-mode",
+                "-Z",
+                "root",
+            ])
             .args(["-i", dev, "-w"])
             .arg(path)
             .args(filter.split_whitespace())

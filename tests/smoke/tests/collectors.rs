@@ -13,8 +13,10 @@ use thalweg_sflow::pcapfile::PcapReader;
 use thalweg_sflow::{Datagram, FlowRecord, Interface, SFLOW_PORT, Sample};
 use thalweg_smoke::{Peer, Router, host_pair};
 use thalweg_testkit::{
-    Capture, Cmd, Lab, Netns, PingOptions, Running, Signal, lab_test, ping, wait_until_seen,
+    Cmd, Lab, Netns, PingOptions, Running, Signal, lab_test, ping, wait_until_seen,
 };
+
+use crate::sflow::capture_sflow;
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// On a machine that has never run them, their libraries come from the disk first.
@@ -218,7 +220,7 @@ lab_test! {
         let sfacctd = sfacctd(&lab, dir.path())?;
         let goflow2 = goflow2(&lab, dir.path())?;
         let pcap = dir.path().join("sflow.pcap");
-        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let capture = capture_sflow(&lab.router, &pcap)?;
         let config = host_pair().commands(&format!(
             "sflow collector add 127.0.0.1
              sflow collector add 127.0.0.1 port {SFACCTD_PORT}

@@ -7,20 +7,29 @@ use anyhow::{Context, Result, ensure};
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
 use thalweg_smoke::{Collector, Config, Router, host_pair, thalweg};
 use thalweg_testkit::{
-    Capture, Cmd, IperfOptions, Lab, LabOptions, PingOptions, iperf3, lab_test, ping,
+    Capture, Cmd, IperfOptions, Lab, LabOptions, Netns, PingOptions, iperf3, lab_test, ping,
 };
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Every packet of host-eth0 is sampled, counters come each second.
-fn sampling(rate: u32) -> Config {
+/// Nothing is sampled yet.
+fn exporting(rate: u32) -> Config {
     host_pair().commands(&format!(
         "sflow collector add 127.0.0.1
          sflow agent-address 10.10.1.1
          sflow sampling-rate {rate}
-         sflow polling-interval 1
-         sflow enable-disable host-eth0"
+         sflow polling-interval 1"
     ))
+}
+
+/// One in `rate` packets of host-eth0 is sampled, counters come each second.
+fn sampling(rate: u32) -> Config {
+    exporting(rate).commands("sflow enable-disable host-eth0")
+}
+
+/// Captures what goes to collectors at the usual port of this machine.
+pub(crate) fn capture_sflow(ns: &Netns, pcap: &Path) -> Result<Capture> {
+    Capture::start_cut(ns, "lo", pcap, "udp port 6343", 2048)
 }
 
 pub(crate) fn index_of(router: &Router, interface: &str) -> Result<u32> {
@@ -193,7 +202,7 @@ lab_test! {
         let router = Router::start(&lab.router, &config)?;
         let index = index_of(&router, "host-eth0")?;
         let pcap = router.dir().join("drops.pcap");
-        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let capture = capture_sflow(&lab.router, &pcap)?;
         let expired = ["-c", "2", "-i", "0.2", "-W", "1", "-t", "1", "10.10.2.2"];
         // It reports no answer, as is right.
         let _ = lab.left.ns.command("ping").args(expired).run()?;
@@ -293,22 +302,24 @@ lab_test! {
     fn wireshark_and_our_own_decoder_agree() {
         let lab = Lab::new()?;
         let _collector = Collector::listen(&lab.router)?;
-        let router = Router::start(&lab.router, &sampling(1))?;
+        let router = Router::start(&lab.router, &exporting(1))?;
         let index = index_of(&router, "host-eth0")?.to_string();
         let pcap = router.dir().join("sflow.pcap");
-        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let capture = capture_sflow(&lab.router, &pcap)?;
+        router.cli("sflow enable-disable host-eth0")?;
         let options = PingOptions { count: 20, size: 400, ..PingOptions::default() };
         ping(&lab.left.ns, lab.right.addr, &options)?.all_answered()?;
-        let taken = router.interface_counter("host-eth0", "rx_packets")?;
-        thalweg_testkit::wait_until_seen(LIMIT, "all samples to be sent", || {
-            let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
-            let sent = shown["samples"]["sent"].as_u64();
-            if sent >= Some(taken) { Ok(()) } else { Err(shown.to_string()) }
-        })?;
         // Counters follow within a second of the polling interval.
         thalweg_testkit::wait_until_seen(LIMIT, "a counter sample", || {
             let kinds = dissected(&pcap, "sflow_245.sampletype").map_err(|e| format!("{e:#}"))?;
             if kinds.iter().any(|kind| kind == "4") { Ok(()) } else { Err(format!("{kinds:?}")) }
+        })?;
+        // No more samples: the capture has as many as were taken.
+        router.cli("sflow enable-disable host-eth0 disable")?;
+        let taken = thalweg_testkit::wait_until_seen(LIMIT, "all samples to be sent", || {
+            let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
+            let taken = shown["samples"]["taken"].as_u64().filter(|taken| *taken >= 20);
+            taken.filter(|_| shown["samples"]["sent"].as_u64() == taken).ok_or(shown.to_string())
         })?;
         capture.stop()?;
 

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};
 use thalweg_smoke::{Collector, Config, RawLink, Router, host_pair};
 use thalweg_testkit::{
-    Capture, Lab, LabOptions, LinkOptions, Middle, Netns, lab_test, veth, wait_until_seen,
+    Lab, LabOptions, LinkOptions, Middle, Netns, lab_test, veth, wait_until_seen,
 };
 use thalweg_wire::build::Packet;
 
-use crate::sflow::{dissected, index_of, no_complaints};
+use crate::sflow::{capture_sflow, dissected, index_of, no_complaints};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -57,7 +57,7 @@ lab_test! {
         ))?;
         let out = index_of(&router, "host-eth1")?;
         let pcap = router.dir().join("vlans.pcap");
-        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let capture = capture_sflow(&lab.router, &pcap)?;
         let left = RawLink::open(&lab.left.ns, "eth0")?;
         let (a, b) = (lab.left.mac.parse()?, lab.right.mac.parse()?);
         // Each with a length of its own.
@@ -121,7 +121,7 @@ lab_test! {
         ))?;
         lab.ping_all()?;
         let pcap = router.dir().join("drops.pcap");
-        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let capture = capture_sflow(&lab.router, &pcap)?;
         // No answer comes, as is right: the first has no route, the second no life left.
         for arguments in [["-t", "64", "203.0.113.1"], ["-t", "1", "10.10.2.2"]] {
             let ping = lab.left.ns.command("ping").args(["-c", "2", "-i", "0.2", "-W", "1"]);

@@ -10,10 +10,11 @@ use anyhow::{Context, Result, ensure};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use thalweg_sflow::DataSource;
 use thalweg_smoke::{Config, Router};
-use thalweg_testkit::{Capture, Lab, lab_test, wait_until_seen};
+use thalweg_testkit::{Lab, lab_test, wait_until_seen};
 
 use crate::agent::Seen;
 use crate::collectors::{SFACCTD_PORT, ours, sfacctd, sfacctd_agrees, tshark_agrees};
+use crate::sflow::capture_sflow;
 
 const PORTS: u32 = 1000;
 /// Seconds between two counter samples of an interface.
@@ -86,7 +87,7 @@ lab_test! {
         )))?;
         router.cli(&commands(dir.path())?)?;
         let pcap = dir.path().join("sflow.pcap");
-        let capture = Capture::start(&lab.router, "lo", &pcap, "udp port 6343")?;
+        let capture = capture_sflow(&lab.router, &pcap)?;
         router.cli("sflow collector add 127.0.0.1")?;
         router.cli(&format!("sflow collector add 127.0.0.1 port {SFACCTD_PORT}"))?;
 
