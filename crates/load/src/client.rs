@@ -57,6 +57,9 @@ struct Slot {
     ack: u32,
     /// When it last made progress.
     at: Micros,
+    /// Neighbours among the open ones, as slot + 1; 0: none.
+    next: u32,
+    previous: u32,
 }
 
 /// Many clients of one server.
@@ -66,12 +69,26 @@ pub struct Client {
     slots: Vec<Slot>,
     /// The slot that is tried next.
     next: u32,
-    /// The slot that is asked next whether it still makes progress.
-    swept: u32,
+    /// Open ones, as slot + 1; 0: none. The first one is asked next whether it still makes progress.
+    first: u32,
+    last: u32,
     open: u32,
+    /// Which addresses and ports may be used, if not all.
+    allowed: Option<Allowed>,
     /// When the next connection is due, for a rate.
     due: f64,
     counts: Counts,
+}
+
+/// Says yes to a client's address and port.
+type Filter = Box<dyn Fn(std::net::Ipv4Addr, u16) -> bool + Send>;
+
+struct Allowed(Filter);
+
+impl std::fmt::Debug for Allowed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Allowed")
+    }
 }
 
 /// Slots that are tried for a new connection before another time.
@@ -87,7 +104,8 @@ impl Client {
         let slots = vec![Slot::default(); profile.slots() as usize];
         let due = now as f64;
         let counts = Counts::default();
-        Ok(Client { profile, slots, next: 0, swept: 0, open: 0, due, counts })
+        let allowed = None;
+        Ok(Client { profile, slots, next: 0, first: 0, last: 0, open: 0, allowed, due, counts })
     }
 
     /// What they have done so far.
@@ -111,10 +129,19 @@ impl Client {
         self.profile.concurrent = concurrent;
     }
 
+    /// Uses only those clients' addresses and ports that `allowed` says yes to: for several of these
+    /// that share them.
+    pub fn set_allowed(
+        &mut self,
+        allowed: impl Fn(std::net::Ipv4Addr, u16) -> bool + Send + 'static,
+    ) {
+        self.allowed = Some(Allowed(Box::new(allowed)));
+    }
+
     /// Opens the connections that are due, at most `most`, and gives up on some that make no progress.
     /// To be called again and again.
     pub fn poll(&mut self, now: Micros, most: usize, out: &mut impl Sink) {
-        self.sweep(now, 4 * most as u32 + 16);
+        self.sweep(now, 4);
         for _ in 0..most {
             let due = self.profile.rate.is_none_or(|_| self.due <= now as f64);
             if self.open >= self.profile.concurrent || !due {
@@ -137,31 +164,72 @@ impl Client {
         for _ in 0..TRIES {
             let slot = self.next;
             self.next = if slot + 1 == self.slots.len() as u32 { 0 } else { slot + 1 };
-            if self.slots[slot as usize].waits == Waits::Free {
+            if self.slots[slot as usize].waits == Waits::Free && self.may_use(slot) {
                 return Some(slot);
             }
         }
         None
     }
 
+    fn may_use(&self, slot: u32) -> bool {
+        let (address, port) = self.address(slot);
+        self.allowed.as_ref().is_none_or(|allowed| allowed.0(address.into(), port))
+    }
+
+    fn address(&self, slot: u32) -> (u32, u16) {
+        let ports = u32::from(self.profile.ports.1);
+        let client = self.profile.client.to_bits().wrapping_add(slot / ports);
+        (client, self.profile.ports.0 + (slot % ports) as u16)
+    }
+
+    /// Gives up on those that make no progress, among so many that were not asked for longest.
     fn sweep(&mut self, now: Micros, steps: u32) {
-        let count = self.slots.len() as u32;
-        for _ in 0..steps.min(count) {
-            let slot = &mut self.slots[self.swept as usize];
-            self.swept = if self.swept + 1 == count { 0 } else { self.swept + 1 };
-            if slot.waits != Waits::Free && now.saturating_sub(slot.at) > self.profile.patience {
-                slot.waits = Waits::Free;
-                self.open -= 1;
+        for _ in 0..steps {
+            let Some(number) = self.first.checked_sub(1) else { return };
+            if now.saturating_sub(self.slots[number as usize].at) > self.profile.patience {
+                self.close(number);
                 self.counts.lost += 1;
+            } else if self.first != self.last {
+                self.unlink(number);
+                self.link(number);
             }
         }
+    }
+
+    fn link(&mut self, number: u32) {
+        let previous = std::mem::replace(&mut self.last, number + 1);
+        match previous {
+            0 => self.first = number + 1,
+            _ => self.slots[previous as usize - 1].next = number + 1,
+        }
+        let slot = &mut self.slots[number as usize];
+        (slot.next, slot.previous) = (0, previous);
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Slot { next, previous, .. } = self.slots[number as usize];
+        match next {
+            0 => self.last = previous,
+            _ => self.slots[next as usize - 1].previous = previous,
+        }
+        match previous {
+            0 => self.first = next,
+            _ => self.slots[previous as usize - 1].next = next,
+        }
+    }
+
+    fn close(&mut self, number: u32) {
+        self.unlink(number);
+        self.slots[number as usize].waits = Waits::Free;
+        self.open -= 1;
     }
 
     fn begin(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
         let slot = &mut self.slots[number as usize];
         // Numbers go on where the last connection of the slot ended, far enough from it.
         let seq = slot.seq.wrapping_add(100_000);
-        *slot = Slot { waits: Waits::Accept, answered: 0, seq, ack: 0, at: now };
+        *slot = Slot { waits: Waits::Accept, seq, at: now, ..Slot::default() };
+        self.link(number);
         self.open += 1;
         self.counts.opened += 1;
         self.say(number, SYN, 0, out);
@@ -169,10 +237,8 @@ impl Client {
 
     /// Sends a segment of a connection; its numbers move on.
     fn say(&mut self, number: u32, flags: u8, data: u16, out: &mut impl Sink) {
+        let (client, port) = self.address(number);
         let slot = &mut self.slots[number as usize];
-        let ports = u32::from(self.profile.ports.1);
-        let client = self.profile.client.to_bits().wrapping_add(number / ports);
-        let port = self.profile.ports.0 + (number % ports) as u16;
         let segment = Segment {
             src: (client.into(), port),
             dst: self.profile.server,
@@ -210,8 +276,7 @@ impl Client {
         self.counts.received += 1;
         let slot = &mut self.slots[number as usize];
         if heard.flags & RST != 0 && slot.waits != Waits::Free {
-            slot.waits = Waits::Free;
-            self.open -= 1;
+            self.close(number);
             self.counts.reset += 1;
             return;
         }
@@ -247,8 +312,7 @@ impl Client {
                 self.counts.answered += 1;
             }
             Waits::Fin => {
-                slot.waits = Waits::Free;
-                self.open -= 1;
+                self.close(number);
                 self.counts.completed += 1;
                 self.say(number, ACK, 0, out);
                 return;

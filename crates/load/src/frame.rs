@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use thalweg_wire::MacAddr;
 use thalweg_wire::checksum::{self, Checksum};
 use thalweg_wire::ip::protocol::TCP;
-use thalweg_wire::ipv4::{self, Ipv4View};
+use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::tcp::{CHECKSUM_OFFSET, HEADER_LEN, TcpView};
 
 /// Bytes before the data.
@@ -49,24 +49,33 @@ impl Segment {
         h[..6].copy_from_slice(&macs.1.0);
         h[6..12].copy_from_slice(&macs.0.0);
         h[12..14].copy_from_slice(&[8, 0]);
-        h[IP..IP + 12].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, TCP, 0, 0]);
+        h[IP..IP + 10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, TCP]);
         let total = (40 + length) as u16;
+        // The sums of what is the same in all frames are known, and the others are of numbers at hand.
+        let halves = |word: u32| (word >> 16) + (word & 0xffff);
+        let addresses = halves(self.src.0.to_bits()) + halves(self.dst.0.to_bits());
+        let fixed = 0x4500 + 0x4000 + (64 << 8 | u32::from(TCP));
+        let sum = !checksum::fold(fixed + u32::from(total) + addresses);
         h[IP + 2..IP + 4].copy_from_slice(&total.to_be_bytes());
+        h[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
         h[IP + 12..IP + 16].copy_from_slice(&self.src.0.octets());
         h[IP + 16..IP + 20].copy_from_slice(&self.dst.0.octets());
-        let sum = checksum::checksum(&h[IP..IP + ipv4::HEADER_LEN]);
-        h[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
         let tcp = &mut h[TCP_AT..];
         tcp[..2].copy_from_slice(&self.src.1.to_be_bytes());
         tcp[2..4].copy_from_slice(&self.dst.1.to_be_bytes());
         tcp[4..8].copy_from_slice(&self.seq.to_be_bytes());
         tcp[8..12].copy_from_slice(&self.ack.to_be_bytes());
         tcp[12..16].copy_from_slice(&[0x50, self.flags, 0xff, 0xff]);
-        tcp[CHECKSUM_OFFSET..20].copy_from_slice(&[0; 4]);
-        let mut sum = checksum::pseudo_v4(self.src.0, self.dst.0, TCP, u32::from(total) - 20);
-        sum.add(tcp);
-        sum.add(data);
-        tcp[CHECKSUM_OFFSET..18].copy_from_slice(&sum.finish().to_be_bytes());
+        let ports = u32::from(self.src.1) + u32::from(self.dst.1);
+        let filling = u32::from(FILLING);
+        let pairs = (filling << 8 | filling) * (length as u32 / 2);
+        let data = pairs + (filling << 8) * (length as u32 % 2);
+        let fixed = u32::from(TCP) + 0x5000 + 0xffff;
+        let lengths = u32::from(total) - 20 + u32::from(self.flags);
+        let numbers = halves(self.seq) + halves(self.ack);
+        let sum = !checksum::fold(fixed + addresses + ports + lengths + numbers + data);
+        tcp[CHECKSUM_OFFSET..18].copy_from_slice(&sum.to_be_bytes());
+        tcp[18..20].copy_from_slice(&[0; 2]);
     }
 
     /// Reads a frame; nothing if it has no intact TCP segment over IPv4 in it.
