@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p thalweg-conntrack --bench tracker`
 //!
-//! The packets lie ready in memory, in frames of 256. With two workers each has a tracker and packets
+//! Packets come in frames of 256, at a place of the core's own caches, as from a device. With two workers each has a tracker and packets
 //! of its own, and a processor.
 
 use std::net::Ipv4Addr;
@@ -20,9 +20,6 @@ use thalweg_wire::tcp::flag::{ACK, FIN, PSH, SYN};
 const FRAME: usize = 256;
 /// Packets of a turn.
 const PACKETS: usize = 1 << 19;
-/// Different packets, where connections are few: what fits into a core's own caches is read as fast as
-/// what a device has just put there.
-const FEW: usize = 1 << 12;
 /// Bytes from packet to packet.
 const STRIDE: usize = 128;
 
@@ -103,6 +100,8 @@ struct Stage {
     tracker: Tracker<2>,
     batch: Batch<2>,
     packets: Packets,
+    /// The frame at hand, as a device has just put it there.
+    frame: Vec<u8>,
     case: Case,
     now: u32,
 }
@@ -118,8 +117,7 @@ impl Stage {
                     let mixed = thalweg_tables::hash::mix64(u64::from(n));
                     ((mixed % u64::from(flows)) as u32, mixed >> 63 == 1)
                 };
-                let different = if flows > FEW as u32 { count } else { FEW as u32 };
-                Packets::new((0..different).map(|n| {
+                Packets::new((0..count).map(|n| {
                     let (flow, server) = random(n);
                     let (seq, ack) = if server { (501, 101) } else { (101, 501) };
                     segment(flow, (server, ACK, seq, ack, 0))
@@ -136,7 +134,14 @@ impl Stage {
                 Packets::new(frames)
             }
         };
-        let mut stage = Stage { tracker, batch: Batch::default(), packets, case, now: 0 };
+        let mut stage = Stage {
+            tracker,
+            batch: Batch::default(),
+            packets,
+            frame: vec![0; FRAME * STRIDE],
+            case,
+            now: 0,
+        };
         // Connections in 1 s of their last packets, so that turns can follow each other.
         let short = Policy::parse("tcp_close=1 tcp_syn_sent=1")?;
         match case {
@@ -163,14 +168,14 @@ impl Stage {
     fn turn(&mut self) -> f64 {
         let how = Commit::default();
         let mut states = [State::NONE; FRAME];
-        let begin = clock::ticks();
-        let frames = self.packets.lengths.len().div_ceil(FRAME);
-        let turns = PACKETS.div_ceil(FRAME) / frames;
-        let chunks = || self.packets.bytes.chunks(FRAME * STRIDE);
-        let all = || chunks().zip(self.packets.lengths.chunks(FRAME));
-        for (bytes, lengths) in (0..turns.max(1)).flat_map(|_| all()) {
+        let mut ticks = 0;
+        let frames = self.packets.bytes.chunks(FRAME * STRIDE);
+        for (bytes, lengths) in frames.zip(self.packets.lengths.chunks(FRAME)) {
+            // Not counted: the packets come to where a device puts them.
+            self.frame[..bytes.len()].copy_from_slice(bytes);
+            let begin = clock::ticks();
             self.batch.clear();
-            for (packet, length) in bytes.chunks_exact(STRIDE).zip(lengths) {
+            for (packet, length) in self.frame.chunks_exact(STRIDE).zip(lengths) {
                 let length = usize::from(*length);
                 self.batch.add_ipv4(0, &packet[..length], length, Checks::NONE);
             }
@@ -180,9 +185,9 @@ impl Stage {
                 self.now += 1;
                 self.tracker.expire(self.now, 2 * FRAME);
             }
+            ticks += clock::ticks() - begin;
         }
-        let packets = turns.max(1) * self.packets.lengths.len();
-        let clocks = (clock::ticks() - begin) as f64 / packets as f64;
+        let clocks = ticks as f64 / self.packets.lengths.len() as f64;
         // Ready for the next turn, which is not counted.
         if let Case::New = self.case {
             self.now += 2000;
@@ -249,7 +254,7 @@ fn act() -> Result<()> {
     let mut report = Report::start("tracker", "Connection tracking alone");
     report.about(
         "Headers read, connections looked up, moved on and committed, in frames of 256 packets that \
-         lie ready in memory; checksums are not verified. New and short connections also expire. A \
+         were just put there; checksums are not verified. New and short connections also expire. A \
          turn is half a million packets.",
     );
     let mut table = Table::new(

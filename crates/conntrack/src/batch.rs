@@ -1,14 +1,13 @@
 //! From packets to keys, and to what the state machines need of them.
 
-use thalweg_tables::flow::{FlowHash, Found};
-use thalweg_tables::hash::mix64;
+use thalweg_tables::flow::{FlowHash, Guess};
 use thalweg_wire::checksum::{self, Checksum};
 use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::ipv4::{Ipv4View, flag as fragment};
 use thalweg_wire::tcp::{TcpOption, TcpView, flag};
 
 use crate::tcp::{Scale, Segment};
-use crate::tuple::{Key, icmp_query, last_word};
+use crate::tuple::{Key, icmp_query, last_word, owner_hash};
 use crate::{IPV4, Tuple};
 
 /// Packets of a batch.
@@ -66,10 +65,10 @@ pub struct Batch<const W: usize> {
     pub(crate) keys: Box<[Key<W>; ROOM]>,
     pub(crate) headers: Box<[Headers; ROOM]>,
     pub(crate) hashes: Box<[FlowHash; ROOM]>,
-    pub(crate) found: Box<[Option<Found>; ROOM]>,
+    pub(crate) guesses: Box<[Guess; ROOM]>,
     pub(crate) len: usize,
-    /// The tracker's additions and removals when it looked these up.
-    pub(crate) changes: (u64, u64),
+    /// Packets from this one on have not been asked for.
+    pub(crate) ahead: usize,
 }
 
 impl<const W: usize> Default for Batch<W> {
@@ -78,9 +77,9 @@ impl<const W: usize> Default for Batch<W> {
             keys: Box::new([[0; W]; ROOM]),
             headers: Box::new([Headers::default(); ROOM]),
             hashes: Box::new([FlowHash::default(); ROOM]),
-            found: Box::new([None; ROOM]),
+            guesses: Box::new([Guess::default(); ROOM]),
             len: 0,
-            changes: (0, 0),
+            ahead: 0,
         }
     }
 }
@@ -136,10 +135,7 @@ impl<const W: usize> Batch<W> {
         if headers.kind == Kind::Invalid {
             return None;
         }
-        let key = &self.keys[i];
-        let last = key[W - 1] & !(0xffff << 16);
-        let rest = key[..W - 1].iter().fold(0, |sum, word| mix64(sum ^ word));
-        Some((mix64(rest ^ last) >> 32) as u32)
+        Some(owner_hash(&self.keys[i]))
     }
 
     /// Adds a packet whose headers were read elsewhere. A full batch takes none.

@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol::{ICMP, ICMPV6};
 
 use crate::{IPV4, IPV6};
@@ -73,7 +74,25 @@ pub(crate) fn protocol_of<const W: usize>(key: &Key<W>) -> u8 {
     (key[W - 1] >> 8) as u8
 }
 
+/// A number that a key has in all zones.
+#[inline]
+pub(crate) fn owner_hash<const W: usize>(key: &Key<W>) -> u32 {
+    let last = key[W - 1] & !(0xffff << 16);
+    let rest = key[..W - 1].iter().fold(0, |sum, word| mix64(sum ^ word));
+    (mix64(rest ^ last) >> 32) as u32
+}
+
 impl Tuple {
+    /// A number that is the same for both directions and in all zones, by which connections may be
+    /// shared out: that of [`Batch::owner_hash`](crate::Batch::owner_hash). Nothing for what cannot be
+    /// tracked.
+    pub fn owner_hash(&self) -> Option<u32> {
+        match self.src {
+            IpAddr::V4(_) => self.key::<IPV4>(0).map(|(key, _)| owner_hash(&key)),
+            IpAddr::V6(_) => self.key::<IPV6>(0).map(|(key, _)| owner_hash(&key)),
+        }
+    }
+
     /// As the other side's packets have them.
     pub fn reversed(&self) -> Tuple {
         let Tuple { src, dst, protocol, sport, dport } = *self;

@@ -102,6 +102,7 @@ const SETTERS: &[(&str, &[&str])] = &[
         &[
             "set conntrack limit 5000\nset conntrack when-full recycle",
             "set conntrack tcp-seq-chk disable\nset conntrack checksums disable",
+            "set conntrack events /tmp/thalweg-settings-test.events",
             "set conntrack zone-limit 5 10\nset conntrack zone-limit default 20",
             "set conntrack timeouts 5 udp_first=1 udp_single=2 tcp_established=30\n\
              set conntrack timeouts default icmp_first=9",

@@ -8,7 +8,9 @@ mod stats;
 mod tests;
 mod zones;
 
-use thalweg_tables::flow::{AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis};
+use thalweg_tables::flow::{
+    AHEAD, AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis, is_due,
+};
 use thalweg_tables::{MapError, PagedTable};
 
 use crate::batch::{Batch, Headers, Kind};
@@ -71,18 +73,17 @@ pub struct Tracker<const W: usize> {
     counts: Counts,
     live: Live,
     events: events::Events,
-    /// Additions and removals, by which a batch knows whether what it found is still so.
-    changes: (u64, u64),
 }
 
 impl<const W: usize> Tracker<W> {
-    /// A tracker for so many connections. Memory is used as they come.
+    /// A tracker for so many connections; for fewer, if more than a quarter of them is translated, which
+    /// take the room of up to two. Memory is used as they come.
     ///
     /// # Errors
     /// [`MapError`] if there is no address space for them.
     pub fn new(capacity: u32, now: Millis) -> Result<Self, MapError> {
         Ok(Tracker {
-            table: FlowTable::new(capacity, 2, now)?,
+            table: FlowTable::new(capacity, 1, now)?,
             labels: PagedTable::new(capacity as usize)?,
             has_labels: false,
             zones: Zones::new(),
@@ -92,28 +93,26 @@ impl<const W: usize> Tracker<W> {
             counts: Counts::default(),
             live: Live::default(),
             events: events::Events::default(),
-            changes: (0, 0),
         })
     }
 
-    /// Looks up all packets of a batch together.
+    /// Prepares to look up the packets of a batch, whose connections are then on their way in time.
     #[inline]
     pub fn look_up(&self, batch: &mut Batch<W>) {
         let n = batch.len;
-        let keys = &batch.keys[..n];
-        self.table.find_batch(keys, &mut batch.hashes[..n], &mut batch.found[..n]);
-        batch.changes = self.changes;
+        let (hashes, guesses) = (&mut batch.hashes[..n], &mut batch.guesses[..n]);
+        self.table.hash_all(&batch.keys[..n], hashes, guesses);
+        batch.ahead = 0;
     }
 
-    /// What was found, or what is to be found now if connections came or went since.
     #[inline]
-    fn found(&self, batch: &Batch<W>, i: usize) -> Option<Found> {
-        let found = batch.found[i];
-        let stale = match found {
-            Some(_) => batch.changes.1 != self.changes.1,
-            None => batch.changes.0 != self.changes.0,
-        };
-        if stale { self.table.find(&batch.keys[i], batch.hashes[i]) } else { found }
+    fn find(&self, batch: &mut Batch<W>, i: usize) -> Option<Found> {
+        if i >= batch.ahead {
+            let n = batch.len;
+            self.table.fetch_ahead(&batch.hashes[..n], &mut batch.guesses[..n], i);
+            batch.ahead = i + AHEAD;
+        }
+        self.table.find_guessed(&batch.keys[i], batch.hashes[i], batch.guesses[i])
     }
 
     /// Moves the connection of packet `i` on, and says what the packet is. The batch must have been
@@ -122,26 +121,31 @@ impl<const W: usize> Tracker<W> {
     /// # Panics
     /// If the batch has no packet `i`.
     #[inline]
-    pub fn track(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
-        let headers = &batch.headers[..batch.len][i];
+    pub fn track(&mut self, batch: &mut Batch<W>, i: usize, now: Millis) -> Tracked {
+        let headers = batch.headers[..batch.len][i];
         if headers.kind == Kind::Invalid {
             self.counts.invalid_headers += 1;
             return self.invalid(None, false);
         }
-        let Some(found) = self.found(batch, i) else { return self.unknown(headers) };
+        let Some(found) = self.find(batch, i) else { return self.unknown(&headers) };
         let flow = found.flow();
-        if self.table.is_over(flow, now) {
-            return self.unknown(headers);
+        let (_, end, value) = self.table.whole(flow);
+        if is_due(*end, now) {
+            return self.unknown(&headers);
         }
-        let value = self.table.get_mut(flow);
         let Some(reply) = direction(value, found, headers.swapped) else {
-            return self.unknown(headers);
+            return self.unknown(&headers);
         };
         if headers.kind == Kind::Tcp && entry::ordinary(value, reply, &headers.segment) {
             entry::count(value, reply, headers.bytes);
-            let zone = zone_of(&batch.keys[i]);
-            self.restart(flow, zone, Timeout::TcpEstablished, now);
             self.counts.established += 1;
+            let policy = self.zones.policy(zone_of(&batch.keys[i]));
+            let later = now.wrapping_add(policy.millis(Timeout::TcpEstablished));
+            if is_due(*end, later) {
+                *end = later;
+            } else {
+                self.table.set_end(flow, later);
+            }
             return known(flow, reply);
         }
         self.move_on(batch, i, flow, reply, now)
@@ -379,7 +383,6 @@ impl<const W: usize> Tracker<W> {
         if self.has_labels {
             self.labels.as_mut_slice()[flow.index() as usize] = [0; 2];
         }
-        self.changes.0 += 1;
         self.counts.created += 1;
         self.zones.came(zone);
         self.live.came(protocol_of(&key.0));
@@ -417,7 +420,6 @@ impl<const W: usize> Tracker<W> {
     }
 
     fn gone(&mut self, key: &Key<W>, why: Why) {
-        self.changes.1 += 1;
         self.zones.went(zone_of(key));
         self.live.went(protocol_of(key));
         self.counts.ended(why);
@@ -453,7 +455,7 @@ impl<const W: usize> Tracker<W> {
     /// Ends connections that were silent for too long, looking at up to `steps`. True if there is
     /// more to do. Allow two steps for each connection that was committed since.
     pub fn expire(&mut self, now: Millis, steps: usize) -> bool {
-        let Tracker { table, zones, live, counts, changes, events, labels, .. } = self;
+        let Tracker { table, zones, live, counts, events, labels, .. } = self;
         table.expire(now, steps, |table, flow| {
             let (key, second) = table.keys(flow);
             if events.wanted {
@@ -462,7 +464,6 @@ impl<const W: usize> Tracker<W> {
                 let gone = Connection::new(key, second, value, label, (0, now), flow);
                 events.push(What::Ended(Why::Expired), gone);
             }
-            changes.1 += 1;
             zones.went(zone_of(key));
             live.went(protocol_of(key));
             counts.ended(Why::Expired);
@@ -546,6 +547,11 @@ impl<const W: usize> Tracker<W> {
     pub fn is_taken(&self, reply: &Tuple, zone: u16) -> bool {
         let Some((key, _)) = reply.key::<W>(zone) else { return true };
         self.table.find(&key, self.table.hash(&key)).is_some()
+    }
+
+    /// Counts a connection for which no translation was free.
+    pub fn count_taken(&mut self) {
+        self.counts.taken += 1;
     }
 
     /// Which flags the translation of a connection adds to its packets of a direction.

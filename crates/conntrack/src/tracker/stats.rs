@@ -18,6 +18,11 @@ macro_rules! counts {
                 [$(($text, self.$name)),*].into_iter()
             }
 
+            /// All of them with short names, for machines.
+            pub fn keyed(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+
             /// Adds those of another worker.
             pub fn add(&mut self, other: &Counts) {
                 $(self.$name += other.$name;)*

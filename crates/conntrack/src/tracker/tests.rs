@@ -27,7 +27,7 @@ impl Lab {
         self.batch.clear();
         self.batch.add_ipv4(zone, l3, l3.len(), Checks::ALL);
         self.tracker.look_up(&mut self.batch);
-        let tracked = self.tracker.track(&self.batch, 0, self.now);
+        let tracked = self.tracker.track(&mut self.batch, 0, self.now);
         match commit {
             Some(how) => self.tracker.commit(&self.batch, 0, tracked, how, self.now),
             None => tracked,

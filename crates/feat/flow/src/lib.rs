@@ -1,7 +1,7 @@
 //! Flow rules with Open vSwitch's words, and connection tracking.
 //!
-//! A *set* of rules has a number, which may be that of a bridge domain. An interface that follows a set
-//! has each of its frames looked up in table 0 right behind the device; `normal` lets it go on to
+//! A *set* of rules has a number. The ports of the bridge domain of that number follow it, and
+//! interfaces that are told to. An interface that follows a set has each of its frames looked up in table 0 right behind the device; `normal` lets it go on to
 //! where it would go without rules: a bridge, a cross connect, or the router.
 //!
 //! Each worker has a tracker of its own. With several workers, a packet of a connection that another
@@ -9,16 +9,18 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod events;
 pub mod nodes;
 mod outputs;
+mod rewriting;
 pub mod rule;
 mod sets;
 mod settings;
 mod tables;
 mod tracking;
 
-pub use sets::{FlowError, RuleView, add, attach, attached, delete, rules};
-pub use tracking::{Tracking, connections, counts, flush, zone_counts};
+pub use sets::{FlowError, RuleView, add, attach, attached, delete, following, rules};
+pub use tracking::{Tracking, Walk, connections, counts, flush, zone_counts};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +58,7 @@ fn init(c: &mut Control) {
     c.share(tallies.clone());
     c.insert(sets::Sets::new(writer, tallies));
     c.insert(Tracking::default());
+    c.insert(events::Events::default());
     if let Err(e) = c.add_hand_off(QUEUE, "flow-rules") {
         // Before the start it is only noted, and cannot fail.
         tracing::error!("flow rules: {e}");
@@ -63,12 +66,14 @@ fn init(c: &mut Control) {
     let all = c.state::<Interfaces>();
     all.borrow_mut().subscribe(|c, e| match e {
         InterfaceEvent::Deleted(gone) => sets::interface_gone(c, gone),
-        InterfaceEvent::Created(_) => sets::republish(c, None),
+        InterfaceEvent::Created(new) => sets::interface_created(c, new),
         _ => {}
     });
 }
 
 fn ready(c: &mut Control) {
+    c.state::<thalweg_feat_l2::L2>().borrow_mut().subscribe(sets::ports_changed);
+    c.after(TICK, events::run);
     c.every(TICK, |c| {
         tracking::tick(c);
         true

@@ -4,8 +4,6 @@ use thalweg_buffer::{Flags, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 
-use crate::rule::key::ether;
-
 /// A packet and where it goes.
 pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
@@ -22,6 +20,18 @@ impl<'p> Outputs<'p> {
 
     pub(crate) fn rx_if(&self) -> u32 {
         self.packet.rx_if()
+    }
+
+    /// Its IPv4 header and what follows in its first segment, and how long all of that is.
+    pub(crate) fn ipv4(&self) -> Option<(&[u8], usize)> {
+        let data = self.packet.data();
+        let at = crate::rewriting::ipv4_at(data)?;
+        Some((&data[at..], self.packet.total_len() - at))
+    }
+
+    /// Whether a device will complete the checksum behind its network header.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.packet.flags().contains(Flags::OFFLOAD) && self.packet.meta().offload.needs_csum
     }
 
     /// Sends it somewhere, as it is now.
@@ -73,14 +83,8 @@ fn copy(cx: &mut NodeCx<'_>, packet: &PktMut<'_>) -> Option<Packet> {
     Some(new)
 }
 
-/// The IPv4 header of an Ethernet frame, behind at most one tag.
 fn ipv4_header(frame: &mut [u8]) -> Option<&mut [u8; 20]> {
-    let kind = |b: &[u8], at: usize| Some(u16::from_be_bytes([*b.get(at)?, *b.get(at + 1)?]));
-    let at = match kind(frame, 12)? {
-        ether::IPV4 => 14,
-        ether::VLAN | ether::QINQ if kind(frame, 16)? == ether::IPV4 => 18,
-        _ => return None,
-    };
+    let at = crate::rewriting::ipv4_at(frame)?;
     frame.get_mut(at..)?.first_chunk_mut()
 }
 

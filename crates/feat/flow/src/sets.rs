@@ -10,6 +10,7 @@ use thalweg_device::{DeviceError, Interfaces, SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
 
+use crate::rewriting::End;
 use crate::rule::classifier::Classifier;
 use crate::rule::key::Words;
 use crate::rule::{Action, Names, Rule, RuleError};
@@ -59,7 +60,12 @@ struct Placed {
 pub(crate) struct Sets {
     sets: BTreeMap<u32, Vec<Placed>>,
     compiled: BTreeMap<u32, Arc<Compilation>>,
+    /// Interfaces that were told to follow a set.
     interfaces: BTreeMap<SwIfIndex, u32>,
+    /// Interfaces that do, these and the ports of bridge domains with the number of a set.
+    following: BTreeMap<SwIfIndex, u32>,
+    /// An interface that is about to go.
+    going: Option<SwIfIndex>,
     writer: snapshot::Writer<Published>,
     tallies: Arc<Tallies>,
     /// Slots that are free; the one that was freed last is used last.
@@ -73,6 +79,8 @@ impl Sets {
             sets: BTreeMap::new(),
             compiled: BTreeMap::new(),
             interfaces: BTreeMap::new(),
+            following: BTreeMap::new(),
+            going: None,
             writer,
             tallies,
             free: (0..MAX_RULES).collect(),
@@ -82,7 +90,7 @@ impl Sets {
 
     /// Whether no interface follows rules.
     pub(crate) fn is_idle(&self) -> bool {
-        self.interfaces.is_empty()
+        self.following.is_empty()
     }
 }
 
@@ -183,8 +191,7 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
             }
         }
     }
-    republish(c, Some(set));
-    tracking::prepare(c);
+    follow(c, Some(set));
     Ok(())
 }
 
@@ -222,7 +229,7 @@ pub fn delete(
         }
         gone
     };
-    republish(c, Some(set));
+    follow(c, Some(set));
     gone
 }
 
@@ -267,37 +274,81 @@ pub fn attach(c: &mut Control, sw_if: SwIfIndex, set: Option<u32>) -> Result<(),
             None => state.interfaces.remove(&sw_if),
         };
     }
-    republish(c, set);
-    tracking::prepare(c);
-    let on = set.is_some();
-    let done = c.enable_feature("device-input", "flow-rules", sw_if, on);
-    done.map_err(|e| DeviceError::Failed(e.to_string()).into())
+    follow(c, set);
+    Ok(())
 }
 
-/// Interfaces that follow rules, and the set of each.
+/// Interfaces that were told to follow rules, and the set of each.
 pub fn attached(c: &Control) -> BTreeMap<SwIfIndex, u32> {
     c.state::<Sets>().borrow().interfaces.clone()
 }
 
+/// Interfaces that follow rules, and the set of each: those that were told to, and the ports of bridge
+/// domains of which there is a set.
+pub fn following(c: &Control) -> BTreeMap<SwIfIndex, u32> {
+    c.state::<Sets>().borrow().following.clone()
+}
+
+/// An interface has come.
+pub(crate) fn interface_created(c: &mut Control, new: SwIfIndex) {
+    {
+        let state = c.state::<Sets>();
+        let mut state = state.borrow_mut();
+        state.going = state.going.filter(|gone| *gone != new);
+    }
+    follow(c, None);
+}
+
 /// An interface is about to go.
 pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
-    let was = c.state::<Sets>().borrow_mut().interfaces.remove(&gone);
-    if was.is_some() {
-        // It exists still, so that this cannot fail.
-        let _ = c.enable_feature("device-input", "flow-rules", gone, false);
+    {
+        let state = c.state::<Sets>();
+        let mut state = state.borrow_mut();
+        state.interfaces.remove(&gone);
+        state.going = Some(gone);
     }
-    publish(c, None, Some(gone));
+    follow(c, None);
+}
+
+/// Ports of bridge domains have come or gone.
+pub(crate) fn ports_changed(c: &mut Control) {
+    if !c.state::<Sets>().borrow().sets.is_empty() {
+        follow(c, None);
+    }
+}
+
+/// Has workers and interfaces follow what is said now: a set that has changed, or everything.
+fn follow(c: &mut Control, changed: Option<u32>) {
+    let (before, now) = {
+        let state = c.state::<Sets>();
+        let mut state = state.borrow_mut();
+        let l2 = c.state::<thalweg_feat_l2::L2>();
+        let l2 = l2.borrow();
+        let domains = l2.bridges().list().filter(|(id, _)| state.sets.contains_key(id));
+        let ports = domains.flat_map(|(id, domain)| domain.ports().map(move |(p, _)| (p, id)));
+        let mut now: BTreeMap<SwIfIndex, u32> = ports.collect();
+        now.extend(&state.interfaces);
+        now.retain(|sw_if, _| Some(*sw_if) != state.going);
+        (std::mem::replace(&mut state.following, now.clone()), now)
+    };
+    // What begins to follow a set needs it compiled, which it may not be.
+    publish(c, changed.filter(|_| before == now));
+    tracking::prepare(c);
+    let ends = before.keys().filter(|sw_if| !now.contains_key(sw_if)).map(|sw_if| (*sw_if, false));
+    let begins = now.keys().filter(|sw_if| !before.contains_key(sw_if)).map(|sw_if| (*sw_if, true));
+    for (sw_if, on) in ends.chain(begins) {
+        if let Err(e) = c.enable_feature("device-input", "flow-rules", sw_if, on) {
+            tracing::error!("flow rules on {}: {e}", c.interface_name(sw_if));
+        }
+    }
 }
 
 /// Publishes a set that has changed, or all sets after interfaces have.
-pub(crate) fn republish(c: &mut Control, changed: Option<u32>) {
-    publish(c, changed, None);
-}
-
-fn publish(c: &mut Control, changed: Option<u32>, gone: Option<SwIfIndex>) {
+fn publish(c: &mut Control, changed: Option<u32>) {
     let state = c.state::<Sets>();
     let mut state = state.borrow_mut();
     let state = &mut *state;
+    let gone = state.going;
     let all = c.state::<Interfaces>();
     let all = all.borrow();
     let outputs: HashMap<&str, (u32, _)> = all
@@ -314,7 +365,7 @@ fn publish(c: &mut Control, changed: Option<u32>, gone: Option<SwIfIndex>) {
     };
     let which: Vec<u32> = match changed {
         Some(set) => vec![set],
-        None => state.sets.keys().chain(state.interfaces.values()).copied().collect(),
+        None => state.sets.keys().chain(state.following.values()).copied().collect(),
     };
     for set in which {
         state.generation += 256;
@@ -322,7 +373,7 @@ fn publish(c: &mut Control, changed: Option<u32>, gone: Option<SwIfIndex>) {
         let compiled = compile(placed, state.generation, number);
         state.compiled.insert(set, Arc::new(compiled));
     }
-    let used: Vec<u32> = state.sets.keys().chain(state.interfaces.values()).copied().collect();
+    let used: Vec<u32> = state.sets.keys().chain(state.following.values()).copied().collect();
     state.compiled.retain(|set, _| used.contains(set));
     let mut published = Published::default();
     for view in all.iter().filter(|v| Some(v.sw_if) != gone) {
@@ -332,7 +383,7 @@ fn publish(c: &mut Control, changed: Option<u32>, gone: Option<SwIfIndex>) {
             published.by_interface.resize(at + 1, None);
         }
         published.outputs[at] = Some(view.output);
-        let set = state.interfaces.get(&view.sw_if);
+        let set = state.following.get(&view.sw_if);
         published.by_interface[at] = set.and_then(|set| state.compiled.get(set).cloned());
     }
     state.writer.publish(c.domain(), published);
@@ -393,6 +444,8 @@ fn step(
         Action::SetDestination(mac) => Step::SetDestination(*mac),
         Action::SetTos(tos) => Step::SetTos(*tos),
         Action::SetTtl(ttl) => Step::SetTtl(*ttl),
+        Action::SetAddress(source, to) => Step::Set(*source, End::Address(to.to_bits())),
+        Action::SetPort(source, port) => Step::Set(*source, End::Port(*port)),
         Action::Drop | Action::Note(_) => return None,
     })
 }

@@ -25,6 +25,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.conntrack.when-full", Kind::Word(&["refuse", "recycle"])),
     Rule::new("thalweg.conntrack.tcp-seq-chk", Kind::Bool),
     Rule::new("thalweg.conntrack.checksums", Kind::Bool),
+    Rule::new("thalweg.conntrack.events", Kind::Other(path)),
     Rule::new("thalweg.conntrack.zone-limits", Kind::Named(Name::Any)),
     Rule::new("thalweg.conntrack.zone-limits.*", Kind::Int(0, u32::MAX as i128)),
     Rule::new("thalweg.conntrack.timeouts", Kind::Named(Name::Any)),
@@ -36,6 +37,13 @@ fn one_rule(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if text.contains("action") && !text.contains(['\n', '\'']) => Ok(()),
         _ => Err(right.into()),
+    }
+}
+
+fn path(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if text.starts_with('/') && !text.contains([' ', '\n', '\'']) => Ok(()),
+        _ => Err("the path of a socket, from / on".into()),
     }
 }
 
@@ -87,6 +95,9 @@ impl Section<Control> for Settings {
         }
         if !settings.checksums {
             out.put(&path("checksums"), false);
+        }
+        if let Some(path_of) = &settings.events {
+            out.put(&path("events"), path_of.clone());
         }
         for (zone, limit) in &settings.zone_limits {
             out.put(&["thalweg", "conntrack", "zone-limits", &zone_name(*zone)], *limit);
@@ -153,6 +164,8 @@ fn tracking(doc: &Doc<'_>, out: &mut Draft) {
     simple("limit", number, &DEFAULT_LIMIT.to_string());
     let word = at("when-full").and_then(|f| f.node.text().map(str::to_owned));
     simple("when-full", word, "refuse");
+    let path = at("events").and_then(|f| f.node.text().map(str::to_owned));
+    simple("events", path, "disable");
     for key in ["tcp-seq-chk", "checksums"] {
         let on = at(key).and_then(|f| f.node.bool());
         simple(key, on.map(|on| if on { "enable" } else { "disable" }.to_owned()), "enable");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
+use crate::rewriting::End;
 use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
 
@@ -25,6 +26,8 @@ pub(crate) enum Step {
     SetDestination([u8; 6]),
     SetTos(u8),
     SetTtl(u8),
+    /// The source's end, or else the destination's.
+    Set(bool, End),
 }
 
 /// A rule as workers follow it.

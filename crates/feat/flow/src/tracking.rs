@@ -22,6 +22,8 @@ pub struct Tracking {
     pub check_windows: bool,
     /// Whether checksums are verified that no device has.
     pub checksums: bool,
+    /// Where events are told: a local socket.
+    pub events: Option<String>,
     /// Timeouts by zone; without, those of all zones that have none of their own.
     pub policies: BTreeMap<Option<u16>, Policy>,
     /// Connections by zone; without, for all zones that have no limit of their own.
@@ -42,6 +44,7 @@ impl Default for Tracking {
             when_full: WhenFull::default(),
             check_windows: true,
             checksums: true,
+            events: None,
             policies: BTreeMap::new(),
             zone_limits: BTreeMap::new(),
             prepared: false,
@@ -91,7 +94,7 @@ fn share(total: u32, workers: usize) -> u32 {
 
 /// Gives workers trackers as soon as an interface follows rules.
 pub(crate) fn prepare(c: &mut Control) {
-    let needed = !crate::attached(c).is_empty();
+    let needed = !c.state::<Sets>().borrow().is_idle();
     let prepared = c.state::<Tracking>().borrow().prepared;
     if needed && !prepared {
         c.state::<Tracking>().borrow_mut().prepared = true;

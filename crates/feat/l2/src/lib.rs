@@ -47,9 +47,15 @@ pub struct L2 {
     xconnects: BTreeMap<SwIfIndex, SwIfIndex>,
     bridges: Bridges,
     writer: snapshot::Writer<L2Table>,
+    /// Who is told that ports came or went.
+    listeners: Vec<fn(&mut Control)>,
 }
 
 impl L2 {
+    /// Has a function called whenever a bridge domain got a port or lost one.
+    pub fn subscribe(&mut self, listener: fn(&mut Control)) {
+        self.listeners.push(listener);
+    }
     /// All cross connects: from, to.
     pub fn xconnects(&self) -> impl Iterator<Item = (SwIfIndex, SwIfIndex)> + '_ {
         self.xconnects.iter().map(|(a, b)| (*a, *b))
@@ -72,9 +78,14 @@ fn init(c: &mut Control) {
     let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });
     c.share(Arc::clone(&learning));
     let bridges = Bridges::new(macs, learning);
-    c.insert(L2 { xconnects: BTreeMap::new(), bridges, writer });
+    c.insert(L2 { xconnects: BTreeMap::new(), bridges, writer, listeners: Vec::new() });
     c.insert(learning::Scan::default());
     c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
+}
+
+fn ports_changed(c: &mut Control) {
+    let listeners = c.state::<L2>().borrow().listeners.clone();
+    listeners.into_iter().for_each(|listener| listener(c));
 }
 
 fn interface_changed(c: &mut Control, event: InterfaceEvent) {
@@ -125,6 +136,7 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
         l2.xconnects.insert(rx, tx).is_some() || bridged
     };
     enter(c, rx, was)?;
+    ports_changed(c);
     interface::set_l2(c, rx, Some(format!("xconnect {}", b.name)))
 }
 
@@ -167,6 +179,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     c.set_arc_end("device-input", rx, None).map_err(|e| DeviceError::Failed(e.to_string()))?;
     interface::accept_all(c, rx, false)?;
     table::publish(c);
+    ports_changed(c);
     interface::set_l2(c, rx, None)
 }
 
@@ -251,6 +264,7 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
         (was, l2.bridges.find(id)?.number)
     };
     enter(c, sw_if, was)?;
+    ports_changed(c);
     let text = format!("bridge bd-id {id} idx {number} shg {group}");
     Ok(interface::set_l2(c, sw_if, Some(text))?)
 }

@@ -19,10 +19,10 @@ pub(super) const TWO_KEYS: u8 = 2;
 /// It may be given up for another.
 pub(super) const YOUNG: u8 = 4;
 
-/// A flow. What a packet needs comes first: with keys of two words, the first 24 bytes of the value
-/// are in the line of the keys.
+/// A flow. What a packet needs comes first. Flows of less than 128 bytes do not begin with cache lines:
+/// with keys of two words, those and the first 40 bytes of the value are in two lines in any case.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(super) struct Entry<const W: usize, V> {
     pub(super) keys: [[u64; W]; 2],
     pub(super) end: Millis,

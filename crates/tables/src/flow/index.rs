@@ -13,6 +13,8 @@ const WAYS: usize = 12;
 /// Of these, how many are in use on average when the table is full: with 8 of 12, six buckets in a
 /// hundred have more than fits.
 const FILL: u64 = 8;
+/// Of these, how many may be in use on average.
+const MOST: u64 = 10;
 
 /// What a key leads to: a flow, and which of its keys this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,11 @@ impl Index {
     pub(super) fn new(keys: u64) -> Result<Index, MapError> {
         let buckets = keys.div_ceil(FILL).max(2);
         Ok(Index { buckets: PagedTable::with_pages(buckets as usize, Pages::Huge)? })
+    }
+
+    /// Keys that may be in it.
+    pub(super) fn room(&self) -> u64 {
+        self.buckets.capacity() as u64 * MOST
     }
 
     /// Bytes of memory when all of it is in use.

@@ -25,8 +25,8 @@ use crate::paged::{AllZeroValid, MapError, PagedTable, Pages};
 use crate::prefetch;
 use entry::{Entry, FREE, LIVE, Slots, TWO_KEYS, YOUNG, Young};
 use index::{Index, Place};
-pub use timer::{MAX_TIMEOUT, Millis};
-use timer::{Wheel, is_due};
+use timer::Wheel;
+pub use timer::{MAX_TIMEOUT, Millis, is_due};
 
 /// A flow of a table, until it is removed. The number is then another flow's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +70,10 @@ impl Found {
     }
 }
 
+/// Where a key may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guess(Option<Found>);
+
 /// Why a flow was not added. The table is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddError {
@@ -108,7 +112,7 @@ pub enum AtEnd {
 /// Flows with keys of `W` words and values `V`.
 ///
 /// Keys need every bit in them to tell flows apart, and nothing else: padding has to be zero. With two
-/// words and a value of at most 72 bytes, the hot ones first, a flow takes 128 bytes and 16 of index.
+/// words, and a value of 64 bytes, the hot ones first, a flow takes 120 bytes, and each key 8 of index.
 #[derive(Debug)]
 pub struct FlowTable<const W: usize, V: AllZeroValid> {
     flows: PagedTable<Entry<W, V>>,
@@ -120,15 +124,21 @@ pub struct FlowTable<const W: usize, V: AllZeroValid> {
     /// Flows from here on were never used.
     fresh: u32,
     live: u32,
+    /// Keys that are in use, and how many may be.
+    keys: u64,
+    room: u64,
     seeds: [u64; 2],
     counts: FlowCounts,
 }
 
 /// Keys whose lines are on their way together.
 const BATCH: usize = 16;
+/// Keys that [`FlowTable::fetch_ahead`] asks for at once.
+pub const AHEAD: usize = 8;
 
 impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
-    /// A table for `capacity` flows with one key each, or two.
+    /// A table for `capacity` flows with one key each, or two. If most have one, and some two: flows with
+    /// two take the room of up to two.
     ///
     /// Address space is reserved; memory is used as flows come, from the lowest number up.
     ///
@@ -140,9 +150,12 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         if capacity >= Place::LIMIT {
             return Err(MapError { bytes: usize::MAX, source: rustix::io::Errno::NOMEM });
         }
+        let index = Index::new(u64::from(capacity) * keys.clamp(1, 2) as u64)?;
         Ok(Self {
             flows: PagedTable::with_pages(capacity as usize, Pages::Huge)?,
-            index: Index::new(u64::from(capacity) * keys.clamp(1, 2) as u64)?,
+            room: index.room(),
+            keys: 0,
+            index,
             wheel: Wheel::new(now),
             young: Young::default(),
             free: 0,
@@ -250,6 +263,57 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         }
     }
 
+    /// Sets the hashes of keys, and guesses where the first of them are, which are then on their way. As
+    /// many as all three slices have room for.
+    pub fn hash_all(&self, keys: &[[u64; W]], hashes: &mut [FlowHash], guesses: &mut [Guess]) {
+        let count = keys.len().min(hashes.len()).min(guesses.len());
+        let hashes = &mut hashes[..count];
+        for (n, (key, hash)) in keys.iter().zip(hashes.iter_mut()).enumerate() {
+            *hash = self.hash(key);
+            if n < 2 * AHEAD {
+                self.index.prefetch(*hash);
+            }
+        }
+        for (hash, guess) in hashes.iter().zip(guesses).take(AHEAD) {
+            *guess = self.guess(*hash);
+        }
+    }
+
+    /// Guesses where [`AHEAD`] keys are, from number `at + `[`AHEAD`] on: to be called for every
+    /// [`AHEAD`]th of the keys that are found one after the other.
+    #[inline]
+    pub fn fetch_ahead(&self, hashes: &[FlowHash], guesses: &mut [Guess], at: usize) {
+        let count = hashes.len().min(guesses.len());
+        let chunk = |n: usize| (at + n * AHEAD).min(count)..(at + (n + 1) * AHEAD).min(count);
+        hashes[chunk(2)].iter().for_each(|hash| self.index.prefetch(*hash));
+        for (hash, guess) in hashes[chunk(1)].iter().zip(&mut guesses[chunk(1)]) {
+            *guess = self.guess(*hash);
+        }
+    }
+
+    #[inline]
+    fn guess(&self, hash: FlowHash) -> Guess {
+        let place = self.index.guess(hash);
+        if let Some(place) = place {
+            prefetch::lines_for_read(self.entry(place.flow()));
+        }
+        Guess(place.map(Found::at))
+    }
+
+    /// What [`find`](Self::find) says, faster if the guess is right, whenever it was made.
+    #[inline]
+    pub fn find_guessed(&self, key: &[u64; W], hash: FlowHash, guess: Guess) -> Option<Found> {
+        if let Some(found) = guess.0 {
+            let entry = self.entry(found.flow().0);
+            let wants = if found.by_second() { LIVE | TWO_KEYS } else { LIVE };
+            let there = entry.state & wants == wants;
+            if there && entry.keys[usize::from(found.by_second())] == *key {
+                return Some(found);
+            }
+        }
+        self.find(key, hash)
+    }
+
     #[inline]
     fn fetch_guess(&self, hash: FlowHash) {
         if let Some(place) = self.index.guess(hash) {
@@ -341,7 +405,13 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
                 return Err(AddError::Taken(found));
             }
         }
+        let keys = self.keys + 1 + u64::from(second.is_some());
+        if keys > self.room {
+            self.counts.refused += 1;
+            return Err(AddError::Full);
+        }
         let flow = self.take_free()?;
+        self.keys = keys;
         self.index.insert(key.1, Place::new(flow, false));
         let mut state = LIVE | YOUNG;
         if let Some((_, hash)) = second {
@@ -361,6 +431,10 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     fn take_free(&mut self) -> Result<u32, AddError> {
         if let Some(flow) = self.free.checked_sub(1) {
             self.free = self.flows.as_mut_slice().age(flow).next;
+            // Flows come in bursts: the next one finds its lines here.
+            if let Some(next) = self.free.checked_sub(1) {
+                prefetch::lines_for_read(self.entry(next));
+            }
             return Ok(flow);
         }
         if self.fresh == self.capacity() {
@@ -368,6 +442,9 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
             return Err(AddError::Full);
         }
         self.fresh += 1;
+        if self.fresh < self.capacity() {
+            prefetch::lines_for_read(self.entry(self.fresh));
+        }
         Ok(self.fresh - 1)
     }
 
@@ -381,7 +458,9 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         let Entry { keys, state, value, .. } = *self.entry(flow);
         debug_assert!(state & LIVE != 0, "flow {flow} was removed before");
         self.index.remove(self.hash(&keys[0]), Place::new(flow, false));
+        self.keys -= 1;
         if state & TWO_KEYS != 0 {
+            self.keys -= 1;
             self.index.remove(self.hash(&keys[1]), Place::new(flow, true));
         }
         let flows = self.flows.as_mut_slice();
@@ -415,12 +494,18 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         steps: usize,
         mut at_end: impl FnMut(&mut Self, FlowId) -> AtEnd,
     ) -> bool {
+        // How many flows were asked for ahead, and the one that is next.
+        let (mut lead, mut ahead) = (0, 0);
         for _ in 0..steps {
             let Some(flow) = self.wheel.due(now) else { return false };
-            let next = self.flows.as_mut_slice().timer(flow).next;
-            if next != 0 {
-                prefetch::lines_for_read(self.entry(next - 1));
+            if lead == 0 {
+                ahead = flow + 1;
             }
+            for _ in 0..if lead < AHEAD { 2 } else { 1 } {
+                lead += usize::from(ahead != 0);
+                ahead = self.fetch(ahead);
+            }
+            lead = lead.saturating_sub(1);
             if self.is_over(FlowId(flow), now) {
                 match at_end(self, FlowId(flow)) {
                     AtEnd::Until(end) => self.entry_mut(flow).end = end,
@@ -436,6 +521,20 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
             self.wheel.add(self.flows.as_mut_slice(), flow, end);
         }
         true
+    }
+
+    /// Asks for what ending a flow (+ 1) will read, and for the flow behind it in its slot (+ 1), which is
+    /// returned; 0: none.
+    #[inline]
+    fn fetch(&mut self, flow: u32) -> u32 {
+        let Some(flow) = flow.checked_sub(1) else { return 0 };
+        let flows = self.flows.as_mut_slice();
+        let (next, key) = (flows.timer(flow).next, flows[flow as usize].keys[0]);
+        if let Some(next) = next.checked_sub(1) {
+            prefetch::lines_for_read(&flows[next as usize]);
+        }
+        self.index.prefetch(self.hash(&key));
+        next
     }
 
     /// The flows among up to `steps` numbers from `*from` on, which moves; for listing a table bit by

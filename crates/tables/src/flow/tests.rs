@@ -42,6 +42,8 @@ struct Model {
     /// In the order of their age.
     flows: BTreeMap<u64, (FlowId, Vec<Key>, Millis, u64, bool)>,
     serial: u64,
+    /// Of the keys that were looked for last.
+    guesses: Vec<Guess>,
 }
 
 impl Model {
@@ -111,9 +113,21 @@ fn check_add(table: &mut Table, model: &mut Model, keys: &[Key], end: Millis) {
     }
 }
 
-fn check_find(table: &Table, model: &Model, keys: &[Key]) {
+fn check_find(table: &Table, model: &mut Model, keys: &[Key]) {
     let mut hashes = vec![FlowHash::default(); keys.len()];
     let mut found = vec![None; keys.len()];
+    let mut guesses = vec![Guess::default(); keys.len()];
+    table.hash_all(keys, &mut hashes, &mut guesses);
+    (0..keys.len()).step_by(AHEAD).for_each(|at| table.fetch_ahead(&hashes, &mut guesses, at));
+    for (i, key) in keys.iter().enumerate() {
+        let expected = table.find(key, hashes[i]);
+        assert_eq!(table.find_guessed(key, hashes[i], guesses[i]), expected);
+        // Old ones, and those of others.
+        for guess in model.guesses.iter().chain(&guesses) {
+            assert_eq!(table.find_guessed(key, hashes[i], *guess), expected);
+        }
+    }
+    model.guesses = guesses;
     table.find_batch(keys, &mut hashes, &mut found);
     for ((key, hash), found) in keys.iter().zip(hashes).zip(found) {
         assert_eq!(hash, table.hash(key));
@@ -168,7 +182,7 @@ proptest! {
                 }
                 Step::Find { keys } => {
                     let keys: Vec<Key> = keys.into_iter().map(key).collect();
-                    check_find(&table, &model, &keys);
+                    check_find(&table, &mut model, &keys);
                 }
                 Step::Remove { nth } => if let Some((serial, flow)) = model.nth(nth) {
                     prop_assert_eq!(table.remove(flow), serial);
@@ -299,7 +313,29 @@ fn hashes_spread_and_differ_between_tables() {
 #[test]
 fn a_flow_takes_two_lines() {
     assert_eq!(size_of::<Entry<2, [u64; 9]>>(), 128);
+    assert_eq!(size_of::<Entry<2, [u64; 8]>>(), 120);
     let table = FlowTable::<2, [u64; 9]>::new(1_000_000, 2, 0).unwrap();
     assert!(table.bytes() <= 144 * 1_000_001, "{}", table.bytes());
     assert!(Table::new(u32::MAX, 1, 0).is_err());
+    let table = FlowTable::<2, [u64; 8]>::new(1_000_000, 1, 0).unwrap();
+    assert!(table.bytes() <= 128 * 1_000_001, "{}", table.bytes());
+}
+
+/// A table for flows of one key says no before its index is too full to be searched.
+#[test]
+fn second_keys_take_room() {
+    let mut table = FlowTable::<2, u64>::new(800, 1, 0).unwrap();
+    let mut flows = Vec::new();
+    let full = loop {
+        let n = flows.len() as u64;
+        let [first, second] = [[n, 1], [n, 2]].map(|key| (key, table.hash(&key)));
+        match table.add(first, Some(second), 1, n) {
+            Ok(flow) => flows.push(flow),
+            Err(e) => break e,
+        }
+    };
+    assert_eq!((full, flows.len()), (AddError::Full, 500));
+    flows.into_iter().for_each(|flow| assert_eq!(table.remove(flow), u64::from(flow.index())));
+    assert!((0..800).all(|n| table.add(([n, 1], table.hash(&[n, 1])), None, 1, n).is_ok()));
+    assert_eq!(table.counts().refused, 1);
 }

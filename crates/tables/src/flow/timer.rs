@@ -16,7 +16,7 @@ pub const MAX_TIMEOUT: Millis = 1 << 30;
 
 /// Whether `at` has come.
 #[inline]
-pub(super) fn is_due(at: Millis, now: Millis) -> bool {
+pub fn is_due(at: Millis, now: Millis) -> bool {
     now.wrapping_sub(at) < 1 << 31
 }
 

@@ -19,7 +19,8 @@ impl Command<Control> for FlowAdd {
     fn help(&self) -> &'static str {
         "Add a rule to a set, in the words of Open vSwitch, or those of a file, one a line:\n\
          flow add 1 'priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal'\n\
-         Interfaces follow a set after `set interface flow <interface> <set>`."
+         The ports of the bridge domain of that number follow the set, and interfaces after\n\
+         `set interface flow <interface> <set>`."
     }
     fn run(
         &self,

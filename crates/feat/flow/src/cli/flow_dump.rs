@@ -28,10 +28,10 @@ impl Command<Control> for FlowDump {
         let set = if args.is_empty() { None } else { Some(args.u32("set of rules")?) };
         args.end()?;
         let all = crate::rules(cx);
-        let attached = crate::attached(cx);
+        let following = crate::following(cx);
         for (number, rules) in all.iter().filter(|(n, _)| set.is_none_or(|set| set == **n)) {
             if set.is_none() {
-                let on = attached.iter().filter(|(_, s)| *s == number);
+                let on = following.iter().filter(|(_, s)| *s == number);
                 let names: Vec<String> = on.map(|(i, _)| cx.interface_name(*i)).collect();
                 let names = if names.is_empty() { "no interface".into() } else { names.join(" ") };
                 out.line(format_args!("set {number} on {names}"));

@@ -19,12 +19,14 @@ impl Command<Control> for SetConntrack {
     }
     fn usage(&self) -> &'static str {
         "limit <n> | when-full refuse|recycle | tcp-seq-chk enable|disable | checksums enable|disable | \
+         events <path>|disable | \
          zone-limit <zone>|default <n>|none | timeouts <zone>|default <policy>|none"
     }
     fn help(&self) -> &'static str {
         "Set how connections are tracked: how many there may be, and in a zone (0: no limit of its \
          own), what becomes of new ones when there is no room, whether TCP's sequence numbers and \
-         checksums are verified, and how long connections may be silent:\n\
+         checksums are verified, and how long connections may be silent; and where events \
+         are told, as lines of JSON on a local socket:\n\
          set conntrack timeouts 5 udp_first=1 udp_single=2 tcp_established=30"
     }
     fn run(
@@ -33,7 +35,8 @@ impl Command<Control> for SetConntrack {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let words = ["limit", "when-full", "tcp-seq-chk", "checksums", "zone-limit", "timeouts"];
+        let words =
+            ["limit", "when-full", "tcp-seq-chk", "checksums", "events", "zone-limit", "timeouts"];
         let mut settings = cx.state::<Tracking>().borrow().clone();
         match args.one_of(&words)? {
             Some("limit") => {
@@ -49,6 +52,13 @@ impl Command<Control> for SetConntrack {
             }
             Some("tcp-seq-chk") => settings.check_windows = args.enable_disable("checking")?,
             Some("checksums") => settings.checksums = args.enable_disable("verification")?,
+            Some("events") => {
+                let path = args.word("path, or disable")?;
+                settings.events = (path != "disable").then(|| path.to_owned());
+                args.end()?;
+                crate::events::listen(cx, settings.events.as_deref())
+                    .map_err(|e| CliError::failed(format!("cannot listen at {path}: {e}")))?;
+            }
             Some("zone-limit") => {
                 let zone = zone(args)?;
                 match args.exact("none") {

@@ -67,6 +67,13 @@ impl Command<Control> for ShowConntrackSummary {
         }
         out.line(format_args!("{:<36}{:>16}", "rules found in cache", cache[0]));
         out.line(format_args!("{:<36}{:>16}", "rules searched for", cache[1]));
+        let counted: serde_json::Map<String, serde_json::Value> =
+            counts.keyed().map(|(name, n)| (name.into(), n.into())).collect();
+        out.json(serde_json::json!({
+            "total": live.total(), "tcp": live.tcp, "udp": live.udp, "icmp": live.icmp,
+            "limit": settings.limit, "counts": counted,
+            "rules_found_in_cache": cache[0], "rules_searched_for": cache[1],
+        }));
         Ok(Outcome::Done)
     }
 }

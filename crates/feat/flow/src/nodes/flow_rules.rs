@@ -11,12 +11,14 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use thalweg_buffer::{Flags, Frame, PktMut};
-use thalweg_conntrack::{Batch, Checks, Commit, Millis, State, Tracked, Tracker};
+use thalweg_conntrack::{Batch, Checks, Commit, Millis, State, Tracked, Tracker, Tuple};
 use thalweg_graph::{Built, FeatureDecl, HandOff, Node, NodeCx, NodeDecl, Verdict, clock};
+use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::QUEUE;
 use crate::outputs::Outputs;
+use crate::rewriting::{self, End};
 use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
@@ -86,6 +88,11 @@ pub(crate) struct Engine {
     behind: bool,
     /// What the tracker has said about the packet in hand, and in which zone.
     said: Option<(u16, Tracked)>,
+    /// Whether addresses or ports of the packet in hand are not those that were read.
+    rewritten: bool,
+    /// For choosing what connections are translated to.
+    salt: u64,
+    random: u64,
     lookups: usize,
 }
 
@@ -118,6 +125,9 @@ impl Engine {
             now: 0,
             behind: false,
             said: None,
+            rewritten: false,
+            salt: random_seed(),
+            random: random_seed(),
             lookups: 0,
         }
     }
@@ -185,7 +195,9 @@ impl Engine {
             return;
         };
         let rules = set.generation + u64::from(number);
-        let Some(rule) = self.cache.find(&table.classifier, rules, words) else { return };
+        let Some(rule) = self.cache.find(&table.classifier, rules, words, self.lookups) else {
+            return;
+        };
         let rule = &table.rules[rule as usize];
         walk.tallies.0[self.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
@@ -215,6 +227,12 @@ impl Engine {
                     let ecn = key::NW_TOS.get(words) & 3;
                     key::NW_TOS.set(words, u64::from(*tos) | ecn);
                 }
+                Step::Set(source, end) => {
+                    let partial = out.is_partial();
+                    out.change(cx, |data| rewriting::set(data, *source, *end, partial));
+                    set_end(words, *source, *end);
+                    self.rewritten = true;
+                }
                 Step::SetTtl(ttl) => {
                     out.change(cx, |data| crate::outputs::set_ttl(data, *ttl));
                     key::NW_TTL.set(words, u64::from(*ttl));
@@ -229,10 +247,14 @@ impl Engine {
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
         ct: &Ct,
-        words: &Words,
+        words: &mut Words,
         out: &mut Outputs<'_>,
     ) {
-        let tracked = self.track(walk.i, ct);
+        let mut tracked = self.track(walk.i, ct, out);
+        if ct.nat.is_some() {
+            self.translate(cx, &mut tracked, words, out);
+            self.said = Some((ct.zone, tracked));
+        }
         self.notes[walk.i].state = tracked.state;
         let Some(table) = ct.table else { return };
         let (mark, label) = match (tracked.flow, &self.tracker) {
@@ -244,25 +266,64 @@ impl Engine {
         self.table(cx, walk, table, &mut words, out);
     }
 
-    fn track(&mut self, i: usize, ct: &Ct) -> Tracked {
+    /// Has a packet of a translated connection translated.
+    fn translate(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        tracked: &mut Tracked,
+        words: &mut Words,
+        out: &mut Outputs<'_>,
+    ) {
+        let (Some(flow), Some(tracker)) = (tracked.flow, self.tracker.as_deref()) else { return };
+        let Some(to) = tracker.translation(flow, tracked.reply) else { return };
+        tracked.state = tracked.state | tracker.translated(flow, tracked.reply);
+        let partial = out.is_partial();
+        out.change(cx, |data| rewriting::translate(data, &to, partial));
+        if !tracked.state.contains(State::RELATED) {
+            rewriting::note(words, &to);
+        }
+        self.rewritten = true;
+    }
+
+    fn track(&mut self, i: usize, ct: &Ct, out: &Outputs<'_>) -> Tracked {
         let Some(tracker) = self.tracker.as_deref_mut() else {
             let state = State::TRACKED | State::INVALID;
             return Tracked { state, ..Tracked::default() };
         };
-        let (batch, at) = if ct.zone == self.zone {
-            (&self.batch, i)
+        let (batch, at) = if ct.zone == self.zone && !self.rewritten {
+            (&mut self.batch, i)
         } else {
             self.single.clear();
-            self.single.add_from(&self.batch, i, ct.zone);
+            match out.ipv4().filter(|_| self.rewritten) {
+                // Its checksums were verified as it came.
+                Some((l3, bytes)) => self.single.add_ipv4(ct.zone, l3, bytes, Checks::NONE),
+                None => self.single.add_from(&self.batch, i, ct.zone),
+            }
             tracker.look_up(&mut self.single);
-            (&self.single, 0)
+            (&mut self.single, 0)
         };
         let mut tracked = match self.said {
             Some((zone, tracked)) if zone == ct.zone => tracked,
             _ => tracker.track(batch, at, self.now),
         };
         if ct.commit {
-            let how = Commit { force: ct.force, mark: ct.mark, label: ct.label, reply: None };
+            let fresh = tracked.flow.is_none() && tracked.state.contains(State::NEW);
+            let range = ct.nat.as_ref().and_then(|nat| nat.range.as_ref()).filter(|_| fresh);
+            let tuple = range.and_then(|_| batch.tuple(at));
+            let mut reply = None;
+            if let (Some(range), Some(tuple)) = (range, tuple) {
+                let place = (self.worker as u64, self.workers as u64);
+                self.random = mix64(self.random);
+                reply = range.choose(&tuple, self.salt, self.random, |reply| {
+                    is_here(reply, place) && !tracker.is_taken(reply, ct.zone)
+                });
+                if reply.is_none() {
+                    tracker.count_taken();
+                    self.said = Some((ct.zone, tracked));
+                    return tracked;
+                }
+            }
+            let how = Commit { force: ct.force, mark: ct.mark, label: ct.label, reply };
             tracked = tracker.commit(batch, at, tracked, &how, self.now);
         }
         self.said = Some((ct.zone, tracked));
@@ -274,6 +335,20 @@ impl Engine {
         if let Some(tracker) = self.tracker.as_deref_mut() {
             self.behind = tracker.expire(self.now, steps);
         }
+    }
+}
+
+/// Whether replies come to this worker, of so many: their tuple says so.
+fn is_here(reply: &Tuple, (worker, workers): (u64, u64)) -> bool {
+    workers < 2 || reply.owner_hash().is_some_and(|h| (u64::from(h) * workers) >> 32 == worker)
+}
+
+fn set_end(words: &mut Words, source: bool, end: End) {
+    match (end, source) {
+        (End::Address(to), true) => key::NW_SRC.set(words, to.into()),
+        (End::Address(to), false) => key::NW_DST.set(words, to.into()),
+        (End::Port(to), true) => key::TP_SRC.set(words, to.into()),
+        (End::Port(to), false) => key::TP_DST.set(words, to.into()),
     }
 }
 
@@ -304,7 +379,7 @@ impl Node for FlowRules {
         {
             return self.hand_off.to(owner);
         }
-        (engine.said, engine.lookups) = (None, 0);
+        (engine.said, engine.lookups, engine.rewritten) = (None, 0, false);
         let mut words = engine.words[i];
         let bytes = p.total_len() as u64;
         let walk = Walk { published, set, tallies: &self.tallies, bytes, i };

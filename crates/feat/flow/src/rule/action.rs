@@ -1,8 +1,11 @@
 //! The right side of a rule: what happens to packets.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
+use super::key;
 use super::matching::{Match, masked, number};
+use super::nat::Nat;
 use super::text::{Names, RuleError, split};
 
 /// One thing that happens.
@@ -30,6 +33,10 @@ pub enum Action {
     SetTos(u8),
     /// Its time to live is set.
     SetTtl(u8),
+    /// Its source address is set, or else that of its destination.
+    SetAddress(bool, Ipv4Addr),
+    /// The port of its source is set, or else that of its destination.
+    SetPort(bool, u16),
     /// Bytes that mean nothing.
     Note(String),
 }
@@ -49,6 +56,8 @@ pub struct Ct {
     pub mark: Option<(u32, u32)>,
     /// Bits of the label to set, and which.
     pub label: Option<(u128, u128)>,
+    /// Packets are translated.
+    pub nat: Option<Nat>,
 }
 
 fn table(word: &str, text: &str) -> Result<u8, RuleError> {
@@ -66,6 +75,15 @@ fn byte(word: &str, text: &str) -> Result<u8, RuleError> {
     number.ok_or_else(|| RuleError::new(word, "a number up to 255 expected"))
 }
 
+fn address(word: &str, text: &str) -> Result<Ipv4Addr, RuleError> {
+    text.parse().map_err(|_| RuleError::new(word, "an IPv4 address expected"))
+}
+
+fn port_number(word: &str, text: &str) -> Result<u16, RuleError> {
+    let number = number(text).and_then(|n| u16::try_from(n).ok());
+    number.ok_or_else(|| RuleError::new(word, "a port up to 65535 expected"))
+}
+
 impl Action {
     /// Reads a list of actions of a rule with this match.
     pub(crate) fn list(
@@ -76,9 +94,7 @@ impl Action {
         let mut list = Vec::new();
         for word in split(text)? {
             let action = Action::read(word, names)?;
-            if let Action::Ct(ct) = &action {
-                ct.check(word, matches)?;
-            }
+            action.check(word, matches)?;
             list.push(action);
         }
         match list.len() {
@@ -87,6 +103,23 @@ impl Action {
                 Err(RuleError::new(text, "drop stands alone: what has no output is dropped"))
             }
             _ => Ok(list),
+        }
+    }
+
+    /// What Open vSwitch refuses as well.
+    fn check(&self, word: &str, matches: &Match) -> Result<(), RuleError> {
+        let ipv4 = matches.exact(key::DL_TYPE) == Some(0x0800);
+        match self {
+            Action::Ct(ct) => ct.check(word, matches),
+            Action::SetAddress(..) if !ipv4 => {
+                Err(RuleError::new(word, "the rule has to match ip, or a protocol on it"))
+            }
+            Action::SetPort(..)
+                if !ipv4 || !matches!(matches.exact(key::NW_PROTO), Some(6 | 17)) =>
+            {
+                Err(RuleError::new(word, "the rule has to match tcp or udp"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -126,13 +159,20 @@ impl Action {
                 _ => return Err(RuleError::new(word, "a multiple of 4 expected")),
             },
             "mod_nw_ttl" => Action::SetTtl(byte(word, argument)?),
+            "mod_nw_src" => Action::SetAddress(true, address(word, argument)?),
+            "mod_nw_dst" => Action::SetAddress(false, address(word, argument)?),
+            "mod_tp_src" => Action::SetPort(true, port_number(word, argument)?),
+            "mod_tp_dst" => Action::SetPort(false, port_number(word, argument)?),
             "set_field" => set_field(word, argument)?,
-            "note" => Action::Note(argument.to_owned()),
+            "note" if argument.chars().all(|c| c.is_ascii_hexdigit() || c == '.') => {
+                Action::Note(argument.to_owned())
+            }
+            "note" => return Err(RuleError::new(word, "hexadecimal digits and dots expected")),
             _ if rest.is_empty() && names.number(name).is_some() => return port(name),
             _ => {
                 let known = "normal, drop, output:PORT, in_port, ct(…), ct_clear, resubmit(,TABLE), \
-                             goto_table:TABLE, mod_dl_src, mod_dl_dst, mod_nw_tos, mod_nw_ttl, \
-                             set_field and note";
+                             goto_table:TABLE, mod_dl_src, mod_dl_dst, mod_nw_src, mod_nw_dst, \
+                             mod_nw_tos, mod_nw_ttl, mod_tp_src, mod_tp_dst, set_field and note";
                 return Err(RuleError::new(word, format!("no such action; there are {known}")));
             }
         })
@@ -147,11 +187,18 @@ fn set_field(word: &str, argument: &str) -> Result<Action, RuleError> {
         "eth_src" | "dl_src" => Ok(Action::SetSource(mac(word, value)?)),
         "eth_dst" | "dl_dst" => Ok(Action::SetDestination(mac(word, value)?)),
         "nw_ttl" => Ok(Action::SetTtl(byte(word, value)?)),
+        "nw_src" | "ip_src" => Ok(Action::SetAddress(true, address(word, value)?)),
+        "nw_dst" | "ip_dst" => Ok(Action::SetAddress(false, address(word, value)?)),
+        "tp_src" | "tcp_src" | "udp_src" => Ok(Action::SetPort(true, port_number(word, value)?)),
+        "tp_dst" | "tcp_dst" | "udp_dst" => Ok(Action::SetPort(false, port_number(word, value)?)),
         "ct_mark" | "ct_label" => Err(RuleError::new(
             word,
             "cannot set CT fields outside of ct action: ct(commit,exec(…))",
         )),
-        _ => Err(RuleError::new(word, "the fields to set are eth_src, eth_dst and nw_ttl")),
+        _ => {
+            let known = "eth_src, eth_dst, nw_src, nw_dst, nw_ttl, tp_src and tp_dst";
+            Err(RuleError::new(word, format!("the fields to set are {known}")))
+        }
     }
 }
 
@@ -176,8 +223,9 @@ impl Ct {
                     let wrong = || RuleError::new(part, "exec(ACTIONS) expected");
                     ct.exec(inner.ok_or_else(wrong)?)?;
                 }
+                "nat" => ct.nat = Some(Nat::read(part, rest)?),
                 _ => {
-                    let known = "commit, force, table=N, zone=N and exec(…)";
+                    let known = "commit, force, table=N, zone=N, exec(…) and nat(…)";
                     return Err(RuleError::new(part, format!("ct takes {known}")));
                 }
             }
@@ -224,6 +272,9 @@ impl Ct {
         if !self.commit && (self.force || self.mark.is_some() || self.label.is_some()) {
             return Err(RuleError::new(word, "force and exec need commit"));
         }
+        if !self.commit && self.nat.as_ref().is_some_and(|nat| nat.range.is_some()) {
+            return Err(RuleError::new(word, "nat with src or dst needs commit"));
+        }
         Ok(())
     }
 }
@@ -251,12 +302,16 @@ impl fmt::Display for Action {
             }
             Action::SetTos(tos) => write!(f, "mod_nw_tos:{tos}"),
             Action::SetTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),
+            Action::SetAddress(true, to) => write!(f, "mod_nw_src:{to}"),
+            Action::SetAddress(false, to) => write!(f, "mod_nw_dst:{to}"),
+            Action::SetPort(true, to) => write!(f, "mod_tp_src:{to}"),
+            Action::SetPort(false, to) => write!(f, "mod_tp_dst:{to}"),
             Action::Note(note) => write!(f, "note:{note}"),
         }
     }
 }
 
-/// In Open vSwitch's order: commit, force, table, zone, exec.
+/// In Open vSwitch's order: commit, force, table, zone, exec, nat.
 impl fmt::Display for Ct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
@@ -282,6 +337,7 @@ impl fmt::Display for Ct {
         if !sets.is_empty() {
             parts.push(format!("exec({})", sets.join(",")));
         }
+        parts.extend(self.nat.as_ref().map(Nat::to_string));
         if parts.is_empty() { f.write_str("ct") } else { write!(f, "ct({})", parts.join(",")) }
     }
 }

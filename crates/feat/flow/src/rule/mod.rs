@@ -4,6 +4,7 @@ pub mod action;
 pub mod classifier;
 pub mod key;
 pub mod matching;
+pub mod nat;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -11,3 +12,20 @@ pub mod text;
 pub use action::{Action, Ct};
 pub use matching::Match;
 pub use text::{Names, Rule, RuleError};
+
+/// Entry for fuzzing: reads a rule; one that is right is the same when it is written and read again.
+pub fn fuzz_rule(data: &[u8]) {
+    struct Ports;
+    impl Names for Ports {
+        fn number(&self, name: &str) -> Option<u32> {
+            name.strip_prefix("port")?.parse().ok()
+        }
+    }
+    let text = String::from_utf8_lossy(data);
+    let _ = Rule::parse_match(&text, &Ports);
+    if let Ok(rule) = Rule::parse(&text, &Ports) {
+        let written = rule.to_string();
+        let again = Rule::parse(&written, &Ports);
+        assert!(again.as_ref().is_ok_and(|again| *again == rule), "{text}: {written}: {again:?}");
+    }
+}

@@ -87,6 +87,10 @@ fn wrong_rules_say_what_is_wrong() {
         ("ip,actions=ct(exec(set_field:1->ct_mark))", "need commit"),
         ("ip,actions=set_field:1->ct_mark", "outside of ct action"),
         ("ip,actions=ct(commit,exec(set_field:1->reg0))", "set_field:VALUE->ct_mark"),
+        ("ip,actions=ct(nat(src=10.0.0.1))", "needs commit"),
+        ("ip,actions=ct(commit,nat(to=10.0.0.1))", "nat(src=RANGE)"),
+        ("ip,actions=mod_tp_src:5", "match tcp or udp"),
+        ("actions=mod_nw_src:10.0.0.1", "match ip"),
         ("ip,actions=ct(commit", "a bracket is not closed"),
         ("ip,actions=ct(alg=ftp,commit)", "ct takes commit, force"),
         ("ip,actions=fly", "no such action; there are normal, drop"),
@@ -100,6 +104,16 @@ fn wrong_rules_say_what_is_wrong() {
     ] {
         let e = refused(text);
         assert!(e.contains(part), "{text}: {e}");
+    }
+}
+
+#[test]
+fn seeds_are_read() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz/seeds/flow_rule");
+    for seed in std::fs::read_dir(seeds).unwrap() {
+        let data = std::fs::read(seed.unwrap().path()).unwrap();
+        assert!(Rule::parse(&String::from_utf8_lossy(&data), &Ports).is_ok());
+        fuzz_rule(&data);
     }
 }
 

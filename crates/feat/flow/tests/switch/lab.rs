@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_buffer::{Frame, PoolConfig};
 use thalweg_cli::CommandTree;
+use thalweg_conntrack::Tuple;
 use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
 use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
@@ -31,6 +32,63 @@ struct World {
     records: bool,
     /// Connections that are opened at most between two loops.
     burst: usize,
+    /// Whether devices spread packets as trackers share connections out: nothing is handed over, and
+    /// answers come to the worker that sent.
+    spread: bool,
+    /// Questions and answers of so many pairs of hosts that are still to come, by datagram.
+    pairs: std::ops::Range<u32>,
+    /// Whether the answers of the first pairs are next.
+    answers: bool,
+    loops: Loops,
+}
+
+/// How long the loops of a worker took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Loops {
+    last: u64,
+    /// All of them.
+    pub count: u64,
+    /// Those that took more than 100 µs.
+    pub long: u64,
+    /// The longest, in clocks.
+    pub longest: u64,
+}
+
+impl Loops {
+    fn next(&mut self) {
+        let now = clock::ticks();
+        if self.last != 0 {
+            let took = now - self.last;
+            self.count += 1;
+            self.long += u64::from(took as f64 > clock::hz() * 1e-4);
+            self.longest = self.longest.max(took);
+        }
+        self.last = now;
+    }
+}
+
+/// Pairs of a frame.
+const PAIRS: u32 = 256;
+
+/// A datagram between a pair of hosts.
+fn pair(n: u32, answer: bool, out: &mut [u8]) {
+    let (client, server) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let host = (0x1000_0000 + n / 50_000).to_be_bytes();
+    let port = (1024 + (n % 50_000) as u16).to_be_bytes();
+    let (peer, service) = ([48, 0, 0, 1], 53u16.to_be_bytes());
+    out.fill(0);
+    out[12..14].copy_from_slice(&[8, 0]);
+    out[14..26].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
+    let (from, to) =
+        if answer { ((peer, service), (host, port)) } else { ((host, port), (peer, service)) };
+    let (src, dst) = if answer { (server, client) } else { (client, server) };
+    out[..6].copy_from_slice(&dst);
+    out[6..12].copy_from_slice(&src);
+    out[26..30].copy_from_slice(&from.0);
+    out[30..34].copy_from_slice(&to.0);
+    out[34..36].copy_from_slice(&from.1);
+    out[36..38].copy_from_slice(&to.1);
+    out[39] = 26;
 }
 
 /// One for each worker. Only that worker locks it while it runs.
@@ -116,7 +174,20 @@ impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
         let now = micros(cx);
         let mut world = self.0[cx.worker()].lock().unwrap();
-        let World { client, ports, waiting, burst, arriving, .. } = &mut *world;
+        let World { client, ports, waiting, burst, arriving, pairs, answers, loops, .. } =
+            &mut *world;
+        loops.next();
+        if pairs.start < pairs.end {
+            let some = pairs.start..pairs.end.min(pairs.start + PAIRS);
+            let mut out = Frames::new(cx);
+            for n in some.clone() {
+                pair(n, *answers, out.frame(60).expect("room"));
+            }
+            out.finish(ports[usize::from(*answers)], waiting);
+            if std::mem::replace(answers, !*answers) {
+                pairs.start = some.end;
+            }
+        }
         for (port, frames) in arriving.drain(..) {
             let mut out = Frames::new(cx);
             for bytes in frames {
@@ -165,10 +236,12 @@ impl Runner for Hear {
         let (mut waiting, mut seen) = (Vec::new(), Vec::new());
         let mut out = Frames::new(cx);
         let mut locked: Option<(usize, std::sync::MutexGuard<'_, World>)> = None;
+        let spread = self.1[here].lock().unwrap().spread;
+        let workers = if spread { 1 } else { self.1.len() };
         for i in 0..frame.len() {
             let data = frame.data(i as u8);
             // Clients are of the worker that opened their connections.
-            let owner = owner(data, self.1.len()).unwrap_or(here);
+            let owner = if workers == 1 { None } else { owner(data, workers) }.unwrap_or(here);
             if locked.as_ref().is_none_or(|(at, _)| *at != owner) {
                 drop(locked.take());
                 locked = Some((owner, self.1[owner].lock().unwrap()));
@@ -279,18 +352,57 @@ impl Lab {
     /// Clients behind one port open connections to the server behind the other; each worker has its
     /// own.
     pub fn load(&mut self, profile: &Profile, burst: usize) {
+        self.start(profile, burst, false);
+    }
+
+    /// As [`load`](Lab::load), with devices that bring each packet to the worker that owns it.
+    pub fn load_spread(&mut self, profile: &Profile, burst: usize) {
+        self.start(profile, burst, true);
+    }
+
+    fn start(&mut self, profile: &Profile, burst: usize, spread: bool) {
+        let workers = self.worlds.len() as u64;
+        let (server, port) = profile.server;
         for (n, world) in self.worlds.iter().enumerate() {
             let mut profile = profile.clone();
             // As `owner` tells them apart.
             let first = profile.client.to_bits() + ((n as u32) << 16);
             profile.client = Ipv4Addr::from_bits(first);
             let (a, b) = profile.client_mac;
-            let server = Server::new((b, a), profile.server.1, profile.answer);
+            let answers = Server::new((b, a), port, profile.answer);
             let now = (clock::ticks() as f64 * 1e6 / clock::hz()) as Micros;
+            let mut client = Client::new(profile, now).expect("a profile");
+            if spread && workers > 1 {
+                client.set_allowed(move |address, sport| {
+                    let (src, dst) = (address.into(), server.into());
+                    let tuple = Tuple { src, dst, protocol: 6, sport, dport: port };
+                    let hash = tuple.owner_hash().unwrap_or_default();
+                    (u64::from(hash) * workers) >> 32 == n as u64
+                });
+            }
             let mut world = world.lock().unwrap();
-            world.client = Some(Client::new(profile, now).expect("a profile"));
-            (world.server, world.burst) = (Some(server), burst);
+            world.client = Some(client);
+            (world.server, world.burst, world.spread) = (Some(answers), burst, spread);
         }
+    }
+
+    /// So many pairs of hosts talk to each other, a question and an answer, without checksums.
+    pub fn pairs(&mut self, count: u32) {
+        self.worlds[0].lock().unwrap().pairs = 0..count;
+        let left = |lab: &Lab| {
+            let world = lab.worlds[0].lock().unwrap();
+            world.pairs.start < world.pairs.end
+        };
+        while left(self) {
+            self.c.run_once(Some(Duration::from_millis(5)));
+        }
+    }
+
+    /// How long the first worker's loops took since this was asked last.
+    pub fn loops(&mut self) -> Loops {
+        let mut world = self.worlds[0].lock().unwrap();
+        let fresh = Loops { last: world.loops.last, ..Loops::default() };
+        std::mem::replace(&mut world.loops, fresh)
     }
 
     /// What clients and servers have counted, all together.

@@ -6,6 +6,7 @@ use lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use std::net::Ipv4Addr;
 use thalweg_load::Profile;
 use thalweg_wire::build::Packet;
+use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::tcp::flag::{ACK, SYN};
 
 /// As they are given to ovs-ofctl, in a file of their own.
@@ -123,6 +124,98 @@ fn thousands_of_connections_pass() {
         assert!(shown > 0 && shown <= client.opened);
         lab.close();
     }
+}
+
+#[test]
+fn pairs_of_hosts_are_remembered() {
+    let mut lab = guarded(1);
+    lab.ok("set conntrack checksums disable");
+    lab.pairs(3000);
+    lab.c.sync();
+    let summary = lab.cli("show conntrack summary");
+    assert!(summary.contains("UDP: 3000\n"), "{summary}");
+    assert_eq!(taken(&mut lab, "+trk+est"), 3000);
+    assert!(lab.loops().count > 10);
+    assert_eq!(lab.cli("clear conntrack"), "3000 connections forgotten\n");
+    lab.close();
+}
+
+/// Devices that know whose a packet is: no worker waits for another.
+#[test]
+fn nothing_is_handed_over_where_devices_spread() {
+    let mut lab = guarded(2);
+    lab.load_spread(&profile(), 20);
+    lab.wait(|lab| lab.counts().0.completed >= 5000);
+    lab.finish();
+    let (client, _) = lab.counts();
+    assert_eq!((client.lost, client.unexpected, client.foreign), (0, 0, 0));
+    let handed = |w| lab.c.worker_stats(w).totals.handed_out.get();
+    assert_eq!([0, 1].map(handed), [0, 0]);
+    lab.close();
+}
+
+#[test]
+fn connections_are_translated() {
+    for workers in [1, 2] {
+        let mut lab = Lab::new(workers, 4096);
+        let (left, right) = (lab.ports[0], lab.ports[1]);
+        lab.ok(
+            "flow add 7 table=0,ip,ct_state=-trk,actions=ct(table=1,nat)
+             flow add 7 table=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit,nat(src=203.0.113.5:7000-7099)),normal
+             flow add 7 table=1,ip,ct_state=+trk+est+rpl+dnat,actions=normal
+             flow add 7 table=1,ip,ct_state=+trk+est-rpl+snat,actions=normal
+             flow add 7 table=1,ip,ct_state=+trk+rel+rpl,actions=normal
+             set interface flow port0 7
+             set interface flow port1 7",
+        );
+        let outside = Ipv4Addr::new(203, 0, 113, 5);
+        for sport in 5000..5020 {
+            let there = |src, sport, flags| {
+                let packet = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(src, SERVER);
+                packet.tcp(sport, 80).flags(flags).seq(100).window(1000).build()
+            };
+            let seen = lab.pass(0, &[there(CLIENT, sport, SYN)]);
+            let port = u16::from_be_bytes([seen[0].1[34], seen[0].1[35]]);
+            assert!((7000..7100).contains(&port), "{port}");
+            let translated = there(outside, port, SYN);
+            assert_eq!(seen, [(right, translated.clone())]);
+            let back = |dst, dport| {
+                let packet = Packet::new().ether(SERVER_MAC, CLIENT_MAC).ipv4(SERVER, dst);
+                packet.tcp(80, dport).flags(SYN | ACK).seq(500).ack(101).window(1000).build()
+            };
+            assert_eq!(lab.pass(1, &[back(outside, port)]), [(left, back(CLIENT, sport))]);
+            // A router behind complains about what it got; who sent it reads what was sent.
+            let error = |dst, quote: &[u8]| {
+                let packet = Packet::new().ether(SERVER_MAC, CLIENT_MAC).ipv4(SERVER, dst);
+                packet.icmp(IcmpRepr::unreachable(1)).payload(&quote[14..]).build()
+            };
+            let got = lab.pass(1, &[error(outside, &translated)]);
+            assert_eq!(got, [(left, error(CLIENT, &there(CLIENT, sport, SYN)))]);
+        }
+        let shown = lab.cli("show conntrack");
+        assert_eq!(shown.matches("dst=203.0.113.5,sport=80,dport=70").count(), 20, "{shown}");
+        lab.close();
+    }
+}
+
+#[test]
+fn fields_are_set() {
+    let mut lab = Lab::new(1, 2048);
+    let right = lab.ports[1];
+    lab.ok("flow add 7 tcp,actions=mod_nw_src:9.9.9.9,mod_nw_dst:8.8.8.8,mod_tp_src:7,mod_tp_dst:6,normal
+         set interface flow port0 7");
+    let with = |src, dst, sport, dport| {
+        let packet = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(src, dst);
+        packet.tcp(sport, dport).flags(ACK).payload(b"odd").build()
+    };
+    let expected = with(Ipv4Addr::new(9, 9, 9, 9), Ipv4Addr::new(8, 8, 8, 8), 7, 6);
+    assert_eq!(lab.pass(0, &[with(CLIENT, SERVER, 5000, 80)]), [(right, expected)]);
+    for wrong in
+        ["ip,actions=mod_tp_src:7", "actions=mod_nw_src:9.9.9.9", "ip,actions=ct(nat(src=1.2.3.4))"]
+    {
+        assert!(lab.cli(&format!("flow add 7 {wrong}")).contains('`'), "{wrong}");
+    }
+    lab.close();
 }
 
 #[test]

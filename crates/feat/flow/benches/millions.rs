@@ -1,0 +1,184 @@
+//! Five million connections: how long workers' loops are while all end at once, how long commands wait while
+//! they are listed, and how much memory they take.
+//!
+//! `cargo bench -p thalweg-feat-flow --bench millions`
+
+#[path = "../tests/switch/lab.rs"]
+#[expect(dead_code, reason = "the tests use all of it")]
+mod lab;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use lab::{Lab, Loops};
+use thalweg_bench_common::{Args, Cell, Column, Report, Table};
+use thalweg_conntrack::Filter;
+use thalweg_feat_flow::Walk;
+use thalweg_graph::clock;
+use thalweg_load::Profile;
+
+const COUNT: u32 = 5_000_000;
+
+const RULES: &str = "flow add 1 priority=1,ip,ct_state=-trk,actions=ct(table=0)
+flow add 1 priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal
+flow add 1 priority=1,ip,ct_state=+trk+est,actions=normal
+flow add 1 priority=0,actions=drop
+set conntrack limit 5000000
+set conntrack checksums disable
+set conntrack timeouts default tcp_close=1
+set interface flow port0 1
+set interface flow port1 1";
+
+/// Questions to a worker of one slice of a list, as `show conntrack` asks them.
+const QUESTIONS: usize = 8;
+
+fn main() -> ExitCode {
+    match act() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("millions: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Bytes of memory in use.
+fn resident() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").context("read /proc/self/statm")?;
+    let pages: u64 = text.split(' ').nth(1).context("two numbers")?.parse()?;
+    Ok(pages * 4096)
+}
+
+fn live(lab: &mut Lab) -> u64 {
+    thalweg_feat_flow::counts(&mut lab.c).1.total().into()
+}
+
+/// How long the longest slice of a list took, and all of it; and the longest that a short command took
+/// between two slices.
+fn list(lab: &mut Lab) -> Result<(Duration, Duration, Duration)> {
+    let (mut walk, filter) = (Walk::default(), Filter::default());
+    let (begin, mut listed) = (Instant::now(), 0u64);
+    let (mut longest, mut command) = (Duration::ZERO, Duration::ZERO);
+    let mut text = String::new();
+    while !walk.is_over(&lab.c) {
+        let slice = Instant::now();
+        for _ in 0..QUESTIONS {
+            if walk.is_over(&lab.c) {
+                break;
+            }
+            text.clear();
+            for connection in thalweg_feat_flow::connections(&mut lab.c, &mut walk, filter) {
+                use std::fmt::Write;
+                let _ = writeln!(text, "{}", connection.line(Default::default()));
+                listed += 1;
+            }
+        }
+        longest = longest.max(slice.elapsed());
+        if listed.is_multiple_of(100 * 4096) {
+            let begin = Instant::now();
+            lab.cli("show conntrack summary");
+            command = command.max(begin.elapsed());
+        }
+    }
+    ensure!(listed >= u64::from(COUNT), "{listed} were listed");
+    Ok((longest, command, begin.elapsed()))
+}
+
+fn act() -> Result<()> {
+    let Some(args) = Args::from_env()? else { return Ok(()) };
+    let mut report = Report::start("millions", "Five million connections");
+    report.about(
+        "One worker, through four rules and a cross connect. The loops are measured while 100 000 new TCP \
+         connections per second pass as well, before the five million end and while they do.",
+    );
+    let mut lab = Lab::new(1, 1 << 14);
+    // Buffers are in use before connections are.
+    lab.pairs(100_000);
+    let before = resident()?;
+    lab.ok(RULES);
+    lab.ok("set conntrack timeouts default udp_first=600 udp_multiple=600 tcp_close=1");
+    let begin = Instant::now();
+    lab.pairs(COUNT);
+    let filled = begin.elapsed();
+    let there = live(&mut lab);
+    ensure!(there == u64::from(COUNT), "{there} connections");
+    let memory = (resident()? - before) as f64 / f64::from(COUNT);
+    let (slice, command, listed) = list(&mut lab)?;
+    // Room for those that come meanwhile.
+    lab.cli("clear conntrack");
+    lab.ok("set conntrack limit 5500000");
+    lab.pairs(COUNT);
+    lab.load_spread(&profile(), 64);
+    std::thread::sleep(Duration::from_millis(300));
+    lab.loops();
+    std::thread::sleep(Duration::from_secs(3));
+    let quiet = lab.loops();
+    lab.finish();
+    let (ending, drained, took) = end_all(&mut lab)?;
+    lab.finish();
+    let (client, _) = lab.counts();
+    ensure!(client.lost == 0, "{client:?}");
+    lab.close();
+    let mut table = Table::new(
+        "Five million connections",
+        vec![Column::text("what"), Column::text("value"), Column::text("target")],
+    );
+    let micros = |loops: &Loops| loops.longest as f64 / clock::hz() * 1e6;
+    let share = |loops: &Loops| format!("{} of {}", loops.long, loops.count);
+    let rows = [
+        ("filled, million/s", format!("{:.2}", f64::from(COUNT) / 1e6 / filled.as_secs_f64()), "–"),
+        ("memory per connection, bytes", format!("{memory:.0}"), "≤ 128"),
+        ("longest slice of a list, ms", format!("{:.2}", slice.as_secs_f64() * 1e3), "≤ 50"),
+        ("longest command meanwhile, ms", format!("{:.2}", command.as_secs_f64() * 1e3), "≤ 50"),
+        ("the whole list, s", format!("{:.2}", listed.as_secs_f64()), "–"),
+        ("longest loop before, µs", format!("{:.0}", micros(&quiet)), "–"),
+        ("loops above 100 µs before", share(&quiet), "–"),
+        ("longest loop while they end, µs", format!("{:.0}", micros(&ending)), "≤ 100"),
+        ("loops above 100 µs while they end", share(&ending), "0"),
+        ("ended", format!("{drained} in {:.2} s", took.as_secs_f64()), "–"),
+    ];
+    for (what, value, target) in rows {
+        table.row(vec![what.into(), Cell::Text(value), target.into()]);
+    }
+    report.table(table);
+    report.finish(&args)
+}
+
+/// 100 000 connections per second.
+fn profile() -> Profile {
+    Profile {
+        clients: 60,
+        ports: (1024, 50_000),
+        client: std::net::Ipv4Addr::new(17, 0, 0, 1),
+        concurrent: 2048,
+        rate: Some(100_000.0),
+        patience: 5_000_000,
+        ..Profile::default()
+    }
+}
+
+/// How long a connection is silent until it ends: longer than it takes to fill the table.
+const SILENCE: u64 = 10;
+
+/// Has all end at one moment, as nobody looks until a packet comes, and waits until nearly all have.
+fn end_all(lab: &mut Lab) -> Result<(Loops, u64, Duration)> {
+    lab.ok(&format!(
+        "set conntrack timeouts default udp_first={SILENCE} udp_multiple={SILENCE} tcp_close=1"
+    ));
+    lab.pairs(COUNT);
+    let before = live(lab);
+    std::thread::sleep(Duration::from_millis(SILENCE * 1000 + 300));
+    let begin = Instant::now();
+    lab.load_spread(&profile(), 64);
+    lab.loops();
+    while begin.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+        let left = live(lab);
+        if left < u64::from(COUNT) / 20 {
+            let took = begin.elapsed();
+            return Ok((lab.loops(), before - left, took));
+        }
+    }
+    anyhow::bail!("{} are left", live(lab))
+}

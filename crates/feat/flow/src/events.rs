@@ -1,0 +1,173 @@
+//! What happens to connections, told to whoever listens: lines of JSON on a local socket.
+
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use thalweg_conntrack::Tuple;
+use thalweg_conntrack::connection::Progress;
+use thalweg_conntrack::tracker::{Event, What, Why};
+use thalweg_graph::Control;
+
+use crate::tracking;
+
+/// How often workers are asked while somebody listens, and how often it is looked whether anybody does.
+const BUSY: Duration = Duration::from_millis(20);
+const IDLE: Duration = Duration::from_millis(200);
+/// What may wait for a listener that does not read; more is lost to it.
+const WAITING: usize = 4 << 20;
+
+/// A socket and who listens to it.
+#[derive(Default)]
+pub(crate) struct Events {
+    socket: Option<(UnixListener, PathBuf)>,
+    listeners: Vec<Listener>,
+    /// Whether workers keep events.
+    kept: bool,
+    /// Events that workers had no room for, as far as they are told.
+    lost: u64,
+}
+
+struct Listener {
+    stream: UnixStream,
+    waiting: Vec<u8>,
+    lost: u64,
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if let Some((_, path)) = self.socket.take() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Has events told on a socket at a path, or not any more. A socket that is there is replaced.
+///
+/// # Errors
+/// If it cannot be made, or something else is there.
+pub(crate) fn listen(c: &mut Control, path: Option<&str>) -> io::Result<()> {
+    let state = c.state::<Events>();
+    let mut state = state.borrow_mut();
+    let path = path.map(Path::new);
+    if state.socket.as_ref().map(|(_, path)| path.as_path()) == path {
+        return Ok(());
+    }
+    let socket = path.map(bind).transpose()?;
+    if let Some((_, old)) = state.socket.take() {
+        let _ = std::fs::remove_file(old);
+    }
+    state.listeners.clear();
+    state.socket = socket;
+    Ok(())
+}
+
+fn bind(path: &Path) -> io::Result<(UnixListener, PathBuf)> {
+    if std::fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket()) {
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    Ok((listener, path.to_owned()))
+}
+
+/// Looks after listeners from now on.
+pub(crate) fn run(c: &mut Control) {
+    let listens = serve(c);
+    c.after(if listens { BUSY } else { IDLE }, run);
+}
+
+/// Tells listeners what has happened; whether there are any.
+fn serve(c: &mut Control) -> bool {
+    let state = c.state::<Events>();
+    let (listens, kept) = {
+        let mut state = state.borrow_mut();
+        let Events { socket, listeners, .. } = &mut *state;
+        if let Some((socket, _)) = socket {
+            while let Ok((stream, _)) = socket.accept() {
+                if stream.set_nonblocking(true).is_ok() {
+                    listeners.push(Listener { stream, waiting: Vec::new(), lost: 0 });
+                }
+            }
+        }
+        (!listeners.is_empty(), state.kept)
+    };
+    if !listens && !kept {
+        return false;
+    }
+    let answers = tracking::ask(c, move |engine| {
+        let Some(tracker) = engine.tracker.as_deref_mut() else { return (Vec::new(), 0) };
+        tracker.set_events(listens);
+        let mut events = Vec::new();
+        while let Some(event) = tracker.event() {
+            events.push(event);
+        }
+        (events, tracker.events_lost())
+    });
+    let lost = answers.iter().map(|(_, lost)| lost).sum();
+    let mut state = state.borrow_mut();
+    state.kept = listens;
+    let new = u64::saturating_sub(lost, std::mem::replace(&mut state.lost, lost));
+    let mut text = Vec::new();
+    for event in answers.iter().flat_map(|(events, _)| events) {
+        let _ = writeln!(text, "{}", line(event));
+    }
+    state.listeners.retain_mut(|listener| listener.tell(&text, new));
+    listens
+}
+
+impl Listener {
+    /// False if it is gone.
+    fn tell(&mut self, text: &[u8], lost: u64) -> bool {
+        self.lost += lost;
+        if self.lost > 0 && self.waiting.len() < WAITING {
+            let _ = writeln!(self.waiting, "{}", json!({ "event": "lost", "count": self.lost }));
+            self.lost = 0;
+        }
+        if self.waiting.len() + text.len() <= WAITING {
+            self.waiting.extend_from_slice(text);
+        } else {
+            self.lost += text.iter().filter(|byte| **byte == b'\n').count() as u64;
+        }
+        while !self.waiting.is_empty() {
+            match self.stream.write(&self.waiting) {
+                Ok(0) => return false,
+                Ok(n) => drop(self.waiting.drain(..n)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+fn line(event: &Event) -> Value {
+    let c = &event.connection;
+    let what = match event.what {
+        What::New => "new",
+        What::Established => "established",
+        What::Ended(Why::Expired) => "expired",
+        What::Ended(Why::Recycled) => "recycled",
+        What::Ended(Why::Flushed) => "flushed",
+        What::Ended(Why::Replaced) => "replaced",
+    };
+    let ends =
+        |t: &Tuple| json!({ "src": t.src, "dst": t.dst, "sport": t.sport, "dport": t.dport });
+    let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut line = json!({
+        "event": what, "time": (at.as_secs_f64() * 1e3).round() / 1e3, "zone": c.zone,
+        "protocol": c.original.protocol, "orig": ends(&c.original), "reply": ends(&c.reply),
+        "mark": c.mark, "packets": c.packets, "bytes": c.bytes, "age_ms": c.age,
+    });
+    if c.label != 0 {
+        line["label"] = format!("{:#x}", c.label).into();
+    }
+    if let Progress::Tcp(pair) = &c.progress {
+        line["state"] = pair.shown().name().into();
+    }
+    line
+}

@@ -1,0 +1,137 @@
+//! Addresses and ports of frames, with the sums over them.
+
+use thalweg_conntrack::Tuple;
+use thalweg_feat_nat44::packet::{self, Change, Kind};
+use thalweg_feat_nat44::tuple;
+use thalweg_wire::ip::protocol;
+
+use crate::rule::key::{self, Words, ether};
+
+/// Where the IPv4 header of an Ethernet frame is, behind at most one tag.
+pub(crate) fn ipv4_at(frame: &[u8]) -> Option<usize> {
+    let kind = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+    match kind(12)? {
+        ether::IPV4 => Some(14),
+        ether::VLAN | ether::QINQ if kind(16)? == ether::IPV4 => Some(18),
+        _ => None,
+    }
+}
+
+/// What one key becomes another by.
+fn change(old: &tuple::Key, new: &tuple::Key) -> Change {
+    let l3 = tuple::address_delta(old[0], new[0]);
+    let (was, is) = (old[1] as u32, new[1] as u32);
+    let l4 = match (old[1] >> 32) as u8 {
+        // The identifier once, and no pseudo-header.
+        protocol::ICMP => tuple::port_delta(was & 0xffff, is & 0xffff),
+        _ => tuple::fold(u32::from(l3) + u32::from(tuple::port_delta(was, is))),
+    };
+    Change { addresses: new[0], ports: is, l3, l4 }
+}
+
+/// Gives a packet of a translated connection the tuple that packets of its direction get; an ICMP error
+/// about it has what it quotes changed as well. `partial`: a device will complete the checksum.
+pub(crate) fn translate(frame: &mut [u8], to: &Tuple, partial: bool) -> Option<()> {
+    let l3 = frame.get_mut(ipv4_at(frame)?..)?;
+    let (std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst)) = (to.src, to.dst) else {
+        return None;
+    };
+    let (sport, dport) = match to.protocol {
+        protocol::ICMP => (to.sport, to.sport),
+        _ => (to.sport, to.dport),
+    };
+    let new = tuple::Tuple { src, sport, dst, dport, protocol: to.protocol, table: 0 };
+    let parsed = packet::parse(l3, 0);
+    let change = change(&parsed.key, &new.key());
+    match parsed.kind {
+        Kind::Error(_) => packet::rewrite_error(l3, &parsed, &change, false),
+        Kind::Unknown => return None,
+        _ => packet::rewrite(l3, &parsed, &change, partial),
+    }
+    Some(())
+}
+
+/// The fields of a packet that was [translated](translate).
+pub(crate) fn note(words: &mut Words, to: &Tuple) {
+    if let (std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst)) = (to.src, to.dst) {
+        key::NW_SRC.set(words, src.to_bits().into());
+        key::NW_DST.set(words, dst.to_bits().into());
+    }
+    if matches!(to.protocol, protocol::TCP | protocol::UDP) {
+        key::TP_SRC.set(words, to.sport.into());
+        key::TP_DST.set(words, to.dport.into());
+    }
+}
+
+/// One end of a packet, or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// An IPv4 address.
+    Address(u32),
+    /// A port of TCP or UDP.
+    Port(u16),
+}
+
+/// Sets an address or a port: the source's, or else the destination's.
+pub(crate) fn set(frame: &mut [u8], source: bool, end: End, partial: bool) -> Option<()> {
+    let l3 = frame.get_mut(ipv4_at(frame)?..)?;
+    let mut parsed = packet::parse(l3, 0);
+    if !matches!(parsed.kind, Kind::Ports | Kind::Query) {
+        // What an error quotes stays; neither has a fragment ports.
+        let addresses = u64::from_le_bytes(*l3.get(12..)?.first_chunk()?);
+        parsed.key[0] = addresses;
+        parsed.kind = Kind::Other;
+    }
+    let old = tuple::Tuple::of(&parsed.key);
+    let mut new = old;
+    match (end, source) {
+        (End::Address(address), true) => new.src = address.into(),
+        (End::Address(address), false) => new.dst = address.into(),
+        (End::Port(port), true) if parsed.kind == Kind::Ports => new.sport = port,
+        (End::Port(port), false) if parsed.kind == Kind::Ports => new.dport = port,
+        (End::Port(_), _) => return None,
+    }
+    let change = change(&parsed.key, &new.key());
+    packet::rewrite(l3, &parsed, &change, partial);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use thalweg_wire::MacAddr;
+    use thalweg_wire::build::Packet;
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const C: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 77);
+
+    fn ether() -> Packet {
+        Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]))
+    }
+
+    /// What is changed is what would have been built so.
+    #[test]
+    fn sums_follow() {
+        for tag in [false, true] {
+            let ether = || if tag { ether().vlan(5) } else { ether() };
+            let mut tcp = ether().ipv4(A, B).tcp(5000, 80).payload(b"abc").build();
+            set(&mut tcp, true, End::Address(C.to_bits()), false).unwrap();
+            set(&mut tcp, false, End::Port(8080), false).unwrap();
+            let expected = ether().ipv4(C, B).tcp(5000, 8080).payload(b"abc").build();
+            assert_eq!(tcp, expected);
+            let mut udp = ether().ipv4(A, B).udp(5000, 53).payload(b"abcd").build();
+            let to = Tuple { src: A.into(), dst: C.into(), protocol: 17, sport: 77, dport: 53 };
+            translate(&mut udp, &to, false).unwrap();
+            assert_eq!(udp, ether().ipv4(A, C).udp(77, 53).payload(b"abcd").build());
+            let mut ping = ether().ipv4(A, B).icmp_echo_request(7, 1).build();
+            let to = Tuple { src: C.into(), dst: B.into(), protocol: 1, sport: 99, dport: 8 };
+            translate(&mut ping, &to, false).unwrap();
+            assert_eq!(ping, ether().ipv4(C, B).icmp_echo_request(99, 1).build());
+            assert_eq!(set(&mut ping, true, End::Port(9), false), None, "no ports");
+        }
+        let mut arp = Packet::arp_request(MacAddr([2; 6]), A, B).build();
+        assert_eq!(set(&mut arp, true, End::Address(1), false), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! `nat` within `ct`: what new connections are translated to, and that packets of those that are get
+//! translated.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+use thalweg_conntrack::Tuple;
+use thalweg_tables::hash::mix64;
+use thalweg_wire::ip::{has_ports, protocol};
+
+use super::text::{RuleError, split};
+
+/// Translation in a `ct`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nat {
+    /// What new connections get; without, only those that have something already are translated.
+    pub range: Option<Range>,
+}
+
+/// Addresses and ports to choose from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Whether the source is translated, or else the destination.
+    pub source: bool,
+    /// The first and the last address; 0.0.0.0: it stays.
+    pub addresses: (Ipv4Addr, Ipv4Addr),
+    /// The first and the last port.
+    pub ports: Option<(u16, u16)>,
+    /// Which of them is tried first.
+    pub order: Order,
+    /// A source address gets the same address each time, over restarts too.
+    pub persistent: bool,
+}
+
+/// Which port of a range is tried first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As [`Order::Hash`].
+    #[default]
+    Unsaid,
+    /// The one that the tuple's hash says.
+    Hash,
+    /// Any.
+    Random,
+}
+
+/// Ports that are tried in a row, then from other places on.
+const ATTEMPTS: [u32; 5] = [128, 64, 32, 16, 8];
+/// Addresses that are tried.
+const ADDRESSES: u32 = 8;
+
+impl Nat {
+    /// Reads what follows `nat`.
+    pub(crate) fn read(word: &str, rest: &str) -> Result<Nat, RuleError> {
+        if rest.is_empty() {
+            return Ok(Nat::default());
+        }
+        let inner = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
+        let form = || RuleError::new(word, "nat, nat(src=RANGE) or nat(dst=RANGE) expected");
+        let (mut range, mut flags): (Option<Range>, Vec<&str>) = (None, Vec::new());
+        for part in split(inner.ok_or_else(form)?)? {
+            match part.split_once('=') {
+                Some((side @ ("src" | "dst"), text)) if range.is_none() => {
+                    range = Some(Range::read(part, side == "src", text)?);
+                }
+                None => flags.push(part),
+                _ => return Err(form()),
+            }
+        }
+        for flag in flags {
+            let Some(range) = &mut range else { return Err(form()) };
+            match flag {
+                "random" if range.order == Order::Unsaid => range.order = Order::Random,
+                "hash" if range.order == Order::Unsaid => range.order = Order::Hash,
+                "persistent" => range.persistent = true,
+                "random" | "hash" => {
+                    return Err(RuleError::new(flag, "either random or hash expected"));
+                }
+                _ => return Err(RuleError::new(flag, "random, hash or persistent expected")),
+            }
+        }
+        Ok(Nat { range })
+    }
+}
+
+impl Range {
+    fn read(word: &str, source: bool, text: &str) -> Result<Range, RuleError> {
+        let wrong = || {
+            let form = "ADDRESS, FIRST-LAST, either with :PORT or :FIRST-LAST, of IPv4, expected";
+            RuleError::new(word, form)
+        };
+        fn both<T: std::str::FromStr + Copy + PartialOrd>(text: &str) -> Option<(T, T)> {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (first <= last).then_some((first, last))
+        }
+        let (addresses, ports) = match text.split_once(':') {
+            Some((addresses, ports)) => (addresses, Some(ports)),
+            None => (text, None),
+        };
+        let ports = match ports {
+            Some(text) => Some(both::<u16>(text).filter(|p| p.0 > 0).ok_or_else(wrong)?),
+            None => None,
+        };
+        let addresses = both(addresses).ok_or_else(wrong)?;
+        Ok(Range { source, addresses, ports, order: Order::default(), persistent: false })
+    }
+
+    /// How replies of a new connection will look, one for which `is_free` holds; nothing if none of
+    /// those that were tried is. `random` is another number each time.
+    pub fn choose(
+        &self,
+        original: &Tuple,
+        salt: u64,
+        random: u64,
+        mut is_free: impl FnMut(&Tuple) -> bool,
+    ) -> Option<Tuple> {
+        let (IpAddr::V4(src), IpAddr::V4(dst)) = (original.src, original.dst) else { return None };
+        let mirror = original.reversed();
+        let (first, last) = (self.addresses.0.to_bits(), self.addresses.1.to_bits());
+        let count = u64::from(last - first) + 1;
+        let ends = u64::from(src.to_bits()) << 32 | u64::from(dst.to_bits());
+        let ports = u64::from(original.sport) << 16 | u64::from(original.dport);
+        let tuple = mix64(mix64(ends ^ salt) ^ ports);
+        let key = if self.persistent { mix64(u64::from(src.to_bits())) } else { tuple };
+        (0..count.min(ADDRESSES.into())).find_map(|n| {
+            let mut reply = mirror;
+            if first != 0 {
+                let address = first + (key.wrapping_add(n) % count) as u32;
+                let place = if self.source { &mut reply.dst } else { &mut reply.src };
+                *place = Ipv4Addr::from_bits(address).into();
+            }
+            let from = if self.order == Order::Random { random } else { tuple };
+            self.choose_port(reply, from, random, &mut is_free)
+        })
+    }
+
+    fn choose_port(
+        &self,
+        reply: Tuple,
+        from: u64,
+        random: u64,
+        is_free: &mut impl FnMut(&Tuple) -> bool,
+    ) -> Option<Tuple> {
+        let icmp = reply.protocol == protocol::ICMP;
+        if !has_ports(reply.protocol) && !icmp {
+            return is_free(&reply).then_some(reply);
+        }
+        if self.ports.is_none() && is_free(&reply) {
+            return Some(reply);
+        }
+        // Without ports to choose from, another source port tells the connections apart.
+        let source = self.source || self.ports.is_none();
+        let put = |port: u16| match (icmp, source) {
+            (true, _) | (false, false) => Tuple { sport: port, ..reply },
+            (false, true) => Tuple { dport: port, ..reply },
+        };
+        let (low, high) = match self.ports {
+            _ if icmp => (0, u16::MAX),
+            Some(ports) => ports,
+            None => class(reply.dport),
+        };
+        let count = u64::from(high - low) + 1;
+        let mut start = from;
+        for attempts in ATTEMPTS {
+            for n in 0..u64::from(attempts).min(count) {
+                let reply = put(low + (start.wrapping_add(n) % count) as u16);
+                if is_free(&reply) {
+                    return Some(reply);
+                }
+            }
+            start = mix64(start ^ random);
+        }
+        None
+    }
+}
+
+/// The ports that a port may become: privileged ones stay so.
+fn class(port: u16) -> (u16, u16) {
+    match port {
+        0..512 => (1, 511),
+        512..1024 => (600, 1023),
+        _ => (1024, u16::MAX),
+    }
+}
+
+impl fmt::Display for Nat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(range) = &self.range else { return f.write_str("nat") };
+        fn both<T: fmt::Display + PartialEq>(
+            f: &mut fmt::Formatter<'_>,
+            (first, last): &(T, T),
+        ) -> fmt::Result {
+            write!(f, "{first}")?;
+            if first == last { Ok(()) } else { write!(f, "-{last}") }
+        }
+        write!(f, "nat({}=", if range.source { "src" } else { "dst" })?;
+        both(f, &range.addresses)?;
+        if let Some(ports) = &range.ports {
+            f.write_str(":")?;
+            both(f, ports)?;
+        }
+        if range.persistent {
+            f.write_str(",persistent")?;
+        }
+        f.write_str(match range.order {
+            Order::Unsaid => "",
+            Order::Hash => ",hash",
+            Order::Random => ",random",
+        })?;
+        f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn range(text: &str) -> Range {
+        Nat::read("nat", &format!("({text})")).unwrap().range.unwrap()
+    }
+
+    fn tuple(protocol: u8) -> Tuple {
+        let (src, dst) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
+        let dport = if protocol == 1 { 8 } else { 80 };
+        Tuple { src, dst, protocol, sport: 5000, dport }
+    }
+
+    #[test]
+    fn it_is_written_as_it_is_read() {
+        for text in [
+            "(src=10.0.0.1)",
+            "(dst=10.0.0.1-10.0.0.9:80)",
+            "(src=10.0.0.1-10.0.0.9:1000-2000,persistent,random)",
+            "(src=0.0.0.0,hash)",
+            "",
+        ] {
+            assert_eq!(Nat::read("nat", text).unwrap().to_string(), format!("nat{text}"));
+        }
+        for text in [
+            "(",
+            "()x",
+            "(random)",
+            "(src=10.0.0.9-10.0.0.1)",
+            "(src=[::1]:5)",
+            "(src=10.0.0.1:0)",
+            "(src=10.0.0.1:9-1)",
+            "(src=10.0.0.1,dst=10.0.0.1)",
+            "(src=10.0.0.1,hash,random)",
+            "(src=10.0.0.1,never)",
+        ] {
+            assert!(Nat::read("nat", text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_stay_stays() {
+        let free = |_: &Tuple| true;
+        let t = tuple(6);
+        let reply = range("src=192.0.2.9").choose(&t, 1, 2, free).unwrap();
+        assert_eq!(reply, Tuple { dst: [192, 0, 2, 9].into(), ..t.reversed() });
+        let reply = range("src=0.0.0.0").choose(&t, 1, 2, free).unwrap();
+        assert_eq!(reply, t.reversed());
+        let reply = range("dst=10.9.9.9:8080").choose(&t, 1, 2, free).unwrap();
+        assert_eq!((reply.src, reply.sport), ([10, 9, 9, 9].into(), 8080));
+        assert_eq!((reply.dst, reply.dport), (t.src, t.sport));
+        // Taken: the identifier of a ping, the source port of what goes to another destination.
+        let busy = |reply: &Tuple| reply.sport != 5000;
+        let ping = range("src=192.0.2.9").choose(&tuple(1), 1, 2, busy).unwrap();
+        assert!(ping.sport != 5000 && ping.dport == 0);
+        let busy = |reply: &Tuple| reply.dport != 5000;
+        let reply = range("dst=10.9.9.9").choose(&t, 1, 2, busy).unwrap();
+        assert!(reply.dport > 1023 && reply.sport == 80);
+        assert_eq!(range("src=192.0.2.9:7").choose(&t, 1, 2, |_| false), None);
+        assert_eq!(range("src=192.0.2.9").choose(&tuple(47), 1, 2, |_| false), None);
+    }
+
+    proptest! {
+        #[test]
+        fn choices_are_within_the_range(
+            addresses in 1u32..20, ports in 1u16..50, salt: u64, random: u64,
+            protocol in prop_oneof![Just(6u8), Just(17)], source: bool, seed: u64,
+            order in 0usize..3, persistent: bool,
+        ) {
+            let last = 0xc000_0200 + addresses - 1;
+            let range = Range {
+                source,
+                addresses: (Ipv4Addr::from_bits(0xc000_0200), Ipv4Addr::from_bits(last)),
+                ports: Some((1000, 1000 + ports - 1)),
+                order: [Order::Unsaid, Order::Hash, Order::Random][order],
+                persistent,
+            };
+            let mixed = |t: &Tuple| mix64(seed ^ u64::from(t.dport) ^ u64::from(t.sport));
+            let is_free = |t: &Tuple| mixed(t) & 1 == 0;
+            if let Some(reply) = range.choose(&tuple(protocol), salt, random, is_free) {
+                prop_assert!(is_free(&reply));
+                let (address, port) =
+                    if source { (reply.dst, reply.dport) } else { (reply.src, reply.sport) };
+                let IpAddr::V4(address) = address else { panic!() };
+                prop_assert!((0xc000_0200..=last).contains(&address.to_bits()));
+                prop_assert!((1000..1000 + ports).contains(&port));
+            }
+        }
+    }
+}
