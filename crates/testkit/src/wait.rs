@@ -160,6 +160,38 @@ pub fn wait_for_tcp_listener(ns: &Netns, port: u16, budget: Duration) -> Result<
     })?
 }
 
+/// Waits until the program that listens on a UDP port of `ns` has read all that has come.
+pub fn wait_for_udp_reader(ns: &Netns, port: u16, budget: Duration) -> Result<()> {
+    let what = format!("UDP port {port} in namespace {} to be read", ns.label());
+    ns.run(|| {
+        wait_until_seen(budget, &what, || match udp_waiting(port) {
+            Some(0) => Ok(()),
+            seen => Err(format!("{seen:?} bytes")),
+        })
+    })?
+}
+
+/// Bytes that wait in the sockets of a UDP port, in either address family. None if nobody listens.
+fn udp_waiting(port: u16) -> Option<u64> {
+    let tables = ["udp", "udp6"]
+        .iter()
+        .filter_map(|name| fs::read_to_string(format!("/proc/thread-self/net/{name}")).ok());
+    let rows: Vec<u64> = tables.flat_map(|table| parse_waiting(&table, port)).collect();
+    (!rows.is_empty()).then(|| rows.iter().sum())
+}
+
+/// Reads the fifth column (`SEND:RECEIVE` in hexadecimal) of a port's rows.
+fn parse_waiting(table: &str, port: u16) -> Vec<u64> {
+    let row = |line: &str| {
+        let mut columns = line.split_whitespace();
+        let (_, own) = columns.nth(1)?.rsplit_once(':')?;
+        let (_, waiting) = columns.nth(2)?.rsplit_once(':')?;
+        let waiting = u64::from_str_radix(waiting, 16).ok()?;
+        (u16::from_str_radix(own, 16) == Ok(port)).then_some(waiting)
+    };
+    table.lines().skip(1).filter_map(row).collect()
+}
+
 struct Bound(HashSet<u16>);
 
 impl Debug for Bound {
@@ -237,6 +269,15 @@ mod tests {
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn what_waits_is_read() {
+        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n\
+             1: 0100007F:18C8 00000000:0000 07 00000000:00000A00 00:00000000 00000000     0\n\
+             2: 0100007F:18C7 00000000:0000 07 00000000:00000001 00:00000000 00000000     0\n";
+        assert_eq!(parse_waiting(table, 6344), [0xa00]);
+        assert!(parse_waiting(table, 1).is_empty());
+    }
 
     #[test]
     fn a_value_ends_the_wait() {

@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use thalweg_sflow::pcapout::PcapOut;
-use thalweg_sflow::text::Moment;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, Sample};
 use thalweg_smoke::{Collector, Router, host_pair, thalweg};
 use thalweg_testkit::{Flood, Lab, Netns, Running, Signal, lab_test, wait_until_seen};
@@ -259,8 +257,8 @@ pub(crate) struct Seen {
     pub(crate) pools: HashMap<DataSource, u32>,
     pub(crate) flows: u64,
     pub(crate) counters: u64,
-    /// A capture file of all that has come, if one is wanted.
-    pub(crate) file: Option<PcapOut>,
+    /// All datagrams, if they are wanted.
+    pub(crate) kept: Option<Vec<Vec<u8>>>,
 }
 
 impl Seen {
@@ -269,8 +267,8 @@ impl Seen {
         let mut buf = [0; 65_536];
         while let Ok(length) = socket.recv(&mut buf) {
             let datagram = Datagram::parse(&buf[..length])?;
-            if let Some(file) = &mut self.file {
-                file.add(Moment::now(), None, &buf[..length]);
+            if let Some(kept) = &mut self.kept {
+                kept.push(buf[..length].to_vec());
             }
             let number = datagram.sequence;
             ensure!(self.datagram.is_none_or(|n| number == n + 1), "{:?}, {number}", self.datagram);
