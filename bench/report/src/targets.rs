@@ -90,7 +90,16 @@ const fn twice(what: &'static str, row: &'static [&'static str]) -> Target {
     }
 }
 
-const TARGETS: [Target; 32] = [
+const fn nat(
+    what: &'static str,
+    row: &'static [&'static str],
+    limit: f64,
+    vpp: &'static str,
+) -> Target {
+    Target { table: "NAT44", column: "with NAT44", vpp, ..way(what, row, limit) }
+}
+
+const TARGETS: [Target; 40] = [
     Target { vpp: "24–25", ..way(L2, &[L2], 8.0) },
     Target { vpp: "42", ..way(BRIDGE, &[BRIDGE], 20.0) },
     Target { vpp: "59", ..way(STATIONS, &[STATIONS], 30.0) },
@@ -163,6 +172,33 @@ const TARGETS: [Target; 32] = [
             &["Thalweg, AF_PACKET, four rules", "Open vSwitch, netdev, AF_PACKET, four rules"],
             0.0,
         )
+    },
+    nat("NAT44, 1 session", &["1", "sequential"], 55.0, "116"),
+    nat("NAT44, 16k sessions in order", &["16384", "sequential"], 70.0, "207"),
+    nat("NAT44, 16k sessions at random", &["16384", "random"], 80.0, "257"),
+    nat("NAT44, 1M sessions in order", &["1048576", "sequential"], 130.0, "610"),
+    nat("NAT44, 1M sessions at random", &["1048576", "random"], 160.0, "1152"),
+    Target {
+        column: "ratio",
+        digits: 2,
+        unit: "×",
+        ..nat("NAT44 over IPv4 alone, 1 session", &["1", "sequential"], 2.2, "2.3")
+    },
+    Target {
+        table: "New NAT44 sessions",
+        column: "per second, one worker",
+        limit: Limit::AtLeast(2.0),
+        digits: 2,
+        unit: "million/s",
+        ..way("new NAT44 sessions", &[], 0.0)
+    },
+    Target {
+        table: "NAT44 workers",
+        column: "ratio",
+        limit: Limit::AtLeast(1.9),
+        digits: 2,
+        unit: "×",
+        ..way("two workers over one, NAT44", &["of the worker that receives"], 0.0)
     },
 ];
 

@@ -52,13 +52,20 @@ fn standing(plan: Plan, sessions: u32, random: bool) -> [Turns; 2] {
     let nth = move |n: u32| {
         if random { (mix64(u64::from(n)) % u64::from(sessions)) as u32 } else { n % sessions }
     };
-    // All of them once, in order, so that each has a session before it is measured.
-    let all = (0..sessions).chain((0..packets).map(nth));
-    stream_of(&mut r, "s0", 0, all.map(|n| flow_packet(source(n), SERVER)));
-    r.cli("packet-generator enable-stream");
+    let all = (0..sessions).map(|n| flow_packet(source(n), SERVER));
+    stream_of(&mut r, "all", 0, all);
+    stream_of(&mut r, "s0", 0, (0..packets).map(|n| flow_packet(source(nth(n)), SERVER)));
     let mut on = false;
     translate(&mut r, &mut on, true);
-    r.wait(plan.warm_up * 20);
+    // All of them once, in order, so that each has a session before it is measured.
+    r.cli(&format!("packet-generator configure all limit {sessions}"));
+    r.cli("packet-generator enable-stream all");
+    let there = format!("total sessions: {sessions}\n");
+    while !r.cli("show nat44 summary").contains(&there) {
+        r.wait(plan.warm_up);
+    }
+    r.cli("packet-generator disable-stream all\npacket-generator enable-stream s0");
+    r.wait(plan.warm_up * 4);
     let turns = in_turn(plan, &title, &mut r, &[false, true], |r, nat| translate(r, &mut on, *nat));
     r.stop();
     let mut turns = turns.into_iter();
