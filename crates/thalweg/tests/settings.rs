@@ -221,10 +221,34 @@ const SETTERS: &[(&str, &[&str])] = &[
     (
         "nat44 add load-balancing static mapping",
         &["nat44 add load-balancing static mapping protocol tcp external 192.0.2.1:80 \
-             local 10.0.0.2:8080 probability 30 local 10.0.0.3:8080 vrf 4 probability 70"],
+             local 10.0.0.2:8080 probability 30 local 10.0.0.3:8080 vrf 4 probability 70 affinity 60"],
+    ),
+    (
+        "nat44 add load-balancing back-end",
+        &["nat44 add load-balancing static mapping protocol tcp external 192.0.2.1:80 \
+             local 10.0.0.2:8080 probability 30\n\
+           nat44 add load-balancing back-end protocol tcp external 192.0.2.1:80 \
+             local 10.0.0.3:8080 vrf 4 probability 70"],
     ),
     ("nat44 forwarding", &["nat44 forwarding enable"]),
     ("nat mss-clamping", &["nat mss-clamping 1400"]),
+    (
+        "nat addr-port-assignment-alg",
+        &[
+            "nat addr-port-assignment-alg map-e psid 10 psid-offset 6 psid-len 6",
+            "nat addr-port-assignment-alg port-range 2000 - 3999",
+        ],
+    ),
+    (
+        "set nat44 session limit",
+        &["set nat44 session limit 100 vrf 3\nset nat44 session limit 9 per-host"],
+    ),
+    ("nat44 log", &["nat44 log syslog 127.0.0.1:9 rate 5"]),
+    ("set nat44 table-full", &["set nat44 table-full refuse"]),
+    (
+        "nat44 save",
+        &["nat44 plugin enable sessions 1000\nnat44 save /nonexistent/nat44-sessions every 86400"],
+    ),
     ("set nat timeout", &["set nat timeout udp 30 tcp-established 100", "set nat timeout icmp 7"]),
     (
         "set interface nat44",
@@ -301,6 +325,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("trace add", "the next packets are traced"),
     ("ping", "asks"),
     ("set interface l2 tag-rewrite", "says what is so anyway"),
+    ("nat44 restore", "brings back what packets have begun"),
     ("nat44 del session", "ends what packets have begun"),
     ("set ip neighbor-advertise", "packets are sent"),
 ];

@@ -3,7 +3,7 @@
 use crate::NatError;
 use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::state::{self, StaticMapping};
-use crate::view::{self, SessionView};
+use crate::view::{self, Cursor, SessionView};
 use std::net::Ipv4Addr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
@@ -161,6 +161,7 @@ pub(crate) fn mapping(
         twice,
         out2in_only: has(bits, NatConfigFlags::OUT2IN_ONLY),
         backends: Vec::new(),
+        affinity: 0,
     };
     let external_if = (external_if != InterfaceIndex::NONE).then_some(external_if.0);
     Ok(StaticMapping { mapping, external_if, identity: false })
@@ -186,8 +187,13 @@ pub(crate) struct Told {
     pub(crate) packets: u32,
 }
 
-/// The sessions of a host inside.
-pub(crate) fn sessions_of(c: &mut Control, host: Ip4Address, table: u32) -> Vec<Told> {
+/// Some sessions of a host inside, and whether there may be more behind them.
+pub(crate) fn sessions_of(
+    c: &mut Control,
+    host: Ip4Address,
+    table: u32,
+    at: &mut Cursor,
+) -> (Vec<Told>, bool) {
     let timeouts = c.state::<crate::Nat44>().borrow().timeouts();
     let now = clock::now_seconds() as u64;
     let tell = |s: SessionView| {
@@ -214,5 +220,7 @@ pub(crate) fn sessions_of(c: &mut Control, host: Ip4Address, table: u32) -> Vec<
     let mine = |s: &SessionView| {
         s.inside.src == Ipv4Addr::from(host.0) && (table == u32::MAX || s.inside.table == table)
     };
-    view::all_sessions(c).into_iter().filter(mine).map(tell).collect()
+    let Some((some, next)) = view::some_sessions(c, *at) else { return (Vec::new(), false) };
+    *at = next;
+    (some.into_iter().filter(mine).map(tell).collect(), true)
 }

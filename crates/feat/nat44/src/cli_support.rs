@@ -2,10 +2,14 @@
 
 use crate::NatError;
 use crate::mapping::TwiceNat;
+use crate::restore::Restored;
 use crate::state::{self, StaticMapping};
+use crate::store::{Done, StoreError, Work};
 use crate::tuple::MAX_TABLE;
+use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use thalweg_cli::{Args, CliError};
+use std::time::{Duration, Instant};
+use thalweg_cli::{Args, CliError, Output, Task, TaskPoll};
 use thalweg_device::{SwIfIndex, interface_arg};
 use thalweg_graph::Control;
 use thalweg_wire::ip;
@@ -17,6 +21,7 @@ pub(crate) fn failed(e: NatError) -> CliError {
         NatError::Memory(_) => -12,
         NatError::Exists(_) => -81,
         NatError::Missing(_) => -6,
+        NatError::File(..) => -1,
         NatError::Invalid(_) => -7,
     };
     CliError::with_code(e, code)
@@ -59,12 +64,19 @@ pub(crate) struct Options {
     pub(crate) table: u32,
     pub(crate) twice: TwiceNat,
     pub(crate) out2in_only: bool,
+    pub(crate) affinity: u32,
     pub(crate) add: bool,
 }
 
 impl Options {
     pub(crate) fn take(args: &mut Args<'_>) -> Result<Options, CliError> {
-        let mut o = Options { table: 0, twice: TwiceNat::Never, out2in_only: false, add: true };
+        let mut o = Options {
+            table: 0,
+            twice: TwiceNat::Never,
+            out2in_only: false,
+            affinity: 0,
+            add: true,
+        };
         while !args.is_empty() {
             match () {
                 () if args.keyword("vrf") => {
@@ -73,6 +85,9 @@ impl Options {
                 () if args.keyword("twice-nat") => o.twice = TwiceNat::Always,
                 () if args.keyword("self-twice-nat") => o.twice = TwiceNat::OfItself,
                 () if args.keyword("out2in-only") => o.out2in_only = true,
+                () if args.keyword("affinity") => {
+                    o.affinity = args.number("seconds", 0, 86_400)? as u32;
+                }
                 () if args.exact("del") => o.add = false,
                 () => args.end()?,
             }
@@ -84,4 +99,51 @@ impl Options {
 /// Adds or removes a mapping.
 pub(crate) fn finish(c: &mut Control, m: StaticMapping, add: bool) -> Result<(), NatError> {
     if add { state::add_mapping(c, m) } else { state::del_mapping(c, &m) }
+}
+
+/// What went wrong with a file, as a command's failure.
+pub(crate) fn stored(e: StoreError) -> CliError {
+    CliError::failed(e)
+}
+
+/// Sessions on their way to a file, or from one.
+pub(crate) struct Storing(pub(crate) Work);
+
+impl Task<Control> for Storing {
+    fn poll(&mut self, c: &mut Control, _: Instant, out: &mut Output) -> TaskPoll {
+        match self.0.poll(c) {
+            None => return TaskPoll::At(Instant::now() + Duration::from_micros(200)),
+            Some(Err(e)) => return TaskPoll::Failed(stored(e)),
+            Some(Ok(Done::Saved(n))) => {
+                out.line(format_args!("{n} sessions saved"));
+                out.json(json!({ "saved": n }));
+            }
+            Some(Ok(Done::NoFile)) => {
+                out.line("no file, no sessions");
+                out.json(json!({ "restored": 0 }));
+            }
+            Some(Ok(Done::Restored(r))) => restored(&r, out),
+        }
+        TaskPoll::Done
+    }
+}
+
+fn restored(r: &Restored, out: &mut Output) {
+    out.line(format_args!("{} sessions restored", r.done));
+    let others = [
+        (r.over, "over", "whose time has come"),
+        (r.homeless, "homeless", "whose address, port or mapping is not there"),
+        (r.taken, "taken", "that exist already"),
+        (r.full, "full", "for which there is no room"),
+        (r.bad, "bad", "that make no sense"),
+    ];
+    let mut all = serde_json::Map::new();
+    all.insert("restored".into(), r.done.into());
+    for (n, key, text) in others {
+        all.insert(key.into(), n.into());
+        if n > 0 {
+            out.line(format_args!("{n} not restored {text}"));
+        }
+    }
+    out.json(all.into());
 }

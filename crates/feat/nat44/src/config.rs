@@ -1,6 +1,7 @@
 //! What workers read of the configuration.
 
-use crate::mapping::Mappings;
+use crate::mapping::{Mappings, Quick};
+use crate::ports::Scheme;
 use crate::session::Class;
 use std::collections::HashSet;
 use thalweg_tables::flow::Millis;
@@ -55,7 +56,7 @@ pub struct Config {
     /// What each interface is.
     pub(crate) roles: Vec<u8>,
     /// Addresses that stand for hosts inside: of pools, and of static mappings.
-    pub(crate) addresses: HashSet<u32>,
+    pub(crate) addresses: HashSet<u32, Quick>,
     /// Static mappings.
     pub(crate) mappings: Mappings,
     /// Milliseconds by class.
@@ -64,6 +65,10 @@ pub struct Config {
     pub(crate) forwarding: bool,
     /// Largest segment that SYNs may announce; 0: any.
     pub(crate) mss: u16,
+    /// When the table is full, what is new is refused, and nothing half open makes room.
+    pub(crate) refuse: bool,
+    /// Which ports are given away.
+    pub(crate) scheme: Scheme,
 }
 
 impl Config {

@@ -14,12 +14,12 @@ pub(crate) struct Topics {
 pub(crate) struct Alarm {
     topics: Arc<Topics>,
     /// Refusals since the last report, and when that was.
-    since: [(u32, Option<u64>); 3],
+    since: [(u32, Option<u64>); 4],
 }
 
 impl Alarm {
     pub(crate) fn new(cx: &BuildCx<'_>) -> Alarm {
-        Alarm { topics: cx.shared(), since: [(0, None); 3] }
+        Alarm { topics: cx.shared(), since: [(0, None); 4] }
     }
 
     /// Notes a refusal.
@@ -28,6 +28,7 @@ impl Alarm {
             Refusal::NoPort => 0u8,
             Refusal::Full => 1,
             Refusal::Taken => 2,
+            Refusal::Limit => 3,
         };
         let (count, at) = &mut self.since[usize::from(kind)];
         *count += 1;
@@ -51,6 +52,9 @@ pub(crate) fn refused(_: &mut Control, event: &Event) {
         ),
         1 => tracing::warn!(
             "nat44: worker {worker} has no room for new sessions ({count} refused); see `nat44 plugin enable sessions`"
+        ),
+        3 => tracing::warn!(
+            "nat44: worker {worker} refused {count} sessions beyond a limit; see `show nat44 session limits`"
         ),
         _ => tracing::warn!("nat44: worker {worker} refused {count} sessions that exist already"),
     }

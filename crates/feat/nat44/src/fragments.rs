@@ -1,7 +1,10 @@
 //! Fragments behind the first have no ports: what became of the first is remembered for them, for a
-//! while, and for so many datagrams at a time.
+//! while, and for so many datagrams at a time. Those that come before the first wait for it, so many
+//! of them, and no longer than that.
 
 use crate::tuple::Key;
+use std::collections::VecDeque;
+use thalweg_buffer::Packet;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::hash::mix128;
 
@@ -11,6 +14,11 @@ const PATIENCE: Millis = 2_000;
 const SLOTS: usize = 1024;
 /// Places in which a datagram may be remembered.
 const WAYS: usize = 4;
+
+/// Fragments that wait at a time.
+const WAITING: usize = 256;
+/// Fragments of a datagram that wait: as many as the longest has in frames of 1500 bytes.
+const OF_ONE: usize = 48;
 
 /// What became of the first fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,16 +37,27 @@ pub enum Fate {
 }
 
 /// First fragments that were seen.
-#[derive(Debug)]
 pub struct Fragments {
     slots: Box<[Option<(Key, Fate, Millis)>]>,
     seed: u64,
+    /// Those that wait, the oldest first: of which datagram, at which node, since when.
+    waiting: VecDeque<(Key, u8, Millis, Packet)>,
+}
+
+impl std::fmt::Debug for Fragments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fragments").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
 }
 
 impl Fragments {
     /// None.
     pub fn new(seed: u64) -> Fragments {
-        Fragments { slots: vec![None; SLOTS].into(), seed }
+        Fragments {
+            slots: vec![None; SLOTS].into(),
+            seed,
+            waiting: VecDeque::with_capacity(WAITING),
+        }
     }
 
     fn ways(&self, key: &Key) -> std::ops::Range<usize> {
@@ -64,6 +83,34 @@ impl Fragments {
         let slots = self.slots[self.ways(key)].iter().flatten();
         let fresh = |at: Millis| now.wrapping_sub(at) < PATIENCE;
         slots.filter(|(k, _, at)| k == key && fresh(*at)).map(|(_, fate, _)| *fate).next()
+    }
+
+    /// Whether another fragment of a datagram may wait.
+    pub fn has_room(&self, key: &Key) -> bool {
+        self.waiting.len() < WAITING && self.waiting.iter().filter(|w| w.0 == *key).count() < OF_ONE
+    }
+
+    /// Has a fragment wait for its first at a node.
+    pub fn wait(&mut self, key: Key, node: u8, now: Millis, packet: Packet) {
+        self.waiting.push_back((key, node, now, packet));
+    }
+
+    /// A fragment of a datagram that waited at a node.
+    pub fn next_of(&mut self, key: &Key, node: u8) -> Option<Packet> {
+        let at = self.waiting.iter().position(|w| w.0 == *key && w.1 == node)?;
+        self.waiting.remove(at).map(|w| w.3)
+    }
+
+    /// A fragment that has waited for long enough, or any, if all are to go.
+    pub fn next_overdue(&mut self, now: Millis, all: bool) -> Option<Packet> {
+        let since = self.waiting.front()?.2;
+        let over = all || now.wrapping_sub(since) >= PATIENCE;
+        if over { self.waiting.pop_front().map(|w| w.3) } else { None }
+    }
+
+    /// Whether one waits.
+    pub fn any_waits(&self) -> bool {
+        !self.waiting.is_empty()
     }
 }
 

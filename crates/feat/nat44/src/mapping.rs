@@ -1,7 +1,52 @@
 //! Static mappings: what the outside may call by an address and port of its own.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv4Addr;
+use thalweg_tables::hash::mix64;
+
+/// Hashes what operators configure, which nobody chooses in order to do harm.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Quick;
+
+/// A hash under way.
+#[derive(Debug)]
+pub struct QuickHasher(u64);
+
+impl BuildHasher for Quick {
+    type Hasher = QuickHasher;
+    #[inline]
+    fn build_hasher(&self) -> QuickHasher {
+        QuickHasher(0)
+    }
+}
+
+impl Hasher for QuickHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        mix64(self.0)
+    }
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+    #[inline]
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(u64::from(n));
+    }
+    #[inline]
+    fn write_u16(&mut self, n: u16) {
+        self.write_u64(u64::from(n));
+    }
+    #[inline]
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    #[inline]
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
 
 /// Whether sources are translated, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,6 +94,9 @@ pub struct Mapping {
     pub out2in_only: bool,
     /// Several hosts inside.
     pub backends: Vec<Backend>,
+    /// Callers keep to the host inside that they have got, all flows of theirs: for so many seconds at
+    /// least, and in fact for as long as it is there; 0: each flow for itself.
+    pub affinity: u32,
 }
 
 impl Mapping {
@@ -57,20 +105,41 @@ impl Mapping {
         self.protocol == 0
     }
 
-    /// Address, port and table inside for a flow with this hash, and the port that it calls.
-    pub fn target(&self, hash: u64, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
+    /// Address, port and table inside for what a caller sends, and the port that it calls.
+    pub fn target(&self, caller: Ipv4Addr, from: u16, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
         if self.backends.is_empty() {
             let to = if self.is_address_only() { port } else { self.local_port };
             return Some((self.local, to, self.table));
         }
+        let caller = u64::from(caller.to_bits());
+        let chosen = match self.affinity {
+            0 => self.by_flow(mix64(caller << 16 | u64::from(from))),
+            _ => self.by_caller(caller),
+        }?;
+        Some((chosen.address, chosen.port, chosen.table))
+    }
+
+    fn by_flow(&self, hash: u64) -> Option<&Backend> {
         let all: u64 = self.backends.iter().map(|b| u64::from(b.share)).sum();
         let mut point = ((hash >> 32) * all) >> 32;
-        let chosen = self.backends.iter().find(|b| {
+        self.backends.iter().find(|b| {
             let here = point < u64::from(b.share);
             point = point.saturating_sub(u64::from(b.share));
             here
-        })?;
-        Some((chosen.address, chosen.port, chosen.table))
+        })
+    }
+
+    /// Each host inside draws a number, by its share, and the greatest has the caller: a host that
+    /// goes moves its own callers only, and one that comes takes its part from all.
+    fn by_caller(&self, caller: u64) -> Option<&Backend> {
+        let draw = |b: &Backend| {
+            let hash =
+                mix64(mix64(caller) ^ u64::from(b.address.to_bits()) << 16 ^ u64::from(b.port));
+            let chance = ((hash >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
+            f64::from(b.share) / -chance.ln()
+        };
+        let shares = self.backends.iter().filter(|b| b.share > 0);
+        shares.max_by(|a, b| draw(a).total_cmp(&draw(b)))
     }
 }
 
@@ -81,8 +150,8 @@ type Called = (u32, u16, u8);
 #[derive(Clone, Debug, Default)]
 pub struct Mappings {
     all: Vec<Mapping>,
-    outside: HashMap<Called, u32>,
-    inside: HashMap<(Called, u32), u32>,
+    outside: HashMap<Called, u32, Quick>,
+    inside: HashMap<(Called, u32), u32, Quick>,
 }
 
 impl Mappings {
@@ -148,6 +217,7 @@ mod tests {
             twice: TwiceNat::Never,
             out2in_only: false,
             backends: Vec::new(),
+            affinity: 0,
         }
     }
 
@@ -155,7 +225,8 @@ mod tests {
     fn ports_come_before_addresses() {
         let m = Mappings::new(vec![mapping(0, 0, 0), mapping(6, 80, 8080)]);
         let (outside, inside) = (0xc000_0201, 0x0a00_0001);
-        let target = |port, protocol| m.called(outside, port, protocol)?.target(0, port);
+        let caller = Ipv4Addr::new(198, 51, 100, 7);
+        let target = |port, protocol| m.called(outside, port, protocol)?.target(caller, 1, port);
         assert_eq!(target(80, 6), Some(([10, 0, 0, 1].into(), 8080, 0)));
         assert_eq!(target(81, 6), Some(([10, 0, 0, 1].into(), 81, 0)));
         assert_eq!(target(80, 17), Some(([10, 0, 0, 1].into(), 80, 0)));
@@ -172,9 +243,8 @@ mod tests {
             |n: u8, share| Backend { address: [10, 0, 0, n].into(), port: 53, table: 0, share };
         m.backends = vec![backend(1, 10), backend(2, 0), backend(3, 30)];
         let mut counts = [0; 4];
-        for n in 0..4000u64 {
-            let hash = thalweg_tables::hash::mix64(n);
-            let (address, ..) = m.target(hash, 53).unwrap();
+        for n in 0..4000u32 {
+            let (address, ..) = m.target(n.into(), 9, 53).unwrap();
             counts[usize::from(address.octets()[3])] += 1;
         }
         assert_eq!(counts[2], 0);
@@ -182,5 +252,27 @@ mod tests {
         m.backends.clear();
         m.out2in_only = true;
         assert!(Mappings::new(vec![m]).of_host(0x0a00_0001, 0, 17, 0).is_none());
+    }
+
+    #[test]
+    fn callers_keep_to_their_host() {
+        let mut m = mapping(17, 53, 0);
+        let backend =
+            |n: u8, share| Backend { address: [10, 0, 0, n].into(), port: 53, table: 0, share };
+        (m.affinity, m.backends) = (60, (1..=4).map(|n| backend(n, 10 * n)).collect());
+        let of = |m: &Mapping| -> Vec<u8> {
+            let one = |n: u32| m.target(n.into(), n as u16, 53).unwrap().0.octets()[3];
+            (0..4000).map(one).collect()
+        };
+        let before = of(&m);
+        for n in 1..=4 {
+            let share = before.iter().filter(|b| **b == n).count();
+            let fair = 400 * usize::from(n);
+            assert!((fair * 4 / 5..fair * 6 / 5).contains(&share), "{n}: {share}");
+        }
+        assert!((0..50).all(|port| m.target(7.into(), port, 53) == m.target(7.into(), 0, 53)));
+        m.backends.remove(1);
+        let moved = before.iter().zip(of(&m)).filter(|(b, a)| **b != *a && **b != 2).count();
+        assert_eq!(moved, 0);
     }
 }

@@ -162,6 +162,14 @@ pub struct Change {
     pub l4: u16,
 }
 
+/// Gives a packet other addresses, which its header's sum follows by so much.
+pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
+    put(l3, ADDRESSES, &addresses.to_le_bytes());
+    if let Some(old) = le16(l3, CHECKSUM) {
+        put(l3, CHECKSUM, &tuple::follow(old, delta).to_le_bytes());
+    }
+}
+
 /// Gives a packet another tuple. `partial`: the checksum behind the IPv4 header is a pseudo-header's
 /// sum that a device will complete.
 pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {

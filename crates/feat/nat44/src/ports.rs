@@ -3,10 +3,132 @@
 /// Ports below this are not given away.
 pub const FIRST: u16 = 1024;
 
+/// Which ports of an address are given away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Scheme {
+    /// All from [`FIRST`] on.
+    #[default]
+    All,
+    /// Those from the first to the last.
+    Range(u16, u16),
+    /// Those with the same bits behind the first `offset` bits, which are not all zero: the ports of
+    /// one of several translators with the same address (RFC 7597 section 5.1).
+    MapE {
+        /// The bits.
+        psid: u16,
+        /// Where they begin.
+        offset: u8,
+        /// How many they are.
+        length: u8,
+    },
+}
+
+impl Scheme {
+    /// A range of ports.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn range(first: u16, last: u16) -> Result<Scheme, String> {
+        match () {
+            () if first > last => Err(format!("port {last} is below {first}")),
+            () if first < FIRST => Err(format!("ports below {FIRST} are not given away")),
+            () => Ok(Scheme::Range(first, last)),
+        }
+    }
+
+    /// The ports with a port set's number in them.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn map_e(psid: u16, offset: u8, length: u8) -> Result<Scheme, String> {
+        if offset > 6 {
+            // With more bits before the number, ports begin below FIRST.
+            return Err(format!("psid-offset is 0 to 6, not {offset}"));
+        }
+        if offset + length > 15 || length == 0 {
+            let text = format!("psid-len is 1 to {} behind psid-offset {offset}", 15 - offset);
+            return Err(format!("{text}, not {length}"));
+        }
+        if u32::from(psid) >> length != 0 {
+            return Err(format!("psid {psid} has more than psid-len {length} bits"));
+        }
+        let scheme = Scheme::MapE { psid, offset, length };
+        if scheme.port(0) < FIRST {
+            let text = format!("the ports of psid {psid} begin at {}", scheme.port(0));
+            return Err(format!("{text}, and those below {FIRST} are not given away"));
+        }
+        Ok(scheme)
+    }
+
+    /// How many ports there are.
+    pub fn count(&self) -> u32 {
+        match *self {
+            Scheme::All => 65_536 - u32::from(FIRST),
+            Scheme::Range(first, last) => u32::from(last - first) + 1,
+            Scheme::MapE { offset, length, .. } => {
+                let blocks = if offset == 0 { 1 } else { (1 << offset) - 1 };
+                blocks << (16 - offset - length)
+            }
+        }
+    }
+
+    /// A port by its number among them, which is below [`count`](Self::count).
+    #[inline]
+    pub fn port(&self, at: u32) -> u16 {
+        match *self {
+            Scheme::All => FIRST + at as u16,
+            Scheme::Range(first, _) => first + at as u16,
+            Scheme::MapE { psid, offset, length } => {
+                let low = 16 - offset - length;
+                let block = (at >> low) + u32::from(offset > 0);
+                let block = if offset == 0 { 0 } else { block << (16 - offset) };
+                (block | u32::from(psid) << low | at & ((1 << low) - 1)) as u16
+            }
+        }
+    }
+
+    /// The number of a port among them, if it is one of them.
+    #[inline]
+    pub fn index(&self, port: u16) -> Option<u32> {
+        match *self {
+            Scheme::All => port.checked_sub(FIRST).map(u32::from),
+            Scheme::Range(first, last) => {
+                (port <= last).then_some(u32::from(port.checked_sub(first)?))
+            }
+            Scheme::MapE { psid, offset, length } => {
+                let low = 16 - offset - length;
+                let port = u32::from(port);
+                let block = if offset == 0 { 0 } else { (port >> (16 - offset)).checked_sub(1)? };
+                let mine = port >> low & ((1 << length) - 1) == u32::from(psid);
+                mine.then_some(block << low | port & ((1 << low) - 1))
+            }
+        }
+    }
+
+    /// The ports that a worker of so many gives away: the number of the first, and how many.
+    pub fn share(&self, worker: usize, workers: usize) -> (u32, u32) {
+        let (all, workers) = (self.count(), workers.max(1) as u32);
+        let (each, worker) = (all / workers, worker as u32);
+        let count = if worker + 1 == workers { all - each * worker } else { each };
+        (each * worker, count)
+    }
+
+    /// The worker of so many that gives a port away.
+    #[inline]
+    pub fn owner(&self, port: u16, workers: usize) -> Option<usize> {
+        let at = self.index(port)? as usize;
+        let each = self.count() as usize / workers.max(1);
+        // Fewer ports than workers: the last has them all.
+        let owner = at.checked_div(each).unwrap_or(usize::MAX);
+        Some(owner.min(workers.saturating_sub(1)))
+    }
+}
+
 /// Those ports of one address and protocol that one worker may give away.
 #[derive(Debug)]
 pub struct Ports {
-    first: u16,
+    scheme: Scheme,
+    first: u32,
     free: Box<[u64]>,
     /// A bit for each word of `free` that has one.
     words: Box<[u64]>,
@@ -16,26 +138,9 @@ pub struct Ports {
     kept: Vec<(u16, bool)>,
 }
 
-/// The ports that a worker of so many gives away: the first, and how many.
-pub fn share(worker: usize, workers: usize) -> (u16, u32) {
-    let (all, workers) = (65_536 - usize::from(FIRST), workers.max(1));
-    let each = all / workers;
-    let count = if worker + 1 == workers { all - each * worker } else { each };
-    ((usize::from(FIRST) + each * worker) as u16, count as u32)
-}
-
-/// The worker of so many that gives a port away.
-#[inline]
-pub fn owner(port: u16, workers: usize) -> Option<usize> {
-    let each = (65_536 - usize::from(FIRST)) / workers.max(1);
-    let at = usize::from(port.checked_sub(FIRST)?);
-    Some((at / each.max(1)).min(workers.saturating_sub(1)))
-}
-
 impl Ports {
-    /// `count` ports from `first` on, all free.
-    pub fn new(first: u16, count: u32) -> Ports {
-        let count = count.min(65_536 - u32::from(first));
+    /// A worker's share of the ports, all free.
+    pub fn new(scheme: Scheme, (first, count): (u32, u32)) -> Ports {
         let full = |bits: u32| {
             let whole = (0..bits / 64).map(|_| u64::MAX);
             let rest = (!bits.is_multiple_of(64)).then(|| (1 << (bits % 64)) - 1);
@@ -43,7 +148,7 @@ impl Ports {
         };
         let free = full(count);
         let words = full(free.len() as u32);
-        Ports { first, free, words, left: count, count, kept: Vec::new() }
+        Ports { scheme, first, free, words, left: count, count, kept: Vec::new() }
     }
 
     /// How many are free.
@@ -54,6 +159,11 @@ impl Ports {
     /// How many there are.
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// How many are not given away, and nobody has.
+    pub fn kept(&self) -> u32 {
+        self.kept.iter().filter(|k| !k.1).count() as u32
     }
 
     /// Takes a port, any of them as chance has it (RFC 6056): `random` is the chance.
@@ -69,7 +179,7 @@ impl Ports {
         let bit = (bits.rotate_right(turn).trailing_zeros() + turn) % 64;
         let at = word as u32 * 64 + bit;
         self.mark(at);
-        Some(self.first + at as u16)
+        Some(self.scheme.port(self.first + at))
     }
 
     /// A word with a free port, from `start` on and around the end.
@@ -97,7 +207,7 @@ impl Ports {
     }
 
     fn at(&self, port: u16) -> Option<u32> {
-        let at = u32::from(port.checked_sub(self.first)?);
+        let at = self.scheme.index(port)?.checked_sub(self.first)?;
         (at < self.count).then_some(at)
     }
 
@@ -151,27 +261,60 @@ mod tests {
     use std::collections::BTreeSet;
     use thalweg_tables::hash::mix64;
 
+    const SCHEMES: [Scheme; 6] = [
+        Scheme::All,
+        Scheme::Range(2000, 2999),
+        Scheme::Range(65_533, 65_535),
+        Scheme::MapE { psid: 10, offset: 6, length: 6 },
+        Scheme::MapE { psid: 3, offset: 0, length: 3 },
+        Scheme::MapE { psid: 0, offset: 4, length: 8 },
+    ];
+
     #[test]
     fn every_port_has_one_owner() {
-        for workers in 1..=9 {
-            let mut next = u32::from(FIRST);
-            for worker in 0..workers {
-                let (first, count) = share(worker, workers);
-                assert_eq!(u32::from(first), next, "{worker} of {workers}");
-                for port in next..next + count {
-                    assert_eq!(owner(port as u16, workers), Some(worker), "{port} of {workers}");
+        for scheme in SCHEMES {
+            let all: Vec<u16> = (0..scheme.count()).map(|at| scheme.port(at)).collect();
+            assert!(all.is_sorted() && all[0] >= FIRST, "{scheme:?}");
+            for workers in 1..=9 {
+                let mut next = 0;
+                for worker in 0..workers {
+                    let (first, count) = scheme.share(worker, workers);
+                    assert_eq!(first, next, "{worker} of {workers}");
+                    for at in next..next + count {
+                        let port = scheme.port(at);
+                        assert_eq!(scheme.index(port), Some(at), "{scheme:?} {port}");
+                        let owner = scheme.owner(port, workers);
+                        assert_eq!(owner, Some(worker), "{scheme:?} {port} of {workers}");
+                    }
+                    next += count;
                 }
-                next += count;
+                assert_eq!(next, scheme.count());
+                assert_eq!(scheme.owner(1023, workers), None);
             }
-            assert_eq!(next, 65_536);
-            assert_eq!(owner(1023, workers), None);
+            let others = (0..=u16::MAX).filter(|port| all.binary_search(port).is_err());
+            others.for_each(|port| assert_eq!(scheme.index(port), None, "{scheme:?} {port}"));
         }
+    }
+
+    /// Those of the example in RFC 7597, section 5.1: a sharing ratio of 256.
+    #[test]
+    fn port_sets_are_those_of_map_e() {
+        let scheme = Scheme::map_e(0x34, 6, 8).unwrap();
+        assert_eq!((scheme.count(), scheme.port(0), scheme.port(3)), (252, 0x04d0, 0x04d3));
+        assert_eq!((scheme.port(4), scheme.port(251)), (0x08d0, 0xfcd3));
+        assert_eq!(Scheme::map_e(10, 6, 6).map(|s| s.count()), Ok(63 * 16));
+        for (psid, offset, length) in [(0, 7, 4), (0, 6, 10), (0, 4, 0), (16, 4, 4), (0, 0, 3)] {
+            let refused = Scheme::map_e(psid, offset, length);
+            assert!(refused.is_err(), "{psid} {offset} {length}: {refused:?}");
+        }
+        assert!(Scheme::range(2000, 1999).is_err() && Scheme::range(1023, 1999).is_err());
+        assert_eq!(Scheme::range(1024, 1024).map(|s| s.count()), Ok(1));
     }
 
     #[test]
     fn all_are_given_away_once() {
-        let (first, count) = share(0, 1);
-        let mut ports = Ports::new(first, count);
+        let count = Scheme::All.count();
+        let mut ports = Ports::new(Scheme::All, (0, count));
         let taken: BTreeSet<u16> =
             (0..u64::from(count)).map_while(|n| ports.take(mix64(n))).collect();
         assert_eq!(taken.len(), count as usize);
@@ -183,7 +326,7 @@ mod tests {
 
     #[test]
     fn chance_is_spread() {
-        let mut ports = Ports::new(1024, 64_512);
+        let mut ports = Ports::new(Scheme::All, (0, 64_512));
         let taken: Vec<u16> = (0..4000).filter_map(|n| ports.take(mix64(n))).collect();
         let low = taken.iter().filter(|p| **p < 33_280).count();
         assert!((1800..2200).contains(&low), "{low}");
@@ -193,7 +336,7 @@ mod tests {
 
     #[test]
     fn kept_ports_are_not_given_away() {
-        let mut ports = Ports::new(2000, 3);
+        let mut ports = Ports::new(Scheme::Range(2000, 2002), (0, 3));
         assert!(ports.take_this(2001));
         ports.keep(2000);
         ports.keep(2001);
@@ -219,7 +362,7 @@ mod tests {
             count in 1u32..300,
             steps in prop::collection::vec((0u8..3, any::<u64>()), 0..600),
         ) {
-            let mut ports = Ports::new(first, count);
+            let mut ports = Ports::new(Scheme::All, (u32::from(first - FIRST), count));
             let mut free: BTreeSet<u16> = (first..first + count as u16).collect();
             for (what, random) in steps {
                 let port = first.wrapping_add((random % 310) as u16).wrapping_sub(5);

@@ -181,6 +181,11 @@ impl Session {
     pub fn set_twice_pool(&mut self, pool: u16) {
         self.0[4] = u64::from(pool) + 1;
     }
+    /// Sets the TCP state, the timeout that holds, and whether packets need a second look.
+    pub fn set_standing(&mut self, state: u8, class: Class, fast: u64) {
+        let kept = self.0[0] & 0xffff_ffff;
+        self.0[0] = kept | fast | u64::from(state) << STATE | (class as u64) << CLASS;
+    }
     /// Adds marks.
     pub fn mark(&mut self, marks: u16) {
         self.0[3] |= u64::from(marks) << 48;

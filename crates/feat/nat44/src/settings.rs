@@ -1,5 +1,6 @@
 //! What is configured of the translator.
 
+use crate::ports::Scheme;
 use crate::state::{MAX_SESSIONS, SESSIONS};
 use crate::words::{self, Family};
 use crate::{Nat44, Timeouts};
@@ -24,6 +25,15 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.sessions", Kind::Int(1, MAX_SESSIONS as i128)),
     Rule::new("thalweg.nat44.forwarding", Kind::Bool),
     Rule::new("thalweg.nat44.mss-clamping", Kind::Int(64, 65_535)),
+    Rule::new("thalweg.nat44.port-assignment", Kind::Text(80)),
+    Rule::new("thalweg.nat44.table-full", Kind::Word(&["recycle", "refuse"])),
+    Rule::new("thalweg.nat44.sessions-per-host", Kind::Int(1, u32::MAX as i128)),
+    Rule::new("thalweg.nat44.session-limits", Kind::List(0, crate::state::MAX_LIMITS)),
+    Rule::new("thalweg.nat44.session-limits.[]", Kind::Text(40)),
+    Rule::new("thalweg.nat44.log", Kind::Text(4096)),
+    Rule::new("thalweg.nat44.save", Kind::Keys),
+    Rule::new("thalweg.nat44.save.file", Kind::Text(4096)),
+    Rule::new("thalweg.nat44.save.every", Kind::Int(1, 86_400)),
     Rule::new("thalweg.nat44.timeouts", Kind::Keys),
     Rule::new("thalweg.nat44.timeouts.udp", Kind::Int(1, Timeouts::MAX as i128)),
     Rule::new("thalweg.nat44.timeouts.tcp-established", Kind::Int(1, Timeouts::MAX as i128)),
@@ -64,6 +74,25 @@ impl Section<Control> for Settings {
         }
         if nat.mss() != 0 {
             out.put(&[a, b, "mss-clamping"], u64::from(nat.mss()));
+        }
+        if nat.scheme() != Scheme::All {
+            out.put(&[a, b, "port-assignment"], words::scheme_text(nat.scheme()));
+        }
+        if nat.refuses() {
+            out.put(&[a, b, "table-full"], "refuse");
+        }
+        if nat.per_host() > 0 {
+            out.put(&[a, b, "sessions-per-host"], u64::from(nat.per_host()));
+        }
+        for (table, most) in nat.limits() {
+            out.push(&[a, b, "session-limits"], format!("{most} vrf {table}"));
+        }
+        if let Some(log) = nat.log() {
+            out.put(&[a, b, "log"], format!("{} rate {}", log.target, log.rate));
+        }
+        if let Some((file, seconds)) = nat.saving() {
+            out.put(&[a, b, "save", "file"], file.display().to_string());
+            out.put(&[a, b, "save", "every"], u64::from(*seconds));
         }
         let (now, default) = (nat.timeouts(), Timeouts::default());
         for (key, of) in TIMEOUTS {
@@ -123,6 +152,45 @@ impl Section<Control> for Settings {
         if let Some(f) = doc.at(&[a, b, "mss-clamping"]) {
             let set = format!("nat mss-clamping {}", f.node.value);
             add(1, "nat44 mss".into(), &f.path, set, "nat mss-clamping disable".into());
+        }
+        if let Some(f) = doc.at(&[a, b, "port-assignment"])
+            && let Some(text) = f.node.text()
+        {
+            let [set, back] =
+                [text, "default"].map(|t| format!("nat addr-port-assignment-alg {t}"));
+            add(1, "nat44 port-assignment".into(), &f.path, set, back);
+        }
+        if let Some(f) = doc.at(&[a, b, "table-full"])
+            && let Some(word) = f.node.text()
+        {
+            let [set, back] = [word, "recycle"].map(|w| format!("set nat44 table-full {w}"));
+            add(1, "nat44 table-full".into(), &f.path, set, back);
+        }
+        if let Some(f) = doc.at(&[a, b, "sessions-per-host"]) {
+            let set = format!("set nat44 session limit {} per-host", f.node.value);
+            let back = "set nat44 session limit 0 per-host".into();
+            add(1, "nat44 sessions-per-host".into(), &f.path, set, back);
+        }
+        if let Some(f) = doc.at(&[a, b, "log"])
+            && let Some(text) = f.node.text()
+        {
+            let set = format!("nat44 log {text}");
+            add(1, "nat44 log".into(), &f.path, set, "nat44 log off".into());
+        }
+        if let (Some(file), Some(every)) =
+            (doc.at(&[a, b, "save", "file"]), doc.at(&[a, b, "save", "every"]))
+            && let Some(name) = file.node.text()
+        {
+            let set = format!("nat44 save {name} every {}", every.node.value);
+            add(1, "nat44 save".into(), &file.path, set, "nat44 save never".into());
+        }
+        for f in doc.at(&[a, b, "session-limits"]).into_iter() {
+            for text in f.node.list().iter().filter_map(|n| n.text()) {
+                let table = text.split_once(" vrf ").map_or("0", |(_, table)| table);
+                let back = format!("set nat44 session limit 0 vrf {table}");
+                let set = format!("set nat44 session limit {text}");
+                add(1, format!("nat44 session limit {table}"), &f.path, set, back);
+            }
         }
         for (key, of) in TIMEOUTS {
             if let Some(f) = doc.at(&[a, b, "timeouts", key]) {

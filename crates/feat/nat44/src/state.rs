@@ -1,19 +1,28 @@
 //! The configuration on the main thread.
 
 use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
-use crate::mapping::{Mapping, Mappings};
+use crate::log::Log;
+use crate::mapping::{Backend, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::pool::{self, Pool};
+use crate::ports::Scheme;
 use crate::time;
 use crate::tuple::MAX_TABLE;
 use crate::worker::{Nat, Sweep};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex, interface};
 use thalweg_feat_ip4::Ip4;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
+
+mod tuning;
+
+pub use tuning::{
+    set_forwarding, set_limit, set_log, set_mss, set_refusal, set_scheme, set_timeouts,
+};
 
 /// Sessions of each worker, if nothing is said.
 pub const SESSIONS: u32 = 63 * 1024;
@@ -21,6 +30,8 @@ pub const SESSIONS: u32 = 63 * 1024;
 pub const MAX_SESSIONS: u32 = 1 << 26;
 /// Most addresses.
 pub const MAX_ADDRESSES: usize = 4096;
+/// Most routing tables with a limit.
+pub const MAX_LIMITS: usize = 64;
 /// Most static mappings.
 pub const MAX_MAPPINGS: usize = 1 << 20;
 
@@ -39,6 +50,9 @@ pub enum NatError {
     /// It is not there.
     #[error("there is no {0}")]
     Missing(String),
+    /// Something cannot be written to.
+    #[error("{0}: {1}")]
+    File(String, std::io::Error),
     /// It makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -88,6 +102,17 @@ pub struct Nat44 {
     timeouts: Timeouts,
     forwarding: bool,
     mss: u16,
+    scheme: Scheme,
+    /// When the table is full, what is new is refused.
+    refuse: bool,
+    /// Most sessions by routing table, of all workers together.
+    limits: BTreeMap<u32, u32>,
+    per_host: u32,
+    log: Option<Log>,
+    /// The file to which sessions are saved, and every how many seconds.
+    saving: Option<(PathBuf, u32)>,
+    /// How often that was changed.
+    saving_turn: u64,
     mappings: Vec<StaticMapping>,
     writer: snapshot::Writer<Config>,
     /// What workers have been told: addresses, and ports that are kept.
@@ -105,6 +130,13 @@ impl Nat44 {
             timeouts: Timeouts::default(),
             forwarding: false,
             mss: 0,
+            scheme: Scheme::All,
+            refuse: false,
+            limits: BTreeMap::new(),
+            per_host: 0,
+            log: None,
+            saving: None,
+            saving_turn: 0,
             mappings: Vec::new(),
             writer,
             told: BTreeSet::new(),
@@ -143,6 +175,39 @@ impl Nat44 {
     /// Largest segment that SYNs may announce; 0: any.
     pub fn mss(&self) -> u16 {
         self.mss
+    }
+    /// Which ports are given away.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+    /// Whether what is new is refused when the table is full, and nothing half open makes room.
+    pub fn refuses(&self) -> bool {
+        self.refuse
+    }
+    /// Most sessions by routing table.
+    pub fn limits(&self) -> &BTreeMap<u32, u32> {
+        &self.limits
+    }
+    /// Most sessions of a host; 0: any number.
+    pub fn per_host(&self) -> u32 {
+        self.per_host
+    }
+    /// What notes sessions that come and go, if they are noted.
+    pub fn log(&self) -> Option<&Log> {
+        self.log.as_ref()
+    }
+    /// The file to which sessions are saved, and every how many seconds.
+    pub fn saving(&self) -> Option<&(PathBuf, u32)> {
+        self.saving.as_ref()
+    }
+    pub(crate) fn saving_turn(&self) -> u64 {
+        self.saving_turn
+    }
+    /// Says where sessions are saved; the number of this change.
+    pub(crate) fn set_saving(&mut self, to: Option<(PathBuf, u32)>) -> u64 {
+        self.saving = to;
+        self.saving_turn += 1;
+        self.saving_turn
     }
     /// Static mappings.
     pub fn mappings(&self) -> &[StaticMapping] {
@@ -217,7 +282,13 @@ pub fn disable(c: &mut Control) {
         nat.borrowed.clear();
         nat.mappings.clear();
         nat.timeouts = Timeouts::default();
-        (nat.forwarding, nat.mss) = (false, 0);
+        (nat.forwarding, nat.mss, nat.scheme) = (false, 0, Scheme::All);
+        nat.limits.clear();
+        (nat.refuse, nat.per_host) = (false, 0);
+        nat.set_saving(None);
+        if let Some(log) = nat.log.take() {
+            log.end();
+        }
         nat.told.clear();
         nat.kept.clear();
     }
@@ -378,39 +449,6 @@ fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
     }
 }
 
-/// Sets how long sessions live from their next packet on.
-///
-/// # Errors
-/// [`NatError::Memory`].
-pub fn set_timeouts(c: &mut Control, timeouts: Timeouts) -> Result<(), NatError> {
-    ensure(c)?;
-    c.state::<Nat44>().borrow_mut().timeouts = timeouts;
-    publish(c);
-    Ok(())
-}
-
-/// Lets packets from the outside pass that belong to no session, or not.
-///
-/// # Errors
-/// [`NatError::Memory`].
-pub fn set_forwarding(c: &mut Control, on: bool) -> Result<(), NatError> {
-    ensure(c)?;
-    c.state::<Nat44>().borrow_mut().forwarding = on;
-    publish(c);
-    Ok(())
-}
-
-/// Sets the largest segment that SYNs may announce; 0: any.
-///
-/// # Errors
-/// [`NatError::Memory`].
-pub fn set_mss(c: &mut Control, mss: u16) -> Result<(), NatError> {
-    ensure(c)?;
-    c.state::<Nat44>().borrow_mut().mss = mss;
-    publish(c);
-    Ok(())
-}
-
 /// Whether two mappings are called by the same name.
 fn same_name(a: &StaticMapping, b: &StaticMapping) -> bool {
     let name = |m: &StaticMapping| {
@@ -464,6 +502,50 @@ pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError
     Ok(())
 }
 
+/// Adds a host to those that share what comes for an address, port and protocol, or takes it away with
+/// its sessions.
+///
+/// # Errors
+/// [`NatError`].
+pub fn set_backend(
+    c: &mut Control,
+    (external, port, protocol): (Ipv4Addr, u16, u8),
+    backend: Backend,
+    add: bool,
+) -> Result<(), NatError> {
+    check_table(backend.table)?;
+    let nat = c.state::<Nat44>();
+    {
+        let mut nat = nat.borrow_mut();
+        let called = |m: &&mut StaticMapping| {
+            let name = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
+            name == (external, port, protocol) && !m.mapping.backends.is_empty()
+        };
+        let mapping = nat.mappings.iter_mut().find(called);
+        let missing = || format!("load-balancing mapping of {external}:{port}");
+        let all = &mut mapping.ok_or_else(|| NatError::Missing(missing()))?.mapping.backends;
+        let key = |b: &Backend| (b.address, b.port, b.table);
+        let what = || format!("host {}:{}", backend.address, backend.port);
+        match (all.iter().position(|b| key(b) == key(&backend)), add) {
+            (Some(_), true) => return Err(NatError::Exists(what())),
+            (None, false) => return Err(NatError::Missing(what())),
+            (None, true) => all.push(backend),
+            (Some(_), false) if all.len() == 1 => {
+                return Err(NatError::Invalid(format!(
+                    "{} is the last: delete the mapping",
+                    what()
+                )));
+            }
+            (Some(at), false) => drop(all.remove(at)),
+        }
+    }
+    publish(c);
+    if !add {
+        order(c, |_| Order::Sweep(Sweep::Mapped));
+    }
+    Ok(())
+}
+
 /// Ends all sessions.
 pub fn clear_sessions(c: &mut Control) {
     order(c, |_| Order::Sweep(Sweep::All));
@@ -503,9 +585,9 @@ fn publish(c: &mut Control) {
         (config(&nat, mappings, &addresses), addresses, kept)
     };
     let workers = c.workers();
-    let (old, was_kept, on) = {
+    let (old, was_kept, on, scheme) = {
         let nat = nat.borrow();
-        (nat.told.clone(), nat.kept.clone(), nat.sessions.is_some())
+        (nat.told.clone(), nat.kept.clone(), nat.sessions.is_some(), nat.scheme)
     };
     let gone: Vec<Address> = old.difference(&addresses).copied().collect();
     for a in gone {
@@ -514,7 +596,13 @@ fn publish(c: &mut Control) {
     let come: Vec<Address> = addresses.difference(&old).copied().collect();
     for a in come.iter().filter(|_| on) {
         order(c, |w| {
-            Order::Add(Box::new(Pool::new(a.address.to_bits(), a.table, a.twice, w, workers)))
+            Order::Add(Box::new(Pool::new(
+                a.address.to_bits(),
+                a.table,
+                a.twice,
+                scheme,
+                (w, workers),
+            )))
         });
     }
     let reserve = |&(address, protocol, port): &(u32, u8, u16), keep| {
@@ -549,7 +637,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     let own = addresses.iter().map(|a| a.address.to_bits());
     // What keeps its name is no address of the translator's.
     let mapped = mappings.iter().filter(|m| m.external != m.local).map(|m| m.external.to_bits());
-    let addresses: HashSet<u32> = own.chain(mapped).collect();
+    let addresses = own.chain(mapped).collect();
     Config {
         roles,
         addresses,
@@ -557,6 +645,8 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         timeouts: nat.timeouts.by_class(),
         forwarding: nat.forwarding,
         mss: nat.mss,
+        scheme: nat.scheme,
+        refuse: nat.refuse,
     }
 }
 

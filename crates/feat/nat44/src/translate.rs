@@ -6,13 +6,14 @@
 use crate::config::{Config, INSIDE, OUTSIDE};
 use crate::events::Alarm;
 use crate::fragments::Fate;
+use crate::kernel;
 use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
+use crate::time;
 use crate::tuple::{self, Key, Tuple};
 use crate::worker::{self, Nat, Refusal};
-use crate::{ports, time};
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
+use thalweg_buffer::{Flags, Frame, Iface, PktMut};
 use thalweg_feat_ip4::icmp::{self, Cause};
 use thalweg_feat_ip4::tables::Tables;
 use thalweg_fib::{DpoTable, Kind as Way};
@@ -43,6 +44,7 @@ pub(crate) struct Names {
     pub(crate) no_port: ErrorCode,
     pub(crate) full: ErrorCode,
     pub(crate) taken: ErrorCode,
+    pub(crate) limit: ErrorCode,
     pub(crate) fragment: ErrorCode,
     pub(crate) unknown: ErrorCode,
 }
@@ -73,6 +75,9 @@ pub(crate) struct Translator {
     now: Millis,
     table: u32,
     uniform: bool,
+    /// Of the packet in hand: the datagram that it is a fragment of, and whether its fate is known now;
+    /// else it may wait for that.
+    datagram: Option<(Key, bool)>,
 }
 
 impl Translator {
@@ -92,6 +97,7 @@ impl Translator {
             now: 0,
             table: 0,
             uniform: false,
+            datagram: None,
         }
     }
 
@@ -123,14 +129,14 @@ impl Translator {
         let Some(mut nat) = worker::take() else { return FrameVerdict::PerPacket };
         let config = self.config.load(cx.guard());
         let n = frame.len();
-        let same = gather::<N>(frame, &mut nat.columns.keys, self.table, self.direction);
-        let rest = if same {
-            one_flow::<N>(&mut nat, frame, config, self.now)
+        let rest = if let Some(key) = kernel::only_key::<N>(frame, self.table, self.direction) {
+            kernel::one_flow::<N>(&mut nat, frame, &key, config, self.now)
         } else {
+            kernel::gather::<N>(frame, &mut nat.columns.keys, self.table, self.direction);
             let columns = &mut nat.columns;
             let (keys, hashes) = (&columns.keys[..n], &mut columns.hashes);
             nat.table.find_batch(keys, hashes, &mut columns.found);
-            many_flows::<N>(&mut nat, frame, config, self.now)
+            kernel::many_flows::<N>(&mut nat, frame, config, self.now)
         };
         worker::put(Some(nat));
         if rest.is_empty() {
@@ -141,11 +147,51 @@ impl Translator {
     }
 
     /// One packet.
-    pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
+    pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(mut nat) = worker::take() else { return Verdict::CONTINUE };
-        let verdict = self.one(cx, &mut nat, p);
+        let mut verdict = self.one(cx, &mut nat, &mut p);
+        if let Some((datagram, first)) = self.datagram.take() {
+            if first {
+                self.release(cx, &mut nat, &datagram);
+            } else if nat.fragments.has_room(&datagram) {
+                let (packet, kept) = cx.take(p);
+                nat.fragments.wait(datagram, self.direction as u8, self.now, packet);
+                verdict = kept;
+            }
+        }
         worker::put(Some(nat));
         verdict
+    }
+
+    /// Fragments that came before their first go its way, now that it is known.
+    #[cold]
+    fn release(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, datagram: &Key) {
+        let Some(fate) = nat.fragments.find(datagram, self.now) else { return };
+        while let Some(mut packet) = nat.fragments.next_of(datagram, self.direction as u8) {
+            let verdict = self.follow(fate, packet.data_mut());
+            cx.send(packet, verdict);
+        }
+    }
+
+    /// What becomes of a fragment whose first had this fate.
+    fn follow(&self, fate: Fate, data: &mut [u8]) -> Verdict {
+        match fate {
+            Fate::Worker(owner) => self.queue.to(usize::from(owner)),
+            Fate::Translated { addresses, l3: delta, hairpin } => {
+                if let Some(l3) = data.get_mut(self.l2()..) {
+                    packet::readdress(l3, addresses, delta);
+                }
+                if hairpin { self.names.out2in } else { Verdict::CONTINUE }
+            }
+        }
+    }
+
+    /// Remembers what became of a datagram's first fragment.
+    fn remember(&mut self, nat: &mut Nat, datagram: Key, fate: Fate) {
+        nat.fragments.note(datagram, fate, self.now);
+        if nat.fragments.any_waits() {
+            self.datagram = Some((datagram, true));
+        }
     }
 
     fn one(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, p: &mut PktMut<'_>) -> Verdict {
@@ -170,7 +216,7 @@ impl Translator {
             let owner = self.owner(cx, &parsed);
             if owner != self.worker {
                 if let Some(datagram) = parsed.datagram {
-                    nat.fragments.note(datagram, Fate::Worker(owner as u16), self.now);
+                    self.remember(nat, datagram, Fate::Worker(owner as u16));
                 }
                 return self.queue.to(owner);
             }
@@ -182,26 +228,22 @@ impl Translator {
         }
     }
 
-    /// A fragment behind the first goes the way of that.
+    /// A fragment behind the first goes the way of that, or waits for it.
     fn fragment(
-        &self,
+        &mut self,
         cx: &mut NodeCx<'_>,
         nat: &mut Nat,
         p: &mut PktMut<'_>,
         parsed: &Parsed,
     ) -> Verdict {
-        let fate = parsed.datagram.and_then(|d| nat.fragments.find(&d, self.now));
-        match fate {
-            Some(Fate::Worker(owner)) => self.queue.to(usize::from(owner)),
-            Some(Fate::Translated { addresses, l3: delta, hairpin }) => {
-                let change = Change { addresses, ports: 0, l3: delta, l4: 0 };
-                if let Some(l3) = p.data_mut().get_mut(self.l2()..) {
-                    packet::rewrite(l3, parsed, &change, false);
-                }
-                if hairpin { self.names.out2in } else { Verdict::CONTINUE }
-            }
-            None => self.untracked(cx, p, parsed),
+        if let Some(fate) = parsed.datagram.and_then(|d| nat.fragments.find(&d, self.now)) {
+            return self.follow(fate, p.data_mut());
         }
+        let verdict = self.untracked(cx, p, parsed);
+        if verdict == Verdict::drop(self.names.fragment) {
+            self.datagram = parsed.datagram.map(|d| (d, false));
+        }
+        verdict
     }
 
     /// The worker that has a packet's session.
@@ -217,9 +259,9 @@ impl Translator {
             Direction::Out2In => {
                 let config = self.config.load(cx.guard());
                 let mapping = config.mappings.called(t.dst.to_bits(), t.dport, ip);
-                match mapping.and_then(|m| m.target(worker::spread(&t), t.dport)) {
+                match mapping.and_then(|m| m.target(t.src, t.sport, t.dport)) {
                     Some((local, ..)) => of(local),
-                    None => ports::owner(t.dport, self.workers).unwrap_or(self.worker),
+                    None => config.scheme.owner(t.dport, self.workers).unwrap_or(self.worker),
                 }
             }
         }
@@ -280,7 +322,6 @@ impl Translator {
         parsed: &Parsed,
         found: Found,
     ) -> Verdict {
-        let config = self.config.load(cx.guard());
         let (flow, outside) = (found.flow(), found.by_second());
         let l2 = self.l2();
         let partial =
@@ -292,8 +333,9 @@ impl Translator {
         if let Some(datagram) = parsed.datagram {
             let hairpin = hairpin && !outside;
             let fate = Fate::Translated { addresses: change.addresses, l3: change.l3, hairpin };
-            nat.fragments.note(datagram, fate, self.now);
+            self.remember(nat, datagram, fate);
         }
+        let config = self.config.load(cx.guard());
         if let Kind::Error(_) = parsed.kind {
             packet::rewrite_error(l3, parsed, &change, !outside);
         } else {
@@ -328,6 +370,7 @@ impl Translator {
         }
         let tables = self.tables.load(cx.guard());
         let outside = match self.direction {
+            _ if tables.is_single() => 0,
             Direction::Output => tables.fib_id(p.tx_if()),
             _ if hairpin => t.table,
             _ => tables.fib_id(tables.way(&self.dpos, p.rx_if(), called).tx_if),
@@ -363,6 +406,7 @@ impl Translator {
             Refusal::NoPort => (names.no_port, Cause::HOST_UNREACHABLE),
             Refusal::Full => (names.full, Cause::HOST_UNREACHABLE),
             Refusal::Taken => (names.taken, Cause::HOST_UNREACHABLE),
+            Refusal::Limit => (names.limit, Cause::HOST_UNREACHABLE),
         };
         self.alarm.raise(cx, refusal);
         if self.l2() > 0 && !p.pull(self.l2()) {
@@ -409,7 +453,7 @@ impl Translator {
 }
 
 /// What a session does to packets that were found by one of its keys.
-fn change(nat: &Nat, found: Found) -> Change {
+pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     let (inside, outside) = nat.keys(found.flow());
     let (l3, l4) = session::Session(*nat.table.get(found.flow())).deltas();
     let back = |key: &Key| (tuple::reversed_addresses(key), tuple::reversed_ports(key));
@@ -432,7 +476,7 @@ pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: u32, now: Millis) -
 }
 
 /// Counts a packet, follows its flags, and puts the session's end off.
-fn note(
+pub(crate) fn note(
     nat: &mut Nat,
     found: Found,
     parsed: &Parsed,
@@ -460,170 +504,4 @@ fn note(
     if stands {
         nat.table.grow_up(flow);
     }
-}
-
-/// Reads the keys of a frame's packets; those that are not as most are get one that no session has.
-/// True if all packets have the same.
-#[inline(always)]
-fn gather<const N: usize>(
-    frame: &Frame,
-    keys: &mut [Key],
-    table: u32,
-    direction: Direction,
-) -> bool {
-    let l2 = N - NEED;
-    let (mut first, mut differ) = ([0; 2], 0);
-    let dies = if direction == Direction::In2Out { 1 } else { 0 };
-    for (i, (head, key)) in frame.heads::<N>().zip(keys.iter_mut()).enumerate() {
-        let h = &head[l2..];
-        let word = |at: usize| u32::from_le_bytes([h[at], h[at + 1], h[at + 2], h[at + 3]]);
-        let ip = h[9];
-        let mut plain = (h[0] == 0x45)
-            & (word(4) & 0xff3f_0000 == 0)
-            & ((ip == protocol::TCP) | (ip == protocol::UDP))
-            & (h[8] > dies);
-        if l2 > 0 {
-            plain &= head[l2 - 2..l2] == [8, 0];
-        }
-        let addresses = u64::from(word(12)) | u64::from(word(16)) << 32;
-        let found = tuple::key(addresses, word(20), ip, table);
-        *key = if plain { found } else { [0; 2] };
-        if i == 0 {
-            first = *key;
-        }
-        differ |= (key[0] ^ first[0]) | (key[1] ^ first[1]);
-    }
-    differ == 0
-}
-
-/// What rewriting needs of a session.
-#[derive(Clone, Copy)]
-struct Fast {
-    addresses: u64,
-    ports: u32,
-    l3: u16,
-    l4: u16,
-}
-
-/// What a session does to packets, if they need no second look.
-#[inline(always)]
-fn fast(keys: &[Key; 2], word: u64, second: bool) -> Option<Fast> {
-    if word & (FAST_IN << u32::from(second)) == 0 {
-        return None;
-    }
-    let other = &keys[usize::from(!second)];
-    let flip = if second { 0xffff } else { 0 };
-    Some(Fast {
-        addresses: tuple::reversed_addresses(other),
-        ports: tuple::reversed_ports(other),
-        l3: word as u16 ^ flip,
-        l4: (word >> 16) as u16 ^ flip,
-    })
-}
-
-/// Rewrites a TCP or UDP packet; false, and nothing done, if it opens or ends a connection.
-#[inline(always)]
-fn rewrite(h: &mut [u8], f: &Fast) -> bool {
-    const ENDS: u8 = tcp::flag::SYN | tcp::flag::FIN | tcp::flag::RST;
-    let udp = h[9] == protocol::UDP;
-    if !udp && h[33] & ENDS != 0 {
-        return false;
-    }
-    let follow = |h: &mut [u8], at: usize, delta: u16| {
-        let sum = tuple::follow(u16::from_le_bytes([h[at], h[at + 1]]), delta);
-        h[at..at + 2].copy_from_slice(&sum.to_le_bytes());
-    };
-    h[12..20].copy_from_slice(&f.addresses.to_le_bytes());
-    h[20..24].copy_from_slice(&f.ports.to_le_bytes());
-    follow(h, 10, f.l3);
-    if udp {
-        let old = u16::from_le_bytes([h[26], h[27]]);
-        if old != 0 {
-            let sum = tuple::follow(old, f.l4);
-            let sum = if sum == 0 { 0xffff } else { sum };
-            h[26..28].copy_from_slice(&sum.to_le_bytes());
-        }
-    } else {
-        follow(h, 36, f.l4);
-    }
-    true
-}
-
-#[inline(always)]
-fn length(h: &[u8]) -> u64 {
-    u64::from(u16::from_be_bytes([h[2], h[3]]))
-}
-
-/// All packets are of one session.
-#[inline(always)]
-fn one_flow<const N: usize>(
-    nat: &mut Nat,
-    frame: &mut Frame,
-    config: &Config,
-    now: Millis,
-) -> Rows {
-    let key = nat.columns.keys[0];
-    let found = nat.table.find(&key, nat.table.hash(&key));
-    let all = |frame: &Frame| Rows::of((0..frame.len()).map(|_| true));
-    let Some(found) = found else { return all(frame) };
-    let (flow, second) = (found.flow(), found.by_second());
-    if nat.table.is_over(flow, now) {
-        return all(frame);
-    }
-    let (keys, word) = (nat.keys(flow), nat.table.get(flow)[0]);
-    let Some(f) = fast(&[keys.0, keys.1], word, second) else { return all(frame) };
-    let (mut packets, mut bytes) = (0, 0);
-    let mut rest = Rows::NONE;
-    for (i, window) in frame.windows_mut::<N>(0).enumerate() {
-        let Some(w) = window else {
-            rest.insert(i as u8);
-            continue;
-        };
-        let h = &mut w[N - NEED..];
-        if rewrite(h, &f) {
-            packets += 1;
-            bytes += length(h);
-        } else {
-            rest.insert(i as u8);
-        }
-    }
-    let words = nat.table.get_mut(flow);
-    words[1] += packets;
-    words[2] += bytes;
-    if packets > 0 {
-        nat.table.put_off(flow, now.wrapping_add(config.timeouts[session::class_number(word)]));
-    }
-    rest
-}
-
-/// Packets of many sessions, which have been looked up.
-#[inline(always)]
-fn many_flows<const N: usize>(
-    nat: &mut Nat,
-    frame: &mut Frame,
-    config: &Config,
-    now: Millis,
-) -> Rows {
-    let mut rest = Rows::NONE;
-    let Nat { table, columns, .. } = nat;
-    let found = &columns.found[..frame.len()];
-    for (i, (window, found)) in frame.windows_mut::<N>(0).zip(found).enumerate() {
-        let (Some(w), Some(found)) = (window, found) else {
-            rest.insert(i as u8);
-            continue;
-        };
-        let h = &mut w[N - NEED..];
-        let (keys, end, words) = table.whole(found.flow());
-        let over = now.wrapping_sub(*end) < 1 << 31;
-        let f = fast(keys, words[0], found.by_second()).filter(|_| !over);
-        match f {
-            Some(f) if rewrite(h, &f) => {
-                words[1] += 1;
-                words[2] += length(h);
-                *end = now.wrapping_add(config.timeouts[session::class_number(words[0])]);
-            }
-            _ => rest.insert(i as u8),
-        }
-    }
-    rest
 }

@@ -109,7 +109,9 @@ pub fn port_delta(old: u32, new: u32) -> u16 {
 /// Follows a change in a checksum (RFC 1624, equation 3).
 #[inline(always)]
 pub fn follow(checksum: u16, delta: u16) -> u16 {
-    !fold(u32::from(!checksum) + u32::from(delta))
+    // Two numbers of 16 bits carry once.
+    let sum = u32::from(!checksum) + u32::from(delta);
+    !((sum + (sum >> 16)) as u16)
 }
 
 /// Follows a change in the sum of a pseudo-header that a device will complete.

@@ -130,6 +130,8 @@ pub struct WorkerView {
     pub flows: FlowCounts,
     /// By address: the address, whether for sources, and ports in use of TCP, UDP and ICMP.
     pub busy: Vec<(u32, bool, [u32; 3])>,
+    /// Records of sessions for which the log's ring had no room.
+    pub unlogged: u64,
 }
 
 /// What workers have.
@@ -144,6 +146,7 @@ pub fn workers(c: &mut Control) -> Vec<WorkerView> {
             .filter(|p| p.live)
             .map(|p| (p.address, p.twice, p.ports.each_ref().map(|p| p.count() - p.left())))
             .collect(),
+        unlogged: nat.pen.as_ref().map_or(0, |p| p.lost),
     };
     let answers = c.ask(move |_| worker::with(look));
     answers.into_iter().map(|a| a.flatten().unwrap_or_default()).collect()
@@ -154,9 +157,10 @@ pub fn end_session(c: &mut Control, tuple: Tuple, inside: bool) -> bool {
     let key = tuple.key();
     let answers = c.ask(move |_| {
         worker::with(|nat| {
-            let found = nat.find(&key, time::millis(clock::ticks()));
+            let now = time::millis(clock::ticks());
+            let found = nat.find(&key, now);
             let found = found.filter(|f| f.by_second() != inside);
-            found.map(|f| nat.remove(f.flow())).is_some()
+            found.map(|f| nat.remove(f.flow(), now)).is_some()
         })
     });
     answers.into_iter().flatten().flatten().any(|done| done)

@@ -1,6 +1,7 @@
 //! Addresses and mappings as words, the same in commands and in documents.
 
 use crate::mapping::{Backend, Mapping, TwiceNat};
+use crate::ports::Scheme;
 use crate::state::{Address, StaticMapping};
 use std::net::Ipv4Addr;
 use thalweg_wire::ip::protocol;
@@ -35,6 +36,17 @@ pub(crate) fn range_text((first, last): &(Address, Ipv4Addr)) -> String {
         text += " twice-nat";
     }
     text
+}
+
+/// What stands behind `nat addr-port-assignment-alg`.
+pub(crate) fn scheme_text(scheme: Scheme) -> String {
+    match scheme {
+        Scheme::All => "default".into(),
+        Scheme::Range(first, last) => format!("port-range {first} - {last}"),
+        Scheme::MapE { psid, offset, length } => {
+            format!("map-e psid {psid} psid-offset {offset} psid-len {length}")
+        }
+    }
 }
 
 fn protocol_word(ip: u8) -> &'static str {
@@ -95,6 +107,9 @@ pub(crate) fn mapping_text(
     }
     if m.mapping.out2in_only {
         text += " out2in-only";
+    }
+    if m.mapping.affinity != 0 {
+        text += &format!(" affinity {}", m.mapping.affinity);
     }
     (family, text)
 }

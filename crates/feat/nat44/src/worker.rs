@@ -5,8 +5,10 @@
 
 use crate::config::Config;
 use crate::fragments::Fragments;
+use crate::limits::{Limits, Orders};
+use crate::log::{Pen, What};
 use crate::mapping::{Mapping, TwiceNat};
-use crate::pool::{self, Pool};
+use crate::pool::{self, Pool, Pools};
 use crate::session::{self, Class, Session, Words};
 use crate::tuple::{Key, Tuple};
 use std::cell::RefCell;
@@ -53,6 +55,8 @@ pub enum Refusal {
     Full,
     /// Another session has that tuple outside.
     Taken,
+    /// The host, or its routing table, has as many sessions as it may have.
+    Limit,
 }
 
 /// Columns of a frame.
@@ -74,10 +78,13 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Nat {
     pub(crate) table: Table,
-    pub(crate) pools: Vec<Pool>,
+    pub(crate) pools: Pools,
     pub(crate) counts: Counts,
     pub(crate) columns: Box<Columns>,
     pub(crate) fragments: Fragments,
+    pub(crate) limits: Limits,
+    /// Where sessions are noted, if they are.
+    pub(crate) pen: Option<Box<Pen>>,
     random: u64,
     /// Flows added before the last look at what ends.
     added: u64,
@@ -106,7 +113,7 @@ fn with_port(to: Tuple, port: u16) -> Tuple {
 }
 
 /// Whether there is a static mapping that would make this session.
-fn is_mapped(config: &Config, (inside, outside): &(Key, Key)) -> bool {
+pub(crate) fn is_mapped(config: &Config, (inside, outside): &(Key, Key)) -> bool {
     let (inside, outside) = (Tuple::of(inside), Tuple::of(outside));
     let called = (outside.dst.to_bits(), outside.dport, outside.protocol);
     config.mappings.called(called.0, called.1, called.2).is_some_and(|m| {
@@ -121,26 +128,34 @@ pub fn owner(host: Ipv4Addr, workers: usize) -> usize {
     (((mix64(u64::from(host.to_bits())) >> 32) * workers as u64) >> 32) as usize
 }
 
-/// What decides which of several hosts a packet from the outside goes to.
-pub(crate) fn spread(outside: &Tuple) -> u64 {
-    mix64(u64::from(outside.src.to_bits()) << 16 | u64::from(outside.sport))
-}
-
 fn count(counts: &mut Counts, protocol: u8, by: i32) {
     let n = &mut counts.by_protocol[pool::position(protocol).unwrap_or(3)];
     *n = n.wrapping_add_signed(by);
 }
 
-/// Gives back what a session had.
-fn release(pools: &mut [Pool], counts: &mut Counts, keys: (Key, Key), words: &Words) {
-    let (session, inside, outside) = (Session(*words), Tuple::of(&keys.0), Tuple::of(&keys.1));
-    count(counts, inside.protocol, -1);
-    let ports = [(session.pool(), outside.dport), (session.twice_pool(), inside.dport)];
-    for (at, port) in ports {
-        let Some(pool) = at.and_then(|at| pools.get_mut(usize::from(at))) else { continue };
-        pool.used = pool.used.saturating_sub(1);
-        if let Some(at) = pool::position(inside.protocol) {
-            pool.ports[at].give_back(port);
+/// What there is beside the table, and sessions have a part of.
+pub(crate) struct Shares<'a> {
+    pools: &'a mut Pools,
+    counts: &'a mut Counts,
+    limits: &'a mut Limits,
+    pen: &'a mut Option<Box<Pen>>,
+}
+
+impl Shares<'_> {
+    /// Gives back what a session had.
+    fn release(&mut self, flow: FlowId, keys: (Key, Key), words: &Words, now: Millis) {
+        let (session, inside, outside) = (Session(*words), Tuple::of(&keys.0), Tuple::of(&keys.1));
+        count(self.counts, inside.protocol, -1);
+        self.limits.went(flow, &keys.0);
+        if let Some(pen) = self.pen {
+            pen.write(What::Ends, &keys, &session, now);
+        }
+        let at = pool::position(inside.protocol);
+        let parts = [(session.pool(), outside.dport), (session.twice_pool(), inside.dport)];
+        for (place, port) in parts {
+            if let Some(place) = place {
+                self.pools.end_use(place, at, port);
+            }
         }
     }
 }
@@ -164,10 +179,12 @@ impl Nat {
         });
         Ok(Box::new(Nat {
             table: Table::new(sessions, 2, now)?,
-            pools: Vec::new(),
+            pools: Pools::default(),
             counts: Counts::default(),
             columns,
             fragments: Fragments::new(random_seed()),
+            limits: Limits::default(),
+            pen: None,
             random: random_seed(),
             added: 0,
             sweep: None,
@@ -188,80 +205,68 @@ impl Nat {
     pub fn find(&mut self, key: &Key, now: Millis) -> Option<Found> {
         let found = self.table.find(key, self.table.hash(key))?;
         if self.table.is_over(found.flow(), now) {
-            self.remove(found.flow());
+            self.remove(found.flow(), now);
             return None;
         }
         Some(found)
     }
 
+    fn parts(&mut self) -> (&mut Table, Shares<'_>) {
+        let Nat { table, pools, counts, limits, pen, .. } = self;
+        (table, Shares { pools, counts, limits, pen })
+    }
+
     /// Ends a session.
-    pub fn remove(&mut self, flow: FlowId) {
+    pub fn remove(&mut self, flow: FlowId, now: Millis) {
         let keys = self.keys(flow);
         let words = self.table.remove(flow);
-        release(&mut self.pools, &mut self.counts, keys, &words);
+        self.parts().1.release(flow, keys, &words, now);
     }
 
     /// Gives the address of the session that has been half open for longest to another.
-    fn recycle(&mut self) -> bool {
-        let Nat { table, pools, counts, .. } = self;
-        table.recycle(|table, flow| release(pools, counts, keys(table, flow), table.get(flow)))
+    fn recycle(&mut self, now: Millis) -> bool {
+        let (table, mut shares) = self.parts();
+        table.recycle(|table, flow| shares.release(flow, keys(table, flow), table.get(flow), now))
     }
 
-    /// Adds a session, in the place of one that is half open if there is no room.
-    fn add(
+    /// Adds a session, in the place of one that is half open if there is no room and it may.
+    pub(crate) fn add(
         &mut self,
         inside: &Key,
         outside: &Key,
         end: Millis,
         session: Session,
-        now: Millis,
+        (recycle, now): (bool, Millis),
     ) -> Result<FlowId, Refusal> {
         let inside = (*inside, self.table.hash(inside));
         let outside = (*outside, self.table.hash(outside));
         for _ in 0..3 {
             match self.table.add(inside, Some(outside), end, session.0) {
                 Ok(flow) => {
-                    count(&mut self.counts, Tuple::of(&inside.0).protocol, 1);
-                    for at in [session.pool(), session.twice_pool()].into_iter().flatten() {
-                        self.pools[usize::from(at)].used += 1;
+                    // The very next number belongs to what is counted: no gap may come to be.
+                    if self.limits.is_none() {
+                    } else if self.limits.upto() == flow.index() {
+                        self.limits.count_up(std::iter::once(inside.0), flow.index() + 1, now);
+                    } else {
+                        self.limits.came(flow, &inside.0, now);
                     }
+                    count(&mut self.counts, Tuple::of(&inside.0).protocol, 1);
+                    if let Some(pen) = &mut self.pen {
+                        pen.write(What::Begins, &(inside.0, outside.0), &session, now);
+                    }
+                    let places = [session.pool(), session.twice_pool()];
+                    places.into_iter().flatten().for_each(|p| self.pools.use_one(p));
                     return Ok(flow);
                 }
                 Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
-                    self.remove(found.flow());
+                    self.remove(found.flow(), now);
                 }
                 Err(AddError::Taken(_)) => return Err(Refusal::Taken),
-                Err(AddError::Full) if self.recycle() => {}
+                Err(AddError::Full) if recycle && self.recycle(now) => {}
                 Err(AddError::Full) => return Err(Refusal::Full),
             }
         }
         Err(Refusal::Full)
-    }
-
-    /// An address with a free port of a protocol for a host, always the same one while it has any
-    /// (RFC 4787 REQ-2); the port is taken.
-    fn take_port(
-        &mut self,
-        host: Ipv4Addr,
-        table: u32,
-        at: usize,
-        twice: bool,
-    ) -> Option<(u16, u16)> {
-        let random = self.chance();
-        let n = self.pools.len();
-        let start = owner(host, n);
-        let order = || (start..n).chain(0..start);
-        for wanted in [2, 1] {
-            for i in order() {
-                let pool = &mut self.pools[i];
-                if pool.suits(table, twice) == wanted
-                    && let Some(port) = pool.ports[at].take(random)
-                {
-                    return Some((i as u16, port));
-                }
-            }
-        }
-        None
     }
 
     /// A session for a packet from the inside, whose answers are looked up in `outside` table.
@@ -288,13 +293,14 @@ impl Nat {
         };
         // A port that is free may be a static mapping's on the way to one destination.
         for _ in 0..4 {
-            let taken = self.take_port(src, table, at, false);
+            let random = self.chance();
+            let taken = self.pools.take(src, (table, false), at, random);
             let (pool, port) = taken.ok_or(Refusal::NoPort)?;
-            let dst = Ipv4Addr::from(self.pools[usize::from(pool)].address);
+            let dst = self.pools.address(pool);
             let back = with_port(Tuple { dst, ..back }, port);
             match self.enter(config, inside, &back, [Some(pool), None], marks, now) {
                 Err(refusal) => {
-                    self.pools[usize::from(pool)].ports[at].give_back(port);
+                    self.pools.give_back(pool, at, port);
                     if refusal != Refusal::Taken {
                         return Err(refusal);
                     }
@@ -314,13 +320,9 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
-        for i in 0..self.pools.len() {
-            let pool = &self.pools[i];
-            if pool.suits(inside.table, false) == 0 {
-                continue;
-            }
-            let back = Tuple { dst: pool.address.into(), ..*back };
-            match self.enter(config, inside, &back, [Some(i as u16), None], marks, now) {
+        for place in self.pools.all_for(inside.table) {
+            let back = Tuple { dst: self.pools.address(place), ..*back };
+            match self.enter(config, inside, &back, [Some(place), None], marks, now) {
                 Err(Refusal::Taken) => {}
                 done => return done,
             }
@@ -337,6 +339,9 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
+        if !self.limits.allow(inside.src, inside.table) {
+            return Err(Refusal::Limit);
+        }
         let (inside, outside) = (inside.key(), outside.key());
         let mut session = Session::new(&inside, &outside, now);
         if let Some(pool) = pools[0] {
@@ -355,7 +360,7 @@ impl Nat {
             session.0[0] |= first;
         }
         let end = now.wrapping_add(config.timeouts[session.class() as usize]);
-        self.add(&inside, &outside, end, session, now)
+        self.add(&inside, &outside, end, session, (!config.refuse, now))
     }
 
     /// A session for a packet from the outside that calls a static mapping.
@@ -370,7 +375,7 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
-        let target = mapping.target(spread(outside), outside.dport);
+        let target = mapping.target(outside.src, outside.sport, outside.dport);
         let (src, sport, table) = target.ok_or(Refusal::NoPort)?;
         let mut inside = Tuple { src, sport, table, ..outside.reversed() };
         let mut marks = marks | session::FROM_OUTSIDE | session::STATIC;
@@ -390,9 +395,10 @@ impl Nat {
             return self.enter(config, &inside, outside, [None; 2], marks, now);
         }
         let at = pool::position(outside.protocol).ok_or(Refusal::NoPort)?;
-        let taken = self.take_port(outside.src, table, at, true);
+        let random = self.chance();
+        let taken = self.pools.take(outside.src, (table, true), at, random);
         let (pool, port) = taken.ok_or(Refusal::NoPort)?;
-        inside.dst = Ipv4Addr::from(self.pools[usize::from(pool)].address);
+        inside.dst = self.pools.address(pool);
         inside.dport = port;
         if icmp {
             inside.sport = port;
@@ -400,7 +406,7 @@ impl Nat {
         let marks = marks | session::TWICE;
         let done = self.enter(config, &inside, outside, [None, Some(pool)], marks, now);
         if done.is_err() {
-            self.pools[usize::from(pool)].ports[at].give_back(port);
+            self.pools.give_back(pool, at, port);
         }
         done
     }
@@ -410,12 +416,33 @@ impl Nat {
         let added = self.table.counts().added;
         let new = (added - self.added) as usize;
         self.added = added;
-        let Nat { table, pools, counts, .. } = self;
+        let (table, mut shares) = self.parts();
         let more = table.expire(now, (32 + 2 * new).min(STEPS), |table, flow| {
-            release(pools, counts, keys(table, flow), table.get(flow));
+            shares.release(flow, keys(table, flow), table.get(flow), now);
             AtEnd::Remove
         });
-        self.sweep_some(config) | more
+        let more = self.sweep_some(config, now) | self.count_some(now) | more;
+        if let Some(pen) = &mut self.pen {
+            pen.publish();
+        }
+        more
+    }
+
+    /// Has limits hold from now on. What the old ones needed is given back.
+    pub(crate) fn limit(&mut self, orders: Orders) -> Limits {
+        std::mem::replace(&mut self.limits, Limits::new(orders))
+    }
+
+    fn count_some(&mut self, now: Millis) -> bool {
+        let used = self.table.used();
+        if self.limits.is_none() || self.limits.upto() >= used {
+            return false;
+        }
+        let mut upto = self.limits.upto();
+        let Nat { table, limits, .. } = self;
+        let flows = table.list(&mut upto, STEPS as u32).collect::<Vec<_>>();
+        limits.count_up(flows.into_iter().map(|f| keys(table, f).0), upto, now);
+        upto < used
     }
 
     /// Has all sessions looked at, bit by bit.
@@ -424,51 +451,37 @@ impl Nat {
         self.sweep = Some((0, old.max(which)));
     }
 
-    fn sweep_some(&mut self, config: &Config) -> bool {
+    fn sweep_some(&mut self, config: &Config, now: Millis) -> bool {
         let Some((mut from, which)) = self.sweep else { return false };
         let flows: Vec<FlowId> = self.table.list(&mut from, STEPS as u32).collect();
         for flow in flows {
             let session = Session(*self.table.get(flow));
             let pools = [session.pool(), session.twice_pool()];
-            let given = |at: &u16| self.pools.get(usize::from(*at)).is_none_or(|p| !p.live);
+            let given = |at: &u16| self.pools.get(*at).is_none_or(|p| !p.live);
             let mapped = which == Sweep::Mapped
                 && session.marks() & session::STATIC != 0
                 && !is_mapped(config, &self.keys(flow));
             if which == Sweep::All || mapped || pools.iter().flatten().any(given) {
-                self.remove(flow);
+                self.remove(flow, now);
             }
         }
         self.sweep = (from < self.table.used()).then_some((from, which));
         self.sweep.is_some()
     }
 
-    /// Adds an address, in the place of one that nobody uses any more if there is such.
+    /// Adds an address.
     pub fn add_pool(&mut self, pool: Pool) {
-        match self.pools.iter().position(|p| !p.live && p.used == 0) {
-            Some(at) => self.pools[at] = pool,
-            None if self.pools.len() < usize::from(u16::MAX) => self.pools.push(pool),
-            None => {}
-        }
+        self.pools.add(pool);
     }
 
     /// Gives an address up: its sessions end.
     pub fn drop_pool(&mut self, address: u32, twice: bool) {
-        for p in self.pools.iter_mut().filter(|p| p.address == address && p.twice == twice) {
-            p.live = false;
-        }
+        self.pools.drop_these(|p| p.address == address && p.twice == twice);
         self.sweep(Sweep::Given);
     }
 
     /// Keeps a port of an address for a static mapping, or gives it free.
     pub fn reserve(&mut self, address: u32, protocol: u8, port: u16, keep: bool) {
-        let Some(at) = pool::position(protocol) else { return };
-        let mine = self.pools.iter_mut().filter(|p| p.address == address && !p.twice && p.live);
-        for p in mine {
-            if keep {
-                p.ports[at].keep(port);
-            } else {
-                p.ports[at].release(port);
-            }
-        }
+        self.pools.reserve(address, protocol, port, keep);
     }
 }

@@ -18,7 +18,9 @@ pub mod nat44_identity_mapping_dump;
 pub mod nat44_interface_add_del_feature;
 pub mod nat44_interface_addr_dump;
 pub mod nat44_interface_dump;
+pub mod nat44_lb_static_mapping_add_del_local;
 pub mod nat44_lb_static_mapping_dump;
+pub mod nat44_set_session_limit;
 pub mod nat44_show_running_config;
 pub mod nat44_static_mapping_dump;
 pub mod nat44_user_dump;
@@ -47,7 +49,9 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &nat44_interface_add_del_feature::SERVICE,
     &nat44_interface_addr_dump::SERVICE,
     &nat44_interface_dump::SERVICE,
+    &nat44_lb_static_mapping_add_del_local::SERVICE,
     &nat44_lb_static_mapping_dump::SERVICE,
+    &nat44_set_session_limit::SERVICE,
     &nat44_show_running_config::SERVICE,
     &nat44_static_mapping_dump::SERVICE,
     &nat44_user_dump::SERVICE,

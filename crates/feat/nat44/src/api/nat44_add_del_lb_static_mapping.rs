@@ -20,7 +20,7 @@ pub struct Nat44AddDelLbStaticMapping {
     pub external_port: u16,
     /// IP protocol.
     pub protocol: u8,
-    /// Seconds that a host stays with its back end; not used.
+    /// Seconds that a host stays with its back end at least.
     pub affinity: u32,
     /// Not kept.
     pub tag: Text<64>,
@@ -41,6 +41,7 @@ fn handle(
     let none = (std::net::Ipv4Addr::UNSPECIFIED, 0);
     let mut m = mapping(rq.flags, none, external, InterfaceIndex::NONE, rq.protocol, 0)?;
     m.mapping.backends = rq.locals.iter().map(Nat44LbAddrPort::backend).collect();
+    m.mapping.affinity = rq.affinity;
     if rq.is_add && (rq.locals.is_empty() || m.mapping.is_address_only()) {
         return Err(Retval::INVALID_VALUE.because("hosts inside and a protocol expected"));
     }

@@ -23,7 +23,7 @@ pub struct Nat44LbStaticMappingDetails {
     pub protocol: u8,
     /// Qualities.
     pub flags: NatConfigFlags,
-    /// Seconds that a host stays with its back end; not used.
+    /// Seconds that a host stays with its back end at least.
     pub affinity: u32,
     /// Not kept.
     pub tag: Text<64>,
@@ -50,7 +50,7 @@ fn handle(
             external_port: m.external_port,
             protocol: m.protocol,
             flags: mapping_flags(m),
-            affinity: 0,
+            affinity: m.affinity,
             tag: Text::default(),
             locals: m.backends.iter().map(Nat44LbAddrPort::of).collect(),
         });

@@ -1,10 +1,10 @@
 //! `nat44_user_dump`: hosts inside that have sessions.
 
 use crate::api_types::NAT44_ED;
-use crate::view;
+use crate::view::{self, Cursor};
 use std::collections::BTreeMap;
 use thalweg_api::types::Ip4Address;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
 /// Asks for them.
@@ -27,16 +27,35 @@ pub struct Nat44UserDetails {
 }
 
 /// The service.
-pub static SERVICE: Dump<Control, Nat44UserDump, Nat44UserDetails> = Dump::new(&NAT44_ED, handle);
+pub static SERVICE: Dump<Control, Nat44UserDump, Nat44UserDetails> =
+    Dump::slices(&NAT44_ED, handle);
 
-fn handle(c: &mut Control, _: Nat44UserDump, out: &mut Details<Nat44UserDetails>) {
-    let mut users = BTreeMap::new();
-    for s in view::all_sessions(c) {
-        let n: &mut [u32; 2] = users.entry((s.inside.table, s.inside.src)).or_default();
-        n[usize::from(s.is_static())] += 1;
-    }
-    for ((vrf_id, address), [nsessions, nstaticsessions]) in users {
-        let ip_address = Ip4Address(address.octets());
-        out.send(&Nat44UserDetails { vrf_id, ip_address, nsessions, nstaticsessions });
-    }
+/// Hosts told in one step.
+const STEP: usize = 1024;
+
+fn handle(_: &mut Control, _: Nat44UserDump, mut out: Details<Nat44UserDetails>) -> Walk<Control> {
+    let (mut users, mut at) = (BTreeMap::new(), Cursor::default());
+    let mut counted = false;
+    Box::new(move |c| {
+        if !counted {
+            let Some((some, next)) = view::some_sessions(c, at) else {
+                counted = true;
+                return true;
+            };
+            at = next;
+            for s in some {
+                let n: &mut [u32; 2] = users.entry((s.inside.table, s.inside.src)).or_default();
+                n[usize::from(s.is_static())] += 1;
+            }
+            return true;
+        }
+        for _ in 0..STEP {
+            let Some(((vrf_id, address), [nsessions, nstaticsessions])) = users.pop_first() else {
+                return false;
+            };
+            let ip_address = Ip4Address(address.octets());
+            out.send(&Nat44UserDetails { vrf_id, ip_address, nsessions, nstaticsessions });
+        }
+        true
+    })
 }

@@ -1,8 +1,9 @@
 //! `nat44_user_session_v2_dump`: sessions of a host inside.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, sessions_of};
+use crate::view::Cursor;
 use thalweg_api::types::Ip4Address;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
 /// Asks for them.
@@ -51,29 +52,34 @@ pub struct Nat44UserSessionV2Details {
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44UserSessionV2Dump, Nat44UserSessionV2Details> =
-    Dump::new(&NAT44_ED, handle);
+    Dump::slices(&NAT44_ED, handle);
 
 fn handle(
-    c: &mut Control,
+    _: &mut Control,
     rq: Nat44UserSessionV2Dump,
-    out: &mut Details<Nat44UserSessionV2Details>,
-) {
-    for s in sessions_of(c, rq.ip_address, rq.vrf_id) {
-        out.send(&Nat44UserSessionV2Details {
-            outside_ip_address: s.outside.0,
-            outside_port: s.outside.1,
-            inside_ip_address: s.inside.0,
-            inside_port: s.inside.1,
-            protocol: s.protocol,
-            flags: s.flags,
-            last_heard: s.heard,
-            total_bytes: s.bytes,
-            total_pkts: s.packets,
-            ext_host_address: s.external.0,
-            ext_host_port: s.external.1,
-            ext_host_nat_address: s.seen.0,
-            ext_host_nat_port: s.seen.1,
-            is_timed_out: false,
-        });
-    }
+    mut out: Details<Nat44UserSessionV2Details>,
+) -> Walk<Control> {
+    let mut at = Cursor::default();
+    Box::new(move |c| {
+        let (some, more) = sessions_of(c, rq.ip_address, rq.vrf_id, &mut at);
+        for s in some {
+            out.send(&Nat44UserSessionV2Details {
+                outside_ip_address: s.outside.0,
+                outside_port: s.outside.1,
+                inside_ip_address: s.inside.0,
+                inside_port: s.inside.1,
+                protocol: s.protocol,
+                flags: s.flags,
+                last_heard: s.heard,
+                total_bytes: s.bytes,
+                total_pkts: s.packets,
+                ext_host_address: s.external.0,
+                ext_host_port: s.external.1,
+                ext_host_nat_address: s.seen.0,
+                ext_host_nat_port: s.seen.1,
+                is_timed_out: false,
+            });
+        }
+        more
+    })
 }

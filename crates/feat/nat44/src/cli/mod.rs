@@ -7,20 +7,30 @@ pub mod clear_nat44_sessions;
 pub mod nat44_add_address;
 pub mod nat44_add_identity_mapping;
 pub mod nat44_add_interface_address;
+pub mod nat44_add_load_balancing_back_end;
 pub mod nat44_add_load_balancing_static_mapping;
 pub mod nat44_add_static_mapping;
 pub mod nat44_del_session;
 pub mod nat44_forwarding;
+pub mod nat44_log;
 pub mod nat44_plugin;
+pub mod nat44_restore;
+pub mod nat44_save;
+pub mod nat_addr_port_assignment_alg;
 pub mod nat_mss_clamping;
 pub mod set_interface_nat44;
+pub mod set_nat44_session_limit;
+pub mod set_nat44_table_full;
 pub mod set_nat_timeout;
 pub mod show_nat44_addresses;
 pub mod show_nat44_interface_address;
 pub mod show_nat44_interfaces;
+pub mod show_nat44_log;
+pub mod show_nat44_session_limits;
 pub mod show_nat44_sessions;
 pub mod show_nat44_static_mappings;
 pub mod show_nat44_summary;
+pub mod show_nat_addr_port_assignment_alg;
 pub mod show_nat_timeouts;
 
 /// Every command, in the order of the files' names.
@@ -29,19 +39,29 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &nat44_add_address::COMMAND,
     &nat44_add_identity_mapping::COMMAND,
     &nat44_add_interface_address::COMMAND,
+    &nat44_add_load_balancing_back_end::COMMAND,
     &nat44_add_load_balancing_static_mapping::COMMAND,
     &nat44_add_static_mapping::COMMAND,
     &nat44_del_session::COMMAND,
     &nat44_forwarding::COMMAND,
+    &nat44_log::COMMAND,
     &nat44_plugin::COMMAND,
+    &nat44_restore::COMMAND,
+    &nat44_save::COMMAND,
+    &nat_addr_port_assignment_alg::COMMAND,
     &nat_mss_clamping::COMMAND,
     &set_interface_nat44::COMMAND,
+    &set_nat44_session_limit::COMMAND,
+    &set_nat44_table_full::COMMAND,
     &set_nat_timeout::COMMAND,
     &show_nat44_addresses::COMMAND,
     &show_nat44_interface_address::COMMAND,
     &show_nat44_interfaces::COMMAND,
+    &show_nat44_log::COMMAND,
+    &show_nat44_session_limits::COMMAND,
     &show_nat44_sessions::COMMAND,
     &show_nat44_static_mappings::COMMAND,
     &show_nat44_summary::COMMAND,
+    &show_nat_addr_port_assignment_alg::COMMAND,
     &show_nat_timeouts::COMMAND,
 ];

@@ -46,6 +46,7 @@ impl Command<Control> for Nat44AddIdentityMapping {
             twice: TwiceNat::Never,
             out2in_only: false,
             backends: Vec::new(),
+            affinity: 0,
         };
         finish(c, StaticMapping { mapping, external_if, identity: true }, options.add)
             .map_err(failed)?;

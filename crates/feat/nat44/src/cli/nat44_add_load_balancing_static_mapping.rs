@@ -39,12 +39,12 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
     fn usage(&self) -> &'static str {
         "protocol tcp|udp external <address>:<port>\n    \
          {local <address>:<port> [vrf <table>] [probability <share>]} ...\n    \
-         [twice-nat | self-twice-nat] [out2in-only] [del]"
+         [twice-nat | self-twice-nat] [out2in-only] [affinity <seconds>] [del]"
     }
 
     fn help(&self) -> &'static str {
         "Spread what comes for an address and port over hosts inside, by their shares\n\
-         Packets of a flow go to one host."
+         Packets of a flow go to one host; with affinity, all flows of a caller do."
     }
 
     fn run(
@@ -74,6 +74,7 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
             twice: options.twice,
             out2in_only: options.out2in_only,
             backends,
+            affinity: options.affinity,
         };
         let m = StaticMapping { mapping, external_if: None, identity: false };
         finish(c, m, options.add).map_err(failed)?;

@@ -57,6 +57,7 @@ impl Command<Control> for Nat44AddStaticMapping {
             twice: options.twice,
             out2in_only: options.out2in_only,
             backends: Vec::new(),
+            affinity: 0,
         };
         if ip == 0 && options.twice != TwiceNat::Never {
             return Err(CliError::failed("twice-nat needs a protocol and ports"));

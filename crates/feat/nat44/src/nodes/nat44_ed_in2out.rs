@@ -16,6 +16,7 @@ thalweg_graph::errors! {
     NO_PORT: Error, 259, "no address with a free port";
     FULL: Error, 259, "as many sessions as there may be";
     TAKEN: Error, 259, "another session has that tuple";
+    LIMIT: Error, 259, "as many sessions of a host or table as there may be";
     FRAGMENT: Error, 289, "fragment whose first part was not seen";
     UNKNOWN: Error, 289, "packet without ports or of an unknown icmp type";
 }
@@ -36,6 +37,7 @@ pub static NODE: NodeDecl = NodeDecl {
             no_port: NO_PORT,
             full: FULL,
             taken: TAKEN,
+            limit: LIMIT,
             fragment: FRAGMENT,
             unknown: UNKNOWN,
         };
@@ -53,8 +55,8 @@ impl Node for NatIn2Out {
     }
 
     #[inline]
-    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        self.0.packet(cx, &mut p)
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        self.0.packet(cx, p)
     }
 
     #[inline(always)]

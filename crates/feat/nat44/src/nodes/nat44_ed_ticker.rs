@@ -3,18 +3,27 @@
 //! Brings no packets in. Takes messages that change a worker's addresses and sessions.
 
 use crate::config::Config;
+use crate::limits::Orders;
+use crate::log::Pen;
 use crate::pool::Pool;
+use crate::restore::Restored;
+use crate::saved::Saved;
 use crate::time;
 use crate::worker::{self, Nat, Sweep};
 use std::any::Any;
 use std::sync::Arc;
-use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll};
+use std::sync::mpsc::Sender;
+use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, Verdict};
 use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::errors! { ALONE: Error, 289, "fragment whose first part never came"; }
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "nat44-ed-ticker",
     kind: Kind::Input,
+    errors: ERRORS,
+    drop: "ip4-drop",
     build: |cx| Built::input(Ticker { config: cx.shared(), next: 0 }),
     ..NodeDecl::DEFAULT
 };
@@ -36,12 +45,33 @@ pub(crate) enum Order {
     Reserve { address: u32, protocol: u8, port: u16, keep: bool },
     /// Sessions to be ended.
     Sweep(Sweep),
+    /// Where sessions are noted from now on, if anywhere.
+    Log(Option<Box<Pen>>),
+    /// Limits that hold from now on.
+    Limit(Box<Orders>),
+    /// Sessions from a file, that many milliseconds after they went into it.
+    Restore { all: Vec<Saved>, elapsed: u64, answer: Sender<Restored> },
 }
 
 struct Ticker {
     config: Arc<Snapshot<Config>>,
     /// Tick count at which sessions are looked at.
     next: u64,
+}
+
+/// Drops fragments that have waited for long enough, or all.
+fn drop_waiting(cx: &mut NodeCx<'_>, nat: &mut Nat, all: bool) {
+    while let Some(packet) = nat.fragments.next_overdue(time::millis(cx.now()), all) {
+        cx.send(packet, Verdict::drop(ALONE));
+    }
+}
+
+/// Takes this worker's sessions away, packets that wait not with them.
+fn take_away(cx: &mut NodeCx<'_>) {
+    if let Some(mut old) = worker::take() {
+        drop_waiting(cx, &mut old, true);
+        cx.discard(old);
+    }
 }
 
 impl InputNode for Ticker {
@@ -60,6 +90,8 @@ impl InputNode for Ticker {
             let config = self.config.load(cx.guard());
             (nat.expire(config, time::millis(now)), nat.table.is_empty())
         };
+        drop_waiting(cx, &mut nat, false);
+        let empty = empty && !nat.fragments.any_waits();
         worker::put(Some(nat));
         if empty {
             // Whatever brings a session in has this called again.
@@ -78,16 +110,10 @@ impl InputNode for Ticker {
         self.next = 0;
         match *order {
             Order::Start(nat) => {
-                if let Some(old) = worker::take() {
-                    cx.discard(old);
-                }
+                take_away(cx);
                 worker::put(Some(nat));
             }
-            Order::Stop => {
-                if let Some(old) = worker::take() {
-                    cx.discard(old);
-                }
-            }
+            Order::Stop => take_away(cx),
             Order::Add(pool) => drop(worker::with(|nat| nat.add_pool(*pool))),
             Order::Drop { address, twice } => {
                 worker::with(|nat| nat.drop_pool(address, twice));
@@ -96,6 +122,24 @@ impl InputNode for Ticker {
                 worker::with(|nat| nat.reserve(address, protocol, port, keep));
             }
             Order::Sweep(which) => drop(worker::with(|nat| nat.sweep(which))),
+            Order::Log(pen) => {
+                if let Some(Some(old)) = worker::with(|nat| std::mem::replace(&mut nat.pen, pen)) {
+                    cx.discard(old);
+                }
+            }
+            Order::Limit(orders) => {
+                if let Some(old) = worker::with(|nat| nat.limit(*orders))
+                    && let Some(hosts) = old.into_hosts()
+                {
+                    cx.discard(hosts);
+                }
+            }
+            Order::Restore { all, elapsed, answer } => {
+                let (config, now) = (self.config.load(cx.guard()), time::millis(cx.now()));
+                let done = worker::with(|nat| nat.restore(config, &all, elapsed, now));
+                // Who asked may have given up.
+                let _ = answer.send(done.unwrap_or_default());
+            }
         }
     }
 }

@@ -1,0 +1,39 @@
+//! `nat44_lb_static_mapping_add_del_local`: a host more, or less, that shares what comes for a mapping.
+
+use crate::api_types::{NAT44_ED, Nat44LbAddrPort};
+use crate::state;
+use thalweg_api::types::Ip4Address;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Adds a host, or takes it away.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct Nat44LbStaticMappingAddDelLocal {
+    /// Adds, or takes away.
+    pub is_add: bool,
+    /// Address outside.
+    pub external_addr: Ip4Address,
+    /// Port outside.
+    pub external_port: u16,
+    /// IP protocol.
+    pub protocol: u8,
+    /// The host.
+    pub local: Nat44LbAddrPort,
+}
+
+/// The service.
+pub static SERVICE: Call<
+    Control,
+    Nat44LbStaticMappingAddDelLocal,
+    Nat44LbStaticMappingAddDelLocalReply,
+> = Call::new(&NAT44_ED, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: Nat44LbStaticMappingAddDelLocal,
+) -> Result<Nat44LbStaticMappingAddDelLocalReply, Retval> {
+    let called = (rq.external_addr.0.into(), rq.external_port, rq.protocol);
+    state::set_backend(c, called, rq.local.backend(), rq.is_add)?;
+    Ok(Nat44LbStaticMappingAddDelLocalReply)
+}

@@ -1,0 +1,61 @@
+//! `nat44 add load-balancing back-end`.
+
+use crate::cli_support::{endpoint, failed, protocol};
+use crate::mapping::Backend;
+use crate::state;
+use crate::tuple::MAX_TABLE;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 add load-balancing back-end`
+pub struct Nat44AddLoadBalancingBackEnd;
+
+/// The command.
+pub static COMMAND: Nat44AddLoadBalancingBackEnd = Nat44AddLoadBalancingBackEnd;
+
+impl Command<Control> for Nat44AddLoadBalancingBackEnd {
+    fn path(&self) -> &'static str {
+        "nat44 add load-balancing back-end"
+    }
+
+    fn usage(&self) -> &'static str {
+        "protocol tcp|udp external <address>:<port>\n    \
+         local <address>:<port> [vrf <table>] [probability <share>] [del]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Have another host share what comes for a load-balancing mapping, or one less\n\
+         Flows that a host has stay with it; those of a host that goes end."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let _ = args.keyword("protocol");
+        let ip = protocol(args).ok_or_else(|| args.bad("protocol", "`tcp' or `udp'"))?;
+        if !args.keyword("external") {
+            return Err(args.bad("address outside", "`external' and an address and port"));
+        }
+        let external = endpoint(args, "address and port outside")?;
+        if !args.keyword("local") {
+            return Err(args.bad("host inside", "`local' and an address and port"));
+        }
+        let local = endpoint(args, "address and port inside")?;
+        let (mut table, mut share) = (0, 1);
+        if args.keyword("vrf") {
+            table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
+        }
+        if args.keyword("probability") {
+            share = args.number("share", 1, 255)? as u8;
+        }
+        let add = !args.exact("del");
+        args.end()?;
+        let backend = Backend { address: *local.ip(), port: local.port(), table, share };
+        let called = (*external.ip(), external.port(), ip);
+        state::set_backend(c, called, backend, add).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+}

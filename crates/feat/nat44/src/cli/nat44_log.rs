@@ -1,0 +1,61 @@
+//! `nat44 log`.
+
+use crate::cli_support::failed;
+use crate::log::{RATE, Target};
+use crate::state;
+use std::path::PathBuf;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 log`
+pub struct Nat44Log;
+
+/// The command.
+pub static COMMAND: Nat44Log = Nat44Log;
+
+impl Command<Control> for Nat44Log {
+    fn path(&self) -> &'static str {
+        "nat44 log"
+    }
+
+    fn usage(&self) -> &'static str {
+        "file <file> [rate <n>] | syslog <address>:<port> [rate <n>] | off"
+    }
+
+    fn help(&self) -> &'static str {
+        "Note each session that begins or ends, as a line of JSON in a file or a syslog message\n\
+         At most so many records a second, 100000 if nothing is said; `show nat44 log` counts the rest.\n\
+         A file that was moved away is made anew."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let target = match args.choice("target", &["file", "syslog", "off"])? {
+            "file" => Some(Target::File(PathBuf::from(args.word("file")?))),
+            "syslog" => {
+                let expected = "an address and a port, such as 192.0.2.1:514";
+                Some(Target::Syslog(args.parsed("collector", expected)?))
+            }
+            _ => None,
+        };
+        let mut rate = RATE;
+        if target.is_some() && args.keyword("rate") {
+            rate = args.number("records a second", 1, 10_000_000)? as u32;
+        }
+        args.end()?;
+        state::set_log(c, target.map(|t| (t, rate))).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, _: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => vec!["file".into(), "syslog".into(), "off".into()],
+            ["file" | "syslog", _] => vec!["rate".into()],
+            _ => Vec::new(),
+        }
+    }
+}

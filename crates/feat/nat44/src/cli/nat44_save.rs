@@ -1,0 +1,51 @@
+//! `nat44 save`.
+
+use crate::cli_support::{Storing, stored};
+use crate::store;
+use std::path::PathBuf;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 save`
+pub struct Nat44Save;
+
+/// The command.
+pub static COMMAND: Nat44Save = Nat44Save;
+
+impl Command<Control> for Nat44Save {
+    fn path(&self) -> &'static str {
+        "nat44 save"
+    }
+
+    fn usage(&self) -> &'static str {
+        "<file> [every <seconds>] | never"
+    }
+
+    fn help(&self) -> &'static str {
+        "Save all sessions to a file, now, or again and again, so that `nat44 restore` brings them back\n\
+         The file is replaced once the new one is whole."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        if args.exact("never") {
+            args.end()?;
+            store::save_every(c, None).map_err(stored)?;
+            return Ok(Outcome::Done);
+        }
+        let file = PathBuf::from(args.word("file")?);
+        if !args.keyword("every") {
+            args.end()?;
+            let work = store::save(c, &file).map_err(stored)?;
+            return Ok(Outcome::pending(Storing(work)));
+        }
+        let seconds = args.number("seconds", 1, 86_400)? as u32;
+        args.end()?;
+        store::save_every(c, Some((file, seconds))).map_err(stored)?;
+        Ok(Outcome::Done)
+    }
+}

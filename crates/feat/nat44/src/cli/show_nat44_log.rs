@@ -1,0 +1,53 @@
+//! `show nat44 log`.
+
+use crate::{Nat44, view};
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `show nat44 log`
+pub struct ShowNat44Log;
+
+/// The command.
+pub static COMMAND: ShowNat44Log = ShowNat44Log;
+
+impl Command<Control> for ShowNat44Log {
+    fn path(&self) -> &'static str {
+        "show nat44 log"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show where sessions are noted that begin and end, and what became of the records"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let lost: u64 = view::workers(c).iter().map(|w| w.unlogged).sum();
+        let nat = c.state::<Nat44>();
+        let nat = nat.borrow();
+        let Some(log) = nat.log() else {
+            out.line("sessions are not noted");
+            out.json(json!({ "log": null }));
+            return Ok(Outcome::Done);
+        };
+        let t = &log.totals;
+        let [written, limited, failed] =
+            [&t.written, &t.limited, &t.failed].map(|n| n.load(Ordering::Relaxed));
+        out.line(format_args!("{}, {} records a second at most", log.target, log.rate));
+        out.line(format_args!("written: {written}"));
+        out.line(format_args!("beyond the rate: {limited}"));
+        out.line(format_args!("not taken by file or network: {failed}"));
+        out.line(format_args!("without room in a worker's ring: {lost}"));
+        out.json(json!({
+            "log": log.target.to_string(), "rate": log.rate, "written": written,
+            "limited": limited, "failed": failed, "lost": lost,
+        }));
+        Ok(Outcome::Done)
+    }
+}

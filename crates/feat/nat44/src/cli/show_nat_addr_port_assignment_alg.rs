@@ -1,0 +1,36 @@
+//! `show nat addr-port-assignment-alg`.
+
+use crate::{Nat44, words};
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `show nat addr-port-assignment-alg`
+pub struct ShowNatAddrPortAssignmentAlg;
+
+/// The command.
+pub static COMMAND: ShowNatAddrPortAssignmentAlg = ShowNatAddrPortAssignmentAlg;
+
+impl Command<Control> for ShowNatAddrPortAssignmentAlg {
+    fn path(&self) -> &'static str {
+        "show nat addr-port-assignment-alg"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show which ports of shared addresses sessions get, and how many these are"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let scheme = c.state::<Nat44>().borrow().scheme();
+        let (text, count) = (words::scheme_text(scheme), scheme.count());
+        out.line(format_args!("NAT address and port assignment: {text}, {count} ports"));
+        out.json(json!({ "algorithm": text, "ports": count }));
+        Ok(Outcome::Done)
+    }
+}

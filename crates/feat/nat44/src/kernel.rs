@@ -1,0 +1,250 @@
+//! Frames of packets that belong to sessions that stand: all keys, all look-ups, all rewriting. What is
+//! not as most are is left for the per-packet function.
+
+use crate::config::Config;
+use crate::session::{self, FAST_IN, tcp};
+use crate::translate::{Direction, NEED};
+use crate::tuple::{self, Key};
+use crate::worker::Nat;
+use thalweg_buffer::{Frame, Rows};
+use thalweg_tables::flow::Millis;
+use thalweg_wire::ip::protocol;
+
+/// Flags of TCP that open or end a connection.
+const ENDS: u8 = tcp::flag::SYN | tcp::flag::FIN | tcp::flag::RST;
+
+/// Of the first eight bytes of a header those that must be as they mostly are: version and length,
+/// and the place of a fragment, but for whether it may be one.
+const SHAPE: u64 = 0xff3f_0000_0000_00ff;
+/// What they are.
+const PLAIN: u64 = 0x45;
+/// Of the next eight, protocol and source.
+const SOURCE: u64 = 0xffff_ffff_0000_ff00;
+
+#[inline(always)]
+fn load(h: &[u8], at: usize) -> u64 {
+    h[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+#[inline(always)]
+fn store(h: &mut [u8], at: usize, word: u64) {
+    h[at..at + 8].copy_from_slice(&word.to_le_bytes());
+}
+
+/// The key of all packets of a frame, if they have the same, and none needs a second look for what its
+/// IPv4 header says.
+#[inline(always)]
+pub(crate) fn only_key<const N: usize>(
+    frame: &Frame,
+    table: u32,
+    direction: Direction,
+) -> Option<Key> {
+    let l2 = N - NEED;
+    let words = |head: &[u8; N]| {
+        let h = &head[l2..];
+        let link = if l2 > 0 { u64::from(head[l2 - 2] ^ 8 | head[l2 - 1]) } else { 0 };
+        (load(h, 0) & SHAPE ^ PLAIN | link, load(h, 8), load(h, 16))
+    };
+    let mut heads = frame.long_heads::<N>()?.map(words);
+    let first = heads.next()?;
+    let differ = |w: (u64, u64, u64)| w.0 | (w.1 ^ first.1) & SOURCE | w.2 ^ first.2;
+    let (mut any, mut ttl) = (first.0, first.1 as u8);
+    if let Some(second) = heads.next() {
+        any |= differ(second);
+        ttl = ttl.min(second.1 as u8);
+    }
+    if any != 0 {
+        return None;
+    }
+    for w in heads {
+        any |= differ(w);
+        ttl = ttl.min(w.1 as u8);
+    }
+    let dies = u8::from(direction == Direction::In2Out);
+    let ip = (first.1 >> 8) as u8;
+    let plain = any == 0 && ttl > dies && matches!(ip, protocol::TCP | protocol::UDP);
+    let addresses = first.1 >> 32 | first.2 << 32;
+    plain.then(|| tuple::key(addresses, (first.2 >> 32) as u32, ip, table))
+}
+
+/// Reads the keys of a frame's packets; those that are not as most are get one that no session has.
+#[inline(always)]
+pub(crate) fn gather<const N: usize>(
+    frame: &Frame,
+    keys: &mut [Key],
+    table: u32,
+    direction: Direction,
+) {
+    let l2 = N - NEED;
+    let dies = u64::from(direction == Direction::In2Out);
+    for (head, key) in frame.heads::<N>().zip(keys.iter_mut()) {
+        let h = &head[l2..];
+        let (w0, w1, w2) = (load(h, 0), load(h, 8), load(h, 16));
+        let ip = (w1 >> 8) as u8;
+        let mut plain = (w0 & SHAPE == PLAIN)
+            & ((ip == protocol::TCP) | (ip == protocol::UDP))
+            & (w1 & 0xff > dies);
+        if l2 > 0 {
+            plain &= head[l2 - 2..l2] == [8, 0];
+        }
+        let found = tuple::key(w1 >> 32 | w2 << 32, (w2 >> 32) as u32, ip, table);
+        *key = if plain { found } else { [0; 2] };
+    }
+}
+
+/// What rewriting needs of a session.
+#[derive(Clone, Copy)]
+struct Fast {
+    addresses: u64,
+    ports: u32,
+    l3: u16,
+    l4: u16,
+}
+
+/// What a session does to packets, if they need no second look.
+#[inline(always)]
+fn fast(keys: &[Key; 2], word: u64, second: bool) -> Option<Fast> {
+    if word & (FAST_IN << u32::from(second)) == 0 {
+        return None;
+    }
+    let other = &keys[usize::from(!second)];
+    let flip = if second { 0xffff } else { 0 };
+    Some(Fast {
+        addresses: tuple::reversed_addresses(other),
+        ports: tuple::reversed_ports(other),
+        l3: word as u16 ^ flip,
+        l4: (word >> 16) as u16 ^ flip,
+    })
+}
+
+/// Rewrites a TCP or UDP packet; false, and nothing done, if it opens or ends a connection.
+#[inline(always)]
+fn rewrite(h: &mut [u8], f: &Fast) -> bool {
+    let udp = h[9] == protocol::UDP;
+    if !udp && h[33] & ENDS != 0 {
+        return false;
+    }
+    let follow = |h: &mut [u8], at: usize, delta: u16| {
+        let sum = tuple::follow(u16::from_le_bytes([h[at], h[at + 1]]), delta);
+        h[at..at + 2].copy_from_slice(&sum.to_le_bytes());
+    };
+    h[12..20].copy_from_slice(&f.addresses.to_le_bytes());
+    h[20..24].copy_from_slice(&f.ports.to_le_bytes());
+    follow(h, 10, f.l3);
+    if udp {
+        let old = u16::from_le_bytes([h[26], h[27]]);
+        if old != 0 {
+            let sum = tuple::follow(old, f.l4);
+            let sum = if sum == 0 { 0xffff } else { sum };
+            h[26..28].copy_from_slice(&sum.to_le_bytes());
+        }
+    } else {
+        follow(h, 36, f.l4);
+    }
+    true
+}
+
+#[inline(always)]
+fn length(h: &[u8]) -> u64 {
+    u64::from(u16::from_be_bytes([h[2], h[3]]))
+}
+
+/// All packets are of one session, that of this key.
+#[inline(always)]
+pub(crate) fn one_flow<const N: usize>(
+    nat: &mut Nat,
+    frame: &mut Frame,
+    key: &Key,
+    config: &Config,
+    now: Millis,
+) -> Rows {
+    let found = nat.table.find(key, nat.table.hash(key));
+    let all = |frame: &Frame| Rows::of((0..frame.len()).map(|_| true));
+    let Some(found) = found else { return all(frame) };
+    let (flow, second) = (found.flow(), found.by_second());
+    if nat.table.is_over(flow, now) {
+        return all(frame);
+    }
+    let (keys, word) = (nat.keys(flow), nat.table.get(flow)[0]);
+    let Some(f) = fast(&[keys.0, keys.1], word, second) else { return all(frame) };
+    let done = if (key[1] >> 32) as u8 == protocol::UDP {
+        rewrite_all::<N, true>(frame, &f)
+    } else {
+        rewrite_all::<N, false>(frame, &f)
+    };
+    let Some((packets, bytes, rest)) = done else { return all(frame) };
+    let words = nat.table.get_mut(flow);
+    words[1] += packets;
+    words[2] += bytes;
+    if packets > 0 {
+        nat.table.put_off(flow, now.wrapping_add(config.timeouts[session::class_number(word)]));
+    }
+    rest
+}
+
+/// Rewrites packets of one session, of UDP or of TCP: how many, of how many bytes, and those that are
+/// left since they open or end a connection. `None`, and nothing done, if one is too short.
+#[inline(always)]
+fn rewrite_all<const N: usize, const UDP: bool>(
+    frame: &mut Frame,
+    f: &Fast,
+) -> Option<(u64, u64, Rows)> {
+    let (source, others) = (f.addresses << 32, f.addresses >> 32 | u64::from(f.ports) << 32);
+    let (mut bytes, mut rest, mut left) = (0, Rows::NONE, 0);
+    let n = frame.len() as u64;
+    for (i, window) in frame.long_windows_mut::<N>(0, u16::MAX)?.enumerate() {
+        let h = &mut window[N - NEED..];
+        if !UDP && h[33] & ENDS != 0 {
+            rest.insert(i as u8);
+            left += 1;
+            continue;
+        }
+        bytes += length(h);
+        let word = load(h, 8);
+        let sum = tuple::follow((word >> 16) as u16, f.l3);
+        store(h, 8, word & 0xffff | u64::from(sum) << 16 | source);
+        store(h, 16, others);
+        let at = if UDP { 26 } else { 36 };
+        let old = u16::from_le_bytes([h[at], h[at + 1]]);
+        let mut sum = tuple::follow(old, f.l4);
+        if UDP {
+            // Zero says that there is none (RFC 768).
+            sum = if sum == 0 { 0xffff } else { sum };
+            sum = if old == 0 { 0 } else { sum };
+        }
+        h[at..at + 2].copy_from_slice(&sum.to_le_bytes());
+    }
+    Some((n - left, bytes, rest))
+}
+
+/// Packets of many sessions, which have been looked up.
+#[inline(always)]
+pub(crate) fn many_flows<const N: usize>(
+    nat: &mut Nat,
+    frame: &mut Frame,
+    config: &Config,
+    now: Millis,
+) -> Rows {
+    let mut rest = Rows::NONE;
+    let Nat { table, columns, .. } = nat;
+    let found = &columns.found[..frame.len()];
+    for (i, (window, found)) in frame.windows_mut::<N>(0).zip(found).enumerate() {
+        let (Some(w), Some(found)) = (window, found) else {
+            rest.insert(i as u8);
+            continue;
+        };
+        let h = &mut w[N - NEED..];
+        let (keys, end, words) = table.whole(found.flow());
+        let over = now.wrapping_sub(*end) < 1 << 31;
+        let f = fast(keys, words[0], found.by_second()).filter(|_| !over);
+        match f {
+            Some(f) if rewrite(h, &f) => {
+                words[1] += 1;
+                words[2] += length(h);
+                *end = now.wrapping_add(config.timeouts[session::class_number(words[0])]);
+            }
+            _ => rest.insert(i as u8),
+        }
+    }
+    rest
+}

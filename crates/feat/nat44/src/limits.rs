@@ -1,0 +1,145 @@
+//! How many sessions a routing table's hosts, and each host, may have.
+//!
+//! Sessions are counted only while there is a limit. When one comes, those that there are already are
+//! counted bit by bit: sessions with numbers below [`Limits::upto`] are in the counts, and no others.
+
+use crate::tuple::{Key, Tuple};
+use std::net::Ipv4Addr;
+use thalweg_tables::MapError;
+use thalweg_tables::flow::{FlowId, FlowTable, MAX_TIMEOUT, Millis};
+
+/// Sessions of each host, by address and routing table.
+pub(crate) type Hosts = FlowTable<1, u32>;
+
+/// What a worker is told of limits.
+#[derive(Debug, Default)]
+pub struct Orders {
+    /// Most sessions by routing table.
+    pub(crate) tables: Vec<(u32, u32)>,
+    /// Most sessions of a host; 0: any number.
+    pub(crate) per_host: u32,
+    /// Room to count each host's, if there is such a limit.
+    pub(crate) hosts: Option<Box<Hosts>>,
+}
+
+impl Orders {
+    /// Limits of one worker, which has room for so many sessions.
+    ///
+    /// # Errors
+    /// If the kernel refuses address space.
+    pub fn new(
+        tables: Vec<(u32, u32)>,
+        per_host: u32,
+        sessions: u32,
+        now: Millis,
+    ) -> Result<Orders, MapError> {
+        let hosts = (per_host > 0).then(|| Hosts::new(sessions, 1, now).map(Box::new));
+        Ok(Orders { tables, per_host, hosts: hosts.transpose()? })
+    }
+}
+
+/// The limits that hold, and what there is of what they limit.
+#[derive(Debug, Default)]
+pub struct Limits {
+    orders: Orders,
+    /// Sessions of each routing table that has a limit.
+    counts: Vec<u32>,
+    upto: u32,
+}
+
+fn host_key(host: Ipv4Addr, table: u32) -> [u64; 1] {
+    [u64::from(host.to_bits()) | u64::from(table) << 32]
+}
+
+impl Limits {
+    /// Limits of which nothing has been counted yet.
+    pub fn new(orders: Orders) -> Limits {
+        let counts = vec![0; orders.tables.len()];
+        Limits { orders, counts, upto: 0 }
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.counts.is_empty() && self.orders.per_host == 0
+    }
+
+    /// What had to be kept for them.
+    pub(crate) fn into_hosts(self) -> Option<Box<Hosts>> {
+        self.orders.hosts
+    }
+
+    /// Sessions with numbers below this are counted.
+    pub fn upto(&self) -> u32 {
+        self.upto
+    }
+
+    /// Whether a host may have another session.
+    #[inline]
+    pub fn allow(&self, host: Ipv4Addr, table: u32) -> bool {
+        if self.is_none() {
+            return true;
+        }
+        let tables = self.orders.tables.iter().zip(&self.counts);
+        let mut mine = tables.filter(|((t, _), _)| *t == table);
+        mine.all(|((_, most), n)| n < most) && self.of_host(host, table) < self.most()
+    }
+
+    fn most(&self) -> u32 {
+        self.orders.per_host.checked_sub(1).map_or(u32::MAX, |m| m + 1)
+    }
+
+    /// Sessions of a host, as far as they are counted.
+    pub fn of_host(&self, host: Ipv4Addr, table: u32) -> u32 {
+        let Some(hosts) = &self.orders.hosts else { return 0 };
+        let key = host_key(host, table);
+        hosts.find(&key, hosts.hash(&key)).map_or(0, |found| *hosts.get(found.flow()))
+    }
+
+    /// A session has come.
+    #[inline]
+    pub fn came(&mut self, flow: FlowId, inside: &Key, now: Millis) {
+        if !self.is_none() && flow.index() < self.upto {
+            self.count(inside, true, now);
+        }
+    }
+
+    /// A session has gone.
+    #[inline]
+    pub fn went(&mut self, flow: FlowId, inside: &Key) {
+        if !self.is_none() && flow.index() < self.upto {
+            self.count(inside, false, 0);
+        }
+    }
+
+    /// Counts these sessions, the next ones: all numbers below `upto` are counted then.
+    pub fn count_up(&mut self, insides: impl Iterator<Item = Key>, upto: u32, now: Millis) {
+        insides.for_each(|key| self.count(&key, true, now));
+        self.upto = upto;
+    }
+
+    fn count(&mut self, inside: &Key, more: bool, now: Millis) {
+        let Tuple { src, table, .. } = Tuple::of(inside);
+        for ((t, _), n) in self.orders.tables.iter().zip(&mut self.counts) {
+            if *t == table {
+                *n = if more { *n + 1 } else { n.saturating_sub(1) };
+            }
+        }
+        let Some(hosts) = &mut self.orders.hosts else { return };
+        let key = host_key(src, table);
+        let hash = hosts.hash(&key);
+        match (hosts.find(&key, hash), more) {
+            (Some(found), true) => *hosts.get_mut(found.flow()) += 1,
+            (Some(found), false) => {
+                let n = hosts.get_mut(found.flow());
+                *n = n.saturating_sub(1);
+                if *n == 0 {
+                    hosts.remove(found.flow());
+                }
+            }
+            // There is room for as many hosts as for sessions.
+            (None, true) => drop(hosts.add((key, hash), None, now.wrapping_add(MAX_TIMEOUT), 1)),
+            (None, false) => {}
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! A record of each session that begins and ends, as lines of JSON in a file or in datagrams.
+//!
+//! Workers put records into rings of their own, and do not wait: what finds no room is counted. A
+//! thread takes them out, at most so many a second, and writes.
+
+use crate::session::{self, Session};
+use crate::state::protocol_name;
+use crate::time;
+use crate::tuple::{Key, Tuple};
+use serde_json::json;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+use thalweg_graph::clock;
+use thalweg_tables::flow::Millis;
+use thalweg_tables::lines::{LineReader, LineWriter, WORDS, channel};
+
+/// Records that a worker's ring holds: those of a burst of a few milliseconds.
+const RING: usize = 1 << 15;
+/// Records that may lie in a ring unpublished.
+const UNSEEN: u64 = 64;
+/// How often the thread looks.
+const PERIOD: Duration = Duration::from_millis(10);
+/// How often it looks whether the file is still the one that it writes.
+const REOPEN: Duration = Duration::from_secs(1);
+/// Records a second, if nothing is said.
+pub const RATE: u32 = 100_000;
+
+/// Where records go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A file, behind what is in it.
+    File(PathBuf),
+    /// A collector of syslog messages (RFC 5424), each in a datagram (RFC 5426).
+    Syslog(SocketAddr),
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::File(file) => write!(f, "file {}", file.display()),
+            Target::Syslog(to) => write!(f, "syslog {to}"),
+        }
+    }
+}
+
+/// What became of records.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// They were written.
+    pub written: AtomicU64,
+    /// There were more than there may be in a second.
+    pub limited: AtomicU64,
+    /// The file or the network did not take them.
+    pub failed: AtomicU64,
+}
+
+/// What has happened to a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// It has begun.
+    Begins,
+    /// It has ended.
+    Ends,
+}
+
+/// A worker's end of its ring.
+#[derive(Debug)]
+pub(crate) struct Pen {
+    ring: LineWriter,
+    /// Records for which there was no room.
+    pub(crate) lost: u64,
+}
+
+impl Pen {
+    #[inline]
+    pub(crate) fn write(&mut self, what: What, keys: &(Key, Key), s: &Session, now: Millis) {
+        let (inside, outside) = keys;
+        let about = u64::from(what == What::Ends) | u64::from(s.marks()) << 16;
+        let words: [u64; WORDS] = [
+            inside[0],
+            inside[1],
+            outside[0],
+            outside[1],
+            s.packets(),
+            s.bytes(),
+            about | u64::from(now) << 32,
+            u64::from(s.created()),
+        ];
+        if self.ring.push(&words, &[]).is_none() {
+            self.lost += 1;
+        }
+        if self.ring.pending() >= UNSEEN {
+            self.ring.publish();
+        }
+    }
+
+    /// Lets the thread see all that there is.
+    pub(crate) fn publish(&mut self) {
+        self.ring.publish();
+    }
+}
+
+/// The thread that writes.
+#[derive(Debug)]
+pub struct Log {
+    /// Where records go.
+    pub target: Target,
+    /// Most of them in a second.
+    pub rate: u32,
+    /// What became of them.
+    pub totals: Arc<Totals>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Log {
+    /// Begins, with a pen for each worker.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or there can be no socket or thread.
+    pub(crate) fn start(target: Target, rate: u32, workers: usize) -> io::Result<(Log, Vec<Pen>)> {
+        let sink = Sink::open(&target)?;
+        let (totals, stop) = (Arc::new(Totals::default()), Arc::new(AtomicBool::new(false)));
+        let rings = (0..workers).map(|_| channel(RING));
+        let (pens, readers): (Vec<_>, Vec<_>) =
+            rings.map(|(ring, reader)| (Pen { ring, lost: 0 }, reader)).unzip();
+        let writer = Writer {
+            readers,
+            sink,
+            totals: totals.clone(),
+            rate: u64::from(rate),
+            left: 0,
+            second: Instant::now(),
+        };
+        let ends = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("nat44-log".into())
+            .spawn(move || writer.run(&ends))?;
+        Ok((Log { target, rate, totals, stop, thread: Some(thread) }, pens))
+    }
+}
+
+impl Log {
+    /// Has the thread write what there is and end, without waiting for it.
+    pub(crate) fn end(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread = None;
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has nothing to say that its totals do not.
+            let _ = thread.join();
+        }
+    }
+}
+
+enum Sink {
+    File { file: BufWriter<File>, name: PathBuf, looked: Instant },
+    Syslog { socket: UdpSocket, text: Vec<u8> },
+}
+
+fn append(name: &Path) -> io::Result<BufWriter<File>> {
+    let file = OpenOptions::new().create(true).append(true).open(name)?;
+    Ok(BufWriter::with_capacity(1 << 16, file))
+}
+
+impl Sink {
+    fn open(target: &Target) -> io::Result<Sink> {
+        match target {
+            Target::File(name) => {
+                let (file, name) = (append(name)?, name.clone());
+                Ok(Sink::File { file, name, looked: Instant::now() })
+            }
+            Target::Syslog(to) => {
+                let any = match to {
+                    SocketAddr::V4(_) => "0.0.0.0:0",
+                    SocketAddr::V6(_) => "[::]:0",
+                };
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(to)?;
+                socket.set_nonblocking(true)?;
+                Ok(Sink::Syslog { socket, text: Vec::new() })
+            }
+        }
+    }
+
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        match self {
+            Sink::File { file, .. } => {
+                file.write_all(line.as_bytes())?;
+                file.write_all(b"\n")
+            }
+            Sink::Syslog { socket, text } => {
+                text.clear();
+                // local0, informational; no time but that within, no host, no structured data.
+                text.extend_from_slice(b"<134>1 - - thalweg - nat44 - ");
+                text.extend_from_slice(line.as_bytes());
+                socket.send(text).map(drop)
+            }
+        }
+    }
+
+    /// Ends a turn: what was written is seen, and a file that was moved away is made anew.
+    fn flush(&mut self) -> io::Result<()> {
+        let Sink::File { file, name, looked } = self else { return Ok(()) };
+        let done = file.flush();
+        if looked.elapsed() >= REOPEN {
+            *looked = Instant::now();
+            let inode = |m: io::Result<std::fs::Metadata>| m.map(|m| (m.dev(), m.ino())).ok();
+            if inode(std::fs::metadata(&*name)) != inode(file.get_ref().metadata()) {
+                *file = append(name)?;
+            }
+        }
+        done
+    }
+}
+
+struct Writer {
+    readers: Vec<LineReader>,
+    sink: Sink,
+    totals: Arc<Totals>,
+    rate: u64,
+    /// Records that may still be written in this second, and when it began.
+    left: u64,
+    second: Instant,
+}
+
+impl Writer {
+    fn run(mut self, stop: &AtomicBool) {
+        self.left = self.rate;
+        loop {
+            // What was there when the end was announced is written still.
+            let last = stop.load(Ordering::Relaxed);
+            self.turn();
+            if last {
+                return;
+            }
+            std::thread::park_timeout(PERIOD);
+        }
+    }
+
+    fn turn(&mut self) {
+        if self.second.elapsed() >= Duration::from_secs(1) {
+            (self.second, self.left) = (Instant::now(), self.rate);
+        }
+        let (ticks, unix) = (time::millis(clock::ticks()), SystemTime::now());
+        let unix = unix.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (mut written, mut limited, mut failed) = (0, 0, 0);
+        for (worker, reader) in self.readers.iter_mut().enumerate() {
+            while let Some(words) = reader.words() {
+                reader.take(&mut []);
+                reader.release();
+                if self.left == 0 {
+                    limited += 1;
+                    continue;
+                }
+                self.left -= 1;
+                match self.sink.write(&line(&words, worker, ticks, unix)) {
+                    Ok(()) => written += 1,
+                    Err(_) => failed += 1,
+                }
+            }
+        }
+        if self.sink.flush().is_err() {
+            failed += std::mem::take(&mut written);
+        }
+        for (total, n) in [
+            (&self.totals.written, written),
+            (&self.totals.limited, limited),
+            (&self.totals.failed, failed),
+        ] {
+            total.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A record as JSON. `now` on the clock of sessions is `unix` since 1970.
+fn line(words: &[u64; WORDS], worker: usize, now: Millis, unix: Duration) -> String {
+    let inside = Tuple::of(&[words[0], words[1]]);
+    let outside = Tuple::of(&[words[2], words[3]]);
+    let (ends, marks) = (words[6] & 1 != 0, (words[6] >> 16) as u16);
+    let (at, created) = ((words[6] >> 32) as Millis, words[7] as Millis);
+    // The record may be some moments older than the clock's reading, or younger.
+    let ago = i64::from(now.wrapping_sub(at) as i32);
+    let time = (unix.as_millis() as i64 - ago) as f64 / 1e3;
+    let end = |address: std::net::Ipv4Addr, port: u16| format!("{address}:{port}");
+    let mut text = json!({
+        "time": time,
+        "event": if ends { "nat44-session-delete" } else { "nat44-session-create" },
+        "worker": worker,
+        "protocol": protocol_name(inside.protocol).to_lowercase(),
+        "vrf": inside.table,
+        "inside": end(inside.src, inside.sport),
+        "outside": end(outside.dst, outside.dport),
+        "external": end(outside.src, outside.sport),
+    });
+    if marks & session::TWICE != 0 {
+        text["external-inside"] = end(inside.dst, inside.dport).into();
+    }
+    if ends {
+        text["packets"] = words[4].into();
+        text["bytes"] = words[5].into();
+        text["seconds"] = (f64::from(at.wrapping_sub(created)) / 1e3).into();
+    }
+    text.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> (Key, Key) {
+        let inside = Tuple {
+            src: [10, 0, 0, 2].into(),
+            sport: 5000,
+            dst: [198, 51, 100, 7].into(),
+            dport: 53,
+            protocol: 17,
+            table: 0,
+        };
+        let outside = Tuple { dst: [192, 0, 2, 1].into(), dport: 1024, ..inside.reversed() };
+        (inside.key(), outside.key())
+    }
+
+    fn wait(totals: &Totals, all: u64) {
+        let end = Instant::now() + Duration::from_secs(20);
+        let sum = |t: &Totals| {
+            [&t.written, &t.limited, &t.failed]
+                .map(|n| n.load(Ordering::Relaxed))
+                .iter()
+                .sum::<u64>()
+        };
+        while sum(totals) < all {
+            assert!(Instant::now() < end, "{totals:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn records_become_lines() {
+        clock::init();
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("log");
+        let (log, mut pens) = Log::start(Target::File(file.clone()), 10, 2).unwrap();
+        let now = time::millis(clock::ticks());
+        let mut s = Session::new(&keys().0, &keys().1, now);
+        (s.0[1], s.0[2]) = (3, 180);
+        pens[1].write(What::Begins, &keys(), &s, now);
+        pens[1].write(What::Ends, &keys(), &s, now.wrapping_add(1500));
+        pens[1].publish();
+        wait(&log.totals, 2);
+        // More than there may be in a second.
+        for _ in 0..100 {
+            pens[0].write(What::Begins, &keys(), &s, now);
+        }
+        pens[0].publish();
+        wait(&log.totals, 102);
+        let totals = log.totals.clone();
+        drop(log);
+        let limited = totals.limited.load(Ordering::Relaxed);
+        assert!((82..=92).contains(&limited), "{limited}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(lines.len() as u64, 102 - limited);
+        assert_eq!(lines[0]["event"], "nat44-session-create");
+        assert_eq!(
+            (&lines[0]["inside"], &lines[0]["worker"]),
+            (&"10.0.0.2:5000".into(), &1.into())
+        );
+        assert_eq!(lines[1]["outside"], "192.0.2.1:1024");
+        assert_eq!((&lines[1]["packets"], &lines[1]["seconds"]), (&3.into(), &1.5.into()));
+    }
+
+    #[test]
+    fn a_file_that_was_moved_is_made_anew() {
+        clock::init();
+        let dir = tempfile::tempdir().unwrap();
+        let (file, moved) = (dir.path().join("log"), dir.path().join("log.1"));
+        let (log, mut pens) = Log::start(Target::File(file.clone()), 1000, 1).unwrap();
+        std::fs::rename(&file, &moved).unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while !file.exists() {
+            assert!(Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let s = Session::new(&keys().0, &keys().1, 0);
+        pens[0].write(What::Begins, &keys(), &s, 0);
+        pens[0].publish();
+        wait(&log.totals, 1);
+        drop(log);
+        assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_full_ring_loses_and_counts() {
+        let (ring, _reader) = channel(4);
+        let mut pen = Pen { ring, lost: 0 };
+        let s = Session::new(&keys().0, &keys().1, 0);
+        (0..10).for_each(|_| pen.write(What::Ends, &keys(), &s, 0));
+        assert_eq!(pen.lost, 6);
+    }
+
+    #[test]
+    fn datagrams_are_syslog_messages() {
+        clock::init();
+        let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+        collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let to = Target::Syslog(collector.local_addr().unwrap());
+        let (_log, mut pens) = Log::start(to, 1000, 1).unwrap();
+        let s = Session::new(&keys().0, &keys().1, 0);
+        pens[0].write(What::Begins, &keys(), &s, 0);
+        pens[0].publish();
+        let mut buffer = [0; 2000];
+        let n = collector.recv(&mut buffer).unwrap();
+        let text = std::str::from_utf8(&buffer[..n]).unwrap();
+        assert!(text.starts_with("<134>1 - - thalweg - nat44 - {"), "{text}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Sessions that leave the table for a file, and come back from one.
+
+use crate::config::Config;
+use crate::pool;
+use crate::saved::Saved;
+use crate::session::{self, Class, FAST_IN, FAST_OUT, HAIRPIN, Session, tcp};
+use crate::tuple::Tuple;
+use crate::worker::{Nat, Refusal, is_mapped};
+use thalweg_tables::flow::{FlowId, Millis};
+
+/// What became of sessions from a file.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Restored {
+    /// They live.
+    pub done: u64,
+    /// Their time has come.
+    pub over: u64,
+    /// Their address, port or mapping is not there any more, or belongs to another worker.
+    pub homeless: u64,
+    /// There are such sessions already.
+    pub taken: u64,
+    /// There was no room.
+    pub full: u64,
+    /// They are no sessions.
+    pub bad: u64,
+}
+
+impl Restored {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, o: Restored) -> Restored {
+        Restored {
+            done: self.done + o.done,
+            over: self.over + o.over,
+            homeless: self.homeless + o.homeless,
+            taken: self.taken + o.taken,
+            full: self.full + o.full,
+            bad: self.bad + o.bad,
+        }
+    }
+}
+
+impl Nat {
+    /// A session as a file keeps it.
+    pub fn saved(&self, flow: FlowId, now: Millis) -> Saved {
+        let (inside, outside) = self.keys(flow);
+        let s = Session(*self.table.get(flow));
+        Saved {
+            inside,
+            outside,
+            packets: s.packets(),
+            bytes: s.bytes(),
+            left: (self.table.end(flow).wrapping_sub(now) as i32).max(0) as u32,
+            age: now.wrapping_sub(s.created()),
+            state: s.state(),
+            class: s.class(),
+            marks: s.marks(),
+            has_port: s.pool().is_some(),
+            has_twice_port: s.twice_pool().is_some(),
+            grown: !self.table.is_young(flow),
+        }
+    }
+
+    /// Some sessions as a file keeps them, of those with numbers from `*from` on, which moves.
+    pub fn save_some(&self, from: &mut u32, steps: u32, now: Millis) -> Vec<Saved> {
+        let live = self.table.list(from, steps).filter(|f| !self.table.is_over(*f, now));
+        live.map(|f| self.saved(f, now)).collect()
+    }
+
+    /// Brings sessions back, that long after they were saved.
+    pub fn restore(
+        &mut self,
+        config: &Config,
+        all: &[Saved],
+        elapsed: u64,
+        now: Millis,
+    ) -> Restored {
+        let mut sum = Restored::default();
+        for s in all {
+            let left = u64::from(s.left).saturating_sub(elapsed);
+            // Timeouts that have become shorter hold.
+            let left = left.min(u64::from(config.timeouts[s.class as usize])) as u32;
+            match left {
+                0 => sum.over += 1,
+                _ => match self.restore_one(config, s, left, now) {
+                    Ok(()) => sum.done += 1,
+                    Err(Refusal::Full | Refusal::Limit) => sum.full += 1,
+                    Err(Refusal::Taken) => sum.taken += 1,
+                    Err(Refusal::NoPort) => sum.homeless += 1,
+                },
+            }
+        }
+        sum
+    }
+
+    fn restore_one(
+        &mut self,
+        config: &Config,
+        s: &Saved,
+        left: u32,
+        now: Millis,
+    ) -> Result<(), Refusal> {
+        let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));
+        let is_static = s.marks & session::STATIC != 0;
+        // A name outside has to be ours still.
+        if s.has_port == is_static || is_static && !is_mapped(config, &(s.inside, s.outside)) {
+            return Err(Refusal::NoPort);
+        }
+        if self.find(&s.inside, now).is_some() {
+            return Err(Refusal::Taken);
+        }
+        let at = pool::position(inside.protocol);
+        let mut places = [None; 2];
+        let wanted = [
+            (s.has_port, outside.dst, outside.dport, false),
+            (s.has_twice_port, inside.dst, inside.dport, true),
+        ];
+        let mut refusal = None;
+        for (place, (_, address, port, twice)) in
+            places.iter_mut().zip(wanted).filter(|(_, wanted)| wanted.0)
+        {
+            let found = self.pools.find(address.to_bits(), twice);
+            let taken = found.filter(|p| at.is_none_or(|at| self.pools.take_this(*p, at, port)));
+            match taken {
+                Some(found) => *place = Some(found),
+                None => refusal = Some(Refusal::NoPort),
+            }
+        }
+        let done = match refusal {
+            Some(refusal) => Err(refusal),
+            None if !self.limits.allow(inside.src, inside.table) => Err(Refusal::Limit),
+            None => self.enter_again(s, places, left, now),
+        };
+        if done.is_err()
+            && let Some(at) = at
+        {
+            for (place, (_, _, port, _)) in places.into_iter().zip(wanted) {
+                if let Some(place) = place {
+                    self.pools.give_back(place, at, port);
+                }
+            }
+        }
+        done
+    }
+
+    fn enter_again(
+        &mut self,
+        s: &Saved,
+        places: [Option<u16>; 2],
+        left: u32,
+        now: Millis,
+    ) -> Result<(), Refusal> {
+        let mut session = Session::new(&s.inside, &s.outside, now.wrapping_sub(s.age));
+        (session.0[1], session.0[2]) = (s.packets, s.bytes);
+        if let Some(place) = places[0] {
+            session.set_pool(place);
+        }
+        if let Some(place) = places[1] {
+            session.set_twice_pool(place);
+        }
+        session.mark(s.marks);
+        let is_tcp = matches!(s.class, Class::TcpEstablished | Class::TcpTransitory);
+        let fast = match () {
+            () if s.marks & HAIRPIN != 0 => 0,
+            () if is_tcp && tcp::is_steady(s.state) => FAST_IN | FAST_OUT,
+            () if is_tcp => 0,
+            () if s.grown => FAST_IN | FAST_OUT,
+            () if s.marks & session::FROM_OUTSIDE != 0 => FAST_OUT,
+            () => FAST_IN,
+        };
+        session.set_standing(s.state, s.class, fast);
+        let flow =
+            self.add(&s.inside, &s.outside, now.wrapping_add(left), session, (false, now))?;
+        if s.grown {
+            self.table.grow_up(flow);
+        }
+        Ok(())
+    }
+}

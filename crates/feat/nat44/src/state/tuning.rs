@@ -1,0 +1,165 @@
+//! Settings of the translator as a whole.
+
+use super::{MAX_LIMITS, Nat44, NatError, check_table, ensure, order, publish};
+use crate::config::Timeouts;
+use crate::limits::Orders;
+use crate::log::{Log, Target};
+use crate::nodes::nat44_ed_ticker::Order;
+use crate::ports::Scheme;
+use crate::time;
+use thalweg_graph::{Control, clock};
+use thalweg_tables::MapError;
+
+/// Sets how long sessions live from their next packet on.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_timeouts(c: &mut Control, timeouts: Timeouts) -> Result<(), NatError> {
+    ensure(c)?;
+    c.state::<Nat44>().borrow_mut().timeouts = timeouts;
+    publish(c);
+    Ok(())
+}
+
+/// Lets packets from the outside pass that belong to no session, or not.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_forwarding(c: &mut Control, on: bool) -> Result<(), NatError> {
+    ensure(c)?;
+    c.state::<Nat44>().borrow_mut().forwarding = on;
+    publish(c);
+    Ok(())
+}
+
+/// Sets the largest segment that SYNs may announce; 0: any.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_mss(c: &mut Control, mss: u16) -> Result<(), NatError> {
+    ensure(c)?;
+    c.state::<Nat44>().borrow_mut().mss = mss;
+    publish(c);
+    Ok(())
+}
+
+/// Says which ports are given away. All sessions with a port of a shared address end: answers are told
+/// apart by port.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_scheme(c: &mut Control, scheme: Scheme) -> Result<(), NatError> {
+    ensure(c)?;
+    let nat = c.state::<Nat44>();
+    if nat.borrow().scheme == scheme {
+        return Ok(());
+    }
+    let gone = std::mem::take(&mut nat.borrow_mut().told);
+    for a in gone {
+        order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
+    }
+    {
+        let mut nat = nat.borrow_mut();
+        nat.scheme = scheme;
+        // The addresses come anew, and so do the ports that are kept.
+        nat.kept.clear();
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Says what becomes of new sessions when the table is full: they are refused, or take the place of
+/// those that are half open.
+///
+/// # Errors
+/// [`NatError::Memory`].
+pub fn set_refusal(c: &mut Control, refuse: bool) -> Result<(), NatError> {
+    ensure(c)?;
+    c.state::<Nat44>().borrow_mut().refuse = refuse;
+    publish(c);
+    Ok(())
+}
+
+/// Has sessions noted that come and go, at most so many records a second, or not any more.
+///
+/// # Errors
+/// [`NatError::File`] if nothing can be written there; what was so far stays then.
+pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatError> {
+    ensure(c)?;
+    let workers = c.workers();
+    let (log, pens) = match to {
+        None => (None, Vec::new()),
+        Some((target, rate)) => {
+            let what = target.to_string();
+            let started = Log::start(target, rate, workers);
+            let (log, pens) = started.map_err(|e| NatError::File(what, e))?;
+            (Some(log), pens)
+        }
+    };
+    let mut pens = pens.into_iter();
+    order(c, |_| Order::Log(pens.next().map(Box::new)));
+    // What workers have written so far is read before the old thread ends.
+    c.sync();
+    let old = std::mem::replace(&mut c.state::<Nat44>().borrow_mut().log, log);
+    if let Some(old) = old {
+        old.end();
+    }
+    Ok(())
+}
+
+/// Limits the sessions of a routing table's hosts, or of each host if no table is named; 0: no limit.
+/// Sessions that there are stay.
+///
+/// # Errors
+/// [`NatError`].
+pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), NatError> {
+    ensure(c)?;
+    check_table(table.unwrap_or(0))?;
+    let nat = c.state::<Nat44>();
+    let (old, sessions) = {
+        let mut nat = nat.borrow_mut();
+        let old = (nat.limits.clone(), nat.per_host);
+        match (table, most) {
+            (None, _) => nat.per_host = most,
+            (Some(table), 0) => drop(nat.limits.remove(&table)),
+            (Some(table), _)
+                if nat.limits.len() < MAX_LIMITS || nat.limits.contains_key(&table) =>
+            {
+                nat.limits.insert(table, most);
+            }
+            _ => {
+                let text = format!("no more than {MAX_LIMITS} tables can have a limit");
+                return Err(NatError::Invalid(text));
+            }
+        }
+        (old, nat.sessions.unwrap_or(0))
+    };
+    if let Err(e) = tell_limits(c, sessions) {
+        let mut nat = nat.borrow_mut();
+        (nat.limits, nat.per_host) = old;
+        return Err(e.into());
+    }
+    Ok(())
+}
+
+/// Tells workers of limits. A host belongs to one worker; a table's limit is shared out among them.
+fn tell_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
+    let now = time::millis(clock::ticks());
+    let workers = c.workers();
+    let orders = {
+        let nat = c.state::<Nat44>();
+        let nat = nat.borrow();
+        let of = |worker: usize| {
+            let part = |most: u32| {
+                let (n, worker) = (workers as u32, worker as u32);
+                most / n + u32::from(worker < most % n)
+            };
+            let tables = nat.limits.iter().map(|(t, most)| (*t, part(*most))).collect();
+            Orders::new(tables, nat.per_host, sessions, now)
+        };
+        (0..workers).map(of).collect::<Result<Vec<_>, _>>()?
+    };
+    let mut orders = orders.into_iter();
+    order(c, |_| Order::Limit(Box::new(orders.next().unwrap_or_default())));
+    Ok(())
+}

@@ -1,0 +1,440 @@
+//! Saving sessions to a file and bringing them back.
+//!
+//! A thread of its own reads and writes the file. What it wants from workers it asks the main thread
+//! for, some sessions at a time, which does such work for a while at a time: nobody waits for a disk,
+//! and no worker stands still.
+
+use crate::nodes::nat44_ed_ticker::Order;
+use crate::restore::Restored;
+use crate::saved::{self, FormatError, Header, RECORD, Saved};
+use crate::state::Nat44;
+use crate::time;
+use crate::tuple::Tuple;
+use crate::worker;
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
+use thalweg_graph::{Control, clock};
+
+/// Numbers of sessions that a worker looks at for one question.
+const SLICE: u32 = 1024;
+/// Sessions that a worker brings back in one loop: some tens of microseconds.
+const BATCH: usize = 128;
+/// How long a worker may take for that.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the main thread does such work at a time, waits for more of it, and then does other work.
+const TURN: Duration = Duration::from_millis(1);
+const SOON: Duration = Duration::from_micros(100);
+const PAUSE: Duration = Duration::from_micros(500);
+/// Bytes that are read and written at a time.
+const BUFFER: usize = 1 << 18;
+
+/// Why sessions could not be saved or brought back.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file.
+    #[error("{}: {source}", .file.display())]
+    File {
+        /// Its name.
+        file: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// What is in it.
+    #[error("{}: {source}", .file.display())]
+    Format {
+        /// Its name.
+        file: PathBuf,
+        /// What is wrong.
+        source: FormatError,
+    },
+    /// Translation is disabled.
+    #[error("nat44 is disabled: `nat44 plugin enable` it first")]
+    Disabled,
+    /// The main thread has ended, or a worker does not answer.
+    #[error("the router did not answer")]
+    NoAnswer,
+}
+
+/// What was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Done {
+    /// So many sessions are in the file.
+    Saved(u64),
+    /// This became of sessions in the file.
+    Restored(Restored),
+    /// There was no file, and none was asked for.
+    NoFile,
+}
+
+/// Something for the main thread.
+type Job = Box<dyn FnOnce(&mut Control) + Send>;
+
+/// Work under way, which goes on as it is polled.
+#[derive(Debug)]
+pub struct Work {
+    jobs: mpsc::Receiver<Job>,
+    answer: mpsc::Receiver<Result<Done, StoreError>>,
+}
+
+impl Work {
+    /// Does what the thread asks for, for a while; how it ended, if it has.
+    pub fn poll(&mut self, c: &mut Control) -> Option<Result<Done, StoreError>> {
+        let end = Instant::now() + TURN;
+        while let Ok(job) = self.jobs.recv_timeout(SOON) {
+            job(c);
+            if Instant::now() > end {
+                break;
+            }
+        }
+        match self.answer.try_recv() {
+            Ok(done) => Some(done),
+            Err(mpsc::TryRecvError::Empty) => None,
+            Err(mpsc::TryRecvError::Disconnected) => Some(Err(StoreError::NoAnswer)),
+        }
+    }
+}
+
+/// The way to the main thread.
+struct Main(mpsc::Sender<Job>);
+
+impl Main {
+    /// Has the main thread do something, and waits for what comes of it.
+    fn ask<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Control) -> R + Send + 'static,
+    ) -> Result<R, StoreError> {
+        let (tx, rx) = mpsc::sync_channel(1);
+        let job = move |c: &mut Control| drop(tx.send(job(c)));
+        // Without anybody to do it, the answer's other end is dropped.
+        let _ = self.0.send(Box::new(job));
+        rx.recv().map_err(|_| StoreError::NoAnswer)
+    }
+}
+
+fn begin(
+    file: &Path,
+    job: impl FnOnce(Main) -> Result<Done, StoreError> + Send + 'static,
+) -> Result<Work, StoreError> {
+    let (tx, answer) = mpsc::sync_channel(1);
+    let (main, jobs) = mpsc::channel();
+    let run = move || drop(tx.send(job(Main(main))));
+    let thread = std::thread::Builder::new().name("nat44-sessions".into()).spawn(run);
+    match thread {
+        Ok(_) => Ok(Work { jobs, answer }),
+        Err(source) => Err(StoreError::File { file: file.to_owned(), source }),
+    }
+}
+
+/// Begins to save all sessions to a file, which is replaced once it is whole.
+///
+/// # Errors
+/// [`StoreError::Disabled`], or if there can be no thread.
+pub fn save(c: &Control, file: &Path) -> Result<Work, StoreError> {
+    if c.state::<Nat44>().borrow().sessions().is_none() {
+        return Err(StoreError::Disabled);
+    }
+    let to = file.to_owned();
+    begin(file, move |main| {
+        let mut new = to.clone().into_os_string();
+        new.push(".new");
+        let new = PathBuf::from(new);
+        let done = write_all(&main, &new, &to);
+        if done.is_err() {
+            // It is of no use to anybody, and may not be there.
+            let _ = std::fs::remove_file(&new);
+        }
+        done.map(Done::Saved)
+    })
+}
+
+/// Milliseconds since 1970.
+fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |d| d.as_millis() as u64)
+}
+
+/// Some of a worker's sessions, from a number on, and where to go on, if there is more.
+fn some(c: &mut Control, worker: usize, from: u32) -> (Vec<Saved>, Option<u32>) {
+    let answers = c.ask(move |core| {
+        (core.index() == worker).then(|| {
+            worker::with(|nat| {
+                let mut next = from;
+                let some = nat.save_some(&mut next, SLICE, time::millis(clock::ticks()));
+                (some, (next < nat.table.used()).then_some(next))
+            })
+        })
+    });
+    answers.into_iter().flatten().flatten().flatten().next().unwrap_or_default()
+}
+
+fn write_all(main: &Main, new: &Path, file: &Path) -> Result<u64, StoreError> {
+    let at = |path: &Path| {
+        let file = path.to_owned();
+        move |source| StoreError::File { file, source }
+    };
+    let out = File::create(new).map_err(at(new))?;
+    let mut out = BufWriter::with_capacity(BUFFER, out);
+    let mut header = Header { at: unix_millis(), ..Header::default() };
+    out.write_all(&[0; RECORD]).map_err(at(new))?;
+    let workers = main.ask(|c| c.workers())?;
+    for worker in 0..workers {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let (all, more) = main.ask(move |c| some(c, worker, from))?;
+            for s in all {
+                let record = s.record();
+                header.sum = saved::sum(header.sum, &record);
+                header.count += 1;
+                out.write_all(&record).map_err(at(new))?;
+            }
+            next = more;
+        }
+    }
+    let mut out = out.into_inner().map_err(|e| at(new)(e.into_error()))?;
+    let finish = |out: &mut File| -> io::Result<()> {
+        out.seek(SeekFrom::Start(0))?;
+        out.write_all(&header.bytes())?;
+        out.sync_all()
+    };
+    finish(&mut out).map_err(at(new))?;
+    std::fs::rename(new, file).map_err(at(file))?;
+    Ok(header.count)
+}
+
+/// Begins to bring back the sessions of a file. `optional`: it need not be there.
+///
+/// # Errors
+/// [`StoreError::Disabled`], or if there can be no thread.
+pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreError> {
+    if c.state::<Nat44>().borrow().sessions().is_none() {
+        return Err(StoreError::Disabled);
+    }
+    let (from, workers) = (file.to_owned(), c.workers());
+    begin(file, move |main| match File::open(&from) {
+        Err(e) if optional && e.kind() == ErrorKind::NotFound => Ok(Done::NoFile),
+        Err(source) => Err(StoreError::File { file: from, source }),
+        Ok(opened) => {
+            let done = read_all(opened, workers, |worker, batch, elapsed| {
+                give(&main, worker, batch, elapsed)
+            });
+            match done {
+                Ok(sum) => Ok(Done::Restored(sum)),
+                Err(ReadError::File(source)) => Err(StoreError::File { file: from, source }),
+                Err(ReadError::Format(source)) => Err(StoreError::Format { file: from, source }),
+                Err(ReadError::NoAnswer) => Err(StoreError::NoAnswer),
+            }
+        }
+    })
+}
+
+/// Has a worker bring sessions back, and waits until it has.
+fn give(main: &Main, worker: usize, all: Vec<Saved>, elapsed: u64) -> Option<Restored> {
+    let (answer, rx) = mpsc::channel();
+    let tell = move |c: &mut Control| {
+        if let Some(node) = c.node("nat44-ed-ticker") {
+            c.message(worker, node, Box::new(Order::Restore { all, elapsed, answer }));
+        }
+    };
+    main.ask(tell).ok()?;
+    rx.recv_timeout(PATIENCE).ok()
+}
+
+/// Why a file of sessions was not read to its end.
+#[derive(Debug)]
+enum ReadError {
+    File(io::Error),
+    Format(FormatError),
+    NoAnswer,
+}
+
+impl From<io::Error> for ReadError {
+    fn from(e: io::Error) -> ReadError {
+        ReadError::File(e)
+    }
+}
+
+impl From<FormatError> for ReadError {
+    fn from(e: FormatError) -> ReadError {
+        ReadError::Format(e)
+    }
+}
+
+/// Reads a file's sessions, each for the worker that its host belongs to; `give` takes a worker's next
+/// ones and how long ago they were saved. Nothing is given of a file that is not whole.
+fn read_all(
+    mut file: File,
+    workers: usize,
+    mut give: impl FnMut(usize, Vec<Saved>, u64) -> Option<Restored>,
+) -> Result<Restored, ReadError> {
+    let length = file.metadata()?.len();
+    let mut record = [0; RECORD];
+    file.read_exact(&mut record).map_err(|e| match e.kind() {
+        ErrorKind::UnexpectedEof => ReadError::Format(FormatError::Foreign),
+        _ => ReadError::File(e),
+    })?;
+    let header = Header::read(&record, length.saturating_sub(RECORD as u64))?;
+    let mut each = |with: &mut dyn FnMut(&[u8; RECORD]) -> Result<(), ReadError>| {
+        file.seek(SeekFrom::Start(RECORD as u64))?;
+        let mut file = BufReader::with_capacity(BUFFER, &file);
+        for _ in 0..header.count {
+            file.read_exact(&mut record)?;
+            with(&record)?;
+        }
+        Ok::<(), ReadError>(())
+    };
+    let mut sum = 0;
+    each(&mut |record| {
+        sum = saved::sum(sum, record);
+        Ok(())
+    })?;
+    if sum != header.sum {
+        return Err(FormatError::Damaged.into());
+    }
+    let elapsed = unix_millis().saturating_sub(header.at);
+    let mut batches = vec![Vec::with_capacity(BATCH); workers.max(1)];
+    let mut done = Restored::default();
+    each(&mut |record| {
+        let Some(saved) = Saved::read(record) else {
+            done.bad += 1;
+            return Ok(());
+        };
+        let owner = worker::owner(Tuple::of(&saved.inside).src, batches.len());
+        batches[owner].push(saved);
+        if batches[owner].len() == BATCH {
+            let full = std::mem::take(&mut batches[owner]);
+            done = done.and(give(owner, full, elapsed).ok_or(ReadError::NoAnswer)?);
+        }
+        Ok(())
+    })?;
+    for (owner, rest) in batches.into_iter().enumerate().filter(|(_, rest)| !rest.is_empty()) {
+        done = done.and(give(owner, rest, elapsed).ok_or(ReadError::NoAnswer)?);
+    }
+    Ok(done)
+}
+
+/// Saves to a file again and again, or no longer.
+///
+/// # Errors
+/// [`StoreError::Disabled`].
+pub fn save_every(c: &mut Control, what: Option<(PathBuf, u32)>) -> Result<(), StoreError> {
+    let nat = c.state::<Nat44>();
+    if what.is_some() && nat.borrow().sessions().is_none() {
+        return Err(StoreError::Disabled);
+    }
+    let turn = nat.borrow_mut().set_saving(what.clone());
+    let Some((file, seconds)) = what else { return Ok(()) };
+    let busy = Rc::new(Cell::new(false));
+    c.every(Duration::from_secs(u64::from(seconds)), move |c| {
+        if nat_turn(c) != turn {
+            return false;
+        }
+        // On a slow disk one may still be under way.
+        if !busy.get() {
+            match save(c, &file) {
+                Ok(work) => {
+                    busy.set(true);
+                    go_on(c, work, busy.clone());
+                }
+                Err(e) => tracing::warn!("nat44: sessions were not saved: {e}"),
+            }
+        }
+        true
+    });
+    Ok(())
+}
+
+/// Polls until it is done.
+fn go_on(c: &mut Control, mut work: Work, busy: Rc<Cell<bool>>) {
+    match work.poll(c) {
+        None => drop(c.after(PAUSE, move |c| go_on(c, work, busy))),
+        Some(done) => {
+            busy.set(false);
+            if let Err(e) = done {
+                tracing::warn!("nat44: sessions were not saved: {e}");
+            }
+        }
+    }
+}
+
+fn nat_turn(c: &Control) -> u64 {
+    c.state::<Nat44>().borrow().saving_turn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Class;
+
+    fn saved(n: u32) -> Saved {
+        let inside = Tuple {
+            src: (0x0a00_0000 + n).into(),
+            sport: 5000,
+            dst: [192, 0, 2, 9].into(),
+            dport: 53,
+            protocol: 17,
+            table: 0,
+        };
+        let outside = Tuple { dst: [203, 0, 113, 1].into(), dport: n as u16, ..inside.reversed() };
+        Saved {
+            inside: inside.key(),
+            outside: outside.key(),
+            packets: 1,
+            bytes: 60,
+            left: 300_000,
+            age: 5,
+            state: 0,
+            class: Class::Udp,
+            marks: 0,
+            has_port: true,
+            has_twice_port: false,
+            grown: false,
+        }
+    }
+
+    fn file(records: &[[u8; RECORD]], header: Header) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&header.bytes()).unwrap();
+        records.iter().for_each(|r| file.write_all(r).unwrap());
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file
+    }
+
+    #[test]
+    fn each_worker_gets_its_own() {
+        let mut records: Vec<_> = (0..1000).map(|n| saved(n).record()).collect();
+        records.push([0xff; RECORD]);
+        let sum = records.iter().fold(0, saved::sum);
+        let header = Header { count: 1001, at: unix_millis(), sum };
+        let mut got = Vec::new();
+        let done = read_all(file(&records, header), 3, |worker, all, elapsed| {
+            assert!(all.len() <= BATCH && elapsed < 60_000);
+            let of = |s: &Saved| worker::owner(Tuple::of(&s.inside).src, 3);
+            assert!(all.iter().all(|s| of(s) == worker));
+            got.extend(all.iter().copied());
+            Some(Restored { done: all.len() as u64, ..Restored::default() })
+        });
+        let done = done.unwrap();
+        assert_eq!((done.done, done.bad, got.len()), (1000, 1, 1000));
+    }
+
+    #[test]
+    fn nothing_comes_of_half_a_file() {
+        let records = [saved(1).record(), saved(2).record()];
+        let sum = records.iter().fold(0, saved::sum);
+        let good = Header { count: 2, at: 0, sum };
+        let refused = |records: &[[u8; RECORD]], header| {
+            let done = read_all(file(records, header), 1, |_, _, _| panic!("given"));
+            format!("{:?}", done.unwrap_err())
+        };
+        assert!(refused(&records[..1], good).contains("Length"));
+        assert!(refused(&records, Header { sum: 1, ..good }).contains("Damaged"));
+        assert!(refused(&[records[1], records[0]], good).contains("Damaged"));
+        let short = read_all(tempfile::tempfile().unwrap(), 1, |_, _, _| panic!("given"));
+        assert!(format!("{short:?}").contains("Foreign"));
+    }
+}
