@@ -4,11 +4,15 @@
 #[path = "../../../ip4/tests/router/lab.rs"]
 mod lab;
 
+mod chaos;
 mod kernels;
+mod limits;
 mod mappings;
 mod nat;
+mod requirements;
 mod rfc;
 mod sessions;
+mod store;
 
 /// Features that the lab has beside IPv4.
 const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];

@@ -79,6 +79,15 @@ impl Nat {
         Nat { lab }
     }
 
+    /// Makes hosts inside known, with the MAC address that all known ones have.
+    pub fn know(&mut self, hosts: std::ops::Range<u8>) {
+        let [a, b, c, d, e, f] = host_mac(0, 2).0;
+        for host in hosts {
+            let mac = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+            self.lab.ok(&format!("set ip neighbor test0 10.0.0.{host} {mac} static"));
+        }
+    }
+
     /// What leaves when a packet comes in.
     pub fn pass(&mut self, port: u8, packet: Packet) -> Vec<Out> {
         self.pass_all(port, vec![packet.build()])
@@ -401,6 +410,18 @@ fn fragments_go_the_way_of_the_first() {
         for worker in 0..workers {
             let back = n.pass_on(worker, 1, pieces(&back));
             assert_eq!(back.iter().map(Out::dst).collect::<Vec<_>>(), [ip(0, 2); 3]);
+        }
+        // In any order.
+        for worker in 0..workers {
+            let mut back = pieces(&back);
+            back.iter_mut().for_each(|p| {
+                p[4] = 20 + worker as u8;
+                ipv4::fill_checksum(p).expect("a header");
+            });
+            back.reverse();
+            let first = back.pop().expect("three");
+            let out = n.pass_on(worker, 1, [back, vec![first]].concat());
+            assert_eq!(out.iter().map(Out::dst).collect::<Vec<_>>(), [ip(0, 2); 3]);
         }
         // One whose first part nobody has seen.
         let mut lost = pieces(&whole);

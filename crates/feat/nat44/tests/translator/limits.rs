@@ -1,0 +1,107 @@
+//! What sessions get, and how many there may be.
+
+use crate::lab::ip;
+use crate::nat::{FAR, Nat, SHARED, udp};
+
+/// Ports outside that a host's sessions got, one packet each; those that got none are left out.
+fn ports(n: &mut Nat, host: u8, from: std::ops::Range<u16>) -> Vec<u16> {
+    from.filter_map(|port| {
+        let out = n.pass(0, udp((ip(0, host), port), (FAR, 53)));
+        out.first().filter(|out| out.port == 1).map(|out| out.ports().0)
+    })
+    .collect()
+}
+
+#[test]
+fn ports_are_those_of_the_algorithm() {
+    let mut n = Nat::new();
+    n.lab.ok("nat addr-port-assignment-alg default");
+    assert!(ports(&mut n, 2, 1..9).iter().all(|p| *p >= 1024));
+    n.lab.ok("nat addr-port-assignment-alg port-range 2000 - 2019");
+    let text = n.lab.cli("show nat addr-port-assignment-alg");
+    assert!(text.contains("port-range 2000 - 2019, 20 ports"), "{text}");
+    let mut got = ports(&mut n, 2, 100..130);
+    got.sort_unstable();
+    assert_eq!(got, (2000..2020).collect::<Vec<u16>>());
+    assert_eq!(n.lab.count("nat44-ed-in2out", "no address with a free port"), 10);
+    n.lab.ok("nat addr-port-assignment-alg map-e psid 10 psid-offset 6 psid-len 6");
+    // Sessions with other ports end.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !n.sessions().is_empty() {
+        assert!(std::time::Instant::now() < end);
+        n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
+    }
+    let got = ports(&mut n, 2, 200..300);
+    assert_eq!(got.len(), 100);
+    for p in got {
+        assert!(p >> 4 & 63 == 10 && p >> 10 > 0, "{p:#x}");
+    }
+    let refused = n.lab.cli("nat addr-port-assignment-alg map-e psid 99 psid-offset 6 psid-len 6");
+    assert!(refused.contains("has more than psid-len 6 bits"), "{refused}");
+    n.close();
+}
+
+#[test]
+fn answers_find_their_worker_with_any_algorithm() {
+    for algorithm in ["port-range 3000 - 3100", "map-e psid 5 psid-offset 4 psid-len 6"] {
+        let mut n = Nat::of(3);
+        n.know(3..30);
+        n.lab.ok(&format!("nat addr-port-assignment-alg {algorithm}"));
+        for host in 2..30 {
+            let packet = udp((ip(0, host), 77), (FAR, 53)).build();
+            let out = n.pass_on(usize::from(host) % 3, 0, vec![packet]).remove(0);
+            let (src, port) = (out.src(), out.ports().0);
+            let back = udp((FAR, 53), (src, port)).build();
+            let out = n.pass_on(usize::from(host + 1) % 3, 1, vec![back]).remove(0);
+            assert_eq!((out.dst(), out.ports().1), (ip(0, host), 77), "{algorithm}");
+        }
+        n.close();
+    }
+}
+
+#[test]
+fn a_host_may_have_so_many() {
+    let mut n = Nat::new();
+    n.know(3..4);
+    // Some are there before the limit is.
+    assert_eq!(ports(&mut n, 2, 1..4).len(), 3);
+    n.lab.ok("set nat44 session limit 5 per-host");
+    n.lab.c.sync();
+    assert_eq!(ports(&mut n, 3, 1..9).len(), 5);
+    assert_eq!(ports(&mut n, 2, 10..20).len(), 2);
+    let reason = "as many sessions of a host or table as there may be";
+    assert_eq!(n.lab.count("nat44-ed-in2out", reason), 3 + 8);
+    // One less, one more.
+    n.lab.ok("nat44 del session in 10.0.0.2:1 udp external-host 198.51.100.7:53");
+    assert_eq!(ports(&mut n, 2, 30..40).len(), 1);
+    let text = n.lab.cli("show nat44 session limits");
+    assert!(text.contains("each host: 5 sessions"), "{text}");
+    n.lab.ok("set nat44 session limit 0 per-host");
+    assert_eq!(ports(&mut n, 2, 50..60).len(), 10);
+    n.close();
+}
+
+#[test]
+fn a_table_may_have_so_many() {
+    let mut n = Nat::of(2);
+    n.know(3..51);
+    n.lab.ok("set nat44 session limit 9 vrf 0\nset nat44 session limit 1 vrf 7");
+    let all: usize = (2..40).map(|host| ports(&mut n, host, 1..2).len()).sum();
+    assert_eq!(all, 9);
+    n.lab.ok("set nat44 session limit 0\nset nat44 session limit 0 vrf 7");
+    assert_eq!(ports(&mut n, 50, 1..20).len(), 19);
+    n.close();
+}
+
+#[test]
+fn a_full_table_may_refuse() {
+    let mut n = Nat::with(1, "nat44 plugin enable sessions 20");
+    n.lab.ok("set nat44 table-full refuse");
+    assert_eq!(ports(&mut n, 2, 1..31).len(), 20);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "as many sessions as there may be"), 10);
+    n.lab.ok("set nat44 table-full recycle");
+    assert_eq!(ports(&mut n, 2, 100..110).len(), 10);
+    assert_eq!(n.sessions().len(), 20);
+    assert_eq!(n.sessions()[0].mapped().0, SHARED);
+    n.close();
+}

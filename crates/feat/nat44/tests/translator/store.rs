@@ -1,0 +1,154 @@
+//! Sessions go into a file and come back.
+
+use crate::lab::ip;
+use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
+
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+struct Saved {
+    file: tempfile::TempDir,
+    /// Ports outside of a connection, of datagrams, of a ping.
+    ports: [u16; 3],
+}
+
+impl Saved {
+    fn path(&self) -> String {
+        self.file.path().join("sessions").display().to_string()
+    }
+}
+
+const MAPPING: &str = "nat44 add static mapping tcp local 10.0.0.9 8080 external 192.0.2.1 80";
+
+/// A translator with sessions of all kinds, which are saved before it ends.
+fn save(workers: usize) -> Saved {
+    let mut n = Nat::of(workers);
+    n.know(3..10);
+    n.lab.ok(MAPPING);
+    let (host, web) = ((ip(0, 2), 5000), (FAR, 443));
+    let port = n.one(0, 1, tcp(host, web, SYN)).ports().0;
+    n.one(1, 0, tcp(web, (SHARED, port), SYN | ACK));
+    n.one(0, 1, tcp(host, web, ACK));
+    let datagrams = n.one(0, 1, udp((ip(0, 3), 6000), (FAR, 53))).ports().0;
+    let ping = n.one(0, 1, echo(ip(0, 4), FAR, 77)).ports().0;
+    // A caller of the mapping, and a host that has many.
+    n.one(1, 0, tcp((FAR, 1234), (SHARED, 80), SYN));
+    for p in 1..=200 {
+        n.one(0, 1, udp((ip(0, 5), p), (FAR, 53)));
+    }
+    let saved = Saved { file: tempfile::tempdir().unwrap(), ports: [port, datagrams, ping] };
+    let text = n.lab.cli(&format!("nat44 save {}", saved.path()));
+    assert_eq!(text.trim(), "204 sessions saved");
+    n.close();
+    saved
+}
+
+#[test]
+fn connections_go_on() {
+    for workers in [1, 3] {
+        let saved = save(workers);
+        let mut n = Nat::of(workers);
+        n.know(3..10);
+        n.lab.ok(MAPPING);
+        let text = n.lab.cli(&format!("nat44 restore {}", saved.path()));
+        assert_eq!(text.trim(), "204 sessions restored", "{workers} workers");
+        let (host, web) = ((ip(0, 2), 5000), (FAR, 443));
+        let [port, datagrams, ping] = saved.ports;
+        // Neither side begins anew, and neither notices.
+        assert_eq!(n.one(1, 0, tcp(web, (SHARED, port), ACK)).dst(), host.0);
+        assert_eq!(n.one(0, 1, tcp(host, web, ACK)).ports().0, port);
+        assert_eq!(n.one(1, 0, udp((FAR, 53), (SHARED, datagrams))).dst(), ip(0, 3));
+        assert_eq!(n.one(0, 1, echo(ip(0, 4), FAR, 77)).ports().0, ping);
+        assert_eq!(n.one(0, 1, tcp((ip(0, 9), 8080), (FAR, 1234), SYN | ACK)).ports().0, 80);
+        // Their ports are taken.
+        let others: Vec<u16> =
+            (1..100).map(|p| n.one(0, 1, udp((ip(0, 6), p), (FAR, 53))).ports().0).collect();
+        let outside: Vec<u16> = n.sessions().iter().map(|s| s.mapped().1).collect();
+        for p in others {
+            assert_eq!(outside.iter().filter(|o| **o == p).count(), 1, "port {p}");
+        }
+        let s = n.sessions().into_iter().find(|s| s.inside.sport == 5000).unwrap();
+        assert_eq!((s.packets, s.class), (5, thalweg_feat_nat44::session::Class::TcpEstablished));
+        // Once is enough.
+        let again = n.lab.cli(&format!("nat44 restore {}", saved.path()));
+        let words = "0 sessions restored\n204 not restored that exist already";
+        assert_eq!(again.trim(), words);
+        n.lab.ok("clear nat44 sessions");
+        n.lab.c.sync();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !n.sessions().is_empty() {
+            assert!(std::time::Instant::now() < end);
+            n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
+        }
+        let busy = n.lab.cli("show nat44 addresses");
+        assert!(
+            !busy.lines().any(|l| l.contains(" busy ") && !l.trim().starts_with("0 ")),
+            "{busy}"
+        );
+        n.close();
+    }
+}
+
+#[test]
+fn what_has_no_home_stays_away() {
+    let saved = save(1);
+    let mut n = Nat::new();
+    // The mapping is not there, nor is the address.
+    n.lab.ok("nat44 add address 192.0.2.1 del\nnat44 add address 192.0.2.2");
+    let text = n.lab.cli(&format!("nat44 restore {}", saved.path()));
+    let words = "0 sessions restored\n204 not restored whose address, port or mapping is not there";
+    assert_eq!(text.trim(), words);
+    // Less room than there are sessions.
+    let mut n2 = Nat::with(1, "nat44 plugin enable sessions 50");
+    let text = n2.lab.cli(&format!("nat44 restore {}", saved.path()));
+    assert!(text.starts_with("50 sessions restored\n"), "{text}");
+    assert!(text.contains("for which there is no room"), "{text}");
+    n2.close();
+    // Ports of fewer are not those of more.
+    let mut n3 = Nat::of(2);
+    n3.lab.ok(MAPPING);
+    let text = n3.lab.cli(&format!("nat44 restore {}", saved.path()));
+    let sessions = n3.sessions().len();
+    assert!(text.starts_with(&format!("{sessions} sessions restored\n")), "{text}");
+    assert!((1..204).contains(&sessions), "{sessions}");
+    n3.close();
+    n.close();
+}
+
+#[test]
+fn files_that_are_none_are_refused() {
+    let mut n = Nat::new();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x");
+    let restore = format!("nat44 restore {}", file.display());
+    assert!(n.lab.cli(&restore).contains("No such file"));
+    assert!(n.lab.cli(&format!("{restore} if-present")).contains("no file, no sessions"));
+    std::fs::write(&file, b"hello").unwrap();
+    assert!(n.lab.cli(&restore).contains("no file of nat44 sessions"));
+    let nowhere = n.lab.cli("nat44 save /nonexistent/x");
+    assert!(nowhere.contains("/nonexistent/x.new: No such file"), "{nowhere}");
+    n.lab.ok("nat44 plugin disable");
+    assert!(n.lab.cli(&restore).contains("nat44 is disabled"));
+    n.close();
+}
+
+#[test]
+fn it_is_saved_again_and_again() {
+    let mut n = Nat::new();
+    n.one(0, 1, udp((ip(0, 3), 6000), (FAR, 53)));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x");
+    n.lab.ok(&format!("nat44 save {} every 1", file.display()));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !file.exists() {
+        assert!(std::time::Instant::now() < end);
+        n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
+    }
+    n.lab.ok("nat44 save never\nclear nat44 sessions");
+    while !n.sessions().is_empty() {
+        n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
+    }
+    let text = n.lab.cli(&format!("nat44 restore {}", file.display()));
+    assert_eq!(text.trim(), "1 sessions restored");
+    n.close();
+}
