@@ -113,6 +113,7 @@ def nat44_setters(port):
     yield "nat44_forwarding_enable_disable", {"enable": True}
     yield "nat_set_timeouts", {"udp": 60, "tcp_established": 3600, "tcp_transitory": 120, "icmp": 30}
     yield "nat_set_mss_clamping", {"mss_value": 1400, "enable": True}
+    yield "nat44_set_session_limit", {"session_limit": 1000, "vrf_id": 0}
     mapping = {
         "is_add": True, "external_sw_if_index": NONE, "protocol": 6,
         "local_ip_address": "10.0.0.2", "local_port": 80, "external_ip_address": "192.0.2.1",
@@ -126,6 +127,10 @@ def nat44_setters(port):
     yield "nat44_add_del_lb_static_mapping", {
         "is_add": True, "external_addr": "192.0.2.1", "external_port": 90, "protocol": 6,
         "local_num": 2, "locals": ends,
+    }
+    yield "nat44_lb_static_mapping_add_del_local", {
+        "is_add": True, "external_addr": "192.0.2.1", "external_port": 90, "protocol": 6,
+        "local": {"addr": "10.0.0.9", "port": 80, "probability": 1, "vrf_id": 0},
     }
 
 

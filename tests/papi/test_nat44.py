@@ -44,6 +44,35 @@ class Nat44(Case):
         self.assertFalse(self.ok(self.api.nat_get_mss_clamping()).enable)
         self.assertGreater(len(self.api.nat_worker_dump()), 0)
 
+    def test_limits(self):
+        self.ok(self.api.nat44_set_session_limit(session_limit=100, vrf_id=3))
+        self.assertIn("vrf 3: 100 sessions", self.api.cli_inband(cmd="show nat44 session limits").reply)
+        self.ok(self.api.nat44_set_session_limit(session_limit=0, vrf_id=3))
+        self.refused(self.api.nat44_set_session_limit(session_limit=1, vrf_id=0xFFFFFFFF))
+
+    def test_back_ends(self):
+        host = lambda n: {"addr": f"10.0.0.{n}", "port": 8080, "probability": 10, "vrf_id": 0}
+        name = {"external_addr": "192.0.2.1", "external_port": 80, "protocol": 6}
+        change = lambda n, add=True: self.api.nat44_lb_static_mapping_add_del_local(
+            is_add=add, local=host(n), **name
+        )
+        self.refused(change(2))
+        self.ok(
+            self.api.nat44_add_del_lb_static_mapping(
+                is_add=True, affinity=60, local_num=2, locals=[host(2), host(3)], **name
+            )
+        )
+        self.ok(change(4))
+        self.refused(change(4))
+        (mapping,) = self.api.nat44_lb_static_mapping_dump()
+        self.assertEqual((mapping.affinity, [str(b.addr) for b in mapping.locals]),
+                         (60, ["10.0.0.2", "10.0.0.3", "10.0.0.4"]))
+        self.ok(change(2, False))
+        self.ok(change(3, False))
+        self.refused(change(4, False))
+        self.ok(self.api.nat44_add_del_lb_static_mapping(is_add=False, local_num=0, locals=[], **name))
+        self.assertEqual(self.api.nat44_lb_static_mapping_dump(), [])
+
     def test_pools(self):
         addresses = lambda: sorted(str(a.ip_address) for a in self.api.nat44_address_dump())
         self.ok(self.pool("192.0.2.1", "192.0.2.3"))
