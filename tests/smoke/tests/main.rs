@@ -14,6 +14,7 @@ mod faults;
 mod idle;
 mod mtu;
 mod nat44;
+mod nat44_lives;
 mod neighbours;
 mod netlink;
 mod ping;

@@ -156,6 +156,35 @@ const LAYER_2: &[Step] = &[
     ("set int l3 host-eth1", &[]),
 ];
 
+const TRANSLATION: &[Step] = &[
+    ("nat44 plugin enable sessions 16384", &[]),
+    ("nat44 add interface address host-eth1", &[]),
+    ("nat addr-port-assignment-alg default", &[]),
+    ("set interface nat44 in host-eth0 out host-eth1 output-feature", &[]),
+    ("nat44 add address 10.10.2.100 - 10.10.2.103", &[]),
+    ("nat44 add static mapping tcp local 10.10.1.2 80 external host-eth1 8080", &[]),
+    ("nat44 add static mapping local 10.10.1.3 external 10.10.2.103", &[]),
+    ("set nat44 session limit 1000 vrf 0", &[]),
+    ("set nat timeout udp 30 tcp-established 3600", &[]),
+    ("nat44 forwarding enable", &[]),
+    ("nat44 forwarding disable", &[]),
+    ("nat addr-port-assignment-alg map-e psid 10 psid-offset 6 psid-len 6", &[]),
+    ("nat addr-port-assignment-alg port-range 32000 - 60000", &[]),
+    ("nat addr-port-assignment-alg default", &[]),
+    ("show nat44 sessions", &["NAT44 ED sessions:", "-------- thread 1"]),
+    ("show nat44 addresses", &["10.10.2.1", "10.10.2.100", "busy"]),
+    ("show nat44 interfaces", &["host-eth0", "host-eth1"]),
+    ("show nat44 interface address", &["host-eth1"]),
+    ("show nat44 summary", &["max translations per thread: 16384", "total sessions: 0"]),
+    (
+        "show nat44 static mappings",
+        &["local 10.10.1.2 80 external host-eth1 8080", "local 10.10.1.3 external 10.10.2.103"],
+    ),
+    ("show nat timeouts", &["udp timeout: 30sec", "tcp-established timeout: 3600sec"]),
+    ("set interface nat44 in host-eth0 out host-eth1 output-feature del", &[]),
+    ("nat44 plugin disable", &[]),
+];
+
 const TAKE_DOWN: &[Step] = &[
     ("ip route del 16.0.0.0/24 via 10.10.1.2", &[]),
     ("ip route del 48.0.0.0/24", &[]),
@@ -200,7 +229,7 @@ lab_test! {
     fn every_command_of_the_articles() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &Config::empty())?;
-        for part in [SET_UP, SHOWN, SFLOW, TRAFFIC, SAMPLED, LAYER_2, TAKE_DOWN] {
+        for part in [SET_UP, SHOWN, SFLOW, TRAFFIC, SAMPLED, TRANSLATION, LAYER_2, TAKE_DOWN] {
             run(&router, part)?;
         }
         router.stop().map(drop)
