@@ -10,7 +10,7 @@ TIME ?= 60
 CARGO ?= cargo
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test test-psample lint bench bench-full bench-accept profile fuzz doc install setup setup-bench clean
+.PHONY: help build demo test test-psample lint bench bench-full bench-docs bench-accept profile fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -38,6 +38,9 @@ bench: setup-bench build ## measure for some minutes; a report in target/bench
 
 bench-full: setup-bench build ## the same with more and longer rounds (ONLY="words" selects benchmarks)
 	$(CARGO) run --release -p thalweg-bench-report -- run --full $(ONLY)
+
+bench-docs: ## put the last run's tables into docs/performance.md
+	$(CARGO) run --release -p thalweg-bench-report -- docs
 
 bench-accept: setup ## accept the packet path's present instructions per packet
 	$(CARGO) bench -p thalweg-bench-pg --bench instructions -- accept

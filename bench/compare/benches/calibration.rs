@@ -96,7 +96,7 @@ fn main() -> Result<()> {
     measure(&mut ours, &mut theirs, &mut rates)?;
 
     let mut table = Table::new(
-        "Rates",
+        "testpmd and Thalweg",
         vec![
             Column::text("who"),
             Column::values("rate", "Mpps"),

@@ -18,11 +18,15 @@ pub struct Program {
 /// These come first, in this order; others follow by name.
 const ORDER: [&str; 2] = ["forwarding", "instructions"];
 
-/// Builds all benchmarks in the folder `bench`, and lists them.
+/// Packages outside the folder `bench` whose benchmarks write the same results.
+const OTHERS: [&str; 2] = ["thalweg-conntrack", "thalweg-feat-flow"];
+
+/// Builds all benchmarks in the folder `bench`, and those of other packages, and lists them.
 pub fn programs() -> Result<Vec<Program>> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let out = Command::new(cargo)
         .args(["bench", "-p", "thalweg-bench-*", "--bench", "*", "--no-run"])
+        .args(OTHERS.iter().flat_map(|package| ["-p", package]))
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
@@ -36,12 +40,14 @@ pub fn programs() -> Result<Vec<Program>> {
     Ok(all)
 }
 
-/// A message of Cargo's, if it tells of a benchmark in the folder `bench`.
+/// A message of Cargo's, if it tells of such a benchmark.
 fn program(message: &Value) -> Option<Program> {
     let is_bench = message["target"]["kind"].as_array()?.iter().any(|k| k == "bench");
     let manifest = PathBuf::from(message["manifest_path"].as_str()?);
     let dir = manifest.parent()?.to_owned();
-    let ours = dir.parent()?.file_name()? == "bench";
+    let package = message["package_id"].as_str().unwrap_or_default();
+    let ours = dir.parent()?.file_name()? == "bench"
+        || OTHERS.iter().any(|name| package.contains(&format!("#{name}@")));
     (is_bench && ours).then_some(Program {
         name: message["target"]["name"].as_str()?.to_owned(),
         executable: message["executable"].as_str()?.into(),
@@ -64,6 +70,10 @@ mod tests {
         assert_eq!((found.name.as_str(), found.dir), ("x", PathBuf::from("/w/bench/pg")));
         assert!(program(&message("bin", "/w/bench/pg/Cargo.toml")).is_none());
         assert!(program(&message("bench", "/w/crates/tables/Cargo.toml")).is_none());
+        let mut other = message("bench", "/w/crates/conntrack/Cargo.toml");
+        assert!(program(&other).is_none());
+        other["package_id"] = json!("path+file:///w/crates/conntrack#thalweg-conntrack@0.1.0");
+        assert!(program(&other).is_some());
         assert!(program(&json!({"reason": "build-finished"})).is_none());
     }
 }

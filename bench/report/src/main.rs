@@ -4,12 +4,14 @@
 //!   each as a process of its own, and writes `report.md`, `report.json` and `report.html` below
 //!   `target/bench`.
 //! - `again` makes the report anew of what the last run has left there.
+//! - `docs [FILE]` puts the tables of the last run into `docs/performance.md`, or another page.
 //! - `profile [CASE]` writes `target/bench/profile.svg`: where a worker under load spends its time.
 #![forbid(unsafe_code)]
 
 mod collect;
 mod html;
 mod markdown;
+mod page;
 mod plots;
 mod profile;
 mod results;
@@ -46,8 +48,12 @@ fn act(words: &[String]) -> Result<bool> {
     match verb {
         "run" => run::run(&out_dir(), rest),
         "again" => run::report(&out_dir()),
+        "docs" => {
+            let file = rest.first().map_or("docs/performance.md", String::as_str);
+            page::put(&out_dir(), file.as_ref()).map(|()| true)
+        }
         "profile" => profile::profile(&out_dir(), rest).map(|()| true),
         "load" => profile::load(rest).map(|()| true),
-        _ => bail!("say run [--full] [WORD…], again, or profile [CASE]"),
+        _ => bail!("say run [--full] [WORD…], again, docs [FILE], or profile [CASE]"),
     }
 }

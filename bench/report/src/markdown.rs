@@ -6,24 +6,68 @@ use crate::results::{Bench, Ran};
 use crate::targets::Reached;
 
 /// Targets and runs.
-pub fn head(ran: &[Ran], benches: &[Bench], targets: &[Reached]) -> String {
-    let mut text = String::from("# Performance report\n\n## Targets\n\n");
-    text += "| what | target | reached | | VPP 26.06, elsewhere |\n| --- | ---: | ---: | --- | ---: |\n";
-    for t in targets {
+pub fn head(ran: &[Ran], benches: &[Bench], reached: &[Reached]) -> String {
+    let machine = benches.first().map(machine).unwrap_or_default();
+    format!(
+        "# Performance report\n\n{machine}\n\n## Targets\n\n{}\n## Runs\n\n{}",
+        targets(reached),
+        runs(ran, benches)
+    )
+}
+
+/// The machine that a benchmark ran on.
+pub fn machine(bench: &Bench) -> String {
+    let m = &bench.machine;
+    let field = |name: &str| m[name].as_str().unwrap_or("unknown").to_owned();
+    format!(
+        "{}, {} cores{}, time-stamp counter {} MHz, Linux {}, transparent huge pages: {}.",
+        field("cpu"),
+        m["cores"],
+        if m["hypervisor"] == true { " of a virtual machine" } else { "" },
+        m["tsc_mhz"],
+        field("kernel"),
+        field("huge_pages")
+    )
+}
+
+/// The command that runs a benchmark alone.
+pub fn command(bench: &Bench) -> String {
+    format!("make bench ONLY={}", bench.bench)
+}
+
+/// Each target, and whether it is met.
+pub fn targets(reached: &[Reached]) -> String {
+    let mut text = String::from(
+        "| what | target | measured | | VPP 26.06, elsewhere |\n| --- | ---: | ---: | --- | ---: |\n",
+    );
+    for t in reached {
         let mark = match t.holds {
             None => "",
-            Some(true) => "✔",
-            Some(false) => "✘",
+            Some(true) => "✔ ok",
+            Some(false) => "✘ missed",
         };
         let noisy = if t.noisy { ", noisy" } else { "" };
         let vpp = if t.vpp.is_empty() { "–" } else { t.vpp };
         let _ =
             writeln!(text, "| {} | {} | {} | {mark}{noisy} | {vpp} |", t.what, t.target, t.value);
     }
-    text += "\nReached is the median, with the least and greatest of the rounds. VPP's figures were \
-             measured elsewhere on this kind of machine, without its generator: they are no ratios of \
-             one run.\n\n## Runs\n\n";
-    text += "| benchmark | from | to | took | stolen | noisy |\n| --- | --- | --- | ---: | ---: | --- |\n";
+    let met = reached.iter().filter(|t| t.holds == Some(true)).count();
+    let measured = reached.iter().filter(|t| t.holds.is_some()).count();
+    let _ = writeln!(
+        text,
+        "\n{met} of {measured} targets are met. Measured is the median, with the least and greatest \
+         of the rounds (of sFlow's rows, with the interval in which it lies with 95 % certainty). The \
+         others' figures were measured elsewhere on this kind of machine, VPP's without its \
+         generator: they are no ratios of one run."
+    );
+    text
+}
+
+/// Each benchmark, when it ran and for how long.
+pub fn runs(ran: &[Ran], benches: &[Bench]) -> String {
+    let mut text = String::from(
+        "| benchmark | from | to | took | stolen | noisy |\n| --- | --- | --- | ---: | ---: | --- |\n",
+    );
     for one in ran {
         let bench = benches.iter().find(|b| b.bench == one.name);
         let _ = match (bench, &one.failed) {

@@ -18,6 +18,8 @@ use crate::targets::reached;
 
 /// Lines of a failed benchmark's output that the report keeps.
 const LAST_LINES: usize = 12;
+/// A file that says that no benchmark was left out.
+const WHOLE: &str = "whole";
 
 /// Runs what the words select. False if one failed.
 pub fn run(out: &Path, words: &[String]) -> Result<bool> {
@@ -37,6 +39,9 @@ pub fn run(out: &Path, words: &[String]) -> Result<bool> {
     }
     fs::create_dir_all(&results).with_context(|| format!("make {}", results.display()))?;
     let results = results.canonicalize()?;
+    if only.is_empty() {
+        fs::write(results.join(WHOLE), "")?;
+    }
     let start = Instant::now();
     let mut ran = Vec::new();
     for (i, program) in all.iter().enumerate() {
@@ -83,17 +88,37 @@ fn run_one(program: &Program, results: &Path, full: bool) -> Result<Ran> {
     Ok(Ran { name, seconds: start.elapsed().as_secs_f64(), failed })
 }
 
+/// What the last run has left.
+pub struct Results {
+    pub ran: Vec<Ran>,
+    /// Of those that did not fail; and what each printed.
+    pub benches: Vec<Bench>,
+    pub texts: Vec<String>,
+    /// No benchmark was left out.
+    pub is_whole: bool,
+}
+
+impl Results {
+    /// Reads them.
+    pub fn read(out: &Path) -> Result<Results> {
+        let results = out.join("results");
+        let text = fs::read_to_string(results.join("ran.json")).with_context(|| {
+            format!("no results in {}: `make bench' makes them", results.display())
+        })?;
+        let ran: Vec<Ran> = serde_json::from_str(&text).context("results/ran.json")?;
+        let (mut benches, mut texts) = (Vec::new(), Vec::new());
+        for one in ran.iter().filter(|r| r.failed.is_none()) {
+            benches.push(Bench::read(&results.join(format!("{}.json", one.name)))?);
+            texts.push(fs::read_to_string(results.join(format!("{}.md", one.name)))?);
+        }
+        let is_whole = results.join(WHOLE).exists();
+        Ok(Results { ran, benches, texts, is_whole })
+    }
+}
+
 /// Makes the report of the results in `out`. False if a benchmark failed.
 pub fn report(out: &Path) -> Result<bool> {
-    let results = out.join("results");
-    let text = fs::read_to_string(results.join("ran.json"))
-        .with_context(|| format!("no results in {}: `make bench' makes them", results.display()))?;
-    let ran: Vec<Ran> = serde_json::from_str(&text).context("results/ran.json")?;
-    let (mut benches, mut texts) = (Vec::new(), Vec::new());
-    for one in ran.iter().filter(|r| r.failed.is_none()) {
-        benches.push(Bench::read(&results.join(format!("{}.json", one.name)))?);
-        texts.push(fs::read_to_string(results.join(format!("{}.md", one.name)))?);
-    }
+    let Results { ran, benches, texts, .. } = Results::read(out)?;
     let targets = reached(&benches);
     let plots = plots::all(&benches)?;
     for plot in &plots {
@@ -107,5 +132,6 @@ pub fn report(out: &Path) -> Result<bool> {
     println!("{head}");
     let place = out.canonicalize().unwrap_or_else(|_| out.to_owned());
     println!("The whole report: {0}/report.md, {0}/report.html", place.display());
+    println!("`make bench-docs' puts its tables into docs/performance.md.");
     Ok(ran.iter().all(|r| r.failed.is_none()))
 }

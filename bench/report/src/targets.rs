@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use Limit::{AtLeast, AtMost};
+
 use crate::results::{Bench, number, spread, value};
 
 /// What a value has to be.
@@ -45,7 +47,12 @@ const HOSTS: &str = "IPv4, 10,000 flows over 10,000 /32 routes";
 const HOPS: &str = "IPv4, 10,000 /32 routes over 16 next hops";
 const INTERNET: &str = "IPv4, 500,000 routes, random destinations";
 
+/// Another program than VPP, which has no such table.
+const OVS: [&str; 5] = ["OvS 211", "OvS 290", "OvS 1583", "OvS 1005", "OvS 358"];
+
 const CLOCKS: &str = "clocks/packet";
+const MILLION: &str = "A million routes";
+const TRIPS: &str = "Round trips, TCP, processor time when idle";
 
 const fn way(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
     Target {
@@ -53,7 +60,7 @@ const fn way(what: &'static str, row: &'static [&'static str], limit: f64) -> Ta
         table: "Ways of packets",
         row,
         column: "clocks/packet",
-        limit: Limit::AtMost(limit),
+        limit: AtMost(limit),
         digits: 1,
         unit: CLOCKS,
         vpp: "",
@@ -75,19 +82,14 @@ const fn toll(what: &'static str, row: &'static [&'static str], limit: f64) -> T
     Target { column: "toll", digits: 2, unit: "%", vpp: "15–21 %", ..sample(what, row, limit) }
 }
 
-/// A tracker by itself; Open vSwitch's is not measured here.
-const fn track(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
-    Target { table: "Tracking", column: "one worker", ..way(what, row, limit) }
-}
-
-const fn twice(what: &'static str, row: &'static [&'static str]) -> Target {
-    Target {
-        column: "two over one",
-        limit: Limit::AtLeast(1.9),
-        digits: 2,
-        unit: "×",
-        ..track(what, row, 0.0)
-    }
+/// A target of another table than those of [`way`].
+const fn of(
+    what: &'static str,
+    (table, row, column): (&'static str, &'static [&'static str], &'static str),
+    limit: Limit,
+    unit: &'static str,
+) -> Target {
+    Target { what, table, row, column, limit, digits: 2, unit, vpp: "" }
 }
 
 const fn nat(
@@ -96,10 +98,39 @@ const fn nat(
     limit: f64,
     vpp: &'static str,
 ) -> Target {
-    Target { table: "NAT44", column: "with NAT44", vpp, ..way(what, row, limit) }
+    let target = of(what, ("NAT44", row, "with NAT44"), AtMost(limit), CLOCKS);
+    Target { digits: 1, vpp, ..target }
 }
 
-const TARGETS: [Target; 40] = [
+const fn tracking(
+    what: &'static str,
+    row: &'static [&'static str],
+    limit: f64,
+    peer: &'static str,
+) -> Target {
+    let target = of(what, ("Tracking", row, "one worker"), AtMost(limit), CLOCKS);
+    Target { digits: 1, vpp: peer, ..target }
+}
+
+const fn two_trackers(what: &'static str, row: &'static [&'static str]) -> Target {
+    of(what, ("Tracking", row, "two over one"), AtLeast(1.9), "×")
+}
+
+const fn slice(what: &'static str, row: &'static [&'static str]) -> Target {
+    let column = "longest slice, main thread's processor time";
+    Target { digits: 1, ..of(what, ("A million routes", row, column), AtMost(5.0), "ms") }
+}
+
+const fn loops(what: &'static str, row: &'static [&'static str]) -> Target {
+    let at = ("Changes under load", row, "99.9 %");
+    Target { digits: 1, ..of(what, at, AtMost(100.0), "µs") }
+}
+
+const fn beside(what: &'static str, row: &'static [&'static str], limit: Limit) -> Target {
+    of(what, (TRIPS, row, "ratio"), limit, "× the kernel")
+}
+
+const TARGETS: &[Target] = &[
     Target { vpp: "24–25", ..way(L2, &[L2], 8.0) },
     Target { vpp: "42", ..way(BRIDGE, &[BRIDGE], 20.0) },
     Target { vpp: "59", ..way(STATIONS, &[STATIONS], 30.0) },
@@ -115,6 +146,8 @@ const TARGETS: [Target; 40] = [
     toll("sFlow 1:1k, IPv4", &[FLOW, "1:1k"], 0.5),
     toll("sFlow 1:100, cross connect", &[L2, "1:100"], 3.0),
     toll("sFlow 1:100, IPv4", &[FLOW, "1:100"], 3.0),
+    toll("sFlow 1:10, cross connect", &[L2, "1:10"], 25.0),
+    toll("sFlow 1:10, IPv4", &[FLOW, "1:10"], 25.0),
     sample("a sample at 1:100, cross connect", &[L2, "1:100"], 60.0),
     sample("a sample at 1:100, IPv4", &[FLOW, "1:100"], 60.0),
     sample("a sample at 1:1k, cross connect", &[L2, "1:1k"], 85.0),
@@ -132,74 +165,77 @@ const TARGETS: [Target; 40] = [
         ..way("a hop", &[L2, "a hop, on device-input"], 0.5)
     },
     Target {
-        table: "A lone packet",
+        table: "Frame sizes",
         column: "end to end",
         digits: 0,
         unit: "clocks",
-        ..way("a lone packet, end to end", &[FLOW, "one behind the other"], 600.0)
+        ..way("a lone packet, end to end", &[FLOW, "1"], 600.0)
     },
-    Target {
-        table: "Workers",
-        column: "ratio",
-        limit: Limit::AtLeast(1.95),
-        digits: 2,
-        unit: "×",
-        ..way("two workers over one, IPv4, 1 flow", &[FLOW], 0.0)
-    },
-    track("established TCP, 1k connections", &["established TCP, 1k connections"], 50.0),
-    track("established TCP, 16k connections", &["established TCP, 16k connections"], 65.0),
-    track("established TCP, 1M connections", &["established TCP, 1M connections"], 150.0),
-    track("new TCP connections", &["new TCP connections"], 250.0),
-    track("short TCP connections, 6 packets", &["short TCP connections, 6 packets"], 90.0),
-    twice("two trackers over one, 1k connections", &["established TCP, 1k connections"]),
-    twice("two trackers over one, short connections", &["short TCP connections, 6 packets"]),
-    Target {
-        table: "Connections",
-        column: "rate",
-        limit: Limit::AtLeast(1.2),
-        digits: 2,
-        unit: "M connections/s",
-        ..way("connections through four rules", &["four rules, tracked", "1"], 0.0)
-    },
-    Target {
-        table: "New TCP connections: Thalweg beside the others",
-        column: "rate",
-        limit: Limit::AtLeast(1.3),
-        digits: 2,
-        unit: "×",
-        ..way(
-            "real TCP connections through four rules, over Open vSwitch",
-            &["Thalweg, AF_PACKET, four rules", "Open vSwitch, netdev, AF_PACKET, four rules"],
-            0.0,
-        )
-    },
+    of("two workers over one, IPv4, 1 flow", ("Workers", &[FLOW], "ratio"), AtLeast(1.95), "×"),
     nat("NAT44, 1 session", &["1", "sequential"], 55.0, "116"),
-    nat("NAT44, 16k sessions in order", &["16384", "sequential"], 70.0, "207"),
+    nat("NAT44, 16k sessions in turn", &["16384", "sequential"], 70.0, "207"),
     nat("NAT44, 16k sessions at random", &["16384", "random"], 80.0, "257"),
-    nat("NAT44, 1M sessions in order", &["1048576", "sequential"], 130.0, "610"),
+    nat("NAT44, 1M sessions in turn", &["1048576", "sequential"], 130.0, "610"),
     nat("NAT44, 1M sessions at random", &["1048576", "random"], 160.0, "1152"),
     Target {
-        column: "ratio",
-        digits: 2,
-        unit: "×",
-        ..nat("NAT44 over IPv4 alone, 1 session", &["1", "sequential"], 2.2, "2.3")
+        vpp: "2.3",
+        ..of("NAT44 over IPv4, 1 session", ("NAT44", &["1"], "ratio"), AtMost(2.2), "×")
     },
-    Target {
-        table: "New NAT44 sessions",
-        column: "per second, one worker",
-        limit: Limit::AtLeast(2.0),
-        digits: 2,
-        unit: "million/s",
-        ..way("new NAT44 sessions", &[], 0.0)
-    },
-    Target {
-        table: "NAT44 workers",
-        column: "ratio",
-        limit: Limit::AtLeast(1.9),
-        digits: 2,
-        unit: "×",
-        ..way("two workers over one, NAT44", &["of the worker that receives"], 0.0)
-    },
+    of(
+        "new NAT44 sessions, one worker",
+        ("New NAT44 sessions", &[], "per second, one worker"),
+        AtLeast(2.0),
+        "M/s",
+    ),
+    of(
+        "NAT44, two workers over one",
+        ("NAT44 workers", &["of the worker that receives"], "ratio"),
+        AtLeast(1.9),
+        "×",
+    ),
+    tracking("tracker, 1k connections", &["established TCP, 1k connections"], 50.0, OVS[0]),
+    tracking("tracker, 16k connections", &["established TCP, 16k connections"], 65.0, OVS[1]),
+    tracking("tracker, 1M connections", &["established TCP, 1M connections"], 150.0, OVS[2]),
+    tracking("tracker, new connections", &["new TCP connections"], 250.0, OVS[3]),
+    tracking("tracker, short connections", &["short TCP connections, 6 packets"], 90.0, OVS[4]),
+    two_trackers("two trackers over one, 1k connections", &["established TCP, 1k connections"]),
+    two_trackers("two trackers over one, short lives", &["short TCP connections, 6 packets"]),
+    of(
+        "connections through four rules, one worker",
+        ("Connections", &["four rules, tracked", "1"], "rate"),
+        AtLeast(1.2),
+        "M/s",
+    ),
+    of(
+        "routes by the function",
+        (MILLION, &["added by the function"], "rate"),
+        AtLeast(1.0),
+        "M/s",
+    ),
+    of("memory of a million routes", ("Memory", &[], "memory"), AtMost(64.0), "MiB"),
+    slice("`exec` of a million routes, slices", &["`exec FILE`"]),
+    slice("`ip route add count`, slices", &["`ip route add count 1000000`"]),
+    slice(
+        "a million routes follow a next hop, slices",
+        &["moved with the next hop that all resolve through"],
+    ),
+    slice(
+        "a million routes gone with an interface, slices",
+        &["gone with the interface that all lead to"],
+    ),
+    slice("a million routes gone with a table, slices", &["gone with the table that all are in"]),
+    loops("50,000 routes changed per second, a loop", &["routes"]),
+    loops("interfaces up and down, a loop", &["interface up and down"]),
+    loops("sFlow on and off, a loop", &["sflow enable-disable"]),
+    loops("sampling rates changed, a loop", &["sflow sampling-rate"]),
+    loops("neighbors changed, a loop", &["neighbors"]),
+    beside("ping every 1 s", &["ping every 1 s, median"], AtMost(1.3)),
+    beside("ping every 10 ms", &["ping every 10 ms, median"], AtMost(1.3)),
+    beside("ping every 0.5 ms", &["ping every 0.5 ms, median"], AtMost(1.3)),
+    beside("ping every 10 ms, polling", &["polling: ping every 10 ms, median"], AtMost(1.3)),
+    beside("TCP, offloads on", &["TCP, offloads on"], AtLeast(0.8)),
+    beside("TCP, offloads off", &["TCP, offloads off"], AtLeast(0.8)),
+    of("an idle router", (TRIPS, &["idle, v2"], "thalweg"), AtMost(1.0), "% of a processor"),
 ];
 
 /// Looks each target's value up.
@@ -215,12 +251,8 @@ impl Target {
     fn reached(&self, benches: &[Bench]) -> Reached {
         let cell = self.cell(benches);
         let (target, holds) = match self.limit {
-            Limit::AtMost(n) => {
-                (format!("≤ {n} {}", self.unit), cell.and_then(value).map(|v| v <= n))
-            }
-            Limit::AtLeast(n) => {
-                (format!("≥ {n} {}", self.unit), cell.and_then(value).map(|v| v >= n))
-            }
+            AtMost(n) => (format!("≤ {n} {}", self.unit), cell.and_then(value).map(|v| v <= n)),
+            AtLeast(n) => (format!("≥ {n} {}", self.unit), cell.and_then(value).map(|v| v >= n)),
         };
         let text = match cell.map(|c| (spread(c), value(c))) {
             Some((Some(s), _)) => {
