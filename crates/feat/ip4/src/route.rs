@@ -184,7 +184,8 @@ const MAX_DEPTH: u32 = 8;
 const AT_ONCE: usize = 16_384;
 /// So many are looked at in the time that one takes to follow.
 const FOLLOWING: usize = 7;
-const SLICE: Duration = Duration::from_millis(2);
+/// Two of them may fall into one turn of the main thread.
+const SLICE: Duration = Duration::from_millis(1);
 /// However long it takes, so many are looked at in a slice: what few routes do is done at once.
 const AT_LEAST: usize = 1024;
 
