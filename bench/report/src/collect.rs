@@ -45,14 +45,17 @@ fn program(message: &Value) -> Option<Program> {
     let is_bench = message["target"]["kind"].as_array()?.iter().any(|k| k == "bench");
     let manifest = PathBuf::from(message["manifest_path"].as_str()?);
     let dir = manifest.parent()?.to_owned();
+    let name = message["target"]["name"].as_str()?;
     let package = message["package_id"].as_str().unwrap_or_default();
-    let ours = dir.parent()?.file_name()? == "bench"
-        || OTHERS.iter().any(|name| package.contains(&format!("#{name}@")));
-    (is_bench && ours).then_some(Program {
-        name: message["target"]["name"].as_str()?.to_owned(),
-        executable: message["executable"].as_str()?.into(),
-        dir,
-    })
+    let name = if dir.parent()?.file_name()? == "bench" {
+        name.to_owned()
+    } else if OTHERS.iter().any(|other| package.contains(&format!("#{other}@"))) {
+        // Which may be a name of the folder `bench`, too.
+        format!("{}-{name}", dir.file_name()?.to_str()?)
+    } else {
+        return None;
+    };
+    is_bench.then_some(Program { name, executable: message["executable"].as_str()?.into(), dir })
 }
 
 #[cfg(test)]
@@ -73,7 +76,7 @@ mod tests {
         let mut other = message("bench", "/w/crates/conntrack/Cargo.toml");
         assert!(program(&other).is_none());
         other["package_id"] = json!("path+file:///w/crates/conntrack#thalweg-conntrack@0.1.0");
-        assert!(program(&other).is_some());
+        assert_eq!(program(&other).unwrap().name, "conntrack-x");
         assert!(program(&json!({"reason": "build-finished"})).is_none());
     }
 }

@@ -108,7 +108,8 @@ impl Results {
         let ran: Vec<Ran> = serde_json::from_str(&text).context("results/ran.json")?;
         let (mut benches, mut texts) = (Vec::new(), Vec::new());
         for one in ran.iter().filter(|r| r.failed.is_none()) {
-            benches.push(Bench::read(&results.join(format!("{}.json", one.name)))?);
+            let bench = Bench::read(&results.join(format!("{}.json", one.name)))?;
+            benches.push(Bench { bench: one.name.clone(), ..bench });
             texts.push(fs::read_to_string(results.join(format!("{}.md", one.name)))?);
         }
         let is_whole = results.join(WHOLE).exists();
