@@ -9,6 +9,7 @@ mod bad_start;
 mod bridging;
 mod collectors;
 mod configuration;
+mod conntrack;
 mod cross_connect;
 mod faults;
 mod idle;
