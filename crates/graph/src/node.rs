@@ -176,7 +176,8 @@ impl RxMode {
 /// What becomes of a sampled packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It leaves by this interface. It may be dropped still, which is then told as well.
+    /// It leaves by this interface. It may be dropped still, which is then told as well; what
+    /// features on the interface's output arc made of it is told once more.
     Sent(u32),
     /// It is dropped; its aux is the number of the reason.
     Dropped,
@@ -220,6 +221,9 @@ pub trait Tap: Send + 'static {
     fn delivered(&mut self, _key: PacketKey, _asked_as: u32) {}
     /// A packet so marked lives on as another one.
     fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
+    /// A packet so marked leaves by so many interfaces, and has lost its mark; `asked_as` is its
+    /// number, or 0.
+    fn copied(&mut self, _key: PacketKey, _asked_as: u32, _outputs: u16) {}
     /// Others may look at what it counts, or wait for what it has: there is time, or has been none
     /// for long.
     fn settle(&mut self, _cx: &mut TapCx<'_>) {}
@@ -390,6 +394,9 @@ impl<T: Tap> Tap for OwnLines<T> {
     }
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
         self.0.replaced(old, new);
+    }
+    fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
+        self.0.copied(key, asked_as, outputs);
     }
     fn settle(&mut self, cx: &mut TapCx<'_>) {
         self.0.settle(cx);

@@ -97,18 +97,18 @@ impl LineWriter {
         Some(Position(at))
     }
 
-    /// Changes two words of a record, `word` and the next; nothing happens if the reader may have
-    /// seen it.
+    /// Changes some words of a record, from `word` on; nothing happens if the reader may have seen
+    /// it.
     ///
     /// # Panics
     /// If a record has no such words.
     #[inline]
-    pub fn amend(&mut self, at: Position, word: usize, values: [u64; 2]) {
-        assert!(word + 2 <= WORDS);
+    pub fn amend<const N: usize>(&mut self, at: Position, word: usize, values: [u64; N]) {
+        assert!(word + N <= WORDS);
         if at.0 >= self.published && at.0 < self.written {
             // SAFETY: the line is not published, hence ours; the words are within it.
             unsafe {
-                self.ring.line(at.0).cast::<u64>().add(word).cast::<[u64; 2]>().write(values)
+                self.ring.line(at.0).cast::<u64>().add(word).cast::<[u64; N]>().write(values)
             };
         }
     }

@@ -1,6 +1,6 @@
 //! One packet of a frame, as nodes see it.
 
-use super::Frame;
+use super::{Frame, PacketKey};
 use crate::meta::{Flags, Meta};
 use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
@@ -61,6 +61,11 @@ impl PktMut<'_> {
     #[inline]
     pub fn may_have_flags(&self) -> bool {
         !self.frame.flags.is_empty()
+    }
+    /// What it is known by while it is in the router.
+    #[inline]
+    pub fn key(&self) -> PacketKey {
+        self.frame.key(self.i)
     }
     /// The packet's marks.
     #[inline]

@@ -138,6 +138,16 @@ impl<'w> NodeCx<'w> {
         }
     }
 
+    /// Says that a packet leaves by so many interfaces, copies of it by all but one: if it was sampled,
+    /// that is what is told of it.
+    #[inline]
+    pub fn copied(&mut self, p: &mut PktMut<'_>, outputs: u16) {
+        if p.flags().contains(Flags::SAMPLED) {
+            p.unmark(Flags::SAMPLED);
+            self.core.sampled_copied(p.key(), p.meta().asked_as, outputs);
+        }
+    }
+
     /// Ends a frame of packets that were delivered to the router itself.
     pub fn deliver_frame(&mut self, mut frame: Box<Frame>) {
         if frame.flags().contains(Flags::SAMPLED) {
@@ -160,9 +170,22 @@ impl<'w> NodeCx<'w> {
 
     /// Ends a frame that was handed to a device.
     pub fn sent_frame(&mut self, mut frame: Box<Frame>) {
+        if frame.flags().contains(Flags::SAMPLED) {
+            self.sampled_left(&frame);
+        }
         self.core.stats.totals.tx.add(frame.len() as u64);
         self.core.cache.free_frame(&mut frame);
         self.core.recycle(frame);
+    }
+
+    /// Tells taps once more of packets that features on the interface's output arc may have changed.
+    #[inline(never)]
+    fn sampled_left(&mut self, frame: &Frame) {
+        if let Iface::Uniform(sw_if @ 1..) = frame.tx()
+            && self.arcs.start(INTERFACE_OUTPUT, sw_if) != self.node
+        {
+            self.core.sampled_end(frame, Fate::Sent(sw_if));
+        }
     }
 
     /// Ends a frame of dropped packets; for the `drop` node.

@@ -261,6 +261,13 @@ impl Core {
         self.taps.unsettled = true;
     }
 
+    /// Tells taps that a sampled packet leaves by several interfaces.
+    #[cold]
+    pub(super) fn sampled_copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
+        self.taps.slots.iter_mut().for_each(|slot| slot.tap.copied(key, asked_as, outputs));
+        self.taps.unsettled = true;
+    }
+
     /// Tells taps that a packet stands for a sampled one from here on.
     #[cold]
     pub(super) fn sampled_replaced(&mut self, old: &Packet, new: &Packet) {
