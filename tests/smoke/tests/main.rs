@@ -24,6 +24,7 @@ mod routing;
 mod sflow;
 mod sflow_far;
 mod sflow_many;
+mod sflow_ways;
 mod shows;
 mod throughput;
 mod trace;

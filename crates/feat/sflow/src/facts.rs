@@ -18,6 +18,44 @@ pub enum Cause {
     Asked,
 }
 
+/// Addresses and ports of an IPv4 packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuple {
+    /// Where it comes from.
+    pub source: u32,
+    /// Where it goes.
+    pub destination: u32,
+    /// Source port, and destination port, of TCP and UDP.
+    pub ports: Option<(u16, u16)>,
+}
+
+const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+
+impl Tuple {
+    /// Of a packet whose ethertype is at `at`; `None` if it is not IPv4, or its header not all there.
+    #[inline]
+    #[must_use]
+    pub fn of(packet: &[u8], at: usize) -> Option<Tuple> {
+        if packet.get(at..at + 2)? != ETHERTYPE_IPV4 {
+            return None;
+        }
+        let ip = &packet[at + 2..];
+        let header = ip.first_chunk::<20>()?;
+        let word = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
+        let ports = match header[9] {
+            6 | 17 if first => ip.get(usize::from(header[0] & 15) * 4..),
+            _ => None,
+        };
+        let ports = ports.and_then(<[u8]>::first_chunk::<4>);
+        let pair =
+            |b: &[u8; 4]| (u16::from_be_bytes([b[0], b[1]]), u16::from_be_bytes([b[2], b[3]]));
+        Some(Tuple { source: word(12), destination: word(16), ports: ports.map(pair) })
+    }
+}
+
 /// Where a packet has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
@@ -32,6 +70,13 @@ pub enum Way {
         entry: u32,
         /// Its outermost VLAN tag when it left.
         tag: Option<u16>,
+        /// Its addresses and ports when it left, if it was routed.
+        tuple: Option<Tuple>,
+    },
+    /// Out by several interfaces.
+    Several {
+        /// How many.
+        outputs: u16,
     },
     /// Dropped, for the reason of that number.
     Dropped(u32),
@@ -79,38 +124,63 @@ const fn halves(word: u64) -> (u32, u32) {
 }
 
 const TAGGED: u64 = 1 << 8;
+const ADDRESSES: u64 = 1 << 9;
+const PORTS: u64 = 1 << 10;
+
+/// Words that a way takes.
+const WAY: usize = 3;
 
 impl Way {
-    /// The first of its two words among the facts.
-    pub(crate) const AT: usize = 6;
+    /// The first of its words among the facts.
+    pub(crate) const AT: usize = FACTS - WAY;
 
     #[inline]
-    pub(crate) fn words(self) -> [u64; 2] {
+    pub(crate) fn words(self) -> [u64; WAY] {
         match self {
-            Way::Unknown => [0, 0],
-            Way::Out { tx_if, entry, tag } => {
+            Way::Unknown => [0; WAY],
+            Way::Out { tx_if, entry, tag, tuple } => {
                 let tag = tag.map_or(0, |tci| TAGGED | u64::from(tci) << 16);
-                [1 | tag, pair(tx_if, entry)]
+                let fate = 1 | tag | u64::from(tx_if) << 32;
+                let Some(t) = tuple else { return [fate, u64::from(entry), 0] };
+                let (ports, has) = t.ports.map_or((0, 0), |(s, d)| (pair_of_ports(s, d), PORTS));
+                [fate | ADDRESSES | has, pair(entry, t.source), pair(t.destination, ports)]
             }
-            Way::Dropped(reason) => [2, u64::from(reason)],
-            Way::Delivered => [3, 0],
-            Way::Elsewhere(number) => [4, u64::from(number)],
+            Way::Dropped(reason) => [2, u64::from(reason), 0],
+            Way::Delivered => [3, 0, 0],
+            Way::Elsewhere(number) => [4, u64::from(number), 0],
+            Way::Several { outputs } => [5, u64::from(outputs), 0],
         }
     }
 
-    fn from_words(fate: u64, place: u64) -> Way {
-        let (low, entry) = halves(place);
+    fn from_words(words: [u64; WAY]) -> Way {
+        let (fate, (low, high)) = (words[0], halves(words[1]));
         match fate as u8 {
             1 => {
                 let tag = (fate & TAGGED != 0).then_some((fate >> 16) as u16);
-                Way::Out { tx_if: low, entry, tag }
+                let (destination, ports) = halves(words[2]);
+                let ports = (fate & PORTS != 0).then_some(((ports >> 16) as u16, ports as u16));
+                let tuple = Tuple { source: high, destination, ports };
+                let tuple = (fate & ADDRESSES != 0).then_some(tuple);
+                Way::Out { tx_if: (fate >> 32) as u32, entry: low, tag, tuple }
             }
             2 => Way::Dropped(low),
             3 => Way::Delivered,
             4 => Way::Elsewhere(low),
+            5 => Way::Several { outputs: low as u16 },
             _ => Way::Unknown,
         }
     }
+}
+
+const fn pair_of_ports(source: u16, destination: u16) -> u32 {
+    (source as u32) << 16 | destination as u32
+}
+
+/// Both interfaces in a half word each: there are not as many as that could name.
+#[inline]
+fn interfaces(sw_if: u32, rx_if: u32) -> u32 {
+    const { assert!(thalweg_graph::stats::MAX_INTERFACES <= 1 << 16) };
+    sw_if & 0xffff | rx_if << 16
 }
 
 const BARE: u64 = 1 << 24;
@@ -126,22 +196,22 @@ impl Facts {
         };
         let bare = if self.bare { BARE } else { 0 };
         let kind = u64::from(header) | cause << 16 | bare | u64::from(self.lost) << 32;
-        let [fate, place] = self.way.words();
+        let [fate, place, addresses] = self.way.words();
         [
-            pair(self.sw_if, self.generation),
+            pair(interfaces(self.sw_if, self.rx_if), self.generation),
             pair(self.rate, self.frame_length),
             self.pool,
             self.at,
             kind,
-            u64::from(self.rx_if),
             fate,
             place,
+            addresses,
         ]
     }
 
     /// The facts, and how many bytes of header there are.
     pub(crate) fn from_words(words: &[u64; FACTS]) -> (Facts, usize) {
-        let (sw_if, generation) = halves(words[0]);
+        let (interfaces, generation) = halves(words[0]);
         let (rate, frame_length) = halves(words[1]);
         let kind = words[4];
         let cause = match (kind >> 16) as u8 {
@@ -152,16 +222,16 @@ impl Facts {
         };
         let facts = Facts {
             cause,
-            sw_if,
+            sw_if: interfaces & 0xffff,
             generation,
             rate,
             frame_length,
             pool: words[2],
             lost: (kind >> 32) as u32,
-            rx_if: words[5] as u32,
+            rx_if: interfaces >> 16,
             at: words[3],
             bare: kind & BARE != 0,
-            way: Way::from_words(words[Way::AT], words[Way::AT + 1]),
+            way: Way::from_words([words[5], words[6], words[7]]),
         };
         (facts, usize::from(kind as u16))
     }
@@ -173,6 +243,7 @@ pub struct Template {
     words: [u64; FACTS],
     /// Where the header's length goes.
     kind: u64,
+    sw_if: u32,
 }
 
 impl Template {
@@ -181,7 +252,7 @@ impl Template {
     #[must_use]
     pub fn of(facts: &Facts) -> Template {
         let words = facts.words(0);
-        Template { words, kind: words[4] }
+        Template { words, kind: words[4], sw_if: facts.sw_if }
     }
 
     /// What every sample has for itself: the packet's length, and its number among those seen.
@@ -193,8 +264,9 @@ impl Template {
     /// Where a packet came in, and where it goes.
     #[inline]
     pub fn set_way(&mut self, rx_if: u32, way: Way) {
-        let [fate, place] = way.words();
-        (self.words[5], self.words[6], self.words[7]) = (u64::from(rx_if), fate, place);
+        let generation = self.words[0] >> 32;
+        self.words[0] = pair(interfaces(self.sw_if, rx_if), generation as u32);
+        self.words[Way::AT..].copy_from_slice(&way.words());
     }
 
     #[inline]
@@ -210,20 +282,23 @@ mod tests {
     use proptest::prelude::*;
 
     fn way() -> impl Strategy<Value = Way> {
-        let out = |(tx_if, entry, tag)| Way::Out { tx_if, entry, tag };
+        let tuple = |(source, destination, ports)| Tuple { source, destination, ports };
+        let tuple = prop::option::of(any::<(u32, u32, Option<(u16, u16)>)>().prop_map(tuple));
+        let out = |((tx_if, entry, tag), tuple)| Way::Out { tx_if, entry, tag, tuple };
         prop_oneof![
             Just(Way::Unknown),
             Just(Way::Delivered),
             any::<u32>().prop_map(Way::Dropped),
             any::<u32>().prop_map(Way::Elsewhere),
-            any::<(u32, u32, Option<u16>)>().prop_map(out),
+            any::<u16>().prop_map(|outputs| Way::Several { outputs }),
+            (any::<(u32, u32, Option<u16>)>(), tuple).prop_map(out),
         ]
     }
 
     proptest! {
         #[test]
         fn words_say_what_was_said(
-            numbers: (u32, u32, u32, u32, u64, u32, u32, u64),
+            numbers: (u16, u32, u32, u32, u64, u32, u16, u64),
             cause in prop::sample::select(
                 [Cause::Received, Cause::Sent, Cause::Dropped, Cause::Asked].as_slice()),
             bare: bool,
@@ -231,6 +306,7 @@ mod tests {
             way in way(),
         ) {
             let (sw_if, generation, rate, frame_length, pool, lost, rx_if, at) = numbers;
+            let (sw_if, rx_if) = (u32::from(sw_if), u32::from(rx_if));
             let facts = Facts {
                 cause, sw_if, generation, rate, frame_length, pool, lost, rx_if, at, bare, way,
             };
@@ -244,5 +320,29 @@ mod tests {
             let read = Facts::from_words(template.words(header));
             prop_assert_eq!(read, (facts, usize::from(header)));
         }
+    }
+
+    #[test]
+    fn addresses_and_ports_are_found() {
+        let mut packet = vec![0; 12];
+        packet.extend([0x08, 0, 0x46, 0, 0, 0, 0, 7, 0x40, 0, 64, 17, 0, 0]);
+        packet.extend([192, 0, 2, 1, 198, 51, 100, 1, 1, 1, 1, 1, 0, 80, 0x12, 0x34]);
+        let tuple = |ports| Tuple { source: 0xc000_0201, destination: 0xc633_6401, ports };
+        assert_eq!(Tuple::of(&packet, 12), Some(tuple(Some((80, 0x1234)))));
+        assert_eq!(Tuple::of(&packet[4..], 8), Some(tuple(Some((80, 0x1234)))));
+        // A later fragment, another protocol, what is cut off.
+        packet[21] = 1;
+        assert_eq!(Tuple::of(&packet, 12), Some(tuple(None)));
+        (packet[21], packet[23]) = (0, 1);
+        assert_eq!(Tuple::of(&packet, 12), Some(tuple(None)));
+        packet[23] = 6;
+        assert_eq!(Tuple::of(&packet[..41], 12), Some(tuple(None)));
+        assert_eq!(Tuple::of(&packet[..33], 12), None);
+        packet[12] = 0x86;
+        assert_eq!(Tuple::of(&packet, 12), None);
+        assert_eq!(Tuple::of(&packet[..13], 12), None);
+        // A header that claims to be shorter than there is.
+        (packet[12], packet[14]) = (8, 0x40);
+        assert!(Tuple::of(&packet, 12).is_some());
     }
 }

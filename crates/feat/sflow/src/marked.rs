@@ -89,6 +89,19 @@ impl Marked {
         Some(last - before)
     }
 
+    /// Forgets the samples of a packet: what becomes of it from here on is not of interest.
+    #[cold]
+    pub(crate) fn forget(&mut self, key: PacketKey) {
+        if let Some(at) = self.search(key) {
+            let mut end = at;
+            while self.all.get(end).is_some_and(|m| m.key == key) {
+                end += 1;
+            }
+            self.all.drain(at..end);
+            self.next = self.next.min(at);
+        }
+    }
+
     /// A packet lives on as another one.
     pub(crate) fn rename(&mut self, old: PacketKey, new: PacketKey) {
         if let Some(at) = self.search(old) {

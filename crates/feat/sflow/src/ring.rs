@@ -99,7 +99,7 @@ mod tests {
 
     fn facts(n: u64) -> Facts {
         Facts {
-            sw_if: n as u32,
+            sw_if: n as u32 & 0xffff,
             generation: 3,
             rate: u32::MAX,
             frame_length: 9000,
@@ -143,7 +143,7 @@ mod tests {
                     }
                 }
                 for (ticket, (facts, _)) in waiting.iter_mut().skip(times % 3).step_by(3) {
-                    facts.way = Way::Out { tx_if: times as u32, entry: 7, tag: Some(length as u16) };
+                    facts.way = Way::Out { tx_if: times as u32, entry: 7, tag: Some(length as u16), tuple: None };
                     writer.complete(*ticket, facts.way);
                 }
                 if publish {

@@ -56,7 +56,7 @@ fn copy(cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Packet> {
 }
 
 impl Node for L2Flood {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let rx_if = p.rx_if();
         {
             let table = self.table.load(cx.guard());
@@ -73,6 +73,9 @@ impl Node for L2Flood {
             let Some(packet) = copy(cx, &p) else { break };
             cx.send(packet, Verdict::node(*to));
             copies += 1;
+        }
+        if copies > 0 {
+            cx.copied(&mut p, 1 + copies as u16);
         }
         cx.count(COPIES, copies);
         cx.count(NO_BUFFERS, others.len() as u64 - copies);

@@ -7,7 +7,7 @@
 //! waited for. Frames without a sample it does not see at all.
 
 use crate::drops::Limiter;
-use crate::facts::{Cause, Facts, Template, Way};
+use crate::facts::{Cause, Facts, Template, Tuple, Way};
 use crate::marked::Marked;
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
 use crate::sampler::{Countdown, Random};
@@ -170,7 +170,7 @@ impl SFlowTap {
             let i = at as u8;
             facts.set(rate, frame.total_len(i) as u32, before + at + 1);
             if SENT {
-                facts.set_way(frame.rx_if(i), way_out(frame, i, sw_if));
+                facts.set_way(frame.rx_if(i), way_out::<true>(frame, i, sw_if));
             }
             let ticket = match header(frame, i, *header_bytes) {
                 Some(header) => ring.push_as(&mut facts, header),
@@ -253,7 +253,7 @@ impl SFlowTap {
                 ..Facts::default()
             };
             if sent {
-                facts.way = way_out(frame, i, sw_if);
+                facts.way = way_out::<true>(frame, i, sw_if);
             }
             let mut at = 0;
             loop {
@@ -411,14 +411,23 @@ fn dropped_header<'a>(
     &gathered[..n]
 }
 
-/// Where a packet goes that is on its way out.
+/// Where a packet goes that is on its way out. `SENT`: it is sampled only now, so that its header says
+/// all of its addresses.
 #[inline]
-fn way_out(frame: &Frame, i: u8, tx_if: u32) -> Way {
-    let tag = frame.data(i).get(12..16).and_then(|b| match [b[0], b[1]] {
+fn way_out<const SENT: bool>(frame: &Frame, i: u8, tx_if: u32) -> Way {
+    let data = frame.data(i);
+    let tag = data.get(12..16).and_then(|b| match [b[0], b[1]] {
         [0x81, 0x00] | [0x88, 0xa8] => Some(u16::from_be_bytes([b[2], b[3]])),
         _ => None,
     });
-    Way::Out { tx_if, entry: frame.aux()[usize::from(i)], tag }
+    let entry = frame.aux()[usize::from(i)];
+    // Who is not routed keeps its addresses.
+    let tuple = match entry {
+        0 => None,
+        _ if SENT => None,
+        _ => Tuple::of(data, if tag.is_some() { 16 } else { 12 }),
+    };
+    Way::Out { tx_if, entry, tag, tuple }
 }
 
 /// What becomes of a sampled packet.
@@ -427,7 +436,7 @@ fn way(frame: &Frame, i: u8, fate: Fate, local: bool) -> Way {
     match fate {
         // The packet was turned into an answer to itself.
         Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => Way::Delivered,
-        Fate::Sent(tx_if) => way_out(frame, i, tx_if),
+        Fate::Sent(tx_if) => way_out::<false>(frame, i, tx_if),
         Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
         Fate::Delivered => Way::Delivered,
         Fate::HandedOver => Way::Elsewhere(frame.meta(i).asked_as),
@@ -475,7 +484,9 @@ impl Tap for SFlowTap {
         match fate {
             // What nearly all are.
             Fate::Sent(tx_if) if !local => {
-                marked.of_frame(frame, |ticket, i| ring.complete(ticket, way_out(frame, i, tx_if)));
+                marked.of_frame(frame, |ticket, i| {
+                    ring.complete(ticket, way_out::<false>(frame, i, tx_if));
+                });
             }
             _ => marked.of_frame(frame, |t, i| ring.complete(t, way(frame, i, fate, local))),
         }
@@ -494,6 +505,16 @@ impl Tap for SFlowTap {
 
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
         self.marked.rename(old, new);
+    }
+
+    fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
+        let SFlowTap { marked, ring, .. } = self;
+        let way = Way::Several { outputs };
+        marked.each(key, |ticket| ring.complete(ticket, way));
+        marked.forget(key);
+        if asked_as != 0 {
+            tell(ring, asked_as, way);
+        }
     }
 
     fn settle(&mut self, cx: &mut TapCx<'_>) {

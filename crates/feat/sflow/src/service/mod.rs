@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use thalweg_device::InterfaceView;
 use thalweg_graph::Control;
 use thalweg_graph::stats::{IfTotals, MAX_INTERFACES, WorkerStats};
+use thalweg_sflow::FlowRecord;
 use thalweg_sflow::agent::{CollectorConfig, CollectorStats};
 use thalweg_tables::qsbr::Reader;
 
@@ -217,6 +218,8 @@ struct Service {
     enabled: bool,
     /// How long to look for samples although none has.
     linger_until: Option<Instant>,
+    /// Room for the records of the sample in hand.
+    records: Vec<FlowRecord<'static>>,
 }
 
 impl Service {
@@ -246,6 +249,7 @@ impl Service {
             polled_until: 0,
             enabled: false,
             linger_until: None,
+            records: Vec::with_capacity(4),
         }
     }
 

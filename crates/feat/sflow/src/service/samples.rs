@@ -2,15 +2,17 @@
 
 use super::Service;
 use super::netlink::{Dropped, Sampled};
-use crate::facts::{Cause, Facts, Way};
-use std::net::IpAddr;
+use crate::facts::{Cause, Facts, Tuple, Way};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 use thalweg_fib::{DpoTable, Kind, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::agent::{DiscardIn, FCS_BYTES, FlowSampleIn};
 use thalweg_sflow::header::HeaderProtocol;
-use thalweg_sflow::model::{ExtendedRouter, ExtendedSwitch, HardwareTrap};
+use thalweg_sflow::model::{
+    ExtendedNat, ExtendedNatPort, ExtendedRouter, ExtendedSwitch, HardwareTrap,
+};
 use thalweg_sflow::value::{Address, Text};
 use thalweg_sflow::{DataSource, DiscardReason, FlowRecord, Interface};
 use thalweg_tables::qsbr::{Guard, Reader};
@@ -61,6 +63,7 @@ impl Guide {
 struct Head {
     tag: Option<u16>,
     addresses: Option<(IpAddr, IpAddr)>,
+    tuple: Option<Tuple>,
 }
 
 impl Head {
@@ -74,6 +77,7 @@ impl Head {
             at += 4;
         }
         let ip = header.get(at + 2..).unwrap_or_default();
+        head.tuple = Tuple::of(header, at);
         head.addresses = match word(at) {
             0x0800 => addresses::<4>(ip, 12),
             0x86dd => addresses::<16>(ip, 8),
@@ -103,6 +107,28 @@ fn switch(before: Option<u16>, after: Option<u16>) -> Option<ExtendedSwitch> {
     let ((source_vlan, source_priority), (destination_vlan, destination_priority)) =
         (parts(before), parts(after));
     Some(ExtendedSwitch { source_vlan, source_priority, destination_vlan, destination_priority })
+}
+
+/// What a packet's addresses and ports were translated into, if they were.
+fn translation(
+    before: Option<Tuple>,
+    after: Option<Tuple>,
+) -> Option<(ExtendedNat, Option<ExtendedNatPort>)> {
+    let (before, after) = (before?, after?);
+    // Of a header that is cut off the ports are not known.
+    let ports = before.ports.zip(after.ports);
+    let addresses = |t: Tuple| (t.source, t.destination);
+    if addresses(before) == addresses(after) && ports.is_none_or(|(old, new)| old == new) {
+        return None;
+    }
+    let address = |word: u32| Address(Some(Ipv4Addr::from_bits(word).into()));
+    let nat =
+        ExtendedNat { source: address(after.source), destination: address(after.destination) };
+    let ports = ports.map(|(_, (source, destination))| ExtendedNatPort {
+        source: source.into(),
+        destination: destination.into(),
+    });
+    Some((nat, ports))
 }
 
 /// The index by which an interface is known outside: `local0` is the router itself.
@@ -174,21 +200,35 @@ impl Service {
         let (pool, drops) = (port.pools.iter().sum(), port.lost.iter().sum());
         let head = Head::of(header);
         let received = facts.cause == Cause::Received;
-        let (output, router, switched) = match facts.way {
-            Way::Unknown | Way::Elsewhere(_) => (Interface::UNKNOWN, None, switch(head.tag, None)),
-            Way::Delivered => (Interface::INTERNAL, None, switch(head.tag, None)),
+        let mut records = std::mem::take(&mut self.records);
+        records.clear();
+        let (output, before, after) = match facts.way {
+            Way::Unknown | Way::Elsewhere(_) => (Interface::UNKNOWN, head.tag, None),
+            Way::Delivered => (Interface::INTERNAL, head.tag, None),
+            Way::Several { outputs } => (Interface::Multiple(outputs.into()), head.tag, None),
             Way::Dropped(reason) => {
                 let reason = self.setup.reasons.get(reason as usize);
                 let code = reason.map_or(DiscardReason::UNKNOWN, |r| r.code);
-                (Interface::Discarded(code.0), None, switch(head.tag, None))
+                (Interface::Discarded(code.0), head.tag, None)
             }
-            Way::Out { tx_if, entry, tag } => {
-                let router = guard
-                    .filter(|_| entry != 0)
-                    .and_then(|guard| self.guide.router(guard, entry, facts.rx_if, head.addresses));
-                (interface(tx_if), router, switch(head.tag.filter(|_| received), tag))
-            }
+            Way::Out { tx_if, tag, .. } => (interface(tx_if), head.tag.filter(|_| received), tag),
         };
+        records.extend(switch(before, after).map(FlowRecord::Switch));
+        if let Way::Out { entry: entry @ 1.., tuple, .. } = facts.way {
+            let translated = translation(head.tuple, tuple);
+            // It was routed to where it goes by then.
+            let addresses = head.addresses.map(|(source, destination)| match &translated {
+                Some((ExtendedNat { destination: Address(Some(new)), .. }, _)) => (source, *new),
+                _ => (source, destination),
+            });
+            let router =
+                guard.and_then(|guard| self.guide.router(guard, entry, facts.rx_if, addresses));
+            records.extend(router.map(FlowRecord::Router));
+            if let Some((nat, ports)) = translated {
+                records.push(FlowRecord::Nat(nat));
+                records.extend(ports.map(FlowRecord::NatPort));
+            }
+        }
         let input = match interface(facts.rx_if) {
             Interface::Index(index) => index,
             _ => 0,
@@ -208,6 +248,7 @@ impl Service {
             drops,
         });
         let Some(agent) = self.exporter.agent() else {
+            self.records = records;
             if told {
                 self.status.samples_sent += 1;
                 self.status.sent_by_port[facts.sw_if as usize] += 1;
@@ -215,14 +256,6 @@ impl Service {
                 self.status.samples_unwanted += 1;
             }
             return;
-        };
-        // Records of translation and of labels take their place here as those features come.
-        let (a, b) = (switched.map(FlowRecord::Switch), router.map(FlowRecord::Router));
-        let records = [a, b];
-        let records: &[FlowRecord<'_>] = match &records {
-            [None, None] => &[],
-            [Some(one), None] | [None, Some(one)] => std::slice::from_ref(one),
-            [Some(one), Some(other)] => &[one.clone(), other.clone()],
         };
         let packed = agent.flow_sample(
             now,
@@ -237,9 +270,10 @@ impl Service {
                 frame_length: facts.frame_length,
                 stripped: FCS_BYTES,
                 header,
-                records,
+                records: &records,
             },
         );
+        self.records = records;
         if packed || told {
             self.status.samples_sent += 1;
             self.status.sent_by_port[facts.sw_if as usize] += 1;
@@ -331,6 +365,26 @@ mod tests {
         assert_eq!(Head::of(&six).addresses, None, "one address only");
         six.extend([2; 16]);
         assert_eq!(Head::of(&six).addresses, Some(([1; 16].into(), [2; 16].into())));
+    }
+
+    #[test]
+    fn translations_are_what_has_changed() {
+        let tuple = |source, ports| Some(Tuple { source, destination: 2, ports });
+        let ports = Some((1000, 80));
+        assert_eq!(translation(tuple(1, ports), tuple(1, ports)), None);
+        assert_eq!(translation(None, tuple(1, ports)), None);
+        assert_eq!(translation(tuple(1, ports), None), None);
+        // The sampled header ends before the ports, or what left is in pieces.
+        assert_eq!(translation(tuple(1, None), tuple(1, ports)), None);
+        assert_eq!(translation(tuple(1, ports), tuple(1, None)), None);
+        let address = |a: u32| Address(Some(Ipv4Addr::from_bits(a).into()));
+        let nat = |source| ExtendedNat { source: address(source), destination: address(2) };
+        let to = |source| ExtendedNatPort { source, destination: 80 };
+        let found = translation(tuple(1, ports), tuple(1, Some((1001, 80))));
+        assert_eq!(found, Some((nat(1), Some(to(1001)))));
+        let found = translation(tuple(1, ports), tuple(9, Some((1001, 80))));
+        assert_eq!(found, Some((nat(9), Some(to(1001)))));
+        assert_eq!(translation(tuple(1, None), tuple(9, None)), Some((nat(9), None)));
     }
 
     proptest! {
