@@ -69,6 +69,7 @@ pub struct Printer {
     exact: bool,
     out: Pen,
     slots: fields::Slots,
+    context: tagged::Context,
     /// What sflowtool's receive buffer would hold: this datagram over the earlier ones.
     memory: Vec<u8>,
 }
@@ -85,6 +86,7 @@ impl Printer {
             exact: true,
             out: Pen::default(),
             slots,
+            context: tagged::Context::new(),
             memory: Vec::new(),
         }
     }
@@ -147,7 +149,8 @@ impl Printer {
                 walk::walk(&job, tagged::Tagged::new(&mut self.out, &self.zone, beyond, None))
             }
             Format::Grep => {
-                let context = tagged::Context::new(arrival);
+                let context = &mut self.context;
+                context.begin(arrival);
                 let sink = tagged::Tagged::new(&mut self.out, &self.zone, beyond, Some(context));
                 walk::walk(&job, sink)
             }

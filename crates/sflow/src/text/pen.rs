@@ -79,19 +79,7 @@ impl Pen {
     #[inline(always)]
     pub(super) fn put(&mut self, bytes: &[u8]) {
         let n = bytes.len();
-        let room = self.room(n.max(SHORT));
-        match n {
-            0 => {}
-            1..=3 => {
-                room[0] = bytes[0];
-                room[n / 2] = bytes[n / 2];
-                room[n - 1] = bytes[n - 1];
-            }
-            4..=7 => ends::<4>(room, bytes),
-            8..=15 => ends::<8>(room, bytes),
-            16..=32 => ends::<16>(room, bytes),
-            _ => room[..n].copy_from_slice(bytes),
-        }
+        put(self.room(n.max(SHORT)), bytes);
         self.at += n;
     }
 
@@ -120,32 +108,31 @@ impl Pen {
     /// Appends a decimal number.
     #[inline]
     pub(super) fn decimal(&mut self, n: u64) {
-        let room = self.room(SHORT);
-        if n < 10 {
-            room[0] = b'0' + n as u8;
-            self.at += 1;
-        } else if n < 100 {
-            room[..2].copy_from_slice(&PAIRS[n as usize]);
-            self.at += 2;
-        } else {
-            self.long_decimal(n);
-        }
+        self.at += decimal(self.room(SHORT), n);
     }
 
-    fn long_decimal(&mut self, mut n: u64) {
-        let length = n.ilog10() as usize + 1;
-        let digits = &mut self.room(SHORT)[..length];
-        let mut end = length;
-        while n >= 100 {
-            digits[end - 2..end].copy_from_slice(&PAIRS[(n % 100) as usize]);
-            n /= 100;
-            end -= 2;
+    /// Appends a line of `lead` bytes of a block, a name in parts, a blank and a number: most lines
+    /// are such, and here the place in the buffer need be looked up only once.
+    #[inline]
+    pub(super) fn field(&mut self, block: &[u8; BLOCK], lead: usize, name: [&str; 3], n: u64) {
+        let length = name.iter().map(|part| part.len()).sum::<usize>();
+        let room = self.room(BLOCK + length + 2 * SHORT);
+        if lead > 0 {
+            room[..BLOCK / 2].copy_from_slice(&block[..BLOCK / 2]);
         }
-        match end {
-            1 => digits[0] = b'0' + n as u8,
-            _ => digits[..2].copy_from_slice(&PAIRS[n as usize]),
+        if lead > BLOCK / 2 {
+            room[BLOCK / 2..BLOCK].copy_from_slice(&block[BLOCK / 2..]);
         }
-        self.at += length;
+        let mut at = lead.min(BLOCK);
+        for part in name {
+            put(&mut room[at..], part.as_bytes());
+            at += part.len();
+        }
+        room[at] = b' ';
+        at += 1;
+        at += decimal(&mut room[at..], n);
+        room[at] = b'\n';
+        self.at += at + 1;
     }
 
     /// Appends the last two decimal digits.
@@ -174,6 +161,54 @@ impl Pen {
         }
         self.at += length.saturating_sub(1);
     }
+}
+
+/// Writes bytes to the front of enough room.
+#[inline(always)]
+fn put(room: &mut [u8], bytes: &[u8]) {
+    let n = bytes.len();
+    match n {
+        0 => {}
+        1..=3 => {
+            room[0] = bytes[0];
+            room[n / 2] = bytes[n / 2];
+            room[n - 1] = bytes[n - 1];
+        }
+        4..=7 => ends::<4>(room, bytes),
+        8..=15 => ends::<8>(room, bytes),
+        16..=32 => ends::<16>(room, bytes),
+        _ => room[..n].copy_from_slice(bytes),
+    }
+}
+
+/// Writes a decimal number to the front of enough room; returns its length.
+#[inline(always)]
+fn decimal(room: &mut [u8], n: u64) -> usize {
+    if n < 10 {
+        room[0] = b'0' + n as u8;
+        1
+    } else if n < 100 {
+        room[..2].copy_from_slice(&PAIRS[n as usize]);
+        2
+    } else {
+        long_decimal(room, n)
+    }
+}
+
+fn long_decimal(room: &mut [u8], mut n: u64) -> usize {
+    let length = n.ilog10() as usize + 1;
+    let digits = &mut room[..length];
+    let mut end = length;
+    while n >= 100 {
+        digits[end - 2..end].copy_from_slice(&PAIRS[(n % 100) as usize]);
+        n /= 100;
+        end -= 2;
+    }
+    match end {
+        1 => digits[0] = b'0' + n as u8,
+        _ => digits[..2].copy_from_slice(&PAIRS[n as usize]),
+    }
+    length
 }
 
 /// Copies the first and the last `N` bytes, which overlap.
@@ -244,6 +279,21 @@ mod tests {
         for n in 0..=BLOCK {
             let text = String::from_utf8(block[..n].to_vec()).unwrap();
             assert_eq!(written(|pen| pen.block(&block, n)), format!("<{text}>"));
+        }
+    }
+
+    #[test]
+    fn fields_of_every_length() {
+        let block: [u8; BLOCK] = std::array::from_fn(|i| b'a' + (i % 26) as u8);
+        let long = "y".repeat(5000);
+        for lead in [0, 1, 63, 64, 65, 127, 128] {
+            for name in [["", "", "name"], ["a_", "", "name"], ["a_", "b_", &long[..]]] {
+                for n in [0, 7, 42, 100, u64::MAX] {
+                    let before = str::from_utf8(&block[..lead]).unwrap();
+                    let line = format!("<{before}{} {n}\n>", name.concat());
+                    assert_eq!(written(|pen| pen.field(&block, lead, name, n)), line);
+                }
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use crate::model::{DataSource, Tag};
 use crate::value::{Value, Visitor};
 
 /// Where in the datagram a line belongs; zeros until known.
+#[derive(Debug)]
 pub(super) struct Context {
     time: Moment,
     agent: Option<IpAddr>,
@@ -30,9 +31,9 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(arrival: &Arrival) -> Self {
+    pub(super) fn new() -> Self {
         Context {
-            time: arrival.captured.unwrap_or(arrival.received),
+            time: Moment::default(),
             agent: None,
             sub_agent: 0,
             sequence: 0,
@@ -45,12 +46,27 @@ impl Context {
         }
     }
 
+    /// Begins another datagram.
+    pub(super) fn begin(&mut self, arrival: &Arrival) {
+        self.time = arrival.captured.unwrap_or(arrival.received);
+        (self.agent, self.sub_agent, self.sequence) = (None, 0, 0);
+        (self.source, self.sample, self.element) = (DataSource::NONE, Tag(0), Tag(0));
+        self.datagram.clear();
+        self.whole.clear();
+    }
+
+    /// Sees to it that it is written; returns its length.
     #[inline]
-    fn write(&mut self, out: &mut Pen, zone: &Zone) {
+    fn ready(&mut self, zone: &Zone) -> usize {
         if self.whole.written().is_empty() {
             self.compose(zone);
         }
-        match self.whole.written().len() {
+        self.whole.written().len()
+    }
+
+    #[inline]
+    fn write(&mut self, out: &mut Pen, zone: &Zone) {
+        match self.ready(zone) {
             n if n <= BLOCK => out.block(&self.block, n),
             _ => out.put(self.whole.written()),
         }
@@ -92,15 +108,18 @@ pub(super) struct Tagged<'o> {
     zone: &'o Zone,
     beyond: Beyond<'o>,
     prefix: &'static str,
-    context: Option<Context>,
+    context: Option<&'o mut Context>,
 }
+
+/// In front of lines without context.
+const NOTHING: [u8; BLOCK] = [0; BLOCK];
 
 impl<'o> Tagged<'o> {
     pub(super) fn new(
         out: &'o mut Pen,
         zone: &'o Zone,
         beyond: Beyond<'o>,
-        context: Option<Context>,
+        context: Option<&'o mut Context>,
     ) -> Self {
         Tagged { out, zone, beyond, prefix: "", context }
     }
@@ -112,7 +131,7 @@ impl<'o> Tagged<'o> {
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Context)) {
-        if let Some(context) = &mut self.context {
+        if let Some(context) = self.context.as_deref_mut() {
             change(context);
             context.whole.clear();
         }
@@ -124,6 +143,15 @@ impl<'o> Tagged<'o> {
         self.out.push(b'\n');
     }
 
+    /// A field whose value is no number.
+    fn other(&mut self, prefix: &str, name: &str, value: Value<'_>) {
+        self.start_line();
+        self.out.text(self.prefix);
+        self.out.text(prefix);
+        self.out.text(name);
+        self.value(value);
+    }
+
     fn value(&mut self, value: Value<'_>) {
         self.out.push(b' ');
         notation::value(self.out, value, Escape::Line);
@@ -132,12 +160,27 @@ impl<'o> Tagged<'o> {
 }
 
 impl Visitor for Tagged<'_> {
+    #[inline]
     fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>) {
-        self.start_line();
-        self.out.text(self.prefix);
-        self.out.text(prefix);
-        self.out.text(name);
-        self.value(value);
+        let number = match value {
+            Value::U32(n) => Some(n.into()),
+            Value::U64(n) => Some(n),
+            _ => None,
+        };
+        if let Some(n) = number {
+            let (block, lead) = match &mut self.context {
+                None => (&NOTHING, 0),
+                Some(context) => {
+                    let lead = context.ready(self.zone);
+                    (&*context.block, lead)
+                }
+            };
+            if lead <= BLOCK {
+                self.out.field(block, lead, [self.prefix, prefix, name], n);
+                return;
+            }
+        }
+        self.other(prefix, name, value);
     }
 
     fn numbered(&mut self, name: Arguments<'_>, value: Value<'_>) {
