@@ -1,21 +1,20 @@
 //! sFlow datagrams of a capture decoded and printed: ours, sflowtool, sfacctd and goflow2, in turns.
 //!
 //! A rate is flow samples per second of processor time, of all processes and threads of a program:
-//! what one core can decode. Output goes to /dev/null, that of goflow2 and sfacctd to files.
+//! what one core can decode. Output goes to /dev/null, that of sfacctd to a file. Then those that can
+//! listen are sent the same datagrams, faster and faster.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
-use thalweg_bench_sflow::{Goflow2, Program, datagrams, repeat, run};
+use thalweg_bench_sflow::{Program, Receiver, datagrams, repeat, run};
 
 /// Flow samples in the capture that is repeated.
 const SAMPLES: usize = 148;
 const TIMES: usize = 2000;
-/// goflow2 is sent the capture so often at once, as it loses what it cannot take, and so many times.
-const SENT_TIMES: usize = 2;
-const SENDS: usize = 400;
 
 const OUTPUTS: [(&str, &str); 6] = [
     ("-l", "lines"),
@@ -29,7 +28,8 @@ const OUTPUTS: [(&str, &str); 6] = [
 struct Files {
     dir: tempfile::TempDir,
     big: PathBuf,
-    few: Vec<Vec<u8>>,
+    /// Those of the capture.
+    datagrams: Vec<Vec<u8>>,
 }
 
 fn files() -> Result<Files> {
@@ -38,8 +38,8 @@ fn files() -> Result<Files> {
     let dir = tempfile::tempdir().context("a directory for captures")?;
     let big = dir.path().join("big.pcap");
     repeat(&capture, TIMES, &big)?;
-    let few = vec![datagrams(&capture)?; SENT_TIMES].concat();
-    Ok(Files { dir, big, few })
+    let datagrams = datagrams(&capture)?;
+    Ok(Files { dir, big, datagrams })
 }
 
 /// Million samples per second of processor time, and of time on the wall.
@@ -88,18 +88,119 @@ fn sfacctd(program: &Program, files: &Files) -> Result<(f64, f64)> {
     read_with(command)
 }
 
-/// What it takes to start and end is measured each time, and left out. There is no time on the wall to
-/// tell: it waits for what is sent.
-fn goflow2(program: &Program, files: &Files) -> Result<f64> {
-    let run = |sends| {
-        let _ = std::fs::remove_file(files.dir.path().join("goflow2.json"));
-        let mut goflow2 = Goflow2::start(program, files.dir.path())?;
-        goflow2.feed(&files.few, SAMPLES * SENT_TIMES, sends)?;
-        goflow2.finish()
-    };
-    let (idle, busy) = (run(0)?, run(SENDS)?);
-    let samples = SAMPLES * SENT_TIMES * SENDS;
-    Ok(samples as f64 / busy.saturating_sub(idle).as_secs_f64() / 1e6)
+/// Programs that listen, each with its output to a file.
+fn receiver(who: &str, program: Option<&Program>, files: &Files) -> Result<Receiver> {
+    let dir = files.dir.path();
+    let missing = || anyhow::anyhow!("{who} is not installed");
+    match who {
+        "goflow2" => {
+            let program = program.ok_or_else(missing)?;
+            let out = dir.join("goflow2.json");
+            let _ = std::fs::remove_file(&out);
+            let command = |port| {
+                let mut command = program.command();
+                command
+                    .arg("-listen")
+                    .arg(format!("sflow://127.0.0.1:{port}?queue_size=1000000"))
+                    .args(["-transport", "file", "-format", "json", "-addr", ""])
+                    .arg("-transport.file")
+                    .arg(dir.join("goflow2.json"))
+                    .stdout(Stdio::null());
+                Ok(command)
+            };
+            Receiver::start(command, Some(out))
+        }
+        "sfacctd" => {
+            let program = program.ok_or_else(missing)?;
+            let command = |port: u16| {
+                let config = dir.join("sfacctd-udp.conf");
+                let text = format!(
+                    "daemonize: false\nsfacctd_disable_checks: true\nsfacctd_ip: 127.0.0.1\n\
+                     sfacctd_port: {port}\nplugins: print\naggregate: src_host, dst_host, proto\n\
+                     print_output: csv\nprint_refresh_time: 3600\nplugin_pipe_size: 104857600\n\
+                     plugin_buffer_size: 102400\nprint_output_file: {}\n",
+                    dir.join("sfacctd-udp.csv").display()
+                );
+                std::fs::write(&config, text)?;
+                let mut command = program.command();
+                command.arg("-f").arg(config).stdout(Stdio::null());
+                Ok(command)
+            };
+            Receiver::start(command, None)
+        }
+        _ => {
+            let command = |port: u16| {
+                let mut command = Command::new(thalweg_smoke::thalweg()?);
+                let out = File::create(dir.join("thalweg.json"))?;
+                command.args(["sflow", "decode", "-j", "-b", "127.0.0.1", "-p"]);
+                command.arg(port.to_string()).stdout(out);
+                Ok(command)
+            };
+            Receiver::start(command, None)
+        }
+    }
+}
+
+/// Who listens, and what comes out of it.
+const LISTENERS: [(&str, &str); 3] =
+    [("Thalweg", "JSON"), ("goflow2", "JSON"), ("sfacctd", "totals by addresses")];
+
+/// The greatest rates without loss, in turns.
+fn listening(
+    args: &Args,
+    files: &Files,
+    program: impl Fn(&str) -> Option<Program>,
+) -> Result<Table> {
+    let mut table = Table::new(
+        "Flow samples taken from a UDP socket without loss",
+        vec![
+            Column::text("who"),
+            Column::text("output"),
+            Column::values("greatest rate", "M samples/s"),
+            Column::values("at that rate", "M samples/s of processor time"),
+        ],
+    );
+    let who: Vec<_> = LISTENERS.into_iter().filter(|(who, _)| args.wants(who)).collect();
+    let mut found: Vec<(Series, Series, Option<String>, bool)> = Vec::new();
+    found.resize_with(who.len(), Default::default);
+    for _ in 0..if args.full { 5 } else { 3 } {
+        for ((who, _), (rates, processor, missing, senders)) in who.iter().zip(&mut found) {
+            if missing.is_some() {
+                continue;
+            }
+            let best = receiver(who, program(who).as_ref(), files)
+                .and_then(|mut receiver| receiver.search(&files.datagrams, SAMPLES));
+            match best {
+                Ok(best) => {
+                    rates.push(best.rate / 1e6);
+                    processor.push(best.per_processor / 1e6);
+                    *senders |= best.senders;
+                }
+                Err(error) => *missing = Some(format!("{error:#}")),
+            }
+        }
+    }
+    for ((who, output), (rates, processor, missing, senders)) in who.into_iter().zip(found) {
+        let output =
+            if senders { format!("{output}, as fast as can be sent") } else { output.into() };
+        table.row(match missing {
+            Some(why) => vec![who.into(), output.into(), Cell::Missing(why)],
+            None => {
+                vec![
+                    who.into(),
+                    output.into(),
+                    Cell::series(&rates, 3),
+                    Cell::series(&processor, 3),
+                ]
+            }
+        });
+    }
+    table.note(
+        "The same datagrams, sent evenly for half a second at each of some rates, until a rate is found that \
+         is taken and one 10 % above that is not: a socket has overflown, or work was left that took longer \
+         than 0.1 s. Output goes to files. The sender has the other core.",
+    );
+    Ok(table)
 }
 
 /// The rounds of one program with one kind of output.
@@ -141,12 +242,17 @@ fn main() -> Result<()> {
         32 * TIMES
     ));
     let files = files()?;
-    let tools = [
-        ("sflowtool", Program::find("sflowtool", "usr/local/bin/sflowtool")),
-        ("sfacctd", Program::find("pmacct", "usr/sbin/sfacctd")),
-        ("goflow2", Program::find("goflow2", "usr/local/bin/goflow2")),
-    ];
-    let tool = |name: &str| tools.iter().find(|t| t.0 == name).and_then(|t| t.1.as_ref().ok());
+    let find = |name: &str| {
+        let (package, path) = match name {
+            "sflowtool" => ("sflowtool", "usr/local/bin/sflowtool"),
+            "sfacctd" => ("pmacct", "usr/sbin/sfacctd"),
+            "goflow2" => ("goflow2", "usr/local/bin/goflow2"),
+            _ => return None,
+        };
+        Program::find(package, path).ok()
+    };
+    let tools = ["sflowtool", "sfacctd"].map(|name| (name, find(name)));
+    let tool = |name: &str| tools.iter().find(|t| t.0 == name).and_then(|t| t.1.as_ref());
     let mut sides = Vec::new();
     for (flag, output) in OUTPUTS {
         sides.push(Side::new("Thalweg", flag, output));
@@ -155,7 +261,6 @@ fn main() -> Result<()> {
         }
     }
     sides.push(Side::new("sfacctd", "", "totals by addresses"));
-    sides.push(Side::new("goflow2", "", "JSON"));
     sides.retain(|side| args.wants(side.who));
 
     for _ in 0..if args.full { 5 } else { 3 } {
@@ -167,13 +272,13 @@ fn main() -> Result<()> {
                     sflowtool(program, side.flag, &files).map(|(p, w)| (p, Some(w)))
                 }
                 // It sleeps for some seconds when it starts and ends.
-                ("sfacctd", Some(program)) => sfacctd(program, &files).map(|(p, _)| (p, None)),
-                (_, Some(program)) => goflow2(program, &files).map(|p| (p, None)),
+                (_, Some(program)) => sfacctd(program, &files).map(|(p, _)| (p, None)),
             };
             side.push(rates);
         }
     }
     report.table(table(&sides));
+    report.table(listening(&args, &files, find)?);
     report.finish(&args)
 }
 
@@ -209,8 +314,7 @@ fn table(sides: &[Side]) -> Table {
     }
     table.note(
         "sfacctd reads the same file and keeps totals by address pair and protocol; goflow2 has no \
-         capture files and is sent the datagrams, as fast as it writes them; what its start takes is left \
-         out.",
+         capture files, see the next table.",
     );
     table
 }

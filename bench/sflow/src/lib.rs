@@ -2,12 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+mod udp;
+
+pub use udp::{Best, Receiver};
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -84,100 +85,6 @@ impl Program {
         let mut command = Command::new(self.peer.path(self.path));
         command.env("LD_LIBRARY_PATH", self.peer.library_dir());
         command
-    }
-}
-
-/// goflow2 has no capture files: it listens, and is sent the datagrams again.
-pub struct Goflow2 {
-    child: Child,
-    /// The port it listens on.
-    pub port: u16,
-    out: PathBuf,
-    /// Its output, read so far, and the lines in that.
-    read: Option<File>,
-    lines: usize,
-}
-
-impl Goflow2 {
-    /// Starts it, with JSON to a file in `dir`.
-    ///
-    /// # Errors
-    /// If it cannot be started or does not listen.
-    pub fn start(program: &Program, dir: &Path) -> Result<Goflow2> {
-        let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
-        let out = dir.join("goflow2.json");
-        let log = File::create(dir.join("goflow2.log"))?;
-        let child = program
-            .command()
-            .arg("-listen")
-            .arg(format!("sflow://127.0.0.1:{port}?queue_size=1000000"))
-            .args(["-transport", "file", "-format", "json", "-addr", "", "-transport.file"])
-            .arg(&out)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .context("start goflow2")?;
-        let goflow2 = Goflow2 { child, port, out, read: None, lines: 0 };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        // The port is taken as soon as it listens.
-        while UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            ensure!(Instant::now() < deadline, "goflow2 does not listen");
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(goflow2)
-    }
-
-    /// Lines written so far, each a flow sample.
-    ///
-    /// # Errors
-    /// If its file cannot be read.
-    fn lines(&mut self) -> Result<usize> {
-        if self.read.is_none() {
-            self.read = File::open(&self.out).ok();
-        }
-        let Some(file) = &mut self.read else { return Ok(0) };
-        let mut more = Vec::new();
-        file.read_to_end(&mut more).context("read what goflow2 writes")?;
-        self.lines += more.iter().filter(|byte| **byte == b'\n').count();
-        Ok(self.lines)
-    }
-
-    /// Sends it datagrams with so many flow samples, again and again, and waits each time until it has
-    /// written them all.
-    ///
-    /// # Errors
-    /// If it does not write them.
-    pub fn feed(&mut self, datagrams: &[Vec<u8>], samples: usize, times: usize) -> Result<()> {
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        socket.connect(("127.0.0.1", self.port))?;
-        for time in 1..=times {
-            for datagram in datagrams {
-                socket.send(datagram).context("send to goflow2")?;
-            }
-            let deadline = Instant::now() + Duration::from_secs(10);
-            loop {
-                let lines = self.lines()?;
-                if lines >= time * samples {
-                    break;
-                }
-                let late = Instant::now() >= deadline;
-                ensure!(!late, "goflow2 has written {lines} of {} samples", time * samples);
-                thread::sleep(Duration::from_micros(500));
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends it, and tells the processor time that it took.
-    ///
-    /// # Errors
-    /// If it cannot be ended.
-    pub fn finish(mut self) -> Result<Duration> {
-        let before = ended_processor_time()?;
-        self.child.kill().context("end goflow2")?;
-        self.child.wait().context("wait for goflow2")?;
-        Ok(ended_processor_time()?.saturating_sub(before))
     }
 }
 
