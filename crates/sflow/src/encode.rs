@@ -137,7 +137,7 @@ impl DatagramEncoder {
     }
 
     /// Adds a flow sample. `records` are written in reverse and the header comes last, as hsflowd
-    /// has it.
+    /// has it; but for translated ports, which come behind it, see below.
     ///
     /// # Errors
     /// When it does not even fit into a datagram of its own.
@@ -273,9 +273,11 @@ fn words_to<const N: usize>(buf: &mut Vec<u8>, words: [u32; N]) {
 #[inline]
 fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[FlowRecord<'_>]) {
     words_to(buf, [records.len() as u32 + u32::from(header.is_some())]);
+    let mut ports = false;
     // The commonest records by far are written out, those of routed packets and the header.
     for record in records.iter().rev() {
         match record {
+            FlowRecord::NatPort(_) => ports = true,
             FlowRecord::Switch(s) => {
                 let (from, to) = (s.source_vlan, s.destination_vlan);
                 let priorities = (s.source_priority, s.destination_priority);
@@ -292,7 +294,18 @@ fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[Flo
             other => other.encode(&mut Writer::new(buf)),
         }
     }
-    let Some(header) = header else { return };
+    if let Some(header) = header {
+        raw_header(buf, header);
+    }
+    // Wireshark 4.0 does not know this record, and loses its way behind it until the next sample.
+    if ports {
+        let late = records.iter().filter(|record| matches!(record, FlowRecord::NatPort(_)));
+        late.for_each(|record| record.encode(&mut Writer::new(buf)));
+    }
+}
+
+#[inline]
+fn raw_header(buf: &mut Vec<u8>, header: RawHeader<'_>) {
     let bytes = header.header;
     let padding = bytes.len().wrapping_neg() & 3;
     let tag = FlowRecord::RawHeader(header).tag();
@@ -312,8 +325,23 @@ fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[Flo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ExtendedSwitch;
+    use crate::model::{ExtendedNat, ExtendedNatPort, ExtendedSwitch};
     use proptest::prelude::*;
+
+    #[test]
+    fn translated_ports_come_last() {
+        let records = [
+            FlowRecord::Nat(ExtendedNat { source: Address(None), destination: Address(None) }),
+            FlowRecord::NatPort(ExtendedNatPort { source: 7, destination: 8 }),
+        ];
+        let header = RawHeader { header: &[9; 5], ..RawHeader::default() };
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        flow_records(&mut with, Some(header), &records);
+        flow_records(&mut without, Some(header), &records[..1]);
+        (with[3], without[3]) = (0, 0);
+        let ports = [0, 0, 3, 252, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0, 8];
+        assert_eq!(with, [&without[..], &ports[..]].concat());
+    }
 
     proptest! {
         /// What is written out is what the records themselves write.
