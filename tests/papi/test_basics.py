@@ -1,6 +1,7 @@
 """The connection itself, the program and its nodes."""
 
 import os
+import subprocess
 import time
 
 from lab import Case, PROGRAM
@@ -98,7 +99,17 @@ class Basics(Case):
 
 
 class Configured(Case):
-    stanzas = "socksvr { default mode 0600 }"
+    # The only group that there is in the tests' namespace.
+    stanzas = "socksvr { default mode 0600 group root }"
 
-    def test_mode(self):
-        self.assertEqual(os.stat(self.router.socket).st_mode & 0o777, 0o600)
+    def test_mode_and_group(self):
+        found = os.stat(self.router.socket)
+        self.assertEqual((found.st_mode & 0o777, found.st_gid), (0o600, 0))
+
+    def test_a_group_that_is_none(self):
+        words = f"unix {{ runtime-dir {self.router.dir}/other }} socksvr {{ group who-is-that }}"
+        done = subprocess.run(
+            [PROGRAM, "run", *words.split()], capture_output=True, text=True, timeout=20
+        )
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no group `who-is-that`", done.stderr)

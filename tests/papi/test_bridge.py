@@ -2,6 +2,8 @@
 
 from lab import Case
 
+ADD, DELETE, MOVE = 0, 1, 2
+
 
 class Bridges(Case):
     def domains(self):
@@ -48,3 +50,44 @@ class Bridges(Case):
             self.ok(join(port, enable=False))
         self.ok(self.api.bridge_domain_add_del(bd_id=7, is_add=False))
         self.assertEqual(self.domains(), {})
+
+    def test_learned_stations_are_told(self):
+        ports = [self.ok(self.api.pg_create_interface_v3(interface_id=n)).sw_if_index for n in (2, 3)]
+        for port in ports:
+            self.ok(self.api.sw_interface_set_flags(sw_if_index=port, flags=1))
+        on = {"flood": True, "uu_flood": True, "forward": True, "learn": True}
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=5, **on))
+        for port in ports:
+            self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=5))
+        self.fails(-7, self.api.want_l2_macs_events2(max_macs_in_event=0, pid=1))
+        self.ok(self.api.want_l2_macs_events2(pid=17))
+        # Again is no mistake; the last word holds.
+        self.ok(self.api.want_l2_macs_events2(pid=18))
+
+        def told():
+            ((name, event),) = self.take_events(1)
+            self.assertEqual((name, event.pid, event.n_macs), ("l2_macs_event", 18, 1))
+            (mac,) = event.mac
+            self.assertEqual(str(mac.mac_addr), "02:00:00:00:00:99")
+            return int(mac.action), mac.sw_if_index
+
+        station = "02:00:00:00:00:77"
+        self.traffic("10.0.1.2", 3, mac=station, port="pg2")
+        self.assertEqual(told(), (ADD, ports[0]))
+        self.traffic("10.0.1.2", 3, mac=station, port="pg3")
+        self.assertEqual(told(), (MOVE, ports[1]))
+        self.ok(self.api.l2fib_flush_all())
+        self.assertEqual(told(), (DELETE, ports[1]))
+        self.ok(self.api.want_l2_macs_events2(enable_disable=False))
+        self.ok(self.api.want_l2_macs_events(pid=19))
+        self.ok(self.api.want_l2_macs_events(enable_disable=False))
+        for port in ports:
+            self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=5, enable=False))
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=5, is_add=False))
+
+    def test_tags_stay(self):
+        port = self.loopback()
+        self.ok(self.api.l2_interface_vlan_tag_rewrite(sw_if_index=port, vtr_op=0))
+        self.fails(-126, self.api.l2_interface_vlan_tag_rewrite(sw_if_index=port, vtr_op=3, tag1=1))
+        self.fails(-7, self.api.l2_interface_vlan_tag_rewrite(sw_if_index=port, vtr_op=9))
+        self.fails(-2, self.api.l2_interface_vlan_tag_rewrite(sw_if_index=9999, vtr_op=0))

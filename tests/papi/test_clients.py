@@ -77,3 +77,39 @@ class Clients(Case):
         self.assertIn("control_ping_51077d14", table)
         self.assertNotIn("control_ping_51077d15", table)
         vpp.disconnect()
+
+    def take(self, stream):
+        """One message."""
+        return stream.read(struct.unpack(">QII", stream.read(16))[1])
+
+    def test_who_does_not_read_costs_little(self):
+        routes = 50_000
+        self.cli(f"ip route add count {routes} 10.64.0.0/32 local")
+        # So long an answer is put together beside the main thread.
+        text = self.cli("show ip fib all")
+        self.assertGreater(len(text), 1 << 20)
+        self.assertEqual(text.count("unicast-ip4-chain"), routes + 4)
+        waiting = lambda: {c["name"]: c["waiting"] for c in self.shown("show api clients")}["slow"]
+        with self.raw() as stream, stream.makefile("rb") as answers:
+            stream.sendall(frame(struct.pack(">HI64s", 15, 1, b"slow")))
+            table = self.take(answers)[20:]
+            rows = [struct.unpack(">H64s", table[at : at + 66]) for at in range(0, len(table), 66)]
+            (dump,) = [i for i, name in rows if name.rstrip(b"\0") == b"ip_route_dump_b9d2e09e"]
+            stream.sendall(frame(struct.pack(">HII", dump, 0, 7) + bytes(69)))
+            stream.sendall(frame(struct.pack(">HII", 23, 0, 7)))
+            wait_for(lambda: waiting() > 1 << 19)
+            # All of it would be some 10 MB; others go on meanwhile.
+            for _ in range(20):
+                self.ok(self.api.control_ping())
+                self.assertLess(waiting(), 2 << 20)
+            # It gets everything, as soon as it reads.
+            details = 0
+            while struct.unpack(">H", (message := self.take(answers))[:2])[0] != 24:
+                self.assertEqual(struct.unpack(">I", message[2:6])[0], 7)
+                details += 1
+            self.assertGreater(details, routes)
+            # And again, but it goes in the middle.
+            stream.sendall(frame(struct.pack(">HII", dump, 0, 8) + bytes(69)))
+            wait_for(lambda: waiting() > 1 << 19)
+        wait_for(lambda: "slow" not in self.cli("show api clients"))
+        self.cli(f"ip route del count {routes} 10.64.0.0/32")

@@ -16,6 +16,14 @@ ACTIONS = {
     "feature_enable_disable": "each feature has a setting of its own",
     "ip_neighbor_flush": "forgets what was learned",
     "bridge_domain_set_default_learn_limit": "holds for what is made after it",
+    "ip_neighbor_replace_begin": "begins to say all anew",
+    "ip_neighbor_replace_end": "takes away",
+    "ip_table_flush": "takes away",
+    "ip_table_replace_begin": "begins to say all anew",
+    "ip_table_replace_end": "takes away",
+    "l2_interface_vlan_tag_rewrite": "nothing is done to tags yet",
+    "sw_interface_address_replace_begin": "begins to say all anew",
+    "sw_interface_address_replace_end": "takes away",
     "l2_fib_clear_table": "forgets what was learned",
     "l2fib_flush_all": "forgets what was learned",
     "l2fib_flush_bd": "forgets what was learned",
@@ -303,6 +311,73 @@ class Kept(Case):
         before = show()
         self.again()
         self.assertEqual(show(), before)
+        self.assertEqual(self.cli("config diff"), "")
+
+    def test_features_outlive_a_kill(self):
+        self.cli(
+            """
+            create packet-generator interface pg0
+            create packet-generator interface pg1
+            create packet-generator interface pg2
+            create packet-generator interface pg3
+            set interface mac address pg2 02:fe:00:00:00:02
+            set interface mac address pg3 02:fe:00:00:00:03
+            set interface ip address pg2 10.0.0.1/24
+            set interface ip address pg3 198.51.100.1/24
+            ip table add 7
+            ip route add 192.0.2.0/24 via 10.0.0.2 pg2 weight 3 via 10.0.0.3 pg2
+            ip route add 192.0.2.0/24 table 7 via drop
+            set ip neighbor pg2 10.0.0.2 02:00:00:00:00:02 static
+            create bridge-domain 10 learn 0 mac-age 5 learn-limit 100 bd-tag lab
+            set interface l2 bridge pg0 10
+            set interface l2 bridge pg1 10 3
+            l2fib add 02:00:00:00:00:01 10 pg0 static
+            l2fib add 02:00:00:00:00:03 10 filter
+            set bridge-domain default-learn-limit 1000
+            flow add 1 priority=100,ip,ct_state=-trk,actions=ct(zone=5,table=1)
+            flow add 1 table=1,ip,ct_state=+trk+new,actions=ct(commit,zone=5),normal
+            flow add 1 priority=0,actions=drop
+            set interface flow pg0 1
+            set conntrack limit 5000
+            set conntrack zone-limit 5 10
+            set conntrack timeouts 5 udp_first=1
+            nat44 plugin enable sessions 4096
+            nat44 add address 198.51.100.7 - 198.51.100.9
+            set interface nat44 in pg2 out pg3
+            nat44 add static mapping tcp local 10.0.0.2 80 external 198.51.100.7 8080
+            nat44 add identity mapping 10.0.0.9 tcp 80
+            set nat timeout udp 77
+            sflow sampling-rate 500
+            sflow enable-disable pg2
+            sflow collector add 127.0.0.1 port 6343
+            metrics listen 127.0.0.1:0
+            """
+        )
+        self.cli("config commit")
+        shows = (
+            "show interface address",
+            "show bridge-domain 10 detail",
+            "show l2fib verbose",
+            "show mode",
+            "flow dump",
+            "show conntrack summary",
+            "show nat44 addresses",
+            "show nat44 interfaces",
+            "show nat44 static mappings",
+            "show nat timeouts",
+            "show ip fib",
+            "show ip neighbors",
+            "show sflow",
+            "show configuration",
+        )
+        # Ages, times of the last look and what was counted are of this run.
+        ran = re.compile(r"\d\.\d+e[-+]?\d+|(?m:^ *\d+\.\d{4} )|duration=\S+|(?s:Status\n.*)")
+        show = lambda: {what: ran.sub("-", self.cli(what)) for what in shows}
+        before = show()
+        self.again()
+        after = show()
+        for what in shows:
+            self.assertEqual(after[what], before[what], what)
         self.assertEqual(self.cli("config diff"), "")
 
     def test_what_nobody_has_confirmed_is_gone_after_a_kill(self):

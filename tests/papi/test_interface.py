@@ -175,6 +175,8 @@ class Interfaces(Case):
         ):
             self.assertEqual(getattr(self.api, f"{name}_dump")(), [])
         self.assertEqual(self.api.acl_dump(acl_index=NONE), [])
+        reply, pairs = self.api.lcp_itf_pair_get()
+        self.assertEqual((self.ok(reply).cursor, pairs), (NONE, []))
         index = self.loopback()
         lists = {a.sw_if_index: list(a.acls) for a in self.api.acl_interface_list_dump()}
         self.assertEqual(lists[index], [])

@@ -44,6 +44,41 @@ class Tables(Case):
         self.assertNotEqual(again.table_id, table.table_id)
         self.fails(-9, self.api.ip_table_allocate(table={"table_id": NONE, "is_ip6": True}))
 
+    def routes(self, table):
+        dump = self.api.ip_route_dump(table={"table_id": table})
+        return {str(d.route.prefix) for d in dump if d.route.paths[0].type != 2}
+
+    def add(self, prefix):
+        route = {"table_id": 40, "prefix": prefix, "n_paths": 1, "paths": [path(kind=1)]}
+        self.ok(self.api.ip_route_add_del(route=route))
+
+    def test_flushed_and_replaced(self):
+        table = {"table_id": 40}
+        self.ok(self.api.ip_table_add_del(table=table))
+        self.cli("ip route add count 3000 198.51.0.0/32 table 40 local")
+        self.assertEqual(len(self.routes(40)), 3000)
+        self.ok(self.api.ip_table_flush(table=table))
+        self.assertEqual(self.routes(40), set())
+        self.cli("ip route add count 3000 198.51.0.0/32 table 40 local")
+        # What is added between begin and end stays, and nothing else.
+        self.ok(self.api.ip_table_replace_begin(table=table))
+        self.add("192.0.2.1/32")
+        self.add("198.51.0.7/32")
+        self.assertEqual(len(self.routes(40)), 3001)
+        self.ok(self.api.ip_table_replace_end(table=table))
+        self.assertEqual(self.routes(40), {"192.0.2.1/32", "198.51.0.7/32"})
+        # Without a beginning, nothing goes.
+        self.ok(self.api.ip_table_replace_end(table=table))
+        self.assertEqual(len(self.routes(40)), 2)
+        for call in (
+            self.api.ip_table_flush,
+            self.api.ip_table_replace_begin,
+            self.api.ip_table_replace_end,
+        ):
+            self.fails(-3, call(table={"table_id": 4711}))
+            self.fails(-9, call(table={"table_id": 40, "is_ip6": True}))
+        self.ok(self.api.ip_table_add_del(is_add=False, table=table))
+
 
 class Routes(Case):
     @classmethod
@@ -224,6 +259,20 @@ class Neighbours(Case):
         self.fails(-9, self.api.ip_neighbor_flush(af=1))
         self.ok(self.change("10.0.0.5", add=False))
 
+    def test_replaced(self):
+        self.ok(self.change("10.0.0.4"))
+        self.ok(self.change("10.0.0.5", flags=1))
+        self.ok(self.change("10.0.0.6", flags=1))
+        self.ok(self.api.ip_neighbor_replace_begin())
+        self.ok(self.change("10.0.0.5", flags=1))
+        self.ok(self.change("10.0.0.7"))
+        self.ok(self.api.ip_neighbor_replace_end())
+        self.assertEqual(set(self.neighbors()), {"10.0.0.5", "10.0.0.7"})
+        self.ok(self.api.ip_neighbor_replace_end())
+        self.assertEqual(len(self.neighbors()), 2)
+        for ip in ("10.0.0.5", "10.0.0.7"):
+            self.ok(self.change(ip, add=False))
+
     def test_config(self):
         usual = self.ok(self.api.ip_neighbor_config_get())
         self.assertEqual((usual.max_number, usual.max_age, usual.recycle), (50000, 300, False))
@@ -262,3 +311,25 @@ class Neighbours(Case):
         self.fails(-31, want(enable=False, pid=12, ip="10.0.0.6"))
         self.ok(self.api.want_ip_neighbor_events(enable=False, pid=13, sw_if_index=self.port))
         self.fails(-31, self.api.want_ip_neighbor_events(enable=False, pid=13))
+
+
+class Addresses(Case):
+    def addresses(self, port):
+        return {str(a.prefix) for a in self.api.ip_address_dump(sw_if_index=port)}
+
+    def test_replaced(self):
+        a, b = self.loopback(), self.loopback()
+        change = lambda **more: self.api.sw_interface_add_del_address(is_add=True, **more)
+        self.ok(change(sw_if_index=a, prefix="10.0.0.1/24"))
+        self.ok(change(sw_if_index=a, prefix="10.0.0.2/24"))
+        self.ok(change(sw_if_index=b, prefix="10.0.1.1/24"))
+        self.ok(self.api.sw_interface_address_replace_begin())
+        self.ok(change(sw_if_index=a, prefix="10.0.0.2/24"))
+        self.ok(change(sw_if_index=b, prefix="10.0.2.1/24"))
+        self.assertEqual(len(self.addresses(a) | self.addresses(b)), 4)
+        self.ok(self.api.sw_interface_address_replace_end())
+        self.assertEqual((self.addresses(a), self.addresses(b)), ({"10.0.0.2/24"}, {"10.0.2.1/24"}))
+        # That is over: it is there already.
+        self.fails(-105, change(sw_if_index=a, prefix="10.0.0.2/24"))
+        self.ok(self.api.sw_interface_address_replace_end())
+        self.assertEqual(self.addresses(a), {"10.0.0.2/24"})

@@ -58,6 +58,40 @@ loopbacks:
 sflow: {header-bytes: 128, polling-interval: 10, sampling-rate: 100000}
 """
 
+BRIDGED = """
+interfaces:
+  host-va: {mtu: 1400}
+  host-vb: {mtu: 1500, addresses: [192.0.2.1/24]}
+  pg0: {mtu: 1400}
+  pg1: {mtu: 1500}
+bridgedomains:
+  bd10:
+    description: the lab
+    mtu: 1400
+    interfaces: [host-va, pg0]
+    settings:
+      learn: false
+      mac-age-minutes: 5
+      unicast-flood: false
+      unicast-forward: true
+      unknown-unicast-flood: false
+  bd20: {interfaces: [pg1]}
+sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
+"""
+
+# The same ports otherwise.
+BRIDGED_ANEW = """
+interfaces:
+  host-va: {mtu: 1500}
+  host-vb: {mtu: 1500}
+  pg0: {mtu: 2000}
+  pg1: {mtu: 1500, l2xc: host-vb}
+bridgedomains:
+  bd10: {interfaces: [host-va]}
+  bd30: {mtu: 2000, interfaces: [pg0], settings: {unicast-forward: false}}
+sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
+"""
+
 # Nothing but ports. vppcfg has no defaults of sFlow to go back to; Thalweg has these.
 BARE = """
 interfaces:
@@ -154,11 +188,15 @@ class Machine(Router):
 def without_marks(document):
     """vppcfg marks what it manages by a tag, of which a router that was never its knows nothing."""
     document = yaml.safe_load(document)
-    interfaces = document.get("thalweg", {}).get("interfaces", {})
-    for qualities in interfaces.values():
-        if qualities.get("tag") == "vppcfg":
-            del qualities["tag"]
-    if not any(interfaces.values()):
+    ours = document.get("thalweg", {})
+    for kind in ("interfaces", "bridgedomains"):
+        marked = ours.get(kind, {})
+        for qualities in marked.values():
+            if qualities.get("tag") == "vppcfg":
+                del qualities["tag"]
+        if not any(marked.values()):
+            ours.pop(kind, None)
+    if not ours:
         document.pop("thalweg", None)
     return document
 
@@ -193,7 +231,14 @@ class Vppcfg(unittest.TestCase):
     def test_plans_lead_there_and_back(self):
         machine = self.machine()
         bare = machine.dump()[1]
-        for name, text in (("first", FIRST), ("second", SECOND), ("again", FIRST), ("bare", BARE)):
+        for name, text in (
+            ("first", FIRST),
+            ("second", SECOND),
+            ("bridged", BRIDGED),
+            ("anew", BRIDGED_ANEW),
+            ("again", FIRST),
+            ("bare", BARE),
+        ):
             path = machine.file(f"{name}.yaml", text)
             run(VPPCFG, "check", "-c", path)
             run(PROGRAM, "config", "check", path)
@@ -206,7 +251,7 @@ class Vppcfg(unittest.TestCase):
         self.assertEqual(after, bare)
 
     def test_thalweg_comes_to_the_same(self):
-        for text in (FIRST, SECOND):
+        for text in (FIRST, SECOND, BRIDGED):
             machine = self.machine()
             self.reach(machine, machine.file("a.yaml", text))
             by_vppcfg = without_marks(machine.config("dump"))
@@ -216,7 +261,8 @@ class Vppcfg(unittest.TestCase):
             machine.config("apply", machine.file("a.yaml", text))
             by_thalweg = without_marks(machine.config("dump"))
             for document in (by_vppcfg, by_thalweg):
-                for qualities in [*document["interfaces"].values(), *document["loopbacks"].values()]:
+                named = [document.get(k, {}) for k in ("interfaces", "loopbacks", "bridgedomains")]
+                for qualities in (q for kind in named for q in kind.values()):
                     # The notes are ours; addresses of devices are by chance.
                     qualities.pop("description", None), qualities.pop("mac", None)
             self.assertEqual(by_thalweg, by_vppcfg)
@@ -225,7 +271,7 @@ class Vppcfg(unittest.TestCase):
 
     def test_apply_sends_its_plan(self):
         machine = self.machine()
-        for text in (FIRST, SECOND):
+        for text in (FIRST, BRIDGED, BRIDGED_ANEW, SECOND):
             path = machine.file("a.yaml", text)
             n = len(commands(machine.plan(path)))
             said = machine.apply(path)
@@ -235,8 +281,12 @@ class Vppcfg(unittest.TestCase):
             self.assertEqual(machine.config("plan", path), "")
 
     def test_a_dump_makes_another_the_same(self):
+        for text in (FIRST, BRIDGED):
+            self.dumped_and_restored(text)
+
+    def dumped_and_restored(self, text):
         machine = self.machine()
-        self.reach(machine, machine.file("a.yaml", FIRST))
+        self.reach(machine, machine.file("a.yaml", text))
         path, first = machine.dump()
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -251,6 +301,28 @@ class Vppcfg(unittest.TestCase):
             else:
                 machine.config("apply", path)
             self.assertEqual(machine.dump()[1], first, how)
+
+    def test_mtus_of_bridges_are_held(self):
+        machine = self.machine()
+        path = machine.file("a.yaml", BRIDGED.replace("pg0: {mtu: 1400}", "pg0: {mtu: 1500}"))
+        run(VPPCFG, "check", "-c", path, fails=True)
+        _, errors = run(PROGRAM, "config", "check", path, fails=True)
+        self.assertRegex(errors, r"bridgedomains\.bd10\.interfaces\[1\]: .*pg0.*1500.*1400")
+
+    def test_sub_interfaces_are_told_apart(self):
+        # vppcfg takes them; Thalweg says where it cannot, and does nothing.
+        machine = self.machine()
+        text = """
+interfaces:
+  pg0:
+    mtu: 1500
+    sub-interfaces: {100: {mtu: 1500, addresses: [192.0.2.1/24]}}
+"""
+        path = machine.file("a.yaml", text)
+        run(VPPCFG, "check", "-c", path)
+        _, errors = run(PROGRAM, "config", "check", path, fails=True)
+        self.assertIn("a.yaml:5:", errors)
+        self.assertIn("not supported yet: interfaces.pg0.sub-interfaces.100", errors)
 
     def test_what_a_dump_says_of_ports(self):
         machine = self.machine()

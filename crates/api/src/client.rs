@@ -59,6 +59,14 @@ impl Out {
     fn waiting(&self) -> usize {
         self.bytes.len() - self.sent
     }
+
+    /// Gives room of what was sent back, before more is appended: now and then, as the rest has to move.
+    fn settle(&mut self) {
+        if self.sent > 1 << 20 && self.sent >= self.bytes.len() / 2 {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -215,8 +223,20 @@ impl Client {
     pub(crate) fn answer(&self, encode: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.lock();
         if !state.gone {
+            state.out.settle();
             encode(&mut state.out.bytes);
         }
+    }
+
+    /// Appends a great answer, which is encoded already; without a copy, if nothing else waits.
+    pub(crate) fn answer_encoded(&self, answer: Vec<u8>) {
+        let mut state = self.lock();
+        if state.out.waiting() == 0 && !state.gone {
+            state.out = Out { bytes: answer, sent: 0 };
+            return;
+        }
+        drop(state);
+        self.answer(|out| out.extend_from_slice(&answer));
     }
 
     /// Appends an event. False if too much waits already, or it is gone.
@@ -232,6 +252,7 @@ impl Client {
             return false;
         }
         state.events += 1;
+        state.out.settle();
         encode(&mut state.out.bytes);
         drop(state);
         self.flush();
@@ -261,13 +282,7 @@ impl Client {
                 Ok(0) => return false,
                 Ok(n) => *sent += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if *sent > 1 << 20 {
-                        bytes.drain(..*sent);
-                        *sent = 0;
-                    }
-                    return false;
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(_) => {
                     state.gone = true;
                     state.out = Out::default();

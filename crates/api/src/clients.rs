@@ -131,6 +131,16 @@ impl<F: PartialEq> Subscribers<F> {
         Ok(())
     }
 
+    /// Removes a client, with whatever filters it is listed.
+    pub fn forget(&mut self, client: ClientId) {
+        self.0.retain(|(id, ..)| *id != client);
+    }
+
+    /// Removes those that are gone.
+    pub fn retain(&mut self, clients: &Clients) {
+        self.0.retain(|(id, ..)| clients.contains(*id));
+    }
+
     /// Whether nobody listens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -43,6 +43,7 @@ pub use registry::{Registry, RegistryError, write_json};
 pub use retval::Retval;
 pub use service::{
     Call, Caller, Details, Dump, Head, Ids, Later, Message, Rest, Service, Stream, Walk, encode,
+    walk_each,
 };
 pub use thalweg_api_derive::{ApiType, Message};
 pub use wire::{Text, Wire};

@@ -141,6 +141,27 @@ impl<R: Message + Default> Later<R> {
         self.finish(retval, reply);
     }
 
+    /// Answers from a thread of its own, as putting a long answer into bytes takes time.
+    pub fn answer_aside(mut self, retval: i32, reply: R)
+    where
+        R: Send,
+    {
+        let Some(caller) = self.caller.take() else { return };
+        let Caller { client, context, ids } = caller.clone();
+        let answer = move || {
+            let mut bytes = Vec::new();
+            encode(Head { id: ids.reply, context, retval }, &reply, &mut bytes);
+            client.answer_encoded(bytes);
+            client.answered();
+        };
+        let thread = std::thread::Builder::new().name("api answer".into());
+        if let Err(error) = thread.spawn(answer) {
+            tracing::warn!("{}: no thread for a long answer: {error}", caller.client.label());
+            self.caller = Some(caller);
+            self.finish(Retval::UNSPECIFIED.0, &R::default());
+        }
+    }
+
     /// Whether the client is gone, so that no answer is needed.
     pub fn is_gone(&self) -> bool {
         self.caller.as_ref().is_none_or(|caller| caller.client.is_gone())
@@ -172,6 +193,22 @@ pub enum Rest<C> {
 
 /// Goes on with a dump; false at its end.
 pub type Walk<C> = Box<dyn FnMut(&mut C) -> bool>;
+
+/// Details that are made before it is looked whether there is room for more.
+const AT_ONCE: usize = 32;
+
+/// A dump that sends what `send` makes of each key.
+pub fn walk_each<C, K: 'static, D: Message>(
+    keys: Vec<K>,
+    mut out: Details<D>,
+    mut send: impl FnMut(&mut C, K, &mut Details<D>) + 'static,
+) -> Walk<C> {
+    let mut keys = keys.into_iter();
+    Box::new(move |c| {
+        keys.by_ref().take(AT_ONCE).for_each(|key| send(c, key, &mut out));
+        keys.len() > 0
+    })
+}
 
 /// A request with its handler, over the main thread's state `C`.
 pub trait Service<C>: Sync {

@@ -1,5 +1,7 @@
 //! Types that messages of several features hold.
 
+pub mod fib;
+
 use crate::{ApiType, Retval, api_alias, api_enum, api_union};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

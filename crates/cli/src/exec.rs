@@ -269,9 +269,7 @@ impl<C: 'static> Execution<C> {
 
     /// Sends new output through the filters of the command and of the scripts around it.
     fn emit(&mut self, out: &mut Output, pipeline: &mut Pipeline) {
-        let text = out.take();
-        let mut passed = String::new();
-        pipeline.push(&text, &mut passed);
+        let passed = pipeline.pass_on(out.take());
         self.deliver(passed, self.frames.len());
     }
 
@@ -291,9 +289,7 @@ impl<C: 'static> Execution<C> {
             self.line_ended = last == '\n';
         }
         for frame in self.frames[..depth].iter_mut().rev() {
-            let mut passed = String::new();
-            frame.pipeline.push(&text, &mut passed);
-            text = passed;
+            text = frame.pipeline.pass_on(text);
         }
         if self.ready.is_empty() { self.ready = text } else { self.ready.push_str(&text) }
     }

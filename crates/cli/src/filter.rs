@@ -83,6 +83,16 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Takes a piece of output; what passes of it. Without filters, nothing is copied.
+    pub(crate) fn pass_on(&mut self, text: String) -> String {
+        if self.stages.is_empty() {
+            return text;
+        }
+        let mut passed = String::new();
+        self.push(&text, &mut passed);
+        passed
+    }
+
     /// Takes a piece of output and appends to `sink` what passes.
     pub(crate) fn push(&mut self, text: &str, sink: &mut String) {
         if self.stages.is_empty() {

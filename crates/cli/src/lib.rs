@@ -43,6 +43,7 @@ mod lexer;
 pub mod local;
 mod output;
 mod pattern;
+mod pieces;
 mod script;
 pub mod server;
 mod telnet;
@@ -58,6 +59,7 @@ pub use exec::{End, Execution, Progress};
 pub use job::{Cancel, CliJob, Dispatch, Gone, MainCli, Reply, ReplySink, Request, Status};
 pub use lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES};
 pub use output::{Align, Format, MAX_OUTPUT_BYTES, Output, Table};
+pub use pieces::pieces;
 pub use script::Script;
 pub use tree::CommandTree;
 

@@ -28,6 +28,10 @@ pub struct Output {
     text: String,
     format: Format,
     has_json: bool,
+    /// Elements of a list that is not at its end.
+    elements: usize,
+    /// It is a member of an object.
+    within: bool,
     overflow: bool,
 }
 
@@ -59,6 +63,59 @@ impl Output {
         self.push("\n");
     }
 
+    /// Gives an answer that is a list one element at a time; [`end_elements`](Self::end_elements) is
+    /// to follow. Ignored unless JSON was asked for.
+    pub fn element(&mut self, value: Value) {
+        let text = match self.format {
+            Format::Text => return,
+            Format::Json => value.to_string(),
+            Format::JsonPretty => {
+                let indent = if self.within { "\n    " } else { "\n  " };
+                format!("\n{value:#}").replace('\n', indent)
+            }
+        };
+        self.push(if self.elements == 0 { "[" } else { "," });
+        self.push(&text);
+        self.elements += 1;
+    }
+
+    /// Begins an answer that is `object` with one member more, `key`, which is the list of elements
+    /// that follow.
+    pub fn begin_elements(&mut self, object: &serde_json::Map<String, Value>, key: &str) {
+        let (text, end, comma) = match self.format {
+            Format::Text => return,
+            Format::Json => (Value::from(object.clone()).to_string(), "}", ","),
+            Format::JsonPretty => (format!("{:#}", Value::from(object.clone())), "\n}", ",\n  "),
+        };
+        let head = text.strip_suffix(end).unwrap_or("{");
+        let space = if self.format == Format::Json { "" } else { " " };
+        let comma = if object.is_empty() { comma.trim_start_matches(',') } else { comma };
+        self.push(&format!("{head}{comma}{}:{space}", Value::from(key)));
+        self.within = true;
+    }
+
+    /// Ends the list of elements.
+    pub fn end_elements(&mut self) {
+        if !self.wants_json() {
+            return;
+        }
+        self.has_json = true;
+        let pretty = self.format == Format::JsonPretty;
+        let (elements, within) = (std::mem::take(&mut self.elements), self.within);
+        self.within = false;
+        self.push(match (elements, within) {
+            (0, _) => "[]",
+            (_, true) if pretty => "\n  ]",
+            (_, false) if pretty => "\n]",
+            _ => "]",
+        });
+        self.push(match within {
+            true if pretty => "\n}\n",
+            true => "}\n",
+            false => "\n",
+        });
+    }
+
     /// Writes one line.
     pub fn line(&mut self, line: impl fmt::Display) {
         self.write_fmt(format_args!("{line}\n"));
@@ -68,6 +125,16 @@ impl Output {
     pub fn text(&mut self, text: &str) {
         if self.format == Format::Text {
             self.push(text);
+        }
+    }
+
+    /// Writes a great text as it is: without a copy, if it is the first.
+    pub fn whole(&mut self, text: String) {
+        match self.format {
+            Format::Text if self.text.is_empty() && text.len() <= MAX_OUTPUT_BYTES => {
+                self.text = text;
+            }
+            _ => self.text(&text),
         }
     }
 
@@ -144,6 +211,7 @@ pub struct Table {
     columns: Vec<(String, Align, usize)>,
     rows: Vec<Vec<String>>,
     gap: usize,
+    headless: bool,
 }
 
 impl Default for Table {
@@ -156,13 +224,20 @@ impl Table {
     /// A table without columns; two blanks stand between columns unless [`gap`](Self::gap) says
     /// otherwise.
     pub fn new() -> Self {
-        Self { columns: Vec::new(), rows: Vec::new(), gap: 2 }
+        Self { columns: Vec::new(), rows: Vec::new(), gap: 2, headless: false }
     }
 
     /// Adds a column at least `width` characters wide.
     #[must_use]
     pub fn column(mut self, title: &str, align: Align, width: usize) -> Self {
         self.columns.push((title.to_owned(), align, width));
+        self
+    }
+
+    /// Leaves the heading line out, for rows that follow others.
+    #[must_use]
+    pub fn without_heading(mut self) -> Self {
+        self.headless = true;
         self
     }
 
@@ -235,7 +310,7 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
-        if self.columns.iter().any(|(title, ..)| !title.is_empty()) {
+        if !self.headless && self.columns.iter().any(|(title, ..)| !title.is_empty()) {
             self.write_row(f, &widths, self.columns.iter().map(|(t, ..)| t.as_str()))?;
         }
         for row in &self.rows {
@@ -255,9 +330,12 @@ mod tests {
         out.line("one");
         write!(out, "two {}", 2);
         out.json(serde_json::json!({"a": 1}));
-        assert_eq!((out.as_str(), out.lacks_json()), ("one\ntwo 2", false));
-        assert_eq!(out.take(), "one\ntwo 2");
+        out.whole("\n".to_owned());
+        assert_eq!((out.as_str(), out.lacks_json()), ("one\ntwo 2\n", false));
+        assert_eq!(out.take(), "one\ntwo 2\n");
         assert_eq!(out.take(), "");
+        out.whole("three\n".to_owned());
+        assert_eq!(out.take(), "three\n");
 
         let mut out = Output::with_format(Format::Json);
         out.line("one");
@@ -267,6 +345,28 @@ mod tests {
         let mut out = Output::with_format(Format::JsonPretty);
         out.json(serde_json::json!({"a": 1}));
         assert_eq!(out.take(), "{\n  \"a\": 1\n}\n");
+    }
+
+    #[test]
+    fn a_list_within_an_object_is_one_document() {
+        let mut object = serde_json::Map::new();
+        object.insert("above".into(), serde_json::json!({"a": [1]}));
+        for n in 0..4 {
+            if n == 3 {
+                object.clear();
+            }
+            let mut whole = object.clone();
+            whole.insert("list".into(), Value::from_iter(0..n));
+            for format in [Format::Json, Format::JsonPretty] {
+                let mut out = Output::with_format(format);
+                out.begin_elements(&object, "list");
+                (0..n).for_each(|i| out.element(i.into()));
+                out.end_elements();
+                let mut expected = Output::with_format(format);
+                expected.json(whole.clone().into());
+                assert_eq!(out.as_str(), expected.as_str());
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,6 @@
 //! * [`forwarding`]: the main thread's side: who uses which entry, neighbours, interfaces.
 #![forbid(unsafe_code)]
 
-pub mod api_types;
 pub mod dpo;
 pub mod forwarding;
 pub mod routes;

@@ -16,6 +16,7 @@
 //! | [`flow`] | connections, owned by one worker each |
 //! | [`hash`] | hashing of small integer keys |
 //! | [`shared`] | memory that other processes read |
+//! | [`sorted`] | sorting bit by bit |
 //! | [`prefetch`] | hints that safe code may give |
 
 pub mod exchange;
@@ -30,6 +31,7 @@ pub mod prefetch;
 pub mod qsbr;
 pub mod shared;
 pub mod snapshot;
+pub mod sorted;
 mod sync;
 
 pub use flow::{FlowId, FlowTable};
@@ -38,3 +40,4 @@ pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError, PrefixMap, Sweep};
 pub use paged::{AllZeroValid, MapError, PagedTable, Pages};
 pub use qsbr::{Domain, Guard, QsbrError, Reader, Tag};
 pub use snapshot::{Snapshot, Writer};
+pub use sorted::{Sorted, Sorter};

@@ -5,6 +5,9 @@ use super::node::Value;
 use super::rules::{Kind, Name, Rule, address};
 use std::net::IpAddr;
 
+/// The tag that vppcfg gives to what it manages.
+pub const VPPCFG: &str = "vppcfg";
+
 const MTU: Kind = Kind::Int(128, 9216);
 const NOTE: Kind = Kind::Text(64);
 const LCP: Kind = Kind::Name(Name::Device(15));

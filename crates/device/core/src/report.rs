@@ -2,7 +2,7 @@
 
 use crate::interface::{self, InterfaceView, Mac, SwIfIndex};
 use serde_json::{Map, Value, json};
-use thalweg_cli::Output;
+use thalweg_cli::{Outcome, Output, pieces};
 use thalweg_graph::Control;
 
 /// Centres `text` in `width` columns, an odd blank to the left, as VPP does.
@@ -22,35 +22,65 @@ pub(crate) fn mac(mac: Mac) -> String {
     mac.map(|b| format!("{b:02x}")).join(":")
 }
 
-fn views(c: &Control, chosen: &[SwIfIndex]) -> Vec<InterfaceView> {
-    chosen.iter().filter_map(|i| interface::view(c, *i).ok()).collect()
+/// Tells of interfaces, some at a time; `end` follows the last.
+pub(crate) fn each(
+    c: &mut Control,
+    chosen: Vec<SwIfIndex>,
+    out: &mut Output,
+    mut tell: impl FnMut(&Control, &InterfaceView, &mut Output) + Send + 'static,
+) -> Outcome<Control> {
+    let mut chosen = chosen.into_iter();
+    pieces(c, out, move |c, out| {
+        let Some(sw_if) = chosen.next() else {
+            out.end_elements();
+            return false;
+        };
+        // It may have gone since.
+        if let Ok(view) = interface::view(c, sw_if) {
+            tell(c, &view, out);
+        }
+        true
+    })
 }
 
 /// `show interface address`
-pub(crate) fn addresses(c: &Control, chosen: &[SwIfIndex], out: &mut Output) {
-    let mut rows = Vec::new();
-    for v in views(c, chosen) {
+pub(crate) fn addresses(
+    c: &mut Control,
+    chosen: Vec<SwIfIndex>,
+    out: &mut Output,
+) -> Outcome<Control> {
+    each(c, chosen, out, |c, v, out| {
         let lines = interface::addresses(c, v.sw_if);
         out.line(format_args!("{} ({}):", v.name, if v.admin_up { "up" } else { "dn" }));
         if let Some(l2) = &v.l2 {
             out.line(format_args!("  L2 {l2}"));
         }
         lines.iter().for_each(|l| out.line(format_args!("  {l}")));
-        rows.push(json!({
-            "name": v.name,
-            "index": v.sw_if,
-            "admin_up": v.admin_up,
-            "l2": v.l2,
-            "addresses": lines,
-        }));
-    }
-    out.json(rows.into());
+        if out.wants_json() {
+            out.element(json!({
+                "name": v.name,
+                "index": v.sw_if,
+                "admin_up": v.admin_up,
+                "l2": v.l2,
+                "addresses": lines,
+            }));
+        }
+    })
 }
 
 /// `show interface features`
-pub(crate) fn features(c: &Control, chosen: &[SwIfIndex], out: &mut Output) {
-    let mut rows = Map::new();
-    for v in views(c, chosen) {
+pub(crate) fn features(
+    c: &mut Control,
+    chosen: Vec<SwIfIndex>,
+    out: &mut Output,
+) -> Outcome<Control> {
+    let (mut chosen, mut rows) = (chosen.into_iter(), Map::new());
+    pieces(c, out, move |c, out| {
+        let Some(sw_if) = chosen.next() else {
+            out.json(Value::Object(std::mem::take(&mut rows)));
+            return false;
+        };
+        let Ok(v) = interface::view(c, sw_if) else { return true };
         out.line(format_args!("Feature paths configured on {}...", v.name));
         let mut arcs = Map::new();
         for (arc, names) in c.enabled_features(v.sw_if) {
@@ -61,7 +91,9 @@ pub(crate) fn features(c: &Control, chosen: &[SwIfIndex], out: &mut Output) {
             }
             arcs.insert(arc.into(), json!(names));
         }
-        rows.insert(v.name, Value::Object(arcs));
-    }
-    out.json(Value::Object(rows));
+        if out.wants_json() {
+            rows.insert(v.name, Value::Object(arcs));
+        }
+        true
+    })
 }

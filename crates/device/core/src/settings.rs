@@ -2,6 +2,7 @@
 
 use crate::interface::{Interfaces, MTU_RANGE};
 use crate::report;
+use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
     is_loopback, mac, rank,
@@ -38,9 +39,6 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.state", Kind::Word(&["up", "down"])),
     Rule::new("thalweg.interfaces.*.tag", Kind::Name(Name::Any)),
 ];
-
-/// The tag that vppcfg gives to what it manages.
-const VPPCFG: &str = "vppcfg";
 
 fn mode_word(value: &Value) -> Option<RxMode> {
     let Value::Text(word) = value else { return None };

@@ -38,6 +38,7 @@ mod table;
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod walk;
 
 pub use addrs::{IfAddr, IfAddrs};
 pub use neighbors::{

@@ -4,6 +4,7 @@
 use crate::addrs::{IfAddr, IfAddrs};
 use crate::packet::{self, Answer, ForgetReports, Origin, Report, Seen, Want};
 use crate::table::{Action, Config, Entry, Key, NeighborTable, State, TableStats, Waiter};
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -129,6 +130,8 @@ pub struct Neighbors {
     subscribers: Vec<Subscriber>,
     timer: Option<(Instant, TimerId)>,
     conflicts: u64,
+    /// All are being replaced: since when, and who was configured since.
+    replacing: Option<(Instant, HashSet<Key>)>,
 }
 
 impl Neighbors {
@@ -185,10 +188,25 @@ impl Neighbors {
 
     /// All neighbours by interface and address, incomplete and failed ones too.
     pub fn list(&self) -> Vec<Neighbor> {
+        self.those(|_| true)
+    }
+
+    /// Those that were configured, by interface and address.
+    pub(crate) fn configured(&self) -> Vec<Neighbor> {
+        self.those(|e| e.is_static || e.origin == Origin::Config)
+    }
+
+    fn those(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Neighbor> {
         let now = Instant::now();
-        let mut all: Vec<Neighbor> = self.table.iter().map(|(k, e)| self.view(k, e, now)).collect();
-        all.sort_by_key(|n| (n.sw_if, n.ip));
-        all
+        let some = self.table.iter().filter(|(_, e)| wanted(e));
+        let mut some: Vec<Neighbor> = some.map(|(k, e)| self.view(k, e, now)).collect();
+        some.sort_by_key(|n| (n.sw_if, n.ip));
+        some
+    }
+
+    /// Interface and address of each of them, in no order.
+    pub(crate) fn keys(&self) -> Vec<(SwIfIndex, Ipv4Addr)> {
+        self.table.iter().map(|(key, _)| key).collect()
     }
 
     /// One neighbour.
@@ -206,6 +224,7 @@ pub(crate) fn init(c: &mut Control) {
         subscribers: Vec::new(),
         timer: None,
         conflicts: 0,
+        replacing: None,
     });
     let seen = c.topic("arp sender", heard);
     let want = c.topic("arp wanted", wanted);
@@ -522,7 +541,31 @@ pub fn set(
         done.map_err(|_| ArpError::Full(limit))
     });
     c.state::<Forwarding>().borrow_mut().release(c, dpo);
+    if let (Ok(()), Some((_, set))) = (&done, &mut c.state::<Neighbors>().borrow_mut().replacing) {
+        set.insert(key);
+    }
     done
+}
+
+/// From now on, the neighbours that are known go with [`finish_replacing`], unless they are configured
+/// again or heard of.
+pub fn begin_replacing(c: &mut Control) {
+    c.state::<Neighbors>().borrow_mut().replacing = Some((Instant::now(), HashSet::new()));
+}
+
+/// Forgets the neighbours of which nothing was heard since [`begin_replacing`]; returns how many.
+pub fn finish_replacing(c: &mut Control) -> usize {
+    let replacing = c.state::<Neighbors>().borrow_mut().replacing.take();
+    let Some((since, set)) = replacing else { return 0 };
+    let n = update(c, |t, now| {
+        let long_ago = |age: Duration| age > now.saturating_duration_since(since);
+        let ages = t.iter().map(|(key, e)| (key, e.is_static || long_ago(t.age(e, now))));
+        let stale: HashSet<Key> =
+            ages.filter(|(key, old)| *old && !set.contains(key)).map(|x| x.0).collect();
+        t.flush(|key, _| stale.contains(&key))
+    });
+    forget_reports(c);
+    n
 }
 
 /// Forgets a neighbour.

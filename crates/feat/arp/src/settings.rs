@@ -1,6 +1,6 @@
 //! What is configured of neighbours.
 
-use crate::{Config, Neighbors, Origin};
+use crate::{Config, Neighbors};
 use std::net::Ipv4Addr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, mac,
@@ -64,10 +64,8 @@ impl Section<Control> for Settings {
         if config.recycle != default.recycle {
             out.put(&[root[0], root[1], "recycle"], config.recycle);
         }
-        for n in state.list() {
-            let Some(mac) = n.mac.filter(|_| n.is_static || n.origin == Origin::Config) else {
-                continue;
-            };
+        for n in state.configured() {
+            let Some(mac) = n.mac else { continue };
             let mut text = MacAddr(mac).to_string();
             if n.is_static {
                 text += " static";

@@ -58,7 +58,7 @@ impl ShownPlan {
     /// Shows it.
     pub(crate) fn show(self, out: &mut Output) {
         self.json.into_iter().for_each(|json| out.json(json));
-        out.text(&self.text);
+        out.whole(self.text);
     }
 }
 

@@ -95,6 +95,10 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, addr: Ipv4Addr, len: u8) -> Result
     let ip4 = c.state::<Ip4>();
     {
         let mut ip4 = ip4.borrow_mut();
+        if ip4.stale.remove(&(sw_if, addr, len)) {
+            // It was to go, and stays.
+            return Ok(());
+        }
         let id = ip4.table_of(sw_if);
         overlap(c, &ip4, sw_if, addr, len, subnet)?;
         let t = ip4.tables.get_mut(&id).ok_or(RouteError::NoTable(id))?;
@@ -168,6 +172,8 @@ pub fn remove(
             return Err(AddressError::Missing { interface: view.name, address, has });
         };
         list.remove(i);
+        ip4.stale.remove(&(sw_if, addr, len));
+        let list = ip4.addresses.entry(sw_if).or_default();
         let subnet = prefix(addr, len)?;
         let stays: Vec<Ipv4Prefix> = list
             .iter()
@@ -184,6 +190,30 @@ pub fn remove(
         }
     }
     changed(c, sw_if);
+    Ok(())
+}
+
+/// From now on, the addresses that interfaces have go with [`finish_replacing`], unless they are
+/// added again.
+pub fn begin_replacing(c: &mut Control) {
+    let ip4 = c.state::<Ip4>();
+    let mut ip4 = ip4.borrow_mut();
+    let each = |(i, list): (&SwIfIndex, &Vec<(Ipv4Addr, u8)>)| {
+        let i = *i;
+        list.iter().map(move |(addr, len)| (i, *addr, *len)).collect::<Vec<_>>()
+    };
+    ip4.stale = ip4.addresses.iter().flat_map(each).collect();
+}
+
+/// Takes away the addresses that were there at [`begin_replacing`] and have not been added since.
+///
+/// # Errors
+/// If one cannot be removed; others may be gone then.
+pub fn finish_replacing(c: &mut Control) -> Result<(), AddressError> {
+    let stale = std::mem::take(&mut c.state::<Ip4>().borrow_mut().stale);
+    for (sw_if, addr, len) in stale {
+        remove(c, sw_if, addr, len)?;
+    }
     Ok(())
 }
 

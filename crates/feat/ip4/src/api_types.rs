@@ -1,19 +1,26 @@
 //! What API messages about IPv4 addresses and routes have in common.
 
 use crate::address::AddressError;
+use crate::prefixes::Prefixes;
 use crate::route::{Path, PathKind, RouteError, RouteView, Source};
 use crate::{Ip4, words};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::task::Poll;
 use thalweg_api::schema::Module;
 use thalweg_api::types::Prefix;
-use thalweg_api::{ApiType, Retval, Text};
-use thalweg_fib::api_types::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 
 /// The module that describes them.
 pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
+
+/// Routes that are told before it is looked whether the client reads on.
+const ROUTES_AT_ONCE: usize = 64;
 
 /// A routing table.
 #[derive(Clone, Debug, Default, ApiType)]
@@ -128,6 +135,31 @@ pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Resu
     Ok(())
 }
 
+/// What calls a function when it is done.
+type Done = Box<dyn FnOnce()>;
+
+/// Answers when `work` on a table is done, which may take its time.
+pub(crate) fn finish<R: Message + Default>(
+    c: &mut Control,
+    table: &IpTable,
+    later: Later<R>,
+    work: impl FnOnce(&mut Control, u32, Done) -> Result<(), RouteError>,
+) {
+    let later = Rc::new(RefCell::new(Some(later)));
+    let answer = |later: &RefCell<Option<Later<R>>>, retval: i32| {
+        if let Some(later) = later.take() {
+            later.answer(retval, &R::default());
+        }
+    };
+    let known = later.clone();
+    let done = Box::new(move || answer(&known, 0));
+    let begun = only_ip4(table.is_ip6);
+    let begun = begun.and_then(|()| Ok(work(c, table.table_id, done)?));
+    if let Err(retval) = begun {
+        answer(&later, retval.0);
+    }
+}
+
 /// Refuses what is for IPv6.
 pub(crate) fn only_ip4(is_ip6: bool) -> Result<(), Retval> {
     match is_ip6 {
@@ -231,18 +263,46 @@ fn describe_path(p: &Path, table_id: u32) -> FibPath {
     }
 }
 
-/// The prefixes of all routes of a table; every table has a default route, if only to nowhere.
-pub(crate) fn prefixes(c: &Control, table: &IpTable) -> Vec<Ipv4Prefix> {
-    let ip4 = c.state::<Ip4>();
-    let ip4 = ip4.borrow();
-    let mut prefixes = Vec::new();
-    if !table.is_ip6 && ip4.table_ids().contains(&table.table_id) {
-        prefixes = ip4.prefixes(table.table_id);
-        if prefixes.first() != Some(&Ipv4Prefix::DEFAULT) {
-            prefixes.insert(0, Ipv4Prefix::DEFAULT);
-        }
+/// Tells `each` of all routes of a table in order, some at a time; every table has a default route, if
+/// only to nowhere.
+pub(crate) fn walk<D: Message>(
+    c: &Control,
+    wanted: &IpTable,
+    mut out: Details<D>,
+    mut each: impl FnMut(&RouteView, &mut Details<D>) + 'static,
+) -> Walk<Control> {
+    let table = wanted.table_id;
+    if wanted.is_ip6 || !c.state::<Ip4>().borrow().table_ids().contains(&table) {
+        return Box::new(|_| false);
     }
-    prefixes
+    let (mut prefixes, mut first) = (Prefixes::new(table), true);
+    Box::new(move |c| {
+        let ip4 = c.state::<Ip4>();
+        let ip4 = ip4.borrow();
+        let mut tell = |prefix| {
+            if let Some(view) = route(&ip4, table, prefix) {
+                each(&view, &mut out);
+            }
+        };
+        match prefixes.next(&ip4) {
+            Poll::Pending => return true,
+            Poll::Ready(next) => {
+                if std::mem::take(&mut first) && next != Some(Ipv4Prefix::DEFAULT) {
+                    tell(Ipv4Prefix::DEFAULT);
+                }
+                let Some(next) = next else { return false };
+                tell(next);
+            }
+        }
+        for _ in 0..ROUTES_AT_ONCE {
+            match prefixes.next(&ip4) {
+                Poll::Ready(Some(next)) => tell(next),
+                Poll::Ready(None) => return false,
+                Poll::Pending => {}
+            }
+        }
+        true
+    })
 }
 
 /// A route by its prefix.

@@ -16,6 +16,8 @@ pub mod icmp;
 mod late;
 pub mod nodes;
 pub mod ping;
+pub mod prefixes;
+pub mod replace;
 pub mod route;
 mod settings;
 pub mod tables;
@@ -25,7 +27,7 @@ pub use route::{Path, PathKind, RouteError, RouteView, Source};
 
 use crate::route::Table;
 use crate::tables::{Fib, IfIp4, Tables};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -66,6 +68,10 @@ pub struct Ip4 {
     /// Which table an interface uses, if not 0.
     bound: BTreeMap<SwIfIndex, u32>,
     addresses: BTreeMap<SwIfIndex, Vec<(Ipv4Addr, u8)>>,
+    /// Tables of which all routes are being replaced, each with those added since that began.
+    replacing: BTreeMap<u32, HashSet<Ipv4Prefix>>,
+    /// Addresses that will go unless they are added again.
+    stale: BTreeSet<(SwIfIndex, Ipv4Addr, u8)>,
     writer: snapshot::Writer<Tables>,
     /// Tables made so far.
     serial: u32,
@@ -85,6 +91,8 @@ fn init(c: &mut Control) {
         tables: BTreeMap::new(),
         bound: BTreeMap::new(),
         addresses: BTreeMap::new(),
+        replacing: BTreeMap::new(),
+        stale: BTreeSet::new(),
         writer,
         serial: 0,
         subscribers: Vec::new(),
@@ -172,6 +180,7 @@ pub fn del_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
     if let Some(i) = user {
         return Err(RouteError::TableInUse { table: id, interface: c.interface_name(i) });
     }
+    ip4.borrow_mut().replacing.remove(&id);
     let gone = ip4.borrow_mut().tables.remove(&id);
     let mut gone = gone.ok_or(RouteError::NoTable(id))?;
     publish(c);
@@ -235,7 +244,11 @@ pub fn add_route(
         let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
         paths.extend(keep);
     }
-    t.set(c, prefix, Source::Static, paths)
+    t.set(c, prefix, Source::Static, paths)?;
+    if let Some(added) = ip4.replacing.get_mut(&table) {
+        added.insert(prefix);
+    }
+    Ok(())
 }
 
 /// Removes paths from a route, or the whole route if `paths` is empty.
@@ -305,17 +318,9 @@ impl Ip4 {
     pub fn routes(&self, table: u32) -> Vec<RouteView> {
         self.tables.get(&table).map_or_else(Vec::new, |t| t.iter().collect())
     }
-    /// All prefixes of a table in order; far less than all routes.
-    pub fn prefixes(&self, table: u32) -> Vec<Ipv4Prefix> {
-        self.tables.get(&table).map_or_else(Vec::new, |t| t.lpm.iter().map(|r| r.0).collect())
-    }
     /// How many routes a table has of each prefix length.
     pub fn counts_by_length(&self, table: u32) -> [usize; 33] {
-        let mut counts = [0; 33];
-        for (p, _) in self.tables.get(&table).iter().flat_map(|t| t.lpm.iter_unordered()) {
-            counts[usize::from(p.len())] += 1;
-        }
-        counts
+        self.tables.get(&table).map_or([0; 33], |t| t.lpm.lengths())
     }
     /// Goes on with a walk over what was configured of a table's routes, some hundred at most, in no
     /// order; a prefix may come twice. False at the end of the walk.

@@ -126,6 +126,20 @@ pub struct Counts {
     pub refused: u64,
 }
 
+/// What became of an address that was learned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It is known now.
+    Learned,
+    /// It was forgotten.
+    Forgotten,
+    /// It is behind another port.
+    Moved,
+}
+
+/// Changes that are kept for those who listen, until they are told.
+const MAX_CHANGES: usize = 1 << 20;
+
 /// All bridge domains.
 pub struct Bridges {
     domains: BTreeMap<u32, Domain>,
@@ -138,6 +152,8 @@ pub struct Bridges {
     learning: Arc<Learning>,
     default_limit: u32,
     counts: Counts,
+    /// What has changed since somebody was told, if anybody listens.
+    changes: Option<Vec<(Mac, SwIfIndex, Fate)>>,
     /// Where the look for old addresses is.
     at: u32,
     last_scan: Duration,
@@ -155,6 +171,7 @@ impl Bridges {
             learning,
             default_limit: LEARN_LIMIT,
             counts: Counts::default(),
+            changes: None,
             at: 0,
             last_scan: Duration::ZERO,
             scan: Duration::ZERO,
@@ -184,6 +201,24 @@ impl Bridges {
     /// What has happened.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+    /// Begins to keep changes of what is learned, or ends it.
+    pub(crate) fn watch(&mut self, on: bool) {
+        match on {
+            true => drop(self.changes.get_or_insert_default()),
+            false => self.changes = None,
+        }
+    }
+    /// Some of the changes, the oldest first.
+    pub(crate) fn take_changes(&mut self, some: usize) -> Vec<(Mac, SwIfIndex, Fate)> {
+        let Some(changes) = &mut self.changes else { return Vec::new() };
+        let end = some.min(changes.len());
+        changes.drain(..end).collect()
+    }
+    fn note(&mut self, key: MacKey, port: SwIfIndex, fate: Fate) {
+        if let Some(changes) = self.changes.as_mut().filter(|all| all.len() < MAX_CHANGES) {
+            changes.push((key.mac(), port, fate));
+        }
     }
     /// How many addresses there may be.
     pub fn limit(&self) -> u32 {
@@ -282,6 +317,7 @@ impl Bridges {
             {
                 self.counts.moved += 1;
                 self.known[entry as usize].seen = now;
+                self.note(key, sw_if, Fate::Moved);
             }
             return Learned::Nothing;
         }
@@ -294,6 +330,7 @@ impl Bridges {
             return Learned::Nothing;
         }
         self.counts.learned += 1;
+        self.note(key, sw_if, Fate::Learned);
         match id.and_then(|id| self.get(id)).is_some_and(Domain::has_room) {
             true => Learned::New,
             false => Learned::Last,
@@ -351,12 +388,16 @@ impl Bridges {
     /// Takes an address out of the table.
     pub(crate) fn remove(&mut self, readers: &Readers, id: u32, mac: Mac) -> Result<(), L2Error> {
         let key = MacKey::new(self.find(id)?.number, mac);
-        let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
+        let value = self.macs.get(key);
+        let was = value.map(|v| self.known[v.entry() as usize].origin);
         if !self.macs.remove(readers, key) {
             let mac = mac.map(|b| format!("{b:02x}")).join(":");
             return Err(L2Error::NoAddress { id, mac });
         }
         self.count_learned(key, was, None);
+        if let Some(value) = value.filter(|_| was == Some(Origin::Learned)) {
+            self.note(key, value.port(), Fate::Forgotten);
+        }
         Ok(())
     }
 
@@ -385,6 +426,9 @@ impl Bridges {
             let origin = known.origin;
             if meant(key, value.port(), known, entry) && self.macs.remove(readers, key) {
                 self.count_learned(key, Some(origin), None);
+                if origin == Origin::Learned {
+                    self.note(key, value.port(), Fate::Forgotten);
+                }
                 gone += 1;
             }
         }
@@ -427,15 +471,20 @@ impl Bridges {
     pub fn addresses(&self, from: u32, some: u32) -> (Vec<Address>, Option<u32>) {
         let all = self.macs.numbers();
         let end = all.min(from.saturating_add(some));
-        let address = |entry| {
-            let key = self.macs.key(entry)?;
-            let value = self.macs.get(key)?;
-            let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
-            let known = self.known.get(entry as usize)?;
-            let (origin, age) = (known.origin, known.seen.elapsed());
-            Some(Address { bridge, mac: key.mac(), port: value.port(), origin, age })
-        };
-        let found = (from..end).filter_map(address).collect();
+        let found = (from..end).filter_map(|entry| self.by_key(self.macs.key(entry)?)).collect();
         (found, (end < all).then_some(end))
+    }
+
+    /// An address that a bridge domain knows.
+    pub fn address(&self, bridge: u32, mac: Mac) -> Option<Address> {
+        self.by_key(MacKey::new(self.get(bridge)?.number, mac))
+    }
+
+    fn by_key(&self, key: MacKey) -> Option<Address> {
+        let value = self.macs.get(key)?;
+        let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
+        let known = self.known.get(value.entry() as usize)?;
+        let (origin, age) = (known.origin, known.seen.elapsed());
+        Some(Address { bridge, mac: key.mac(), port: value.port(), origin, age })
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod api;
 mod api_module;
+mod api_types;
 mod bridges;
 pub mod cli;
 mod cli_support;
@@ -80,6 +81,7 @@ fn init(c: &mut Control) {
     let bridges = Bridges::new(macs, learning);
     c.insert(L2 { xconnects: BTreeMap::new(), bridges, writer, listeners: Vec::new() });
     c.insert(learning::Scan::default());
+    c.insert(api_types::Watchers::default());
     c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
 }
 

@@ -1,12 +1,13 @@
 //! What is configured of layer 2.
 
 use crate::bridges::LEARN_LIMIT;
-use crate::{L2, MAX_BRIDGE_ID, Origin};
-use std::collections::BTreeMap;
+use crate::{Domain, L2, MAX_BRIDGE_ID, Origin};
+use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, mac,
-    rank,
+    Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
+    Value, Walk, interface_key, mac, rank,
 };
+use thalweg_device::interface;
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
@@ -27,6 +28,11 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.bridgedomains.*.stations", Kind::Named(Name::Any)),
     Rule::new("thalweg.bridgedomains.*.stations.*", Kind::Other(station)),
 ];
+
+/// MTU of interfaces and bridge domains of which the document says none.
+const DEFAULT_MTU: u32 = 1500;
+/// Numbers of stations that are looked at in one go.
+const AT_ONCE: u32 = 1024;
 
 /// The schema's switches, as commands name them. All are on unless switched off.
 const SWITCHES: [(&str, &str); 4] = [
@@ -54,6 +60,7 @@ impl Section<Control> for Settings {
             "interfaces.*.l2xc",
             "bridgedomains.*.description",
             "bridgedomains.*.interfaces.[]",
+            "bridgedomains.*.mtu",
             "bridgedomains.*.settings.learn",
             "bridgedomains.*.settings.unicast-flood",
             "bridgedomains.*.settings.unknown-unicast-flood",
@@ -73,6 +80,24 @@ impl Section<Control> for Settings {
             out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
         }
         dump_bridges(c, &l2, out);
+    }
+
+    fn walk(&self, _: &Control) -> Option<Walk<Control>> {
+        let (mut at, mut found) = (0, Stations::new());
+        Some(Box::new(move |c| {
+            if let Some(next) = configured(c, at, &mut found) {
+                at = next;
+                return None;
+            }
+            let mut found = std::mem::take(&mut found);
+            Some(Box::new(move |out: &mut Dump<'_>| {
+                found.sort_unstable_by_key(|(id, mac, _)| (*id, mac.0));
+                for (id, mac, text) in found {
+                    let (name, mac) = (format!("bd{id}"), mac.to_string());
+                    out.put(&["thalweg", "bridgedomains", &name, "stations", &mac], text);
+                }
+            }) as Later)
+        }))
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
@@ -124,7 +149,6 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
     if limit != LEARN_LIMIT {
         out.put(&["thalweg", "l2", "default-learn-limit"], u64::from(limit));
     }
-    let mut names = BTreeMap::new();
     for (id, d) in bridges.list() {
         let name = format!("bd{id}");
         let path = ["bridgedomains", &name];
@@ -152,23 +176,37 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
         if !d.tag.is_empty() {
             out.put(&["thalweg", "bridgedomains", &name, "tag"], d.tag.clone());
         }
-        names.insert(id, name);
-    }
-    let mut from = Some(0);
-    while let Some(at) = from {
-        let (some, next) = bridges.addresses(at, 1 << 12);
-        for a in some.iter().filter(|a| a.origin != Origin::Learned) {
-            let text = match a.origin {
-                Origin::Filter => "filter".to_owned(),
-                Origin::Static => format!("{} static", c.interface_name(a.port)),
-                _ => c.interface_name(a.port),
-            };
-            let Some(name) = names.get(&a.bridge) else { continue };
-            let mac = MacAddr(a.mac).to_string();
-            out.put(&["thalweg", "bridgedomains", name, "stations", &mac], text);
+        // The schema's default, which nothing need be said of.
+        if let Some(mtu) = common_mtu(c, d).filter(|mtu| *mtu != DEFAULT_MTU) {
+            out.put(&[path[0], path[1], "mtu"], u64::from(mtu));
         }
-        from = next;
     }
+}
+
+/// The MTU that all ports of a bridge domain have, if they have one.
+fn common_mtu(c: &Control, d: &Domain) -> Option<u32> {
+    let mut all = d.ports().filter_map(|(port, _)| Some(interface::view(c, port).ok()?.mtu[0]));
+    let first = all.next()?;
+    all.all(|mtu| mtu == first).then_some(first)
+}
+
+/// Stations that were configured: their bridge domain's id, they, and what is said of them.
+type Stations = Vec<(u32, MacAddr, String)>;
+
+/// Puts stations with numbers from `from` on into `found`; where to go on.
+fn configured(c: &Control, from: u32, found: &mut Stations) -> Option<u32> {
+    let l2 = c.state::<L2>();
+    let l2 = l2.borrow();
+    let (some, next) = l2.bridges().addresses(from, AT_ONCE);
+    for a in some.iter().filter(|a| a.origin != Origin::Learned) {
+        let text = match a.origin {
+            Origin::Filter => "filter".to_owned(),
+            Origin::Static => format!("{} static", c.interface_name(a.port)),
+            _ => c.interface_name(a.port),
+        };
+        found.push((a.bridge, MacAddr(a.mac), text));
+    }
+    next
 }
 
 fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
@@ -208,7 +246,10 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
     }
     if let Some((tag, path)) = number(&["thalweg", "bridgedomains", name, "tag"]) {
         let set = |tag: &str| format!("set bridge-domain tag {id} {tag}");
-        add("tag", path, set(&tag), set("").trim_end().to_owned());
+        let item = Item::new(rank::L2, format!("{key} tag"), path, set(&tag));
+        let item = item.unset(set("").trim_end()).needs(&key).attribute();
+        // One document may be for both: what vppcfg marks as its own keeps its mark.
+        out.add(if tag == VPPCFG { item.sticky() } else { item });
     }
     ports(doc, name, id, out);
     stations(doc, name, id, out);
@@ -229,6 +270,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
             out.problem(Problem::at(node, path, text));
             continue;
         }
+        same_mtu(doc, name, &interface, node, &path, out);
         let group = interface.get("split-horizon-group").map(|f| f.node.value.to_string());
         let mut set = format!("set interface l2 bridge {port} {id}");
         if let Some(group) = group.filter(|g| g != "0") {
@@ -237,6 +279,28 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
         let item = Item::new(rank::L2, format!("bridge port {port}"), path, set).order(1);
         let item = item.unset(format!("set interface l3 {port}"));
         out.add(item.needs(format!("bridge {name}")).needs(interface_key(port)));
+    }
+}
+
+/// Frames must fit through all ports alike, as the schema has it.
+fn same_mtu(
+    doc: &Doc<'_>,
+    name: &str,
+    port: &Interface<'_>,
+    node: &Node,
+    path: &str,
+    out: &mut Draft,
+) {
+    let Some(bridge) = doc.at(&["bridgedomains", name, "mtu"]).and_then(|f| f.node.u32()) else {
+        return;
+    };
+    let mtu = port.get("mtu").and_then(|f| f.node.u32()).unwrap_or(DEFAULT_MTU);
+    if mtu != bridge {
+        let text = format!(
+            "`{}' has an MTU of {mtu}, and {name} one of {bridge}: make them equal",
+            port.name
+        );
+        out.problem(Problem::at(node, path.to_owned(), text));
     }
 }
 

@@ -213,6 +213,16 @@ impl Lpm4 {
         self.rib.iter().map(|(prefix, leaf)| (prefix, Leaf::from(leaf)))
     }
 
+    /// Goes on with a walk over all routes, as [`PrefixMap::sweep`] does.
+    pub fn sweep(&self, at: &mut Sweep, mut each: impl FnMut(Ipv4Prefix)) -> bool {
+        self.rib.sweep(at, |(prefix, _)| each(prefix))
+    }
+
+    /// How many routes there are of each prefix length.
+    pub fn lengths(&self) -> [usize; 33] {
+        self.rib.lengths()
+    }
+
     /// How many routes there are, the default route included.
     pub fn len(&self) -> usize {
         self.rib.len()

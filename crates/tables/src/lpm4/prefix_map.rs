@@ -410,6 +410,11 @@ impl PrefixMap {
         false
     }
 
+    /// How many prefixes there are of each length.
+    pub fn lengths(&self) -> [usize; 33] {
+        self.lengths.each_ref().map(|routes| routes.len)
+    }
+
     /// Bytes of heap.
     pub fn memory(&self) -> usize {
         self.lengths.iter().map(Routes::memory).sum()

@@ -40,6 +40,13 @@ impl Model {
 fn check(lpm: &Lpm4, model: &Model, touched: &[Ipv4Prefix]) -> Result<(), TestCaseError> {
     let mut sorted = model.0.clone();
     sorted.sort_unstable();
+    let mut lengths = [0; 33];
+    sorted.iter().for_each(|(p, _)| lengths[usize::from(p.len())] += 1);
+    prop_assert_eq!(lpm.lengths(), lengths);
+    let (mut at, mut swept) = (Sweep::default(), Vec::new());
+    while lpm.sweep(&mut at, |p| swept.push(p)) {}
+    swept.sort_unstable();
+    prop_assert!(swept.into_iter().eq(sorted.iter().map(|(p, _)| *p)));
     prop_assert!(lpm.iter().eq(sorted));
     prop_assert_eq!(lpm.len(), model.0.len());
     let edges = touched.iter().flat_map(|p| {

@@ -3,7 +3,7 @@
 use crate::api_types::{INTERFACE, IfType, LinkDuplex, SubIfFlags, flags, indices};
 use crate::{InterfaceView, interface};
 use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddress};
-use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_api::{Details, Dump, Message, Text, Walk, walk_each};
 use thalweg_graph::Control;
 
 /// Asks for interfaces.
@@ -79,16 +79,17 @@ pub struct SwInterfaceDetails {
 
 /// The service.
 pub static SERVICE: Dump<Control, SwInterfaceDump, SwInterfaceDetails> =
-    Dump::new(&INTERFACE, handle);
+    Dump::slices(&INTERFACE, handle);
 
-fn handle(c: &mut Control, rq: SwInterfaceDump, out: &mut Details<SwInterfaceDetails>) {
+fn handle(c: &mut Control, rq: SwInterfaceDump, out: Details<SwInterfaceDetails>) -> Walk<Control> {
     let filter = rq.name_filter_valid.then(|| rq.name_filter.to_lowercase());
-    let views = indices(c, rq.sw_if_index).into_iter().filter_map(|i| interface::view(c, i).ok());
-    for view in views {
+    walk_each(indices(c, rq.sw_if_index), out, move |c: &mut Control, index, out| {
+        // It may have gone since.
+        let Ok(view) = interface::view(c, index) else { return };
         if filter.as_ref().is_none_or(|part| view.name.to_lowercase().contains(part.as_str())) {
             out.send(&details(&view));
         }
-    }
+    })
 }
 
 fn details(view: &InterfaceView) -> SwInterfaceDetails {

@@ -1,7 +1,7 @@
 //! `show hardware-interfaces`: links, addresses and what drivers have to say.
 
 use crate::command_line::{interface_arg, interface_names, sorted};
-use crate::interface::{self, InterfaceView, Interfaces, SwIfIndex};
+use crate::interface::{InterfaceView, Interfaces, SwIfIndex};
 use crate::report;
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -108,16 +108,13 @@ impl Command<Control> for ShowHardwareInterfaces {
         if chosen.is_empty() {
             chosen = sorted(c);
         }
-        let views: Vec<_> = chosen.iter().filter_map(|i| interface::view(c, *i).ok()).collect();
-        if out.wants_json() {
-            out.json(views.iter().map(|v| value(c, v)).collect());
-            return Ok(Outcome::Done);
-        }
         let titles = [("Name", 32), ("Idx", 6), ("Link", 8)];
         let heading: String = titles.map(|(t, n)| report::centre(t, n)).concat();
         out.line(format_args!("{heading}Hardware"));
-        views.iter().for_each(|v| text(c, v, detail, out));
-        Ok(Outcome::Done)
+        Ok(report::each(c, chosen, out, move |c, v, out| match out.wants_json() {
+            true => out.element(value(c, v)),
+            false => text(c, v, detail, out),
+        }))
     }
 
     fn complete(&self, c: &Control, _before: &[&str], _partial: &str) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! `show interface`: state, MTU and counters, in VPP's columns.
 
 use crate::command_line::{interface_arg, interface_names, sorted};
-use crate::interface::{self, InterfaceView, SwIfIndex};
+use crate::interface::{InterfaceView, SwIfIndex};
 use crate::report;
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -98,13 +98,10 @@ impl Command<Control> for ShowInterface {
         if chosen.is_empty() {
             chosen = sorted(c);
         }
-        match what {
-            Some("address") => report::addresses(c, &chosen, out),
-            Some("features") => report::features(c, &chosen, out),
+        Ok(match what {
+            Some("address") => report::addresses(c, chosen, out),
+            Some("features") => report::features(c, chosen, out),
             _ => {
-                let views: Vec<_> =
-                    chosen.iter().filter_map(|i| interface::view(c, *i).ok()).collect();
-                out.json(views.iter().map(|v| value(c, v)).collect());
                 let titles = [
                     ("Name", 32),
                     ("Idx", 5),
@@ -115,10 +112,12 @@ impl Command<Control> for ShowInterface {
                 ];
                 let heading: String = titles.map(|(t, n)| report::centre(t, n)).concat();
                 out.line(heading.trim_end());
-                views.iter().for_each(|v| text(c, v, out));
+                report::each(c, chosen, out, |c, v, out| match out.wants_json() {
+                    true => out.element(value(c, v)),
+                    false => text(c, v, out),
+                })
             }
-        }
-        Ok(Outcome::Done)
+        })
     }
 
     fn complete(&self, c: &Control, _before: &[&str], _partial: &str) -> Vec<String> {

@@ -37,8 +37,7 @@ impl Command<Control> for ShowInterfaceAddress {
         if chosen.is_empty() {
             chosen = sorted(c);
         }
-        report::addresses(c, &chosen, out);
-        Ok(Outcome::Done)
+        Ok(report::addresses(c, chosen, out))
     }
 
     fn complete(&self, c: &Control, _before: &[&str], _partial: &str) -> Vec<String> {

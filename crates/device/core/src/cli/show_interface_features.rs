@@ -32,8 +32,7 @@ impl Command<Control> for ShowInterfaceFeatures {
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
         args.end()?;
-        report::features(c, &[sw_if], out);
-        Ok(Outcome::Done)
+        Ok(report::features(c, vec![sw_if], out))
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {

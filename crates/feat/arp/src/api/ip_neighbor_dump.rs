@@ -2,9 +2,14 @@
 
 use crate::Neighbors;
 use crate::api_types::{IP_NEIGHBOR, IpNeighbor, describe};
+use crate::walk::NeighborWalk;
+use std::task::Poll;
 use thalweg_api::types::{AddressFamily, InterfaceIndex};
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
+
+/// Neighbours that are told before it is looked whether the client reads on.
+const AT_ONCE: usize = 64;
 
 /// Asks for neighbours.
 #[derive(Debug, Message)]
@@ -32,21 +37,25 @@ pub static SERVICE: Dump<Control, IpNeighborDump, IpNeighborDetails> =
     Dump::slices(&IP_NEIGHBOR, handle);
 
 fn handle(
-    c: &mut Control,
+    _: &mut Control,
     rq: IpNeighborDump,
     mut out: Details<IpNeighborDetails>,
 ) -> Walk<Control> {
-    let mut all = match rq.af {
-        AddressFamily::IP4 => c.state::<Neighbors>().borrow().list(),
-        _ => Vec::new(),
-    };
-    all.retain(|n| [InterfaceIndex(n.sw_if), InterfaceIndex::NONE].contains(&rq.sw_if_index));
-    let mut all = all.into_iter();
-    Box::new(move |_| {
-        while !out.is_full() {
-            let Some(n) = all.next() else { return false };
-            if let Some(neighbor) = describe(&n) {
-                out.send(&IpNeighborDetails { age: n.age.as_secs_f64(), neighbor });
+    let only = (rq.sw_if_index != InterfaceIndex::NONE).then_some(rq.sw_if_index.0);
+    let mut walk = NeighborWalk::new(only);
+    Box::new(move |c| {
+        let all = c.state::<Neighbors>();
+        let all = all.borrow();
+        for _ in 0..AT_ONCE {
+            match walk.next(&all) {
+                _ if rq.af != AddressFamily::IP4 => return false,
+                Poll::Ready(None) => return false,
+                Poll::Ready(Some(n)) => {
+                    if let Some(neighbor) = describe(&n) {
+                        out.send(&IpNeighborDetails { age: n.age.as_secs_f64(), neighbor });
+                    }
+                }
+                Poll::Pending => {}
             }
         }
         true

@@ -3,8 +3,10 @@
 use crate::args;
 use crate::neighbors::{Neighbor, Neighbors};
 use crate::table::State;
-use serde_json::json;
-use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
+use crate::walk::NeighborWalk;
+use serde_json::{Value, json};
+use std::task::Poll;
+use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, pieces};
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
@@ -13,6 +15,9 @@ pub struct ShowIpNeighbors;
 
 /// The command.
 pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors;
+
+/// Rows whose columns are set together.
+const ROWS: usize = 64;
 
 /// S static, D dynamic, N no route of its own; I incomplete, F failed, P being probed.
 fn flags(n: &Neighbor) -> String {
@@ -27,6 +32,35 @@ fn flags(n: &Neighbor) -> String {
         f.push('N');
     }
     f
+}
+
+fn table() -> Table {
+    Table::new()
+        .gap(0)
+        .column("Age", Align::Center, 12)
+        .column("IP", Align::Center, 40)
+        .column("Flags", Align::Center, 6)
+        .column("Ethernet", Align::Center, 20)
+        .column("Interface", Align::Left, 24)
+}
+
+fn row(c: &Control, n: &Neighbor) -> [String; 5] {
+    let mac = n.mac.map_or_else(|| "-".to_owned(), |m| MacAddr(m).to_string());
+    let age = format!("{:.4}", n.age.as_secs_f64());
+    [age, n.ip.to_string(), flags(n), mac, c.interface_name(n.sw_if)]
+}
+
+fn json(c: &Control, n: &Neighbor) -> Value {
+    json!({
+        "interface": c.interface_name(n.sw_if),
+        "ip": n.ip.to_string(),
+        "mac": n.mac.map(|m| MacAddr(m).to_string()),
+        "state": n.state.word(),
+        "static": n.is_static,
+        "no_fib_entry": n.no_fib_entry,
+        "learned_from": n.origin.word(),
+        "age": n.age.as_secs_f64(),
+    })
 }
 
 impl Command<Control> for ShowIpNeighbors {
@@ -56,38 +90,27 @@ impl Command<Control> for ShowIpNeighbors {
     ) -> Result<Outcome<Control>, CliError> {
         let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
         args.end()?;
-        let mut all = c.state::<Neighbors>().borrow().list();
-        all.retain(|n| only.is_none_or(|i| n.sw_if == i));
-        if out.wants_json() {
-            let rows = all.iter().map(|n| {
-                json!({
-                    "interface": c.interface_name(n.sw_if),
-                    "ip": n.ip.to_string(),
-                    "mac": n.mac.map(|m| MacAddr(m).to_string()),
-                    "state": n.state.word(),
-                    "static": n.is_static,
-                    "no_fib_entry": n.no_fib_entry,
-                    "learned_from": n.origin.word(),
-                    "age": n.age.as_secs_f64(),
-                })
-            });
-            out.json(rows.collect());
-            return Ok(Outcome::Done);
-        }
-        let mut table = Table::new()
-            .gap(0)
-            .column("Age", Align::Center, 12)
-            .column("IP", Align::Center, 40)
-            .column("Flags", Align::Center, 6)
-            .column("Ethernet", Align::Center, 20)
-            .column("Interface", Align::Left, 24);
-        for n in &all {
-            let mac = n.mac.map_or_else(|| "-".to_owned(), |m| MacAddr(m).to_string());
-            let age = format!("{:.4}", n.age.as_secs_f64());
-            table.row([age, n.ip.to_string(), flags(n), mac, c.interface_name(n.sw_if)]);
-        }
-        out.text(&table.to_string());
-        Ok(Outcome::Done)
+        let (mut walk, mut rows) = (NeighborWalk::new(only), table());
+        Ok(pieces(c, out, move |c, out| {
+            let all = c.state::<Neighbors>();
+            let next = walk.next(&all.borrow());
+            if let Poll::Ready(Some(n)) = &next {
+                match out.wants_json() {
+                    true => out.element(json(c, n)),
+                    false => rows.row(row(c, n)),
+                }
+            }
+            let end = matches!(next, Poll::Ready(None));
+            // The heading stands above an empty table, too.
+            if end || rows.len() == ROWS {
+                out.text(&rows.to_string());
+                rows = table().without_heading();
+            }
+            if end {
+                out.end_elements();
+            }
+            !end
+        }))
     }
 
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {

@@ -53,7 +53,7 @@ impl Command<Control> for ShowConfiguration {
         };
         work::answer(c, None, out, job, |_, (value, text), out| {
             value.into_iter().for_each(|value| out.json(value));
-            out.text(&text);
+            out.whole(text);
             Ok(())
         })
     }

@@ -1,7 +1,6 @@
 //! `ip_route_v2_dump`: all routes of a table, with who says that they exist.
 
-use crate::Ip4;
-use crate::api_types::{IP, IpRouteV2, IpTable, describe, prefixes, route, source_id};
+use crate::api_types::{IP, IpRouteV2, IpTable, describe, source_id, walk};
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
@@ -26,25 +25,13 @@ pub struct IpRouteV2Details {
 /// The service.
 pub static SERVICE: Dump<Control, IpRouteV2Dump, IpRouteV2Details> = Dump::slices(&IP, handle);
 
-fn handle(c: &mut Control, rq: IpRouteV2Dump, mut out: Details<IpRouteV2Details>) -> Walk<Control> {
+fn handle(c: &mut Control, rq: IpRouteV2Dump, out: Details<IpRouteV2Details>) -> Walk<Control> {
     let (table, wanted) = (rq.table.table_id, rq.src);
-    let mut prefixes = prefixes(c, &rq.table).into_iter();
-    Box::new(move |c| {
-        let ip4 = c.state::<Ip4>();
-        let ip4 = ip4.borrow();
-        // As many as fit well into the main thread's slice.
-        for _ in 0..1024 {
-            if out.is_full() {
-                break;
-            }
-            let Some(prefix) = prefixes.next() else { return false };
-            let Some(view) = route(&ip4, table, prefix) else { continue };
-            let src = source_id(view.source);
-            if wanted == 0 || wanted == src {
-                let route = IpRouteV2 { src, ..describe(table, &view).into() };
-                out.send(&IpRouteV2Details { route });
-            }
+    walk(c, &rq.table, out, move |view, out| {
+        let src = source_id(view.source);
+        if wanted == 0 || wanted == src {
+            let route = IpRouteV2 { src, ..describe(table, view).into() };
+            out.send(&IpRouteV2Details { route });
         }
-        true
     })
 }

@@ -16,8 +16,13 @@ pub mod ip_table_add_del;
 pub mod ip_table_add_del_v2;
 pub mod ip_table_allocate;
 pub mod ip_table_dump;
+pub mod ip_table_flush;
+pub mod ip_table_replace_begin;
+pub mod ip_table_replace_end;
 pub mod ip_unnumbered_dump;
 pub mod sw_interface_add_del_address;
+pub mod sw_interface_address_replace_begin;
+pub mod sw_interface_address_replace_end;
 pub mod sw_interface_get_table;
 pub mod sw_interface_set_table;
 pub mod want_ping_finished_events;
@@ -37,8 +42,13 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &ip_table_add_del_v2::SERVICE,
     &ip_table_allocate::SERVICE,
     &ip_table_dump::SERVICE,
+    &ip_table_flush::SERVICE,
+    &ip_table_replace_begin::SERVICE,
+    &ip_table_replace_end::SERVICE,
     &ip_unnumbered_dump::SERVICE,
     &sw_interface_add_del_address::SERVICE,
+    &sw_interface_address_replace_begin::SERVICE,
+    &sw_interface_address_replace_end::SERVICE,
     &sw_interface_get_table::SERVICE,
     &sw_interface_set_table::SERVICE,
     &want_ping_finished_events::SERVICE,

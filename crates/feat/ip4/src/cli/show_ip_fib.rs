@@ -1,11 +1,12 @@
 //! `show ip fib`: routes and what they resolve to.
 
 use crate::fib_text::{self, Detail};
+use crate::prefixes::Prefixes;
 use crate::{Ip4, words};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
-use std::time::Instant;
-use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, Task, TaskPoll};
+use std::task::Poll;
+use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, pieces};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 
@@ -17,8 +18,8 @@ pub static COMMAND: ShowIpFib = ShowIpFib;
 
 /// Routes that are listed unless `all` is asked for: some megabytes of text.
 const LIMIT: usize = 10_000;
-/// Routes listed before other work gets its turn.
-const SLICE: usize = 1000;
+/// Routes in one element of the list for machines.
+const DOCUMENT: usize = 1000;
 
 impl Command<Control> for ShowIpFib {
     fn path(&self) -> &'static str {
@@ -57,10 +58,7 @@ impl Command<Control> for ShowIpFib {
             What::List { all } => {
                 let limit = if all { usize::MAX } else { LIMIT };
                 let mut list = Lister { tables, at: None, limit, detail: request.detail };
-                Ok(match list.go(c, out) {
-                    true => Outcome::Done,
-                    false => Outcome::pending(list),
-                })
+                Ok(pieces(c, out, move |c, out| list.go(c, out)))
             }
         }
     }
@@ -177,65 +175,62 @@ fn summary(c: &Control, tables: &[u32], out: &mut Output) {
     out.json(Value::Array(json));
 }
 
-/// Lists tables, some routes at a time, so that a million of them neither fill memory nor keep the
-/// main thread.
+/// Lists tables route by route, so that a million of them neither fill memory nor keep the main
+/// thread.
 struct Lister {
     tables: Vec<u32>,
-    /// The table being listed, its prefixes, and how many of them were listed.
-    at: Option<(u32, Vec<Ipv4Prefix>, usize)>,
+    /// The table being listed.
+    at: Option<Listed>,
     limit: usize,
     detail: Detail,
 }
 
-impl Lister {
-    /// Lists a slice; true if that was all.
-    fn go(&mut self, c: &Control, out: &mut Output) -> bool {
-        let mut room = SLICE;
-        let mut json = Vec::new();
-        while room > 0 {
-            let (id, prefixes, done) = match &mut self.at {
-                Some((id, prefixes, done)) => (*id, prefixes, done),
-                None => {
-                    let Some(id) = self.tables.first().copied() else { break };
-                    self.tables.remove(0);
-                    out.line(heading(c, id));
-                    let prefixes = c.state::<Ip4>().borrow().prefixes(id);
-                    let (_, p, done) = self.at.insert((id, prefixes, 0));
-                    (id, p, done)
-                }
-            };
-            let end = prefixes.len().min(self.limit).min(*done + room);
-            room -= end - *done;
-            let mut routes = Vec::new();
-            for prefix in &prefixes[*done..end] {
-                // It may have gone since the list was made.
-                let Some(view) = c.state::<Ip4>().borrow().route(id, *prefix) else { continue };
-                if out.wants_json() {
-                    routes.push(fib_text::route_json(c, id, &view));
-                } else {
-                    out.text(&fib_text::route(c, id, &view, self.detail));
-                }
-            }
-            *done = end;
-            let (more, last) = (prefixes.len() - end, end == prefixes.len().min(self.limit));
-            let left = if last { more } else { 0 };
-            json.push(json!({ "table": id, "routes": routes, "left_out": left }));
-            if last {
-                if more > 0 {
-                    out.line(format_args!(
-                        "... {more} more routes: `show ip fib all' lists, `summary' counts them"
-                    ));
-                }
-                self.at = None;
-            }
-        }
-        out.json(Value::Array(json));
-        self.at.is_none() && self.tables.is_empty()
-    }
+struct Listed {
+    table: u32,
+    prefixes: Prefixes,
+    done: usize,
+    json: Vec<Value>,
 }
 
-impl Task<Control> for Lister {
-    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
-        if self.go(c, out) { TaskPoll::Done } else { TaskPoll::At(now) }
+impl Lister {
+    /// Lists a route, or looks for one; false if that was all.
+    fn go(&mut self, c: &Control, out: &mut Output) -> bool {
+        let Some(at) = &mut self.at else {
+            if self.tables.is_empty() {
+                out.end_elements();
+                return false;
+            }
+            let table = self.tables.remove(0);
+            out.line(heading(c, table));
+            let prefixes = Prefixes::new(table);
+            self.at = Some(Listed { table, prefixes, done: 0, json: Vec::new() });
+            return true;
+        };
+        let ip4 = c.state::<Ip4>();
+        let ip4 = ip4.borrow();
+        let next = if at.done < self.limit { at.prefixes.next(&ip4) } else { Poll::Ready(None) };
+        let Poll::Ready(next) = next else { return true };
+        // It may have gone since.
+        if let Some(view) = next.and_then(|prefix| ip4.route(at.table, prefix)) {
+            match out.wants_json() {
+                true => at.json.push(fib_text::route_json(c, at.table, &view)),
+                false => out.text(&fib_text::route(c, at.table, &view, self.detail)),
+            }
+        }
+        at.done += usize::from(next.is_some());
+        let more = if next.is_none() { at.prefixes.left() } else { 0 };
+        if next.is_none() || at.json.len() == DOCUMENT {
+            let routes = std::mem::take(&mut at.json);
+            out.element(json!({ "table": at.table, "routes": routes, "left_out": more }));
+        }
+        if more > 0 {
+            out.line(format_args!(
+                "... {more} more routes: `show ip fib all' lists, `summary' counts them"
+            ));
+        }
+        if next.is_none() {
+            self.at = None;
+        }
+        true
     }
 }

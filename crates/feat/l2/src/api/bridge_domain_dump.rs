@@ -1,8 +1,9 @@
 //! `bridge_domain_dump`: bridge domains.
 
 use crate::api_module::L2;
+use crate::bridges::Domain;
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{ApiType, Details, Dump, Message, Text};
+use thalweg_api::{ApiType, Details, Dump, Message, Text, Walk, walk_each};
 use thalweg_graph::Control;
 
 /// Asks for bridges.
@@ -60,35 +61,46 @@ pub struct BridgeDomainDetails {
 }
 
 /// The service.
-pub static SERVICE: Dump<Control, BridgeDomainDump, BridgeDomainDetails> = Dump::new(&L2, handle);
+pub static SERVICE: Dump<Control, BridgeDomainDump, BridgeDomainDetails> =
+    Dump::slices(&L2, handle);
 
-fn handle(c: &mut Control, rq: BridgeDomainDump, out: &mut Details<BridgeDomainDetails>) {
+fn handle(
+    c: &mut Control,
+    rq: BridgeDomainDump,
+    out: Details<BridgeDomainDetails>,
+) -> Walk<Control> {
     let state = c.state::<crate::L2>();
     let l2 = state.borrow();
     let of = (rq.sw_if_index != InterfaceIndex::NONE).then(|| l2.bridges().of(rq.sw_if_index.0));
-    for (id, d) in l2.bridges().list() {
-        let other_id = rq.bd_id != u32::MAX && rq.bd_id != id;
-        if other_id || of.is_some_and(|of| of != Some(id)) {
-            continue;
+    let wanted =
+        |id: &u32| (rq.bd_id == u32::MAX || rq.bd_id == *id) && of.is_none_or(|of| of == Some(*id));
+    let ids = l2.bridges().list().map(|(id, _)| id).filter(wanted).collect();
+    walk_each(ids, out, |c: &mut Control, id, out| {
+        let state = c.state::<crate::L2>();
+        if let Some(domain) = state.borrow().bridges().get(id) {
+            out.send(&details(id, domain));
         }
-        let port = |(sw_if, shg): (u32, u8)| BridgeDomainSwIf {
-            context: 0,
-            sw_if_index: InterfaceIndex(sw_if),
-            shg,
-        };
-        out.send(&BridgeDomainDetails {
-            bd_id: id,
-            flood: d.flood,
-            uu_flood: d.flood_unknown,
-            forward: d.forward,
-            learn: d.learn,
-            arp_term: false,
-            arp_ufwd: false,
-            mac_age: d.mac_age,
-            bd_tag: Text::from(d.tag.as_str()),
-            bvi_sw_if_index: InterfaceIndex::NONE,
-            uu_fwd_sw_if_index: InterfaceIndex::NONE,
-            sw_if_details: d.ports().map(port).collect(),
-        });
+    })
+}
+
+fn details(id: u32, d: &Domain) -> BridgeDomainDetails {
+    let port = |(sw_if, shg): (u32, u8)| BridgeDomainSwIf {
+        context: 0,
+        sw_if_index: InterfaceIndex(sw_if),
+        shg,
+    };
+    BridgeDomainDetails {
+        bd_id: id,
+        flood: d.flood,
+        uu_flood: d.flood_unknown,
+        forward: d.forward,
+        learn: d.learn,
+        arp_term: false,
+        arp_ufwd: false,
+        mac_age: d.mac_age,
+        bd_tag: Text::from(d.tag.as_str()),
+        bvi_sw_if_index: InterfaceIndex::NONE,
+        uu_fwd_sw_if_index: InterfaceIndex::NONE,
+        sw_if_details: d.ports().map(port).collect(),
     }
 }

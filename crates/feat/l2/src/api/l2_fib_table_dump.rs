@@ -3,8 +3,11 @@
 use crate::Origin;
 use crate::api_module::L2;
 use thalweg_api::types::{InterfaceIndex, MacAddress};
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
+
+/// Numbers of stations that are looked at before it is looked whether the client reads on.
+const AT_ONCE: u32 = 64;
 
 /// Asks for stations.
 #[derive(Debug, Message)]
@@ -33,14 +36,18 @@ pub struct L2FibTableDetails {
 }
 
 /// The service.
-pub static SERVICE: Dump<Control, L2FibTableDump, L2FibTableDetails> = Dump::new(&L2, handle);
+pub static SERVICE: Dump<Control, L2FibTableDump, L2FibTableDetails> = Dump::slices(&L2, handle);
 
-fn handle(c: &mut Control, rq: L2FibTableDump, out: &mut Details<L2FibTableDetails>) {
-    let state = c.state::<crate::L2>();
-    let l2 = state.borrow();
-    let mut from = Some(0);
-    while let Some(at) = from {
-        let (some, next) = l2.bridges().addresses(at, 1 << 12);
+fn handle(
+    _: &mut Control,
+    rq: L2FibTableDump,
+    mut out: Details<L2FibTableDetails>,
+) -> Walk<Control> {
+    let mut at = 0;
+    Box::new(move |c| {
+        let state = c.state::<crate::L2>();
+        let l2 = state.borrow();
+        let (some, next) = l2.bridges().addresses(at, AT_ONCE);
         for a in some.iter().filter(|a| rq.bd_id == u32::MAX || a.bridge == rq.bd_id) {
             out.send(&L2FibTableDetails {
                 bd_id: a.bridge,
@@ -51,6 +58,7 @@ fn handle(c: &mut Control, rq: L2FibTableDump, out: &mut Details<L2FibTableDetai
                 bvi_mac: false,
             });
         }
-        from = next;
-    }
+        at = next.unwrap_or_default();
+        next.is_some()
+    })
 }

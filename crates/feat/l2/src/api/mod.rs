@@ -12,6 +12,7 @@ pub mod bridge_domain_set_mac_age;
 pub mod bridge_flags;
 pub mod l2_fib_clear_table;
 pub mod l2_fib_table_dump;
+pub mod l2_interface_vlan_tag_rewrite;
 pub mod l2_xconnect_dump;
 pub mod l2fib_add_del;
 pub mod l2fib_flush_all;
@@ -19,6 +20,8 @@ pub mod l2fib_flush_bd;
 pub mod l2fib_flush_int;
 pub mod sw_interface_set_l2_bridge;
 pub mod sw_interface_set_l2_xconnect;
+pub mod want_l2_macs_events;
+pub mod want_l2_macs_events2;
 
 /// Every API message, in the order of the files' names.
 pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
@@ -31,6 +34,7 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &bridge_flags::SERVICE,
     &l2_fib_clear_table::SERVICE,
     &l2_fib_table_dump::SERVICE,
+    &l2_interface_vlan_tag_rewrite::SERVICE,
     &l2_xconnect_dump::SERVICE,
     &l2fib_add_del::SERVICE,
     &l2fib_flush_all::SERVICE,
@@ -38,4 +42,6 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &l2fib_flush_int::SERVICE,
     &sw_interface_set_l2_bridge::SERVICE,
     &sw_interface_set_l2_xconnect::SERVICE,
+    &want_l2_macs_events::SERVICE,
+    &want_l2_macs_events2::SERVICE,
 ];

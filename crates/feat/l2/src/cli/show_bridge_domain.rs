@@ -3,7 +3,7 @@
 use crate::cli_support::{bridge_arg, bridge_ids, failed, on};
 use crate::{Domain, L2, L2Error};
 use serde_json::json;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
 use thalweg_graph::Control;
 
 /// The command.
@@ -47,31 +47,32 @@ impl Command<Control> for ShowBridgeDomain {
         if let Some(id) = id.filter(|id| l2.bridges().get(*id).is_none()) {
             return Err(failed(L2Error::NoBridge(id)));
         }
-        let chosen: Vec<(u32, &Domain)> =
-            l2.bridges().list().filter(|(i, _)| id.is_none_or(|id| *i == id)).collect();
-        let all: Vec<_> = chosen.iter().map(|(id, d)| as_json(c, *id, d)).collect();
-        out.json(json!({ "bridge_domains": all }));
-        if chosen.is_empty() {
-            out.line("no bridge-domains in use");
-            return Ok(Outcome::Done);
-        }
-        out.line(HEADING);
-        for (id, d) in &chosen {
-            out.line(row(*id, d));
-        }
-        let detail = more == Some("detail");
-        for (_, d) in chosen {
-            if detail {
-                out.line(NODES);
+        let chosen = l2.bridges().list().map(|(i, _)| i).filter(|i| id.is_none_or(|id| *i == id));
+        let chosen: Vec<u32> = chosen.collect();
+        drop(l2);
+        out.begin_elements(&serde_json::Map::new(), "bridge_domains");
+        out.line(if chosen.is_empty() { "no bridge-domains in use" } else { HEADING });
+        let mut rows = chosen.clone().into_iter();
+        // Below the rows of all; with them only that of one has more to say.
+        let mut rest = chosen.into_iter().filter(move |_| more.is_some());
+        Ok(pieces(c, out, move |c, out| {
+            let state = c.state::<L2>();
+            let l2 = state.borrow();
+            if let Some(id) = rows.next() {
+                if let Some(d) = l2.bridges().get(id) {
+                    tell(c, id, d, out);
+                }
+                return true;
             }
-            if detail || more == Some("int") {
-                ports(c, d, out);
+            let Some(id) = rest.next() else {
+                out.end_elements();
+                return false;
+            };
+            if let Some(d) = l2.bridges().get(id) {
+                tell_more(c, d, more.unwrap_or_default(), out);
             }
-            if (detail || more == Some("bd-tag")) && !d.tag.is_empty() {
-                out.line(format_args!("  BD-Tag: {}", d.tag));
-            }
-        }
-        Ok(Outcome::Done)
+            true
+        }))
     }
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
@@ -79,6 +80,25 @@ impl Command<Control> for ShowBridgeDomain {
             [_] => ["detail", "int", "bd-tag"].map(str::to_owned).into(),
             _ => Vec::new(),
         }
+    }
+}
+
+fn tell(c: &Control, id: u32, d: &Domain, out: &mut Output) {
+    match out.wants_json() {
+        true => out.element(as_json(c, id, d)),
+        false => out.line(row(id, d)),
+    }
+}
+
+fn tell_more(c: &Control, d: &Domain, what: &str, out: &mut Output) {
+    if what == "detail" {
+        out.line(NODES);
+    }
+    if matches!(what, "detail" | "int") {
+        ports(c, d, out);
+    }
+    if matches!(what, "detail" | "bd-tag") && !d.tag.is_empty() {
+        out.line(format_args!("  BD-Tag: {}", d.tag));
     }
 }
 

@@ -1,10 +1,13 @@
 //! `show l2fib`.
 
+use crate::bridges::Bridges;
 use crate::cli_support::{bridge_arg, failed};
 use crate::{Address, L2, L2Error, Origin};
 use serde_json::json;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
+use thalweg_device::Mac;
 use thalweg_graph::Control;
+use thalweg_tables::{Sorted, Sorter};
 use thalweg_wire::MacAddr;
 
 /// The command.
@@ -33,74 +36,140 @@ impl Command<Control> for ShowL2fib {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
+        let list = Listing::parse(c, args)?;
+        let (mut stage, mut at) = (Stage::Gather(Sorter::new()), 0);
+        Ok(pieces(c, out, move |c, out| {
+            let state = c.state::<L2>();
+            let l2 = state.borrow();
+            match &mut stage {
+                Stage::Gather(_) if !list.rows && !out.wants_json() => {
+                    tail(l2.bridges(), out);
+                    false
+                }
+                Stage::Gather(sorter) => {
+                    let (some, next) = l2.bridges().addresses(at, AT_ONCE);
+                    let wanted = some.iter().filter(|a| list.wants(a));
+                    wanted.for_each(|a| sorter.push((a.bridge, a.mac)));
+                    if let Some(next) = next {
+                        at = next;
+                    } else {
+                        list.head(l2.bridges(), sorter.is_empty(), out);
+                        stage = Stage::Tell(std::mem::take(sorter).sorted());
+                    }
+                    true
+                }
+                Stage::Tell(sorted) => {
+                    let Some((bridge, mac)) = sorted.next() else {
+                        tail(l2.bridges(), out);
+                        return false;
+                    };
+                    if let Some(a) = l2.bridges().address(bridge, mac) {
+                        tell(c, l2.bridges(), &a, out);
+                    }
+                    true
+                }
+            }
+        }))
+    }
+    fn complete(&self, _: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        WORDS.iter().filter(|w| !before.contains(w)).map(ToString::to_string).collect()
+    }
+}
+
+/// Numbers of addresses that are looked at in one go.
+const AT_ONCE: u32 = 256;
+
+/// What is to be listed.
+#[derive(Default)]
+struct Listing {
+    rows: bool,
+    bridge: Option<u32>,
+    learned: Option<bool>,
+}
+
+/// How far a listing is.
+enum Stage {
+    /// Addresses are looked for.
+    Gather(Sorter<(u32, Mac)>),
+    /// They are told in order.
+    Tell(Sorted<(u32, Mac)>),
+}
+
+impl Listing {
+    fn parse(c: &Control, args: &mut Args<'_>) -> Result<Listing, CliError> {
         let state = c.state::<L2>();
         let l2 = state.borrow();
         let all = l2.bridges();
-        let (mut rows, mut bridge, mut learned) = (false, None, None);
+        let mut list = Listing::default();
         while let Some(word) = args.one_of(WORDS)? {
-            rows = true;
+            list.rows = true;
             match word {
                 "bd_id" => {
                     let id = bridge_arg(args)?;
                     all.get(id).ok_or(L2Error::NoBridge(id)).map_err(failed)?;
-                    bridge = Some(id);
+                    list.bridge = Some(id);
                 }
                 "bd_index" => {
                     let index = args.u16("index")?;
                     let found = all.list().find(|(_, d)| d.number == index);
                     let none =
                         || CliError::failed(format_args!("no bridge domain of index {index}"));
-                    bridge = Some(found.ok_or_else(none)?.0);
+                    list.bridge = Some(found.ok_or_else(none)?.0);
                 }
-                "learn" => learned = Some(true),
-                "add" => learned = Some(false),
+                "learn" => list.learned = Some(true),
+                "add" => list.learned = Some(false),
                 _ => {}
             }
         }
         args.end()?;
-        let mut found = Vec::new();
-        let mut from = Some(0);
-        while let Some(at) = from {
-            let (some, next) = all.addresses(at, 1 << 16);
-            found.extend(some.into_iter().filter(|a| {
-                bridge.is_none_or(|id| a.bridge == id)
-                    && learned.is_none_or(|l| l == (a.origin == Origin::Learned))
-            }));
-            from = next;
-        }
-        found.sort_by_key(|a| (a.bridge, a.mac));
-        let (total, of_them) = all.count();
-        let counts = all.counts();
-        out.json(json!({
-            "total": total,
-            "learned": of_them,
-            "limit": all.limit(),
-            "events": { "learned": counts.learned, "moved": counts.moved, "aged": counts.aged,
-                        "refused": counts.refused },
-            "addresses": found.iter().map(|a| as_json(c, a)).collect::<Vec<_>>(),
-        }));
-        if rows && !found.is_empty() {
-            out.line(HEADING);
-            for a in &found {
-                let domain = all.get(a.bridge);
-                let index = domain.map_or(0, |d| d.number);
-                out.line(row(c, a, index, domain.is_some_and(|d| d.mac_age > 0)).trim_end());
-            }
-        }
-        if total == 0 {
-            out.line("no l2fib entries");
-        } else {
-            out.line(format_args!(
-                "L2FIB total/learned entries: {total}/{of_them}  Last scan time: {:.4e}sec  \
-                 Learn limit: {}",
-                all.last_scan().as_secs_f64(),
-                all.limit(),
-            ));
-        }
-        Ok(Outcome::Done)
+        Ok(list)
     }
-    fn complete(&self, _: &Control, before: &[&str], _partial: &str) -> Vec<String> {
-        WORDS.iter().filter(|w| !before.contains(w)).map(ToString::to_string).collect()
+
+    fn wants(&self, a: &Address) -> bool {
+        self.bridge.is_none_or(|id| a.bridge == id)
+            && self.learned.is_none_or(|l| l == (a.origin == Origin::Learned))
+    }
+
+    fn head(&self, all: &Bridges, none: bool, out: &mut Output) {
+        let ((total, learned), counts) = (all.count(), all.counts());
+        let events = json!({
+            "learned": counts.learned, "moved": counts.moved, "aged": counts.aged,
+            "refused": counts.refused,
+        });
+        let numbers = [
+            ("total", json!(total)),
+            ("learned", json!(learned)),
+            ("limit", json!(all.limit())),
+            ("events", events),
+        ];
+        let object = numbers.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        out.begin_elements(&object, "addresses");
+        if self.rows && !none {
+            out.line(HEADING);
+        }
+    }
+}
+
+fn tell(c: &Control, all: &Bridges, a: &Address, out: &mut Output) {
+    if out.wants_json() {
+        return out.element(as_json(c, a));
+    }
+    let domain = all.get(a.bridge);
+    let index = domain.map_or(0, |d| d.number);
+    out.line(row(c, a, index, domain.is_some_and(|d| d.mac_age > 0)).trim_end());
+}
+
+fn tail(all: &Bridges, out: &mut Output) {
+    out.end_elements();
+    let (total, learned) = all.count();
+    match total {
+        0 => out.line("no l2fib entries"),
+        _ => out.line(format_args!(
+            "L2FIB total/learned entries: {total}/{learned}  Last scan time: {:.4e}sec  Learn \
+             limit: {}",
+            all.last_scan().as_secs_f64(),
+            all.limit(),
+        )),
     }
 }
 

@@ -23,6 +23,9 @@ pub struct CliInbandReply {
 
 static MODULE: &Module = &thalweg_graph::api_modules::VLIB;
 
+/// So many bytes are a long answer: a copy of fewer takes some tenths of a millisecond.
+const LONG: usize = 1 << 20;
+
 /// The service.
 pub static SERVICE: Call<Control, CliInband, CliInbandReply> = Call::later(MODULE, handle);
 
@@ -35,14 +38,21 @@ fn handle(c: &mut Control, request: CliInband, later: Later<CliInbandReply>) {
             Reply::Done { text, status } => (text, Some(retval(status))),
             Reply::Completions(_) => return Ok(()),
         };
-        output.push_str(&text);
+        match output.is_empty() {
+            true => output = text,
+            false => output.push_str(&text),
+        }
         if later.as_ref().is_none_or(Later::is_gone) {
             return Err(Gone);
         }
         if let Some(retval) = retval
             && let Some(later) = later.take()
         {
-            later.answer(retval, &CliInbandReply { reply: std::mem::take(&mut output) });
+            let reply = CliInbandReply { reply: std::mem::take(&mut output) };
+            match reply.reply.len() {
+                ..LONG => later.answer(retval, &reply),
+                _ => later.answer_aside(retval, reply),
+            }
         }
         Ok(())
     };

@@ -1,7 +1,7 @@
-//! Types of API messages about where packets go.
+//! Types of messages about where packets go.
 
-use thalweg_api::types::AddressUnion;
-use thalweg_api::{ApiType, api_enum};
+use crate::types::AddressUnion;
+use crate::{ApiType, api_enum};
 
 api_enum! {
     /// What a path ends in.

@@ -1,0 +1,21 @@
+//! `ip_table_flush`: takes away all configured routes of a table.
+
+use crate::api_types::{IP, IpTable, finish};
+use crate::replace;
+use thalweg_api::{Call, Later, Message};
+use thalweg_graph::Control;
+
+/// Takes away all routes of a table that were configured.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct IpTableFlush {
+    /// The table.
+    pub table: IpTable,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, IpTableFlush, IpTableFlushReply> = Call::later(&IP, handle);
+
+fn handle(c: &mut Control, rq: IpTableFlush, later: Later<IpTableFlushReply>) {
+    finish(c, &rq.table, later, replace::flush);
+}

@@ -1,0 +1,24 @@
+//! `ip_table_replace_begin`: notes which routes of a table are added from now on.
+
+use crate::api_types::{IP, IpTable, only_ip4};
+use crate::replace;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Notes which routes of a table are added from now on; the others go with `ip_table_replace_end`.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct IpTableReplaceBegin {
+    /// The table.
+    pub table: IpTable,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, IpTableReplaceBegin, IpTableReplaceBeginReply> =
+    Call::new(&IP, handle);
+
+fn handle(c: &mut Control, rq: IpTableReplaceBegin) -> Result<IpTableReplaceBeginReply, Retval> {
+    only_ip4(rq.table.is_ip6)?;
+    replace::begin(c, rq.table.table_id)?;
+    Ok(IpTableReplaceBeginReply)
+}

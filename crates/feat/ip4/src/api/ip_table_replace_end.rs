@@ -1,0 +1,22 @@
+//! `ip_table_replace_end`: takes away the routes of a table that were not added anew.
+
+use crate::api_types::{IP, IpTable, finish};
+use crate::replace;
+use thalweg_api::{Call, Later, Message};
+use thalweg_graph::Control;
+
+/// Takes away the configured routes that were not added since `ip_table_replace_begin`.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct IpTableReplaceEnd {
+    /// The table.
+    pub table: IpTable,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, IpTableReplaceEnd, IpTableReplaceEndReply> =
+    Call::later(&IP, handle);
+
+fn handle(c: &mut Control, rq: IpTableReplaceEnd, later: Later<IpTableReplaceEndReply>) {
+    finish(c, &rq.table, later, replace::finish);
+}

@@ -1,0 +1,112 @@
+//! What API messages about learned stations have in common.
+
+use crate::L2;
+use crate::bridges::Fate;
+use std::time::Duration;
+use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
+use thalweg_graph::Control;
+
+api_enum! {
+    /// What became of a station.
+    pub struct MacEventAction: u32 = "mac_event_action" {
+        /// It was learned.
+        ADD = 0, "MAC_EVENT_ACTION_API_ADD";
+        /// It was forgotten.
+        DELETE = 1, "MAC_EVENT_ACTION_API_DELETE";
+        /// It is behind another port.
+        MOVE = 2, "MAC_EVENT_ACTION_API_MOVE";
+    }
+}
+
+/// A station that was learned, or the like.
+#[derive(Clone, Debug, ApiType)]
+pub struct MacEntry {
+    /// The port that it is or was behind.
+    pub sw_if_index: InterfaceIndex,
+    /// Its address.
+    pub mac_addr: MacAddress,
+    /// What became of it.
+    pub action: MacEventAction,
+    /// Always 0.
+    pub flags: u8,
+}
+
+/// Tells of stations that were learned, forgotten or moved.
+#[derive(Debug, Message)]
+#[api(event)]
+pub struct L2MacsEvent {
+    /// What the client said when it asked.
+    pub pid: u32,
+    /// They, the oldest news first.
+    #[api(count = "n_macs: u32")]
+    pub mac: Vec<MacEntry>,
+}
+
+/// How often clients are told, and of how many stations in one go.
+const PERIOD: Duration = Duration::from_millis(100);
+const SOME: usize = 1 << 14;
+/// Clients count stations of an event by so many.
+const UNIT: usize = 10;
+
+/// Clients that want to hear of stations, each with how many of them an event may hold.
+#[derive(Default)]
+pub(crate) struct Watchers {
+    all: Subscribers<u8>,
+    telling: bool,
+}
+
+/// Tells a client from now on, or no longer.
+pub(crate) fn want(
+    c: &mut Control,
+    caller: &Caller,
+    on: bool,
+    pid: u32,
+    max: u8,
+) -> Result<(), Retval> {
+    if on && max == 0 {
+        return Err(Retval::INVALID_VALUE.because("an event holds some stations at least"));
+    }
+    let clients = c.state::<Clients>().borrow().clone();
+    let watchers = c.state::<Watchers>();
+    let mut watchers = watchers.borrow_mut();
+    watchers.all.forget(caller.id());
+    if on {
+        watchers.all.want(&clients, caller, true, pid, max)?;
+        c.state::<L2>().borrow_mut().bridges.watch(true);
+        if !std::mem::replace(&mut watchers.telling, true) {
+            c.every(PERIOD, tell);
+        }
+    }
+    Ok(())
+}
+
+/// Tells what has changed; false once nobody listens.
+fn tell(c: &mut Control) -> bool {
+    let clients = c.state::<Clients>().borrow().clone();
+    let (watchers, l2) = (c.state::<Watchers>(), c.state::<L2>());
+    let (mut watchers, mut l2) = (watchers.borrow_mut(), l2.borrow_mut());
+    let changes: Vec<MacEntry> = l2.bridges.take_changes(SOME).into_iter().map(entry).collect();
+    for round in 0..changes.len().div_ceil(UNIT) {
+        watchers.all.tell(&clients, |pid, max| {
+            let mac = changes.chunks(usize::from(*max) * UNIT).nth(round)?.to_vec();
+            Some(L2MacsEvent { pid, mac })
+        });
+    }
+    watchers.all.retain(&clients);
+    watchers.telling = !watchers.all.is_empty();
+    if !watchers.telling {
+        l2.bridges.watch(false);
+    }
+    watchers.telling
+}
+
+fn entry((mac, port, fate): (thalweg_device::Mac, u32, Fate)) -> MacEntry {
+    let action = match fate {
+        Fate::Learned => MacEventAction::ADD,
+        Fate::Forgotten => MacEventAction::DELETE,
+        Fate::Moved => MacEventAction::MOVE,
+    };
+    let (sw_if_index, mac_addr) = (InterfaceIndex(port), MacAddress(mac));
+    MacEntry { sw_if_index, mac_addr, action, flags: 0 }
+}
