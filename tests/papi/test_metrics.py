@@ -12,6 +12,7 @@ import urllib.request
 
 from lab import Case, Router
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from vpp_papi.vpp_stats import VPPStats
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
 ACCEPTED = "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5"
@@ -99,6 +100,52 @@ class Metrics(Case):
         pool = self.value(metrics, "thalweg_sflow_pool_packets_total", interface="pg0")
         self.assertLessEqual(pool, counters_of(interfaces, "pg0")["rx_packets"])
         self.assertGreater(self.value(metrics, "thalweg_sflow_samples_taken_total", interface="pg0"), 0)
+
+    def test_what_features_keep(self):
+        names = {name for name, _ in self.read()}
+        # Where nothing is translated or tracked, nothing is asked.
+        self.assertFalse({n for n in names if "nat44" in n or "conntrack" in n}, names)
+        self.cli("create packet-generator interface pg7")
+        self.cli("set interface state pg7 up")
+        self.cli("create bridge-domain 7 learn-limit 9")
+        self.cli("set interface l2 bridge pg7 7")
+        self.cli("flow add 7 priority=1,ip,actions=ct(commit),normal")
+        self.cli("flow add 7 priority=0,actions=normal")
+        self.cli("set interface flow pg7 7")
+        self.cli("nat44 plugin enable sessions 4096")
+        self.cli("nat44 add address 10.0.1.7")
+        self.cli("set interface nat44 in pg0 out pg1")
+        self.traffic("10.0.1.2", 5)
+        self.traffic("10.0.1.2", 3, mac="02:00:00:00:00:07", port="pg7")
+        time.sleep(0.05)
+        metrics = self.read()
+        get = lambda name, **labels: self.value(metrics, f"thalweg_{name}", **labels)
+        sessions = sum(get("nat44_sessions", worker=str(w), protocol="udp") for w in (0, 1))
+        self.assertEqual(sessions, 1)
+        self.assertEqual(get("nat44_sessions_max", worker="1"), 4096)
+        created = sum(get("nat44_session_events_total", worker=str(w), event="created") for w in (0, 1))
+        self.assertEqual(created, 1)
+        ports = get("nat44_address_ports", address="10.0.1.7", pool="nat", protocol="udp")
+        self.assertEqual(ports, 1)
+        self.assertEqual(get("conntrack_connections", protocol="udp"), 1)
+        self.assertGreaterEqual(get("conntrack_connections_max"), 1)
+        self.assertEqual(get("flow_rules", set="7"), 2)
+        self.assertEqual(get("flow_rule_packets_total", set="7"), 3)
+        self.assertEqual(get("bridge_ports", bridge_domain="7"), 1)
+        self.assertEqual(get("bridge_stations_learned", bridge_domain="7"), 1)
+        self.assertEqual(get("bridge_stations_learned_max", bridge_domain="7"), 9)
+        self.assertEqual(get("bridge_stations"), 1)
+        self.assertEqual(get("bridge_station_events_total", event="learned"), 1)
+        # VPP's clients read the same from the segment.
+        stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
+        stats.connect()
+        rows = [list(row) for row in stats["/nat44-ed/total-sessions"]]
+        self.assertEqual(sum(map(sum, rows)), 1)
+        self.assertEqual(stats["/nat44-ed/max-cfg-sessions"], 4096)
+        stats.disconnect()
+        self.cli("set interface nat44 in pg0 out pg1 del")
+        self.cli("nat44 plugin disable")
+        self.cli("set interface flow pg7 disable")
 
     def errors(self):
         for line in self.shown("show errors"):

@@ -19,7 +19,9 @@ mod settings;
 mod tables;
 mod tracking;
 
-pub use sets::{FlowError, RuleView, add, attach, attached, delete, following, rules};
+pub use sets::{
+    FlowError, RuleView, SetTotals, add, attach, attached, delete, following, rules, totals,
+};
 pub use tracking::{Tracking, Walk, connections, counts, flush, zone_counts};
 
 use std::sync::Arc;

@@ -255,6 +255,34 @@ pub fn rules(c: &Control) -> BTreeMap<u32, Vec<RuleView>> {
     state.sets.iter().map(|(set, placed)| (*set, sorted(placed))).collect()
 }
 
+/// What the rules of a set have taken together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetTotals {
+    /// How many rules there are.
+    pub rules: usize,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// Sets, and what the rules of each have taken since they were added.
+pub fn totals(c: &Control) -> BTreeMap<u32, SetTotals> {
+    let state = c.state::<Sets>();
+    let state = state.borrow();
+    let total = |placed: &Vec<Placed>| {
+        placed.iter().fold(SetTotals::default(), |sum, p| {
+            let [packets, bytes] = state.tallies.get(p.slot);
+            SetTotals {
+                rules: sum.rules + 1,
+                packets: sum.packets + packets - p.before[0],
+                bytes: sum.bytes + bytes - p.before[1],
+            }
+        })
+    };
+    state.sets.iter().map(|(set, placed)| (*set, total(placed))).collect()
+}
+
 /// Has the frames of an interface follow a set of rules, or none.
 ///
 /// # Errors

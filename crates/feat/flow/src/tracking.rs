@@ -118,6 +118,11 @@ pub(crate) fn apply(c: &mut Control) {
 }
 
 impl Tracking {
+    /// Whether workers track, or have tracked.
+    pub fn is_prepared(&self) -> bool {
+        self.prepared
+    }
+
     fn apply(&self, engine: &mut Engine, workers: usize) -> Result<(), thalweg_tables::MapError> {
         let limit = share(self.limit, workers);
         let small = engine.tracker.as_ref().is_none_or(|t| t.is_empty() && t.capacity() < limit);

@@ -1,5 +1,6 @@
 //! What is told, as the main thread reads it.
 
+use super::state::State;
 use std::sync::Arc;
 use thalweg_api::Clients;
 use thalweg_buffer::PoolAudit;
@@ -70,11 +71,13 @@ pub struct Figures {
     pub(super) api_waiting: usize,
     pub(super) uptime: f64,
     pub(super) sflow: Option<SFlowReport>,
+    pub(super) state: State,
 }
 
 impl Figures {
     /// Reads all. Workers go on counting meanwhile, so that sums need not agree to the packet.
-    pub fn read(c: &Control) -> Figures {
+    pub fn read(c: &mut Control) -> Figures {
+        let state = State::read(c);
         let clients = c.state::<Clients>().borrow().list();
         Figures {
             interfaces: interfaces(c),
@@ -88,6 +91,7 @@ impl Figures {
             api_waiting: clients.iter().map(|client| client.waiting).sum(),
             uptime: c.uptime().as_secs_f64(),
             sflow: Some(thalweg_feat_sflow::state::report(c)),
+            state,
         }
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! * [`figures`]: what the main thread reads, in one go, of what workers count. It is the same that
 //!   `show` commands and the statistics segment tell.
+//! * [`state`]: sessions, connections, stations, rules.
 //! * [`process`]: what the kernel knows of the process; needs no other thread.
 //! * [`text`]: names, labels and helps of the metrics.
 //!
 //! A thread of its own talks to the clients and writes the text; the main thread is asked for figures
-//! once per request at most, and workers never.
+//! once per request at most, and workers for the numbers of sessions and connections alone.
 
 pub mod cli;
 mod figures;
 mod process;
 mod settings;
+pub(crate) mod state;
 mod text;
 
 pub use figures::Figures;

@@ -24,6 +24,7 @@ impl Source for All {
         nodes(figures, page)?;
         workers(figures, page)?;
         sflow(figures, page)?;
+        figures.state.write(page)?;
         self::process(&self.process, page)
     }
 }

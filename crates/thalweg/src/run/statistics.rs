@@ -16,6 +16,7 @@ use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
 
 use super::RunError;
+use crate::metrics::state::Nat;
 
 /// Bytes of the segment unless it is said otherwise; they are used as they are needed.
 const DEFAULT_SIZE: u64 = 32 << 20;
@@ -73,6 +74,9 @@ struct System {
     vector_rates: Slot,
     loops: Slot,
     buffers: [Slot; 3],
+    /// Sessions of translation by worker, and the most that one may have.
+    sessions: Slot,
+    sessions_max: Slot,
 }
 
 struct Nodes {
@@ -144,8 +148,11 @@ pub(super) fn start(
 
 /// Brings all values up to date.
 fn refresh(c: &mut Control) {
+    let nat = Nat::read(c);
     let state = c.state::<Statistics>();
-    state.borrow_mut().refresh(c);
+    let mut state = state.borrow_mut();
+    state.refresh(c);
+    state.sessions(nat.as_ref());
 }
 
 impl Statistics {
@@ -230,6 +237,15 @@ impl Statistics {
         let pool = c.pool().audit();
         for (slot, value) in system.buffers.iter().zip([pool.cached, pool.in_use, pool.depot]) {
             s.set(*slot, value as u64);
+        }
+    }
+
+    /// Sessions; none while there is no translation.
+    fn sessions(&self, nat: Option<&Nat>) {
+        let (s, system) = (&self.segment, &self.system);
+        s.set(system.sessions_max, nat.map_or(0, |nat| nat.most.into()));
+        for (worker, view) in nat.iter().flat_map(|nat| nat.workers.iter().enumerate()) {
+            s.count(system.sessions, worker + 1, 0, [view.sessions.into()]);
         }
     }
 
@@ -327,6 +343,8 @@ impl System {
             buffers: slots(["cached", "used", "available"], |name| {
                 s.gauge(&format!("/buffer-pools/default-numa-0/{name}"))
             })?,
+            sessions: s.simple("/nat44-ed/total-sessions", rows)?,
+            sessions_max: s.gauge("/nat44-ed/max-cfg-sessions")?,
         })
     }
 }

@@ -1,0 +1,258 @@
+//! What features keep of flows, connections and stations: figures, and their names.
+//!
+//! Sessions and connections are workers' own, who are asked for their numbers, once per reading; only
+//! where there is something to ask for.
+
+use std::collections::BTreeMap;
+use std::fmt::Result;
+use std::net::Ipv4Addr;
+use thalweg_conntrack::tracker::{Counts, Live};
+use thalweg_feat_flow::{SetTotals, Tracking};
+use thalweg_feat_l2::L2;
+use thalweg_feat_nat44::Nat44;
+use thalweg_feat_nat44::view::{self, WorkerView};
+use thalweg_graph::Control;
+use thalweg_stats::metrics::Page;
+
+/// Translation.
+#[derive(Clone, Debug)]
+pub(crate) struct Nat {
+    /// Sessions that each worker has room for.
+    pub most: u32,
+    pub workers: Vec<WorkerView>,
+}
+
+impl Nat {
+    /// What workers say of it; nothing while it is disabled.
+    pub(crate) fn read(c: &mut Control) -> Option<Nat> {
+        let most = c.state::<Nat44>().borrow().sessions()?;
+        Some(Nat { most, workers: view::workers(c) })
+    }
+}
+
+/// Connection tracking.
+#[derive(Clone, Debug)]
+struct Connections {
+    limit: u32,
+    counts: Counts,
+    live: Live,
+    /// Rules found in caches, and those searched for.
+    cache: [u64; 2],
+    /// Zones with limits of their own: connections, limit.
+    zones: BTreeMap<u16, (u32, u32)>,
+}
+
+impl Connections {
+    fn read(c: &mut Control) -> Option<Connections> {
+        let tracking = c.state::<Tracking>();
+        let (limit, limits) = {
+            let tracking = tracking.borrow();
+            (tracking.limit, tracking.zone_limits.clone())
+        };
+        if !tracking.borrow().is_prepared() {
+            return None;
+        }
+        let (counts, live, cache) = thalweg_feat_flow::counts(c);
+        let zones = limits.keys().flatten().copied().collect();
+        let zones = thalweg_feat_flow::zone_counts(c, zones);
+        let limit_of = |zone: u16| limits.get(&Some(zone)).copied().unwrap_or_default();
+        let zones = zones.into_iter().map(|(zone, n)| (zone, (n, limit_of(zone)))).collect();
+        Some(Connections { limit, counts, live, cache, zones })
+    }
+}
+
+/// A bridge domain.
+#[derive(Clone, Debug)]
+struct Bridge {
+    id: String,
+    ports: usize,
+    learned: u32,
+    limit: u32,
+}
+
+/// Bridge domains.
+#[derive(Clone, Debug, Default)]
+struct Bridges {
+    all: Vec<Bridge>,
+    stations: u32,
+    most: u32,
+    events: [(&'static str, u64); 4],
+}
+
+impl Bridges {
+    fn read(c: &Control) -> Bridges {
+        let state = c.state::<L2>();
+        let l2 = state.borrow();
+        let (bridges, counts) = (l2.bridges(), l2.bridges().counts());
+        let one = |(id, d): (u32, &thalweg_feat_l2::Domain)| Bridge {
+            id: id.to_string(),
+            ports: d.ports().count(),
+            learned: d.learned(),
+            limit: d.learn_limit,
+        };
+        Bridges {
+            all: bridges.list().map(one).collect(),
+            stations: bridges.count().0,
+            most: bridges.limit(),
+            events: [
+                ("learned", counts.learned),
+                ("moved", counts.moved),
+                ("aged", counts.aged),
+                ("refused", counts.refused),
+            ],
+        }
+    }
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    nat: Option<Nat>,
+    connections: Option<Connections>,
+    bridges: Bridges,
+    rules: BTreeMap<u32, SetTotals>,
+}
+
+impl State {
+    /// Reads it.
+    pub(crate) fn read(c: &mut Control) -> State {
+        State {
+            nat: Nat::read(c),
+            connections: Connections::read(c),
+            bridges: Bridges::read(c),
+            rules: thalweg_feat_flow::totals(c),
+        }
+    }
+
+    /// Writes it.
+    pub(crate) fn write(&self, page: &mut Page<'_>) -> Result {
+        if let Some(nat) = &self.nat {
+            sessions(nat, page)?;
+            addresses(nat, page)?;
+        }
+        if let Some(connections) = &self.connections {
+            tracked(connections, page)?;
+        }
+        bridges(&self.bridges, page)?;
+        rules(&self.rules, page)
+    }
+}
+
+const PROTOCOLS: [&str; 4] = ["tcp", "udp", "icmp", "other"];
+
+fn sessions(nat: &Nat, page: &mut Page<'_>) -> Result {
+    let workers = || nat.workers.iter().enumerate().map(|(n, w)| (n.to_string(), w));
+    page.gauge("thalweg_nat44_sessions", "Sessions of a worker, by protocol", |v| {
+        for (number, w) in workers() {
+            for (protocol, n) in PROTOCOLS.iter().zip(w.counts.by_protocol) {
+                v.add(&[("worker", &number), ("protocol", protocol)], u64::from(n))?;
+            }
+        }
+        Ok(())
+    })?;
+    page.gauge("thalweg_nat44_sessions_max", "Sessions that a worker has room for", |v| {
+        let mut workers = workers();
+        workers.try_for_each(|(n, _)| v.add(&[("worker", &n)], u64::from(nat.most)))
+    })?;
+    let help = "How sessions came and went; `refused': there was no room";
+    page.counter("thalweg_nat44_session_events", help, |v| {
+        for (number, w) in workers() {
+            let events = [
+                ("created", w.flows.added),
+                ("expired", w.flows.expired),
+                ("removed", w.flows.removed),
+                ("recycled", w.flows.recycled),
+                ("refused", w.flows.refused),
+            ];
+            for (event, n) in events {
+                v.add(&[("worker", &number), ("event", event)], n)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn addresses(nat: &Nat, page: &mut Page<'_>) -> Result {
+    let mut busy: BTreeMap<(u32, bool), [u64; 3]> = BTreeMap::new();
+    for (address, twice, ports) in nat.workers.iter().flat_map(|w| &w.busy) {
+        let sum = busy.entry((*address, *twice)).or_default();
+        sum.iter_mut().zip(ports).for_each(|(sum, n)| *sum += u64::from(*n));
+    }
+    let help = "Ports of an address outside that are in use, of some 64,500 for each protocol";
+    page.gauge("thalweg_nat44_address_ports", help, |v| {
+        for ((address, twice), ports) in &busy {
+            let address = Ipv4Addr::from_bits(*address).to_string();
+            let pool = if *twice { "twice-nat" } else { "nat" };
+            for (protocol, n) in PROTOCOLS.iter().zip(ports) {
+                v.add(&[("address", &address), ("pool", pool), ("protocol", protocol)], *n)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn tracked(t: &Connections, page: &mut Page<'_>) -> Result {
+    page.gauge("thalweg_conntrack_connections", "Connections tracked, by protocol", |v| {
+        let live = [t.live.tcp, t.live.udp, t.live.icmp, t.live.other];
+        let mut all = PROTOCOLS.iter().zip(live);
+        all.try_for_each(|(protocol, n)| v.add(&[("protocol", protocol)], u64::from(n)))
+    })?;
+    page.gauge("thalweg_conntrack_connections_max", "Connections that there may be", |v| {
+        v.add(&[], u64::from(t.limit))
+    })?;
+    page.counter("thalweg_conntrack_events", "What happened to connections and packets", |v| {
+        t.counts.all().try_for_each(|(event, n)| v.add(&[("event", event)], n))
+    })?;
+    page.gauge("thalweg_conntrack_zone_connections", "Connections of zones with a limit", |v| {
+        let mut zones = t.zones.iter();
+        zones.try_for_each(|(zone, (n, _))| v.add(&[("zone", &zone.to_string())], u64::from(*n)))
+    })?;
+    page.gauge("thalweg_conntrack_zone_connections_max", "The limit of such a zone", |v| {
+        let mut zones = t.zones.iter();
+        zones.try_for_each(|(zone, (_, most))| {
+            v.add(&[("zone", &zone.to_string())], u64::from(*most))
+        })
+    })?;
+    page.counter("thalweg_flow_cache_lookups", "Rules looked for, by where they were found", |v| {
+        v.add(&[("found", "cache")], t.cache[0])?;
+        v.add(&[("found", "search")], t.cache[1])
+    })
+}
+
+fn bridges(b: &Bridges, page: &mut Page<'_>) -> Result {
+    type One = (&'static str, &'static str, fn(&Bridge) -> u64);
+    let each: [One; 3] = [
+        ("thalweg_bridge_ports", "Ports of a bridge domain", |b| b.ports as u64),
+        ("thalweg_bridge_stations_learned", "Stations that it has learned", |b| b.learned.into()),
+        ("thalweg_bridge_stations_learned_max", "Stations that it may learn", |b| b.limit.into()),
+    ];
+    for (name, help, value) in each {
+        page.gauge(name, help, |v| {
+            b.all.iter().try_for_each(|one| v.add(&[("bridge_domain", &one.id)], value(one)))
+        })?;
+    }
+    page.gauge("thalweg_bridge_stations", "Stations that all bridge domains know", |v| {
+        v.add(&[], u64::from(b.stations))
+    })?;
+    page.gauge("thalweg_bridge_stations_max", "Stations that they may know together", |v| {
+        v.add(&[], u64::from(b.most))
+    })?;
+    let help = "How stations came and went; `refused': there was no room";
+    page.counter("thalweg_bridge_station_events", help, |v| {
+        b.events.iter().try_for_each(|(event, n)| v.add(&[("event", event)], *n))
+    })
+}
+
+fn rules(sets: &BTreeMap<u32, SetTotals>, page: &mut Page<'_>) -> Result {
+    page.gauge("thalweg_flow_rules", "Rules of a set", |v| {
+        let mut sets = sets.iter();
+        sets.try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.rules))
+    })?;
+    page.counter("thalweg_flow_rule_packets", "Packets that rules of a set took", |v| {
+        let mut sets = sets.iter();
+        sets.try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.packets))
+    })?;
+    page.counter("thalweg_flow_rule_bytes", "Bytes of them", |v| {
+        sets.iter().try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.bytes))
+    })
+}
