@@ -10,10 +10,10 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
 use thalweg_bench_control::churn::{self, Churn};
 use thalweg_bench_control::memory;
+use thalweg_bench_control::steps::Slice;
 use thalweg_bench_pg::Router;
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request, Status};
 use thalweg_feat_ip4::{Ip4, Path, add_route, del_route};
@@ -61,21 +61,6 @@ fn delete_all(c: &mut Control, prefixes: &[Ipv4Prefix]) -> Result<f64> {
         del_route(c, 0, *prefix, &[])?;
     }
     Ok(begin.elapsed().as_secs_f64())
-}
-
-/// What this thread does at a stretch, by its own processor time: others of a busy machine do not
-/// count, nor does what they take from it.
-struct Slice(Timespec);
-
-impl Slice {
-    fn begin() -> Slice {
-        Slice(clock_gettime(ClockId::ThreadCPUTime))
-    }
-
-    fn seconds(&self) -> f64 {
-        let now = clock_gettime(ClockId::ThreadCPUTime);
-        (now.tv_sec - self.0.tv_sec) as f64 + (now.tv_nsec - self.0.tv_nsec) as f64 / 1e9
-    }
 }
 
 /// Runs a line as a session's, in slices; seconds, and those of the longest slice.

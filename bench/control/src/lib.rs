@@ -2,5 +2,7 @@
 //! packets flow.
 #![forbid(unsafe_code)]
 
+pub mod api;
 pub mod churn;
 pub mod memory;
+pub mod steps;

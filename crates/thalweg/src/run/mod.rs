@@ -8,6 +8,7 @@ mod signals;
 mod statistics;
 
 pub use layout::{Cores, LayoutError, engine};
+pub use serve::poll;
 
 use crate::features::FEATURES;
 use std::fs;
@@ -136,6 +137,16 @@ fn file<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Run
 /// Every command: of the engine and of all features.
 pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
     c.features().iter().flat_map(|feature| feature.commands.iter().copied()).collect()
+}
+
+/// Serves the binary API of a router that another program runs, below `dir` until the result is
+/// dropped. That program calls [`poll`] and [`Control::run_once`] in turn.
+///
+/// # Errors
+/// If there cannot be such a socket.
+pub fn serve_api(c: &mut Control, dir: &Path) -> Result<thalweg_api::server::Server, RunError> {
+    serve::install(c)?;
+    serve::listen_api(c, &StartupConfig::default(), dir)
 }
 
 /// The program.

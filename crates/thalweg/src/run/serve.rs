@@ -40,7 +40,7 @@ pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
 }
 
 /// Goes on with all commands under way; returns when it wants to be called again.
-pub(super) fn poll(c: &mut Control) -> Option<Instant> {
+pub fn poll(c: &mut Control) -> Option<Instant> {
     let cli = c.state::<Cli>();
     let mut cli = cli.borrow_mut();
     let now = Instant::now();

@@ -1,0 +1,447 @@
+//! Routes through the binary API and through the command line, while a worker forwards: how many a second,
+//! what is lost, and how long the worker's loops take.
+//!
+//! The router is the program itself (`cargo build --release --bins` makes it), with one worker on the last
+//! core; clients share the first with all its other threads.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
+use thalweg_bench_control::api::{Client, Router};
+use thalweg_bench_control::churn;
+use thalweg_bench_control::steps::during;
+use thalweg_feat_arp::NeighborFlags;
+use thalweg_feat_ip4::{Path as Path4, add_route};
+use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
+use thalweg_tables::lpm4::internet;
+
+const ROUTES: usize = 1_000_000;
+/// Routes of clients that wait for each answer.
+const FEW: usize = 20_000;
+/// Routes of a client that is slow as it is.
+const FEWER: usize = 5_000;
+const ROUNDS: usize = 3;
+/// A window without changes, before each with some.
+const QUIET: Duration = Duration::from_millis(1500);
+
+/// What a window shows.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    seconds: f64,
+    /// Packets of the worker.
+    forwarded: f64,
+    dropped: f64,
+    p999_us: f64,
+    longest_us: f64,
+}
+
+fn numbers(watch: &mut Client) -> Result<[f64; 2]> {
+    let books: Value = watch.json("show packet accounting")?;
+    let sum = books["threads"].as_array().and_then(|t| t.last()).context("no books")?;
+    let number = |key: &str| sum[key].as_f64().context("a number that is none");
+    Ok([number("tx")?, number("dropped")?])
+}
+
+fn window(watch: &mut Client, work: impl FnOnce() -> Result<()>) -> Result<Window> {
+    watch.cli("clear runtime")?;
+    let (before, begin) = (numbers(watch)?, Instant::now());
+    work()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let after = numbers(watch)?;
+    let loops: Value = watch.json("show runtime loops")?;
+    let us = |key: &str| loops[1][key].as_f64().unwrap_or(f64::NAN);
+    Ok(Window {
+        seconds,
+        forwarded: after[0] - before[0],
+        dropped: after[1] - before[1],
+        p999_us: us("p999_us"),
+        longest_us: us("max_us"),
+    })
+}
+
+fn script(prefixes: &[Ipv4Prefix]) -> Result<tempfile::NamedTempFile> {
+    let mut text = String::new();
+    for (n, prefix) in prefixes.iter().enumerate() {
+        let side = 1 + n % 2;
+        writeln!(text, "ip route add {prefix} via 10.{side}.0.1 pg{side}")?;
+    }
+    let file = tempfile::NamedTempFile::new().context("a file for a million commands")?;
+    std::fs::write(file.path(), text)?;
+    Ok(file)
+}
+
+/// A Python that has VPP's client, if it can be had.
+fn python() -> Option<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/papi-venv.sh");
+    let venv = Command::new(script).output().ok().filter(|venv| venv.status.success())?;
+    Some(format!("{}/bin/python", String::from_utf8_lossy(&venv.stdout).trim()))
+}
+
+/// Sets routes by VPP's Python client, which says how long it took.
+fn papi(router: &Router, python: &str) -> Result<f64> {
+    let json = router.dir().join("api");
+    router.write_descriptions(&json)?;
+    let out = Command::new(python)
+        .args(["-c", PAPI, &json.display().to_string(), &router.socket().display().to_string()])
+        .arg(FEWER.to_string())
+        .output()
+        .context("run Python")?;
+    ensure!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Ok(String::from_utf8_lossy(&out.stdout).trim().parse()?)
+}
+
+const PAPI: &str = "
+import ipaddress, sys, time
+from vpp_papi import VPPApiClient
+vpp = VPPApiClient(apidir=sys.argv[1], server_address=sys.argv[2])
+vpp.connect('bench')
+hop = {'sw_if_index': 0xffffffff, 'table_id': 0, 'rpf_id': 0, 'weight': 1, 'preference': 0, 'type': 2,
+       'flags': 0, 'proto': 0, 'nh': {'address': {'ip4': '0.0.0.0'}, 'via_label': 0, 'obj_id': 0,
+       'classify_table_index': 0}, 'n_labels': 0,
+       'label_stack': [{'is_uniform': 0, 'label': 0, 'ttl': 0, 'exp': 0}] * 16}
+count = int(sys.argv[3])
+prefixes = [f'{ipaddress.IPv4Address(0x64400000 + n)}/32' for n in range(count)]
+begin = time.perf_counter()
+for prefix in prefixes:
+    reply = vpp.api.ip_route_add_del(
+        route={'table_id': 0, 'prefix': prefix, 'n_paths': 1, 'paths': [hop]})
+    assert reply.retval == 0, reply
+print(time.perf_counter() - begin)
+vpp.disconnect()
+";
+
+/// What windows with changes show beside those without.
+#[derive(Default)]
+struct Rows {
+    rate: Series,
+    busy: Shown,
+    quiet: Shown,
+}
+
+/// What some windows show.
+#[derive(Default)]
+struct Shown {
+    mpps: Series,
+    p999_us: Series,
+    longest_us: Series,
+    dropped: f64,
+}
+
+impl Shown {
+    fn add(&mut self, w: Window) {
+        self.mpps.push(w.forwarded / w.seconds / 1e6);
+        self.p999_us.push(w.p999_us);
+        self.longest_us.push(w.longest_us);
+        self.dropped += w.dropped;
+    }
+}
+
+/// How much longer a worker's longest loop may be than without changes, in µs.
+const STALL_US: f64 = 100.0;
+
+impl Rows {
+    fn row(&self, table: &mut Table, way: &str) {
+        let (busy, quiet) = (&self.busy, &self.quiet);
+        let more = busy.longest_us.spread().median - quiet.longest_us.spread().median;
+        table.row(vec![
+            way.into(),
+            Cell::series(&self.rate, 0),
+            Cell::series(&busy.mpps, 2),
+            Cell::series(&quiet.mpps, 2),
+            Cell::Guide(format!("{} lost, none", busy.dropped), busy.dropped == 0.0),
+            Cell::series(&busy.p999_us, 1),
+            Cell::series(&quiet.p999_us, 1),
+            Cell::series(&busy.longest_us, 1),
+            Cell::series(&quiet.longest_us, 1),
+            Cell::Guide(format!("{more:+.0} µs, ≤ {STALL_US}"), more <= STALL_US),
+        ]);
+    }
+}
+
+/// Does something by a client; how long that took, if not as long as the window.
+type Act<'a, T> = Box<dyn FnMut(&mut Client) -> Result<T> + 'a>;
+
+/// A way to set routes, and to take them away again.
+struct Way<'a> {
+    word: &'static str,
+    name: &'static str,
+    routes: usize,
+    /// Sets them; how long that took, if not as long as the window.
+    set: Act<'a, Option<f64>>,
+    clean: Act<'a, ()>,
+}
+
+fn ways<'a>(
+    router: &'a Router,
+    prefixes: &'a [Ipv4Prefix],
+    exec: &'a str,
+    python: &'a str,
+    ports: [u32; 2],
+) -> [Way<'a>; 5] {
+    let delete = move |n: usize| -> Act<'a, ()> {
+        Box::new(move |client| client.routes(false, &prefixes[..n], ports))
+    };
+    let add = move |client: &mut Client| client.routes(true, prefixes, ports).map(|()| None);
+    [
+        Way {
+            word: "pipelined",
+            name: "Rust client, many under way",
+            routes: ROUTES,
+            set: Box::new(add),
+            clean: delete(ROUTES),
+        },
+        Way {
+            word: "deleting",
+            name: "the same, deleting",
+            routes: ROUTES,
+            set: Box::new(move |client| client.routes(false, prefixes, ports).map(|()| None)),
+            clean: Box::new(move |client| client.routes(true, prefixes, ports)),
+        },
+        Way {
+            word: "exec",
+            name: "`exec FILE` of the command line",
+            routes: ROUTES,
+            set: Box::new(move |client| client.cli(exec).map(|_| None)),
+            clean: delete(ROUTES),
+        },
+        Way {
+            word: "one",
+            name: "Rust client, one by one",
+            routes: FEW,
+            set: Box::new(move |client| {
+                client.routes_in_turn(&prefixes[..FEW], ports).map(|()| None)
+            }),
+            clean: delete(FEW),
+        },
+        Way {
+            word: "papi",
+            name: "vpp_papi, one by one",
+            routes: FEWER,
+            set: Box::new(move |_| papi(router, python).map(Some)),
+            clean: Box::new(|client| {
+                client.cli(&format!("ip route del count {FEWER} 100.64.0.0/32")).map(drop)
+            }),
+        },
+    ]
+}
+
+fn measure(router: &Router, args: &Args) -> Result<Table> {
+    let columns = [
+        ("routes", "per s"),
+        ("forwarded", "Mpps"),
+        ("without changes", "Mpps"),
+        ("", ""),
+        ("loop, 99.9 %", "µs"),
+        ("without changes", "µs"),
+        ("longest loop", "µs"),
+        ("without changes", "µs"),
+        ("", ""),
+    ];
+    let column = |(name, unit)| match name {
+        "" => Column::text("goal"),
+        _ => Column::values(name, unit),
+    };
+    let columns = [Column::text("way")].into_iter().chain(columns.map(column)).collect();
+    let mut table = Table::new("Routes while a worker forwards", columns);
+    let (mut watch, mut client) = (router.client("watch")?, router.client("bench")?);
+    let ports = [router.index(&mut client, "pg1")?, router.index(&mut client, "pg2")?];
+    let prefixes = internet(ROUTES);
+    let file = script(&prefixes)?;
+    let exec = format!("exec {}", file.path().display());
+    watch.cli(&churn::streams())?;
+    watch.cli("packet-generator enable-stream")?;
+    let python = python();
+    for mut way in ways(router, &prefixes, &exec, python.as_deref().unwrap_or_default(), ports) {
+        if !args.wants(way.word) {
+            continue;
+        }
+        if way.word == "papi" && python.is_none() {
+            table.note("vpp_papi cannot be had here.");
+            continue;
+        }
+        let mut rows = Rows::default();
+        let before = way.word == "deleting";
+        for _ in 0..ROUNDS {
+            if before {
+                (way.clean)(&mut client)?;
+            }
+            rows.quiet.add(window(&mut watch, || {
+                std::thread::sleep(QUIET);
+                Ok(())
+            })?);
+            let mut took = None;
+            let busy = window(&mut watch, || {
+                took = (way.set)(&mut client)?;
+                Ok(())
+            })?;
+            rows.rate.push(way.routes as f64 / took.unwrap_or(busy.seconds));
+            rows.busy.add(busy);
+            if !before {
+                (way.clean)(&mut client)?;
+            }
+        }
+        rows.row(&mut table, way.name);
+    }
+    watch.cli("packet-generator disable-stream")?;
+    Ok(table)
+}
+
+/// Routes of a document.
+const DOCUMENT: usize = 100_000;
+const NEIGHBOURS: usize = 50_000;
+const LOOPBACKS: usize = 1000;
+/// No step of the main thread may take longer.
+const LONGEST: f64 = 5e-3;
+
+/// A document with routes, and the same with each of them by the other next hop.
+fn documents(dir: &Path) -> Result<[PathBuf; 2]> {
+    let write = |name: &str, turn: usize| {
+        let mut text = String::from(
+            "interfaces:\n  pg1: {addresses: [10.1.0.254/24]}\n  pg2: {addresses: [10.2.0.254/24]}\n\
+             thalweg:\n  ip-tables:\n    0:\n      routes:\n",
+        );
+        for (n, prefix) in internet(DOCUMENT).iter().enumerate() {
+            let side = 1 + (n + turn) % 2;
+            writeln!(text, "        {prefix}: 10.{side}.0.1 pg{side}")?;
+        }
+        let path = dir.join(name);
+        std::fs::write(&path, text)?;
+        Ok::<_, anyhow::Error>(path)
+    };
+    Ok([write("one.yaml", 0)?, write("other.yaml", 1)?])
+}
+
+/// What clients ask for that is long: lists, plans, documents.
+fn steps() -> Result<Table> {
+    let mut r = thalweg_bench_pg::Router::on_last_core();
+    let dir = tempfile::tempdir()?;
+    let _server = thalweg::run::serve_api(r.control(), dir.path())?;
+    let socket = dir.path().join("api.sock");
+    let mut table = Table::new(
+        "Steps of the main thread",
+        vec![
+            Column::text("what a client asks for"),
+            Column::values("takes", "s"),
+            Column::values("longest step, processor time", "ms"),
+            Column::text("goal"),
+        ],
+    );
+    let mut row = |r: &mut thalweg_bench_pg::Router, what: &str, ask: Ask| -> Result<()> {
+        eprintln!("{what}");
+        let socket = socket.clone();
+        let work = move || ask(&mut Client::connect(&socket, "steps")?);
+        let (done, took) = during(r.control(), work)?;
+        let goal = Cell::Guide("≤ 5 ms".into(), took.longest <= LONGEST);
+        table.row(vec![
+            format!("{what}: {done}").into(),
+            Cell::Number(took.seconds, 3),
+            Cell::Number(took.longest * 1e3, 2),
+            goal,
+        ]);
+        Ok(())
+    };
+    let cli = |line: String| -> Ask {
+        Box::new(move |client| {
+            let text = client.cli(&line)?;
+            Ok(format!("{} lines", text.lines().count()))
+        })
+    };
+    let dump = |name: &'static str, fields: Vec<u8>| -> Ask {
+        Box::new(move |client| Ok(format!("{} details", client.dump(name, &fields)?)))
+    };
+
+    let [one, other] = documents(dir.path())?;
+    r.cli("create packet-generator interface pg1\ncreate packet-generator interface pg2");
+    for (verb, file) in [("plan", &one), ("apply", &one), ("plan", &other), ("apply", &other)] {
+        let what = format!("`config {verb}`, 100,000 routes");
+        row(&mut r, &what, cli(format!("config {verb} {}", file.display())))?;
+    }
+    row(&mut r, "`config dump`, 100,000 routes", cli("show configuration".into()))?;
+    let flush = [&[0; 4][..], &[0; 65]].concat();
+    row(&mut r, "`ip_table_flush`, 100,000 routes", call("ip_table_flush_b9d2e09e", flush))?;
+
+    fill(&mut r)?;
+    let all = u32::MAX.to_be_bytes();
+    let table_0 = vec![0; 69];
+    row(&mut r, "`ip_route_dump`, a million", dump("ip_route_dump_b9d2e09e", table_0))?;
+    row(&mut r, "`show ip fib`, a million", cli("show ip fib".into()))?;
+    row(&mut r, "`show ip fib summary`, a million", cli("show ip fib summary".into()))?;
+    row(&mut r, "`show ip fib all`, a million", cli("show ip fib all".into()))?;
+    let of_all = [&all[..], &[0; 5]].concat();
+    row(&mut r, "`sw_interface_dump`", dump("sw_interface_dump_aa610c27", of_all))?;
+    row(&mut r, "`show interface`", cli("show interface".into()))?;
+    row(&mut r, "`show interface | json`", cli("show interface | json".into()))?;
+    row(&mut r, "`show interface address`", cli("show interface address".into()))?;
+    row(&mut r, "`show hardware-interfaces`", cli("show hardware-interfaces".into()))?;
+    let of_all = [&all[..], &[0]].concat();
+    row(&mut r, "`ip_neighbor_dump`", dump("ip_neighbor_dump_d817a484", of_all))?;
+    row(&mut r, "`show ip neighbors`", cli("show ip neighbors".into()))?;
+    r.stop();
+    Ok(table)
+}
+
+/// What a client does, and what it says of the outcome.
+type Ask = Box<dyn FnOnce(&mut Client) -> Result<String> + Send>;
+
+/// A request that one reply answers.
+fn call(name: &'static str, fields: Vec<u8>) -> Ask {
+    Box::new(move |client| Ok(format!("retval {}", client.call(name, &fields)?)))
+}
+
+/// A million routes, neighbours, interfaces.
+fn fill(r: &mut thalweg_bench_pg::Router) -> Result<()> {
+    let c = r.control();
+    let port = |c: &Control, name: &str| thalweg_device::interface::find(c, name);
+    let ports = [port(c, "pg1")?, port(c, "pg2")?];
+    for (n, prefix) in internet(ROUTES).iter().enumerate() {
+        let via = Path4::via([10, 1 + (n % 2) as u8, 0, 1].into(), Some(ports[n % 2]));
+        add_route(c, 0, *prefix, vec![via], false)?;
+    }
+    r.cli("set interface ip address pg1 172.16.0.1/12");
+    let c = r.control();
+    for n in 0..NEIGHBOURS {
+        let [_, a, b, d] = (n as u32).to_be_bytes();
+        let (ip, mac) = ([172, 17 + a, b, d].into(), [2, 0, 0, a, b, d]);
+        thalweg_feat_arp::set(c, ports[0], ip, mac, NeighborFlags::default())?;
+    }
+    for _ in 0..LOOPBACKS {
+        r.command("create loopback interface");
+    }
+    // What follows from all that is done before anything is measured.
+    r.wait(Duration::from_secs(1));
+    Ok(())
+}
+
+/// Leaves the last core to the worker.
+fn stay_on_first_core() -> Result<()> {
+    let mut first = CpuSet::new();
+    first.set(0);
+    sched_setaffinity(None, &first).context("stay on the first core")
+}
+
+fn main() -> Result<()> {
+    let Some(args) = Args::from_env()? else { return Ok(()) };
+    let mut report = Report::start("api", "The binary API");
+    report.about(
+        "Four streams of 64-byte packets to 20,256 destinations, as fast as one worker takes them; \
+         each window with changes follows one without. The worker has the last core, all else the \
+         first. Medians of three rounds, with the least and the greatest.",
+    );
+    if args.wants("steps") {
+        report.table(steps()?);
+    }
+    let router = Router::start()?;
+    stay_on_first_core()?;
+    router.client("setup")?.cli(churn::PORTS)?;
+    let table = measure(&router, &args)?;
+    report.table(table);
+    router.stop()?;
+    report.finish(&args)
+}

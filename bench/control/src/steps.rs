@@ -1,0 +1,57 @@
+//! How long the main thread is at one thing while clients ask for much.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use thalweg_graph::Control;
+
+/// What this thread does at a stretch, by its own processor time: others of a busy machine do not
+/// count, nor does what they take from it.
+pub struct Slice(Timespec);
+
+impl Slice {
+    /// Begins one.
+    pub fn begin() -> Slice {
+        Slice(clock_gettime(ClockId::ThreadCPUTime))
+    }
+
+    /// Seconds so far.
+    pub fn seconds(&self) -> f64 {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        (now.tv_sec - self.0.tv_sec) as f64 + (now.tv_nsec - self.0.tv_nsec) as f64 / 1e9
+    }
+}
+
+/// What it took to do something.
+#[derive(Clone, Copy, Debug)]
+pub struct Took {
+    /// Seconds.
+    pub seconds: f64,
+    /// Processor time of the longest step of the main thread, in seconds.
+    pub longest: f64,
+}
+
+/// Runs the router's main loop while another thread does `work`.
+///
+/// # Errors
+/// If that fails.
+pub fn during<T: Send + 'static>(
+    c: &mut Control,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<(T, Took)> {
+    let begin = Instant::now();
+    let thread = std::thread::spawn(work);
+    let mut longest: f64 = 0.0;
+    while !thread.is_finished() {
+        let slice = Slice::begin();
+        let next = thalweg::run::poll(c);
+        let most = Duration::from_millis(2);
+        let rest = next.map_or(most, |at| at.saturating_duration_since(Instant::now()).min(most));
+        c.run_once(Some(rest));
+        longest = longest.max(slice.seconds());
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let done = thread.join().map_err(|_| anyhow!("the client's thread panicked"))?;
+    Ok((done?, Took { seconds, longest }))
+}
