@@ -1,6 +1,6 @@
 //! NAT44, endpoint dependent: hosts inside share addresses outside (RFC 3022, 4787, 5382, 5508).
 //!
-//! * [`tuple`], [`packet`]: keys, checksums, one packet;
+//! * [`mod@tuple`], [`packet`]: keys, checksums, one packet;
 //! * [`session`], [`ports`], [`mapping`]: what a session knows, which ports are free, static mappings;
 //! * [`worker`]: a worker's sessions, which nobody else touches;
 //! * [`state`]: the configuration, on the main thread;

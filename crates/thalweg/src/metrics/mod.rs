@@ -1,10 +1,10 @@
 //! `GET /metrics`: counters over HTTP, for Prometheus and its like.
 //!
-//! * [`figures`]: what the main thread reads, in one go, of what workers count. It is the same that
+//! * `figures`: what the main thread reads, in one go, of what workers count. It is the same that
 //!   `show` commands and the statistics segment tell.
-//! * [`state`]: sessions, connections, stations, rules.
-//! * [`process`]: what the kernel knows of the process; needs no other thread.
-//! * [`text`]: names, labels and helps of the metrics.
+//! * `state`: sessions, connections, stations, rules.
+//! * `process`: what the kernel knows of the process; needs no other thread.
+//! * `text`: names, labels and helps of the metrics.
 //!
 //! A thread of its own talks to the clients and writes the text; the main thread is asked for figures
 //! once per request at most, and workers for the numbers of sessions and connections alone.

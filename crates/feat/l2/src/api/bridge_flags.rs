@@ -21,7 +21,7 @@ pub struct BridgeFlags {
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct BridgeFlagsReply {
-    /// [`BdFlags`].
+    /// `BdFlags`.
     pub resulting_feature_bitmap: u32,
 }
 
