@@ -230,6 +230,20 @@ pub(crate) struct Sum {
     seen_bytes: f64,
     /// The largest scale met.
     scale: f64,
+    /// All packets of the sources, infinite if one's are not known.
+    most: f64,
+}
+
+/// By how much the variance of a class that nearly all samples belong to is more than its samples say:
+/// that hardly any other packet was sampled does not mean that there was none.
+fn unseen_others(class: u64, all: u64) -> f64 {
+    let rest = all.saturating_sub(class);
+    if class == 0 || rest >= EXACT_BELOW {
+        return 0.0;
+    }
+    let (_, high) = poisson_limits(rest);
+    let error = (high - rest as f64) / Z95;
+    (error * error - rest as f64).max(0.0)
 }
 
 impl Sum {
@@ -247,11 +261,21 @@ impl Sum {
             }
             _ => (0.0, 0.0),
         };
+        let mut unseen = 0.0;
+        self.most += match population.samples {
+            Some(all) => {
+                unseen = unseen_others(tally.count, all);
+                all as f64 * scale
+            }
+            None => f64::INFINITY,
+        };
         self.samples += tally.count;
         self.packets += count * scale;
-        self.packets_variance += (count - packets).max(0.0) * spread;
+        self.packets_variance += ((count - packets).max(0.0) + unseen) * spread;
         self.bytes += tally.bytes * scale;
-        self.bytes_variance += (tally.squares - bytes).max(0.0) * spread;
+        let length = tally.bytes / count.max(1.0);
+        self.bytes_variance +=
+            ((tally.squares - bytes).max(0.0) + unseen * length * length) * spread;
         if tally.count > 0 {
             self.unmet += population.square * spread;
         }
@@ -278,6 +302,7 @@ impl Sum {
             let relative = |limit: f64| 1.0 + narrow * (limit / self.samples as f64 - 1.0);
             limits = (self.packets * relative(low), self.packets * relative(high));
         }
+        limits.1 = limits.1.min(self.most.max(self.packets));
         self.interval(self.packets, limits, self.samples as f64)
     }
 
@@ -344,6 +369,19 @@ mod tests {
         // 500 samples say a little more than none of very many.
         let e = Estimate::packets_of(0, 500, 500_000);
         close(e.high, 2985.5, 0.5);
+    }
+
+    /// All samples of a source are of one class: others may have been too few to be met.
+    #[test]
+    fn all_of_one_class_is_not_certain() {
+        let mut sum = Sum::default();
+        let tally = Tally { count: 10_000, bytes: 1e6, squares: 1e8 };
+        sum.add(&tally, &Population { scale: 100.0, samples: Some(10_000), square: 1e4 });
+        let packets = sum.packets();
+        assert!(packets.high == 1e6, "{packets:?}");
+        close(packets.low, 1e6 - 300.0, 5.0);
+        let bytes = sum.bytes();
+        close(bytes.low, 1e8 - 30_000.0, 500.0);
     }
 
     #[test]
