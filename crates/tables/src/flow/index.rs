@@ -134,7 +134,8 @@ impl Index {
     #[inline]
     pub(super) fn find(&self, hash: FlowHash, mut is: impl FnMut(Place) -> bool) -> Option<Place> {
         let buckets = self.buckets.as_slice();
-        let mut at = self.home(hash);
+        let home = self.home(hash);
+        let mut at = home;
         loop {
             let bucket = &buckets[at];
             let mut found = bucket.matches(tag(hash));
@@ -149,6 +150,10 @@ impl Index {
                 return None;
             }
             at = self.after(at);
+            // In a small table, something may have gone past every bucket.
+            if at == home {
+                return None;
+            }
         }
     }
 
@@ -216,6 +221,25 @@ mod tests {
         assert_eq!(bucket.matches(0), 0b101_1111_0010);
         assert_eq!(bucket.matches(255), 1 << 11);
         assert_eq!(bucket.matches(9), 0);
+    }
+
+    /// Keys of either bucket lie in the other: a search that finds nothing ends all the same.
+    #[test]
+    fn a_search_ends_where_it_began() {
+        let mut index = Index::new(16).unwrap();
+        assert_eq!(index.buckets.capacity(), 2);
+        let (low, high) = (FlowHash(1), FlowHash(u64::MAX << 32 | 1));
+        (0..13).for_each(|n| index.insert(low, Place::new(n, false)));
+        index.remove(low, Place::new(0, false));
+        (13..25).for_each(|n| index.insert(high, Place::new(n, false)));
+        assert!(index.buckets.as_slice().iter().all(|b| b.passed > 0));
+        for hash in [low, high] {
+            assert!(index.find(hash, |_| false).is_none());
+            assert!(index.find(FlowHash(hash.0 + 1), |_| true).is_none());
+        }
+        (1..13).for_each(|n| index.remove(low, Place::new(n, false)));
+        (13..25).for_each(|n| index.remove(high, Place::new(n, false)));
+        assert!(index.is_blank());
     }
 
     /// All keys in one bucket: they run over into the others, around the end too.
