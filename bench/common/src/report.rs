@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::machine::{Machine, Processors};
+use crate::pair::factor;
 use crate::table::Table;
 
 /// A report, from the moment when a benchmark starts.
@@ -19,13 +20,14 @@ pub struct Report {
     machine: Machine,
     started: String,
     processors: Processors,
+    two_at_first: Option<f64>,
     tables: Vec<Table>,
 }
 
 impl Report {
     /// Starts the report of the benchmark that Cargo knows as `bench`.
     pub fn start(bench: &str, title: &str) -> Report {
-        let machine = Machine::here();
+        let (machine, two_at_first) = (Machine::here(), factor());
         Report {
             bench: bench.to_owned(),
             title: title.to_owned(),
@@ -33,6 +35,7 @@ impl Report {
             machine,
             started: utc_now(),
             processors: Processors::start(),
+            two_at_first,
             tables: Vec::new(),
         }
     }
@@ -58,22 +61,24 @@ impl Report {
     /// If the file cannot be written; it has been printed then.
     pub fn finish(self, args: &Args) -> Result<()> {
         let (ended, steal) = (utc_now(), self.processors.stolen_percent());
-        println!("{}", self.markdown(&ended, steal));
+        let two = [self.two_at_first, factor()];
+        println!("{}", self.markdown(&ended, steal, two));
         match &args.json {
-            Some(file) => save(file, &self.json(&ended, steal)),
+            Some(file) => save(file, &self.json(&ended, steal, two)),
             None => Ok(()),
         }
     }
 
-    fn markdown(&self, ended: &str, steal: f64) -> String {
+    fn markdown(&self, ended: &str, steal: f64, two: Two) -> String {
         let mut text = format!("\n## {}\n", self.title);
         for paragraph in &self.about {
             text += &format!("\n{paragraph}\n");
         }
         text += &format!(
-            "\n{}; from {} to {ended}; {steal:.1} % of the time stolen by other machines{}.\n",
+            "\n{}; from {} to {ended}; {steal:.1} % of the time stolen by other machines{}{}.\n",
             self.machine,
             self.started,
+            said(two),
             if self.is_noisy() { "; noisy" } else { "" }
         );
         for table in &self.tables {
@@ -82,7 +87,7 @@ impl Report {
         text
     }
 
-    fn json(&self, ended: &str, steal: f64) -> Value {
+    fn json(&self, ended: &str, steal: f64, two: Two) -> Value {
         json!({
             "bench": self.bench,
             "title": self.title,
@@ -92,9 +97,18 @@ impl Report {
             "ended": ended,
             "steal_percent": steal,
             "noisy": self.is_noisy(),
+            "two_processors": two,
             "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// What two processors do beside one, at first and in the end: see [`factor`].
+type Two = [Option<f64>; 2];
+
+fn said(two: Two) -> String {
+    let [Some(first), Some(end)] = two else { return String::new() };
+    format!("; two processors did {first:.2} times what one does at first, {end:.2} in the end")
 }
 
 fn save(file: &Path, value: &Value) -> Result<()> {
@@ -127,7 +141,7 @@ mod tests {
         let mut table = Table::new("T", vec![Column::values("v", "s")]);
         table.row(vec![Cell::Spread(Spread::of(&[1.0, 2.0]), 0)]);
         report.table(table);
-        let json = report.json("later", 0.5);
+        let json = report.json("later", 0.5, [Some(1.25), Some(2.0)]);
         for field in ["bench", "machine", "started", "ended", "noisy", "tables", "steal_percent"] {
             assert!(!json[field].is_null(), "{field}: {json}");
         }
@@ -135,9 +149,13 @@ mod tests {
         assert_eq!(json["machine"]["cores"], Machine::here().cores);
         let started = json["started"].as_str().unwrap();
         assert!(started.len() == 20 && started.ends_with('Z'), "{started}");
-        let text = report.markdown("later", 0.5);
+        assert_eq!(json["two_processors"], json!([1.25, 2.0]));
+        let text = report.markdown("later", 0.5, [Some(1.25), Some(2.0)]);
         assert!(text.contains("## X beside Y\n\nIn turns.\n"), "{text}");
-        assert!(text.contains("0.5 % of the time stolen by other machines; noisy."), "{text}");
+        assert!(
+            text.contains("0.5 % of the time stolen by other machines; two processors did 1.25 "),
+            "{text}"
+        );
         assert!(text.contains("### T\n\n| v, s |"), "{text}");
     }
 }

@@ -18,6 +18,9 @@ pub struct Bench {
     pub ended: String,
     pub steal_percent: f64,
     pub noisy: bool,
+    /// How much more two processors did than one, at first and in the end.
+    #[serde(default)]
+    pub two_processors: [Option<f64>; 2],
     pub tables: Vec<Table>,
 }
 
@@ -58,6 +61,12 @@ impl Bench {
     /// A table by its title.
     pub fn table(&self, title: &str) -> Option<&Table> {
         self.tables.iter().find(|t| t.title == title)
+    }
+
+    /// How much more two processors did than one, while it ran.
+    pub fn two(&self) -> Option<String> {
+        let [Some(first), Some(end)] = self.two_processors else { return None };
+        Some(format!("{first:.2}, {end:.2}"))
     }
 
     /// How many of its measurements are noisy, and of how many.

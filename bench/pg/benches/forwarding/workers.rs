@@ -1,84 +1,11 @@
-//! Two workers beside one, and what two processors of this machine can do at all beside one: those
-//! of a virtual machine may be two threads of one core.
+//! Two workers beside one, and what two processors of this machine can do at all beside one.
 
-use std::hint::black_box;
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
-use thalweg_bench_common::{Cell, Column, Series, Table};
+use thalweg_bench_common::{Bare, Cell, Column, Series, Table, steps};
 use thalweg_bench_pg::paths::{Case, stream};
 use thalweg_bench_pg::turns::{Plan, in_turn};
 use thalweg_bench_pg::{Router, cores};
-
-/// A loop that knows nothing of packets.
-#[derive(Clone, Copy)]
-enum Bare {
-    /// Arithmetic, eight chains side by side.
-    Spin,
-    /// Reads and writes of so much memory of its own, in order.
-    Memory(usize),
-}
-
-impl Bare {
-    fn name(self) -> String {
-        match self {
-            Bare::Spin => "bare loop: arithmetic".into(),
-            Bare::Memory(bytes) => {
-                format!("bare loop: {} MiB of memory each", bytes as f64 / f64::from(1 << 20))
-            }
-        }
-    }
-
-    /// Runs for a time; thousands of steps per second.
-    fn run(self, barrier: &Barrier, time: Duration) -> f64 {
-        let words = if let Bare::Memory(bytes) = self { bytes / 8 } else { 8 };
-        let mut memory = vec![1u64; words];
-        barrier.wait();
-        let (start, mut steps) = (Instant::now(), 0u64);
-        while start.elapsed() < time {
-            match self {
-                Bare::Spin => {
-                    if let Some(chains) = memory.first_chunk_mut::<8>() {
-                        for _ in 0..2000 {
-                            for x in black_box(&mut *chains) {
-                                *x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (*x >> 29);
-                            }
-                        }
-                    }
-                    steps += 2000;
-                }
-                Bare::Memory(_) => {
-                    for x in black_box(&mut memory) {
-                        *x = x.wrapping_add(3);
-                    }
-                    steps += words as u64;
-                }
-            }
-        }
-        steps as f64 / start.elapsed().as_secs_f64() / 1e3
-    }
-}
-
-/// Runs on these processors at once, and sums up.
-fn bare(what: Bare, on: &[usize], time: Duration) -> f64 {
-    let barrier = Barrier::new(on.len());
-    std::thread::scope(|scope| {
-        let one = |core: &usize| {
-            let (core, barrier) = (*core, &barrier);
-            scope.spawn(move || {
-                let mut set = CpuSet::new();
-                set.set(core);
-                if let Err(e) = sched_setaffinity(None, &set) {
-                    panic!("a thread for processor {core}: {e}");
-                }
-                what.run(barrier, time)
-            })
-        };
-        let threads: Vec<_> = on.iter().map(one).collect();
-        threads.into_iter().map(|t| t.join().unwrap_or(0.0)).sum()
-    })
-}
 
 /// One side beside the other, and the ratio of both together to the mean of either.
 struct Scaling {
@@ -103,9 +30,11 @@ fn calibrate(plan: Plan, what: Bare) -> Scaling {
     let time = plan.window.min(Duration::from_millis(250));
     for round in 0..plan.rounds {
         eprintln!("{}: round {} of {}", what.name(), round + 1, plan.rounds);
-        let [first, second] = [[0], [1]].map(|on| bare(what, &on, time));
-        s.alone.push((first + second) / 2.0 / 1e3);
-        s.both.push(bare(what, &[0, 1], time) / 1e3);
+        let [first, second, both] = [&[0][..], &[1], &[0, 1]].map(|on| steps(what, on, time));
+        // A processor that is not ours makes a rate of zero, and that no ratio.
+        let millions = |rate: Option<f64>| rate.unwrap_or(0.0) / 1e6;
+        s.alone.push((millions(first) + millions(second)) / 2.0);
+        s.both.push(millions(both));
     }
     s
 }
@@ -205,7 +134,7 @@ pub fn tables(plan: Plan) -> Vec<Table> {
     if cores() < 2 {
         table.row(vec!["all".into(), Cell::Missing("there is one processor only".into())]);
     } else {
-        for what in [Bare::Spin, Bare::Memory(512 << 10), Bare::Memory(64 << 20)] {
+        for what in [Bare::Dense, Bare::Chains, Bare::Memory(512 << 10), Bare::Memory(64 << 20)] {
             table.row(calibrate(plan, what).row(what.name(), "million steps/s", 0));
         }
         for case in [Case::L2, Case::OneFlow, Case::NextHops] {
@@ -213,8 +142,8 @@ pub fn tables(plan: Plan) -> Vec<Table> {
         }
     }
     table.note(
-        "One is the mean of either worker alone; a stream of the generator feeds each worker. The bare loops say what the machine allows: two processors of a virtual machine may share a \
-         core, and always share its memory. The main thread and the sFlow service run on either.",
+        "One is the mean of either worker alone; a stream of the generator feeds each worker. The bare loops say what the machine allows: two processors of a virtual machine may be two threads \
+         of a core, and always share its memory. The main thread and the sFlow service run on either.",
     );
     vec![table, beside_sampling(plan)]
 }

@@ -1,0 +1,130 @@
+//! What two processors do beside one, with loops that know nothing of packets. Those of a virtual
+//! machine may be two threads of one core, whatever its topology says, and that changes with the
+//! host's mood: what two workers reach beside one says little without it.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::series::Spread;
+
+/// A loop that knows nothing of packets.
+#[derive(Clone, Copy, Debug)]
+pub enum Bare {
+    /// Arithmetic that fills all units of a core: two threads of one core share those.
+    Dense,
+    /// Arithmetic that waits for its own results.
+    Chains,
+    /// Reads and writes of so many bytes of its own, in order.
+    Memory(usize),
+}
+
+impl Bare {
+    /// What to call it in a table.
+    pub fn name(self) -> String {
+        match self {
+            Bare::Dense => "bare loop: arithmetic that fills a core".into(),
+            Bare::Chains => "bare loop: arithmetic that waits for itself".into(),
+            Bare::Memory(bytes) => {
+                format!("bare loop: {} MiB of memory each", bytes as f64 / f64::from(1 << 20))
+            }
+        }
+    }
+
+    /// Runs for a time; steps per second.
+    fn run(self, barrier: &Barrier, time: Duration) -> f64 {
+        let words = if let Bare::Memory(bytes) = self { bytes / 8 } else { 8 };
+        let mut memory = vec![1u64; words];
+        barrier.wait();
+        let (start, mut steps) = (Instant::now(), 0u64);
+        while start.elapsed() < time {
+            steps += match self {
+                Bare::Dense => dense(&mut memory),
+                Bare::Chains => chains(&mut memory),
+                Bare::Memory(_) => {
+                    for x in black_box(&mut memory) {
+                        *x = x.wrapping_add(3);
+                    }
+                    words as u64
+                }
+            };
+        }
+        steps as f64 / start.elapsed().as_secs_f64()
+    }
+}
+
+/// Some thousand steps whose values stay in registers and hardly depend on each other.
+fn dense(memory: &mut [u64]) -> u64 {
+    const STEPS: u64 = 4000;
+    let Some([a, b, c, d, e, f, ..]) = memory.first_chunk_mut::<8>() else { return 0 };
+    let (mut u, mut v, mut w, mut x, mut y, mut z) = (*a, *b, *c, *d, *e, *f);
+    for k in 0..STEPS {
+        u = u.wrapping_add(v ^ k);
+        v = v.wrapping_add(w ^ k);
+        w = w.wrapping_add(x ^ k);
+        x = x.wrapping_add(y ^ k);
+        y = y.wrapping_add(z ^ k);
+        z = z.wrapping_add(u ^ k);
+    }
+    (*a, *b, *c, *d, *e, *f) = black_box((u, v, w, x, y, z));
+    STEPS
+}
+
+fn chains(memory: &mut [u64]) -> u64 {
+    const STEPS: u64 = 2000;
+    let Some(chains) = memory.first_chunk_mut::<8>() else { return 0 };
+    for _ in 0..STEPS {
+        for x in black_box(&mut *chains) {
+            *x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (*x >> 29);
+        }
+    }
+    STEPS
+}
+
+/// Runs a loop on these processors at once: all their steps per second, or nothing if one of them is
+/// not ours to use.
+pub fn steps(what: Bare, on: &[usize], time: Duration) -> Option<f64> {
+    let barrier = Barrier::new(on.len());
+    std::thread::scope(|scope| {
+        let one = |core: &usize| {
+            let (core, barrier) = (*core, &barrier);
+            scope.spawn(move || {
+                let mut set = CpuSet::new();
+                set.set(core);
+                let pinned = sched_setaffinity(None, &set).is_ok();
+                let rate = what.run(barrier, time);
+                pinned.then_some(rate)
+            })
+        };
+        let threads: Vec<_> = on.iter().map(one).collect();
+        threads.into_iter().map(|t| t.join().ok().flatten()).sum()
+    })
+}
+
+/// How much more two processors do than one, of what fills a core: 2 if they are two cores, about 1.2
+/// if they are two threads of one. Takes about 150 ms; nothing if there are no two.
+pub fn factor() -> Option<f64> {
+    let time = Duration::from_millis(15);
+    let round = || {
+        let rate = |on: &[usize]| steps(Bare::Dense, on, time);
+        Some(2.0 * rate(&[0, 1])? / (rate(&[0])? + rate(&[1])?))
+    };
+    let rounds: Option<Vec<f64>> = (0..3).map(|_| round()).collect();
+    Some(Spread::of(&rounds?).median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_run_on_processors_that_there_are() {
+        let time = Duration::from_millis(2);
+        for what in [Bare::Dense, Bare::Chains, Bare::Memory(4096)] {
+            assert!(steps(what, &[0], time).is_some_and(|rate| rate > 1e3), "{what:?}");
+        }
+        assert!(steps(Bare::Dense, &[CpuSet::MAX_CPU - 1], time).is_none());
+    }
+}
