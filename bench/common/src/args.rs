@@ -41,6 +41,11 @@ impl Args {
         Ok(measure.then_some(args))
     }
 
+    /// Rounds of what is slow: beside other programs, or over real interfaces.
+    pub fn rounds(&self) -> usize {
+        if self.full { 9 } else { 3 }
+    }
+
     /// Whether a case of this name is selected.
     pub fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|word| name.contains(word.as_str()))
@@ -62,7 +67,11 @@ mod tests {
         assert_eq!(args.json.as_deref(), Some("out.json".as_ref()));
         assert!(args.wants("an L2 path") && !args.wants("IPv4"));
         let args = parse("--bench --full").unwrap().unwrap();
-        assert!(args.full && args.wants("anything"));
+        assert!(
+            args.full
+                && args.wants("anything")
+                && args.rounds() > parse("--bench").unwrap().unwrap().rounds()
+        );
         assert!(parse("--bench --jsn x").unwrap_err().to_string().contains("--jsn"));
         assert!(parse("--json").is_err());
     }

@@ -11,7 +11,6 @@ use thalweg_bench_compare::Testpmd;
 use thalweg_bench_pg::Router;
 use thalweg_bench_pg::paths::Case;
 
-const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(500);
 const WARM_UP: Duration = Duration::from_millis(150);
 /// Ways of testpmd to forward, from nothing at all to the swap of addresses and ports.
@@ -53,9 +52,14 @@ fn clocks(mpps: &Series, mhz: f64) -> Cell {
     Cell::Spread(thalweg_bench_common::Spread::of(&values), 1)
 }
 
-fn measure(ours: &mut [Ours], theirs: &mut Option<Testpmd>, rates: &mut [Series]) -> Result<()> {
-    for round in 0..ROUNDS {
-        eprintln!("calibration: round {} of {ROUNDS}", round + 1);
+fn measure(
+    rounds: usize,
+    ours: &mut [Ours],
+    theirs: &mut Option<Testpmd>,
+    rates: &mut [Series],
+) -> Result<()> {
+    for round in 0..rounds {
+        eprintln!("calibration: round {} of {rounds}", round + 1);
         ours.iter_mut().for_each(Ours::round);
         let Some(testpmd) = theirs else { continue };
         for (mode, rate) in MODES.iter().zip(rates.iter_mut()) {
@@ -84,7 +88,8 @@ fn main() -> Result<()> {
     let mut report =
         Report::start("calibration", "Thalweg beside DPDK's testpmd, on one processor");
     report.about(format!(
-        "64-byte packets that no device brings; all take turns in each of {ROUNDS} rounds."
+        "64-byte packets that no device brings; all take turns in each of {} rounds.",
+        args.rounds()
     ));
     let (mut theirs, missing) = match Testpmd::start(0, core) {
         Ok(testpmd) => (Some(testpmd), None),
@@ -93,7 +98,7 @@ fn main() -> Result<()> {
     let mut ours: Vec<Ours> =
         [Case::L2, Case::OneFlow, Case::HostRoutes].map(|case| Ours::start(case, core)).into();
     let mut rates: Vec<Series> = MODES.iter().map(|_| Series::default()).collect();
-    measure(&mut ours, &mut theirs, &mut rates)?;
+    measure(args.rounds(), &mut ours, &mut theirs, &mut rates)?;
 
     let mut table = Table::new(
         "testpmd and Thalweg",

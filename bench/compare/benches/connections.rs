@@ -20,7 +20,6 @@ use thalweg_testkit::{
     Lab, LabOptions, Middle, Offloads, Privilege, enter_user_namespace, require_tools,
 };
 
-const ROUNDS: usize = 5;
 const WARM_UP: Duration = Duration::from_millis(500);
 const WINDOW: Duration = Duration::from_millis(1500);
 /// Connections at a time.
@@ -262,7 +261,8 @@ fn main() -> Result<()> {
     report.about(format!(
         "{CLIENTS} clients open connections to a server that closes them, in namespaces: seven frames \
          each. Clients and server have the first processor, the forwarder the last one. All take \
-         turns in each of {ROUNDS} rounds; ratios are taken within rounds."
+         turns in each of {} rounds; ratios are taken within rounds.",
+        args.rounds()
     ));
     let mut all = Vec::new();
     let mut table = Table::new(
@@ -278,8 +278,8 @@ fn main() -> Result<()> {
             }
         }
     }
-    for round in 0..ROUNDS {
-        eprintln!("connections: round {} of {ROUNDS}", round + 1);
+    for round in 0..args.rounds() {
+        eprintln!("connections: round {} of {}", round + 1, args.rounds());
         for contestant in &mut all {
             contestant.round().with_context(|| contestant.case.name())?;
         }

@@ -14,7 +14,6 @@ use thalweg_bench_compare::{Latencies, Lone};
 use thalweg_smoke::{ActivityClock, Delay, Router, host_pair};
 use thalweg_testkit::{Lab, LabOptions, Middle, Privilege, enter_user_namespace, require_tools};
 
-const ROUNDS: usize = 5;
 const IDLE_SPAN: Duration = Duration::from_secs(5);
 
 /// A pause before each packet, and packets per round.
@@ -118,7 +117,7 @@ struct Measured {
 
 fn measure(labs: &mut Labs, args: &Args) -> Result<[Measured; PAUSES.len()]> {
     let mut measured: [Measured; PAUSES.len()] = Default::default();
-    let rounds = if args.full { 2 * ROUNDS } else { ROUNDS };
+    let rounds = args.rounds();
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
         for (pause, m) in PAUSES.iter().zip(&mut measured).filter(|(p, _)| args.wants(p.name)) {

@@ -14,21 +14,19 @@ use thalweg_testkit::{
     iperf3, ping, require_tools,
 };
 
-const ROUNDS: usize = 5;
 const IDLE_SPAN: Duration = Duration::from_secs(5);
 
-/// A pace of pings, and how many rounds it gets.
+/// A pace of pings.
 struct Pace {
     name: &'static str,
     interval: Duration,
     count: u32,
-    rounds: usize,
 }
 
 const PACES: &[Pace] = &[
-    Pace { name: "1 s", interval: Duration::from_secs(1), count: 10, rounds: 1 },
-    Pace { name: "10 ms", interval: Duration::from_millis(10), count: 100, rounds: ROUNDS },
-    Pace { name: "0.5 ms", interval: Duration::from_micros(500), count: 2000, rounds: ROUNDS },
+    Pace { name: "1 s", interval: Duration::from_secs(1), count: 10 },
+    Pace { name: "10 ms", interval: Duration::from_millis(10), count: 100 },
+    Pace { name: "0.5 ms", interval: Duration::from_micros(500), count: 2000 },
 ];
 
 /// A line of the table.
@@ -87,11 +85,12 @@ fn rtts(lab: &Lab, pace: &Pace) -> Result<(f64, f64)> {
     Ok((of(50.0)?, of(99.0)?))
 }
 
-fn round_trips(ours: &Lab, kernel: &Lab, how: &str) -> Result<Vec<Line>> {
+fn round_trips(ours: &Lab, kernel: &Lab, rounds: usize, how: &str) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for pace in PACES {
         let (mut medians, mut tails) = (Rounds::default(), Rounds::default());
-        for _ in 0..pace.rounds {
+        // Ten seconds of pings are one round.
+        for _ in 0..if pace.interval < Duration::from_secs(1) { rounds } else { 1 } {
             let (theirs, own) = (rtts(kernel, pace)?, rtts(ours, pace)?);
             medians.push(own.0, theirs.0);
             tails.push(own.1, theirs.1);
@@ -106,7 +105,7 @@ fn round_trips(ours: &Lab, kernel: &Lab, how: &str) -> Result<Vec<Line>> {
 }
 
 /// A worker that never sleeps, for those who have a processor to spare.
-fn polling(router: &Router, ours: &Lab, kernel: &Lab) -> Result<Vec<Line>> {
+fn polling(router: &Router, ours: &Lab, kernel: &Lab, rounds: usize) -> Result<Vec<Line>> {
     let set = |mode: &str| -> Result<()> {
         for interface in ["host-eth0", "host-eth1"] {
             router.cli(&format!("set interface rx-mode {interface} {mode}"))?;
@@ -114,15 +113,15 @@ fn polling(router: &Router, ours: &Lab, kernel: &Lab) -> Result<Vec<Line>> {
         Ok(())
     };
     set("polling")?;
-    let lines = round_trips(ours, kernel, "polling: ")?;
+    let lines = round_trips(ours, kernel, rounds, "polling: ")?;
     set("adaptive")?;
     Ok(lines)
 }
 
-fn tcp(ours: &Lab, kernel: &Lab, what: &str) -> Result<Line> {
+fn tcp(ours: &Lab, kernel: &Lab, count: usize, what: &str) -> Result<Line> {
     let options = IperfOptions { duration: Duration::from_secs(2), ..IperfOptions::default() };
     let mut rounds = Rounds::default();
-    for _ in 0..ROUNDS {
+    for _ in 0..count {
         let rate = |lab: &Lab| -> Result<f64> {
             let result = iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &options)?;
             Ok(result.bits_per_s / 1e9)
@@ -145,13 +144,13 @@ fn idle(router: &Router, what: &str) -> Result<Line> {
 }
 
 /// TPACKET_V3 hands over a part-filled block after 1 ms: what it costs a ping.
-fn version_3(kernel: &Lab) -> Result<Vec<Line>> {
+fn version_3(kernel: &Lab, rounds: usize) -> Result<Vec<Line>> {
     let ours = lab(Middle::Router, Offloads::ON)?;
     let router = Router::start(&ours.router, &host_pair_with("v3"))?;
     ours.ping_all()?;
     let (mut medians, mut tails) = (Rounds::default(), Rounds::default());
     let pace = &PACES[1];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let (theirs, own) = (rtts(kernel, pace)?, rtts(&ours, pace)?);
         medians.push(own.0, theirs.0);
         tails.push(own.1, theirs.1);
@@ -161,14 +160,14 @@ fn version_3(kernel: &Lab) -> Result<Vec<Line>> {
         Line::compared("v3: ping every 10 ms, median".into(), "µs", &medians),
         Line::compared("v3: ping every 10 ms, 99 %".into(), "µs", &tails)
             .guided("≤ 1200 µs", holds),
-        tcp(&ours, kernel, "v3, offloads on")?,
+        tcp(&ours, kernel, rounds, "v3, offloads on")?,
         idle(&router, "v3")?,
     ];
     router.stop()?;
     Ok(lines)
 }
 
-fn measure() -> Result<Vec<Line>> {
+fn measure(rounds: usize) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for (offloads, name) in [(Offloads::ON, "offloads on"), (Offloads::OFF, "offloads off")] {
         let kernel = lab(Middle::KernelRouter, offloads)?;
@@ -177,14 +176,14 @@ fn measure() -> Result<Vec<Line>> {
         kernel.ping_all()?;
         ours.ping_all()?;
         if offloads == Offloads::ON {
-            lines.extend(round_trips(&ours, &kernel, "")?);
-            lines.extend(polling(&router, &ours, &kernel)?);
+            lines.extend(round_trips(&ours, &kernel, rounds, "")?);
+            lines.extend(polling(&router, &ours, &kernel, rounds)?);
         }
-        lines.push(tcp(&ours, &kernel, name)?);
+        lines.push(tcp(&ours, &kernel, rounds, name)?);
         if offloads == Offloads::ON {
             lines.push(idle(&router, "v2")?);
             router.stop()?;
-            lines.extend(version_3(&kernel)?);
+            lines.extend(version_3(&kernel, rounds)?);
         } else {
             router.stop()?;
         }
@@ -201,7 +200,8 @@ fn main() -> Result<()> {
     thalweg_smoke::thalweg()?;
     let mut report = Report::start("router_vs_kernel", "Thalweg beside the kernel's forwarding");
     report.about(format!(
-        "Medians of up to {ROUNDS} rounds taken in turns, with the least and the greatest."
+        "Medians of up to {} rounds taken in turns, with the least and the greatest.",
+        args.rounds()
     ));
     let columns = vec![
         Column::text("what"),
@@ -212,7 +212,7 @@ fn main() -> Result<()> {
         Column::values("guide", ""),
     ];
     let mut table = Table::new("Round trips, TCP, processor time when idle", columns);
-    measure()?.into_iter().for_each(|line| table.row(line.cells()));
+    measure(args.rounds())?.into_iter().for_each(|line| table.row(line.cells()));
     report.table(table);
     report.finish(&args)
 }

@@ -12,7 +12,6 @@ use thalweg_testkit::{
     IperfOptions, Offloads, Privilege, enter_user_namespace, iperf3, require_tools,
 };
 
-const ROUNDS: usize = 5;
 const WARM_UP: Duration = Duration::from_millis(250);
 const WINDOW: Duration = Duration::from_millis(1000);
 
@@ -98,12 +97,12 @@ fn gather<M: Default>(
 
 /// Measures all of them in turns. One that fails is out, and says why.
 fn rounds<M>(
-    what: &str,
+    (what, rounds): (&str, usize),
     contestants: &mut [Contestant<M>],
     measure: impl Fn(&Side, &mut M) -> Result<()>,
 ) {
-    for round in 0..ROUNDS {
-        eprintln!("{what}: round {} of {ROUNDS}", round + 1);
+    for round in 0..rounds {
+        eprintln!("{what}: round {} of {rounds}", round + 1);
         for c in contestants.iter_mut() {
             let Ok(side) = &c.side else { continue };
             if let Err(error) = measure(side, &mut c.measured) {
@@ -156,7 +155,9 @@ fn small_packets(args: &Args, report: &mut Report) -> Result<()> {
     if let Some(version) = all.iter().find_map(|c| c.side.as_ref().ok()?.version().ok()?) {
         report.about(format!("Open vSwitch is version {version}, datapath type netdev."));
     }
-    rounds("64-byte packets", &mut all, |side, packets: &mut Packets| packets.round(side));
+    rounds(("64-byte packets", args.rounds()), &mut all, |side, packets: &mut Packets| {
+        packets.round(side)
+    });
     let mut table = Table::new(
         "Packets of 64 bytes",
         vec![
@@ -209,7 +210,7 @@ fn small_packets(args: &Args, report: &mut Report) -> Result<()> {
 fn tcp(args: &Args, report: &mut Report) -> Result<()> {
     let mut all = gather::<Series>(&TCP, Offloads::ON, args);
     let options = IperfOptions { duration: Duration::from_secs(2), ..IperfOptions::default() };
-    rounds("TCP", &mut all, |side, rates: &mut Series| {
+    rounds(("TCP", args.rounds()), &mut all, |side, rates: &mut Series| {
         side.resume()?;
         let (left, right) = (&side.lab.left, &side.lab.right);
         let result = iperf3(&left.ns, &right.ns, right.addr, &options)?;
@@ -239,9 +240,9 @@ fn main() -> Result<()> {
     thalweg_smoke::thalweg()?;
     let mut report = Report::start("wire", "Virtual Ethernet: Thalweg, the kernel, Open vSwitch");
     report.about(format!(
-        "All forwarders take turns in each of {ROUNDS} rounds; medians, with the least and the \
-         greatest. Ratios are taken within rounds. Generator, forwarder and sink share the machine's \
-         processors."
+        "All forwarders take turns in each of {} rounds; medians, with the least and the greatest. \
+         Ratios are taken within rounds. Generator, forwarder and sink share the machine's processors.",
+        args.rounds()
     ));
     small_packets(&args, &mut report)?;
     tcp(&args, &mut report)?;
