@@ -148,6 +148,7 @@ pub(crate) fn clear_runtime(c: &mut Control) {
         totals: (0..workers).map(|w| total_counts(c, w)).collect(),
         main: c.main_stats(),
         loops: (0..=workers).map(|t| c.loop_times(t).read()).collect(),
+        long_loops: (0..workers).map(|w| c.worker_stats(w).long_loops.read()).collect(),
         runtime_since: Some(Instant::now()),
         ..std::mem::take(&mut c.baseline)
     };
@@ -160,6 +161,12 @@ pub(crate) fn clear_runtime(c: &mut Control) {
 pub(crate) fn loop_counts(c: &Control, thread: usize) -> LoopCounts {
     let now = c.loop_times(thread).read();
     c.baseline.loops.get(thread).map_or_else(|| now.clone(), |base| now.since(base))
+}
+
+/// What of a worker's long loops was its own since the last clear.
+pub(crate) fn long_loop_counts(c: &Control, worker: usize) -> LoopCounts {
+    let now = c.worker_stats(worker).long_loops.read();
+    c.baseline.long_loops.get(worker).map_or_else(|| now.clone(), |base| now.since(base))
 }
 
 /// An error counter's value over all workers since the last clear.

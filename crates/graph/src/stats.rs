@@ -171,6 +171,8 @@ pub struct WorkerStats {
     pub totals: Totals,
     /// How long the loops took in which there was something to do.
     pub loops: LoopTimes,
+    /// Of those that took longer than 100 µs, the thread's own time: less what others had the processor for.
+    pub long_loops: LoopTimes,
 }
 
 fn boxed<T: Default>(n: usize) -> Box<[T]> {
@@ -185,6 +187,7 @@ impl Default for WorkerStats {
             interfaces: boxed(MAX_INTERFACES),
             totals: Totals::default(),
             loops: LoopTimes::default(),
+            long_loops: LoopTimes::default(),
         }
     }
 }

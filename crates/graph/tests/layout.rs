@@ -25,7 +25,7 @@ fn counters_of_two_workers_share_no_line() {
     }
     for s in &stats {
         let own = s.written();
-        let mut all = vec![at(&s.totals), at(&s.loops)];
+        let mut all = vec![at(&s.totals), at(&s.loops), at(&s.long_loops)];
         all.extend((0..MAX_NODES).map(|i| at(s.node(NodeId(i as u16)))));
         all.extend((0..MAX_ERRORS).map(|i| at(s.error(i as u32))));
         all.extend((0..MAX_INTERFACES).map(|i| at(s.interface(i as u32))));

@@ -4,6 +4,7 @@ use crate::clock;
 use crate::control::Control;
 use crate::loop_times::LoopCounts;
 use crate::report;
+use crate::worker::LONG;
 use serde_json::{Value, json};
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
 
@@ -21,6 +22,8 @@ struct Row {
     thread: usize,
     name: String,
     counts: LoopCounts,
+    /// Of a worker's long loops, its own time.
+    long: Option<LoopCounts>,
 }
 
 impl Command<Control> for ShowRuntimeLoops {
@@ -31,7 +34,9 @@ impl Command<Control> for ShowRuntimeLoops {
     fn help(&self) -> &'static str {
         "Show how long threads' loops took\n\
          Loops without work do not count. p99.9 is what 999 of 1000 loops did not exceed, known\n\
-         to 1/16; max is the longest. Figures count from the last `clear runtime'."
+         to 1/16; max is the longest. Of loops over 100 us, `own' are those of which the worker's own\n\
+         time is over 100 us, and the longest of these times: for the rest of such a loop the\n\
+         system gave its processor to somebody else. Figures count from the last `clear runtime'."
     }
 
     fn run(
@@ -45,7 +50,12 @@ impl Command<Control> for ShowRuntimeLoops {
             .threads()
             .into_iter()
             .enumerate()
-            .map(|(thread, t)| Row { thread, name: t.name, counts: report::loop_counts(c, thread) })
+            .map(|(thread, t)| Row {
+                thread,
+                name: t.name,
+                counts: report::loop_counts(c, thread),
+                long: thread.checked_sub(1).map(|worker| report::long_loop_counts(c, worker)),
+            })
             .collect();
         out.json(rows.iter().map(|r| to_json(r, clock::hz())).collect());
         out.text(&format(&rows, clock::hz()));
@@ -62,7 +72,16 @@ fn to_json(r: &Row, hz: f64) -> Value {
     for (_, key, part) in PARTS {
         row[key] = json!(us(r.counts.quantile(part)));
     }
+    if let Some(long) = &r.long {
+        row["over_100us"] = json!(long.count());
+        row["own_over_100us"] = json!(long.longer_than(limit(hz)));
+        row["own_max_us"] = json!(us(long.longest()));
+    }
     row
+}
+
+fn limit(hz: f64) -> u64 {
+    (LONG.as_secs_f64() * hz) as u64
 }
 
 fn format(rows: &[Row], hz: f64) -> String {
@@ -73,10 +92,17 @@ fn format(rows: &[Row], hz: f64) -> String {
         table = table.column(heading, Align::Right, 10);
     }
     table = table.column("max us", Align::Right, 10);
+    for (heading, width) in [(">100 us", 9), ("own", 7), ("own us", 10)] {
+        table = table.column(heading, Align::Right, width);
+    }
     for r in rows {
         let mut cells = vec![format!("{} {}", r.thread, r.name), r.counts.count().to_string()];
         cells.extend(PARTS.map(|(_, _, part)| us(r.counts.quantile(part))));
         cells.push(us(r.counts.longest()));
+        if let Some(long) = &r.long {
+            let own = long.longer_than(limit(hz));
+            cells.extend([long.count().to_string(), own.to_string(), us(long.longest())]);
+        }
         table.row(cells);
     }
     table.to_string()
@@ -89,14 +115,24 @@ mod tests {
 
     #[test]
     fn a_row_per_thread() {
-        let row = |thread, name: &str, clocks: &[u64]| {
+        let counts = |clocks: &[u64]| {
             let times = LoopTimes::default();
             clocks.iter().for_each(|n| times.add(*n));
-            Row { thread, name: name.into(), counts: times.read() }
+            times.read()
         };
-        let rows = [row(0, "main", &[]), row(1, "thalweg_wk_0", &[10_000, 20_000, 3_000_000])];
+        let row = |thread, name: &str, clocks: &[u64], long: Option<&[u64]>| Row {
+            thread,
+            name: name.into(),
+            counts: counts(clocks),
+            long: long.map(counts),
+        };
+        let worker: &[u64] = &[10_000, 20_000, 400_000, 3_000_000];
+        let rows =
+            [row(0, "main", &[], None), row(1, "thalweg_wk_0", worker, Some(&[50_000, 2_500_000]))];
         thalweg_testkit::golden!("tests/golden/runtime_loops.txt", format(&rows, 2e9));
         let json = to_json(&rows[1], 2e9);
-        assert_eq!((&json["loops"], &json["max_us"]), (&json!(3), &json!(1500.0)));
+        assert_eq!((&json["loops"], &json["max_us"]), (&json!(4), &json!(1500.0)));
+        assert_eq!((&json["over_100us"], &json["own_over_100us"]), (&json!(2), &json!(1)));
+        assert_eq!(json["own_max_us"], json!(1250.0));
     }
 }

@@ -1,6 +1,7 @@
-//! Workers' threads.
+//! Threads: the workers', and where all of them may run.
 
 use crate::worker::Worker;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::{Arc, mpsc};
 
 /// The name of a worker's thread.
@@ -8,18 +9,72 @@ pub(super) fn thread_name(index: usize) -> String {
     format!("thalweg_wk_{index}")
 }
 
-pub(super) fn pin(core: usize) -> std::io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    if core >= rustix::thread::CpuSet::MAX_CPU {
+/// The set of one core.
+fn only(core: usize) -> std::io::Result<CpuSet> {
+    if core >= CpuSet::MAX_CPU {
         return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
     }
+    let mut set = CpuSet::new();
     set.set(core);
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    Ok(set)
+}
+
+/// Where threads may run.
+#[derive(Clone, Copy)]
+pub(super) struct Places {
+    /// Those of workers without a core of their own: what the process may use.
+    floating: Option<CpuSet>,
+}
+
+impl Places {
+    /// Puts this thread, the main one, on `main_core`, or else off the cores of `workers` if there are
+    /// others: threads that it makes from now on stay with it, so that a busy client does not take a
+    /// worker's processor. The scheduler would give it away for milliseconds at a time.
+    pub(super) fn take(
+        main_core: Option<usize>,
+        workers: &[Option<usize>],
+    ) -> std::io::Result<Places> {
+        let floating = sched_getaffinity(None).ok();
+        match main_core {
+            Some(core) => sched_setaffinity(None, &only(core)?)?,
+            None => {
+                if let Some(rest) = floating.and_then(|all| without(all, workers)) {
+                    // If it may not be, it is merely a worse neighbour.
+                    let _ = sched_setaffinity(None, &rest);
+                }
+            }
+        }
+        Ok(Places { floating })
+    }
+
+    /// Puts this thread, the main one, back to where it was before.
+    pub(super) fn leave(&self) {
+        let _ = self.floating.map(|all| sched_setaffinity(None, &all));
+    }
+
+    /// Puts this thread, a worker, where it belongs.
+    fn enter(&self, core: Option<usize>) -> std::io::Result<()> {
+        match (core, self.floating) {
+            (Some(core), _) => Ok(sched_setaffinity(None, &only(core)?)?),
+            (None, Some(all)) => Ok(sched_setaffinity(None, &all)?),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// The cores of `all` that are no worker's, if workers have some and there are others.
+fn without(mut all: CpuSet, workers: &[Option<usize>]) -> Option<CpuSet> {
+    let before = all.count();
+    for core in workers.iter().flatten().filter(|core| **core < CpuSet::MAX_CPU) {
+        all.unset(*core);
+    }
+    (all.count() > 0 && all.count() < before).then_some(all)
 }
 
 pub(super) fn spawn(
     index: usize,
     core: Option<usize>,
+    places: Places,
     mut worker: Worker,
     tid: Arc<std::sync::atomic::AtomicI32>,
 ) -> std::io::Result<std::thread::JoinHandle<()>> {
@@ -27,9 +82,9 @@ pub(super) fn spawn(
     let thread = std::thread::Builder::new().name(thread_name(index)).spawn(move || {
         let me = rustix::thread::gettid().as_raw_nonzero().get();
         tid.store(me, std::sync::atomic::Ordering::Relaxed);
-        let pinned = core.map_or(Ok(()), pin);
-        let fine = pinned.is_ok();
-        let _ = ok.send(pinned);
+        let placed = places.enter(core);
+        let fine = placed.is_ok();
+        let _ = ok.send(placed);
         if !fine {
             return;
         }
@@ -49,5 +104,53 @@ pub(super) fn spawn(
         Ok(Ok(())) => Ok(thread),
         Ok(Err(e)) => Err(e),
         Err(_) => Err(std::io::Error::other("the thread ended at once")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cores() -> Vec<usize> {
+        let set = sched_getaffinity(None).unwrap();
+        (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+    }
+
+    fn set(cores: &[usize]) -> CpuSet {
+        let mut set = CpuSet::new();
+        cores.iter().for_each(|core| set.set(*core));
+        set
+    }
+
+    #[test]
+    fn workers_cores_are_left_to_them() {
+        assert_eq!(without(set(&[0, 1, 5]), &[Some(1), None]), Some(set(&[0, 5])));
+        assert_eq!(without(set(&[0, 1]), &[Some(0), Some(1)]), None, "there is no other");
+        assert_eq!(without(set(&[0, 1]), &[None]), None, "nobody has one");
+        assert_eq!(without(set(&[0, 1]), &[Some(7), Some(usize::MAX)]), None);
+    }
+
+    #[test]
+    fn threads_go_where_they_belong() {
+        // In a thread of its own, since other tests run on this one.
+        let test = std::thread::spawn(|| {
+            let all = cores();
+            let last = *all.last().unwrap();
+            let places = Places::take(None, &[Some(last)]).unwrap();
+            let rest = if all.len() > 1 { &all[..all.len() - 1] } else { &all[..] };
+            assert_eq!(cores(), rest);
+            assert_eq!(std::thread::spawn(cores).join().unwrap(), rest, "they stay together");
+            places.enter(None).unwrap();
+            assert_eq!(cores(), all);
+            places.enter(Some(last)).unwrap();
+            assert_eq!(cores(), [last]);
+            let places = Places::take(Some(last), &[None]).unwrap();
+            assert_eq!(cores(), [last]);
+            assert!(places.enter(Some(CpuSet::MAX_CPU)).is_err());
+            Places { floating: Some(set(&all)) }.leave();
+            assert_eq!(cores(), all);
+            assert!(Places::take(Some(CpuSet::MAX_CPU), &[]).is_err());
+        });
+        test.join().unwrap();
     }
 }

@@ -162,6 +162,9 @@ impl Control {
             while w.trash.pop().is_ok() {}
         }
         self.states.clear();
+        if let Some(places) = self.places.take() {
+            places.leave();
+        }
         // Frames that nobody has taken go with the rings.
         self.hand_offs.forget();
         self.pool.audit()

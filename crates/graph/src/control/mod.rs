@@ -13,7 +13,7 @@ mod talk;
 pub(crate) use arcs::ARCS;
 pub use figures::Rates;
 pub use hand_off::HandOffView;
-use launch::{pin, spawn, thread_name};
+use launch::{Places, spawn, thread_name};
 
 use crate::arc::{ArcConfig, ArcError, ArcTable};
 use crate::clock;
@@ -242,6 +242,7 @@ pub struct Control {
     hand_offs: hand_off::Queues,
     main: MainStats,
     main_loops: LoopTimes,
+    places: Option<Places>,
     /// What `clear` commands have set aside, subtracted from what workers count.
     pub baseline: Baseline,
 }
@@ -261,6 +262,8 @@ pub struct Baseline {
     pub totals: Vec<[u64; 5]>,
     /// How long loops took, per thread, main first.
     pub loops: Vec<LoopCounts>,
+    /// What of long ones was the thread's own, per worker.
+    pub long_loops: Vec<LoopCounts>,
     /// When counters of interfaces or errors were last cleared.
     pub cleared: Option<SystemTime>,
     /// When runtime statistics were last cleared.
@@ -313,6 +316,7 @@ impl Control {
             hand_offs: hand_off::Queues::default(),
             main: MainStats::default(),
             main_loops: LoopTimes::default(),
+            places: None,
             baseline: Baseline::default(),
         })
     }
@@ -324,18 +328,20 @@ impl Control {
     pub fn start(&mut self, features: &[&'static Feature]) -> Result<(), EngineError> {
         self.features = [&crate::ENGINE].into_iter().chain(features.iter().copied()).collect();
         let features = self.features.clone();
+        let workers = self.config.workers.clone();
+        // First, since features make threads, too.
+        let main_core = self.config.main_core;
+        let what = main_core.map_or("main thread".into(), |n| format!("cpu {{ main-core {n} }}"));
+        let places = Places::take(main_core, &workers).map_err(system(&what))?;
+        self.places = Some(places);
         for f in &features {
             (f.init)(self);
         }
         self.register(&features)?;
-        let workers = self.config.workers.clone();
         for (index, core) in workers.into_iter().enumerate() {
-            self.start_worker(index, core, &features)?;
+            self.start_worker(index, core, places, &features)?;
         }
         self.install_hand_offs();
-        if let Some(core) = self.config.main_core {
-            pin(core).map_err(system(&format!("cpu {{ main-core {core} }}")))?;
-        }
         for f in &features {
             (f.ready)(self);
         }
@@ -432,6 +438,7 @@ impl Control {
         &mut self,
         index: usize,
         core: Option<usize>,
+        places: Places,
         features: &[&'static Feature],
     ) -> Result<(), EngineError> {
         let stats = Arc::new(WorkerStats::default());
@@ -473,7 +480,7 @@ impl Control {
         worker.reorder(self.order());
         let epoll = worker.epoll_fd();
         let tid = Arc::new(std::sync::atomic::AtomicI32::new(0));
-        let thread = spawn(index, core, worker, tid.clone())
+        let thread = spawn(index, core, places, worker, tid.clone())
             .map_err(system(&format!("worker {index} on core {core:?}")))?;
         self.workers.push(WorkerHandle {
             stats,

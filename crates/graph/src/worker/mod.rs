@@ -2,11 +2,13 @@
 
 mod cx;
 pub(crate) mod hand_off;
+mod own_time;
 mod pace;
 mod run;
 mod taps;
 
 pub use hand_off::HandOff;
+pub(crate) use own_time::LONG;
 pub(crate) use pace::Pace;
 pub(crate) use run::Worker;
 
@@ -174,6 +176,7 @@ impl Core {
             stats.max_vectors.set(0);
         }
         self.stats.loops.clear_longest();
+        self.stats.long_loops.clear_longest();
     }
 
     /// A copy of the traces.

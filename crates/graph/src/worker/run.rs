@@ -1,6 +1,7 @@
 //! The loop of a worker.
 
 use super::hand_off::Arrivals;
+use super::own_time::OwnTime;
 use super::pace::Pace;
 use super::{Core, NodeCx, NodeInfo};
 use crate::arc::ArcTable;
@@ -28,6 +29,7 @@ pub(crate) struct Worker {
     pub(crate) waker: Arc<Waker>,
     poller: crate::mailbox::Poller,
     pace: Pace,
+    own_time: OwnTime,
     stop: bool,
 }
 
@@ -56,6 +58,7 @@ impl Worker {
             waker,
             poller,
             pace,
+            own_time: OwnTime::new(),
             stop: false,
         })
     }
@@ -133,6 +136,7 @@ impl Worker {
                 totals.busy_loops.add(1);
                 totals.busy_clocks.add(end - start);
                 self.core.stats.loops.add(end - start);
+                self.own_time.after(start, end, &self.core.stats.long_loops);
                 self.core.cache.publish();
                 self.core.taps_after_work();
                 continue;
@@ -273,6 +277,7 @@ impl Worker {
             }
             self.reader.offline();
             woken = self.poller.wait(timeout);
+            self.own_time.slept();
         }
         self.waker.end_sleep(woken.by_waker);
         if woken.by_error {

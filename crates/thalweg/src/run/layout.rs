@@ -172,7 +172,7 @@ fn threads(
         // enough others.
         None if free.len() > wanted => drop(free.remove(0)),
         None if free.len() == wanted => {
-            notes.push(format!("cpu: workers take all cores ({}), main floats", list(&free)));
+            notes.push(format!("cpu: workers take all cores ({}), which main shares with them", list(&free)));
         }
         None => {}
     }

@@ -1,0 +1,144 @@
+//! Of long loops, what the worker's thread itself took.
+//!
+//! A loop is long because the worker had much to do, or because the system let somebody else have the
+//! processor: only the first can be mended here. The thread's processor time tells them apart. Asking for
+//! it is a system call, so that it is done once a millisecond, and behind a long loop.
+
+use crate::clock;
+use crate::loop_times::LoopTimes;
+use nix::sys::resource::{UsageWho, getrusage};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Longer loops are long: what is judged is how often they come.
+pub(crate) const LONG: Duration = Duration::from_micros(100);
+/// How old what is known from before a long loop may be.
+const FRESH: Duration = Duration::from_millis(1);
+
+/// What the system says of this thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    /// When, in clocks.
+    at: u64,
+    /// The thread's processor time, in clocks.
+    own: u64,
+    /// How often it waited, for the disk or a lock of the kernel's.
+    waits: i64,
+}
+
+impl Reading {
+    fn now() -> Reading {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        let own = Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32);
+        let waits = getrusage(UsageWho::RUSAGE_THREAD)
+            .map_or(0, |usage| usage.voluntary_context_switches());
+        Reading { at: clock::ticks(), own: clock::ticks_in(own), waits }
+    }
+}
+
+/// Watches over a worker's loops. All of it belongs to that thread.
+#[derive(Debug)]
+pub(crate) struct OwnTime {
+    long: u64,
+    fresh: u64,
+    last: Reading,
+}
+
+impl OwnTime {
+    pub(crate) fn new() -> OwnTime {
+        let (long, fresh) = (clock::ticks_in(LONG), clock::ticks_in(FRESH));
+        OwnTime { long, fresh, last: Reading::default() }
+    }
+
+    /// After a loop with work.
+    #[inline]
+    pub(crate) fn after(&mut self, start: u64, end: u64, long_loops: &LoopTimes) {
+        if end.wrapping_sub(start) > self.long || end.wrapping_sub(self.last.at) > self.fresh {
+            self.look(start, end, long_loops);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, start: u64, end: u64, long_loops: &LoopTimes) {
+        let now = Reading::now();
+        let took = end.wrapping_sub(start);
+        if took > self.long {
+            long_loops.add(own(took, start, self.last, now, 2 * self.fresh));
+        }
+        self.last = now;
+    }
+
+    /// The worker slept: what was known before tells nothing of the next loop.
+    pub(crate) fn slept(&mut self) {
+        self.last.at = 0;
+    }
+}
+
+/// What of a loop that took `took` was the thread's own. All of it if that is not known, and if the
+/// thread waited of its own accord: then somebody made it wait.
+fn own(took: u64, start: u64, before: Reading, now: Reading, fresh: u64) -> u64 {
+    if start.wrapping_sub(before.at) > fresh || before.waits != now.waits {
+        return took;
+    }
+    let others = now.at.wrapping_sub(before.at).saturating_sub(now.own.wrapping_sub(before.own));
+    took.saturating_sub(others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at: u64, own: u64, waits: i64) -> Reading {
+        Reading { at, own, waits }
+    }
+
+    #[test]
+    fn what_others_took_is_not_the_workers() {
+        let before = reading(1000, 500, 3);
+        // 5000 clocks went by, of which the thread had 1200.
+        let own = |now, took| own(took, 1500, before, now, 2000);
+        assert_eq!(own(reading(6000, 1700, 3), 4500), 700);
+        assert_eq!(own(reading(6000, 5500, 3), 4500), 4500);
+        // A clock that ticks more coarsely than ours.
+        assert_eq!(own(reading(6000, 5600, 3), 4500), 4500);
+        assert_eq!(own(reading(6000, 500, 3), 4500), 0);
+        // It waited by itself.
+        assert_eq!(own(reading(6000, 1700, 4), 4500), 4500);
+    }
+
+    #[test]
+    fn what_is_not_known_is_the_workers() {
+        let now = reading(90_000, 10, 0);
+        assert_eq!(own(5000, 85_000, reading(80_000, 0, 0), now, 2000), 5000);
+        let mut watch = OwnTime::new();
+        watch.last = Reading::now();
+        watch.slept();
+        let loops = LoopTimes::default();
+        let (start, end) = (clock::ticks(), clock::ticks() + 2 * watch.long);
+        watch.after(start, end, &loops);
+        assert_eq!(loops.read().longest(), end - start);
+        assert!(watch.last.at > 0);
+    }
+
+    #[test]
+    fn short_loops_cost_a_look_a_millisecond() {
+        let mut watch = OwnTime::new();
+        let loops = LoopTimes::default();
+        let start = clock::ticks();
+        watch.after(start, start + 10, &loops);
+        let read_at = watch.last.at;
+        assert!(read_at >= start);
+        watch.after(read_at, read_at + watch.long, &loops);
+        assert_eq!((watch.last.at, loops.read().count()), (read_at, 0));
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_waits_and_one_that_works_does_not() {
+        let first = Reading::now();
+        while clock::ticks() - first.at < clock::ticks_in(Duration::from_millis(5)) {}
+        let busy = Reading::now();
+        assert!(busy.own > first.own && busy.at - first.at >= busy.own - first.own);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(Reading::now().waits > busy.waits);
+    }
+}
