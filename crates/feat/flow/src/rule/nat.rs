@@ -149,30 +149,47 @@ impl Range {
         if self.ports.is_none() && is_free(&reply) {
             return Some(reply);
         }
-        // Without ports to choose from, another source port tells the connections apart.
-        let source = self.source || self.ports.is_none();
-        let put = |port: u16| match (icmp, source) {
-            (true, _) | (false, false) => Tuple { sport: port, ..reply },
-            (false, true) => Tuple { dport: port, ..reply },
-        };
-        let (low, high) = match self.ports {
-            _ if icmp => (0, u16::MAX),
-            Some(ports) => ports,
-            None => class(reply.dport),
-        };
-        let count = u64::from(high - low) + 1;
-        let mut start = from;
-        for attempts in ATTEMPTS {
-            for n in 0..u64::from(attempts).min(count) {
-                let reply = put(low + (start.wrapping_add(n) % count) as u16);
-                if is_free(&reply) {
-                    return Some(reply);
-                }
-            }
-            start = mix64(start ^ random);
+        let port_of_destination = |port| Tuple { sport: port, ..reply };
+        let port_of_source = |port| Tuple { dport: port, ..reply };
+        if icmp {
+            return search((0, u16::MAX), from, random, port_of_destination, is_free);
         }
-        None
+        if let Some(ports) = self.ports {
+            if self.source {
+                return search(ports, from, random, port_of_source, is_free);
+            }
+            let found = search(ports, from, random, port_of_destination, is_free);
+            // Where the destination's ports do not do, another source port tells the connections apart.
+            return found.or_else(|| {
+                let first = port_of_destination(ports.0);
+                let put = |port| Tuple { dport: port, ..first };
+                search(class(reply.dport), from, random, put, is_free)
+            });
+        }
+        search(class(reply.dport), from, random, port_of_source, is_free)
     }
+}
+
+/// Tries ports of a range, beginning where `from` says, until the reply that one makes is free.
+fn search(
+    (low, high): (u16, u16),
+    from: u64,
+    random: u64,
+    put: impl Fn(u16) -> Tuple,
+    is_free: &mut impl FnMut(&Tuple) -> bool,
+) -> Option<Tuple> {
+    let count = u64::from(high - low) + 1;
+    let mut start = from;
+    for attempts in ATTEMPTS {
+        for n in 0..u64::from(attempts).min(count) {
+            let reply = put(low + (start.wrapping_add(n) % count) as u16);
+            if is_free(&reply) {
+                return Some(reply);
+            }
+        }
+        start = mix64(start ^ random);
+    }
+    None
 }
 
 /// The ports that a port may become: privileged ones stay so.
@@ -272,6 +289,9 @@ mod tests {
         let busy = |reply: &Tuple| reply.dport != 5000;
         let reply = range("dst=10.9.9.9").choose(&t, 1, 2, busy).unwrap();
         assert!(reply.dport > 1023 && reply.sport == 80);
+        let busy = |reply: &Tuple| reply.dport != 5000;
+        let reply = range("dst=10.9.9.9:8080").choose(&t, 1, 2, busy).unwrap();
+        assert!(reply.dport > 1023 && reply.dport != 5000 && reply.sport == 8080);
         assert_eq!(range("src=192.0.2.9:7").choose(&t, 1, 2, |_| false), None);
         assert_eq!(range("src=192.0.2.9").choose(&tuple(47), 1, 2, |_| false), None);
     }
