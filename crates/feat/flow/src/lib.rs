@@ -17,6 +17,7 @@ pub mod rule;
 mod sets;
 mod settings;
 mod tables;
+mod tags;
 mod tracking;
 
 pub use sets::{

@@ -4,18 +4,24 @@ use thalweg_buffer::{Flags, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 
+use crate::nodes::flow_rules::NO_ROOM;
+use crate::rule::key::Words;
+use crate::tags::{self, Tag};
+
 /// A packet and where it goes.
 pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
     /// The last place that was said; it is not sent there yet.
     pending: Option<Verdict>,
+    /// Why it goes nowhere any more.
+    refused: Option<ErrorCode>,
     /// Why it is dropped if there is none.
     pub(crate) why: ErrorCode,
 }
 
 impl<'p> Outputs<'p> {
     pub(crate) fn new(packet: PktMut<'p>, why: ErrorCode) -> Self {
-        Outputs { packet, pending: None, why }
+        Outputs { packet, pending: None, refused: None, why }
     }
 
     pub(crate) fn rx_if(&self) -> u32 {
@@ -37,7 +43,7 @@ impl<'p> Outputs<'p> {
     /// Sends it somewhere, as it is now.
     pub(crate) fn send(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
         self.send_pending(cx);
-        self.pending = Some(to);
+        self.pending = Some(to).filter(|_| self.refused.is_none());
     }
 
     /// Changes it, for places that are said from here on.
@@ -50,6 +56,17 @@ impl<'p> Outputs<'p> {
         let _ = change(self.packet.data_mut());
     }
 
+    /// Changes its tags, for places that are said from here on. If that fails there are none of them.
+    pub(crate) fn tag(&mut self, cx: &mut NodeCx<'_>, tag: Tag, words: &mut Words) {
+        self.send_pending(cx);
+        let was = tags::is_tagged(self.packet.data());
+        if tags::apply(&mut self.packet, tag) {
+            tags::note(words, tag, was, self.packet.data());
+        } else {
+            self.refused = Some(NO_ROOM);
+        }
+    }
+
     fn send_pending(&mut self, cx: &mut NodeCx<'_>) {
         if let Some(to) = self.pending.take()
             && let Some(copy) = copy(cx, &self.packet)
@@ -60,7 +77,7 @@ impl<'p> Outputs<'p> {
 
     /// Where the packet itself goes.
     pub(crate) fn verdict(self) -> Verdict {
-        self.pending.unwrap_or(Verdict::drop(self.why))
+        self.pending.unwrap_or(Verdict::drop(self.refused.unwrap_or(self.why)))
     }
 }
 

@@ -7,13 +7,15 @@ use thalweg_wire::ip::protocol;
 
 use crate::rule::key::{self, Words, ether};
 
-/// Where the IPv4 header of an Ethernet frame is, behind at most one tag.
+/// Where the IPv4 header of an Ethernet frame is, behind whatever tags.
 pub(crate) fn ipv4_at(frame: &[u8]) -> Option<usize> {
-    let kind = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
-    match kind(12)? {
-        ether::IPV4 => Some(14),
-        ether::VLAN | ether::QINQ if kind(16)? == ether::IPV4 => Some(18),
-        _ => None,
+    let mut at = 12;
+    loop {
+        match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
+            ether::IPV4 => return Some(at + 2),
+            ether::VLAN | ether::QINQ => at += 4,
+            _ => return None,
+        }
     }
 }
 

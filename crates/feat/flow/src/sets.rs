@@ -474,6 +474,7 @@ fn step(
         Action::SetTtl(ttl) => Step::SetTtl(*ttl),
         Action::SetAddress(source, to) => Step::Set(*source, End::Address(to.to_bits())),
         Action::SetPort(source, port) => Step::Set(*source, End::Port(*port)),
+        Action::Tag(tag) => Step::Tag(*tag),
         Action::Drop | Action::Note(_) => return None,
     })
 }

@@ -9,6 +9,7 @@ use thalweg_tables::{MapError, PagedTable};
 use crate::rewriting::End;
 use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
+use crate::tags::Tag;
 
 /// Rules that there may be, over all sets.
 pub const MAX_RULES: u32 = 1 << 16;
@@ -28,6 +29,7 @@ pub(crate) enum Step {
     SetTtl(u8),
     /// The source's end, or else the destination's.
     Set(bool, End),
+    Tag(Tag),
 }
 
 /// A rule as workers follow it.

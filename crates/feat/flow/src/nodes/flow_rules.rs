@@ -28,6 +28,7 @@ thalweg_graph::errors! {
     NO_RULE: Error, 258, "flow: no rule";
     BY_RULE: Error, 258, "flow: dropped by a rule";
     TOO_DEEP: Error, 258, "flow: tables lead in a circle";
+    NO_ROOM: Error, 258, "flow: no room for another tag";
 }
 
 /// The declaration.
@@ -232,6 +233,12 @@ impl Engine {
                     out.change(cx, |data| rewriting::set(data, *source, *end, partial));
                     set_end(words, *source, *end);
                     self.rewritten = true;
+                }
+                Step::Tag(tag) => {
+                    let was = key::DL_TYPE.get(words);
+                    out.tag(cx, *tag, words);
+                    // What a tag hid from the tracker has to be read.
+                    self.rewritten |= key::DL_TYPE.get(words) != was;
                 }
                 Step::SetTtl(ttl) => {
                     out.change(cx, |data| crate::outputs::set_ttl(data, *ttl));

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
-use super::key;
+use super::key::{self, ether};
+use super::known;
 use super::matching::{Match, masked, number};
 use super::nat::Nat;
 use super::text::{Names, RuleError, split};
+use crate::tags::Tag;
 
 /// One thing that happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub enum Action {
     SetAddress(bool, Ipv4Addr),
     /// The port of its source is set, or else that of its destination.
     SetPort(bool, u16),
+    /// Its outermost tag is changed, or there is another one, or one less.
+    Tag(Tag),
     /// Bytes that mean nothing.
     Note(String),
 }
@@ -94,7 +98,7 @@ impl Action {
         let mut list = Vec::new();
         for word in split(text)? {
             let action = Action::read(word, names)?;
-            action.check(word, matches)?;
+            action.check(word, matches, &list)?;
             list.push(action);
         }
         match list.len() {
@@ -107,7 +111,7 @@ impl Action {
     }
 
     /// What Open vSwitch refuses as well.
-    fn check(&self, word: &str, matches: &Match) -> Result<(), RuleError> {
+    fn check(&self, word: &str, matches: &Match, before: &[Action]) -> Result<(), RuleError> {
         let ipv4 = matches.exact(key::DL_TYPE) == Some(0x0800);
         match self {
             Action::Ct(ct) => ct.check(word, matches),
@@ -118,6 +122,17 @@ impl Action {
                 if !ipv4 || !matches!(matches.exact(key::NW_PROTO), Some(6 | 17)) =>
             {
                 Err(RuleError::new(word, "the rule has to match tcp or udp"))
+            }
+            // To set a field of a tag, rather than have one, takes a tag.
+            Action::Tag(_) if word.starts_with("set_field") => {
+                let tags = |last: &Action| matches!(last, Action::Tag(tag) if *tag != Tag::Pop);
+                let last = before.iter().rev().find(|a| matches!(a, Action::Tag(_)));
+                if last.map_or(matches.is_tagged(), tags) {
+                    return Ok(());
+                }
+                let right = "the rule has to match a tag (dl_vlan=…, or vlan_tci=0x1000/0x1000), or \
+                             push one before; mod_vlan_vid and mod_vlan_pcp do without";
+                Err(RuleError::new(word, right))
             }
             _ => Ok(()),
         }
@@ -163,20 +178,54 @@ impl Action {
             "mod_nw_dst" => Action::SetAddress(false, address(word, argument)?),
             "mod_tp_src" => Action::SetPort(true, port_number(word, argument)?),
             "mod_tp_dst" => Action::SetPort(false, port_number(word, argument)?),
+            "push_vlan" => match number(argument) {
+                Some(kind) if kind == ether::VLAN.into() => Action::Tag(Tag::Push(ether::VLAN)),
+                Some(kind) if kind == ether::QINQ.into() => Action::Tag(Tag::Push(ether::QINQ)),
+                _ => return Err(RuleError::new(word, "push_vlan:0x8100 or 0x88a8 expected")),
+            },
+            "pop_vlan" | "strip_vlan" if argument.is_empty() => Action::Tag(Tag::Pop),
+            "mod_vlan_vid" | "set_vlan_vid" => Action::Tag(Tag::Id(vlan_id(word, argument)?)),
+            "mod_vlan_pcp" | "set_vlan_pcp" => {
+                Action::Tag(Tag::Priority(priority(word, argument)?))
+            }
             "set_field" => set_field(word, argument)?,
             "note" if argument.chars().all(|c| c.is_ascii_hexdigit() || c == '.') => {
                 Action::Note(argument.to_owned())
             }
             "note" => return Err(RuleError::new(word, "hexadecimal digits and dots expected")),
             _ if rest.is_empty() && names.number(name).is_some() => return port(name),
-            _ => {
+            lower => {
                 let known = "normal, drop, output:PORT, in_port, ct(…), ct_clear, resubmit(,TABLE), \
                              goto_table:TABLE, mod_dl_src, mod_dl_dst, mod_nw_src, mod_nw_dst, \
-                             mod_nw_tos, mod_nw_ttl, mod_tp_src, mod_tp_dst, set_field and note";
-                return Err(RuleError::new(word, format!("no such action; there are {known}")));
+                             mod_nw_tos, mod_nw_ttl, mod_tp_src, mod_tp_dst, push_vlan, pop_vlan, \
+                             strip_vlan, mod_vlan_vid, mod_vlan_pcp, set_field and note";
+                let what = known::action(lower);
+                let what = what.unwrap_or_else(|| "no such action".into());
+                return Err(RuleError::new(word, format!("{what}; there are {known}")));
             }
         })
     }
+}
+
+fn vlan_id(word: &str, text: &str) -> Result<u16, RuleError> {
+    let number = number(text).and_then(|n| u16::try_from(n).ok()).filter(|n| *n < 4096);
+    number.ok_or_else(|| RuleError::new(word, "a VLAN up to 4095 expected"))
+}
+
+fn priority(word: &str, text: &str) -> Result<u8, RuleError> {
+    let number = number(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n < 8);
+    number.ok_or_else(|| RuleError::new(word, "a priority from 0 to 7 expected"))
+}
+
+/// `vlan_vid` has a bit for the tag's being there.
+fn present_vlan_id(word: &str, text: &str) -> Result<u16, RuleError> {
+    let number = number(text).and_then(|n| u16::try_from(n).ok());
+    let id = number.filter(|n| n & 0xf000 == 0x1000).map(|n| n & 0xfff);
+    id.ok_or_else(|| {
+        let right =
+            "4096 + the VLAN expected, as vlan_vid has a bit for the tag; or mod_vlan_vid:VLAN";
+        RuleError::new(word, right)
+    })
 }
 
 fn set_field(word: &str, argument: &str) -> Result<Action, RuleError> {
@@ -191,13 +240,17 @@ fn set_field(word: &str, argument: &str) -> Result<Action, RuleError> {
         "nw_dst" | "ip_dst" => Ok(Action::SetAddress(false, address(word, value)?)),
         "tp_src" | "tcp_src" | "udp_src" => Ok(Action::SetPort(true, port_number(word, value)?)),
         "tp_dst" | "tcp_dst" | "udp_dst" => Ok(Action::SetPort(false, port_number(word, value)?)),
+        "vlan_vid" => Ok(Action::Tag(Tag::Id(present_vlan_id(word, value)?))),
+        "vlan_pcp" => Ok(Action::Tag(Tag::Priority(priority(word, value)?))),
         "ct_mark" | "ct_label" => Err(RuleError::new(
             word,
             "cannot set CT fields outside of ct action: ct(commit,exec(…))",
         )),
         _ => {
-            let known = "eth_src, eth_dst, nw_src, nw_dst, nw_ttl, tp_src and tp_dst";
-            Err(RuleError::new(word, format!("the fields to set are {known}")))
+            let known = "eth_src, eth_dst, vlan_vid, vlan_pcp, nw_src, nw_dst, nw_ttl, tp_src \
+                         and tp_dst";
+            let why = known::field(field).map_or(String::new(), |why| format!("{why}; "));
+            Err(RuleError::new(word, format!("{why}the fields to set are {known}")))
         }
     }
 }
@@ -226,7 +279,14 @@ impl Ct {
                 "nat" => ct.nat = Some(Nat::read(part, rest)?),
                 _ => {
                     let known = "commit, force, table=N, zone=N, exec(…) and nat(…)";
-                    return Err(RuleError::new(part, format!("ct takes {known}")));
+                    let why = match name {
+                        "alg" => {
+                            "not supported: no protocol's payload is read, for ftp let clients \
+                                  open data connections (passive mode); "
+                        }
+                        _ => "",
+                    };
+                    return Err(RuleError::new(part, format!("{why}ct takes {known}")));
                 }
             }
         }
@@ -306,6 +366,10 @@ impl fmt::Display for Action {
             Action::SetAddress(false, to) => write!(f, "mod_nw_dst:{to}"),
             Action::SetPort(true, to) => write!(f, "mod_tp_src:{to}"),
             Action::SetPort(false, to) => write!(f, "mod_tp_dst:{to}"),
+            Action::Tag(Tag::Push(kind)) => write!(f, "push_vlan:{kind:#06x}"),
+            Action::Tag(Tag::Pop) => f.write_str("strip_vlan"),
+            Action::Tag(Tag::Id(id)) => write!(f, "mod_vlan_vid:{id}"),
+            Action::Tag(Tag::Priority(priority)) => write!(f, "mod_vlan_pcp:{priority}"),
             Action::Note(note) => write!(f, "note:{note}"),
         }
     }

@@ -72,6 +72,13 @@ pub(crate) fn set_tracked(words: &mut Words, state: State, zone: u16, mark: u32,
     CT_LABEL_HIGH.set(words, (label >> 64) as u64);
 }
 
+/// Has what the tracker knows from other words.
+pub(crate) fn keep_tracked(words: &mut Words, from: &Words) {
+    for place in [CT_STATE, CT_ZONE, CT_MARK, CT_LABEL_LOW, CT_LABEL_HIGH] {
+        place.set(words, place.get(from));
+    }
+}
+
 /// EtherTypes that rules name.
 pub(crate) mod ether {
     pub(crate) const IPV4: u16 = 0x0800;

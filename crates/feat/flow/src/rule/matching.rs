@@ -168,6 +168,11 @@ impl Match {
         (place.get(&self.mask) == place.ones()).then(|| place.get(&self.value))
     }
 
+    /// Whether packets have to have a tag.
+    pub(crate) fn is_tagged(&self) -> bool {
+        key::VLAN.get(&self.value) & 0x1000 != 0
+    }
+
     /// Whether packets have to be IP.
     pub(crate) fn is_ip(&self) -> bool {
         matches!(self.exact(key::DL_TYPE), Some(0x0800 | 0x86dd))
@@ -198,14 +203,25 @@ impl Match {
                 self.in_port = Some(value.to_owned());
                 self.require(key::IN_PORT, port.into(), key::IN_PORT.ones());
             }
-            "dl_vlan" | "vlan_vid" => {
+            "vlan_vid" => {
+                // With a bit for the tag; 0 is without one.
+                let (value, mask) = masked(value, 0x1fff)
+                    .filter(|(value, mask)| {
+                        value & 0x1000 != 0 || *mask == 0x1fff && *value == 0 || mask & 0x1000 == 0
+                    })
+                    .ok_or_else(|| {
+                        wrong("4096 + the VLAN, 0 for no tag, or NUMBER/MASK (or dl_vlan=VLAN)")
+                    })?;
+                self.require(key::VLAN, value as u64, mask as u64);
+            }
+            "dl_vlan" => {
                 let vid = number(value).filter(|v| *v < 4096 || *v == 0xffff);
                 let vid = vid.ok_or_else(|| wrong("a number up to 4095, or 0xffff for none"))?;
                 let (value, mask) =
                     if vid == 0xffff { (0, 0xffff) } else { (vid | 0x1000, 0x1fff) };
                 self.require(key::VLAN, value as u64, mask);
             }
-            "dl_vlan_pcp" => {
+            "dl_vlan_pcp" | "vlan_pcp" => {
                 let pcp = number(value).filter(|v| *v < 8).ok_or_else(|| wrong("0 to 7"))?;
                 self.require(key::VLAN, (pcp as u64) << 13 | 0x1000, 0xf000);
             }

@@ -3,7 +3,8 @@
 pub mod action;
 pub mod classifier;
 pub mod key;
-pub mod matching;
+mod known;
+mod matching;
 pub mod nat;
 #[cfg(test)]
 mod tests;

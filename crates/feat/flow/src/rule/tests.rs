@@ -59,6 +59,8 @@ fn what_is_written_is_read_again() {
         "priority=1,arp,arp_op=1,arp_spa=10.0.0.1,actions=normal",
         "priority=1,ipv6,actions=note:00.11,normal",
         "priority=1,vlan_tci=0x1000/0x1000,actions=drop",
+        "priority=1,dl_vlan=7,vlan_pcp=3,actions=strip_vlan,mod_vlan_vid:4095,mod_vlan_pcp:7,normal",
+        "priority=1,vlan_vid=0x1000/0x1000,actions=push_vlan:0x88a8,mod_vlan_vid:7,normal",
     ] {
         let rule = parse(text);
         assert_eq!(rule.to_string(), text);
@@ -67,6 +69,15 @@ fn what_is_written_is_read_again() {
     let same = "priority=1,ip,actions=ct(commit,zone=1,exec(load:0x1->NXM_NX_CT_MARK[]))";
     assert!(parse(same).to_string().contains("exec(set_field:0x1->ct_mark)"));
     assert_eq!(parse("ip,actions=port1").actions, [Action::Output("port1".into())]);
+    let tag = "dl_vlan=7,actions=pop_vlan,push_vlan:0x8100,set_field:4103->vlan_vid,set_field:2->vlan_pcp";
+    assert_eq!(
+        parse(tag).actions_text(),
+        "strip_vlan,push_vlan:0x8100,mod_vlan_vid:7,mod_vlan_pcp:2"
+    );
+    assert_eq!(
+        parse("vlan_vid=4103,actions=drop").matches,
+        parse("dl_vlan=7,actions=drop").matches
+    );
     // The order of what needs each other does not matter.
     let a = parse("tp_dst=80,tcp,actions=drop").matches;
     assert_eq!(a, parse("nw_proto=6,tp_dst=80,dl_type=0x0800,actions=drop").matches);
@@ -92,7 +103,32 @@ fn wrong_rules_say_what_is_wrong() {
         ("ip,actions=mod_tp_src:5", "match tcp or udp"),
         ("actions=mod_nw_src:10.0.0.1", "match ip"),
         ("ip,actions=ct(commit", "a bracket is not closed"),
+        ("ip,actions=ct(alg=ftp,commit)", "not supported: no protocol's payload is read"),
         ("ip,actions=ct(alg=ftp,commit)", "ct takes commit, force"),
+        ("actions=meter:1,normal", "not supported: meters are not there"),
+        (
+            "actions=group:5",
+            "not supported: groups are not there; several outputs make copies; there",
+        ),
+        ("actions=FLOOD", "not supported: normal floods"),
+        (
+            "actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]",
+            "not supported: there are no registers",
+        ),
+        ("actions=push_mpls:0x8847", "not supported: MPLS is not written"),
+        ("reg3=5,actions=drop", "not supported: there are no registers"),
+        ("tun_metadata12=5,actions=drop", "not supported: there are no tunnels"),
+        ("mpls,actions=drop", "not supported: MPLS is not read"),
+        ("ipv6,ipv6_src=::1,actions=drop", "not supported: of IPv6 only"),
+        ("n_packets=5,actions=drop", "flow dump says it"),
+        ("ip,actions=set_field:5->reg1", "the fields to set are eth_src"),
+        ("ip,actions=push_vlan:0x800", "push_vlan:0x8100 or 0x88a8 expected"),
+        ("ip,actions=mod_vlan_vid:4096", "a VLAN up to 4095"),
+        ("ip,actions=mod_vlan_pcp:8", "from 0 to 7"),
+        ("ip,actions=set_field:4103->vlan_vid", "has to match a tag"),
+        ("dl_vlan=7,actions=pop_vlan,set_field:4103->vlan_vid", "has to match a tag"),
+        ("dl_vlan=7,actions=set_field:7->vlan_vid", "4096 + the VLAN expected"),
+        ("vlan_vid=7,actions=drop", "4096 + the VLAN"),
         ("ip,actions=fly", "no such action; there are normal, drop"),
         ("ip,actions=drop,normal", "drop stands alone"),
         ("ip,actions=", "an action expected"),

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::action::Action;
+use super::known;
 use super::matching::{Match, number};
 
 /// Numbers of interfaces.
@@ -146,7 +147,9 @@ impl Rule {
         protocols.sort_by_key(|word| word.starts_with("nw_") || word.starts_with("ip_"));
         for word in protocols.into_iter().chain(fields) {
             if !rule.matches.read(word, names)? {
-                return Err(RuleError::new(word, "rules have no such field"));
+                let name = word.split_once('=').map_or(word, |(name, _)| name);
+                let why = known::field(name);
+                return Err(RuleError::new(word, why.unwrap_or("rules have no such field".into())));
             }
             rule.fields.push(word.to_owned());
         }

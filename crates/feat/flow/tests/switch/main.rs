@@ -218,6 +218,78 @@ fn fields_are_set() {
     lab.close();
 }
 
+/// Each change of a tag is what would have been built so, and later tables see it.
+#[test]
+fn tags_are_changed() {
+    let with = |tags: &[(u16, u16)]| {
+        let packet = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER);
+        let mut frame = packet.tcp(5000, 80).flags(SYN).window(9).build();
+        for (kind, tci) in tags {
+            let tag = [kind.to_be_bytes(), tci.to_be_bytes()].concat();
+            frame.splice(12..12, tag);
+        }
+        frame
+    };
+    let (c, s) = (0x8100, 0x88a8);
+    for (actions, before, after) in [
+        ("push_vlan:0x8100", &[][..], &[(c, 0)][..]),
+        ("push_vlan:0x88a8,set_field:0x1005->vlan_vid", &[(c, 7)], &[(c, 7), (s, 5)]),
+        ("mod_vlan_vid:5", &[], &[(c, 5)]),
+        ("mod_vlan_pcp:5", &[], &[(c, 0xa000)]),
+        ("mod_vlan_vid:5", &[(s, 0xf007)], &[(s, 0xf005)]),
+        ("mod_vlan_pcp:1", &[(c, 0xf007)], &[(c, 0x3007)]),
+        ("strip_vlan", &[], &[]),
+        ("pop_vlan", &[(c, 7)], &[]),
+        ("pop_vlan", &[(c, 7), (s, 9)], &[(c, 7)]),
+        ("pop_vlan,pop_vlan,pop_vlan", &[(c, 7), (s, 9)], &[]),
+        ("pop_vlan,push_vlan:0x8100,mod_vlan_vid:2", &[(c, 0xe007)], &[(c, 2)]),
+    ] {
+        let mut lab = Lab::new(1, 2048);
+        let right = lab.ports[1];
+        let (vlan, ip) = match after {
+            [] => ("dl_vlan=0xffff".into(), "ip,"),
+            [(_, tci)] => (format!("dl_vlan={},dl_vlan_pcp={}", tci & 0xfff, tci >> 13), "ip,"),
+            // What is behind two tags is read once there is one.
+            [.., (_, tci)] => (format!("dl_vlan={}", tci & 0xfff), ""),
+        };
+        lab.ok(&format!(
+            "flow add 7 table=0,actions={actions},resubmit(,1)
+             flow add 7 table=1,{ip}{vlan},actions=normal
+             set interface flow port0 7"
+        ));
+        assert_eq!(lab.pass(0, &[with(before)]), [(right, with(after))], "{actions}");
+        lab.close();
+    }
+}
+
+/// A copy leaves with the tag that it had then; and what is behind tags is tracked and translated.
+#[test]
+fn tags_and_connections() {
+    let mut lab = Lab::new(1, 2048);
+    let (left, right) = (lab.ports[0], lab.ports[1]);
+    lab.ok(
+        "flow add 7 in_port=port0,dl_vlan=5,actions=in_port,strip_vlan,resubmit(,1)
+         flow add 7 in_port=port0,dl_vlan=9,actions=strip_vlan,strip_vlan,resubmit(,1)
+         flow add 7 table=1,ip,actions=ct(commit,nat(src=192.0.2.1)),push_vlan:0x8100,mod_vlan_vid:6,normal
+         set interface flow port0 7",
+    );
+    let with = |src, sport, tags: &[u8]| {
+        let packet = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(src, SERVER);
+        let mut frame = packet.tcp(sport, 80).flags(SYN).window(9).build();
+        frame.splice(12..12, tags.iter().copied());
+        frame
+    };
+    let outside = Ipv4Addr::new(192, 0, 2, 1);
+    let one = with(CLIENT, 5000, &[0x81, 0, 0, 5]);
+    let mut seen = lab.pass(0, std::slice::from_ref(&one));
+    seen.sort();
+    assert_eq!(seen, [(left, one), (right, with(outside, 5000, &[0x81, 0, 0, 6]))]);
+    let two = with(CLIENT, 5001, &[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5]);
+    assert_eq!(lab.pass(0, &[two]), [(right, with(outside, 5001, &[0x81, 0, 0, 6]))]);
+    assert_eq!(lab.cli("show conntrack").lines().count(), 2);
+    lab.close();
+}
+
 #[test]
 fn a_full_table_refuses_or_recycles() {
     let mut lab = guarded(1);

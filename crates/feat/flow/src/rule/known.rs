@@ -1,0 +1,170 @@
+//! Words of Open vSwitch's that rules here do not know: what is said about them.
+
+/// Fields, by what there is instead.
+const FIELDS: &[(&str, &[&str])] = &[
+    (
+        "there are no tunnels below rules",
+        &[
+            "tun_id",
+            "tunnel_id",
+            "tun_src",
+            "tun_dst",
+            "tun_ipv6_src",
+            "tun_ipv6_dst",
+            "tun_flags",
+            "tun_gbp_id",
+            "tun_gbp_flags",
+            "tun_erspan_ver",
+            "tun_erspan_idx",
+            "tun_erspan_dir",
+            "tun_erspan_hwid",
+            "tun_gtpu_flags",
+            "tun_gtpu_msgtype",
+            "tun_metadata",
+        ],
+    ),
+    (
+        "there are no registers; ct_mark and ct_label carry numbers from rule to rule",
+        &[
+            "reg",
+            "xreg",
+            "xxreg",
+            "metadata",
+            "pkt_mark",
+            "skb_priority",
+            "conj_id",
+            "recirc_id",
+            "dp_hash",
+            "actset_output",
+        ],
+    ),
+    ("MPLS is not read", &["mpls", "mplsm", "mpls_label", "mpls_tc", "mpls_bos", "mpls_ttl"]),
+    (
+        "of IPv6 only ipv6, tcp6, udp6, icmp6 and ports are read",
+        &[
+            "ipv6_src",
+            "ipv6_dst",
+            "ipv6_label",
+            "nd_target",
+            "nd_sll",
+            "nd_tll",
+            "nd_reserved",
+            "nd_options_type",
+            "ct_ipv6_src",
+            "ct_ipv6_dst",
+        ],
+    ),
+    ("of ARP, arp_op, arp_spa and arp_tpa are read", &["arp_sha", "arp_tha"]),
+    ("fragments behind the first have tp_src=0 and tp_dst=0", &["ip_frag", "nw_frag"]),
+    ("nw_tos takes NUMBER/MASK", &["nw_ecn", "ip_ecn", "ip_dscp"]),
+    (
+        "the connection's first tuple cannot be matched; ct_mark can",
+        &["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"],
+    ),
+    (
+        "all packets are Ethernet",
+        &[
+            "packet_type",
+            "nsh_flags",
+            "nsh_ttl",
+            "nsh_mdtype",
+            "nsh_np",
+            "nsh_spi",
+            "nsh_si",
+            "nsh_c1",
+            "nsh_c2",
+            "nsh_c3",
+            "nsh_c4",
+        ],
+    ),
+    ("in_port takes a name or number", &["in_port_oxm"]),
+    ("flow del and flow dump choose by match", &["out_port", "out_group"]),
+    (
+        "rules stay until they are deleted, and are counted",
+        &[
+            "send_flow_rem",
+            "check_overlap",
+            "no_packet_counts",
+            "no_byte_counts",
+            "reset_counts",
+            "importance",
+        ],
+    ),
+    (
+        "flow dump says it; a rule to add has none of it",
+        &["duration", "n_packets", "n_bytes", "idle_age", "hard_age"],
+    ),
+];
+
+/// Actions, by what there is instead.
+const ACTIONS: &[(&str, &[&str])] = &[
+    ("meters are not there; the packet goes on at its rate", &["meter"]),
+    (
+        "groups are not there; several outputs make copies",
+        &["group", "bundle", "bundle_load", "multipath"],
+    ),
+    (
+        "normal floods what a bridge does not know; output:NAME, several times, names ports",
+        &["all", "flood"],
+    ),
+    (
+        "output:NAME to a tap interface gives packets to a program",
+        &["controller", "local", "userspace"],
+    ),
+    ("devices have one queue of packets", &["enqueue", "set_queue", "pop_queue"]),
+    (
+        "MPLS is not written",
+        &["push_mpls", "pop_mpls", "set_mpls_label", "set_mpls_tc", "set_mpls_ttl", "dec_mpls_ttl"],
+    ),
+    (
+        "there are no registers; ct(commit,exec(set_field:N->ct_mark)) keeps a number",
+        &[
+            "load",
+            "move",
+            "reg_load",
+            "reg_move",
+            "push",
+            "pop",
+            "output_reg",
+            "write_metadata",
+            "delete_field",
+        ],
+    ),
+    ("mod_nw_ttl:N sets it", &["dec_ttl"]),
+    ("mod_nw_tos:N leaves the last two bits alone", &["mod_nw_ecn"]),
+    (
+        "there are no tunnels below rules",
+        &["set_tunnel", "set_tunnel64", "encap", "decap", "dec_nsh_ttl"],
+    ),
+    ("rules do not make rules; ct(commit) remembers connections", &["learn", "fin_timeout"]),
+    (
+        "the list of actions is all that happens",
+        &[
+            "write_actions",
+            "clear_actions",
+            "apply_actions",
+            "clone",
+            "exit",
+            "conjunction",
+            "check_pkt_larger",
+        ],
+    ),
+    ("sFlow samples interfaces: `sflow enable-disable'", &["sample"]),
+];
+
+fn find(list: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
+    // `reg3`, `tun_metadata12`.
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let has = |names: &[&str]| names.contains(&name) || names.contains(&bare);
+    list.iter().find(|(_, names)| has(names)).map(|(why, _)| *why)
+}
+
+/// Why a field or word on the left side is refused, if Open vSwitch has it.
+pub(crate) fn field(name: &str) -> Option<String> {
+    find(FIELDS, name).map(|why| format!("not supported: {why}"))
+}
+
+/// Why an action is refused, if Open vSwitch has it.
+pub(crate) fn action(name: &str) -> Option<String> {
+    find(ACTIONS, name).map(|why| format!("not supported: {why}"))
+}
