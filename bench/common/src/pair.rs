@@ -55,18 +55,19 @@ impl Bare {
     }
 }
 
-/// Some thousand steps whose values stay in registers and hardly depend on each other.
+/// Some thousand steps of six short chains in registers: as many results per clock as a core has units
+/// for. Rotations by different amounts keep the compiler from doing several in one instruction.
 fn dense(memory: &mut [u64]) -> u64 {
     const STEPS: u64 = 4000;
     let Some([a, b, c, d, e, f, ..]) = memory.first_chunk_mut::<8>() else { return 0 };
     let (mut u, mut v, mut w, mut x, mut y, mut z) = (*a, *b, *c, *d, *e, *f);
     for k in 0..STEPS {
-        u = u.wrapping_add(v ^ k);
-        v = v.wrapping_add(w ^ k);
-        w = w.wrapping_add(x ^ k);
-        x = x.wrapping_add(y ^ k);
-        y = y.wrapping_add(z ^ k);
-        z = z.wrapping_add(u ^ k);
+        u = u.rotate_left(3).wrapping_add(k);
+        v = v.rotate_left(7).wrapping_add(k) ^ 5;
+        w = w.rotate_left(13).wrapping_sub(k);
+        x = x.rotate_left(21).wrapping_add(k) ^ 9;
+        y = y.rotate_left(31).wrapping_sub(k);
+        z = z.rotate_left(43) ^ k;
     }
     (*a, *b, *c, *d, *e, *f) = black_box((u, v, w, x, y, z));
     STEPS

@@ -172,7 +172,10 @@ fn threads(
         // enough others.
         None if free.len() > wanted => drop(free.remove(0)),
         None if free.len() == wanted => {
-            notes.push(format!("cpu: workers take all cores ({}), which main shares with them", list(&free)));
+            notes.push(format!(
+                "cpu: workers take all cores ({}), which main shares with them",
+                list(&free)
+            ));
         }
         None => {}
     }
