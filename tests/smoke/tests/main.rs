@@ -10,6 +10,7 @@ mod bridging;
 mod collectors;
 mod configuration;
 mod conntrack;
+mod conntrack_lives;
 mod cross_connect;
 mod faults;
 mod idle;
