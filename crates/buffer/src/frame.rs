@@ -191,6 +191,20 @@ impl Frame {
         self.flags.insert(Flags::SAMPLED);
         self.sampled.insert(i);
     }
+    /// Says that addresses or ports of its packets have changed, or may have: those that were
+    /// sampled are marked with [`Flags::TRANSLATED`].
+    #[inline]
+    pub fn note_translations(&mut self) {
+        if self.flags.contains(Flags::SAMPLED) {
+            self.mark_translated();
+        }
+    }
+    #[cold]
+    fn mark_translated(&mut self) {
+        for i in self.sampled.iter() {
+            self.pkt(i).mark(Flags::TRANSLATED);
+        }
+    }
     /// A number that no other packet has while packet `i` lives.
     #[inline]
     pub fn key(&self, i: u8) -> PacketKey {

@@ -367,3 +367,39 @@ proptest! {
         all_home(pool);
     }
 }
+
+/// Only packets that were sampled are marked as translated, and they stay so outside of frames.
+#[test]
+fn sampled_packets_know_that_they_were_translated() {
+    let pool = pool(64);
+    let mut cache = Cache::new(pool);
+    let mut frame = Frame::new();
+    for _ in 0..4 {
+        assert!(frame.push(cache.alloc().unwrap()).is_ok());
+    }
+    frame.note_translations();
+    frame.pkt(0).note_translation();
+    assert!(frame.flags().is_empty());
+    frame.mark_sampled(1);
+    frame.mark_sampled(3);
+    frame.pkt(0).note_translation();
+    frame.pkt(1).note_translation();
+    let marked = |frame: &mut Frame| {
+        (0..4).filter(|i| frame.pkt(*i).flags().contains(Flags::TRANSLATED)).collect::<Vec<_>>()
+    };
+    assert_eq!(marked(&mut frame), [1]);
+    frame.note_translations();
+    assert_eq!(marked(&mut frame), [1, 3]);
+    assert!(frame.flags().contains(Flags::TRANSLATED));
+    let taken = frame.pkt(3).take();
+    assert!(taken.meta().flags().contains(Flags::TRANSLATED.union(Flags::SAMPLED)));
+    cache.free(taken);
+    frame.compact(());
+    cache.free_frame(&mut frame);
+    // Whoever gets the buffers next finds no mark.
+    let fresh: Vec<_> = std::iter::from_fn(|| cache.alloc()).collect();
+    assert!(fresh.iter().all(|p| p.meta().flags().is_empty()));
+    fresh.into_iter().for_each(|p| cache.free(p));
+    drop((frame, cache));
+    all_home(pool);
+}

@@ -102,6 +102,14 @@ impl PktMut<'_> {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { self.buf.as_mut().meta.flags.insert(flags) };
     }
+    /// Says that its addresses or ports have changed, or may have: if it was sampled, it is marked with
+    /// [`Flags::TRANSLATED`].
+    #[inline]
+    pub fn note_translation(&mut self) {
+        if self.frame.flags.contains(Flags::SAMPLED) && self.frame.sampled.contains(self.i) {
+            self.mark(Flags::TRANSLATED);
+        }
+    }
     /// Clears marks of the packet; the frame keeps them.
     #[inline]
     pub fn unmark(&mut self, flags: Flags) {

@@ -130,7 +130,9 @@ impl<'w> NodeCx<'w> {
     pub fn replaces(&mut self, old: &mut Packet, new: &mut Packet) {
         if old.meta().flags().contains(Flags::SAMPLED) {
             old.unmark(Flags::SAMPLED);
-            new.mark(Flags::SAMPLED);
+            let translated = old.meta().flags().contains(Flags::TRANSLATED);
+            let also = if translated { Flags::TRANSLATED } else { Flags::empty() };
+            new.mark(Flags::SAMPLED.union(also));
             if old.meta().asked_as != 0 {
                 new.meta_mut().asked_as = old.meta().asked_as;
             }
