@@ -54,6 +54,7 @@ impl<'p> Outputs<'p> {
     ) {
         self.send_pending(cx);
         let _ = change(self.packet.data_mut());
+        self.packet.note_translation();
     }
 
     /// Changes its tags, for places that are said from here on. If that fails there are none of them.

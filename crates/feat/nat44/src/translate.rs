@@ -129,6 +129,7 @@ impl Translator {
         let Some(mut nat) = worker::take() else { return FrameVerdict::PerPacket };
         let config = self.config.load(cx.guard());
         let n = frame.len();
+        frame.note_translations();
         let rest = if let Some(key) = kernel::only_key::<N>(frame, self.table, self.direction) {
             kernel::one_flow::<N>(&mut nat, frame, &key, config, self.now)
         } else {
@@ -149,6 +150,7 @@ impl Translator {
     /// One packet.
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(mut nat) = worker::take() else { return Verdict::CONTINUE };
+        p.note_translation();
         let mut verdict = self.one(cx, &mut nat, &mut p);
         if let Some((datagram, first)) = self.datagram.take() {
             if first {
