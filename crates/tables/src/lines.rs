@@ -209,6 +209,16 @@ impl LineReader {
         self.read = end;
     }
 
+    /// Takes the oldest record without its so many lines of bytes.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn skip(&mut self, lines: usize) {
+        let end = self.read + 1 + lines as u64;
+        assert!(end <= self.limit, "more lines than the record has");
+        self.read = end;
+    }
+
     /// Lets the writer have the room of all records that were taken.
     pub fn release(&mut self) {
         if self.released != self.read {
