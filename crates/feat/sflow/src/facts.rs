@@ -70,7 +70,7 @@ pub enum Way {
         entry: u32,
         /// Its outermost VLAN tag when it left.
         tag: Option<u16>,
-        /// Its addresses and ports when it left, if it was routed.
+        /// Its addresses and ports when it left, if something may have changed them.
         tuple: Option<Tuple>,
     },
     /// Out by several interfaces.
@@ -152,6 +152,7 @@ impl Way {
         }
     }
 
+    #[inline(always)]
     fn from_words(words: [u64; WAY]) -> Way {
         let (fate, (low, high)) = (words[0], halves(words[1]));
         match fate as u8 {
@@ -209,7 +210,13 @@ impl Facts {
         ]
     }
 
+    /// How many bytes of header there are.
+    pub(crate) fn header_of(words: &[u64; FACTS]) -> usize {
+        usize::from(words[4] as u16)
+    }
+
     /// The facts, and how many bytes of header there are.
+    #[inline(always)]
     pub(crate) fn from_words(words: &[u64; FACTS]) -> (Facts, usize) {
         let (interfaces, generation) = halves(words[0]);
         let (rate, frame_length) = halves(words[1]);
@@ -233,7 +240,7 @@ impl Facts {
             bare: kind & BARE != 0,
             way: Way::from_words([words[5], words[6], words[7]]),
         };
-        (facts, usize::from(kind as u16))
+        (facts, Facts::header_of(words))
     }
 }
 

@@ -5,7 +5,7 @@
 //! service may see it: its packet is still on its way through the router, and where that leads is
 //! written into the same line.
 
-use crate::facts::{FACTS, Facts, Template, Way};
+use crate::facts::{Cause, FACTS, Facts, Template, Way};
 use thalweg_tables::lines::{self, LINE, LineReader, LineWriter, Position};
 
 /// Most bytes of a sampled header.
@@ -74,10 +74,23 @@ impl SampleReader {
     /// Takes the oldest sample; its header is written to the front of `header`. Its room is free
     /// again after [`release`](Self::release).
     pub fn pop(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<(Facts, usize)> {
-        let words: [u64; FACTS] = self.0.words()?;
-        let (facts, length) = Facts::from_words(&words);
-        self.0.take(&mut header.as_chunks_mut().0[..length.div_ceil(LINE)]);
-        Some((facts, length))
+        self.pop_words(header).map(|words| Facts::from_words(&words))
+    }
+
+    /// The same as it lies in the ring.
+    #[inline]
+    pub(crate) fn pop_words(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<[u64; FACTS]> {
+        let words = self.0.words()?;
+        let lines = Facts::header_of(&words).div_ceil(LINE);
+        self.0.take(&mut header.as_chunks_mut().0[..lines]);
+        Some(words)
+    }
+
+    /// Leaves out the oldest sample; returns why it was taken.
+    pub fn skip(&mut self) -> Option<Cause> {
+        let words = self.0.words()?;
+        self.0.skip(Facts::header_of(&words).div_ceil(LINE));
+        Some(Facts::from_words(&words).0.cause)
     }
 
     /// Lets the worker have the room of all samples that were taken.
@@ -154,8 +167,13 @@ mod tests {
                         model.push_back(sample);
                     }
                 }
-                for _ in 0..times / 2 {
-                    prop_assert_eq!(pop(&mut reader), model.pop_front());
+                for i in 0..times / 2 {
+                    if (i + length) % 5 == 0 {
+                        let cause = model.pop_front().map(|(facts, _)| facts.cause);
+                        prop_assert_eq!(reader.skip(), cause);
+                    } else {
+                        prop_assert_eq!(pop(&mut reader), model.pop_front());
+                    }
                 }
                 reader.release();
             }

@@ -170,7 +170,7 @@ impl SFlowTap {
             let i = at as u8;
             facts.set(rate, frame.total_len(i) as u32, before + at + 1);
             if SENT {
-                facts.set_way(frame.rx_if(i), way_out::<true>(frame, i, sw_if));
+                facts.set_way(frame.rx_if(i), way_out(frame, i, sw_if));
             }
             let ticket = match header(frame, i, *header_bytes) {
                 Some(header) => ring.push_as(&mut facts, header),
@@ -253,7 +253,7 @@ impl SFlowTap {
                 ..Facts::default()
             };
             if sent {
-                facts.way = way_out::<true>(frame, i, sw_if);
+                facts.way = way_out(frame, i, sw_if);
             }
             let mut at = 0;
             loop {
@@ -411,23 +411,27 @@ fn dropped_header<'a>(
     &gathered[..n]
 }
 
-/// Where a packet goes that is on its way out. `SENT`: it is sampled only now, so that its header says
-/// all of its addresses.
+/// Where a packet goes that is on its way out. Its addresses are only looked at if they may be others
+/// than when it was sampled.
 #[inline]
-fn way_out<const SENT: bool>(frame: &Frame, i: u8, tx_if: u32) -> Way {
+fn way_out(frame: &Frame, i: u8, tx_if: u32) -> Way {
     let data = frame.data(i);
     let tag = data.get(12..16).and_then(|b| match [b[0], b[1]] {
         [0x81, 0x00] | [0x88, 0xa8] => Some(u16::from_be_bytes([b[2], b[3]])),
         _ => None,
     });
     let entry = frame.aux()[usize::from(i)];
-    // Who is not routed keeps its addresses.
-    let tuple = match entry {
-        0 => None,
-        _ if SENT => None,
-        _ => Tuple::of(data, if tag.is_some() { 16 } else { 12 }),
+    let tuple = match frame.flags().contains(Flags::TRANSLATED) {
+        true => tuple_of_translated(frame, i, tag.is_some()),
+        false => None,
     };
     Way::Out { tx_if, entry, tag, tuple }
+}
+
+#[cold]
+fn tuple_of_translated(frame: &Frame, i: u8, tagged: bool) -> Option<Tuple> {
+    let translated = frame.meta(i).flags().contains(Flags::TRANSLATED);
+    translated.then(|| Tuple::of(frame.data(i), if tagged { 16 } else { 12 })).flatten()
 }
 
 /// What becomes of a sampled packet.
@@ -436,7 +440,7 @@ fn way(frame: &Frame, i: u8, fate: Fate, local: bool) -> Way {
     match fate {
         // The packet was turned into an answer to itself.
         Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => Way::Delivered,
-        Fate::Sent(tx_if) => way_out::<false>(frame, i, tx_if),
+        Fate::Sent(tx_if) => way_out(frame, i, tx_if),
         Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
         Fate::Delivered => Way::Delivered,
         Fate::HandedOver => Way::Elsewhere(frame.meta(i).asked_as),
@@ -485,7 +489,7 @@ impl Tap for SFlowTap {
             // What nearly all are.
             Fate::Sent(tx_if) if !local => {
                 marked.of_frame(frame, |ticket, i| {
-                    ring.complete(ticket, way_out::<false>(frame, i, tx_if));
+                    ring.complete(ticket, way_out(frame, i, tx_if));
                 });
             }
             _ => marked.of_frame(frame, |t, i| ring.complete(t, way(frame, i, fate, local))),

@@ -121,6 +121,11 @@ impl Exporter {
         }
     }
 
+    /// Whether there is somebody to send to.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
     /// The agent, if there is somebody to send to and a name to send by.
     #[inline]
     pub(super) fn agent(&mut self) -> Option<&mut Agent<Shared>> {

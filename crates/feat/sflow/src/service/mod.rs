@@ -11,6 +11,7 @@ mod samples;
 
 use crate::drops::Limiter;
 use crate::exporting::ExportSettings;
+use crate::facts::{Cause, Facts};
 use crate::netlink::NetlinkSettings;
 use crate::reasons::Reasons;
 use crate::ring::{MAX_HEADER, SampleReader};
@@ -369,8 +370,32 @@ impl Service {
         self.setup = setup;
     }
 
-    /// Takes samples from all rings in turn, until these are empty or it is time for other things.
+    /// Takes samples from all rings, if anybody wants them.
     fn drain(&mut self) -> usize {
+        match self.status.netlink_wanted || self.exporter.is_wanted() {
+            true => self.drain_rings(),
+            false => self.discard(),
+        }
+    }
+
+    /// Drops all samples that there are.
+    fn discard(&mut self) -> usize {
+        let mut total = 0;
+        for ring in &mut self.rings {
+            while total < ROUND
+                && let Some(cause) = ring.skip()
+            {
+                total += 1;
+                let packet = matches!(cause, Cause::Received | Cause::Sent);
+                self.status.samples_unwanted += u64::from(packet);
+            }
+            ring.release();
+        }
+        total
+    }
+
+    /// Takes samples from all rings in turn, until these are empty or it is time for other things.
+    fn drain_rings(&mut self) -> usize {
         let mut reader = self.reader.take();
         let guard = reader.as_mut().map(Reader::enter);
         let now = Instant::now();
@@ -380,7 +405,8 @@ impl Service {
             let before = total;
             for worker in 0..self.rings.len() {
                 for _ in 0..BATCH {
-                    let Some((facts, length)) = self.rings[worker].pop(&mut header) else { break };
+                    let Some(words) = self.rings[worker].pop_words(&mut header) else { break };
+                    let (facts, length) = Facts::from_words(&words);
                     total += 1;
                     self.take(now, guard.as_ref(), worker, &facts, &header[..length]);
                 }
@@ -416,7 +442,6 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Facts;
     use crate::ring;
     use thalweg_buffer::PoolConfig;
     use thalweg_graph::EngineConfig;
@@ -442,7 +467,7 @@ mod tests {
         let first = fill();
         assert!(first.iter().all(|n| *n == first[0]), "{first:?}");
         for _ in 0..5 {
-            let drained = service.drain();
+            let drained = service.drain_rings();
             assert!(drained >= ROUND && drained < 3 * first[0], "{drained}");
             let room = fill();
             let (least, most) = (room.iter().min().unwrap(), room.iter().max().unwrap());

@@ -58,33 +58,44 @@ impl Guide {
     }
 }
 
-/// What a sampled header says of the packet.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Head {
+/// What a sampled header says of the packet. Addresses are only looked for when they are wanted.
+#[derive(Debug, Clone, Copy)]
+struct Head<'h> {
+    header: &'h [u8],
     tag: Option<u16>,
-    addresses: Option<(IpAddr, IpAddr)>,
-    tuple: Option<Tuple>,
+    /// Where its ethertype is, behind all tags.
+    at: usize,
 }
 
-impl Head {
+impl Head<'_> {
     /// Of a packet that begins with its Ethernet header.
-    fn of(header: &[u8]) -> Head {
-        let word =
-            |at: usize| header.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
-        let (mut at, mut head) = (12, Head::default());
-        while matches!(word(at), 0x8100 | 0x88a8) {
-            head.tag = head.tag.or_else(|| header.get(at + 3).map(|_| word(at + 2)));
+    #[inline]
+    fn of(header: &[u8]) -> Head<'_> {
+        let (mut at, mut tag) = (12, None);
+        while matches!(word(header, at), 0x8100 | 0x88a8) {
+            tag = tag.or_else(|| header.get(at + 3).map(|_| word(header, at + 2)));
             at += 4;
         }
-        let ip = header.get(at + 2..).unwrap_or_default();
-        head.tuple = Tuple::of(header, at);
-        head.addresses = match word(at) {
+        Head { header, tag, at }
+    }
+
+    fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        let ip = self.header.get(self.at + 2..)?;
+        match word(self.header, self.at) {
             0x0800 => addresses::<4>(ip, 12),
             0x86dd => addresses::<16>(ip, 8),
             _ => None,
-        };
-        head
+        }
     }
+
+    fn tuple(&self) -> Option<Tuple> {
+        Tuple::of(self.header, self.at)
+    }
+}
+
+#[inline]
+fn word(header: &[u8], at: usize) -> u16 {
+    header.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
 /// Source and destination that lie one behind the other.
@@ -110,11 +121,7 @@ fn switch(before: Option<u16>, after: Option<u16>) -> Option<ExtendedSwitch> {
 }
 
 /// What a packet's addresses and ports were translated into, if they were.
-fn translation(
-    before: Option<Tuple>,
-    after: Option<Tuple>,
-) -> Option<(ExtendedNat, Option<ExtendedNatPort>)> {
-    let (before, after) = (before?, after?);
+fn translation(before: Tuple, after: Tuple) -> Option<(ExtendedNat, Option<ExtendedNatPort>)> {
     // Of a header that is cut off the ports are not known.
     let ports = before.ports.zip(after.ports);
     let addresses = |t: Tuple| (t.source, t.destination);
@@ -152,14 +159,30 @@ impl Service {
         facts: &Facts,
         header: &[u8],
     ) {
-        match (facts.cause, facts.way) {
-            (Cause::Asked, way) => self.handed.answer(now, facts.pool as u32, way),
-            (_, Way::Elsewhere(number)) => {
-                if let Some(way) = self.handed.sample(now, number, (worker, facts, header)) {
-                    self.sample(now, guard, worker, &Facts { way, ..*facts }, header);
-                }
-            }
-            _ => self.sample(now, guard, worker, facts, header),
+        // Facts are looked at where they are: to copy what was just written in pieces takes long.
+        if facts.cause != Cause::Asked && !matches!(facts.way, Way::Elsewhere(_)) {
+            self.sample(now, guard, worker, facts, header);
+        } else {
+            self.take_handed(now, guard, worker, facts, header);
+        }
+    }
+
+    /// The same of a packet that was handed to another worker.
+    #[cold]
+    fn take_handed(
+        &mut self,
+        now: Instant,
+        guard: Option<&Guard<'_>>,
+        worker: usize,
+        facts: &Facts,
+        header: &[u8],
+    ) {
+        if facts.cause == Cause::Asked {
+            self.handed.answer(now, facts.pool as u32, facts.way);
+        } else if let Way::Elsewhere(number) = facts.way
+            && let Some(way) = self.handed.sample(now, number, (worker, facts, header))
+        {
+            self.sample(now, guard, worker, &Facts { way, ..*facts }, header);
         }
     }
 
@@ -214,10 +237,12 @@ impl Service {
             Way::Out { tx_if, tag, .. } => (interface(tx_if), head.tag.filter(|_| received), tag),
         };
         records.extend(switch(before, after).map(FlowRecord::Switch));
-        if let Way::Out { entry: entry @ 1.., tuple, .. } = facts.way {
-            let translated = translation(head.tuple, tuple);
+        if let Way::Out { entry, tuple, .. } = facts.way
+            && (entry > 0 || tuple.is_some())
+        {
+            let translated = tuple.and_then(|after| translation(head.tuple()?, after));
             // It was routed to where it goes by then.
-            let addresses = head.addresses.map(|(source, destination)| match &translated {
+            let addresses = head.addresses().map(|(source, destination)| match &translated {
                 Some((ExtendedNat { destination: Address(Some(new)), .. }, _)) => (source, *new),
                 _ => (source, destination),
             });
@@ -354,7 +379,7 @@ mod tests {
         let ip = |s: &str| s.parse::<IpAddr>().unwrap();
         let head = Head::of(&frame);
         assert_eq!(head.tag, Some(0x2064));
-        assert_eq!(head.addresses, Some((ip("192.0.2.1"), ip("198.51.100.7"))));
+        assert_eq!(head.addresses(), Some((ip("192.0.2.1"), ip("198.51.100.7"))));
         let both = switch(head.tag, None).unwrap();
         assert_eq!((both.source_vlan, both.source_priority, both.destination_vlan), (100, 1, 0));
         assert_eq!(switch(None, None), None);
@@ -362,18 +387,16 @@ mod tests {
         six.extend([0x86, 0xdd, 0x60]);
         six.extend([0; 7]);
         six.extend([1; 16]);
-        assert_eq!(Head::of(&six).addresses, None, "one address only");
+        assert_eq!(Head::of(&six).addresses(), None, "one address only");
         six.extend([2; 16]);
-        assert_eq!(Head::of(&six).addresses, Some(([1; 16].into(), [2; 16].into())));
+        assert_eq!(Head::of(&six).addresses(), Some(([1; 16].into(), [2; 16].into())));
     }
 
     #[test]
     fn translations_are_what_has_changed() {
-        let tuple = |source, ports| Some(Tuple { source, destination: 2, ports });
+        let tuple = |source, ports| Tuple { source, destination: 2, ports };
         let ports = Some((1000, 80));
         assert_eq!(translation(tuple(1, ports), tuple(1, ports)), None);
-        assert_eq!(translation(None, tuple(1, ports)), None);
-        assert_eq!(translation(tuple(1, ports), None), None);
         // The sampled header ends before the ports, or what left is in pieces.
         assert_eq!(translation(tuple(1, None), tuple(1, ports)), None);
         assert_eq!(translation(tuple(1, ports), tuple(1, None)), None);
