@@ -20,6 +20,13 @@ pub const DATAGRAM_BYTES: std::ops::RangeInclusive<usize> = 200..=65_507;
 /// Samples in one datagram; some collectors keep a fixed number.
 pub const MAX_SAMPLES: u32 = 64;
 
+/// Tags of the records that are written out here.
+const RAW_HEADER: Tag = Tag::new(0, 1);
+/// See [`RAW_HEADER`].
+const SWITCH: Tag = Tag::new(0, 1001);
+/// See [`RAW_HEADER`].
+const ROUTER: Tag = Tag::new(0, 1002);
+
 /// Room behind the limit for the sample that does not fit any more.
 const SLACK: usize = 1024;
 
@@ -264,10 +271,20 @@ fn within(limit: usize) -> usize {
     limit.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end())
 }
 
-/// Appends words all at once: one check for room instead of one for each.
-#[inline]
+/// Appends words all at once: one check for room instead of one for each. They are put together by
+/// twos, in registers: an array of words that were just computed would be read from memory in larger
+/// pieces than it was written in, which stalls.
+#[inline(always)]
 fn words_to<const N: usize>(buf: &mut Vec<u8>, words: [u32; N]) {
-    buf.extend_from_slice(words.map(u32::to_be_bytes).as_flattened());
+    let at = buf.len();
+    buf.resize(at + 4 * N, 0);
+    let (twos, last) = buf[at..].as_chunks_mut::<8>();
+    for (i, two) in twos.iter_mut().enumerate() {
+        *two = (u64::from(words[2 * i]) << 32 | u64::from(words[2 * i + 1])).to_be_bytes();
+    }
+    if let Some(last) = last.first_chunk_mut::<4>() {
+        *last = words[N - 1].to_be_bytes();
+    }
 }
 
 #[inline]
@@ -281,7 +298,7 @@ fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[Flo
             FlowRecord::Switch(s) => {
                 let (from, to) = (s.source_vlan, s.destination_vlan);
                 let priorities = (s.source_priority, s.destination_priority);
-                words_to(buf, [record.tag().0, 16, from, priorities.0, to, priorities.1]);
+                words_to(buf, [SWITCH.0, 16, from, priorities.0, to, priorities.1]);
             }
             FlowRecord::Router(ExtendedRouter {
                 next_hop: Address(Some(IpAddr::V4(hop))),
@@ -289,7 +306,7 @@ fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[Flo
                 destination_mask,
             }) => {
                 let hop = u32::from(*hop);
-                words_to(buf, [record.tag().0, 16, 1, hop, *source_mask, *destination_mask]);
+                words_to(buf, [ROUTER.0, 16, 1, hop, *source_mask, *destination_mask]);
             }
             other => other.encode(&mut Writer::new(buf)),
         }
@@ -308,9 +325,8 @@ fn flow_records(buf: &mut Vec<u8>, header: Option<RawHeader<'_>>, records: &[Flo
 fn raw_header(buf: &mut Vec<u8>, header: RawHeader<'_>) {
     let bytes = header.header;
     let padding = bytes.len().wrapping_neg() & 3;
-    let tag = FlowRecord::RawHeader(header).tag();
     let words = [
-        tag.0,
+        RAW_HEADER.0,
         (16 + bytes.len() + padding) as u32,
         header.protocol.0,
         header.frame_length,

@@ -530,6 +530,7 @@ impl<T: Transport> Agent<T> {
     }
 
     /// Ends the datagram that is being packed.
+    #[inline(never)]
     fn finish(&mut self, now: Instant) {
         let uptime = now.saturating_duration_since(self.started).as_millis() as u32;
         let Some(datagram) = self.encoder.finish(uptime) else { return };
@@ -562,17 +563,20 @@ impl<T: Transport> Agent<T> {
         now: Instant,
         mut push: impl FnMut(&mut DatagramEncoder) -> Result<Push, SampleTooLong>,
     ) -> bool {
-        let mut result = push(&mut self.encoder);
-        if result == Ok(Push::Full) {
-            self.finish(now);
-            result = push(&mut self.encoder);
-        }
-        match result {
-            Ok(Push::Added) => {
-                self.pending_since.get_or_insert(now);
-                true
+        // One place that calls it, so that it becomes part of this and words stay in registers.
+        let mut full = false;
+        loop {
+            match push(&mut self.encoder) {
+                Ok(Push::Added) => {
+                    self.pending_since.get_or_insert(now);
+                    return true;
+                }
+                Ok(Push::Full) if !full => {
+                    full = true;
+                    self.finish(now);
+                }
+                Ok(Push::Full) | Err(SampleTooLong { .. }) => return self.refuse(),
             }
-            Ok(Push::Full) | Err(SampleTooLong { .. }) => self.refuse(),
         }
     }
 }
