@@ -84,9 +84,25 @@ impl<'o> Json<'o> {
 }
 
 impl Visitor for Json<'_> {
+    #[inline]
     fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>) {
-        self.name(prefix, name);
-        self.value(value);
+        if self.indented || !notation::is_short(&value) {
+            self.name(prefix, name);
+            self.value(value);
+            return;
+        }
+        let comma = usize::from(self.last == Last::Item);
+        self.last = Last::Item;
+        self.out.field(
+            |room| {
+                room[0] = b',';
+                room[comma] = b'"';
+                comma + 1
+            },
+            [self.prefix, prefix, name],
+            (b"\":\"", b"\""),
+            |room| notation::short(room, &value),
+        );
     }
 
     fn numbered(&mut self, name: Arguments<'_>, value: Value<'_>) {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::IpAddr;
 
-use super::pen::Pen;
+use super::pen::{self, Pen};
 use crate::value::Value;
 
 /// Where a value is written to, which decides what must be escaped.
@@ -15,25 +15,66 @@ pub(super) enum Escape {
     Json,
 }
 
+/// Most bytes of an address: eight groups of four digits, and what is between.
+const ADDRESS: usize = 39;
+
 pub(super) fn address(out: &mut Pen, address: Option<IpAddr>) {
+    let mut text = [0; ADDRESS];
+    let n = write_address(&mut text, address);
+    out.put(&text[..n]);
+}
+
+#[inline(always)]
+fn write_address(room: &mut [u8], address: Option<IpAddr>) -> usize {
     match address {
-        None => out.push(b'-'),
-        Some(IpAddr::V4(v4)) => {
-            for (i, octet) in v4.octets().into_iter().enumerate() {
-                if i > 0 {
-                    out.push(b'.');
-                }
-                out.decimal(octet.into());
-            }
+        None => {
+            room[0] = b'-';
+            1
         }
+        Some(IpAddr::V4(v4)) => pen::dotted(room, v4.octets()),
         Some(IpAddr::V6(v6)) => {
-            for (i, group) in v6.octets().chunks(2).enumerate() {
-                if i > 0 {
-                    out.push(b':');
+            for (at, group) in (0..ADDRESS).step_by(5).zip(v6.octets().as_chunks::<2>().0) {
+                pen::hex(&mut room[at..], group);
+                if at > 0 {
+                    room[at - 1] = b':';
                 }
-                out.hex(group);
             }
+            ADDRESS
         }
+    }
+}
+
+/// Whether [`short`] can write a value.
+#[inline(always)]
+pub(super) fn is_short(value: &Value<'_>) -> bool {
+    match value {
+        Value::U32(_) | Value::U64(_) | Value::Hex64(_) => true,
+        Value::Mac(_) | Value::Address(_) | Value::Pair(..) => true,
+        Value::Str(s) => s.len() <= pen::VALUE / 2,
+        _ => false,
+    }
+}
+
+/// Writes a value to the front of room for [`VALUE`](pen::VALUE) bytes; returns its length. Nothing in it
+/// need be escaped anywhere.
+#[inline(always)]
+pub(super) fn short(room: &mut [u8], value: &Value<'_>) -> usize {
+    match *value {
+        Value::U32(n) => pen::decimal(room, n.into()),
+        Value::U64(n) => pen::decimal(room, n),
+        Value::Hex64(n) => pen::hex(room, &n.to_be_bytes()),
+        Value::Mac(mac) => pen::hex(room, &mac),
+        Value::Address(ip) => write_address(room, ip),
+        Value::Str(s) => {
+            pen::put(room, s.as_bytes());
+            s.len()
+        }
+        Value::Pair(a, b) => {
+            let first = pen::decimal(room, a.into());
+            room[first] = b':';
+            first + 1 + pen::decimal(&mut room[first + 1..], b.into())
+        }
+        _ => 0,
     }
 }
 
@@ -73,6 +114,8 @@ pub(super) fn value(out: &mut Pen, value: Value<'_>, escape: Escape) {
     match value {
         Value::U32(n) => out.decimal(n.into()),
         Value::U64(n) => out.decimal(n),
+        Value::Str(s) => out.text(s),
+        Value::Address(ip) => address(out, ip),
         Value::Hex(n) => format(out, format_args!("{n:#x}")),
         Value::Hex64(n) => out.hex(&n.to_be_bytes()),
         Value::F64(n) => format(out, format_args!("{n:.3}")),
@@ -80,14 +123,12 @@ pub(super) fn value(out: &mut Pen, value: Value<'_>, escape: Escape) {
         // Divided in single precision, as the last digit depends on it.
         Value::Percent(n) => format(out, format_args!("{:.2}", f64::from(n as f32 / 100.0))),
         Value::Text(bytes) => text(out, bytes, escape),
-        Value::Str(s) => out.text(s),
         Value::Joined(a, b) => {
             out.text(a);
             out.text(b);
         }
         Value::Mac(mac) => out.hex(&mac),
         Value::Bytes(bytes) => out.dashed_hex(bytes),
-        Value::Address(ip) => address(out, ip),
         Value::Uuid(id) => {
             let parts = [&id[..4], &id[4..6], &id[6..8], &id[8..10], &id[10..]];
             for (i, part) in parts.into_iter().enumerate() {
@@ -118,7 +159,22 @@ mod tests {
 
     #[test]
     fn notations() {
-        let line = |v| show(v, Escape::Line);
+        let line = |v: Value<'_>| {
+            let text = show(v, Escape::Line);
+            if is_short(&v) {
+                let mut room = [0; pen::VALUE];
+                let n = short(&mut room, &v);
+                assert_eq!(str::from_utf8(&room[..n]).unwrap(), text);
+            }
+            text
+        };
+        assert_eq!(line(Value::Mac([0, 1, 2, 0xfd, 0xfe, 0xff])), "000102fdfeff");
+        assert_eq!(line(Value::Pair(u32::MAX, 1)), "4294967295:1");
+        for n in [0, 1, 31, 32, 33, 100] {
+            let text = "s".repeat(n);
+            assert_eq!(line(Value::Str(&text)), text);
+        }
+        assert_eq!(line(Value::Address(Some(IpAddr::from([10, 255, 0, 99])))), "10.255.0.99");
         assert_eq!(line(Value::U32(0)), "0");
         assert_eq!(line(Value::U64(u64::MAX)), "18446744073709551615");
         assert_eq!(line(Value::Percent(6939)), "69.39");

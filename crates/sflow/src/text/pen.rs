@@ -11,6 +11,9 @@ const SHORT: usize = 32;
 /// Bytes of what is written by [`Pen::block`].
 pub(super) const BLOCK: usize = 128;
 
+/// Bytes of a value that [`Pen::field`] has room for.
+pub(super) const VALUE: usize = 64;
+
 /// `00` to `99`.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -34,8 +37,35 @@ const fn hex_pairs(digits: &[u8; 16]) -> [[u8; 2]; 256] {
 
 /// Lower-case, as addresses have it.
 const LOWER: [[u8; 2]; 256] = hex_pairs(b"0123456789abcdef");
-/// Upper-case, as dumps of bytes have it.
-const UPPER: [[u8; 2]; 256] = hex_pairs(b"0123456789ABCDEF");
+/// Upper-case with what separates it from the next, as dumps of bytes have it; padded.
+const DASHED: [[u8; 4]; 256] = {
+    let upper = hex_pairs(b"0123456789ABCDEF");
+    let mut out = [[b'-'; 4]; 256];
+    let mut n = 0;
+    while n < 256 {
+        (out[n][0], out[n][1]) = (upper[n][0], upper[n][1]);
+        n += 1;
+    }
+    out
+};
+
+/// `0.` to `255.`, padded, and how long these are.
+const OCTETS: [([u8; 4], u8); 256] = {
+    let mut octets = [([b'.'; 4], 0); 256];
+    let mut n = 0;
+    while n < 256 {
+        let digits = [b'0' + (n / 100) as u8, b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8];
+        let first = if n >= 100 { 0 } else { (n < 10) as usize + 1 };
+        let mut at = first;
+        while at < 3 {
+            octets[n].0[at - first] = digits[at];
+            at += 1;
+        }
+        octets[n].1 = (4 - first) as u8;
+        n += 1;
+    }
+    octets
+};
 
 /// Appends to a buffer that is kept.
 #[derive(Debug, Default)]
@@ -83,15 +113,11 @@ impl Pen {
         self.at += n;
     }
 
-    /// Appends the first `n` bytes of a block, all of which may be copied: by moves of fixed width.
+    /// Appends the first `n` bytes of a block.
     #[inline(always)]
     pub(super) fn block(&mut self, block: &[u8; BLOCK], n: usize) {
-        let room = self.room(BLOCK);
-        room[..BLOCK / 2].copy_from_slice(&block[..BLOCK / 2]);
-        if n > BLOCK / 2 {
-            room[BLOCK / 2..BLOCK].copy_from_slice(&block[BLOCK / 2..]);
-        }
-        self.at += n.min(BLOCK);
+        let n = self::block(self.room(BLOCK), block, n);
+        self.at += n;
     }
 
     /// Appends a text of ours.
@@ -111,28 +137,29 @@ impl Pen {
         self.at += decimal(self.room(SHORT), n);
     }
 
-    /// Appends a line of `lead` bytes of a block, a name in parts, a blank and a number: most lines
-    /// are such, and here the place in the buffer need be looked up only once.
-    #[inline]
-    pub(super) fn field(&mut self, block: &[u8; BLOCK], lead: usize, name: [&str; 3], n: u64) {
+    /// Appends a field: what `lead` writes (at most [`BLOCK`] bytes, it says how many), a name in parts,
+    /// a few bytes, what `value` writes (at most [`VALUE`] bytes), and a few more bytes. Most of all
+    /// output is that, and here the place in the buffer need be looked up only once.
+    #[inline(always)]
+    pub(super) fn field<const B: usize, const A: usize>(
+        &mut self,
+        lead: impl FnOnce(&mut [u8]) -> usize,
+        name: [&str; 3],
+        (between, after): (&[u8; B], &[u8; A]),
+        value: impl FnOnce(&mut [u8]) -> usize,
+    ) {
         let length = name.iter().map(|part| part.len()).sum::<usize>();
-        let room = self.room(BLOCK + length + 2 * SHORT);
-        if lead > 0 {
-            room[..BLOCK / 2].copy_from_slice(&block[..BLOCK / 2]);
-        }
-        if lead > BLOCK / 2 {
-            room[BLOCK / 2..BLOCK].copy_from_slice(&block[BLOCK / 2..]);
-        }
-        let mut at = lead.min(BLOCK);
+        let room = self.room(BLOCK + length + 2 * SHORT + VALUE + B + A);
+        let mut at = lead(room);
         for part in name {
             put(&mut room[at..], part.as_bytes());
             at += part.len();
         }
-        room[at] = b' ';
-        at += 1;
-        at += decimal(&mut room[at..], n);
-        room[at] = b'\n';
-        self.at += at + 1;
+        room[at..at + B].copy_from_slice(between);
+        at += B;
+        at += value(&mut room[at..]);
+        room[at..at + A].copy_from_slice(after);
+        self.at += at + A;
     }
 
     /// Appends the last two decimal digits.
@@ -143,29 +170,68 @@ impl Pen {
     /// Appends lower-case hexadecimal.
     #[inline]
     pub(super) fn hex(&mut self, bytes: &[u8]) {
-        let length = 2 * bytes.len();
-        let room = &mut self.room(length)[..length];
-        for (out, byte) in room.chunks_exact_mut(2).zip(bytes) {
-            out.copy_from_slice(&LOWER[usize::from(*byte)]);
-        }
-        self.at += length;
+        let n = hex(self.room(2 * bytes.len()), bytes);
+        self.at += n;
     }
 
     /// Appends upper-case hexadecimal with `-` between bytes.
     pub(super) fn dashed_hex(&mut self, bytes: &[u8]) {
-        let length = 3 * bytes.len();
-        let room = &mut self.room(length)[..length];
-        for (out, byte) in room.chunks_exact_mut(3).zip(bytes) {
-            let [high, low] = UPPER[usize::from(*byte)];
-            out.copy_from_slice(&[high, low, b'-']);
-        }
-        self.at += length.saturating_sub(1);
+        let n = dashed_hex(self.room(3 * bytes.len() + 1), bytes);
+        self.at += n;
     }
 }
 
-/// Writes bytes to the front of enough room.
+/// Writes the first `n` bytes of a block to the front of room for all of it, all of which may be copied:
+/// by moves of fixed width. Returns `n`.
 #[inline(always)]
-fn put(room: &mut [u8], bytes: &[u8]) {
+pub(super) fn block(room: &mut [u8], block: &[u8; BLOCK], n: usize) -> usize {
+    if n > 0 {
+        room[..BLOCK / 2].copy_from_slice(&block[..BLOCK / 2]);
+    }
+    if n > BLOCK / 2 {
+        room[BLOCK / 2..BLOCK].copy_from_slice(&block[BLOCK / 2..]);
+    }
+    n.min(BLOCK)
+}
+
+/// Writes lower-case hexadecimal to the front of enough room; returns its length.
+#[inline(always)]
+pub(super) fn hex(room: &mut [u8], bytes: &[u8]) -> usize {
+    let length = 2 * bytes.len();
+    for (out, byte) in room[..length].as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *out = LOWER[usize::from(*byte)];
+    }
+    length
+}
+
+/// Writes upper-case hexadecimal with `-` between bytes; there is room for one byte more.
+fn dashed_hex(room: &mut [u8], bytes: &[u8]) -> usize {
+    let room = &mut room[..3 * bytes.len() + 1];
+    for (i, byte) in bytes.iter().enumerate() {
+        // The fourth byte is the next one's first.
+        if let Some(out) = room[3 * i..].first_chunk_mut::<4>() {
+            *out = DASHED[usize::from(*byte)];
+        }
+    }
+    (3 * bytes.len()).saturating_sub(1)
+}
+
+/// Writes a dotted IPv4 address to the front of enough room; returns its length.
+#[inline(always)]
+pub(super) fn dotted(room: &mut [u8], octets: [u8; 4]) -> usize {
+    let mut at = 0;
+    for octet in octets {
+        let (text, length) = OCTETS[usize::from(octet)];
+        room[at..at + 4].copy_from_slice(&text);
+        at += usize::from(length);
+    }
+    // Behind the last one there is a dot.
+    at - 1
+}
+
+/// Writes bytes to the front of enough room: [`SHORT`] bytes if there are fewer.
+#[inline(always)]
+pub(super) fn put(room: &mut [u8], bytes: &[u8]) {
     let n = bytes.len();
     match n {
         0 => {}
@@ -183,7 +249,7 @@ fn put(room: &mut [u8], bytes: &[u8]) {
 
 /// Writes a decimal number to the front of enough room; returns its length.
 #[inline(always)]
-fn decimal(room: &mut [u8], n: u64) -> usize {
+pub(super) fn decimal(room: &mut [u8], n: u64) -> usize {
     if n < 10 {
         room[0] = b'0' + n as u8;
         1
@@ -290,10 +356,23 @@ mod tests {
             for name in [["", "", "name"], ["a_", "", "name"], ["a_", "b_", &long[..]]] {
                 for n in [0, 7, 42, 100, u64::MAX] {
                     let before = str::from_utf8(&block[..lead]).unwrap();
-                    let line = format!("<{before}{} {n}\n>", name.concat());
-                    assert_eq!(written(|pen| pen.field(&block, lead, name, n)), line);
+                    let line = format!("<{before}{}: {n}\n>", name.concat());
+                    let lead = |room: &mut [u8]| super::block(room, &block, lead);
+                    let value = |room: &mut [u8]| super::decimal(room, n);
+                    let written = written(|pen| pen.field(lead, name, (b": ", b"\n"), value));
+                    assert_eq!(written, line);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn addresses() {
+        for n in 0..=255_u8 {
+            let ip = std::net::Ipv4Addr::new(n, 255 - n, n, n.wrapping_mul(7));
+            let mut room = [0; 16];
+            let length = dotted(&mut room, ip.octets());
+            assert_eq!(str::from_utf8(&room[..length]).unwrap(), ip.to_string());
         }
     }
 

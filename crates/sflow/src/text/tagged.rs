@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use super::notation::{self, Escape};
-use super::pen::{BLOCK, Pen};
+use super::pen::{self, BLOCK, Pen};
 use super::walk::Sink;
 use super::{Arrival, Beyond, Moment, Zone};
 use crate::decode::Datagram;
@@ -143,7 +143,7 @@ impl<'o> Tagged<'o> {
         self.out.push(b'\n');
     }
 
-    /// A field whose value is no number.
+    /// A field whose value, or what is in front of it, may be long.
     fn other(&mut self, prefix: &str, name: &str, value: Value<'_>) {
         self.start_line();
         self.out.text(self.prefix);
@@ -162,25 +162,23 @@ impl<'o> Tagged<'o> {
 impl Visitor for Tagged<'_> {
     #[inline]
     fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>) {
-        let number = match value {
-            Value::U32(n) => Some(n.into()),
-            Value::U64(n) => Some(n),
-            _ => None,
-        };
-        if let Some(n) = number {
-            let (block, lead) = match &mut self.context {
-                None => (&NOTHING, 0),
-                Some(context) => {
-                    let lead = context.ready(self.zone);
-                    (&*context.block, lead)
-                }
-            };
-            if lead <= BLOCK {
-                self.out.field(block, lead, [self.prefix, prefix, name], n);
-                return;
+        let (block, lead) = match &mut self.context {
+            None => (&NOTHING, 0),
+            Some(context) => {
+                let lead = context.ready(self.zone);
+                (&*context.block, lead)
             }
+        };
+        if lead <= BLOCK && notation::is_short(&value) {
+            self.out.field(
+                |room| pen::block(room, block, lead),
+                [self.prefix, prefix, name],
+                (b" ", b"\n"),
+                |room| notation::short(room, &value),
+            );
+        } else {
+            self.other(prefix, name, value);
         }
-        self.other(prefix, name, value);
     }
 
     fn numbered(&mut self, name: Arguments<'_>, value: Value<'_>) {
