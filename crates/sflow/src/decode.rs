@@ -81,6 +81,20 @@ impl<'a> Datagram<'a> {
         Samples { r: self.samples.clone(), left: self.sample_count }
     }
 
+    /// The bytes behind the last announced sample; `None` if the length of one cannot be trusted.
+    pub(crate) fn behind(&self) -> Option<&'a [u8]> {
+        let mut samples = self.samples();
+        while let Some(body) = samples.next_body() {
+            body.ok()?;
+        }
+        Some(samples.r.rest())
+    }
+
+    /// Whether the first sample, if there is to be one, has the length that it claims.
+    pub(crate) fn first_fits(&self) -> bool {
+        self.samples().next_body().is_none_or(|body| body.is_ok())
+    }
+
     /// Bytes behind the last announced sample.
     ///
     /// # Errors

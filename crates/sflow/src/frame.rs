@@ -4,9 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use pcap_parser::Linktype;
 
+use crate::merged::begins;
+
 /// What a captured frame holds.
 pub(crate) enum Extracted<'p> {
-    /// A whole datagram to the port.
+    /// A whole datagram to the port, or several that came as one.
     Datagram { source: SocketAddr, data: &'p [u8] },
     /// A fragment of an IP packet.
     Fragment,
@@ -63,11 +65,20 @@ fn extract_ipv4(ip: &[u8], port: u16) -> Extracted<'_> {
         return Extracted::Fragment;
     }
     let source = Ipv4Addr::new(header[12], header[13], header[14], header[15]);
+    // What is behind the packet is padding of the frame's. Too long for its field, it says 0.
+    let ip = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
+        0 => ip,
+        length => ip.get(..length).unwrap_or(ip),
+    };
     extract_udp(ip, usize::from(header[0] & 15) * 4, source.into(), port)
 }
 
 fn extract_ipv6(ip: &[u8], port: u16) -> Extracted<'_> {
     let Some(header) = ip.get(..40) else { return Extracted::Cut };
+    let ip = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
+        0 => ip,
+        length => ip.get(..40 + length).unwrap_or(ip),
+    };
     let mut next = header[6];
     let mut at = 40;
     while let 0 | 43 | 60 = next {
@@ -92,8 +103,13 @@ fn extract_udp(ip: &[u8], at: usize, source: IpAddr, port: u16) -> Extracted<'_>
     if to != port {
         return Extracted::Other;
     }
-    match ip.get(at + 8..at + usize::from(length)) {
-        Some(data) => Extracted::Datagram { source: SocketAddr::new(source, from), data },
+    let whole = ip.get(at + 8..).unwrap_or_default();
+    // Of datagrams that will be cut apart, some say the length of all, others that of the first.
+    match usize::from(length).checked_sub(8).and_then(|n| whole.split_at_checked(n)) {
+        Some((first, rest)) => {
+            let data = if begins(rest) { whole } else { first };
+            Extracted::Datagram { source: SocketAddr::new(source, from), data }
+        }
         None => Extracted::Cut,
     }
 }

@@ -25,6 +25,7 @@ pub mod fuzz;
 pub mod header;
 pub mod host;
 pub mod listen;
+mod merged;
 pub mod model;
 pub mod named;
 pub mod netlink;

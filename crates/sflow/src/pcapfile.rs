@@ -11,6 +11,7 @@ use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use thiserror::Error;
 
 use crate::frame::{Extracted, extract};
+use crate::merged::split_first;
 use crate::text::Moment;
 
 /// Why a capture file could not be read.
@@ -48,12 +49,14 @@ pub enum CaptureError {
 pub struct CaptureStats {
     /// Packets.
     pub packets: u64,
-    /// Packets that carried an sFlow datagram.
+    /// sFlow datagrams.
     pub datagrams: u64,
     /// IP fragments, which are passed over.
     pub fragments: u64,
     /// Datagrams that the capture cut short; these are passed over.
     pub cut: u64,
+    /// Packets that held several datagrams, as segmentation offload leaves them.
+    pub merged: u64,
     /// Everything else: other ports, protocols and link types.
     pub other: u64,
 }
@@ -84,7 +87,10 @@ pub struct PcapReader {
     links: Vec<Link>,
     nanoseconds: bool,
     stats: CaptureStats,
+    /// The payload of the latest packet, how far it has been handed out, and whose it is.
     payload: Vec<u8>,
+    given: usize,
+    origin: Option<(Moment, SocketAddr)>,
 }
 
 /// Larger packets than a jumbo datagram do not occur; the buffer grows when one does.
@@ -118,6 +124,8 @@ impl PcapReader {
             nanoseconds: false,
             stats: CaptureStats::default(),
             payload: Vec::new(),
+            given: 0,
+            origin: None,
         })
     }
 
@@ -133,6 +141,18 @@ impl PcapReader {
     /// When the file is cut or malformed; there is nothing more to read then.
     pub fn next_datagram(&mut self) -> Result<Option<CapturedDatagram<'_>>, CaptureError> {
         loop {
+            if let Some((time, source)) = self.origin {
+                let from = self.given;
+                self.given += split_first(&self.payload[from..]).0.len();
+                if self.given == self.payload.len() {
+                    self.origin = None;
+                } else if from == 0 {
+                    self.stats.merged += 1;
+                }
+                self.stats.datagrams += 1;
+                let payload = &self.payload[from..self.given];
+                return Ok(Some(CapturedDatagram { time, source, payload }));
+            }
             if let Some(length) = self.sections.bad_block(self.reader.data()) {
                 let (packet, what) = (self.stats.packets + 1, format!("a block of {length} bytes"));
                 return Err(CaptureError::Malformed { packet, what });
@@ -167,9 +187,7 @@ impl PcapReader {
                     return Err(CaptureError::Malformed { packet, what });
                 }
             };
-            if let Some((time, source)) = found {
-                return Ok(Some(CapturedDatagram { time, source, payload: &self.payload }));
-            }
+            (self.origin, self.given) = (found, 0);
         }
     }
 
@@ -305,7 +323,6 @@ fn take_block(
     stats.packets += 1;
     match extract(link.kind, data, port) {
         Extracted::Datagram { source, data } => {
-            stats.datagrams += 1;
             payload.clear();
             payload.extend_from_slice(data);
             Some((time, source))

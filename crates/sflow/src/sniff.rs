@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::frame::{Extracted, extract};
 use crate::listen::{ListenError, Received, STOP_LATENCY, grow_receive_buffer};
+use crate::merged::split_first;
 use crate::text::Moment;
 
 /// Why an interface cannot be listened at.
@@ -146,10 +147,19 @@ impl Sniffer {
                 }
                 Extracted::Cut | Extracted::Other => continue,
             };
-            self.stats.datagrams += 1;
-            let received = Received { source, time: Moment::now(), payload, more: false };
-            if handle(received).is_break() {
-                break;
+            let mut rest = payload;
+            loop {
+                let (payload, behind) = split_first(rest);
+                self.stats.datagrams += 1;
+                let more = !behind.is_empty();
+                let received = Received { source, time: Moment::now(), payload, more };
+                if handle(received).is_break() {
+                    return Ok(());
+                }
+                if !more {
+                    break;
+                }
+                rest = behind;
             }
         }
         Ok(())

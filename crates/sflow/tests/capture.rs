@@ -199,8 +199,39 @@ fn what_is_not_sflow_is_counted() {
     ];
     let (found, stats) = read(Cursor::new(LITTLE.pcap(0xa1b2_c3d4, 1, &packets)));
     assert_eq!(found.len(), 2);
-    let expected = CaptureStats { packets: 10, datagrams: 2, fragments: 3, cut: 2, other: 3 };
+    let expected =
+        CaptureStats { packets: 10, datagrams: 2, fragments: 3, cut: 2, merged: 0, other: 3 };
     assert_eq!(stats, expected);
+}
+
+/// What segmentation offload leaves in a capture: one packet that holds several datagrams. Its UDP
+/// header says the length of all of them or that of the first.
+#[test]
+fn merged_datagrams_are_taken_apart() {
+    let datagram = |n: u8| {
+        let mut bytes = vec![0, 0, 0, 5, 0, 0, 0, 1, 192, 0, 2, 7, 0, 0, 0, 0, 0, 0, 0, n];
+        bytes.extend([0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 99, 0, 0, 0, 4, n, n, n, n]);
+        bytes
+    };
+    let together: Vec<u8> = (1..=3).flat_map(datagram).collect();
+    let packet = |length: usize| {
+        let mut udp = [50_000_u16.to_be_bytes(), SFLOW_PORT.to_be_bytes()].concat();
+        udp.extend((8 + length as u16).to_be_bytes());
+        udp.extend([0, 0]);
+        udp.extend(&together);
+        // Frames may be padded.
+        [ethernet(&[], 0x0800, &ipv4(0, &udp)), vec![0, 0, 0, 5]].concat()
+    };
+    let packets = [packet(together.len()), packet(40)];
+    let mut reader =
+        PcapReader::new(Cursor::new(LITTLE.pcap(0xa1b2_c3d4, 1, &packets)), SFLOW_PORT).unwrap();
+    for n in [1, 2, 3, 1, 2, 3] {
+        let found = reader.next_datagram().unwrap().unwrap();
+        assert_eq!((found.payload, found.source.port()), (&datagram(n)[..], 50_000));
+    }
+    assert_eq!(reader.next_datagram().unwrap(), None);
+    let expected = CaptureStats { packets: 2, datagrams: 6, merged: 2, ..CaptureStats::default() };
+    assert_eq!(reader.stats(), expected);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 
 use thalweg_sflow::SFLOW_PORT;
 use thalweg_sflow::forward::Forwarder;
@@ -186,12 +186,12 @@ impl Outlet {
         }
         let gathered = match &mut self.show {
             Show::Text(printer) => {
-                complain(source, printer.append(arrival, payload));
+                complain(source, payload, printer.append(arrival, payload));
                 printer.text().len()
             }
             Show::Packets(file) => {
                 let time = arrival.captured.unwrap_or(arrival.received);
-                complain(source, file.add(time, Some(source), payload));
+                complain(source, payload, file.add(time, Some(source), payload));
                 file.bytes().len()
             }
             Show::Nothing => 0,
@@ -232,9 +232,25 @@ impl Outlet {
     }
 }
 
-fn complain(source: SocketAddr, errors: Vec<DecodeError>) {
+/// More than fits into a frame that is not a jumbo.
+const LONG: usize = 1472;
+
+fn complain(source: SocketAddr, payload: &[u8], errors: Vec<DecodeError>) {
+    if errors.is_empty() {
+        return;
+    }
     for error in errors {
         eprintln!("thalweg: datagram from {}: {error}", source.ip());
+    }
+    static HINT: Once = Once::new();
+    if payload.len() > LONG {
+        HINT.call_once(|| {
+            eprintln!(
+                "thalweg: if that are several datagrams in one, the capture was taken where segmentation \
+                 offload had put them together, and they cannot be told apart: capture with GRO and GSO off \
+                 (ethtool -K IF gro off gso off)"
+            );
+        });
     }
 }
 
@@ -256,6 +272,13 @@ fn read(path: &Path, args: &Args, outlet: &mut Outlet) -> anyhow::Result<()> {
         eprintln!(
             "thalweg: no sFlow datagram to UDP port {} among {} packets; another port: -p PORT",
             args.port, stats.packets
+        );
+    }
+    if stats.merged > 0 {
+        let merged = stats.merged;
+        eprintln!(
+            "thalweg: {merged} packets held several datagrams, as segmentation offload leaves them, which \
+             were taken apart"
         );
     }
     for (count, what) in [(stats.fragments, "IP fragments"), (stats.cut, "truncated datagrams")] {
