@@ -13,8 +13,14 @@ const RATES: [(&str, u32); 5] =
 /// From this rate on, a sample's clocks are beyond what can be told.
 const RARE: u32 = 100_000;
 
+/// Rates that are measured without a collector, too: then the service drops samples as they lie in the
+/// ring, and what is left is what they cost the worker.
+const ALONE: [(&str, u32); 2] = [("1:1k", 1_000), ("1:100", 100)];
+
 struct Outcome {
     rate: (&'static str, u32),
+    /// Samples go to a collector.
+    sent: bool,
     paired: Paired,
     samples: Samples,
     /// Clocks per sample, by the tap's own account.
@@ -29,41 +35,54 @@ fn tap_clocks(r: &mut Router) -> u64 {
 fn run(case: Case, plan: Pairing) -> Vec<Outcome> {
     let mut r = Router::on_last_core();
     case.set_up(&mut r);
-    let _collector = r.collect();
+    // Nobody else listens either.
+    r.cli("sflow netlink disable");
     r.cli("packet-generator enable-stream");
-    let all = RATES.map(|rate| {
-        eprintln!("{}: {} pairs with sFlow {}", case.name(), plan.pairs, rate.0);
-        r.cli(&format!("sflow sampling-rate {}", rate.1));
-        r.cli("sflow enable-disable pg0");
-        let (before, tap) = (r.samples(), tap_clocks(&mut r));
-        let mut on = true;
-        let paired = alternate(plan, &mut r, |r, want| {
-            if want != on {
-                r.cli(if want {
-                    "sflow enable-disable pg0"
-                } else {
-                    "sflow enable-disable pg0 disable"
-                });
-                on = want;
-            }
-        });
-        if !on {
-            r.cli("sflow enable-disable pg0");
-        }
-        // What was taken is sent within a moment.
-        let after = r.samples();
-        let tap = tap_clocks(&mut r) - tap;
-        r.cli("sflow enable-disable pg0 disable");
-        let samples = Samples {
-            taken: after.taken - before.taken,
-            lost: after.lost - before.lost,
-            sent: after.sent - before.sent,
-        };
-        let tap = tap as f64 / (samples.taken + samples.lost).max(1) as f64;
-        Outcome { rate, paired, samples, tap }
-    });
+    let mut all: Vec<_> =
+        ALONE.into_iter().map(|rate| outcome(&mut r, case, plan, rate, false)).collect();
+    let _collector = r.collect();
+    all.extend(RATES.into_iter().map(|rate| outcome(&mut r, case, plan, rate, true)));
     r.stop();
-    all.into()
+    all
+}
+
+fn outcome(
+    r: &mut Router,
+    case: Case,
+    plan: Pairing,
+    rate: (&'static str, u32),
+    sent: bool,
+) -> Outcome {
+    let to = if sent { "" } else { ", no collector" };
+    eprintln!("{}: {} pairs with sFlow {}{to}", case.name(), plan.pairs, rate.0);
+    r.cli(&format!("sflow sampling-rate {}", rate.1));
+    r.cli("sflow enable-disable pg0");
+    let (before, tap) = (r.samples(), tap_clocks(r));
+    let mut on = true;
+    let paired = alternate(plan, r, |r, want| {
+        if want != on {
+            r.cli(if want {
+                "sflow enable-disable pg0"
+            } else {
+                "sflow enable-disable pg0 disable"
+            });
+            on = want;
+        }
+    });
+    if !on {
+        r.cli("sflow enable-disable pg0");
+    }
+    // What was taken is sent within a moment.
+    let after = r.samples();
+    let tap = tap_clocks(r) - tap;
+    r.cli("sflow enable-disable pg0 disable");
+    let samples = Samples {
+        taken: after.taken - before.taken,
+        lost: after.lost - before.lost,
+        sent: after.sent - before.sent,
+    };
+    let tap = tap as f64 / (samples.taken + samples.lost).max(1) as f64;
+    Outcome { rate, sent, paired, samples, tap }
 }
 
 fn share(part: u64, of: u64) -> Cell {
@@ -104,10 +123,30 @@ pub fn tables(plan: Plan) -> Vec<Table> {
             Column::values("sent", ""),
         ],
     );
+    let mut alone = Table::new(
+        "sFlow: what a sample costs the worker alone",
+        vec![
+            Column::text("path"),
+            Column::text("sFlow"),
+            Column::values("toll", "%"),
+            Column::values("clocks/sample", "clocks"),
+            Column::values("in the tap", "clocks/sample"),
+        ],
+    );
     for case in [Case::L2, Case::OneFlow] {
         for o in run(case, plan) {
             let [without, with] = o.paired.clocks();
             let rate = f64::from(o.rate.1);
+            if !o.sent {
+                alone.row(vec![
+                    case.name().into(),
+                    o.rate.0.into(),
+                    Cell::Added(o.paired.toll(), 2),
+                    Cell::Added(o.paired.added(rate), 0),
+                    Cell::Number(o.tap, 0),
+                ]);
+                continue;
+            }
             let often = o.rate.1 < RARE;
             let Samples { taken, lost, sent } = o.samples;
             table.row(vec![
@@ -135,5 +174,9 @@ pub fn tables(plan: Plan) -> Vec<Table> {
         plan.turn.as_millis(),
         plan.settle.as_millis(),
     ));
-    vec![table]
+    alone.note(
+        "As above, but without a collector: samples are dropped as they lie in the worker's ring. The \
+         difference to the table above is what the agent's work takes from a worker whose core it shares.",
+    );
+    vec![table, alone]
 }
