@@ -1,4 +1,5 @@
-//! Counters of this host (sFlow Host Structures), from `/proc` and `/sys`.
+//! Counters of this host (sFlow Host Structures), from `/proc`, and of its network interfaces, from
+//! netlink.
 //!
 //! Reading them may take milliseconds, or long where a disk hangs, so it is an [`Errand`]; a
 //! [`HostPoller`] says when. What cannot be read is left out.
@@ -6,6 +7,7 @@
 mod disk;
 mod interfaces;
 mod kernel;
+mod links;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -65,7 +67,10 @@ impl HostCounters {
     pub fn read(uuid: Option<Uuid>) -> HostCounters {
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        let links = links::Link::all().unwrap_or_default();
         HostCounters {
+            adapters: interfaces::adapters(&links),
+            net: interfaces::totals(&links),
             hostname: text(uname.nodename()),
             uuid: uuid.or_else(machine_uuid).unwrap_or_default(),
             machine_type: machine_type(&text(uname.machine())),
@@ -90,10 +95,8 @@ impl HostCounters {
             ticks,
         });
         HostCounters {
-            adapters: interfaces::adapters(root),
             cpu,
             memory: kernel::memory(&file("proc/meminfo"), &file("proc/vmstat")),
-            net: interfaces::totals(root, &file("proc/net/dev")),
             ip: snmp.ip(),
             icmp: snmp.icmp(),
             tcp: snmp.tcp(),

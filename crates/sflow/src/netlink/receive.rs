@@ -3,7 +3,7 @@
 
 use super::dropmon::{Control, PacketDrop};
 use super::psample::PacketSample;
-use super::socket::{Family, Port, Protocol};
+use super::socket::{Family, Port, Protocol, Question};
 use super::usersock::{self, PortCounters, Status};
 use super::wire::{MessageError, Messages, Raw};
 use super::{Channel, missing};
@@ -348,7 +348,7 @@ fn start(family: u16, how: StartDrops) -> io::Result<()> {
 /// By a socket of its own, so that what the kernel answers is not among the alerts.
 fn control(family: u16, what: Control) -> io::Result<()> {
     let port = Port::open(Protocol::Generic)?;
-    port.ask(family, |out, header| what.encode(out, header), |_| {})
+    port.ask(Question::one(family, family), |out, header| what.encode(out, header), |_| {})
 }
 
 impl Feed {

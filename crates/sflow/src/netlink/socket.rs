@@ -2,7 +2,7 @@
 
 use super::wire::{Attributes, Generic, Header, Messages, Writer};
 use crate::value::Text;
-use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_USERSOCK};
+use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE, NETLINK_USERSOCK};
 use netlink_sys::{Socket, SocketAddr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -21,8 +21,10 @@ const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
 const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
+const NLM_F_DUMP: u16 = 0x300;
 
 /// The kernel answers before send(2) returns; this only bounds a lost answer.
 const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
@@ -34,24 +36,47 @@ pub const HIGHEST_SENDABLE_GROUP: u32 = 32;
 
 /// Which netlink protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(crate) enum Protocol {
     /// For the kernel's generic families.
     Generic,
     /// Between programs.
     Usersock,
+    /// For the kernel's interfaces.
+    Route,
+}
+
+/// A message to the kernel and what it is answered with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question {
+    kind: u16,
+    flags: u16,
+    answers: u16,
+}
+
+impl Question {
+    /// Something is asked for, or to be done.
+    pub(crate) fn one(kind: u16, answers: u16) -> Question {
+        Question { kind, flags: NLM_F_REQUEST | NLM_F_ACK, answers }
+    }
+
+    /// All that there is of a kind is asked for.
+    pub(crate) fn all(kind: u16, answers: u16) -> Question {
+        Question { kind, flags: NLM_F_REQUEST | NLM_F_DUMP, answers }
+    }
 }
 
 /// A socket with a port number of its own.
-pub(super) struct Port {
+pub(crate) struct Port {
     socket: Socket,
     number: u32,
 }
 
 impl Port {
-    pub(super) fn open(protocol: Protocol) -> io::Result<Port> {
+    pub(crate) fn open(protocol: Protocol) -> io::Result<Port> {
         let mut socket = Socket::new(match protocol {
             Protocol::Generic => NETLINK_GENERIC,
             Protocol::Usersock => NETLINK_USERSOCK,
+            Protocol::Route => NETLINK_ROUTE,
         })?;
         socket.bind(&SocketAddr::new(0, 0))?;
         let mut own = SocketAddr::new(0, 0);
@@ -61,30 +86,30 @@ impl Port {
     }
 
     /// The number by which others address it.
-    pub(super) fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// Hears what is sent to a group from now on.
-    pub(super) fn join(&self, group: u32) -> io::Result<()> {
+    pub(crate) fn join(&self, group: u32) -> io::Result<()> {
         self.socket.add_membership(group)
     }
 
     /// Asks for room for so many bytes of what was not read yet; more than the system's limit is
     /// granted to the privileged only.
-    pub(super) fn set_receive_buffer(&self, bytes: usize) {
+    pub(crate) fn set_receive_buffer(&self, bytes: usize) {
         if sockopt::set_socket_recv_buffer_size_force(&self.socket, bytes).is_err() {
             // Less is granted silently.
             let _ = sockopt::set_socket_recv_buffer_size(&self.socket, bytes);
         }
     }
 
-    pub(super) fn set_send_buffer(&self, bytes: usize) {
+    pub(crate) fn set_send_buffer(&self, bytes: usize) {
         let _ = sockopt::set_socket_send_buffer_size(&self.socket, bytes);
     }
 
     /// Sends a datagram to the kernel and, unless `groups` is 0, to everybody in these.
-    pub(super) fn send(&self, datagram: &[u8], groups: u32) -> Result<(), Errno> {
+    pub(crate) fn send(&self, datagram: &[u8], groups: u32) -> Result<(), Errno> {
         let to = SocketAddrNetlink::new(0, groups);
         loop {
             match sendto(&self.socket, datagram, SendFlags::DONTWAIT, &to) {
@@ -96,7 +121,7 @@ impl Port {
     }
 
     /// Takes the next datagram; longer ones than the buffer say so by their length.
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         loop {
             match recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
                 Ok((_, length)) => return Ok(length),
@@ -110,16 +135,16 @@ impl Port {
     ///
     /// # Errors
     /// If it refuses, with its reason.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
-        family: u16,
+        question: Question,
         encode: impl FnOnce(&mut Vec<u8>, Header),
         mut each: impl FnMut(&[u8]),
     ) -> io::Result<()> {
-        let mut question = Vec::new();
-        let flags = NLM_F_REQUEST | NLM_F_ACK;
-        encode(&mut question, Header { kind: family, flags, sequence: 1, port: self.number });
-        self.send(&question, 0)?;
+        let Question { kind, flags, answers } = question;
+        let mut asked = Vec::new();
+        encode(&mut asked, Header { kind, flags, sequence: 1, port: self.number });
+        self.send(&asked, 0)?;
         let mut buffer = vec![0; ANSWER_BYTES];
         loop {
             let length = match self.receive(&mut buffer) {
@@ -137,14 +162,14 @@ impl Port {
             for raw in Messages::new(&buffer[..length]) {
                 let raw = raw.map_err(io::Error::other)?;
                 match (raw.header.kind, raw.payload.first_chunk()) {
-                    (NLMSG_ERROR, Some(code)) => {
+                    (NLMSG_ERROR | NLMSG_DONE, Some(code)) => {
                         return match i32::from_ne_bytes(*code) {
                             0 => Ok(()),
                             code => Err(io::Error::from_raw_os_error(code.saturating_neg())),
                         };
                     }
                     // What was sent to a group in the meantime is not the answer.
-                    (kind, _) if kind == family => each(raw.payload),
+                    (kind, _) if kind == answers => each(raw.payload),
                     _ => {}
                 }
             }
@@ -187,7 +212,9 @@ impl Family {
             w.text(CTRL_ATTR_FAMILY_NAME, Text::from(name));
             w.finish();
         };
-        match port.ask(CONTROLLER, encode, |payload| family.learn(payload)) {
+        match port
+            .ask(Question::one(CONTROLLER, CONTROLLER), encode, |payload| family.learn(payload))
+        {
             Ok(()) => Ok((family.id != 0).then_some(family)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -247,7 +274,7 @@ mod tests {
             let generic = Generic { command: 250, version: 1 };
             Writer::generic(out, header, generic).finish();
         };
-        let error = port.ask(CONTROLLER, unknown, |_| {}).unwrap_err();
+        let error = port.ask(Question::one(CONTROLLER, CONTROLLER), unknown, |_| {}).unwrap_err();
         assert!(error.raw_os_error().is_some(), "{error}");
     }
 }

@@ -309,6 +309,13 @@ impl<'o> Writer<'o> {
         Writer { out, start }
     }
 
+    /// Begins a message that has something in front of its attributes.
+    pub(crate) fn with_payload(out: &'o mut Vec<u8>, header: Header, payload: &[u8]) -> Self {
+        let writer = Writer::new(out, header);
+        writer.out.extend_from_slice(payload);
+        writer
+    }
+
     /// Begins a message of a generic family.
     #[inline]
     pub fn generic(out: &'o mut Vec<u8>, header: Header, generic: Generic) -> Self {
