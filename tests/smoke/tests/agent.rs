@@ -29,6 +29,27 @@ fn counters(bytes: &[u8]) -> Result<(Vec<String>, usize)> {
     Ok((names, hosts))
 }
 
+/// Index and address of the adapters that a datagram's host sample lists, if it has one.
+fn adapters(bytes: &[u8]) -> Result<Option<Vec<(u32, String)>>> {
+    for sample in Datagram::parse(bytes)?.samples() {
+        let Sample::Counters(sample) = sample? else { continue };
+        for record in sample.records {
+            let CounterRecord::HostAdapters(all) = record? else { continue };
+            let text = |mac: [u8; 6]| mac.map(|b| format!("{b:02x}")).join(":");
+            return Ok(Some(all.0.iter().map(|a| (a.index, text(a.macs[0].0))).collect()));
+        }
+    }
+    Ok(None)
+}
+
+/// The same as its network namespace has them. The files under /sys are those of another one.
+fn adapters_of(ns: &Netns) -> Result<Vec<(u32, String)>> {
+    let links = ns.links()?.into_iter().filter(|link| link.up && link.name != "lo");
+    let mut all: Vec<_> = links.map(|link| (link.index, link.mac)).collect();
+    all.sort_unstable();
+    Ok(all)
+}
+
 fn await_stderr(agent: &mut Running, text: &str) -> Result<()> {
     let seen = |agent: &Running| agent.stderr().contains(text);
     let end = Instant::now() + LIMIT;
@@ -72,6 +93,8 @@ lab_test! {
              sflow polling-interval 1
              sflow enable host-eth0",
         ))?;
+        let here = adapters_of(&lab.router)?;
+        ensure!(here.len() >= 2, "{here:?}");
         let mut hosts = 0;
         let mut named = 0;
         let mut last: Option<u32> = None;
@@ -80,6 +103,11 @@ lab_test! {
             ensure!(datagram.agent == Some("10.10.1.1".parse()?), "{:?}", datagram.agent);
             ensure!(last.is_none_or(|last| datagram.sequence == last + 1), "{last:?}");
             last = Some(datagram.sequence);
+            if let Some(listed) = adapters(bytes)? {
+                // The router sets its own up as it begins.
+                let known = listed.iter().all(|one| here.contains(one));
+                ensure!(known && (hosts == 0 || listed == here), "{listed:?} of {here:?}");
+            }
             let (names, host) = counters(bytes)?;
             ensure!(names.iter().all(|name| name == "host-eth0"), "{names:?}");
             named += names.len();
