@@ -451,9 +451,15 @@ impl<'a> Parser<'a> {
 
     /// Rates by speed or application are hsflowd's; all else is a mistake.
     fn unknown(&mut self, token: Token<'a>, words: &'static [Word], depth: usize) {
-        let rate = token.text.get(..9).filter(|t| t.eq_ignore_ascii_case("sampling."));
-        if rate.is_some() && depth == 1 && self.rate_of(token, &token.text[9..]) {
-            return;
+        let after = |start: &str| {
+            let (first, rest) = token.text.split_at_checked(start.len())?;
+            (depth == 1 && first.eq_ignore_ascii_case(start) && !rest.is_empty()).then_some(rest)
+        };
+        if let Some(of) = after("sampling.") {
+            return self.rate_of(token, of);
+        }
+        if after("polling.").is_some() {
+            return self.polling_of(token);
         }
         let known = possible(words);
         self.error(token, format!("unknown word `{}'; possible are {known}", token.text));
@@ -467,31 +473,35 @@ impl<'a> Parser<'a> {
     }
 
     /// `sampling.10G`, the rate of links of that speed; of applications, or by a ratio, there is none.
-    /// False if it is nothing of the kind.
-    fn rate_of(&mut self, token: Token<'a>, of: &str) -> bool {
+    fn rate_of(&mut self, token: Token<'a>, of: &str) {
         let expected = "a number from 0 to 10000000";
-        let rate = |text| number(text).filter(|n| *n <= 10_000_000).map(|n| n as u32);
-        let speed = of.parse::<LinkSpeed>();
-        let other = of.eq_ignore_ascii_case("bps_ratio")
-            || of.get(..4).is_some_and(|t| t.eq_ignore_ascii_case("app."));
-        if speed.is_err() && !other {
-            return false;
-        }
-        let Some(value) = self.value(token, expected) else { return true };
-        let Some(rate) = rate(value.text) else {
-            self.error(value, format!("`{}' is not {expected}", value.text));
-            return true;
-        };
-        let why = match (speed, self.reader) {
+        let Some(rate) = self.number_to(token, expected, 10_000_000) else { return };
+        let why = match (of.parse::<LinkSpeed>(), self.reader) {
             (Ok(_), Reader::Agent) => words::SENDER,
             (Ok(speed), Reader::Router) => {
                 self.conf.sampling_of.insert(speed, rate);
-                return true;
+                return;
             }
             (Err(_), _) => "a rate is given by speed (sampling.10G) or interface",
         };
         self.warn(token, format!("{} has no effect: {why}", token.text));
-        true
+    }
+
+    /// `polling.http`, the interval of an application's counters, of which there are none.
+    fn polling_of(&mut self, token: Token<'a>) {
+        if self.number_to(token, "a number from 0 to 300", 300).is_some() {
+            let why = "no messages of applications are taken";
+            self.warn(token, format!("{} has no effect: {why}", token.text));
+        }
+    }
+
+    fn number_to(&mut self, token: Token<'a>, expected: &str, most: u64) -> Option<u32> {
+        let value = self.value(token, expected)?;
+        let found = number(value.text).filter(|n| *n <= most).map(|n| n as u32);
+        if found.is_none() {
+            self.error(value, format!("`{}' is not {expected}", value.text));
+        }
+        found
     }
 
     /// Reads over an object whose `{` was taken.

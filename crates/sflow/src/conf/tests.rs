@@ -84,6 +84,16 @@ fn what_is_not_done_is_said() {
         "h.conf62 checkAdaptors has no effect",
     ];
     assert_eq!(begin, expected);
+    // Old names of settings, and those that concern what runs on the host.
+    let text = "sflow { collector { ip=192.0.2.1 } counterPollingInterval=7 packetSamplingRate=8\n \
+                modules=/x loopback=on xen.dsk=on\n sampling.http=9 polling.http=10\n \
+                dropmon { group=3 } }";
+    let (conf, warnings) = good(text);
+    assert_eq!((conf.polling, conf.sampling), (7, Some(8)));
+    let words: Vec<_> = warnings.iter().filter_map(|w| w.split_once(" has no effect")).collect();
+    let words: Vec<_> = words.iter().filter_map(|(w, _)| w.rsplit(' ').next()).collect();
+    let expected = "packetSamplingRate modules loopback xen.dsk sampling.http polling.http group";
+    assert_eq!(words.join(" "), expected);
     // Not even with DNS-SD is there a collector.
     assert!(bad("sflow { DNS-SD { } }")[0].contains("there is no collector"));
 }
@@ -158,7 +168,13 @@ fn mistakes_have_their_place() {
     one(&format!("sflow {{ {c} sampling = 99999999999G }}"), "is not a number from 0 to 10000000");
     one(&format!("sflow {{ {c} polling }}"), "after polling, a number from 0 to 300 must follow");
     one(&format!("sflow {{ {c} polling {{ }} }}"), "after polling, a number from 0 to 300");
-    one(&format!("sflow {{ {c} sampling.fast = 9 }}"), "unknown word `sampling.fast'");
+    one(&format!("sflow {{ {c} sampling. = 9 }}"), "unknown word `sampling.'");
+    one(&format!("sflow {{ {c} sampling.http = x }}"), "`x' is not a number from 0 to 10000000");
+    one(&format!("sflow {{ {c} polling.http = 301 }}"), "`301' is not a number from 0 to 300");
+    one(
+        &format!("sflow {{ {c} psample {{ sampling.http = 9 }} }}"),
+        "unknown word `sampling.http'",
+    );
     one(&format!("sflow {{ {c} sampling.1G = 1T }}"), "`1T' is not a number from 0 to 10000000");
     one(&format!("sflow {{ {c} datagramBytes=199 }}"), "a number from 200 to 8192");
     one(&format!("sflow {{ {c} agent.cidr = 10/8 }}"), "no prefix such as");

@@ -33,6 +33,9 @@ use Value::{Module, NoEffect, Number, Object, Switch, Text};
 pub(super) static SFLOW: &[Word] = &[
     Word("polling", Number(0..=300, |c, n| c.polling = n as u32)),
     Word("sampling", Number(0..=10_000_000, |c, n| c.sampling = Some(n as u32))),
+    // Names that these had once.
+    Word("counterPollingInterval", Number(0..=300, |c, n| c.polling = n as u32)),
+    Word("packetSamplingRate", Number(0..=10_000_000, |c, n| c.sampling = Some(n as u32))),
     Word("headerBytes", Number(0..=256, |c, n| c.header_bytes = n as usize)),
     Word(
         "datagramBytes",
@@ -74,6 +77,10 @@ pub(super) static SFLOW: &[Word] = &[
     Word("checkAdaptors", NoEffect(ADAPTORS)),
     Word("samplingDirection", NoEffect("psample { ingress egress } says it")),
     Word("dropPriv", NoEffect("thalweg agent -P stays root")),
+    Word("modules", NoEffect("there are no modules: all is within this program")),
+    Word("loopback", NoEffect("the loopback has no samples")),
+    Word("xen.update.dominfo", NoEffect(GUESTS)),
+    Word("xen.dsk", NoEffect(GUESTS)),
     Word("refreshVMs", NoEffect(GUESTS)),
     Word("forgetVMs", NoEffect(GUESTS)),
     Word("ulogGroup", NoEffect(PACKETS)),
@@ -166,6 +173,7 @@ static DROPMON: &[Word] = &[
     Word("hw", Switch(|c, on| c.dropmon.get_or_insert_default().hardware = on)),
     Word("rn", Switch(|c, on| c.dropmon.get_or_insert_default().reason_names = on)),
     Word("sw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().software_passive = on)),
+    Word("group", NoEffect("the kernel has one group for drops")),
     Word("hw_function", NoEffect("functions that hardware drops in are always told")),
     Word("hw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().hardware_passive = on)),
     Word("hw_unknown", Switch(|c, on| c.dropmon.get_or_insert_default().unknown = on)),
@@ -182,7 +190,7 @@ static DROPMON: &[Word] = &[
 /// Why a word of an object has no effect with whoever reads the file, if it has none.
 pub(super) fn idle(reader: Reader, object: &str, word: &str) -> Option<&'static str> {
     match (reader, object, word) {
-        (Reader::Agent, "sflow", "sampling") => Some(SENDER),
+        (Reader::Agent, "sflow", "sampling" | "packetSamplingRate") => Some(SENDER),
         (Reader::Router, "sflow", "psample" | "vpp") => Some("the router's agent is within it"),
         (Reader::Router, "dropmon", "limit") => None,
         (Reader::Router, "dropmon", _) => Some("the router tells of its own drops"),
