@@ -516,6 +516,34 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.close();
 }
 
+/// Drops are told of without a rate to sample at, as soon as that is wanted, and no more of an interface
+/// whose sFlow ends.
+#[test]
+fn drop_monitoring_begins_alone_and_ends_with_the_interface() {
+    let mut lab = Lab::new(1);
+    let (a, b) = (lab.interface(), lab.interface());
+    let mut collector = lab.collector();
+    lab.cli("sflow sampling-rate 0");
+    lab.cli("sflow enable loop0");
+    lab.cli("sflow enable loop1");
+    lab.packets_go(DROP);
+    lab.receive(0, a, frames(0, [4]));
+    assert_eq!(lab.count("sflow discards processed"), 0);
+    lab.cli("sflow drop-monitoring enable limit 1000000");
+    lab.receive(0, a, frames(0, [5]));
+    lab.cli("sflow enable loop0 disable");
+    lab.receive(0, a, frames(0, [7]));
+    lab.receive(0, b, frames(0, [3]));
+    assert_eq!(lab.count("sflow discards processed"), 8);
+    lab.until("they are here", |_| {
+        collector.receive();
+        collector.discards.len() >= 8
+    });
+    let inputs: Vec<_> = collector.discards.iter().map(|d| d.input).collect();
+    assert_eq!(inputs, [[a; 5].as_slice(), &[b; 3]].concat());
+    lab.close();
+}
+
 #[test]
 fn what_was_taken_is_sent_when_the_router_stops() {
     let mut lab = Lab::new(1);
