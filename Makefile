@@ -10,7 +10,7 @@ TIME ?= 60
 CARGO ?= cargo
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test test-psample lint bench bench-full bench-docs bench-accept profile fuzz doc install setup setup-bench clean
+.PHONY: help build demo test test-psample lint bench bench-full bench-docs bench-accept profile soak fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -50,6 +50,9 @@ profile: ## a flame graph of a worker in target/bench (CASE=l2|ip4|hosts|hops|in
 	@scripts/setup.sh profile
 	$(CARGO) run --release -p thalweg-bench-report --target-dir $(or $(CARGO_TARGET_DIR),target)/profile \
 		--config 'build.rustflags=["-Csymbol-mangling-version=v0"]' -- profile $(CASE)
+
+soak: setup build ## churn through translation and rules for SOAK=30 minutes; in the end nothing may be held
+	$(CARGO) run --release -p thalweg-smoke --bin thalweg-soak -- $(or $(SOAK),30)
 
 fuzz: ## fuzz every parser, TIME seconds each
 	TIME=$(TIME) scripts/fuzz.sh

@@ -20,6 +20,7 @@ mod ovs;
 mod peers;
 mod raw;
 mod router;
+mod soak;
 mod text;
 pub mod vppctl;
 
@@ -31,4 +32,5 @@ pub use ovs::{Ovs, OvsOptions};
 pub use peers::Peer;
 pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};
+pub use soak::{SoakOptions, soak};
 pub use text::{Delay, hex};

@@ -27,6 +27,7 @@ mod sflow_far;
 mod sflow_many;
 mod sflow_ways;
 mod shows;
+mod soak;
 mod throughput;
 mod trace;
 mod transcript;

@@ -1,0 +1,15 @@
+//! `make soak`, for two seconds.
+
+use std::time::Duration;
+
+use thalweg_smoke::{SoakOptions, soak};
+use thalweg_testkit::lab_test;
+
+lab_test! {
+    /// Connections, sessions, ports and buffers are back at zero after churn and changes.
+    fn nothing_stays() {
+        let options =
+            SoakOptions { duration: Duration::from_secs(2), report: Duration::from_secs(1) };
+        soak(options, |_| {})
+    }
+}
