@@ -256,6 +256,13 @@ pub(super) fn decimal(room: &mut [u8], n: u64) -> usize {
     } else if n < 100 {
         room[..2].copy_from_slice(&PAIRS[n as usize]);
         2
+    } else if n < 10_000 {
+        // Four digits, of which the first may be one too many.
+        let [first, second] = PAIRS[(n / 100) as usize];
+        let [third, fourth] = PAIRS[(n % 100) as usize];
+        let (digits, short) = (u32::from_le_bytes([first, second, third, fourth]), n < 1000);
+        room[..4].copy_from_slice(&(digits >> (8 * u32::from(short))).to_le_bytes());
+        4 - usize::from(short)
     } else {
         long_decimal(room, n)
     }

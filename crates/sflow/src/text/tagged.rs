@@ -92,8 +92,8 @@ impl Context {
             (sample.enterprise(), sample.format()),
             (element.enterprise(), element.format()),
         ] {
-            pen.push(b' ');
-            notation::value(pen, Value::Pair(a, b), Escape::Line);
+            let value = |room: &mut [u8]| notation::short(room, &Value::Pair(a, b));
+            pen.field(|_| 0, [""; 3], (b" ", b""), value);
         }
         pen.push(b' ');
         let written = pen.written();

@@ -1,5 +1,6 @@
 //! Times as `%Y-%m-%dT%H:%M:%S%z`.
 
+use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tz::TimeZone;
@@ -30,15 +31,29 @@ impl From<SystemTime> for Moment {
     }
 }
 
+/// Bytes of a time: no zone is off by a hundred hours.
+const TEXT: usize = 24;
+
 /// The time zone that times are shown in.
 #[derive(Debug, Clone)]
-pub struct Zone(TimeZone);
+pub struct Zone {
+    zone: TimeZone,
+    /// The second that was shown last, as it is shown: many datagrams come in one.
+    last: Cell<(u64, [u8; TEXT])>,
+}
+
+impl From<TimeZone> for Zone {
+    fn from(zone: TimeZone) -> Self {
+        // Beyond what is ever shown.
+        Zone { zone, last: Cell::new((u64::MAX, [0; TEXT])) }
+    }
+}
 
 impl Zone {
     /// UTC.
     #[must_use]
     pub fn utc() -> Self {
-        Zone(TimeZone::utc())
+        TimeZone::utc().into()
     }
 
     /// The zone of the environment: `TZ`, else the system's, else UTC.
@@ -49,14 +64,26 @@ impl Zone {
             Ok(_) => Ok(TimeZone::utc()),
             Err(_) => TimeZone::local(),
         };
-        Zone(zone.unwrap_or_else(|_| TimeZone::utc()))
+        zone.unwrap_or_else(|_| TimeZone::utc()).into()
     }
 
     /// Appends the time as it is in this zone.
     pub(super) fn write(&self, out: &mut Pen, moment: Moment) {
         // Beyond the year 9999 there is only nonsense to show.
-        let seconds = moment.seconds.min(253_402_300_799) as i64;
-        let offset = match self.0.find_local_time_type(seconds) {
+        let seconds = moment.seconds.min(253_402_300_799);
+        let (last, text) = self.last.get();
+        if last == seconds {
+            return out.put(&text);
+        }
+        let before = out.written().len();
+        self.compose(out, seconds as i64);
+        if let Ok(text) = out.written()[before..].try_into() {
+            self.last.set((seconds, text));
+        }
+    }
+
+    fn compose(&self, out: &mut Pen, seconds: i64) {
+        let offset = match self.zone.find_local_time_type(seconds) {
             Ok(kind) => i64::from(kind.ut_offset()),
             Err(_) => 0,
         };
@@ -115,10 +142,11 @@ mod tests {
 
     #[test]
     fn zones() {
-        let zone = Zone(TimeZone::from_posix_tz("CET-1CEST,M3.5.0,M10.5.0/3").unwrap());
+        let zone = Zone::from(TimeZone::from_posix_tz("CET-1CEST,M3.5.0,M10.5.0/3").unwrap());
+        assert_eq!(show(&zone, 1_795_218_988), "2026-11-21T00:56:28+0100");
         assert_eq!(show(&zone, 1_795_218_988), "2026-11-21T00:56:28+0100");
         assert_eq!(show(&zone, 1_785_542_400), "2026-08-01T02:00:00+0200");
-        let zone = Zone(TimeZone::from_posix_tz("NST3:30").unwrap());
+        let zone = Zone::from(TimeZone::from_posix_tz("NST3:30").unwrap());
         assert_eq!(show(&zone, 0), "1969-12-31T20:30:00-0330");
     }
 
