@@ -23,6 +23,7 @@ mod kernel;
 pub mod limits;
 pub mod log;
 pub mod mapping;
+mod node;
 pub mod nodes;
 pub mod packet;
 pub mod pool;

@@ -28,13 +28,14 @@ pub(crate) const NEED: usize = 40;
 pub(crate) const ETHERNET: usize = 14;
 
 /// Queues by which workers hand packets to each other, and the nodes that these lead to.
+/// By [`Direction`].
 pub(crate) const QUEUES: [(&str, &str); 3] = [
     ("nat44-ed-in2out-handoff", "nat44-ed-in2out"),
     ("nat44-ed-out2in-handoff", "nat44-ed-out2in"),
     ("nat44-ed-output-handoff", "nat44-ed-in2out-output"),
 ];
 
-/// Counters and next nodes, which all nodes that translate have in the same order.
+/// Counters and next nodes of the nodes that translate.
 #[derive(Clone, Copy)]
 pub(crate) struct Names {
     pub(crate) icmp_error: Verdict,
@@ -54,10 +55,21 @@ pub(crate) struct Names {
 pub(crate) enum Direction {
     /// From the inside.
     In2Out,
-    /// From the inside, with a link header in front already.
-    Output,
     /// From the outside.
     Out2In,
+    /// From the inside, with a link header in front already.
+    Output,
+}
+
+impl Direction {
+    /// The one that is this number.
+    pub(crate) const fn of(number: u8) -> Direction {
+        match number {
+            0 => Direction::In2Out,
+            1 => Direction::Out2In,
+            _ => Direction::Output,
+        }
+    }
 }
 
 /// What a node that translates has.

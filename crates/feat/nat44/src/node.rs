@@ -1,0 +1,89 @@
+//! The nodes that translate: one shape, one table of counters, three places in the graph.
+
+use crate::translate::{Direction, Names, QUEUES, Translator};
+use std::fmt::Write;
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_graph::{BuildCx, Built, FeatureDecl, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
+
+thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in" }
+thalweg_graph::errors! {
+    NO_TRANSLATION: Error, 258, "no session and no mapping";
+    NOT_SYN: Error, 340, "tcp packet that opens no connection and belongs to none";
+    NO_PORT: Error, 259, "no address with a free port";
+    FULL: Error, 259, "as many sessions as there may be";
+    TAKEN: Error, 259, "another session has that tuple";
+    LIMIT: Error, 259, "as many sessions of a host or table as there may be";
+    FRAGMENT: Error, 289, "fragment whose first part was not seen";
+    UNKNOWN: Error, 289, "packet without ports or of an unknown icmp type";
+}
+
+const NAMES: Names = Names {
+    icmp_error: ICMP_ERROR,
+    out2in: OUT2IN,
+    no_translation: NO_TRANSLATION,
+    not_syn: NOT_SYN,
+    no_port: NO_PORT,
+    full: FULL,
+    taken: TAKEN,
+    limit: LIMIT,
+    fragment: FRAGMENT,
+    unknown: UNKNOWN,
+};
+
+/// The declaration of such a node, at a place of an arc.
+pub(crate) const fn declare(
+    name: &'static str,
+    place: FeatureDecl,
+    build: fn(&BuildCx<'_>) -> Built,
+) -> NodeDecl {
+    NodeDecl {
+        name,
+        next: NEXT_NODES,
+        errors: ERRORS,
+        drop: "ip4-drop",
+        feature: Some(place),
+        build,
+        ..NodeDecl::DEFAULT
+    }
+}
+
+/// A node that translates one way. `N` is [`NEED`](crate::translate::NEED) and the bytes before the
+/// IPv4 header; `WAY` a [`Direction`], so that each has code of its own.
+struct NatNode<const WAY: u8, const N: usize>(Translator);
+
+/// Makes one.
+pub(crate) fn build<const WAY: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
+    let direction = Direction::of(WAY);
+    let queue = QUEUES[direction as usize].0;
+    Built::node(NatNode::<WAY, N>(Translator::new(cx, direction, queue, NAMES)))
+}
+
+impl<const WAY: u8, const N: usize> Node for NatNode<WAY, N> {
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        self.0.begin(cx, frame);
+    }
+
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        self.0.packet(cx, p)
+    }
+
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        self.0.frame::<N>(cx, frame, each)
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = match Direction::of(WAY) {
+            Direction::Output => thalweg_wire::fmt::packet(frame.data(i), out, 0),
+            _ => thalweg_wire::fmt::ip4(frame.data(i), out, 0),
+        };
+    }
+}
