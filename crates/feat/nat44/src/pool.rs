@@ -124,14 +124,15 @@ impl Pools {
     }
 
     /// An address with a free port of a protocol for a host, always the same one while it has any
-    /// (RFC 4787 REQ-2); the port is taken.
+    /// (RFC 4787 REQ-2); the port is taken, for UDP one with the parity of the host's own.
     pub fn take(
         &mut self,
-        host: Ipv4Addr,
+        (host, own): (Ipv4Addr, u16),
         (table, twice): (u32, bool),
         at: usize,
         random: u64,
     ) -> Option<(u16, u16)> {
+        let like = (Some(at) == position(protocol::UDP)).then_some(own);
         for g in self.suiting(table, twice).into_iter().flatten() {
             let Pools { all, groups } = self;
             let group = &mut groups[g];
@@ -142,7 +143,7 @@ impl Pools {
             let start = owner(host, n);
             for i in (start..n).chain(0..start) {
                 let place = group.members[i];
-                if let Some(port) = all[usize::from(place)].ports[at].take(random) {
+                if let Some(port) = all[usize::from(place)].ports[at].take(random, like) {
                     return Some((place, port));
                 }
             }

@@ -3,6 +3,9 @@
 /// Ports below this are not given away.
 pub const FIRST: u16 = 1024;
 
+/// Words of ports that are looked at for one of the right parity.
+const NEAR: usize = 8;
+
 /// Which ports of an address are given away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheme {
@@ -166,14 +169,30 @@ impl Ports {
         self.kept.iter().filter(|k| !k.1).count() as u32
     }
 
-    /// Takes a port, any of them as chance has it (RFC 6056): `random` is the chance.
-    pub fn take(&mut self, random: u64) -> Option<u16> {
+    /// Takes a port, any of them as chance has it (RFC 6056): `random` is the chance. If there are such
+    /// ports near to where chance leads, it is even if `like` is, or odd (RFC 4787 REQ-4).
+    pub fn take(&mut self, random: u64, like: Option<u16>) -> Option<u16> {
         if self.left == 0 {
             return None;
         }
         let start = ((random >> 32) * u64::from(self.count)) >> 32;
-        let word = self.word_from((start / 64) as usize)?;
-        let bits = self.free[word];
+        let mut word = self.word_from((start / 64) as usize)?;
+        let mut bits = self.free[word];
+        if let Some(like) = like {
+            let odd = (like ^ self.scheme.port(self.first)) & 1;
+            let alike = 0x5555_5555_5555_5555 << odd;
+            let (first, mut at) = (word, word);
+            for _ in 0..NEAR {
+                if self.free[at] & alike != 0 {
+                    (word, bits) = (at, self.free[at] & alike);
+                    break;
+                }
+                at = self.word_from((at + 1) % self.free.len())?;
+                if at == first {
+                    break;
+                }
+            }
+        }
         // From a bit on that chance has chosen, around the end.
         let turn = (random & 63) as u32;
         let bit = (bits.rotate_right(turn).trailing_zeros() + turn) % 64;
@@ -316,18 +335,37 @@ mod tests {
         let count = Scheme::All.count();
         let mut ports = Ports::new(Scheme::All, (0, count));
         let taken: BTreeSet<u16> =
-            (0..u64::from(count)).map_while(|n| ports.take(mix64(n))).collect();
+            (0..u64::from(count)).map_while(|n| ports.take(mix64(n), None)).collect();
         assert_eq!(taken.len(), count as usize);
         assert_eq!((taken.first(), taken.last()), (Some(&1024), Some(&65_535)));
-        assert_eq!((ports.left(), ports.take(7)), (0, None));
+        assert_eq!((ports.left(), ports.take(7, None)), (0, None));
         taken.iter().for_each(|p| ports.give_back(*p));
         assert_eq!(ports.left(), count);
+    }
+
+    /// As long as there are any.
+    #[test]
+    fn parity_is_kept() {
+        for scheme in SCHEMES.into_iter().filter(|s| s.count() > 300) {
+            let half = scheme.count() / 2;
+            for (worker, like) in [(0, 7), (1, 8)] {
+                let mut ports = Ports::new(scheme, scheme.share(worker, 3));
+                for n in 0..half.min(100) {
+                    let port = ports.take(mix64(n.into()), Some(like)).unwrap();
+                    assert_eq!((port ^ like) & 1, 0, "{scheme:?}: {port} for {like}");
+                }
+                let left = ports.left();
+                let rest =
+                    (0..left).filter(|n| ports.take(mix64((*n).into()), Some(like)).is_some());
+                assert_eq!(rest.count() as u32, left, "others do when there are no more");
+            }
+        }
     }
 
     #[test]
     fn chance_is_spread() {
         let mut ports = Ports::new(Scheme::All, (0, 64_512));
-        let taken: Vec<u16> = (0..4000).filter_map(|n| ports.take(mix64(n))).collect();
+        let taken: Vec<u16> = (0..4000).filter_map(|n| ports.take(mix64(n), None)).collect();
         let low = taken.iter().filter(|p| **p < 33_280).count();
         assert!((1800..2200).contains(&low), "{low}");
         let in_order = taken.windows(2).filter(|w| w[1] == w[0] + 1).count();
@@ -340,9 +378,9 @@ mod tests {
         assert!(ports.take_this(2001));
         ports.keep(2000);
         ports.keep(2001);
-        assert_eq!((ports.take(1), ports.take(2)), (Some(2002), None));
+        assert_eq!((ports.take(1, None), ports.take(2, None)), (Some(2002), None));
         ports.give_back(2001);
-        assert_eq!(ports.take(3), None);
+        assert_eq!(ports.take(3, None), None);
         ports.release(2001);
         ports.release(2000);
         assert_eq!(ports.left(), 2);
@@ -368,7 +406,7 @@ mod tests {
                 let port = first.wrapping_add((random % 310) as u16).wrapping_sub(5);
                 match what {
                     0 => {
-                        let taken = ports.take(random);
+                        let taken = ports.take(random, None);
                         prop_assert_eq!(taken.is_some(), !free.is_empty());
                         if let Some(p) = taken { prop_assert!(free.remove(&p)); }
                     }

@@ -294,7 +294,7 @@ impl Nat {
         // A port that is free may be a static mapping's on the way to one destination.
         for _ in 0..4 {
             let random = self.chance();
-            let taken = self.pools.take(src, (table, false), at, random);
+            let taken = self.pools.take((src, sport), (table, false), at, random);
             let (pool, port) = taken.ok_or(Refusal::NoPort)?;
             let dst = self.pools.address(pool);
             let back = with_port(Tuple { dst, ..back }, port);
@@ -396,7 +396,7 @@ impl Nat {
         }
         let at = pool::position(outside.protocol).ok_or(Refusal::NoPort)?;
         let random = self.chance();
-        let taken = self.pools.take(outside.src, (table, true), at, random);
+        let taken = self.pools.take((outside.src, outside.sport), (table, true), at, random);
         let (pool, port) = taken.ok_or(Refusal::NoPort)?;
         inside.dst = self.pools.address(pool);
         inside.dport = port;
