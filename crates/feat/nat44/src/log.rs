@@ -1,7 +1,10 @@
-//! A record of each session that begins and ends, as lines of JSON in a file or in datagrams.
+//! A record of each session that begins and ends, as lines of JSON in a file or in datagrams, or as
+//! IPFIX messages.
 //!
 //! Workers put records into rings of their own, and do not wait: what finds no room is counted. A
 //! thread takes them out, at most so many a second, and writes.
+
+mod ipfix;
 
 use crate::session::{self, Session};
 use crate::state::protocol_name;
@@ -39,6 +42,8 @@ pub enum Target {
     File(PathBuf),
     /// A collector of syslog messages (RFC 5424), each in a datagram (RFC 5426).
     Syslog(SocketAddr),
+    /// A collector of IPFIX messages (RFC 7011, RFC 8158) over UDP.
+    Ipfix(SocketAddr),
 }
 
 impl std::fmt::Display for Target {
@@ -46,6 +51,7 @@ impl std::fmt::Display for Target {
         match self {
             Target::File(file) => write!(f, "file {}", file.display()),
             Target::Syslog(to) => write!(f, "syslog {to}"),
+            Target::Ipfix(to) => write!(f, "ipfix {to}"),
         }
     }
 }
@@ -169,6 +175,19 @@ impl Drop for Log {
 enum Sink {
     File { file: BufWriter<File>, name: PathBuf, looked: Instant },
     Syslog { socket: UdpSocket, text: Vec<u8> },
+    Ipfix(ipfix::Exporter),
+}
+
+/// A socket that sends to a collector, and does not wait.
+fn connect(to: &SocketAddr) -> io::Result<UdpSocket> {
+    let any = match to {
+        SocketAddr::V4(_) => "0.0.0.0:0",
+        SocketAddr::V6(_) => "[::]:0",
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(to)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 fn append(name: &Path) -> io::Result<BufWriter<File>> {
@@ -183,38 +202,35 @@ impl Sink {
                 let (file, name) = (append(name)?, name.clone());
                 Ok(Sink::File { file, name, looked: Instant::now() })
             }
-            Target::Syslog(to) => {
-                let any = match to {
-                    SocketAddr::V4(_) => "0.0.0.0:0",
-                    SocketAddr::V6(_) => "[::]:0",
-                };
-                let socket = UdpSocket::bind(any)?;
-                socket.connect(to)?;
-                socket.set_nonblocking(true)?;
-                Ok(Sink::Syslog { socket, text: Vec::new() })
-            }
+            Target::Syslog(to) => Ok(Sink::Syslog { socket: connect(to)?, text: Vec::new() }),
+            Target::Ipfix(to) => Ok(Sink::Ipfix(ipfix::Exporter::new(connect(to)?))),
         }
     }
 
-    fn write(&mut self, line: &str) -> io::Result<()> {
+    fn write(&mut self, record: &Record) -> io::Result<()> {
         match self {
             Sink::File { file, .. } => {
-                file.write_all(line.as_bytes())?;
+                file.write_all(record.line().as_bytes())?;
                 file.write_all(b"\n")
             }
             Sink::Syslog { socket, text } => {
                 text.clear();
                 // local0, informational; no time but that within, no host, no structured data.
                 text.extend_from_slice(b"<134>1 - - thalweg - nat44 - ");
-                text.extend_from_slice(line.as_bytes());
+                text.extend_from_slice(record.line().as_bytes());
                 socket.send(text).map(drop)
             }
+            Sink::Ipfix(exporter) => exporter.add(record),
         }
     }
 
     /// Ends a turn: what was written is seen, and a file that was moved away is made anew.
     fn flush(&mut self) -> io::Result<()> {
-        let Sink::File { file, name, looked } = self else { return Ok(()) };
+        let (file, name, looked) = match self {
+            Sink::File { file, name, looked } => (file, name, looked),
+            Sink::Syslog { .. } => return Ok(()),
+            Sink::Ipfix(exporter) => return exporter.flush(),
+        };
         let done = file.flush();
         if looked.elapsed() >= REOPEN {
             *looked = Instant::now();
@@ -267,7 +283,7 @@ impl Writer {
                     continue;
                 }
                 self.left -= 1;
-                match self.sink.write(&line(&words, worker, ticks, unix)) {
+                match self.sink.write(&Record::new(&words, worker, ticks, unix)) {
                     Ok(()) => written += 1,
                     Err(_) => failed += 1,
                 }
@@ -286,35 +302,73 @@ impl Writer {
     }
 }
 
-/// A record as JSON. `now` on the clock of sessions is `unix` since 1970.
-fn line(words: &[u64; WORDS], worker: usize, now: Millis, unix: Duration) -> String {
-    let inside = Tuple::of(&[words[0], words[1]]);
-    let outside = Tuple::of(&[words[2], words[3]]);
-    let (ends, marks) = (words[6] & 1 != 0, (words[6] >> 16) as u16);
-    let (at, created) = ((words[6] >> 32) as Millis, words[7] as Millis);
-    // The record may be some moments older than the clock's reading, or younger.
-    let ago = i64::from(now.wrapping_sub(at) as i32);
-    let time = (unix.as_millis() as i64 - ago) as f64 / 1e3;
-    let end = |address: std::net::Ipv4Addr, port: u16| format!("{address}:{port}");
-    let mut text = json!({
-        "time": time,
-        "event": if ends { "nat44-session-delete" } else { "nat44-session-create" },
-        "worker": worker,
-        "protocol": protocol_name(inside.protocol).to_lowercase(),
-        "vrf": inside.table,
-        "inside": end(inside.src, inside.sport),
-        "outside": end(outside.dst, outside.dport),
-        "external": end(outside.src, outside.sport),
-    });
-    if marks & session::TWICE != 0 {
-        text["external-inside"] = end(inside.dst, inside.dport).into();
+/// What has happened to a session.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    /// When, since 1970.
+    unix: Duration,
+    worker: usize,
+    marks: u16,
+    inside: Tuple,
+    outside: Tuple,
+    /// What is known of it, if it has ended.
+    end: Option<End>,
+}
+
+/// What is known of a session that has ended.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    packets: u64,
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Record {
+    /// What a worker wrote. `now` on the clock of sessions is `unix` since 1970.
+    fn new(words: &[u64; WORDS], worker: usize, now: Millis, unix: Duration) -> Record {
+        let (at, created) = ((words[6] >> 32) as Millis, words[7] as Millis);
+        // The record may be some moments older than the clock's reading, or younger.
+        let ago = i64::from(now.wrapping_sub(at) as i32);
+        let end = End {
+            packets: words[4],
+            bytes: words[5],
+            seconds: f64::from(at.wrapping_sub(created)) / 1e3,
+        };
+        Record {
+            unix: Duration::from_millis((unix.as_millis() as i64 - ago) as u64),
+            worker,
+            marks: (words[6] >> 16) as u16,
+            inside: Tuple::of(&[words[0], words[1]]),
+            outside: Tuple::of(&[words[2], words[3]]),
+            end: (words[6] & 1 != 0).then_some(end),
+        }
     }
-    if ends {
-        text["packets"] = words[4].into();
-        text["bytes"] = words[5].into();
-        text["seconds"] = (f64::from(at.wrapping_sub(created)) / 1e3).into();
+
+    /// It as JSON.
+    fn line(&self) -> String {
+        let (inside, outside) = (&self.inside, &self.outside);
+        let end = |address: std::net::Ipv4Addr, port: u16| format!("{address}:{port}");
+        let ends = self.end.is_some();
+        let mut text = json!({
+            "time": self.unix.as_millis() as f64 / 1e3,
+            "event": if ends { "nat44-session-delete" } else { "nat44-session-create" },
+            "worker": self.worker,
+            "protocol": protocol_name(inside.protocol).to_lowercase(),
+            "vrf": inside.table,
+            "inside": end(inside.src, inside.sport),
+            "outside": end(outside.dst, outside.dport),
+            "external": end(outside.src, outside.sport),
+        });
+        if self.marks & session::TWICE != 0 {
+            text["external-inside"] = end(inside.dst, inside.dport).into();
+        }
+        if let Some(end) = self.end {
+            text["packets"] = end.packets.into();
+            text["bytes"] = end.bytes.into();
+            text["seconds"] = end.seconds.into();
+        }
+        text.to_string()
     }
-    text.to_string()
 }
 
 #[cfg(test)]

@@ -19,11 +19,12 @@ impl Command<Control> for Nat44Log {
     }
 
     fn usage(&self) -> &'static str {
-        "file <file> [rate <n>] | syslog <address>:<port> [rate <n>] | off"
+        "file <file> [rate <n>] | syslog <address>:<port> [rate <n>] | ipfix <address>:<port> [rate <n>] | off"
     }
 
     fn help(&self) -> &'static str {
-        "Note each session that begins or ends, as a line of JSON in a file or a syslog message\n\
+        "Note each session that begins or ends, as a line of JSON in a file or a syslog message, or\n\
+         in IPFIX messages (RFC 7011, RFC 8158) over UDP\n\
          At most so many records a second, 100000 if nothing is said; `show nat44 log` counts the rest.\n\
          A file that was moved away is made anew."
     }
@@ -34,11 +35,15 @@ impl Command<Control> for Nat44Log {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let target = match args.choice("target", &["file", "syslog", "off"])? {
+        let target = match args.choice("target", &["file", "syslog", "ipfix", "off"])? {
             "file" => Some(Target::File(PathBuf::from(args.word("file")?))),
             "syslog" => {
                 let expected = "an address and a port, such as 192.0.2.1:514";
                 Some(Target::Syslog(args.parsed("collector", expected)?))
+            }
+            "ipfix" => {
+                let expected = "an address and a port, such as 192.0.2.1:4739";
+                Some(Target::Ipfix(args.parsed("collector", expected)?))
             }
             _ => None,
         };
@@ -53,8 +58,8 @@ impl Command<Control> for Nat44Log {
 
     fn complete(&self, _: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
-            [] => vec!["file".into(), "syslog".into(), "off".into()],
-            ["file" | "syslog", _] => vec!["rate".into()],
+            [] => ["file", "syslog", "ipfix", "off"].map(str::to_owned).into(),
+            ["file" | "syslog" | "ipfix", _] => vec!["rate".into()],
             _ => Vec::new(),
         }
     }

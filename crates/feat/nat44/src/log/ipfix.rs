@@ -1,0 +1,253 @@
+//! Records of sessions as IPFIX messages (RFC 7011), with the events of RFC 8158.
+
+use super::Record;
+use std::io;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Information elements and their lengths, in the order in which they are sent.
+const ELEMENTS: [(u16, u16); 12] = [
+    (323, 8), // observationTimeMilliseconds
+    (230, 1), // natEvent
+    (4, 1),   // protocolIdentifier
+    (234, 4), // ingressVRFID
+    (8, 4),   // sourceIPv4Address
+    (225, 4), // postNATSourceIPv4Address
+    (7, 2),   // sourceTransportPort
+    (227, 2), // postNAPTSourceTransportPort
+    (12, 4),  // destinationIPv4Address
+    (226, 4), // postNATDestinationIPv4Address
+    (11, 2),  // destinationTransportPort
+    (228, 2), // postNAPTDestinationTransportPort
+];
+/// What the record of an end has besides: octetTotalCount, packetTotalCount.
+const AT_END: [(u16, u16); 2] = [(85, 8), (86, 8)];
+
+/// Templates for the begin and the end of a session.
+const TEMPLATES: [u16; 2] = [256, 257];
+/// The set that templates are in (RFC 7011 section 3.3.2).
+const TEMPLATE_SET: u16 = 2;
+/// natEvent of NAT44 sessions that begin and end (RFC 8158 section 4.4).
+const EVENTS: [u8; 2] = [4, 5];
+/// The observation domain.
+const DOMAIN: u32 = 1;
+const VERSION: u16 = 10;
+/// Bytes of a message's header, and of a set's.
+const HEADER: usize = 16;
+const SET: usize = 4;
+/// Messages are not longer, so that no network cuts them.
+const LONGEST: usize = 1400;
+/// How often collectors are told the templates again: datagrams may be lost (RFC 7011 section 8.4).
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// An exporter of messages in datagrams.
+#[derive(Debug)]
+pub(super) struct Exporter {
+    socket: UdpSocket,
+    /// The message that is being written, header included; empty without records.
+    message: Vec<u8>,
+    /// Where its last set begins, and the template of that.
+    set: (usize, u16),
+    /// Records in it.
+    records: u32,
+    /// Records sent before it (RFC 7011 section 3.1).
+    sequence: u32,
+    templates_sent: Option<Instant>,
+}
+
+impl Exporter {
+    pub(super) fn new(socket: UdpSocket) -> Exporter {
+        let message = Vec::with_capacity(LONGEST);
+        Exporter { socket, message, set: (0, 0), records: 0, sequence: 0, templates_sent: None }
+    }
+
+    /// Adds a record; a message that is full is sent.
+    pub(super) fn add(&mut self, record: &Record) -> io::Result<()> {
+        let ends = usize::from(record.end.is_some());
+        let length = length(ends);
+        if self.message.len() + SET + length > LONGEST {
+            self.flush()?;
+        }
+        if self.message.is_empty() {
+            self.begin();
+        }
+        if self.set.1 != TEMPLATES[ends] {
+            self.open_set(TEMPLATES[ends]);
+        }
+        let m = &mut self.message;
+        let (inside, outside) = (&record.inside, &record.outside);
+        m.extend((record.unix.as_millis() as u64).to_be_bytes());
+        m.extend([EVENTS[ends], inside.protocol]);
+        m.extend(inside.table.to_be_bytes());
+        m.extend(inside.src.octets());
+        m.extend(outside.dst.octets());
+        m.extend(inside.sport.to_be_bytes());
+        m.extend(outside.dport.to_be_bytes());
+        m.extend(inside.dst.octets());
+        m.extend(outside.src.octets());
+        m.extend(inside.dport.to_be_bytes());
+        m.extend(outside.sport.to_be_bytes());
+        if let Some(end) = &record.end {
+            m.extend(end.bytes.to_be_bytes());
+            m.extend(end.packets.to_be_bytes());
+        }
+        self.records += 1;
+        self.close_set();
+        Ok(())
+    }
+
+    /// Sends what there is.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.message.is_empty() {
+            return Ok(());
+        }
+        let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let length = self.message.len() as u16;
+        let header = &mut self.message[..HEADER];
+        header[..2].copy_from_slice(&VERSION.to_be_bytes());
+        header[2..4].copy_from_slice(&length.to_be_bytes());
+        header[4..8].copy_from_slice(&(seconds.as_secs() as u32).to_be_bytes());
+        header[8..12].copy_from_slice(&self.sequence.to_be_bytes());
+        header[12..].copy_from_slice(&DOMAIN.to_be_bytes());
+        let sent = self.socket.send(&self.message).map(drop);
+        // Those that were lost here are missing at the collector, which the number tells it.
+        self.sequence = self.sequence.wrapping_add(self.records);
+        self.records = 0;
+        self.message.clear();
+        if sent.is_err() {
+            self.templates_sent = None;
+        }
+        sent
+    }
+
+    /// Begins a message, with templates if it is time for them.
+    fn begin(&mut self) {
+        self.message.resize(HEADER, 0);
+        self.set = (0, 0);
+        if self.templates_sent.is_some_and(|at| at.elapsed() < AGAIN) {
+            return;
+        }
+        self.templates_sent = Some(Instant::now());
+        self.open_set(TEMPLATE_SET);
+        for (ends, number) in TEMPLATES.into_iter().enumerate() {
+            let more = &AT_END[..if ends == 1 { AT_END.len() } else { 0 }];
+            let count = (ELEMENTS.len() + more.len()) as u16;
+            self.message.extend(number.to_be_bytes());
+            self.message.extend(count.to_be_bytes());
+            for (element, length) in ELEMENTS.iter().chain(more) {
+                self.message.extend(element.to_be_bytes());
+                self.message.extend(length.to_be_bytes());
+            }
+        }
+        self.close_set();
+    }
+
+    fn open_set(&mut self, number: u16) {
+        self.set = (self.message.len(), number);
+        self.message.extend(number.to_be_bytes());
+        self.message.extend([0; 2]);
+    }
+
+    /// Says how long the last set is.
+    fn close_set(&mut self) {
+        let length = (self.message.len() - self.set.0) as u16;
+        let at = self.set.0 + 2;
+        self.message[at..at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+/// Bytes of a record.
+fn length(ends: usize) -> usize {
+    let more = if ends == 1 { &AT_END[..] } else { &[] };
+    ELEMENTS.iter().chain(more).map(|(_, length)| usize::from(*length)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::End;
+    use super::*;
+    use crate::tuple::Tuple;
+    use std::collections::BTreeMap;
+
+    fn word(b: &[u8], at: usize) -> u16 {
+        u16::from_be_bytes([b[at], b[at + 1]])
+    }
+
+    type Templates = BTreeMap<u16, Vec<(u16, u16)>>;
+
+    /// The sequence number and the records of a message, by the templates that it has or had.
+    fn decode(m: &[u8], known: &mut Templates) -> (u32, Vec<BTreeMap<u16, u64>>) {
+        assert_eq!((word(m, 0), usize::from(word(m, 2)), word(m, 14)), (10, m.len(), 1));
+        let (mut at, mut records) = (HEADER, Vec::new());
+        while at < m.len() {
+            let (id, end) = (word(m, at), at + usize::from(word(m, at + 2)));
+            at += SET;
+            while at < end {
+                if id == TEMPLATE_SET {
+                    let (number, count) = (word(m, at), usize::from(word(m, at + 2)));
+                    let fields = (0..count).map(|i| at + 4 + 4 * i);
+                    known.insert(number, fields.map(|f| (word(m, f), word(m, f + 2))).collect());
+                    at += 4 + 4 * count;
+                    continue;
+                }
+                let mut record = BTreeMap::new();
+                for (element, length) in &known[&id] {
+                    let bytes = &m[at..at + usize::from(*length)];
+                    record.insert(*element, bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b)));
+                    at += bytes.len();
+                }
+                records.push(record);
+            }
+            assert_eq!(at, end);
+        }
+        (u32::from_be_bytes([m[8], m[9], m[10], m[11]]), records)
+    }
+
+    fn record(sport: u16, end: Option<End>) -> Record {
+        let inside = Tuple {
+            src: [10, 0, 0, 2].into(),
+            sport,
+            dst: [198, 51, 100, 7].into(),
+            dport: 53,
+            protocol: 17,
+            table: 7,
+        };
+        let outside = Tuple { dst: [192, 0, 2, 1].into(), dport: 1024, ..inside.reversed() };
+        Record { unix: Duration::from_millis(1_234_567), worker: 0, marks: 0, inside, outside, end }
+    }
+
+    #[test]
+    fn messages_are_read_by_their_templates() {
+        let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+        collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(collector.local_addr().unwrap()).unwrap();
+        let mut exporter = Exporter::new(socket);
+        exporter.flush().unwrap();
+        for n in 0..100 {
+            let end = End { packets: 3, bytes: 180, seconds: 1.0 };
+            exporter.add(&record(n, (n % 10 == 9).then_some(end))).unwrap();
+        }
+        exporter.flush().unwrap();
+        let (mut all, mut known, mut messages) = (Vec::new(), Templates::new(), 0);
+        while all.len() < 100 {
+            let mut buffer = [0; 2000];
+            let n = collector.recv(&mut buffer).unwrap();
+            assert!(n <= LONGEST);
+            let (sequence, records) = decode(&buffer[..n], &mut known);
+            assert_eq!(sequence as usize, all.len());
+            all.extend(records);
+            messages += 1;
+        }
+        assert!(messages > 2);
+        for (n, r) in all.iter().enumerate() {
+            let ends = n % 10 == 9;
+            assert_eq!((r[&7], r[&230]), (n as u64, if ends { 5 } else { 4 }));
+            assert_eq!((r[&323], r[&4], r[&234]), (1_234_567, 17, 7));
+            assert_eq!((r[&8], r[&225]), (0x0a00_0002, 0xc000_0201));
+            assert_eq!((r[&227], r[&11], r[&228]), (1024, 53, 53));
+            assert_eq!((r[&12], r[&226]), (0xc633_6407, 0xc633_6407));
+            assert_eq!((r.get(&86), r.get(&85)), (ends.then_some(&3), ends.then_some(&180)));
+        }
+    }
+}
