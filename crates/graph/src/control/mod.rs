@@ -280,6 +280,7 @@ impl Control {
     /// # Errors
     /// [`EngineError`] if there is no memory or the system refuses descriptors.
     pub fn new(config: EngineConfig) -> Result<Control, EngineError> {
+        crate::heap::no_arrears();
         clock::init();
         let pool = Pool::new(&config.pool)?;
         let waker = Arc::new(Waker::new().map_err(system("main thread's eventfd"))?);
