@@ -141,16 +141,13 @@ impl<R: Message + Default> Later<R> {
         self.finish(retval, reply);
     }
 
-    /// Answers from a thread of its own, as putting a long answer into bytes takes time.
-    pub fn answer_aside(mut self, retval: i32, reply: R)
-    where
-        R: Send,
-    {
+    /// Answers from a thread of its own, as making a long answer and putting it into bytes takes time.
+    pub fn answer_aside(mut self, retval: i32, reply: impl FnOnce() -> R + Send + 'static) {
         let Some(caller) = self.caller.take() else { return };
         let Caller { client, context, ids } = caller.clone();
         let answer = move || {
             let mut bytes = Vec::new();
-            encode(Head { id: ids.reply, context, retval }, &reply, &mut bytes);
+            encode(Head { id: ids.reply, context, retval }, &reply(), &mut bytes);
             client.answer_encoded(bytes);
             client.answered();
         };

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use thalweg_graph::Control;
 use thalweg_tables::{Ipv4Prefix, Sweep};
 
-/// How long it keeps the main thread at a stretch.
-const SLICE: Duration = Duration::from_millis(2);
+/// How long it keeps the main thread at a stretch; two of them may fall into one turn.
+const SLICE: Duration = Duration::from_millis(1);
 
 /// From now on, routes that are added to a table are kept when [`finish`] takes the others away.
 ///

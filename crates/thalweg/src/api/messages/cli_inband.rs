@@ -31,26 +31,26 @@ pub static SERVICE: Call<Control, CliInband, CliInbandReply> = Call::later(MODUL
 
 fn handle(c: &mut Control, request: CliInband, later: Later<CliInbandReply>) {
     let mut later = Some(later);
-    let mut output = String::new();
+    // Put together at last: a text of many megabytes would be moved as it grows.
+    let (mut output, mut length) = (Vec::new(), 0);
     let reply = move |piece: Reply| {
         let (text, retval) = match piece {
             Reply::Text(text) => (text, None),
             Reply::Done { text, status } => (text, Some(retval(status))),
             Reply::Completions(_) => return Ok(()),
         };
-        match output.is_empty() {
-            true => output = text,
-            false => output.push_str(&text),
-        }
+        length += text.len();
+        output.push(text);
         if later.as_ref().is_none_or(Later::is_gone) {
             return Err(Gone);
         }
         if let Some(retval) = retval
             && let Some(later) = later.take()
         {
-            let reply = CliInbandReply { reply: std::mem::take(&mut output) };
-            match reply.reply.len() {
-                ..LONG => later.answer(retval, &reply),
+            let output = std::mem::take(&mut output);
+            let reply = move || CliInbandReply { reply: output.concat() };
+            match length {
+                ..LONG => later.answer(retval, &reply()),
                 _ => later.answer_aside(retval, reply),
             }
         }
