@@ -101,9 +101,13 @@ class Nat44(Case):
         self.ok(feature(self.inside, add=False))
         self.ok(feature(self.outside, add=False, flags=OUTSIDE))
         output = lambda port, add: self.api.nat44_ed_add_del_output_interface(is_add=add, sw_if_index=port)
+        listed = lambda: [d.sw_if_index for d in self.api.nat44_ed_output_interface_get()[1]]
+        self.assertEqual(listed(), [])
         self.ok(output(self.outside, True))
+        self.assertEqual(listed(), [self.outside])
         self.refused(output(9999, True))
         self.ok(output(self.outside, False))
+        self.assertEqual(listed(), [])
         self.assertEqual(self.api.nat44_interface_dump(), [])
 
     def test_mappings(self):
