@@ -2,9 +2,11 @@
 
 use crate::L2;
 use crate::bridges::Fate;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 use thalweg_api::types::{InterfaceIndex, MacAddress};
-use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
+use thalweg_api::{ApiType, Caller, Clients, Later, Message, Retval, Subscribers, api_enum};
 use thalweg_graph::Control;
 
 api_enum! {
@@ -109,4 +111,18 @@ fn entry((mac, port, fate): (thalweg_device::Mac, u32, Fate)) -> MacEntry {
     };
     let (sw_if_index, mac_addr) = (InterfaceIndex(port), MacAddress(mac));
     MacEntry { sw_if_index, mac_addr, action, flags: 0 }
+}
+
+/// Forgets stations and answers when that is done.
+pub(crate) fn flush<R: Message + Default>(c: &mut Control, what: crate::Flush, later: Later<R>) {
+    let later = Rc::new(RefCell::new(Some(later)));
+    let answer = |later: &RefCell<Option<Later<R>>>, retval: i32| {
+        if let Some(later) = later.take() {
+            later.answer(retval, &R::default());
+        }
+    };
+    let known = later.clone();
+    if let Err(e) = crate::flush(c, what, move |_| answer(&known, 0)) {
+        answer(&later, Retval::from(e).0);
+    }
 }

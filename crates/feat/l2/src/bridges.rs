@@ -1,8 +1,9 @@
 //! Bridge domains as the main thread keeps them: their ports and settings, and whom they know.
 
 use crate::error::{L2Error, MAX_BRIDGE_ID};
+use crate::forget::{Sweep, Which};
 use crate::learning::Learning;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{Mac, SwIfIndex};
@@ -97,8 +98,10 @@ pub struct Address {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    origin: Origin,
+pub(crate) struct Known {
+    pub(crate) origin: Origin,
+    /// How many sweeps had begun when it came, or came to its port.
+    pub(crate) serial: u32,
     seen: Instant,
 }
 
@@ -140,10 +143,13 @@ pub enum Fate {
 /// Changes that are kept for those who listen, until they are told.
 const MAX_CHANGES: usize = 1 << 20;
 
+/// No bridge domain has this id.
+const RESTING: u32 = 0;
+
 /// All bridge domains.
 pub struct Bridges {
     domains: BTreeMap<u32, Domain>,
-    /// Ids by number.
+    /// Ids by number; [`RESTING`] where addresses of one that was deleted are still being forgotten.
     ids: Vec<Option<u32>>,
     ports: BTreeMap<SwIfIndex, u32>,
     macs: MacTable,
@@ -154,6 +160,11 @@ pub struct Bridges {
     counts: Counts,
     /// What has changed since somebody was told, if anybody listens.
     changes: Option<Vec<(Mac, SwIfIndex, Fate)>>,
+    /// What is being forgotten, and how often that was begun.
+    pub(crate) sweeps: VecDeque<Sweep>,
+    pub(crate) serial: u32,
+    /// Somebody sees to it.
+    pub(crate) swept: bool,
     /// Where the look for old addresses is.
     at: u32,
     last_scan: Duration,
@@ -172,6 +183,9 @@ impl Bridges {
             default_limit: LEARN_LIMIT,
             counts: Counts::default(),
             changes: None,
+            sweeps: VecDeque::new(),
+            serial: 0,
+            swept: false,
             at: 0,
             last_scan: Duration::ZERO,
             scan: Duration::ZERO,
@@ -270,16 +284,29 @@ impl Bridges {
         Ok(self.domains.entry(id).or_insert(domain))
     }
 
-    pub(crate) fn delete(&mut self, readers: &Readers, id: u32) -> Result<(), L2Error> {
+    /// Deletes one; its addresses go by and by.
+    pub(crate) fn delete(&mut self, id: u32) -> Result<(), L2Error> {
         let domain = self.find(id)?;
         if !domain.ports.is_empty() {
             return Err(L2Error::InUse(id));
         }
         let number = domain.number;
-        self.forget(readers, |key, _, _| key.bridge() == number);
         self.domains.remove(&id);
-        self.ids[usize::from(number)] = None;
+        self.ids[usize::from(number)] = Some(RESTING);
+        self.forget(Which { bridge: Some(number), ..Which::ALL }, None);
         Ok(())
+    }
+
+    /// Addresses of this number are forgotten: if its bridge domain is no more, another may have it.
+    pub(crate) fn release(&mut self, number: u16) {
+        if let Some(id) = self.ids.get_mut(usize::from(number)) {
+            *id = id.filter(|id| *id != RESTING);
+        }
+    }
+
+    /// So many numbers of addresses there are.
+    pub(crate) fn numbers(&self) -> u32 {
+        self.macs.numbers()
     }
 
     pub(crate) fn join(&mut self, id: u32, sw_if: SwIfIndex, group: u8) -> Result<(), L2Error> {
@@ -288,13 +315,13 @@ impl Bridges {
         Ok(())
     }
 
-    /// Takes an interface out of its bridge domain, which forgets whom it knew there.
-    pub(crate) fn leave(&mut self, readers: &Readers, sw_if: SwIfIndex) -> bool {
+    /// Takes an interface out of its bridge domain, which forgets whom it knew there, by and by.
+    pub(crate) fn leave(&mut self, sw_if: SwIfIndex) -> bool {
         let Some(id) = self.ports.remove(&sw_if) else { return false };
         if let Some(domain) = self.domains.get_mut(&id) {
             domain.ports.remove(&sw_if);
         }
-        self.forget(readers, |_, port, _| port == sw_if);
+        self.forget(Which { port: Some(sw_if), ..Which::ALL }, None);
         true
     }
 
@@ -316,7 +343,8 @@ impl Bridges {
             if value.port() != sw_if && !stays && self.macs.set(readers, key, sw_if, false).is_ok()
             {
                 self.counts.moved += 1;
-                self.known[entry as usize].seen = now;
+                let known = &mut self.known[entry as usize];
+                (known.seen, known.serial) = (now, self.serial);
                 self.note(key, sw_if, Fate::Moved);
             }
             return Learned::Nothing;
@@ -346,7 +374,7 @@ impl Bridges {
     ) -> Result<(), MacError> {
         let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
         let entry = self.macs.set(readers, key, port, origin == Origin::Filter)? as usize;
-        let known = Known { origin, seen: Instant::now() };
+        let known = Known { origin, serial: self.serial, seen: Instant::now() };
         if self.known.len() <= entry {
             self.known.resize(entry + 1, known);
         }
@@ -401,18 +429,8 @@ impl Bridges {
         Ok(())
     }
 
-    /// Forgets the addresses that are meant; returns how many.
-    pub(crate) fn forget(
-        &mut self,
-        readers: &Readers,
-        meant: impl Fn(MacKey, SwIfIndex, Origin) -> bool,
-    ) -> u32 {
-        self.forget_some(readers, 0..self.macs.numbers(), |key, port, known, _| {
-            meant(key, port, known.origin)
-        })
-    }
-
-    fn forget_some(
+    /// Forgets those addresses with numbers in a range that are meant; returns how many.
+    pub(crate) fn forget_some(
         &mut self,
         readers: &Readers,
         numbers: std::ops::Range<u32>,
@@ -484,6 +502,9 @@ impl Bridges {
         let value = self.macs.get(key)?;
         let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
         let known = self.known.get(value.entry() as usize)?;
+        if self.is_going(key, value.port(), known.origin, known.serial) {
+            return None;
+        }
         let (origin, age) = (known.origin, known.seen.elapsed());
         Some(Address { bridge, mac: key.mac(), port: value.port(), origin, age })
     }

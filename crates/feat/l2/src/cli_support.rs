@@ -1,7 +1,9 @@
 //! What layer 2's commands share.
 
-use crate::{L2, L2Error, MAX_BRIDGE_ID};
-use thalweg_cli::{Args, CliError};
+use crate::{Flush, L2, L2Error, MAX_BRIDGE_ID};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::Control;
 
 /// The id of a bridge domain, which need not be there.
@@ -21,4 +23,38 @@ pub(crate) fn failed(e: L2Error) -> CliError {
 /// `on` or `off`.
 pub(crate) fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
+}
+
+/// Forgets stations; the answer comes when that is done.
+pub(crate) fn flush(
+    c: &mut Control,
+    what: Flush,
+    out: &mut Output,
+) -> Result<Outcome<Control>, CliError> {
+    let gone = Arc::new(OnceLock::new());
+    let done = gone.clone();
+    let done = move |gone| {
+        let _ = done.set(gone);
+    };
+    crate::flush(c, what, done).map_err(failed)?;
+    let mut forgetting = Forgetting(gone);
+    match forgetting.poll(c, Instant::now(), out) {
+        TaskPoll::Done => Ok(Outcome::Done),
+        _ => Ok(Outcome::pending(forgetting)),
+    }
+}
+
+/// Waits until stations are forgotten.
+struct Forgetting(Arc<OnceLock<u32>>);
+
+impl Task<Control> for Forgetting {
+    fn poll(&mut self, _c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        match self.0.get() {
+            Some(gone) => {
+                out.json(serde_json::json!({ "forgotten": gone }));
+                TaskPoll::Done
+            }
+            None => TaskPoll::At(now + Duration::from_millis(1)),
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod bridges;
 pub mod cli;
 mod cli_support;
 mod error;
+mod forget;
 mod learning;
 pub mod nodes;
 mod settings;
@@ -23,6 +24,7 @@ pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Setting
 pub use error::{L2Error, MAX_BRIDGE_ID};
 pub use table::L2Table;
 
+use forget::{Done, Which};
 use learning::Learning;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -107,11 +109,11 @@ fn interface_changed(c: &mut Control, event: InterfaceEvent) {
         // Whom it knows behind a port that is down may turn up behind another.
         InterfaceEvent::State(sw_if) => {
             let down = interface::view(c, sw_if).is_ok_and(|v| !v.is_up());
-            let domain = Arc::clone(c.domain());
             if down && state.borrow().bridges.of(sw_if).is_some() {
-                let learned = |_, port, origin| port == sw_if && origin == Origin::Learned;
-                state.borrow_mut().bridges.forget(&domain, learned);
-                table::publish(c);
+                let learned = |origin| origin == Origin::Learned;
+                let which = Which { port: Some(sw_if), origins: learned, ..Which::ALL };
+                state.borrow_mut().bridges.forget(which, None);
+                forget::start(c);
             }
         }
         _ => {}
@@ -131,13 +133,13 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
     needs_ethernet(&a)?;
     needs_ethernet(&b)?;
     let state = c.state::<L2>();
-    let domain = Arc::clone(c.domain());
     let was = {
         let mut l2 = state.borrow_mut();
-        let bridged = l2.bridges.leave(&domain, rx);
+        let bridged = l2.bridges.leave(rx);
         l2.xconnects.insert(rx, tx).is_some() || bridged
     };
     enter(c, rx, was)?;
+    forget::start(c);
     ports_changed(c);
     interface::set_l2(c, rx, Some(format!("xconnect {}", b.name)))
 }
@@ -169,10 +171,9 @@ fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool) -> Result<(), DeviceEr
 pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     interface::view(c, rx)?;
     let state = c.state::<L2>();
-    let domain = Arc::clone(c.domain());
     let was = {
         let mut l2 = state.borrow_mut();
-        let bridged = l2.bridges.leave(&domain, rx);
+        let bridged = l2.bridges.leave(rx);
         l2.xconnects.remove(&rx).is_some() || bridged
     };
     if !was {
@@ -181,6 +182,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     c.set_arc_end("device-input", rx, None).map_err(|e| DeviceError::Failed(e.to_string()))?;
     interface::accept_all(c, rx, false)?;
     table::publish(c);
+    forget::start(c);
     ports_changed(c);
     interface::set_l2(c, rx, None)
 }
@@ -200,9 +202,9 @@ pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
 /// # Errors
 /// If there is none, or it has some.
 pub fn delete_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
-    let domain = Arc::clone(c.domain());
-    c.state::<L2>().borrow_mut().bridges.delete(&domain, id)?;
+    c.state::<L2>().borrow_mut().bridges.delete(id)?;
     table::publish(c);
+    forget::start(c);
     Ok(())
 }
 
@@ -250,7 +252,6 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
     let view = interface::view(c, sw_if)?;
     needs_ethernet(&view)?;
     let state = c.state::<L2>();
-    let domain = Arc::clone(c.domain());
     let (was, number) = {
         let mut l2 = state.borrow_mut();
         if l2.bridges.get(id).is_none() {
@@ -259,13 +260,14 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
         let elsewhere = l2.bridges.of(sw_if).filter(|was| *was != id).is_some();
         let same = l2.bridges.of(sw_if) == Some(id);
         if elsewhere {
-            l2.bridges.leave(&domain, sw_if);
+            l2.bridges.leave(sw_if);
         }
         let was = l2.xconnects.remove(&sw_if).is_some() || elsewhere || same;
         l2.bridges.join(id, sw_if, group)?;
         (was, l2.bridges.find(id)?.number)
     };
     enter(c, sw_if, was)?;
+    forget::start(c);
     ports_changed(c);
     let text = format!("bridge bd-id {id} idx {number} shg {group}");
     Ok(interface::set_l2(c, sw_if, Some(text))?)
@@ -312,32 +314,30 @@ pub enum Flush {
     Everything,
 }
 
-/// Forgets addresses; says how many.
+/// Forgets addresses, and calls `done` with how many: of many, it takes its time. None of them is shown
+/// from now on.
 ///
 /// # Errors
 /// If there is no such bridge domain or interface.
-pub fn flush(c: &Control, what: Flush) -> Result<u32, L2Error> {
-    let domain = Arc::clone(c.domain());
+pub fn flush(
+    c: &mut Control,
+    what: Flush,
+    done: impl FnOnce(u32) + 'static,
+) -> Result<(), L2Error> {
+    let learned = Which { origins: |o| matches!(o, Origin::Learned | Origin::Added), ..Which::ALL };
     let state = c.state::<L2>();
-    let number = match what {
-        Flush::Bridge(id) => state.borrow_mut().bridges.find(id)?.number,
-        Flush::Port(sw_if) => {
-            interface::view(c, sw_if)?;
-            0
+    let which = match what {
+        Flush::Learned => learned,
+        Flush::Everything => Which::ALL,
+        Flush::Bridge(id) => {
+            Which { bridge: Some(state.borrow_mut().bridges.find(id)?.number), ..learned }
         }
-        _ => 0,
+        Flush::Port(sw_if) => Which { port: Some(interface::view(c, sw_if)?.sw_if), ..learned },
     };
-    let gone = state.borrow_mut().bridges.forget(&domain, |key, port, origin| {
-        let learned = matches!(origin, Origin::Learned | Origin::Added);
-        match what {
-            Flush::Learned => learned,
-            Flush::Bridge(_) => learned && key.bridge() == number,
-            Flush::Port(sw_if) => learned && port == sw_if,
-            Flush::Everything => true,
-        }
-    });
-    table::publish(c);
-    Ok(gone)
+    let done: Done = Box::new(done);
+    state.borrow_mut().bridges.forget(which, Some(done));
+    forget::start(c);
+    Ok(())
 }
 
 /// Says how many addresses new bridge domains learn at most.

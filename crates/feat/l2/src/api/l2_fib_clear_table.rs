@@ -2,7 +2,8 @@
 
 use crate::Flush;
 use crate::api_module::L2;
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::flush;
+use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
 /// Forgets all stations of all bridge domains, configured ones as well.
@@ -11,9 +12,8 @@ use thalweg_graph::Control;
 pub struct L2FibClearTable;
 
 /// The service.
-pub static SERVICE: Call<Control, L2FibClearTable, L2FibClearTableReply> = Call::new(&L2, handle);
+pub static SERVICE: Call<Control, L2FibClearTable, L2FibClearTableReply> = Call::later(&L2, handle);
 
-fn handle(c: &mut Control, _: L2FibClearTable) -> Result<L2FibClearTableReply, Retval> {
-    crate::flush(c, Flush::Everything)?;
-    Ok(L2FibClearTableReply)
+fn handle(c: &mut Control, _: L2FibClearTable, later: Later<L2FibClearTableReply>) {
+    flush(c, Flush::Everything, later);
 }

@@ -2,7 +2,8 @@
 
 use crate::Flush;
 use crate::api_module::L2;
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::flush;
+use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
 /// Forgets the stations that all bridge domains have learned.
@@ -11,9 +12,8 @@ use thalweg_graph::Control;
 pub struct L2fibFlushAll;
 
 /// The service.
-pub static SERVICE: Call<Control, L2fibFlushAll, L2fibFlushAllReply> = Call::new(&L2, handle);
+pub static SERVICE: Call<Control, L2fibFlushAll, L2fibFlushAllReply> = Call::later(&L2, handle);
 
-fn handle(c: &mut Control, _: L2fibFlushAll) -> Result<L2fibFlushAllReply, Retval> {
-    crate::flush(c, Flush::Learned)?;
-    Ok(L2fibFlushAllReply)
+fn handle(c: &mut Control, _: L2fibFlushAll, later: Later<L2fibFlushAllReply>) {
+    flush(c, Flush::Learned, later);
 }

@@ -2,7 +2,8 @@
 
 use crate::Flush;
 use crate::api_module::L2;
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::flush;
+use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
 /// Forgets the stations that a bridge domain has learned.
@@ -14,9 +15,8 @@ pub struct L2fibFlushBd {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, L2fibFlushBd, L2fibFlushBdReply> = Call::new(&L2, handle);
+pub static SERVICE: Call<Control, L2fibFlushBd, L2fibFlushBdReply> = Call::later(&L2, handle);
 
-fn handle(c: &mut Control, rq: L2fibFlushBd) -> Result<L2fibFlushBdReply, Retval> {
-    crate::flush(c, Flush::Bridge(rq.bd_id))?;
-    Ok(L2fibFlushBdReply)
+fn handle(c: &mut Control, rq: L2fibFlushBd, later: Later<L2fibFlushBdReply>) {
+    flush(c, Flush::Bridge(rq.bd_id), later);
 }

@@ -2,8 +2,9 @@
 
 use crate::Flush;
 use crate::api_module::L2;
+use crate::api_types::flush;
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
 /// Forgets the stations that were learned behind a port.
@@ -15,9 +16,8 @@ pub struct L2fibFlushInt {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, L2fibFlushInt, L2fibFlushIntReply> = Call::new(&L2, handle);
+pub static SERVICE: Call<Control, L2fibFlushInt, L2fibFlushIntReply> = Call::later(&L2, handle);
 
-fn handle(c: &mut Control, rq: L2fibFlushInt) -> Result<L2fibFlushIntReply, Retval> {
-    crate::flush(c, Flush::Port(rq.sw_if_index.0))?;
-    Ok(L2fibFlushIntReply)
+fn handle(c: &mut Control, rq: L2fibFlushInt, later: Later<L2fibFlushIntReply>) {
+    flush(c, Flush::Port(rq.sw_if_index.0), later);
 }

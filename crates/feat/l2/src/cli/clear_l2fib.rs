@@ -1,7 +1,7 @@
 //! `clear l2fib`.
 
 use crate::Flush;
-use crate::cli_support::failed;
+use crate::cli_support::flush;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -25,8 +25,6 @@ impl Command<Control> for ClearL2fib {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        let gone = crate::flush(c, Flush::Everything).map_err(failed)?;
-        out.json(serde_json::json!({ "forgotten": gone }));
-        Ok(Outcome::Done)
+        flush(c, Flush::Everything, out)
     }
 }

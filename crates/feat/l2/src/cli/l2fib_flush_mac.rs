@@ -1,7 +1,7 @@
 //! `l2fib flush-mac`.
 
 use crate::Flush;
-use crate::cli_support::{bridge_arg, bridge_ids, failed};
+use crate::cli_support::{bridge_arg, bridge_ids, flush};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::{interface_arg, interface_names};
 use thalweg_graph::Control;
@@ -37,9 +37,7 @@ impl Command<Control> for L2fibFlushMac {
             _ => Flush::Bridge(bridge_arg(args)?),
         };
         args.end()?;
-        let gone = crate::flush(c, what).map_err(failed)?;
-        out.json(serde_json::json!({ "forgotten": gone }));
-        Ok(Outcome::Done)
+        flush(c, what, out)
     }
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
