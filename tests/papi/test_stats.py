@@ -12,6 +12,8 @@ COUNTERS = {
     "/if/tx": ("tx_packets", "tx_bytes"),
     "/if/rx-multicast": ("rx_multicast", "rx_multicast_bytes"),
     "/if/rx-broadcast": ("rx_broadcast", "rx_broadcast_bytes"),
+    "/if/tx-multicast": ("tx_multicast", "tx_multicast_bytes"),
+    "/if/tx-broadcast": ("tx_broadcast", "tx_broadcast_bytes"),
 }
 SIMPLE = {
     "/if/drops": "drops",
@@ -88,6 +90,10 @@ class Statistics(Case):
         self.assertEqual(self.of("/if/rx-broadcast", pg0), (30, 30 * 64))
         self.assertEqual(self.of("/if/rx-multicast", pg0), (40, 40 * 64))
         self.assertEqual(self.of("/if/rx-unicast", pg0), (2050, 2050 * 64))
+        # Nobody is known at this address: the router asks all.
+        self.traffic("10.0.1.77", 1)
+        pg1 = list(names).index("pg1")
+        wait_for(lambda: self.of("/if/tx-broadcast", pg1)[0] >= 1)
         self.assertGreaterEqual(self.stats["/if/drops"][:, pg0].sum(), 40)
 
     def test_errors(self):

@@ -26,6 +26,8 @@ impl Flags {
     /// not sampled do not have it: who changes packets says so by
     /// [`PktMut::note_translation`](crate::PktMut::note_translation).
     pub const TRANSLATED: Flags = Flags(64);
+    /// It is for a group of stations or for all: whoever sends it counts it.
+    pub const GROUP: Flags = Flags(128);
 
     /// No bit set.
     pub const fn empty() -> Flags {

@@ -121,6 +121,10 @@ interface_counters! {
     rx_multicast_bytes => "rx multicast bytes",
     /// Bytes of received broadcast packets.
     rx_broadcast_bytes => "rx broadcast bytes",
+    /// Bytes of sent multicast packets.
+    tx_multicast_bytes => "tx multicast bytes",
+    /// Bytes of sent broadcast packets.
+    tx_broadcast_bytes => "tx broadcast bytes",
 }
 
 /// Where all packets of a worker have gone:
@@ -189,6 +193,28 @@ impl Default for WorkerStats {
             loops: LoopTimes::default(),
             long_loops: LoopTimes::default(),
         }
+    }
+}
+
+impl IfStats {
+    /// Counts a received packet by its destination address.
+    pub fn received_by_group(&self, dst: [u8; 6], bytes: u64) {
+        let (packets, all) = match dst == [0xff; 6] {
+            true => (&self.rx_broadcast, &self.rx_broadcast_bytes),
+            false => (&self.rx_multicast, &self.rx_multicast_bytes),
+        };
+        packets.add(1);
+        all.add(bytes);
+    }
+
+    /// Counts a packet to be sent by its destination address.
+    pub fn sent_by_group(&self, dst: [u8; 6], bytes: u64) {
+        let (packets, all) = match dst == [0xff; 6] {
+            true => (&self.tx_broadcast, &self.tx_broadcast_bytes),
+            false => (&self.tx_multicast, &self.tx_multicast_bytes),
+        };
+        packets.add(1);
+        all.add(bytes);
     }
 }
 

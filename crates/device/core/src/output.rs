@@ -33,6 +33,22 @@ struct Output {
     scratch: Vec<u8>,
 }
 
+/// Counts packets to groups and to all. They are marked where they were flooded, or were made here, such
+/// as requests for neighbours: nobody looks into the others for that.
+#[cold]
+fn count_groups(cx: &NodeCx<'_>, frame: &Frame, sw_if: SwIfIndex) {
+    let counters = cx.stats().interface(sw_if);
+    for i in 0..frame.len() {
+        let i = i as u8;
+        if let Some(dst) = frame.data(i).first_chunk::<6>()
+            && dst[0] & 1 != 0
+            && frame.meta(i).flags().intersects(Flags::GROUP.union(Flags::LOCAL))
+        {
+            counters.sent_by_group(*dst, frame.total_len(i) as u64);
+        }
+    }
+}
+
 impl Runner for Output {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
         let guard = cx.guard();
@@ -44,6 +60,9 @@ impl Runner for Output {
         if !up {
             cx.drop_frame(frame, DOWN);
             return;
+        }
+        if frame.flags().intersects(Flags::GROUP.union(Flags::LOCAL)) && row.mac != [0; 6] {
+            count_groups(cx, &frame, self.sw_if);
         }
         if frame.flags().contains(Flags::OFFLOAD) && !offload::suits(&frame, caps) {
             let reasons = offload::Reasons { no_buffers: NO_BUFFERS, bad: BAD_OFFLOAD };

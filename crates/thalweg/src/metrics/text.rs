@@ -72,6 +72,8 @@ const GROUPS: &[Counter] = &[
 const GROUP_BYTES: &[Counter] = &[
     (&[("direction", "rx"), ("cast", "multicast")], |t| t.rx_multicast_bytes),
     (&[("direction", "rx"), ("cast", "broadcast")], |t| t.rx_broadcast_bytes),
+    (&[("direction", "tx"), ("cast", "multicast")], |t| t.tx_multicast_bytes),
+    (&[("direction", "tx"), ("cast", "broadcast")], |t| t.tx_broadcast_bytes),
 ];
 const PROTOCOLS: &[Counter] =
     &[(&[("protocol", "ip4")], |t| t.ip4), (&[("protocol", "ip6")], |t| t.ip6)];
@@ -87,7 +89,7 @@ const INTERFACE: &[(&str, &str, &[Counter])] = &[
     ("thalweg_interface_packets", "Packets received and sent", PACKETS),
     ("thalweg_interface_bytes", "Bytes received and sent, from the Ethernet header on", BYTES),
     ("thalweg_interface_group_packets", "Packets to groups and to all, by kind", GROUPS),
-    ("thalweg_interface_group_bytes", "Bytes of received such packets", GROUP_BYTES),
+    ("thalweg_interface_group_bytes", "Bytes of such packets", GROUP_BYTES),
     ("thalweg_interface_protocol_packets", "Packets received, by protocol", PROTOCOLS),
     ("thalweg_interface_drops", "Received packets that were dropped", &[(&[], |t| t.drops)]),
     (

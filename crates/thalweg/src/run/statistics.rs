@@ -42,10 +42,12 @@ const COMBINED: [Named<[u64; 2]>; 8] = [
     }),
     ("rx-multicast", |t| [t.rx_multicast, t.rx_multicast_bytes]),
     ("rx-broadcast", |t| [t.rx_broadcast, t.rx_broadcast_bytes]),
-    // What is sent is not told apart by kind of address.
-    ("tx-unicast", |t| [unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast), t.tx_bytes]),
-    ("tx-multicast", |t| [t.tx_multicast, 0]),
-    ("tx-broadcast", |t| [t.tx_broadcast, 0]),
+    ("tx-unicast", |t| {
+        let packets = unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast);
+        [packets, unicast(t.tx_bytes, t.tx_multicast_bytes, t.tx_broadcast_bytes)]
+    }),
+    ("tx-multicast", |t| [t.tx_multicast, t.tx_multicast_bytes]),
+    ("tx-broadcast", |t| [t.tx_broadcast, t.tx_broadcast_bytes]),
 ];
 
 /// Counters of one number of each interface.

@@ -99,13 +99,7 @@ impl EthernetInput {
     #[inline]
     fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
-            let s = cx.stats().interface(p.rx_if());
-            let (packets, bytes) = match dst == [0xff; 6] {
-                true => (&s.rx_broadcast, &s.rx_broadcast_bytes),
-                false => (&s.rx_multicast, &s.rx_multicast_bytes),
-            };
-            packets.add(1);
-            bytes.add(p.total_len() as u64);
+            cx.stats().interface(p.rx_if()).received_by_group(dst, p.total_len() as u64);
             return true;
         }
         dst == row.mac || row.accept_all

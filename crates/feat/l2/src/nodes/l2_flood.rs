@@ -1,6 +1,6 @@
 //! `l2-flood`: sends a frame out by all other ports of its bridge domain.
 //!
-//! Reads: rx interface. The frame itself goes to the first of them, a copy to each of the others.
+//! Reads: rx interface, destination address. Marks packets to groups, and counts them as received. The frame itself goes to the first of them, a copy to each of the others.
 //! Next: the ports' output nodes.
 
 use crate::L2Table;
@@ -44,6 +44,9 @@ fn copy(cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Packet> {
         };
     }
     new.set_rx_if(p.rx_if());
+    if p.flags().contains(Flags::GROUP) {
+        new.mark(Flags::GROUP);
+    }
     if p.flags().contains(Flags::OFFLOAD) {
         new.meta_mut().offload = p.meta().offload;
         new.mark(Flags::OFFLOAD);
@@ -58,6 +61,12 @@ fn copy(cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Packet> {
 impl Node for L2Flood {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let rx_if = p.rx_if();
+        if let Some(dst) = p.data().first_chunk::<6>().copied()
+            && dst[0] & 1 != 0
+        {
+            cx.stats().interface(rx_if).received_by_group(dst, p.total_len() as u64);
+            p.mark(Flags::GROUP);
+        }
         {
             let table = self.table.load(cx.guard());
             let port = table.port(rx_if);

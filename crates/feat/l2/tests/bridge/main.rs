@@ -152,6 +152,25 @@ fn settings_take_effect() {
 }
 
 #[test]
+fn groups_are_counted_both_ways() {
+    let mut lab = lab(3);
+    let group = [0x01, 0, 0x5e, 0, 0, 1];
+    let frames = [BROADCAST, group, station(9)].map(|to| frame(to, station(1), 50));
+    lab.receive(0, frames.to_vec());
+    assert_eq!(sent_to(&mut lab), [1, 1, 1, 2, 2, 2]);
+    let totals = [0, 1, 2].map(|n| lab.c.interface_totals_raw(lab.sw_if(n)));
+    let [rx, rest @ ..] = totals.map(|t| {
+        let rx = (t.rx_multicast, t.rx_multicast_bytes, t.rx_broadcast, t.rx_broadcast_bytes);
+        let tx = (t.tx_multicast, t.tx_multicast_bytes, t.tx_broadcast, t.tx_broadcast_bytes);
+        (rx, tx)
+    });
+    let (one, none) = ((1, 64, 1, 64), (0, 0, 0, 0));
+    assert_eq!(rx, (one, none));
+    assert_eq!(rest, [(none, one); 2]);
+    lab.close();
+}
+
+#[test]
 fn a_limit_is_kept() {
     let mut lab = lab(2);
     lab.ok("set bridge-domain learn-limit 10 5");
