@@ -96,8 +96,12 @@ class HostInterfaces(Case):
                 )
             ).sw_if_index
             self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
-            self.cli("clear interfaces")
             frame = bytes.fromhex("ffffffffffff020000000099") + b"\x88\xb5" + bytes(50)
+            # A worker passes over what came before it has heard that the interface is up.
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as peer:
+                peer.bind(("pb", 0))
+                wait_for(lambda: peer.send(frame) and self.counters("host-pa")["rx_packets"] > 0)
+            self.cli("clear interfaces")
             sent, stop = [0], threading.Event()
 
             def send():
