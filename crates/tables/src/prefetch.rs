@@ -27,9 +27,19 @@ pub fn for_read<T>(at: &T) {
 /// Asks for all lines of `at`. A hint.
 #[inline]
 pub fn lines_for_read<T>(at: &T) {
+    first_for_read(at, size_of::<T>());
+}
+
+/// Asks for the lines of the first `bytes` of `at`, one at least. A hint.
+#[inline]
+pub fn first_for_read<T>(at: &T, bytes: usize) {
     let first = std::ptr::from_ref(at).cast::<u8>();
-    for offset in (0..size_of::<T>()).step_by(LINE) {
+    for offset in (0..bytes).step_by(LINE) {
         read_line(first.wrapping_add(offset));
+    }
+    // What does not begin with a line may reach into one more.
+    if bytes > 1 && align_of::<T>() < LINE {
+        read_line(first.wrapping_add(bytes - 1));
     }
 }
 
@@ -56,6 +66,7 @@ mod tests {
         values.iter().for_each(super::for_write);
         values.iter().for_each(super::for_read);
         super::lines_for_read(&[7u64; 40]);
+        super::first_for_read(&[7u64; 40], 70);
         super::lines_for_read(&());
         super::for_write(&());
         assert!(values.iter().copied().eq(0..1000));

@@ -2,6 +2,7 @@
 
 use super::timer::Millis;
 use crate::paged::AllZeroValid;
+use crate::prefetch;
 
 /// Neighbours in a list, as flow + 1; 0: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +20,7 @@ pub(super) const TWO_KEYS: u8 = 2;
 /// It may be given up for another.
 pub(super) const YOUNG: u8 = 4;
 
-/// A flow. What a packet needs comes first. Flows of less than 128 bytes do not begin with cache lines:
-/// with keys of two words, those and the first 40 bytes of the value are in two lines in any case.
+/// A flow. What a packet needs comes first. Flows of less than 128 bytes do not begin with cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Entry<const W: usize, V> {
@@ -36,6 +36,20 @@ pub(super) struct Entry<const W: usize, V> {
 
 // SAFETY: integers and a value for all of which zero is a value.
 unsafe impl<const W: usize, V: AllZeroValid> AllZeroValid for Entry<W, V> {}
+
+impl<const W: usize, V> Entry<W, V> {
+    /// Asks for what a packet of the flow needs.
+    #[inline]
+    pub(super) fn fetch(&self) {
+        prefetch::first_for_read(self, std::mem::offset_of!(Self, timer));
+    }
+
+    /// Asks for all of it, as one that comes or goes is in lists as well.
+    #[inline]
+    pub(super) fn fetch_all(&self) {
+        prefetch::lines_for_read(self);
+    }
+}
 
 /// What the lists see of flows.
 pub(super) trait Slots {

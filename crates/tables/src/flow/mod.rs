@@ -22,7 +22,6 @@ use std::num::NonZeroU32;
 
 use crate::hash::random_seed;
 use crate::paged::{AllZeroValid, MapError, PagedTable, Pages};
-use crate::prefetch;
 use entry::{Entry, FREE, LIVE, Slots, TWO_KEYS, YOUNG, Young};
 use index::{Index, Place};
 use timer::Wheel;
@@ -295,7 +294,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     fn guess(&self, hash: FlowHash) -> Guess {
         let place = self.index.guess(hash);
         if let Some(place) = place {
-            prefetch::lines_for_read(self.entry(place.flow()));
+            self.entry(place.flow()).fetch();
         }
         Guess(place.map(Found::at))
     }
@@ -317,7 +316,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     #[inline]
     fn fetch_guess(&self, hash: FlowHash) {
         if let Some(place) = self.index.guess(hash) {
-            prefetch::lines_for_read(self.entry(place.flow()));
+            self.entry(place.flow()).fetch();
         }
     }
 
@@ -433,7 +432,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
             self.free = self.flows.as_mut_slice().age(flow).next;
             // Flows come in bursts: the next one finds its lines here.
             if let Some(next) = self.free.checked_sub(1) {
-                prefetch::lines_for_read(self.entry(next));
+                self.entry(next).fetch_all();
             }
             return Ok(flow);
         }
@@ -443,7 +442,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         }
         self.fresh += 1;
         if self.fresh < self.capacity() {
-            prefetch::lines_for_read(self.entry(self.fresh));
+            self.entry(self.fresh).fetch_all();
         }
         Ok(self.fresh - 1)
     }
@@ -531,7 +530,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         let flows = self.flows.as_mut_slice();
         let (next, key) = (flows.timer(flow).next, flows[flow as usize].keys[0]);
         if let Some(next) = next.checked_sub(1) {
-            prefetch::lines_for_read(&flows[next as usize]);
+            flows[next as usize].fetch_all();
         }
         self.index.prefetch(self.hash(&key));
         next
