@@ -185,7 +185,7 @@ fn ordered(zone: u16, number: u8, src: (u32, u16), dst: (u32, u16)) -> (Key<IPV4
     ([addresses, last_word(low as u16, high as u16, zone, number)], src > dst)
 }
 
-/// Most packets: TCP behind a header without options, no fragment, no SYN. False for all others.
+/// Most packets: TCP behind a header without options, no fragment, no SYN with options. False for all others.
 #[inline]
 fn plain_tcp(
     zone: u16,
@@ -203,7 +203,7 @@ fn plain_tcp(
     let plain = (h[0] == 0x45)
         & (h[9] == protocol::TCP)
         & (be16(h, 6) & !fragment::DONT_FRAGMENT == 0)
-        & (flags & flag::SYN == 0)
+        & ((flags & flag::SYN == 0) | (before == 40))
         & (before >= 40)
         & (before <= total)
         & (total <= bytes)
@@ -233,17 +233,22 @@ fn plain_tcp(
 /// Whether the sums of a plain TCP packet are right, as far as asked for and at hand.
 #[inline]
 fn intact(l3: &[u8], checks: Checks) -> bool {
-    let Some((h, _)) = l3.split_first_chunk::<20>() else { return false };
-    if checks.network && checksum::ipv4_header(h) != be16(h, 10) {
-        return false;
+    let Some(h) = l3.first_chunk::<20>() else { return false };
+    if checks.network {
+        let mut sum = Checksum::new();
+        sum.add(h);
+        if !sum.is_valid() {
+            return false;
+        }
     }
-    match l3.get(20..usize::from(be16(h, 2))).filter(|_| checks.transport) {
-        Some(l4) => {
+    // The addresses are the end of one header, and begin the pseudo-header of the other.
+    let total = be16(h, 2);
+    match l3.get(12..usize::from(total)).filter(|_| checks.transport) {
+        Some(summed) => {
             let mut sum = Checksum::new();
-            sum.add(&h[12..20]);
             sum.add_u16(protocol::TCP.into());
-            sum.add_u16(l4.len() as u16);
-            sum.add(l4);
+            sum.add_u16(total - 20);
+            sum.add(summed);
             sum.is_valid()
         }
         None => true,

@@ -257,6 +257,8 @@ impl Pair {
 
     /// Moves the connection on by a segment of the opener, or of the other side for a `reply`. With
     /// `check` off, all is within the window.
+    // A side in memory is written in parts and read as a whole, which has to wait: it is to be in registers.
+    #[inline(always)]
     pub fn update(&mut self, reply: bool, segment: &Segment, check: bool) -> Outcome {
         if !segment.flags_are_valid() {
             return Outcome::BadFlags;
@@ -280,6 +282,7 @@ impl Pair {
         outcome
     }
 
+    #[inline(always)]
     fn put(&mut self, reply: bool, src: Side, dst: Side) {
         self.sides = if reply { [dst, src] } else { [src, dst] };
     }
@@ -320,6 +323,7 @@ impl Pair {
 }
 
 /// The first segment of a side: takes over its numbers, and settles scaling. Returns shifts.
+#[inline(always)]
 fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) -> (u32, u32, u16) {
     let (mut shifts, mut window) = src.scale.of_both(dst.scale);
     let mut seen = segment.window;
@@ -348,6 +352,7 @@ fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) ->
     (shifts, window, seen)
 }
 
+#[inline(always)]
 fn step(src: &mut Side, dst: &mut Side, segment: &Segment, check: bool) -> Outcome {
     let mut end = segment.end();
     let (src_shift, dst_shift, window) = if src.state < TcpState::SynSent {
@@ -398,7 +403,7 @@ fn step(src: &mut Side, dst: &mut Side, segment: &Segment, check: bool) -> Outco
 }
 
 /// Takes over what the segment says about windows.
-#[inline]
+#[inline(always)]
 fn slide(src: &mut Side, dst: &mut Side, seen: (u32, u32, u16, u32)) {
     let (ack, end, window, shift) = seen;
     src.window = src.window.max(window);
@@ -412,6 +417,7 @@ fn slide(src: &mut Side, dst: &mut Side, seen: (u32, u32, u16, u32)) {
 }
 
 /// Takes over what the segment says about states.
+#[inline(always)]
 fn advance(src: &mut Side, dst: &mut Side, segment: &Segment) {
     if segment.has(FIN) {
         src.state = src.state.max(TcpState::Closing);
