@@ -13,7 +13,9 @@ use crate::session::{self, Class, Session, Words};
 use crate::tuple::{Key, Tuple};
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use thalweg_buffer::FRAME_SIZE;
+use thalweg_graph::clock;
 use thalweg_tables::MapError;
 use thalweg_tables::flow::{AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis};
 use thalweg_tables::hash::{mix64, random_seed};
@@ -105,6 +107,10 @@ pub enum Sweep {
 
 /// Sessions looked at in a turn, at most: some tens of microseconds.
 const STEPS: usize = 384;
+/// Sessions that are ended between looks at the clock.
+const CHUNK: usize = 32;
+/// Time of a turn for ending sessions.
+const SLICE: Duration = Duration::from_micros(25);
 
 /// A tuple with another destination port; an ICMP query has one number for both.
 fn with_port(to: Tuple, port: u16) -> Tuple {
@@ -417,10 +423,18 @@ impl Nat {
         let new = (added - self.added) as usize;
         self.added = added;
         let (table, mut shares) = self.parts();
-        let more = table.expire(now, (32 + 2 * new).min(STEPS), |table, flow| {
-            shares.release(flow, keys(table, flow), table.get(flow), now);
-            AtEnd::Remove
-        });
+        let (mut left, began) = ((32 + 2 * new).min(STEPS), clock::ticks());
+        let more = loop {
+            let more = table.expire(now, left.min(CHUNK), |table, flow| {
+                shares.release(flow, keys(table, flow), table.get(flow), now);
+                AtEnd::Remove
+            });
+            left = left.saturating_sub(CHUNK);
+            // Memory that was not used for long is slow.
+            if !more || left == 0 || clock::ticks() - began > clock::ticks_in(SLICE) {
+                break more;
+            }
+        };
         let more = self.sweep_some(config, now) | self.count_some(now) | more;
         if let Some(pen) = &mut self.pen {
             pen.publish();
