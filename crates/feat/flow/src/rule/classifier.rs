@@ -1,5 +1,6 @@
 //! Finding the rule of a packet: tuple space search. Rules with the same mask are one hash table; the
-//! tables are searched in order of their highest priority, until none can have a better rule.
+//! tables are searched in order of their highest priority, until none can have a better rule. Words that
+//! the masks of several tables have in common are looked up before, to leave out most tables.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,18 +13,47 @@ use super::matching::Match;
 /// A table of rules, compiled. Rules are numbers of the caller's.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
-    spaces: Vec<Space>,
+    groups: Vec<Group>,
     /// All bits that any rule looks at.
-    looked_at: Words,
-    used: Vec<usize>,
-    seed: u64,
+    looked_at: Vec<Part>,
+    seeds: Words,
 }
+
+/// A word of a packet's fields, and which bits of it matter.
+type Part = (usize, u64);
+
+/// So many spaces at most, in order of their highest priority.
+const GROUP: usize = u64::BITS as usize;
+
+/// Spaces that are searched together.
+#[derive(Clone, Debug)]
+struct Group {
+    spaces: Vec<Space>,
+    stages: Vec<Stage>,
+}
+
+/// A word of masks that some spaces have in common: which of these have a rule with the value that a packet
+/// has there. Most packets need not be looked for in most spaces.
+#[derive(Clone, Debug)]
+struct Stage {
+    word: usize,
+    mask: u64,
+    /// A bit for each space that has this mask.
+    about: u64,
+    /// By value: a bit for each of those that has a rule with it.
+    with: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
+}
+
+/// Spaces that a stage is worth it for.
+const WORTH: u32 = 3;
+/// Stages of a group: those with the most values, which tell the most packets apart.
+const STAGES: usize = 4;
 
 /// Rules of one mask.
 #[derive(Clone, Debug)]
 struct Space {
     mask: Words,
-    used: Vec<usize>,
+    parts: Vec<Part>,
     highest: u16,
     /// By the masked fields, hashed: fields, priority, rule.
     rules: HashMap<u64, Vec<(Words, u16, u32)>, BuildHasherDefault<Hashed>>,
@@ -46,16 +76,17 @@ impl Hasher for Hashed {
 }
 
 /// Words in which a mask has bits.
-fn used(mask: &Words) -> Vec<usize> {
-    (0..WORDS).filter(|i| mask[*i] != 0).collect()
+fn parts(mask: &Words) -> Vec<Part> {
+    mask.iter().copied().enumerate().filter(|(_, mask)| *mask != 0).collect()
 }
 
-/// The hash of those words of a packet's fields.
+/// The hash of those parts of a packet's fields, none of which waits for another.
 #[inline]
-fn hash(seed: u64, words: &Words, mask: &Words, used: &[usize]) -> u64 {
-    used.iter().fold(seed, |sum, &i| {
-        let product = u128::from((words[i] & mask[i]) ^ sum) * 0x9e37_79b9_7f4a_7c15;
-        product as u64 ^ (product >> 64) as u64
+fn hash(seeds: &Words, words: &Words, parts: &[Part]) -> u64 {
+    parts.iter().fold(0, |sum, (i, mask)| {
+        let i = i % WORDS;
+        let product = u128::from((words[i] & mask) ^ seeds[i]) * 0x9e37_79b9_7f4a_7c15;
+        sum ^ (product as u64 ^ (product >> 64) as u64)
     })
 }
 
@@ -67,77 +98,139 @@ impl Classifier {
     /// Rules, each with its priority and number; of two for the same packets with the same priority,
     /// the first one holds.
     pub fn new<'a>(rules: impl IntoIterator<Item = (&'a Match, u16, u32)>) -> Classifier {
-        let mut all = Classifier { seed: random_seed(), ..Classifier::default() };
+        let seeds = std::array::from_fn(|_| random_seed());
+        let mut all = Classifier { seeds, ..Classifier::default() };
+        let (mut spaces, mut looked_at): (Vec<Space>, Words) = Default::default();
         let mut by_mask: HashMap<Words, usize> = HashMap::new();
         for (matches, priority, number) in rules {
             let mask = matches.mask;
             let at = *by_mask.entry(mask).or_insert_with(|| {
-                let (used, rules) = (used(&mask), HashMap::default());
-                all.spaces.push(Space { mask, used, highest: 0, rules });
-                all.spaces.len() - 1
+                let (parts, rules) = (parts(&mask), HashMap::default());
+                spaces.push(Space { mask, parts, highest: 0, rules });
+                spaces.len() - 1
             });
-            let space = &mut all.spaces[at];
+            let space = &mut spaces[at];
             space.highest = space.highest.max(priority);
-            let key = hash(all.seed, &matches.value, &mask, &space.used);
+            let key = hash(&all.seeds, &matches.value, &space.parts);
             let same = space.rules.entry(key).or_default();
             same.push((matches.value, priority, number));
-            for (sum, word) in all.looked_at.iter_mut().zip(mask) {
+            for (sum, word) in looked_at.iter_mut().zip(mask) {
                 *sum |= word;
             }
         }
-        for space in &mut all.spaces {
+        for space in &mut spaces {
             // Stable: the first of equals stays first.
             let sort = |same: &mut Vec<(Words, u16, u32)>| same.sort_by_key(|x| u16::MAX - x.1);
             space.rules.values_mut().for_each(sort);
         }
-        all.spaces.sort_by_key(|space| u16::MAX - space.highest);
-        all.used = used(&all.looked_at);
+        spaces.sort_by_key(|space| u16::MAX - space.highest);
+        while !spaces.is_empty() {
+            let rest = spaces.split_off(spaces.len().min(GROUP));
+            let stages = stages(&spaces, &all.seeds);
+            all.groups.push(Group { spaces: std::mem::replace(&mut spaces, rest), stages });
+        }
+        all.looked_at = parts(&looked_at);
         all
     }
 
     /// The rule of the highest priority that takes a packet; of several, any.
     pub fn find(&self, words: &Words) -> Option<u32> {
         let mut best: Option<(u16, u32)> = None;
-        for space in &self.spaces {
-            if best.is_some_and(|(priority, _)| priority >= space.highest) {
-                break;
-            }
-            let key = hash(self.seed, words, &space.mask, &space.used);
-            let Some(same) = space.rules.get(&key) else { continue };
-            let takes = |value: &Words| masked(words, &space.mask) == *value;
-            let found = same.iter().find(|(value, ..)| takes(value));
-            if let Some((_, priority, number)) = found
-                && best.is_none_or(|(best, _)| *priority > best)
-            {
-                best = Some((*priority, *number));
+        for group in &self.groups {
+            let mut left = group.worth_a_search(words, &self.seeds);
+            while left != 0 {
+                let space = &group.spaces[left.trailing_zeros() as usize];
+                left &= left - 1;
+                if best.is_some_and(|(priority, _)| priority >= space.highest) {
+                    return best.map(|(_, number)| number);
+                }
+                let key = hash(&self.seeds, words, &space.parts);
+                let Some(same) = space.rules.get(&key) else { continue };
+                let takes = |value: &Words| masked(words, &space.mask) == *value;
+                let found = same.iter().find(|(value, ..)| takes(value));
+                if let Some((_, priority, number)) = found
+                    && best.is_none_or(|(best, _)| *priority > best)
+                {
+                    best = Some((*priority, *number));
+                }
             }
         }
         best.map(|(_, number)| number)
     }
 
-    /// The bits of a packet's fields that any rule looks at.
+    /// The bits of a packet's fields that any rule looks at, word behind word.
     #[inline]
-    pub fn looked_at(&self, words: &Words) -> Words {
-        masked(words, &self.looked_at)
+    fn looked_at(&self, words: &Words) -> Words {
+        let mut all = [0; WORDS];
+        for (to, (i, mask)) in all.iter_mut().zip(&self.looked_at) {
+            *to = words[i % WORDS] & mask;
+        }
+        all
     }
 
     /// Whether these are the bits of a packet's fields that any rule looks at.
     #[inline]
     fn looks_same(&self, words: &Words, looked_at: &Words) -> bool {
-        let differs =
-            |i: usize| words[i % WORDS] & self.looked_at[i % WORDS] ^ looked_at[i % WORDS];
-        self.used.iter().fold(0, |sum, i| sum | differs(*i)) == 0
+        let all = self.looked_at.iter().zip(looked_at);
+        all.fold(0, |sum, ((i, mask), was)| sum | words[i % WORDS] & mask ^ was) == 0
     }
 
     /// A hash of these bits.
     #[inline]
-    pub fn hash(&self, words: &Words) -> u64 {
-        hash(self.seed, words, &self.looked_at, &self.used)
+    fn hash(&self, words: &Words) -> u64 {
+        hash(&self.seeds, words, &self.looked_at)
     }
 
     /// Hash tables that a search may have to look into.
     pub fn spaces(&self) -> usize {
-        self.spaces.len()
+        self.groups.iter().map(|group| group.spaces.len()).sum()
+    }
+}
+
+/// A number for a value in a word, another one for each value.
+#[inline]
+fn number(value: u64, word: usize, seeds: &Words) -> u64 {
+    mix64(value ^ seeds[word % WORDS])
+}
+
+/// The stages that some spaces are worth.
+fn stages(spaces: &[Space], seeds: &Words) -> Vec<Stage> {
+    let mut all: Vec<Stage> = Vec::new();
+    for word in 0..WORDS {
+        let mut about: HashMap<u64, u64> = HashMap::new();
+        for (i, space) in spaces.iter().enumerate() {
+            *about.entry(space.mask[word]).or_default() |= 1 << i;
+        }
+        about.retain(|mask, about| *mask != 0 && about.count_ones() >= WORTH);
+        let stage = |(mask, about)| Stage { word, mask, about, with: HashMap::default() };
+        all.extend(about.into_iter().map(stage));
+    }
+    for stage in &mut all {
+        let about = spaces.iter().enumerate().filter(|(i, _)| stage.about >> i & 1 == 1);
+        for (i, space) in about {
+            for (value, ..) in space.rules.values().flatten() {
+                let value = number(value[stage.word], stage.word, seeds);
+                *stage.with.entry(value).or_default() |= 1 << i;
+            }
+        }
+    }
+    all.sort_by_key(|stage| std::cmp::Reverse(stage.with.len()));
+    all.truncate(STAGES);
+    all
+}
+
+impl Group {
+    /// A bit for each space that may have a rule for a packet.
+    #[inline]
+    fn worth_a_search(&self, words: &Words, seeds: &Words) -> u64 {
+        let mut left = u64::MAX >> (GROUP - self.spaces.len());
+        for stage in &self.stages {
+            if left & stage.about != 0 {
+                let value = number(words[stage.word % WORDS] & stage.mask, stage.word, seeds);
+                left &= stage.with.get(&value).copied().unwrap_or(0) | !stage.about;
+            }
+        }
+        left
     }
 }
 
@@ -227,7 +320,7 @@ mod tests {
             let value = masked(&value, &mask);
             (Match { value, mask, in_port: None }, priority)
         });
-        prop::collection::vec(rule, 0..30)
+        prop::collection::vec(rule, 0..200)
     }
 
     proptest! {
