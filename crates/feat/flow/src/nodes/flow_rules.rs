@@ -9,6 +9,7 @@
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_conntrack::{Batch, Checks, Commit, Millis, State, Tracked, Tracker, Tuple};
@@ -87,6 +88,8 @@ pub(crate) struct Engine {
     pub(crate) now: Millis,
     /// Whether connections are waiting to be ended.
     behind: bool,
+    /// When the loop began, and clocks that it has spent on ending connections.
+    spent: (u64, u64),
     /// What the tracker has said about the packet in hand, and in which zone.
     said: Option<(u16, Tracked)>,
     /// Whether addresses or ports of the packet in hand are not those that were read.
@@ -104,6 +107,22 @@ struct Walk<'a> {
     tallies: &'a Tallies,
     bytes: u64,
     i: usize,
+}
+
+/// Where a packet goes on, and what the tracker has said about it.
+struct Next {
+    table: u8,
+    state: State,
+    zone: u16,
+    mark: u32,
+    label: u128,
+}
+
+impl Next {
+    #[inline]
+    fn show(&self, words: &mut Words) {
+        key::set_tracked(words, self.state, self.zone, self.mark, self.label);
+    }
 }
 
 fn millis(ticks: u64) -> Millis {
@@ -125,6 +144,7 @@ impl Engine {
             notes: Box::new([Note::default(); 256]),
             now: 0,
             behind: false,
+            spent: (0, 0),
             said: None,
             rewritten: false,
             salt: random_seed(),
@@ -177,78 +197,134 @@ impl Engine {
         (owner != self.worker).then_some(owner)
     }
 
-    /// Looks a packet up in a table and does what the rule says.
+    /// Looks a packet up in a table, and does what rules say.
     fn table(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        mut number: u8,
+        words: &mut Words,
+        out: &mut Outputs<'_>,
+    ) {
+        let mut tracked: Words;
+        let mut words = words;
+        while let Some(next) = self.follow(cx, walk, number, words, out) {
+            number = next.table;
+            let before = *words;
+            tracked = before;
+            words = &mut tracked;
+            next.show(words);
+        }
+    }
+
+    /// Looks a packet up in a table, and does what the rule says; its last step may be to go on in
+    /// another one with what the tracker has said.
+    #[inline]
+    fn follow(
         &mut self,
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
         number: u8,
         words: &mut Words,
         out: &mut Outputs<'_>,
-    ) {
+    ) -> Option<Next> {
         self.lookups += 1;
         if self.lookups > DEEPEST {
             out.why = TOO_DEEP;
-            return;
+            return None;
         }
         let set = walk.set;
-        let Some(table) = set.tables.get(usize::from(number)).and_then(Option::as_ref) else {
-            return;
-        };
+        let table = set.tables.get(usize::from(number)).and_then(Option::as_ref)?;
         let rules = set.generation + u64::from(number);
-        let Some(rule) = self.cache.find(&table.classifier, rules, words, self.lookups) else {
-            return;
-        };
+        let rule = self.cache.find(&table.classifier, rules, words, self.lookups)?;
         let rule = &table.rules[rule as usize];
         walk.tallies.0[self.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
         out.why = BY_RULE;
-        for step in &rule.steps {
-            match step {
-                Step::Normal => out.send(cx, Verdict::CONTINUE),
-                Step::Output(node) => out.send(cx, Verdict::node(*node)),
-                Step::InPort => {
-                    if let Some(node) = walk.published.output(out.rx_if()) {
-                        out.send(cx, Verdict::node(node));
-                    }
-                }
-                Step::Resubmit(table) => self.table(cx, walk, *table, words, out),
-                Step::Ct(ct) => self.ct(cx, walk, ct, words, out),
-                Step::CtClear => key::set_tracked(words, State::NONE, 0, 0, 0),
-                Step::SetSource(mac) => {
-                    out.change(cx, |data| data.get_mut(6..12).map(|b| b.copy_from_slice(mac)));
-                    key::DL_SRC.set(words, mac_bits(mac));
-                }
-                Step::SetDestination(mac) => {
-                    out.change(cx, |data| data.get_mut(..6).map(|b| b.copy_from_slice(mac)));
-                    key::DL_DST.set(words, mac_bits(mac));
-                }
-                Step::SetTos(tos) => {
-                    out.change(cx, |data| crate::outputs::set_tos(data, *tos));
-                    let ecn = key::NW_TOS.get(words) & 3;
-                    key::NW_TOS.set(words, u64::from(*tos) | ecn);
-                }
-                Step::Set(source, end) => {
-                    let partial = out.is_partial();
-                    out.change(cx, |data| rewriting::set(data, *source, *end, partial));
-                    set_end(words, *source, *end);
-                    self.rewritten = true;
-                }
-                Step::Tag(tag) => {
-                    let was = key::DL_TYPE.get(words);
-                    out.tag(cx, *tag, words);
-                    // What a tag hid from the tracker has to be read.
-                    self.rewritten |= key::DL_TYPE.get(words) != was;
-                }
-                Step::SetTtl(ttl) => {
-                    out.change(cx, |data| crate::outputs::set_ttl(data, *ttl));
-                    key::NW_TTL.set(words, u64::from(*ttl));
+        for (left, step) in (0..rule.steps.len()).rev().zip(&rule.steps) {
+            let next = self.step(cx, walk, step, words, out);
+            if left == 0 {
+                return next;
+            }
+            if let Some(next) = next {
+                // Steps behind this one do not see what the tracker said.
+                let mut words = *words;
+                next.show(&mut words);
+                self.table(cx, walk, next.table, &mut words, out);
+            }
+        }
+        None
+    }
+
+    /// A step of a rule, and where to go on with what the tracker said, if it is that.
+    #[inline]
+    fn step(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        step: &Step,
+        words: &mut Words,
+        out: &mut Outputs<'_>,
+    ) -> Option<Next> {
+        match step {
+            Step::Normal => out.send(cx, Verdict::CONTINUE),
+            Step::Ct(ct) => return self.ct(cx, walk, ct, words, out),
+            Step::Output(node) => out.send(cx, Verdict::node(*node)),
+            Step::InPort => {
+                if let Some(node) = walk.published.output(out.rx_if()) {
+                    out.send(cx, Verdict::node(node));
                 }
             }
+            Step::Resubmit(table) => self.table(cx, walk, *table, words, out),
+            Step::CtClear => key::set_tracked(words, State::NONE, 0, 0, 0),
+            other => self.change(cx, other, words, out),
+        }
+        None
+    }
+
+    /// A step that changes the packet.
+    fn change(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        step: &Step,
+        words: &mut Words,
+        out: &mut Outputs<'_>,
+    ) {
+        match step {
+            Step::SetSource(mac) => {
+                out.change(cx, |data| data.get_mut(6..12).map(|b| b.copy_from_slice(mac)));
+                key::DL_SRC.set(words, mac_bits(mac));
+            }
+            Step::SetDestination(mac) => {
+                out.change(cx, |data| data.get_mut(..6).map(|b| b.copy_from_slice(mac)));
+                key::DL_DST.set(words, mac_bits(mac));
+            }
+            Step::SetTos(tos) => {
+                out.change(cx, |data| crate::outputs::set_tos(data, *tos));
+                let ecn = key::NW_TOS.get(words) & 3;
+                key::NW_TOS.set(words, u64::from(*tos) | ecn);
+            }
+            Step::Set(source, end) => {
+                let partial = out.is_partial();
+                out.change(cx, |data| rewriting::set(data, *source, *end, partial));
+                set_end(words, *source, *end);
+                self.rewritten = true;
+            }
+            Step::Tag(tag) => {
+                let was = key::DL_TYPE.get(words);
+                out.tag(cx, *tag, words);
+                // What a tag hid from the tracker has to be read.
+                self.rewritten |= key::DL_TYPE.get(words) != was;
+            }
+            Step::SetTtl(ttl) => {
+                out.change(cx, |data| crate::outputs::set_ttl(data, *ttl));
+                key::NW_TTL.set(words, u64::from(*ttl));
+            }
+            _ => {}
         }
     }
 
-    /// Has the tracker look at a packet, and goes on in a table with what it said.
+    /// Has the tracker look at a packet, and says where to go on with what it said.
     fn ct(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -256,21 +332,19 @@ impl Engine {
         ct: &Ct,
         words: &mut Words,
         out: &mut Outputs<'_>,
-    ) {
+    ) -> Option<Next> {
         let mut tracked = self.track(walk.i, ct, out);
         if ct.nat.is_some() {
             self.translate(cx, &mut tracked, words, out);
             self.said = Some((ct.zone, tracked));
         }
         self.notes[walk.i].state = tracked.state;
-        let Some(table) = ct.table else { return };
+        let table = ct.table?;
         let (mark, label) = match (tracked.flow, &self.tracker) {
             (Some(flow), Some(tracker)) => (tracker.mark(flow), tracker.label(flow)),
             _ => (0, 0),
         };
-        let mut words = *words;
-        key::set_tracked(&mut words, tracked.state, ct.zone, mark, label);
-        self.table(cx, walk, table, &mut words, out);
+        Some(Next { table, state: tracked.state, zone: ct.zone, mark, label })
     }
 
     /// Has a packet of a translated connection translated.
@@ -337,10 +411,27 @@ impl Engine {
         tracked
     }
 
-    /// Ends connections whose time has come, so many steps; whether there is more to do.
-    fn expire(&mut self, steps: usize) {
-        if let Some(tracker) = self.tracker.as_deref_mut() {
-            self.behind = tracker.expire(self.now, steps);
+    /// Ends connections whose time has come, at most so many steps in a loop that began at `begun`, and not
+    /// for longer than it may take: memory that was not used for long is slow.
+    fn expire(&mut self, begun: u64, steps: usize) {
+        let Some(tracker) = self.tracker.as_deref_mut() else { return };
+        if self.spent.0 != begun {
+            self.spent = (begun, 0);
+        }
+        let (mut left, before, began) = (steps, self.spent.1, clock::ticks());
+        let slice = clock::ticks_in(SLICE);
+        while left > 0 {
+            self.behind = tracker.expire(self.now, left.min(CHUNK));
+            if !self.behind {
+                return;
+            }
+            left = left.saturating_sub(CHUNK);
+            let now = clock::ticks();
+            self.spent.1 = before + (now - began);
+            // A loop that is long anyway may end as many more as it has brought.
+            if self.spent.1 > slice.max((now - begun) / 4) {
+                return;
+            }
         }
     }
 }
@@ -363,14 +454,19 @@ fn mac_bits(mac: &[u8; 6]) -> u64 {
     mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// Steps of a loop in which there is time: some tens of microseconds.
+/// Steps of a loop in which there is time.
 const STEPS: usize = 256;
+/// Steps between looks at the clock.
+const CHUNK: usize = 32;
+/// Time of a loop for ending connections.
+const SLICE: Duration = Duration::from_micros(20);
 
 impl Node for FlowRules {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.engine.now = millis(cx.now());
         // Two steps for each connection that may come, and some to catch up.
-        self.engine.expire(2 * frame.len() + if self.engine.behind { STEPS } else { 8 });
+        let more = if self.engine.behind { STEPS } else { 8 };
+        self.engine.expire(cx.now(), 2 * frame.len() + more);
         self.engine.read(self.snapshot.load(cx.guard()), frame);
     }
 
@@ -415,7 +511,7 @@ impl Node for FlowRules {
     /// With nobody to disturb but the next packets: in small steps.
     fn again(&mut self, cx: &mut NodeCx<'_>) {
         self.engine.now = millis(cx.now());
-        self.engine.expire(STEPS);
+        self.engine.expire(cx.now(), STEPS);
         if self.engine.behind {
             cx.ask_again();
         }

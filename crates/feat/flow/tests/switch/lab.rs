@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use thalweg_buffer::{Frame, PoolConfig};
+use thalweg_buffer::{Frame, Packet, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_conntrack::Tuple;
 use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
@@ -39,32 +39,6 @@ struct World {
     pairs: std::ops::Range<u32>,
     /// Whether the answers of the first pairs are next.
     answers: bool,
-    loops: Loops,
-}
-
-/// How long the loops of a worker took.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Loops {
-    last: u64,
-    /// All of them.
-    pub count: u64,
-    /// Those that took more than 100 µs.
-    pub long: u64,
-    /// The longest, in clocks.
-    pub longest: u64,
-}
-
-impl Loops {
-    fn next(&mut self) {
-        let now = clock::ticks();
-        if self.last != 0 {
-            let took = now - self.last;
-            self.count += 1;
-            self.long += u64::from(took as f64 > clock::hz() * 1e-4);
-            self.longest = self.longest.max(took);
-        }
-        self.last = now;
-    }
 }
 
 /// Pairs of a frame.
@@ -124,24 +98,19 @@ fn micros(cx: &NodeCx<'_>) -> Micros {
 /// Makes frames of what clients and servers say.
 struct Frames<'a, 'w> {
     cx: &'a mut NodeCx<'w>,
-    scratch: [u8; 1600],
-    filled: usize,
+    /// What is written now.
+    packet: Option<Packet>,
     full: Vec<Box<Frame>>,
     frame: Option<Box<Frame>>,
 }
 
 impl<'a, 'w> Frames<'a, 'w> {
     fn new(cx: &'a mut NodeCx<'w>) -> Self {
-        Frames { cx, scratch: [0; 1600], filled: 0, full: Vec::new(), frame: None }
+        Frames { cx, packet: None, full: Vec::new(), frame: None }
     }
 
     fn flush(&mut self) {
-        let filled = std::mem::take(&mut self.filled);
-        if filled == 0 {
-            return;
-        }
-        let Some(mut packet) = self.cx.cache().alloc() else { return };
-        packet.fill(&self.scratch[..filled], self.cx.cache());
+        let Some(packet) = self.packet.take() else { return };
         let frame = match self.frame.take() {
             Some(frame) if frame.room() > 0 => self.frame.insert(frame),
             full => {
@@ -163,8 +132,13 @@ impl<'a, 'w> Frames<'a, 'w> {
 impl Sink for Frames<'_, '_> {
     fn frame(&mut self, length: usize) -> Option<&mut [u8]> {
         self.flush();
-        self.filled = length;
-        Some(&mut self.scratch[..length])
+        let mut packet = self.cx.cache().alloc()?;
+        // Short ones are written where they are to be.
+        if packet.push(length).is_none() && !packet.fill(&[0; 1600][..length], self.cx.cache()) {
+            self.cx.consume(packet);
+            return None;
+        }
+        Some(self.packet.insert(packet).data_mut())
     }
 }
 
@@ -174,9 +148,7 @@ impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
         let now = micros(cx);
         let mut world = self.0[cx.worker()].lock().unwrap();
-        let World { client, ports, waiting, burst, arriving, pairs, answers, loops, .. } =
-            &mut *world;
-        loops.next();
+        let World { client, ports, waiting, burst, arriving, pairs, answers, .. } = &mut *world;
         if pairs.start < pairs.end {
             let some = pairs.start..pairs.end.min(pairs.start + PAIRS);
             let mut out = Frames::new(cx);
@@ -381,8 +353,23 @@ impl Lab {
                 });
             }
             let mut world = world.lock().unwrap();
-            world.client = Some(client);
+            let old = world.client.replace(client);
             (world.server, world.burst, world.spread) = (Some(answers), burst, spread);
+            // It has much memory to give back, for which nobody should wait.
+            drop(world);
+            drop(old);
+        }
+    }
+
+    /// Has clients open connections again, after [`finish`](Lab::finish).
+    #[allow(dead_code, reason = "a benchmark uses it")]
+    pub fn go_on(&mut self, profile: &Profile) {
+        let now = (clock::ticks() as f64 * 1e6 / clock::hz()) as Micros;
+        for world in self.worlds.iter() {
+            if let Some(client) = &mut world.lock().unwrap().client {
+                client.set_rate(profile.rate, now);
+                client.set_concurrent(profile.concurrent);
+            }
         }
     }
 
@@ -396,13 +383,6 @@ impl Lab {
         while left(self) {
             self.c.run_once(Some(Duration::from_millis(5)));
         }
-    }
-
-    /// How long the first worker's loops took since this was asked last.
-    pub fn loops(&mut self) -> Loops {
-        let mut world = self.worlds[0].lock().unwrap();
-        let fresh = Loops { last: world.loops.last, ..Loops::default() };
-        std::mem::replace(&mut world.loops, fresh)
     }
 
     /// What clients and servers have counted, all together.
