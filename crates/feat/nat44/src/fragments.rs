@@ -33,7 +33,19 @@ pub enum Fate {
         l3: u16,
         /// Whether both ends are inside.
         hairpin: bool,
+        /// The table that it is looked up in, if not its interface's.
+        across: Option<u32>,
     },
+}
+
+impl Fate {
+    /// The table that packets are looked up in, if not their interface's.
+    pub fn across(&self) -> Option<u32> {
+        match self {
+            Fate::Translated { across, .. } => *across,
+            Fate::Worker(_) => None,
+        }
+    }
 }
 
 /// First fragments that were seen.

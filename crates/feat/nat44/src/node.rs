@@ -6,7 +6,7 @@ use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{BuildCx, Built, FeatureDecl, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
-thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in" }
+thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in", LOOKUP_IN => "ip4-lookup-in" }
 thalweg_graph::errors! {
     NO_TRANSLATION: Error, 258, "no session and no mapping";
     NOT_SYN: Error, 340, "tcp packet that opens no connection and belongs to none";
@@ -21,6 +21,7 @@ thalweg_graph::errors! {
 const NAMES: Names = Names {
     icmp_error: ICMP_ERROR,
     out2in: OUT2IN,
+    lookup_in: LOOKUP_IN,
     no_translation: NO_TRANSLATION,
     not_syn: NOT_SYN,
     no_port: NO_PORT,

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::pool;
 use crate::saved::Saved;
-use crate::session::{self, Class, FAST_IN, FAST_OUT, HAIRPIN, Session, tcp};
+use crate::session::{self, Class, FAST_IN, FAST_OUT, SLOW, Session, tcp};
 use crate::tuple::Tuple;
 use crate::worker::{Nat, Refusal, is_mapped};
 use thalweg_tables::flow::{FlowId, Millis};
@@ -161,7 +161,7 @@ impl Nat {
         session.mark(s.marks);
         let is_tcp = matches!(s.class, Class::TcpEstablished | Class::TcpTransitory);
         let fast = match () {
-            () if s.marks & HAIRPIN != 0 => 0,
+            () if s.marks & SLOW != 0 => 0,
             () if is_tcp && tcp::is_steady(s.state) => FAST_IN | FAST_OUT,
             () if is_tcp => 0,
             () if s.grown => FAST_IN | FAST_OUT,

@@ -24,6 +24,10 @@ pub const STATIC: u16 = 2;
 pub const TWICE: u16 = 4;
 /// Both ends are inside: packets from the inside go to out2in.
 pub const HAIRPIN: u16 = 8;
+/// Its ends are in different routing tables: what comes from the outside is looked up in another one.
+pub const ACROSS: u16 = 32;
+/// Not for the fast way.
+pub const SLOW: u16 = HAIRPIN | ACROSS;
 /// Of a load balance.
 pub const BALANCED: u16 = 16;
 
@@ -195,14 +199,14 @@ impl Session {
 const NO_POOL: u16 = u16::MAX;
 
 /// Notes a packet's flags in a session's first word; TCP only.
-pub fn note_tcp(word: &mut u64, flags: u8, outside: bool, hairpin: bool) {
+pub fn note_tcp(word: &mut u64, flags: u8, outside: bool, slow: bool) {
     let state = tcp::after((*word >> STATE) as u8, flags, outside);
     let class = match () {
         () if tcp::is_closing(state) => Class::TcpTransitory,
         () if state & tcp::ESTABLISHED != 0 => Class::TcpEstablished,
         () => Class::TcpTransitory,
     };
-    let steady = tcp::is_steady(state) && !hairpin;
+    let steady = tcp::is_steady(state) && !slow;
     let fast = if steady { FAST_IN | FAST_OUT } else { 0 };
     let kept = *word & 0xffff_ffff;
     *word = kept | fast | u64::from(state) << STATE | (class as u64) << CLASS;

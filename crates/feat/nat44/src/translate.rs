@@ -40,6 +40,8 @@ pub(crate) const QUEUES: [(&str, &str); 3] = [
 pub(crate) struct Names {
     pub(crate) icmp_error: Verdict,
     pub(crate) out2in: Verdict,
+    /// Looks a packet up in the table that its side column names.
+    pub(crate) lookup_in: Verdict,
     pub(crate) no_translation: ErrorCode,
     pub(crate) not_syn: ErrorCode,
     pub(crate) no_port: ErrorCode,
@@ -183,6 +185,9 @@ impl Translator {
         let Some(fate) = nat.fragments.find(datagram, self.now) else { return };
         while let Some(mut packet) = nat.fragments.next_of(datagram, self.direction as u8) {
             let verdict = self.follow(fate, packet.data_mut());
+            if let Some(table) = fate.across() {
+                packet.set_aux(table);
+            }
             cx.send(packet, verdict);
         }
     }
@@ -191,12 +196,21 @@ impl Translator {
     fn follow(&self, fate: Fate, data: &mut [u8]) -> Verdict {
         match fate {
             Fate::Worker(owner) => self.queue.to(usize::from(owner)),
-            Fate::Translated { addresses, l3: delta, hairpin } => {
+            Fate::Translated { addresses, l3: delta, hairpin, across } => {
                 if let Some(l3) = data.get_mut(self.l2()..) {
                     packet::readdress(l3, addresses, delta);
                 }
-                if hairpin { self.names.out2in } else { Verdict::CONTINUE }
+                self.goes_on(hairpin, across)
             }
+        }
+    }
+
+    /// Where a packet goes that was translated.
+    fn goes_on(&self, hairpin: bool, across: Option<u32>) -> Verdict {
+        match across {
+            _ if hairpin => self.names.out2in,
+            Some(_) => self.names.lookup_in,
+            None => Verdict::CONTINUE,
         }
     }
 
@@ -251,7 +265,11 @@ impl Translator {
         parsed: &Parsed,
     ) -> Verdict {
         if let Some(fate) = parsed.datagram.and_then(|d| nat.fragments.find(&d, self.now)) {
-            return self.follow(fate, p.data_mut());
+            let verdict = self.follow(fate, p.data_mut());
+            if let Some(table) = fate.across() {
+                p.set_aux(table);
+            }
+            return verdict;
         }
         let verdict = self.untracked(cx, p, parsed);
         if verdict == Verdict::drop(self.names.fragment) {
@@ -343,11 +361,13 @@ impl Translator {
         let change = change(nat, found);
         let bytes = (p.total_len() - l2) as u64;
         let Some(l3) = p.data_mut().get_mut(l2..) else { return Verdict::CONTINUE };
-        let hairpin = session::Session(*nat.table.get(flow)).marks() & session::HAIRPIN != 0;
+        let marks = session::Session(*nat.table.get(flow)).marks();
+        let hairpin = marks & session::HAIRPIN != 0 && !outside;
+        let across = outside && marks & session::ACROSS != 0;
+        let across = across.then(|| Tuple::of(&nat.keys(flow).0).table);
         if let Some(datagram) = parsed.datagram {
-            let hairpin = hairpin && !outside;
-            let fate = Fate::Translated { addresses: change.addresses, l3: change.l3, hairpin };
-            self.remember(nat, datagram, fate);
+            let Change { addresses, l3, .. } = change;
+            self.remember(nat, datagram, Fate::Translated { addresses, l3, hairpin, across });
         }
         let config = self.config.load(cx.guard());
         if let Kind::Error(_) = parsed.kind {
@@ -357,9 +377,12 @@ impl Translator {
             if config.mss != 0 && parsed.flags & tcp::flag::SYN != 0 {
                 packet::clamp_mss(l3, parsed, config.mss, partial);
             }
-            note(nat, found, parsed, hairpin, bytes, config, self.now);
+            note(nat, found, parsed, marks & session::SLOW != 0, bytes, config, self.now);
         }
-        if hairpin && !outside { self.names.out2in } else { Verdict::CONTINUE }
+        if let Some(table) = across {
+            p.set_aux(table);
+        }
+        self.goes_on(hairpin, across)
     }
 
     /// The first packet of what may become a session, from the inside.
@@ -494,7 +517,7 @@ pub(crate) fn note(
     nat: &mut Nat,
     found: Found,
     parsed: &Parsed,
-    hairpin: bool,
+    slow: bool,
     bytes: u64,
     config: &Config,
     now: Millis,
@@ -507,8 +530,8 @@ pub(crate) fn note(
     let answered = session::Session(*words).marks() & session::FROM_OUTSIDE != 0;
     let is_answer = outside != answered;
     if tcp {
-        session::note_tcp(&mut words[0], parsed.flags, outside, hairpin);
-    } else if !hairpin {
+        session::note_tcp(&mut words[0], parsed.flags, outside, slow);
+    } else if !slow {
         words[0] |= if outside { FAST_IN << 1 } else { FAST_IN };
     }
     let class = session::class_number(words[0]);

@@ -348,6 +348,8 @@ impl Nat {
         if !self.limits.allow(inside.src, inside.table) {
             return Err(Refusal::Limit);
         }
+        let across = if inside.table == outside.table { 0 } else { session::ACROSS };
+        let marks = marks | across;
         let (inside, outside) = (inside.key(), outside.key());
         let mut session = Session::new(&inside, &outside, now);
         if let Some(pool) = pools[0] {
@@ -357,7 +359,7 @@ impl Nat {
             session.set_twice_pool(pool);
         }
         session.mark(marks);
-        if session.class() != Class::TcpTransitory && marks & session::HAIRPIN == 0 {
+        if session.class() != Class::TcpTransitory && marks & session::SLOW == 0 {
             let first = if marks & session::FROM_OUTSIDE != 0 {
                 session::FAST_OUT
             } else {

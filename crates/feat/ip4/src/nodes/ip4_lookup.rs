@@ -8,7 +8,7 @@ use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Rows};
 use thalweg_fib::{DpoTable, Kind};
-use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::flow::five_tuple;
 
@@ -34,13 +34,11 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| {
-        Built::node(Ip4Lookup { tables: cx.shared(), dpos: cx.shared(), fib: None, uniform: false })
-    },
+    build: |cx| Built::node(Ip4Lookup::new(cx)),
     ..NodeDecl::DEFAULT
 };
 
-struct Ip4Lookup {
+pub(super) struct Ip4Lookup {
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
     /// The table of the frame's packets, if they share one. A clone of a handle: the snapshot may
@@ -58,6 +56,39 @@ fn dst(data: &[u8]) -> u32 {
 }
 
 impl Ip4Lookup {
+    pub(super) fn new(cx: &BuildCx<'_>) -> Ip4Lookup {
+        Ip4Lookup { tables: cx.shared(), dpos: cx.shared(), fib: None, uniform: false }
+    }
+
+    /// The entry of a packet in the table of this number.
+    pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: u32) -> u32 {
+        let tables = self.tables.load(cx.guard());
+        let fib = tables.fibs.iter().find(|fib| fib.id == table);
+        fib.map_or(0, |fib| fib.routes.lookup(dst(p.data())))
+    }
+
+    /// Follows a packet's entry, to one of its paths if there are several.
+    #[inline(always)]
+    pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: u32) -> Verdict {
+        let mut entry = self.dpos.get(dpo);
+        let mut state = entry.state();
+        if state.kind == Kind::LoadBalance {
+            let hash = five_tuple(p.data()).map_or(0, |t| t.hash32());
+            // A member may itself be a balance (a recursive route): two levels are enough, and
+            // bounded.
+            for level in 0..2 {
+                dpo = self.dpos.pick(entry, state, hash.rotate_left(level * 13));
+                entry = self.dpos.get(dpo);
+                state = entry.state();
+                if state.kind != Kind::LoadBalance {
+                    break;
+                }
+            }
+        }
+        p.set_aux(dpo);
+        if state.kind == Kind::Rewrite { REWRITE } else { self.special(cx, &mut p, state.kind) }
+    }
+
     /// What to do with a packet that is not simply sent on.
     #[cold]
     fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
@@ -152,25 +183,9 @@ impl Node for Ip4Lookup {
     }
 
     #[inline]
-    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let mut dpo = self.leaf(cx, &p);
-        let mut entry = self.dpos.get(dpo);
-        let mut state = entry.state();
-        if state.kind == Kind::LoadBalance {
-            let hash = five_tuple(p.data()).map_or(0, |t| t.hash32());
-            // A member may itself be a balance (a recursive route): two levels are enough, and
-            // bounded.
-            for level in 0..2 {
-                dpo = self.dpos.pick(entry, state, hash.rotate_left(level * 13));
-                entry = self.dpos.get(dpo);
-                state = entry.state();
-                if state.kind != Kind::LoadBalance {
-                    break;
-                }
-            }
-        }
-        p.set_aux(dpo);
-        if state.kind == Kind::Rewrite { REWRITE } else { self.special(cx, &mut p, state.kind) }
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let dpo = self.leaf(cx, &p);
+        self.follow(cx, p, dpo)
     }
 
     fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -11,6 +11,7 @@ pub mod ip4_icmp_input;
 pub mod ip4_input;
 pub mod ip4_local;
 pub mod ip4_lookup;
+pub mod ip4_lookup_in;
 pub mod ip4_rewrite;
 
 /// Every graph node, in the order of the files' names.
@@ -23,5 +24,6 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &ip4_input::NODE,
     &ip4_local::NODE,
     &ip4_lookup::NODE,
+    &ip4_lookup_in::NODE,
     &ip4_rewrite::NODE,
 ];

@@ -13,6 +13,7 @@ mod requirements;
 mod rfc;
 mod sessions;
 mod store;
+mod tables;
 
 /// Features that the lab has beside IPv4.
 const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];

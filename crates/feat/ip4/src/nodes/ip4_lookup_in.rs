@@ -1,0 +1,32 @@
+//! `ip4-lookup-in`: as `ip4-lookup`, in a table that a feature has chosen.
+//!
+//! Reads: aux (the number of the table). Writes: aux (the forwarding entry). Next: by the entry's kind.
+
+use super::ip4_lookup::{ERRORS, Ip4Lookup, NEXT_NODES};
+use std::fmt::Write;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-lookup-in",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip4-drop",
+    build: |cx| Built::node(Ip4LookupIn(Ip4Lookup::new(cx))),
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4LookupIn(Ip4Lookup);
+
+impl Node for Ip4LookupIn {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let dpo = self.0.leaf_in(cx, &p, p.aux());
+        self.0.follow(cx, p, dpo)
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = writeln!(out, "dpo-idx {}", frame.aux()[usize::from(i)]);
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+}
