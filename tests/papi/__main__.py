@@ -1,6 +1,7 @@
 """Runs all tests with the program THALWEG (default target/release/thalweg), and checks that they
 have used every message that it offers. Arguments select tests, as in `python -m unittest`."""
 
+import faulthandler
 import os
 import subprocess
 import sys
@@ -15,7 +16,13 @@ import lab  # noqa: E402
 IMPLIED = {"sockclnt_create", "sockclnt_delete"}
 
 
+# All tests take a minute or two.
+PATIENCE = 900
+
+
 def main():
+    # Whoever waits for ever says where.
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
     # In a network namespace of its own it is down.
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
     chosen = sys.argv[1:]

@@ -6,6 +6,8 @@ import signal
 import socket
 import struct
 
+from vpp_papi import VPPApiClient
+
 from lab import Case, wait_for
 
 
@@ -15,6 +17,9 @@ def frame(body):
 
 def ask_on(router, number, go):
     """Asks for interfaces until told to end."""
+    # The library shares the lock around its numbers with forked processes: who is killed while holding
+    # it would stop all others.
+    VPPApiClient.get_context = VPPApiClient.ContextId()
     vpp = router.client(f"client-{number}")
     go.put(number)
     while True:
