@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use thalweg_buffer::PoolConfig;
@@ -93,6 +94,7 @@ impl Router {
     /// # Panics
     /// If the engine cannot start.
     pub fn start_with(cores: &[Option<usize>], more: &[&'static Feature]) -> Router {
+        self::cores();
         let config = EngineConfig {
             workers: cores.to_vec(),
             pool: PoolConfig { buffers: 16_384, ..PoolConfig::default() },
@@ -283,7 +285,9 @@ impl Router {
     }
 }
 
-/// Processors that this process may use.
+/// Processors that this process may use, as it was before the first router: one that runs keeps the
+/// thread that started it off its workers' processors.
 pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
