@@ -82,17 +82,6 @@ fn window(watch: &mut Client, work: impl FnOnce() -> Result<()>) -> Result<Windo
     })
 }
 
-fn script(prefixes: &[Ipv4Prefix]) -> Result<tempfile::NamedTempFile> {
-    let mut text = String::new();
-    for (n, prefix) in prefixes.iter().enumerate() {
-        let side = 1 + n % 2;
-        writeln!(text, "ip route add {prefix} via 10.{side}.0.1 pg{side}")?;
-    }
-    let file = tempfile::NamedTempFile::new().context("a file for a million commands")?;
-    std::fs::write(file.path(), text)?;
-    Ok(file)
-}
-
 /// A Python that has VPP's client, if it can be had.
 fn python() -> Option<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/papi-venv.sh");
@@ -287,7 +276,7 @@ fn measure(router: &Router, args: &Args) -> Result<Table> {
     let (mut watch, mut client) = (router.client("watch")?, router.client("bench")?);
     let ports = [router.index(&mut client, "pg1")?, router.index(&mut client, "pg2")?];
     let prefixes = internet(ROUTES);
-    let file = script(&prefixes)?;
+    let file = churn::script(&prefixes)?;
     let exec = format!("exec {}", file.path().display());
     watch.cli(&churn::streams())?;
     watch.cli("packet-generator enable-stream")?;

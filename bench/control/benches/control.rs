@@ -5,7 +5,6 @@
 //! for longer than any change takes. Both streams must come out where they always do, to the last
 //! packet, else there are no figures.
 
-use std::fmt::Write;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -92,17 +91,6 @@ fn in_slices(r: &mut Router, line: &str) -> Result<(f64, f64)> {
     bail!("{line}: no answer")
 }
 
-fn script(prefixes: &[Ipv4Prefix]) -> Result<tempfile::NamedTempFile> {
-    let mut text = String::new();
-    for (n, prefix) in prefixes.iter().enumerate() {
-        let side = 1 + n % 2;
-        writeln!(text, "ip route add {prefix} via 10.{side}.0.1 pg{side}")?;
-    }
-    let file = tempfile::NamedTempFile::new().context("a file for a million commands")?;
-    std::fs::write(file.path(), text)?;
-    Ok(file)
-}
-
 /// Moves the next hop that all routes resolve through: seconds, and those of the longest slice.
 fn follow(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     r.cli("ip route add 10.9.0.0/16 via 10.1.0.1 pg1");
@@ -179,7 +167,7 @@ fn load(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<Table> {
         "gone with the table that all are in",
     ];
     let mut rows = ways.map(row);
-    let file = script(prefixes)?;
+    let file = churn::script(prefixes)?;
     let exec = format!("exec {}", file.path().display());
     for _ in 0..3 {
         let mega = |n: usize, seconds: f64| n as f64 / seconds / 1e6;

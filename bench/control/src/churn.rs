@@ -1,6 +1,7 @@
 //! Changes to make while packets flow, none of which concerns a packet that does.
 
 use anyhow::{Context, Result};
+use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use thalweg_bench_pg::Router;
@@ -33,6 +34,21 @@ pub const PORTS: &str = "create packet-generator interface pg0
     ip route add 48.1.0.0/16 via 10.1.0.1 pg1
     ip route add 49.0.0.0/25 via 10.2.0.1 pg2
     ip route add 49.1.0.0/16 via 10.2.0.1 pg2";
+
+/// A file of commands that add these routes, by either side in turn.
+///
+/// # Errors
+/// If there is no room for the file.
+pub fn script(prefixes: &[Ipv4Prefix]) -> Result<tempfile::NamedTempFile> {
+    let mut text = String::new();
+    for (n, prefix) in prefixes.iter().enumerate() {
+        let side = 1 + n % 2;
+        writeln!(text, "ip route add {prefix} via 10.{side}.0.1 pg{side}")?;
+    }
+    let file = tempfile::NamedTempFile::new().context("a file for a million commands")?;
+    std::fs::write(file.path(), text)?;
+    Ok(file)
+}
 
 /// The streams: one to a few addresses of one /24, and one to ten thousand, to either side.
 pub fn streams() -> String {

@@ -39,6 +39,22 @@ pub(crate) fn protocol(args: &mut Args<'_>) -> Option<u8> {
     words.into_iter().find(|(word, _)| args.keyword(word)).map(|(_, number)| number)
 }
 
+/// `protocol tcp|udp external <address>:<port>`: the name outside of what several hosts share.
+pub(crate) fn service(args: &mut Args<'_>) -> Result<(SocketAddrV4, u8), CliError> {
+    let _ = args.keyword("protocol");
+    let protocol = if args.keyword("tcp") {
+        ip::protocol::TCP
+    } else if args.keyword("udp") {
+        ip::protocol::UDP
+    } else {
+        return Err(args.bad("protocol", "`tcp' or `udp'"));
+    };
+    if !args.keyword("external") {
+        return Err(args.bad("address outside", "`external' and an address and port"));
+    }
+    Ok((endpoint(args, "address and port outside")?, protocol))
+}
+
 /// A port, if the mapping has a protocol.
 pub(crate) fn mapped_port(args: &mut Args<'_>, protocol: u8) -> Result<u16, CliError> {
     match protocol {

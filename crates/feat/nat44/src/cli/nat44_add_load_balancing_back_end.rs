@@ -1,6 +1,6 @@
 //! `nat44 add load-balancing back-end`.
 
-use crate::cli_support::{endpoint, failed, protocol};
+use crate::cli_support::{endpoint, failed, service};
 use crate::mapping::Backend;
 use crate::state;
 use crate::tuple::MAX_TABLE;
@@ -34,12 +34,7 @@ impl Command<Control> for Nat44AddLoadBalancingBackEnd {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let _ = args.keyword("protocol");
-        let ip = protocol(args).ok_or_else(|| args.bad("protocol", "`tcp' or `udp'"))?;
-        if !args.keyword("external") {
-            return Err(args.bad("address outside", "`external' and an address and port"));
-        }
-        let external = endpoint(args, "address and port outside")?;
+        let (external, ip) = service(args)?;
         if !args.keyword("local") {
             return Err(args.bad("host inside", "`local' and an address and port"));
         }

@@ -1,6 +1,6 @@
 //! `nat44 add load-balancing static mapping`.
 
-use crate::cli_support::{Options, endpoint, failed, finish, protocol};
+use crate::cli_support::{Options, endpoint, failed, finish, service};
 use crate::mapping::{Backend, Mapping};
 use crate::state::StaticMapping;
 use crate::tuple::MAX_TABLE;
@@ -53,12 +53,7 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let _ = args.keyword("protocol");
-        let ip = protocol(args).ok_or_else(|| args.bad("protocol", "`tcp' or `udp'"))?;
-        if !args.keyword("external") {
-            return Err(args.bad("address outside", "`external' and an address and port"));
-        }
-        let external = endpoint(args, "address and port outside")?;
+        let (external, ip) = service(args)?;
         let backends = backends(args)?;
         let options = Options::take(args)?;
         if options.add && backends.is_empty() {
