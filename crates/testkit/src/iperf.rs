@@ -85,8 +85,11 @@ pub struct IperfResult {
     pub retransmits: Option<u64>,
     /// UDP datagrams sent.
     pub packets: Option<u64>,
-    /// UDP datagrams that did not arrive.
+    /// UDP datagrams that the receiving program did not read.
     pub lost_packets: Option<u64>,
+    /// Those of them that arrived at its host, but found its socket full (`Udp.RcvbufErrors` of the
+    /// namespace, so of all its programs): the receiver was too slow, not the way there.
+    pub unread_packets: u64,
     /// Their share in percent.
     pub lost_percent: Option<f64>,
     /// Variation of the time between UDP datagrams, in milliseconds.
@@ -97,6 +100,13 @@ pub struct IperfResult {
     pub client_cpu_percent: f64,
     /// iperf3's whole report.
     pub report: Value,
+}
+
+impl IperfResult {
+    /// UDP datagrams that were lost between the two hosts.
+    pub fn lost_on_the_way(&self) -> Option<u64> {
+        self.lost_packets.map(|lost| lost.saturating_sub(self.unread_packets))
+    }
 }
 
 /// Runs an iperf3 server in `server`, a client in `client` against it at `addr`, and reads the
@@ -116,6 +126,8 @@ pub fn iperf3(
         let ended = serving.try_status()?;
         bail!("iperf3 server: {error}; status {ended:?}: {}", serving.stderr());
     }
+    let receiver = if options.reverse { client } else { server };
+    let unread_before = unread(receiver)?;
     let output = client
         .command("iperf3")
         .args(["-c", &addr.to_string(), family, "-p", &port_text, "-J"])
@@ -124,14 +136,22 @@ pub fn iperf3(
         .run()
         .with_context(|| format!("iperf3 server printed:\n{}", serving.stdout()))?;
     // A failing client explains itself in the report.
-    parse(&output.stdout).with_context(|| {
+    let mut result = parse(&output.stdout).with_context(|| {
         format!(
             "iperf3 from {} to {addr}, status {}: {}",
             client.label(),
             output.status,
             output.stderr.trim_end()
         )
-    })
+    })?;
+    result.unread_packets = unread(receiver)?.saturating_sub(unread_before);
+    Ok(result)
+}
+
+/// UDP datagrams that sockets of `ns` had no room for.
+fn unread(ns: &Netns) -> Result<u64> {
+    let count = ns.snmp()?.get("Udp.RcvbufErrors").copied();
+    Ok(count.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
 }
 
 fn parse(json: &str) -> Result<IperfResult> {
@@ -163,6 +183,7 @@ fn parse(json: &str) -> Result<IperfResult> {
         retransmits: sent["retransmits"].as_u64(),
         packets: udp["packets"].as_u64(),
         lost_packets: udp["lost_packets"].as_u64(),
+        unread_packets: 0,
         lost_percent,
         jitter_ms: udp["jitter_ms"].as_f64(),
         seconds: received["seconds"].as_f64().unwrap_or(0.0),
@@ -217,6 +238,7 @@ mod tests {
             assert!(udp.packets.is_some_and(|packets| packets > 300), "{udp:?}");
             assert!(udp.bits_per_s > 0.5e6 && udp.bits_per_s < 1.5e6, "{udp:?}");
             assert!(udp.lost_percent.is_some(), "{udp:?}");
+            assert!(udp.lost_on_the_way().is_some_and(|lost| lost <= 3), "{udp:?}");
             Ok(())
         }
 

@@ -69,7 +69,8 @@ lab_test! {
             ..IperfOptions::default()
         };
         let result = iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &udp)?;
-        let (packets, lost) = (result.packets.unwrap_or(0), result.lost_packets.unwrap_or(0));
+        let packets = result.packets.context("iperf3 tells packets")?;
+        let lost = result.lost_on_the_way().context("iperf3 tells what was lost")?;
         ensure!(packets > 500 && lost == 0, "{lost} of {packets} datagrams lost");
         let assembled = lab.right.ns.snmp()?["Ip.ReasmOKs"];
         ensure!(assembled >= 20 + packets as i64, "{assembled} packets put together");

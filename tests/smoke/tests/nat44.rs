@@ -175,7 +175,8 @@ lab_test! {
                 ..IperfOptions::default()
             };
             let result = iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &options)?;
-            let (lost, sent) = (result.lost_packets.unwrap_or(0), result.packets.unwrap_or(0));
+            let sent = result.packets.context("iperf3 tells packets")?;
+            let lost = result.lost_on_the_way().context("iperf3 tells what was lost")?;
             ensure!(sent > 1000 && lost * 1000 <= sent, "{lost} of {sent} lost");
         }
         router.stop().map(drop)

@@ -93,7 +93,7 @@ lab_test! {
             let packets = result.packets.context("iperf3 tells packets")?;
             ensure!(packets > 2000, "{packets} datagrams of {length} bytes sent");
             // The generator sends in bursts; what is lost is counted by the router or by nobody.
-            let lost = result.lost_packets.unwrap_or(0);
+            let lost = result.lost_on_the_way().context("iperf3 tells what was lost")?;
             ensure!(
                 lost * 1000 <= packets,
                 "{lost} of {packets} datagrams of {length} bytes lost, reverse: {reverse}"

@@ -38,8 +38,6 @@ impl Talker {
 /// What was found.
 pub struct Evidence {
     pub traffic: Traffic,
-    /// UDP datagrams that reached the receiving host, but found the program's socket full.
-    pub udp_overflow: u64,
     pub samples: Samples,
     /// Flow samples that the collector received, and what it could not decode.
     pub received: u64,
@@ -101,10 +99,9 @@ fn tcp(e: &Evidence) -> Claim {
 /// What the receiving program was too slow to read is told apart: it has been forwarded.
 fn udp(e: &Evidence) -> Claim {
     let u = &e.traffic.udp;
-    let (sent, lost) = (u.packets.unwrap_or(0), u.lost_packets.unwrap_or(u64::MAX));
-    let on_the_way = lost.saturating_sub(e.udp_overflow);
+    let (sent, on_the_way) = (u.packets.unwrap_or(0), u.lost_on_the_way().unwrap_or(u64::MAX));
     let share = on_the_way as f64 / sent.max(1) as f64;
-    let slow = match e.udp_overflow {
+    let slow = match u.unread_packets {
         0 => String::new(),
         n => format!("; {} arrived, but were not read in time", grouped(n)),
     };
@@ -207,7 +204,7 @@ pub fn to_json(e: &Evidence, claims: &[Claim]) -> Value {
                   "median_us": t.ping.median_us(), "p99_us": t.ping.percentile_us(99.0) },
         "tcp": { "bits_per_s": t.tcp.bits_per_s, "retransmits": t.tcp.retransmits },
         "udp": { "bits_per_s": t.udp.bits_per_s, "packets": t.udp.packets,
-                 "lost": t.udp.lost_packets, "not_read_in_time": e.udp_overflow },
+                 "lost": t.udp.lost_packets, "not_read_in_time": t.udp.unread_packets },
         "samples": { "taken": e.samples.taken, "sent": e.samples.sent,
                      "dropped": e.samples.dropped, "received": e.received },
         "talkers": e.talkers.iter().map(talker).collect::<Vec<_>>(),
@@ -226,6 +223,7 @@ mod tests {
             retransmits: Some(0),
             packets: Some(1000),
             lost_packets: Some(0),
+            unread_packets: 0,
             lost_percent: Some(0.0),
             jitter_ms: None,
             seconds: 1.0,
@@ -246,7 +244,6 @@ mod tests {
             PingResult { sent: 9, received: 9, rtts_us: vec![50.0; 9], ..Default::default() };
         Evidence {
             traffic: Traffic { ping, tcp: iperf(1e9), udp: iperf(5e7) },
-            udp_overflow: 0,
             samples: Samples { taken: 1000, sent: 1000, dropped: 0 },
             received: 1000,
             malformed: 0,
@@ -286,10 +283,10 @@ mod tests {
 
     #[test]
     fn a_slow_receiver_fails_no_claim() {
-        let lossy = |overflow| {
+        let lossy = |unread| {
             broken(|e| {
                 e.traffic.udp.lost_packets = Some(100);
-                e.udp_overflow = overflow;
+                e.traffic.udp.unread_packets = unread;
             })
         };
         assert_eq!(lossy(80), ["UDP"]);

@@ -287,13 +287,10 @@ fn gather(stage: &Stage, files: &Files, traffic: Traffic) -> Result<Evidence> {
         let seen = seen.map_or(0, |i| i.rx_packets + i.rx_miss);
         wires.push((name, sent, seen));
     }
-    // The namespace is ours and new: it counts nothing but the demonstration.
-    let overflow = stage.lab.left.ns.snmp()?.get("Udp.RcvbufErrors").copied();
     let talkers = talkers(stage)?;
     let collected = stage.collector.collected();
     Ok(Evidence {
         traffic,
-        udp_overflow: overflow.and_then(|n| u64::try_from(n).ok()).unwrap_or(0),
         samples: figures.samples,
         received: collected.flow_samples,
         malformed: collected.malformed,
