@@ -4,13 +4,15 @@
 //! references, and nothing has to be reallocated under them.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Transparent huge pages come in this size on x86-64 and on most arm64 kernels.
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 /// No type that wants more can be put into a mapping.
 const PAGE: usize = 4096;
 
@@ -61,10 +63,61 @@ pub enum Pages {
 pub struct PagedTable<T: AllZeroValid> {
     first: NonNull<T>,
     capacity: usize,
-    /// What to give back to the kernel; it starts before `first` when that was aligned.
-    map: NonNull<u8>,
-    map_bytes: usize,
+    map: Arc<Map>,
     _owns: PhantomData<T>,
+}
+
+/// What to give back to the kernel; it starts before the first entry when that was aligned.
+#[derive(Debug)]
+struct Map {
+    first: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: an address and a length, of which nothing is read or written here.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and whoever refers into it holds this.
+        let unmapped = unsafe { munmap(self.first.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
+    }
+}
+
+/// The memory of a table, for others than its owner to make ready.
+#[derive(Debug)]
+pub(crate) struct Region {
+    /// Where it begins in the mapping, and its length.
+    offset: usize,
+    bytes: usize,
+    map: Arc<Map>,
+}
+
+impl Region {
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Has the kernel find memory for a part, as writing to it would, and leaves what is there. The part
+    /// begins with a page.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: it may know of no such request (before Linux 5.14), or have no memory.
+    pub(crate) fn populate(&self, part: Range<usize>) -> rustix::io::Result<()> {
+        let (start, end) = (part.start, part.end.min(self.bytes));
+        if start >= end {
+            return Ok(());
+        }
+        // SAFETY: within the mapping, as `region` saw to.
+        let first = unsafe { self.map.first.add(self.offset + start) };
+        // SAFETY: the range is mapped as long as `map` lives, and its content stays as it is.
+        unsafe { madvise(first.as_ptr().cast(), end - start, Advice::LinuxPopulateWrite) }
+    }
 }
 
 // SAFETY: it is a box of `T` in all but name, and `T` is Send.
@@ -110,7 +163,14 @@ impl<T: AllZeroValid> PagedTable<T> {
             // Kernels without transparent huge pages say EINVAL, and small pages do as well.
             let _ = advised;
         }
-        Ok(Self { first: first.cast(), capacity, map, map_bytes, _owns: PhantomData })
+        let map = Arc::new(Map { first: map, bytes: map_bytes });
+        Ok(Self { first: first.cast(), capacity, map, _owns: PhantomData })
+    }
+
+    /// Its memory, which stays mapped for as long as this is held.
+    pub(crate) fn region(&self) -> Region {
+        let offset = self.first.addr().get() - self.map.first.addr().get();
+        Region { offset, bytes: self.capacity * size_of::<T>(), map: Arc::clone(&self.map) }
     }
 
     /// The entry `index`, or `None` at and beyond the capacity.
@@ -150,14 +210,6 @@ impl<T: AllZeroValid> PagedTable<T> {
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and `&mut self` says that nobody else looks.
         unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.capacity) }
-    }
-}
-
-impl<T: AllZeroValid> Drop for PagedTable<T> {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and references into it borrow `self`.
-        let unmapped = unsafe { munmap(self.map.as_ptr().cast(), self.map_bytes) };
-        debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
     }
 }
 
@@ -207,6 +259,24 @@ mod tests {
         let table = PagedTable::<AtomicU64>::new(1 << 33).unwrap();
         table.get(u32::MAX).unwrap().store(1, Ordering::Relaxed);
         assert_eq!(table.get(0).unwrap().load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn memory_is_made_ready_and_stays_as_it_is() {
+        let mut table = PagedTable::<u8>::with_pages((5 << 20) + 1, Pages::Huge).unwrap();
+        table.as_mut_slice()[7] = 9;
+        let region = table.region();
+        // Kernels before 5.14 refuse; what follows holds all the same.
+        let _ = region.populate(0..HUGE_PAGE);
+        let _ = region.populate(2 * HUGE_PAGE..4 * HUGE_PAGE);
+        assert!(region.populate(9 * HUGE_PAGE..10 * HUGE_PAGE).is_ok());
+        assert_eq!(
+            (table.get(7), table.get(8), table.get(5 << 20)),
+            (Some(&9), Some(&0), Some(&0))
+        );
+        drop(table);
+        assert_eq!(region.bytes(), (5 << 20) + 1);
+        let _ = region.populate(0..1);
     }
 
     #[test]

@@ -96,6 +96,15 @@ impl<const W: usize> Tracker<W> {
         })
     }
 
+    /// From now on memory is cleared before connections come to it, by a thread; the first of it at once,
+    /// which takes milliseconds.
+    ///
+    /// # Errors
+    /// If there can be no such thread. The tracker can be used all the same.
+    pub fn prepare(&mut self) -> std::io::Result<()> {
+        self.table.prepare("flow-memory")
+    }
+
     /// Prepares to look up the packets of a batch, whose connections are then on their way in time.
     #[inline]
     pub fn look_up(&self, batch: &mut Batch<W>) {
@@ -718,7 +727,7 @@ impl<const W: usize> Tracker<W> {
 
     /// What happened so far.
     pub fn counts(&self) -> Counts {
-        self.counts
+        Counts { unready: self.table.counts().unready, ..self.counts }
     }
 
     /// Connections that there are, by protocol.

@@ -6,9 +6,9 @@ use std::sync::mpsc;
 use thalweg_conntrack::connection::Connection;
 use thalweg_conntrack::tracker::{Counts, Live};
 use thalweg_conntrack::{Filter, IPV4, Policy, Tracker, WhenFull};
-use thalweg_graph::Control;
+use thalweg_graph::{Control, clock};
 
-use crate::nodes::flow_rules::{Engine, Order};
+use crate::nodes::flow_rules::{Engine, Order, millis};
 use crate::sets::Sets;
 
 /// How connections are tracked: settings of all workers together.
@@ -111,10 +111,34 @@ pub(crate) fn apply(c: &mut Control) {
         return;
     }
     let workers = c.workers();
-    let failed = ask(c, move |engine| settings.apply(engine, workers));
-    for e in failed.into_iter().filter_map(Result::err) {
+    if let Err(e) = provide(c, share(settings.limit, workers)) {
         tracing::error!("connection tracking: {e}");
     }
+    ask(c, move |engine| settings.apply(engine, workers));
+}
+
+/// Gives workers trackers with room for so many, if theirs are too small and empty. They are made here,
+/// and what they replace is dropped here: finding memory takes longer than a worker may.
+fn provide(c: &mut Control, limit: u32) -> Result<(), thalweg_tables::MapError> {
+    let is_small = move |engine: &Engine| {
+        engine.tracker.as_ref().is_none_or(|t| t.is_empty() && t.capacity() < limit)
+    };
+    for worker in 0..c.workers() {
+        if ask_one(c, worker, move |engine| is_small(engine)) != Some(true) {
+            continue;
+        }
+        let mut tracker = Box::new(Tracker::<IPV4>::new(limit, millis(clock::ticks()))?);
+        if let Err(e) = tracker.prepare() {
+            tracing::warn!("connections' memory is cleared as they come to it: {e}");
+        }
+        // One that has had a connection meanwhile is kept.
+        let unused = ask_one(c, worker, move |engine| match is_small(engine) {
+            true => engine.tracker.replace(tracker),
+            false => Some(tracker),
+        });
+        drop(unused);
+    }
+    Ok(())
 }
 
 impl Tracking {
@@ -123,15 +147,10 @@ impl Tracking {
         self.prepared
     }
 
-    fn apply(&self, engine: &mut Engine, workers: usize) -> Result<(), thalweg_tables::MapError> {
-        let limit = share(self.limit, workers);
-        let small = engine.tracker.as_ref().is_none_or(|t| t.is_empty() && t.capacity() < limit);
-        if small {
-            engine.tracker = Some(Box::new(Tracker::<IPV4>::new(limit, engine.now)?));
-        }
+    fn apply(&self, engine: &mut Engine, workers: usize) {
         engine.verify = self.checksums;
-        let Some(tracker) = engine.tracker.as_deref_mut() else { return Ok(()) };
-        tracker.set_limit(limit);
+        let Some(tracker) = engine.tracker.as_deref_mut() else { return };
+        tracker.set_limit(share(self.limit, workers));
         tracker.set_when_full(self.when_full);
         tracker.set_check_windows(self.check_windows);
         tracker.clear_zones();
@@ -142,7 +161,6 @@ impl Tracking {
             let limit = share(*limit, workers);
             tracker.set_zone_limit(*zone, Some(limit));
         }
-        Ok(())
     }
 }
 

@@ -239,8 +239,9 @@ pub fn enable(c: &mut Control, sessions: Option<u32>) -> Result<(), NatError> {
     }
     let sessions = sessions.unwrap_or(SESSIONS).clamp(1, MAX_SESSIONS);
     let now = time::millis(clock::ticks());
-    let tables =
+    let mut tables =
         (0..c.workers()).map(|_| Nat::new(sessions, now)).collect::<Result<Vec<_>, _>>()?;
+    tables.iter_mut().for_each(|nat| nat.prepare());
     let mut tables = tables.into_iter();
     let mut spare = Vec::new();
     order(c, |_| match tables.next() {

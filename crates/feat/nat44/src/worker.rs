@@ -197,6 +197,13 @@ impl Nat {
         }))
     }
 
+    /// Has memory cleared before sessions come to it; the first of it at once, which takes milliseconds.
+    pub(crate) fn prepare(&mut self) {
+        if let Err(e) = self.table.prepare("nat44-memory") {
+            tracing::warn!("nat44: memory is cleared as sessions come to it: {e}");
+        }
+    }
+
     fn chance(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix64(self.random)

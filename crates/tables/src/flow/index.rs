@@ -5,7 +5,7 @@
 //! first bucket that nothing went past, and removing leaves no tombstone.
 
 use super::FlowHash;
-use crate::paged::{AllZeroValid, MapError, PagedTable, Pages};
+use crate::paged::{AllZeroValid, MapError, PagedTable, Pages, Region};
 use crate::prefetch;
 
 /// Places of a bucket.
@@ -89,6 +89,10 @@ pub(super) struct Index {
 }
 
 impl Index {
+    pub(super) fn region(&self) -> Region {
+        self.buckets.region()
+    }
+
     /// Room for `keys`.
     pub(super) fn new(keys: u64) -> Result<Index, MapError> {
         let buckets = keys.div_ceil(FILL).max(2);

@@ -12,6 +12,7 @@
 //! - Ending flows takes as many steps as [`FlowTable::expire`] is allowed, however many are due. A flow
 //!   whose end has come is still found; ask [`FlowTable::is_over`].
 
+mod ahead;
 mod entry;
 mod index;
 #[cfg(test)]
@@ -97,6 +98,8 @@ pub struct FlowCounts {
     pub removed: u64,
     /// Times that there was no room.
     pub refused: u64,
+    /// Times that another 2 MiB of flows were begun for which there was no memory yet.
+    pub unready: u64,
 }
 
 /// What to do with a flow whose end has come.
@@ -128,6 +131,10 @@ pub struct FlowTable<const W: usize, V: AllZeroValid> {
     room: u64,
     seeds: [u64; 2],
     counts: FlowCounts,
+    /// The flow that begins another 2 MiB, which the thread is to know of.
+    mark: u32,
+    /// The last of all: its thread gives memory back when it is dropped.
+    ahead: Option<ahead::Ahead>,
 }
 
 /// Keys whose lines are on their way together.
@@ -162,7 +169,38 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
             live: 0,
             seeds: [random_seed() | 1, random_seed()],
             counts: FlowCounts::default(),
+            mark: u32::MAX,
+            ahead: None,
         })
+    }
+
+    /// From now on memory is cleared before flows come to it, by a thread of this name (at most 15 bytes),
+    /// which is also the one to give all of it back. The first 16 MiB of flows and up to 64 MiB of index are made
+    /// ready at once: to be called by a thread that may wait for that, some milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// If there can be no such thread. The table can be used all the same.
+    pub fn prepare(&mut self, name: &str) -> std::io::Result<()> {
+        let size = size_of::<Entry<W, V>>();
+        self.ahead = None;
+        self.ahead =
+            Some(ahead::Ahead::start(name, self.flows.region(), size, self.index.region())?);
+        self.more_are_used();
+        Ok(())
+    }
+
+    #[cfg(test)]
+    fn is_ready(&self) -> bool {
+        self.ahead.as_ref().is_none_or(|ahead| ahead.is_ready(self.capacity()))
+    }
+
+    #[cold]
+    fn more_are_used(&mut self) {
+        let Some(ahead) = &self.ahead else { return };
+        let (next, ready) = ahead.used(self.fresh, self.flows.capacity() as u32);
+        self.mark = next;
+        self.counts.unready += u64::from(!ready);
     }
 
     /// Flows that there are.
@@ -439,6 +477,9 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         if self.fresh == self.capacity() {
             self.counts.refused += 1;
             return Err(AddError::Full);
+        }
+        if self.fresh >= self.mark {
+            self.more_are_used();
         }
         self.fresh += 1;
         if self.fresh < self.capacity() {

@@ -339,3 +339,33 @@ fn second_keys_take_room() {
     assert!((0..800).all(|n| table.add(([n, 1], table.hash(&[n, 1])), None, 1, n).is_ok()));
     assert_eq!(table.counts().refused, 1);
 }
+
+/// Memory is there before flows are, if the kernel knows how; nothing else is any different.
+#[test]
+fn memory_is_ready_before_flows_come() {
+    let capacity = 400_000;
+    let mut tables = [0, 1].map(|_| Table::new(capacity, 1, 0).unwrap());
+    tables[1].prepare("test-memory").unwrap();
+    // Kernels before 5.14 do not.
+    let refused = tables[1].counts().unready;
+    for n in 0..u64::from(capacity) {
+        for table in &mut tables {
+            let flow = table.add(with_hash(table, key(n)), None, 1000, n).unwrap();
+            assert_eq!((flow.index(), *table.get(flow)), (n as u32, n));
+        }
+        if n % 10_000 == 0 && refused == 0 {
+            let long = std::time::Instant::now() + std::time::Duration::from_secs(20);
+            while !tables[1].is_ready() {
+                assert!(std::time::Instant::now() < long, "the thread does nothing");
+                std::thread::yield_now();
+            }
+        }
+    }
+    let [plain, mut table] = tables;
+    let more = with_hash(&table, key(capacity.into()));
+    assert_eq!(table.add(more, None, 1, 0), Err(AddError::Full));
+    let counts = FlowCounts { unready: 0, refused: 0, ..table.counts() };
+    assert_eq!(counts, plain.counts());
+    assert!(refused > 0 || table.counts().unready == 0);
+    empty(&mut table);
+}

@@ -125,7 +125,7 @@ impl Next {
     }
 }
 
-fn millis(ticks: u64) -> Millis {
+pub(crate) fn millis(ticks: u64) -> Millis {
     (ticks as f64 * 1000.0 / clock::hz()) as u64 as Millis
 }
 
