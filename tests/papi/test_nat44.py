@@ -50,6 +50,30 @@ class Nat44(Case):
         self.ok(self.api.nat44_set_session_limit(session_limit=0, vrf_id=3))
         self.refused(self.api.nat44_set_session_limit(session_limit=1, vrf_id=0xFFFFFFFF))
 
+    def test_vrf_tables(self):
+        table = lambda n, add=True: self.api.nat44_ed_add_del_vrf_table(table_vrf_id=n, is_add=add)
+        route = lambda n, to, add=True: self.api.nat44_ed_add_del_vrf_route(
+            table_vrf_id=n, vrf_id=to, is_add=add
+        )
+        listed = lambda dump: {t.table_vrf_id: list(t.vrf_ids) for t in dump()}
+        self.refused(route(7, 0))
+        self.ok(table(7))
+        self.refused(table(7))
+        self.ok(route(7, 9))
+        self.ok(route(7, 0))
+        self.refused(route(7, 9))
+        self.refused(route(7, 0xFFFFFFFF))
+        self.ok(table(8))
+        for dump in (self.api.nat44_ed_vrf_tables_dump, self.api.nat44_ed_vrf_tables_v2_dump):
+            self.assertEqual(listed(dump), {7: [9, 0], 8: []})
+        self.ok(route(7, 9, False))
+        self.refused(route(7, 9, False))
+        self.assertEqual(listed(self.api.nat44_ed_vrf_tables_v2_dump), {7: [0], 8: []})
+        self.ok(table(7, False))
+        self.ok(table(8, False))
+        self.refused(table(8, False))
+        self.assertEqual(self.api.nat44_ed_vrf_tables_v2_dump(), [])
+
     def test_back_ends(self):
         host = lambda n: {"addr": f"10.0.0.{n}", "port": 8080, "probability": 10, "vrf_id": 0}
         name = {"external_addr": "192.0.2.1", "external_port": 80, "protocol": 6}

@@ -243,6 +243,13 @@ const SETTERS: &[(&str, &[&str])] = &[
         "set nat44 session limit",
         &["set nat44 session limit 100 vrf 3\nset nat44 session limit 9 per-host"],
     ),
+    ("nat44 vrf table", &["nat44 vrf table add 7\nnat44 vrf table add 8\nnat44 vrf table del 8"]),
+    (
+        "nat44 vrf route",
+        &["nat44 vrf table add 7\nnat44 vrf route add table 7 9\nnat44 vrf route add table 7 0\n\
+             nat44 vrf table add 8\nnat44 vrf route add table 8 7\nnat44 vrf route add table 7 8\n\
+             nat44 vrf route del table 7 0"],
+    ),
     ("nat44 log", &["nat44 log syslog 127.0.0.1:9 rate 5"]),
     ("set nat44 table-full", &["set nat44 table-full refuse"]),
     (

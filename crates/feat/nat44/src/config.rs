@@ -3,7 +3,7 @@
 use crate::mapping::{Mappings, Quick};
 use crate::ports::Scheme;
 use crate::session::Class;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use thalweg_tables::flow::Millis;
 
 /// An interface's hosts are translated when they send.
@@ -69,6 +69,10 @@ pub struct Config {
     pub(crate) refuse: bool,
     /// Which ports are given away.
     pub(crate) scheme: Scheme,
+    /// Tables whose hosts reach the tables that are named, in this order, and no others.
+    pub(crate) vrfs: BTreeMap<u32, Vec<u32>>,
+    /// Interfaces outside, in the order of their numbers.
+    pub(crate) outsides: Vec<u32>,
 }
 
 impl Config {

@@ -38,6 +38,7 @@ mod time;
 mod translate;
 pub mod tuple;
 pub mod view;
+mod ways;
 mod words;
 pub mod worker;
 

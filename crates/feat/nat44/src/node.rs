@@ -9,6 +9,7 @@ use thalweg_graph::{BuildCx, Built, FeatureDecl, FrameVerdict, Node, NodeCx, Nod
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in", LOOKUP_IN => "ip4-lookup-in" }
 thalweg_graph::errors! {
     NO_TRANSLATION: Error, 258, "no session and no mapping";
+    CLOSED: Error, 258, "way into a table that the host's table does not reach";
     NOT_SYN: Error, 340, "tcp packet that opens no connection and belongs to none";
     NO_PORT: Error, 259, "no address with a free port";
     FULL: Error, 259, "as many sessions as there may be";
@@ -23,6 +24,7 @@ const NAMES: Names = Names {
     out2in: OUT2IN,
     lookup_in: LOOKUP_IN,
     no_translation: NO_TRANSLATION,
+    closed: CLOSED,
     not_syn: NOT_SYN,
     no_port: NO_PORT,
     full: FULL,

@@ -3,7 +3,7 @@
 //! A file is a header and records of the same length, numbers with the low byte first. The header says
 //! how many there are and what they sum up to, so that half a file is no file.
 
-use crate::session::{BALANCED, Class, FROM_OUTSIDE, HAIRPIN, STATIC, TWICE};
+use crate::session::{ACROSS, BALANCED, Class, FROM_OUTSIDE, HAIRPIN, STATIC, TWICE, VIA};
 use crate::tuple::{Key, Tuple};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
@@ -16,7 +16,7 @@ const MAGIC: [u8; 16] = *b"thalweg-nat44\n\0\0";
 const VERSION: u32 = 1;
 
 /// All marks that a session may have.
-const MARKS: u16 = FROM_OUTSIDE | STATIC | TWICE | HAIRPIN | BALANCED;
+const MARKS: u16 = FROM_OUTSIDE | STATIC | TWICE | HAIRPIN | BALANCED | ACROSS | VIA;
 /// The port outside is of a shared address.
 const POOL: u8 = 1;
 /// So is the port inside of the host outside.

@@ -26,6 +26,8 @@ pub const TWICE: u16 = 4;
 pub const HAIRPIN: u16 = 8;
 /// Its ends are in different routing tables: what comes from the outside is looked up in another one.
 pub const ACROSS: u16 = 32;
+/// What comes from the inside is looked up in the table of the outside; always with [`ACROSS`].
+pub const VIA: u16 = 64;
 /// Not for the fast way.
 pub const SLOW: u16 = HAIRPIN | ACROSS;
 /// Of a load balance.

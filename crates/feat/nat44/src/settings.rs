@@ -30,6 +30,8 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.sessions-per-host", Kind::Int(1, u32::MAX as i128)),
     Rule::new("thalweg.nat44.session-limits", Kind::List(0, crate::state::MAX_LIMITS)),
     Rule::new("thalweg.nat44.session-limits.[]", Kind::Text(40)),
+    Rule::new("thalweg.nat44.vrf-tables", Kind::List(0, crate::state::MAX_VRFS)),
+    Rule::new("thalweg.nat44.vrf-tables.[]", Kind::Other(vrf_line)),
     Rule::new("thalweg.nat44.log", Kind::Text(4096)),
     Rule::new("thalweg.nat44.save", Kind::Keys),
     Rule::new("thalweg.nat44.save.file", Kind::Text(4096)),
@@ -55,6 +57,13 @@ fn line(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if !text.contains('\n') && text.len() < 16_384 => Ok(()),
         _ => Err("a mapping as its command takes it".into()),
+    }
+}
+
+fn vrf_line(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if words::vrf(text).is_some() => Ok(()),
+        _ => Err("a table's number, and those that it reaches, such as \"7 reaches 0 8\"".into()),
     }
 }
 
@@ -86,6 +95,9 @@ impl Section<Control> for Settings {
         }
         for (table, most) in nat.limits() {
             out.push(&[a, b, "session-limits"], format!("{most} vrf {table}"));
+        }
+        for vrf in nat.vrfs() {
+            out.push(&[a, b, "vrf-tables"], words::vrf_text(vrf));
         }
         if let Some(log) = nat.log() {
             out.put(&[a, b, "log"], format!("{} rate {}", log.target, log.rate));
@@ -205,8 +217,27 @@ impl Section<Control> for Settings {
                 add(2, format!("nat44 address {text}"), &f.path, set.clone(), set + " del");
             }
         }
+        vrfs(doc, out);
         interfaces(doc, out);
         mappings(doc, out);
+    }
+}
+
+fn vrfs(doc: &Doc<'_>, out: &mut Draft) {
+    let Some(f) = doc.at(&[ROOT[0], ROOT[1], "vrf-tables"]) else { return };
+    for (table, routes) in f.node.list().iter().filter_map(|n| words::vrf(n.text()?)) {
+        let key = format!("nat44 vrf table {table}");
+        let [set, back] = ["add", "del"].map(|w| format!("nat44 vrf table {w} {table}"));
+        let item = Item::new(rank::SERVICE, key.clone(), &f.path, set).unset(back).needs(ENABLED);
+        out.add(item.order(1));
+        // Their order counts: one that comes to stand elsewhere is another one.
+        for (i, to) in routes.iter().enumerate() {
+            let [set, back] =
+                ["add", "del"].map(|w| format!("nat44 vrf route {w} table {table} {to}"));
+            let name = format!("nat44 vrf route {table} {i} {to}");
+            let item = Item::new(rank::SERVICE, name, &f.path, set).unset(back);
+            out.add(item.needs(key.clone()).order(2 + i as u32));
+        }
     }
 }
 

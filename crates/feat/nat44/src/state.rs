@@ -19,6 +19,9 @@ use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
 
 mod tuning;
+mod vrf;
+
+pub use vrf::{MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
 pub use tuning::{
     set_forwarding, set_limit, set_log, set_mss, set_refusal, set_scheme, set_timeouts,
@@ -108,6 +111,8 @@ pub struct Nat44 {
     /// Most sessions by routing table, of all workers together.
     limits: BTreeMap<u32, u32>,
     per_host: u32,
+    /// By routing table, the tables that its hosts reach, in the order in which they are tried.
+    vrfs: BTreeMap<u32, Vec<u32>>,
     log: Option<Log>,
     /// The file to which sessions are saved, and every how many seconds.
     saving: Option<(PathBuf, u32)>,
@@ -134,6 +139,7 @@ impl Nat44 {
             refuse: false,
             limits: BTreeMap::new(),
             per_host: 0,
+            vrfs: BTreeMap::new(),
             log: None,
             saving: None,
             saving_turn: 0,
@@ -191,6 +197,11 @@ impl Nat44 {
     /// Most sessions of a host; 0: any number.
     pub fn per_host(&self) -> u32 {
         self.per_host
+    }
+    /// By routing table, the tables that its hosts reach, in the order in which they are tried; hosts of
+    /// tables that are not listed reach all that have an interface outside.
+    pub fn vrfs(&self) -> &BTreeMap<u32, Vec<u32>> {
+        &self.vrfs
     }
     /// What notes sessions that come and go, if they are noted.
     pub fn log(&self) -> Option<&Log> {
@@ -285,6 +296,7 @@ pub fn disable(c: &mut Control) {
         nat.timeouts = Timeouts::default();
         (nat.forwarding, nat.mss, nat.scheme) = (false, 0, Scheme::All);
         nat.limits.clear();
+        nat.vrfs.clear();
         (nat.refuse, nat.per_host) = (false, 0);
         nat.set_saving(None);
         if let Some(log) = nat.log.take() {
@@ -648,6 +660,8 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         mss: nat.mss,
         scheme: nat.scheme,
         refuse: nat.refuse,
+        vrfs: nat.vrfs.clone(),
+        outsides: nat.roles.iter().filter(|(_, r)| r.outside).map(|(sw_if, _)| *sw_if).collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Packets of sessions that stand are handled a frame at a time: all keys, all look-ups, all rewriting.
 //! What is left, first packets above all, is handled one by one.
 
-use crate::config::{Config, INSIDE, OUTSIDE};
+use crate::config::{Config, INSIDE};
 use crate::events::Alarm;
 use crate::fragments::Fate;
 use crate::kernel;
@@ -11,6 +11,7 @@ use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
 use crate::tuple::{self, Key, Tuple};
+use crate::ways::{self, Out};
 use crate::worker::{self, Nat, Refusal};
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut};
@@ -43,6 +44,7 @@ pub(crate) struct Names {
     /// Looks a packet up in the table that its side column names.
     pub(crate) lookup_in: Verdict,
     pub(crate) no_translation: ErrorCode,
+    pub(crate) closed: ErrorCode,
     pub(crate) not_syn: ErrorCode,
     pub(crate) no_port: ErrorCode,
     pub(crate) full: ErrorCode,
@@ -230,7 +232,7 @@ impl Translator {
         }
         // The answer to a packet that dies here goes to who sent it.
         if self.direction == Direction::In2Out && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
-            return Verdict::CONTINUE;
+            return self.dies(cx, p);
         }
         let table = self.tables.load(cx.guard()).fib_id(p.rx_if());
         let parsed = packet::parse(l3, table);
@@ -253,6 +255,20 @@ impl Translator {
             Some(found) => self.translate(cx, nat, p, &parsed, found),
             None if self.direction == Direction::Out2In => self.first_outside(cx, nat, p, &parsed),
             None => self.first_inside(cx, nat, p, &parsed),
+        }
+    }
+
+    /// A packet on its last hop goes where the others go, so that who sent it learns of this hop.
+    fn dies(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
+        let to = p.data().get(16..20).and_then(|b| b.first_chunk()).copied();
+        let (config, to) =
+            (self.config.load(cx.guard()), u32::from_be_bytes(to.unwrap_or_default()));
+        match self.way_out(cx, config, p, to) {
+            Out::Through { table, via: true } => {
+                p.set_aux(table);
+                self.names.lookup_in
+            }
+            _ => Verdict::CONTINUE,
         }
     }
 
@@ -337,12 +353,13 @@ impl Translator {
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
                 !own && way(t.src).kind != Way::Local
             }
-            Direction::In2Out => {
-                let state = way(t.dst);
-                let sent = matches!(state.kind, Way::Rewrite | Way::Incomplete | Way::Glean);
-                sent && config.role(state.tx_if) & OUTSIDE != 0
-            }
+            Direction::In2Out => self.way_out(cx, config, p, t.dst.to_bits()) != Out::Stays,
         }
+    }
+
+    /// Where a packet from the inside leaves.
+    fn way_out(&self, cx: &NodeCx<'_>, config: &Config, p: &PktMut<'_>, to: u32) -> Out {
+        ways::out(self.tables.load(cx.guard()), &self.dpos, config, p.rx_if(), to)
     }
 
     /// A packet of a session.
@@ -363,8 +380,11 @@ impl Translator {
         let Some(l3) = p.data_mut().get_mut(l2..) else { return Verdict::CONTINUE };
         let marks = session::Session(*nat.table.get(flow)).marks();
         let hairpin = marks & session::HAIRPIN != 0 && !outside;
-        let across = outside && marks & session::ACROSS != 0;
-        let across = across.then(|| Tuple::of(&nat.keys(flow).0).table);
+        let across = marks & if outside { session::ACROSS } else { session::VIA } != 0;
+        let across = across.then(|| {
+            let (inside_key, outside_key) = nat.keys(flow);
+            Tuple::of(if outside { &inside_key } else { &outside_key }).table
+        });
         if let Some(datagram) = parsed.datagram {
             let Change { addresses, l3, .. } = change;
             self.remember(nat, datagram, Fate::Translated { addresses, l3, hairpin, across });
@@ -399,20 +419,19 @@ impl Translator {
         // One host inside calls another by its name outside.
         let hairpin = config.addresses.contains(&called)
             && config.mappings.called(called, t.dport, t.protocol).is_some();
-        if !hairpin && !self.is_for_others(cx, config, p, parsed) {
-            return Verdict::CONTINUE;
-        }
+        let (outside, marks) = match self.direction {
+            _ if hairpin => (t.table, session::HAIRPIN),
+            Direction::In2Out => match self.way_out(cx, config, p, called) {
+                Out::Stays => return Verdict::CONTINUE,
+                Out::Closed => return Verdict::drop(self.names.closed),
+                Out::Through { table, via } => (table, if via { session::VIA } else { 0 }),
+            },
+            _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
+            _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
+        };
         if let Some(why) = self.cannot_begin(p, parsed) {
             return Verdict::drop(why);
         }
-        let tables = self.tables.load(cx.guard());
-        let outside = match self.direction {
-            _ if tables.is_single() => 0,
-            Direction::Output => tables.fib_id(p.tx_if()),
-            _ if hairpin => t.table,
-            _ => tables.fib_id(tables.way(&self.dpos, p.rx_if(), called).tx_if),
-        };
-        let marks = if hairpin { session::HAIRPIN } else { 0 };
         match nat.open(config, &t, outside, marks, self.now) {
             Ok(_) => match nat.find(&parsed.key, self.now) {
                 Some(found) => self.translate(cx, nat, p, parsed, found),

@@ -38,6 +38,29 @@ pub(crate) fn range_text((first, last): &(Address, Ipv4Addr)) -> String {
     text
 }
 
+/// A routing table and those that its hosts reach.
+pub(crate) fn vrf_text((table, routes): (&u32, &Vec<u32>)) -> String {
+    let mut text = table.to_string();
+    if !routes.is_empty() {
+        text += " reaches";
+    }
+    routes.iter().for_each(|to| text += &format!(" {to}"));
+    text
+}
+
+/// What such a text says.
+pub(crate) fn vrf(text: &str) -> Option<(u32, Vec<u32>)> {
+    let mut words = text.split_whitespace();
+    let table = words.next()?.parse().ok()?;
+    match words.next() {
+        None => return Some((table, Vec::new())),
+        Some("reaches") => {}
+        Some(_) => return None,
+    }
+    let routes: Vec<u32> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
+    (!routes.is_empty()).then_some((table, routes))
+}
+
 /// What stands behind `nat addr-port-assignment-alg`.
 pub(crate) fn scheme_text(scheme: Scheme) -> String {
     match scheme {

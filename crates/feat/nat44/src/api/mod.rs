@@ -12,8 +12,12 @@ pub mod nat44_add_del_static_mapping_v2;
 pub mod nat44_address_dump;
 pub mod nat44_del_session;
 pub mod nat44_ed_add_del_output_interface;
+pub mod nat44_ed_add_del_vrf_route;
+pub mod nat44_ed_add_del_vrf_table;
 pub mod nat44_ed_output_interface_get;
 pub mod nat44_ed_plugin_enable_disable;
+pub mod nat44_ed_vrf_tables_dump;
+pub mod nat44_ed_vrf_tables_v2_dump;
 pub mod nat44_forwarding_enable_disable;
 pub mod nat44_identity_mapping_dump;
 pub mod nat44_interface_add_del_feature;
@@ -44,8 +48,12 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &nat44_address_dump::SERVICE,
     &nat44_del_session::SERVICE,
     &nat44_ed_add_del_output_interface::SERVICE,
+    &nat44_ed_add_del_vrf_route::SERVICE,
+    &nat44_ed_add_del_vrf_table::SERVICE,
     &nat44_ed_output_interface_get::SERVICE,
     &nat44_ed_plugin_enable_disable::SERVICE,
+    &nat44_ed_vrf_tables_dump::SERVICE,
+    &nat44_ed_vrf_tables_v2_dump::SERVICE,
     &nat44_forwarding_enable_disable::SERVICE,
     &nat44_identity_mapping_dump::SERVICE,
     &nat44_interface_add_del_feature::SERVICE,

@@ -16,6 +16,8 @@ pub mod nat44_log;
 pub mod nat44_plugin;
 pub mod nat44_restore;
 pub mod nat44_save;
+pub mod nat44_vrf_route;
+pub mod nat44_vrf_table;
 pub mod nat_addr_port_assignment_alg;
 pub mod nat_mss_clamping;
 pub mod set_interface_nat44;
@@ -30,6 +32,7 @@ pub mod show_nat44_session_limits;
 pub mod show_nat44_sessions;
 pub mod show_nat44_static_mappings;
 pub mod show_nat44_summary;
+pub mod show_nat44_vrf_tables;
 pub mod show_nat_addr_port_assignment_alg;
 pub mod show_nat_timeouts;
 
@@ -48,6 +51,8 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &nat44_plugin::COMMAND,
     &nat44_restore::COMMAND,
     &nat44_save::COMMAND,
+    &nat44_vrf_route::COMMAND,
+    &nat44_vrf_table::COMMAND,
     &nat_addr_port_assignment_alg::COMMAND,
     &nat_mss_clamping::COMMAND,
     &set_interface_nat44::COMMAND,
@@ -62,6 +67,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &show_nat44_sessions::COMMAND,
     &show_nat44_static_mappings::COMMAND,
     &show_nat44_summary::COMMAND,
+    &show_nat44_vrf_tables::COMMAND,
     &show_nat_addr_port_assignment_alg::COMMAND,
     &show_nat_timeouts::COMMAND,
 ];

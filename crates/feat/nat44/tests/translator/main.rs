@@ -14,6 +14,7 @@ mod rfc;
 mod sessions;
 mod store;
 mod tables;
+mod vrfs;
 
 /// Features that the lab has beside IPv4.
 const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];

@@ -1,0 +1,30 @@
+//! `nat44_ed_add_del_vrf_route`: has a routing table's hosts reach another table.
+
+use crate::api_types::NAT44_ED;
+use crate::state;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Adds the route behind all others, or deletes it.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct Nat44EdAddDelVrfRoute {
+    /// Routing table of the hosts.
+    pub table_vrf_id: u32,
+    /// Routing table that they reach.
+    pub vrf_id: u32,
+    /// Whether it is to be.
+    pub is_add: bool,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, Nat44EdAddDelVrfRoute, Nat44EdAddDelVrfRouteReply> =
+    Call::new(&NAT44_ED, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: Nat44EdAddDelVrfRoute,
+) -> Result<Nat44EdAddDelVrfRouteReply, Retval> {
+    state::set_vrf_route(c, rq.table_vrf_id, rq.vrf_id, rq.is_add)?;
+    Ok(Nat44EdAddDelVrfRouteReply)
+}

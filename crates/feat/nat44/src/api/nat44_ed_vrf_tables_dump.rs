@@ -1,0 +1,32 @@
+//! `nat44_ed_vrf_tables_dump`: which routing tables reach which others.
+
+use crate::Nat44;
+use crate::api_types::NAT44_ED;
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::Control;
+
+/// Asks for them.
+#[derive(Debug, Message)]
+#[api(request, deprecated)]
+pub struct Nat44EdVrfTablesDump;
+
+/// One of them.
+#[derive(Debug, Message)]
+#[api(details, deprecated)]
+pub struct Nat44EdVrfTablesDetails {
+    /// Routing table of the hosts.
+    pub table_vrf_id: u32,
+    /// Tables that they reach, in the order in which they are tried.
+    #[api(count = "n_vrf_ids: u32")]
+    pub vrf_ids: Vec<u32>,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, Nat44EdVrfTablesDump, Nat44EdVrfTablesDetails> =
+    Dump::new(&NAT44_ED, handle);
+
+fn handle(c: &mut Control, _: Nat44EdVrfTablesDump, out: &mut Details<Nat44EdVrfTablesDetails>) {
+    for (table, routes) in c.state::<Nat44>().borrow().vrfs() {
+        out.send(&Nat44EdVrfTablesDetails { table_vrf_id: *table, vrf_ids: routes.clone() });
+    }
+}

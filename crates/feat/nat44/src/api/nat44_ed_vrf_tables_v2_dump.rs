@@ -1,0 +1,36 @@
+//! `nat44_ed_vrf_tables_v2_dump`: which routing tables reach which others.
+
+use crate::Nat44;
+use crate::api_types::NAT44_ED;
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::Control;
+
+/// Asks for them.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct Nat44EdVrfTablesV2Dump;
+
+/// One of them.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct Nat44EdVrfTablesV2Details {
+    /// Routing table of the hosts.
+    pub table_vrf_id: u32,
+    /// Tables that they reach, in the order in which they are tried.
+    #[api(count = "n_vrf_ids: u32")]
+    pub vrf_ids: Vec<u32>,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, Nat44EdVrfTablesV2Dump, Nat44EdVrfTablesV2Details> =
+    Dump::new(&NAT44_ED, handle);
+
+fn handle(
+    c: &mut Control,
+    _: Nat44EdVrfTablesV2Dump,
+    out: &mut Details<Nat44EdVrfTablesV2Details>,
+) {
+    for (table, routes) in c.state::<Nat44>().borrow().vrfs() {
+        out.send(&Nat44EdVrfTablesV2Details { table_vrf_id: *table, vrf_ids: routes.clone() });
+    }
+}

@@ -1,0 +1,41 @@
+//! `nat44 vrf table`.
+
+use crate::cli_support::failed;
+use crate::state;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `nat44 vrf table`
+pub struct Nat44VrfTable;
+
+/// The command.
+pub static COMMAND: Nat44VrfTable = Nat44VrfTable;
+
+impl Command<Control> for Nat44VrfTable {
+    fn path(&self) -> &'static str {
+        "nat44 vrf table"
+    }
+
+    fn usage(&self) -> &'static str {
+        "add|del <table>"
+    }
+
+    fn help(&self) -> &'static str {
+        "Have the hosts of a routing table reach only the tables of its `nat44 vrf route`s\n\
+         Without any, they stay in their own. With del, they reach all that have an interface outside, as\n\
+         hosts do of whose table nothing is said."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let add = args.choice("action", &["add", "del"])? == "add";
+        let table = args.u32("table")?;
+        args.end()?;
+        state::set_vrf_table(c, table, add).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+}

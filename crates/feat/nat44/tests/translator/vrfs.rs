@@ -1,0 +1,141 @@
+//! Which routing tables the hosts of a table reach.
+
+use crate::lab::{Lab, host_mac, ip};
+use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
+use thalweg_wire::icmpv4::{self, IcmpRepr};
+use thalweg_wire::ipv4::Ipv4View;
+
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+const HOST: (std::net::Ipv4Addr, u16) = (std::net::Ipv4Addr::new(10, 0, 0, 2), 5000);
+
+/// `test0` is a tenant's inside, in table 7, which leads nowhere. `test1` and `test2` are outside, in
+/// tables 0 and 20, and both lead to the same host.
+fn nat(workers: usize) -> Nat {
+    let mut lab = Lab::of(workers, 4096);
+    let mac = |port| host_mac(port, 2).0.map(|b| format!("{b:02x}")).join(":");
+    lab.ok(&format!(
+        "set interface ip address del test0 all\n\
+         set interface ip address del test2 all\n\
+         ip table add 7\n\
+         ip table add 20\n\
+         set interface ip table test0 7\n\
+         set interface ip table test2 20\n\
+         set interface ip address test0 10.0.0.1/24\n\
+         set interface ip address test2 10.0.2.1/24\n\
+         set ip neighbor test0 10.0.0.2 {} static\n\
+         set ip neighbor test2 10.0.2.2 {} static\n\
+         ip route add 198.51.100.0/24 via 10.0.1.2 test1\n\
+         ip route add 198.51.100.0/24 table 20 via 10.0.2.2 test2\n\
+         nat44 plugin enable sessions 1000\n\
+         nat44 add address 192.0.2.1\n\
+         set interface nat44 in test0 out test1\n\
+         set interface nat44 out test2",
+        mac(0),
+        mac(2),
+    ));
+    lab.c.sync();
+    Nat { lab }
+}
+
+/// A connection, a ping and an error, between a host of the tenant and what is behind `outside`.
+fn converse(n: &mut Nat, outside: u8, sport: u16) {
+    let host = (HOST.0, sport);
+    let out = n.one(0, outside, tcp(host, (FAR, 80), SYN));
+    assert_eq!((out.src(), out.dst()), (SHARED, FAR));
+    let port = out.ports().0;
+    // Often enough that they would take the fast way.
+    for flags in [SYN | ACK, ACK, ACK] {
+        let back = n.one(outside, 0, tcp((FAR, 80), (SHARED, port), flags));
+        assert_eq!((back.dst(), back.ports()), (host.0, (80, sport)));
+        assert_eq!(n.one(0, outside, tcp(host, (FAR, 80), ACK)).ports(), (port, 80));
+    }
+    assert_eq!(n.one(0, outside, echo(host.0, FAR, sport)).src(), SHARED);
+    let sent = n.one(0, outside, udp(host, (FAR, 53)));
+    let mut error = vec![0; 600];
+    let view = Ipv4View::parse(&sent.bytes[14..]).unwrap();
+    let len = icmpv4::emit_error(IcmpRepr::unreachable(3), FAR, &view, &mut error).unwrap();
+    let out = n.pass_all(outside, vec![error[..len].to_vec()]);
+    assert_eq!((out.len(), out[0].port, out[0].dst()), (1, 0, host.0));
+    // The host learns of this hop as well.
+    let out = n.pass(0, udp(host, (FAR, 33_434)).ttl(1));
+    assert_eq!((out.len(), out[0].port, out[0].src(), out[0].dst()), (1, 0, ip(0, 1), host.0));
+    assert_eq!(out[0].view().payload()[0], 11, "time exceeded");
+}
+
+#[test]
+fn tables_of_interfaces_outside_are_reached() {
+    for workers in [1, 2] {
+        let mut n = nat(workers);
+        converse(&mut n, 1, 5000);
+        // What has no way there has it by the next.
+        n.lab.ok("ip route del 198.51.100.0/24 via 10.0.1.2 test1");
+        converse(&mut n, 2, 5001);
+        assert_eq!(n.sessions().len(), 6);
+        n.close();
+    }
+}
+
+#[test]
+fn an_empty_table_reaches_nothing() {
+    let mut n = nat(1);
+    n.lab.ok("nat44 vrf table add 7");
+    assert_eq!(n.lab.cli("show nat44 vrf tables").trim(), "table 7 reaches: none");
+    let silent = |n: &mut Nat| {
+        let out = n.pass(0, tcp(HOST, (FAR, 80), SYN));
+        assert!(out.iter().all(|o| o.port == 0), "{out:?}");
+    };
+    silent(&mut n);
+    // Not by a route that leads into another table, either.
+    n.lab.ok("ip route add 198.51.100.0/24 table 7 via 10.0.1.2 test1");
+    silent(&mut n);
+    let closed = "way into a table that the host's table does not reach";
+    assert_eq!(n.lab.count("nat44-ed-in2out", closed), 1);
+    // That is one of those that are named.
+    n.lab.ok("nat44 vrf route add table 7 0");
+    n.one(0, 1, tcp(HOST, (FAR, 80), SYN));
+    assert_eq!(n.sessions().len(), 1);
+    n.lab.ok("nat44 vrf table del 7");
+    assert_eq!(n.lab.cli("show nat44 vrf tables").trim(), "");
+    n.one(0, 1, tcp((HOST.0, 6000), (FAR, 80), SYN));
+    n.close();
+}
+
+#[test]
+fn tables_are_tried_in_their_order() {
+    let mut n = nat(2);
+    n.lab
+        .ok("nat44 vrf table add 7\nnat44 vrf route add table 7 20\nnat44 vrf route add table 7 0");
+    assert_eq!(n.lab.cli("show nat44 vrf tables").trim(), "table 7 reaches: 20 0");
+    converse(&mut n, 2, 5000);
+    n.lab.ok("nat44 vrf route del table 7 20");
+    converse(&mut n, 1, 5001);
+    // What there is goes on.
+    n.one(0, 2, tcp((HOST.0, 5000), (FAR, 80), ACK));
+    n.lab.ok("nat44 vrf route add table 7 20");
+    converse(&mut n, 1, 5002);
+    n.lab.ok("ip route del 198.51.100.0/24 via 10.0.1.2 test1");
+    converse(&mut n, 2, 5003);
+    for wrong in ["vrf route add table 9 0", "vrf route add table 7 0", "vrf table add 7"] {
+        let text = n.lab.cli(&format!("nat44 {wrong}"));
+        assert!(text.contains("there"), "{text}");
+    }
+    n.close();
+}
+
+#[test]
+fn sessions_between_tables_survive_a_restart() {
+    let mut n = nat(1);
+    converse(&mut n, 1, 5000);
+    let port = n.sessions().iter().find(|s| s.inside.dport == 80).unwrap().mapped().1;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("sessions");
+    assert_eq!(n.lab.cli(&format!("nat44 save {}", file.display())).trim(), "3 sessions saved");
+    n.close();
+    let mut n = nat(1);
+    let text = n.lab.cli(&format!("nat44 restore {}", file.display()));
+    assert_eq!(text.trim(), "3 sessions restored");
+    assert_eq!(n.one(0, 1, tcp(HOST, (FAR, 80), ACK)).ports().0, port);
+    assert_eq!(n.one(1, 0, tcp((FAR, 80), (SHARED, port), ACK)).dst(), HOST.0);
+    n.close();
+}
