@@ -42,7 +42,34 @@ class Nat44(Case):
         self.assertEqual((clamping.mss_value, clamping.enable), (1400, True))
         self.ok(self.api.nat_set_mss_clamping(enable=False))
         self.assertFalse(self.ok(self.api.nat_get_mss_clamping()).enable)
-        self.assertGreater(len(self.api.nat_worker_dump()), 0)
+        workers = [w.worker_index for w in self.api.nat_worker_dump()]
+        self.assertGreater(len(workers), 0)
+        self.ok(self.api.nat_set_workers(worker_mask=1))
+        self.assertEqual([w.worker_index for w in self.api.nat_worker_dump()], [0])
+        self.refused(self.api.nat_set_workers(worker_mask=0))
+        self.refused(self.api.nat_set_workers(worker_mask=1 << 63))
+        self.ok(self.api.nat_set_workers(worker_mask=sum(1 << w for w in workers)))
+        self.assertEqual([w.worker_index for w in self.api.nat_worker_dump()], workers)
+        room = self.ok(self.api.nat44_ed_show_fq_options()).frame_queue_nelts
+        self.ok(self.api.nat44_ed_set_fq_options(frame_queue_nelts=room))
+        self.refused(self.api.nat44_ed_set_fq_options(frame_queue_nelts=room + 1))
+
+    def test_ipfix(self):
+        on = lambda **more: self.api.nat_ipfix_enable_disable(enable=True, **more)
+        is_on = lambda: self.ok(self.api.nat44_show_running_config()).ipfix_logging_enabled
+        log = lambda: self.api.cli_inband(cmd="show nat44 log").reply
+        self.refused(on())
+        self.assertFalse(is_on())
+        self.api.cli_inband(cmd="nat44 log ipfix 127.0.0.1:9")
+        self.assertTrue(is_on())
+        self.ok(on(domain_id=7))
+        self.assertIn("ipfix 127.0.0.1:9 domain 7", log())
+        self.ok(self.api.nat_ipfix_enable_disable(enable=False))
+        self.assertFalse(is_on())
+        self.refused(self.api.nat_ipfix_enable_disable(enable=False))
+        self.ok(on())
+        self.assertIn("ipfix 127.0.0.1:9 domain 7", log())
+        self.ok(self.api.nat_ipfix_enable_disable(enable=False))
 
     def test_limits(self):
         self.ok(self.api.nat44_set_session_limit(session_limit=100, vrf_id=3))

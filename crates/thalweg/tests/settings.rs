@@ -250,7 +250,23 @@ const SETTERS: &[(&str, &[&str])] = &[
              nat44 vrf table add 8\nnat44 vrf route add table 8 7\nnat44 vrf route add table 7 8\n\
              nat44 vrf route del table 7 0"],
     ),
-    ("nat44 log", &["nat44 log syslog 127.0.0.1:9 rate 5"]),
+    (
+        "nat44 log",
+        &[
+            "nat44 log syslog 127.0.0.1:9 rate 5",
+            "nat44 log ipfix 127.0.0.1:9",
+            "nat44 log ipfix 127.0.0.1:9 domain 7 rate 5",
+        ],
+    ),
+    (
+        "nat ipfix logging",
+        &[
+            "nat44 log ipfix 127.0.0.1:9\nnat ipfix logging domain 7",
+            "nat44 log ipfix 127.0.0.1:9 rate 5\nnat ipfix logging disable\nnat ipfix logging enable",
+            "nat44 log ipfix 127.0.0.1:9\nnat ipfix logging disable",
+        ],
+    ),
+    ("set nat workers", &["set nat workers 0", "set nat workers 0\nset nat workers all"]),
     ("set nat44 table-full", &["set nat44 table-full refuse"]),
     (
         "nat44 save",

@@ -3,7 +3,7 @@
 use crate::NatError;
 use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::state::{self, StaticMapping};
-use crate::view::{self, Cursor, SessionView};
+use crate::view::{self, Cursor, SessionView, Which};
 use std::net::Ipv4Addr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
@@ -107,6 +107,13 @@ impl From<NatError> for Retval {
         let error = crate::cli_support::failed(error);
         Retval(error.code()).because(error)
     }
+}
+
+/// Frames that wait at most between two workers; 0 if there is one.
+pub(crate) fn queue_room(c: &Control) -> u32 {
+    let all = c.hand_off_views();
+    let ours = |queue: &str| crate::translate::QUEUES.iter().any(|(name, _)| *name == queue);
+    all.iter().find(|q| ours(q.queue)).map_or(0, |q| q.room as u32)
 }
 
 /// Whether a bit is set.
@@ -217,12 +224,11 @@ pub(crate) fn sessions_of(
             packets: s.packets.min(u64::from(u32::MAX)) as u32,
         }
     };
-    let mine = |s: &SessionView| {
-        s.inside.src == Ipv4Addr::from(host.0) && (table == u32::MAX || s.inside.table == table)
-    };
-    let Some((some, next)) = view::some_sessions(c, *at) else { return (Vec::new(), false) };
+    let table = (table != u32::MAX).then_some(table);
+    let which = Which { host: Some(host.0.into()), table };
+    let Some((some, next)) = view::some_sessions(c, *at, which) else { return (Vec::new(), false) };
     *at = next;
-    (some.into_iter().filter(mine).map(tell).collect(), true)
+    (some.into_iter().map(tell).collect(), true)
 }
 
 /// A dump of the sessions of a host inside: its messages, and what answers them. In brackets:

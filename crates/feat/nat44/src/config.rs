@@ -3,7 +3,9 @@
 use crate::mapping::{Mappings, Quick};
 use crate::ports::Scheme;
 use crate::session::Class;
+use crate::worker;
 use std::collections::{BTreeMap, HashSet};
+use std::net::Ipv4Addr;
 use thalweg_tables::flow::Millis;
 
 /// An interface's hosts are translated when they send.
@@ -73,9 +75,27 @@ pub struct Config {
     pub(crate) vrfs: BTreeMap<u32, Vec<u32>>,
     /// Interfaces outside, in the order of their numbers.
     pub(crate) outsides: Vec<u32>,
+    /// Workers that have sessions; none named: all of them.
+    pub(crate) owners: Vec<u16>,
 }
 
 impl Config {
+    /// The worker of so many that a host inside belongs to.
+    pub(crate) fn owner(&self, host: Ipv4Addr, workers: usize) -> usize {
+        match self.owners.len() {
+            0 => worker::owner(host, workers),
+            n => usize::from(self.owners[worker::owner(host, n)]),
+        }
+    }
+
+    /// The worker of so many that gives a port away.
+    pub(crate) fn owner_of_port(&self, port: u16, workers: usize) -> Option<usize> {
+        match self.owners.len() {
+            0 => self.scheme.owner(port, workers),
+            n => self.scheme.owner(port, n).map(|at| usize::from(self.owners[at])),
+        }
+    }
+
     /// What an interface is.
     #[inline]
     pub(crate) fn role(&self, sw_if: u32) -> u8 {

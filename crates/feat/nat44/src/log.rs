@@ -13,7 +13,7 @@ use crate::tuple::{Key, Tuple};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +43,38 @@ pub enum Target {
     /// A collector of syslog messages (RFC 5424), each in a datagram (RFC 5426).
     Syslog(SocketAddr),
     /// A collector of IPFIX messages (RFC 7011, RFC 8158) over UDP.
-    Ipfix(SocketAddr),
+    Ipfix(Collector),
+}
+
+/// Where IPFIX messages go, and what they say of who sends them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Collector {
+    /// The collector.
+    pub to: SocketAddr,
+    /// The observation domain.
+    pub domain: u32,
+    /// The port that they come from; 0: any.
+    pub port: u16,
+}
+
+impl Collector {
+    /// A collector of which nothing else is said.
+    pub fn new(to: SocketAddr) -> Collector {
+        Collector { to, domain: ipfix::DOMAIN, port: 0 }
+    }
+}
+
+impl std::fmt::Display for Collector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to)?;
+        if self.domain != ipfix::DOMAIN {
+            write!(f, " domain {}", self.domain)?;
+        }
+        if self.port != 0 {
+            write!(f, " src-port {}", self.port)?;
+        }
+        Ok(())
+    }
 }
 
 impl std::fmt::Display for Target {
@@ -179,12 +210,12 @@ enum Sink {
 }
 
 /// A socket that sends to a collector, and does not wait.
-fn connect(to: &SocketAddr) -> io::Result<UdpSocket> {
-    let any = match to {
-        SocketAddr::V4(_) => "0.0.0.0:0",
-        SocketAddr::V6(_) => "[::]:0",
+fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let socket = UdpSocket::bind(any)?;
+    let socket = UdpSocket::bind((any, port))?;
     socket.connect(to)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
@@ -202,8 +233,10 @@ impl Sink {
                 let (file, name) = (append(name)?, name.clone());
                 Ok(Sink::File { file, name, looked: Instant::now() })
             }
-            Target::Syslog(to) => Ok(Sink::Syslog { socket: connect(to)?, text: Vec::new() }),
-            Target::Ipfix(to) => Ok(Sink::Ipfix(ipfix::Exporter::new(connect(to)?))),
+            Target::Syslog(to) => Ok(Sink::Syslog { socket: connect(to, 0)?, text: Vec::new() }),
+            Target::Ipfix(c) => {
+                Ok(Sink::Ipfix(ipfix::Exporter::new(connect(&c.to, c.port)?, c.domain)))
+            }
         }
     }
 

@@ -30,6 +30,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.sessions-per-host", Kind::Int(1, u32::MAX as i128)),
     Rule::new("thalweg.nat44.session-limits", Kind::List(0, crate::state::MAX_LIMITS)),
     Rule::new("thalweg.nat44.session-limits.[]", Kind::Text(40)),
+    Rule::new("thalweg.nat44.workers", Kind::Other(worker_list)),
     Rule::new("thalweg.nat44.vrf-tables", Kind::List(0, crate::state::MAX_VRFS)),
     Rule::new("thalweg.nat44.vrf-tables.[]", Kind::Other(vrf_line)),
     Rule::new("thalweg.nat44.log", Kind::Text(4096)),
@@ -57,6 +58,14 @@ fn line(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if !text.contains('\n') && text.len() < 16_384 => Ok(()),
         _ => Err("a mapping as its command takes it".into()),
+    }
+}
+
+fn worker_list(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if words::numbers(text).is_some() => Ok(()),
+        Value::Int(n) if u16::try_from(*n).is_ok() => Ok(()),
+        _ => Err("numbers of workers, such as \"0,2-3\"".into()),
     }
 }
 
@@ -95,6 +104,9 @@ impl Section<Control> for Settings {
         }
         for (table, most) in nat.limits() {
             out.push(&[a, b, "session-limits"], format!("{most} vrf {table}"));
+        }
+        if !nat.named_owners().is_empty() {
+            out.put(&[a, b, "workers"], words::numbers_text(nat.named_owners()));
         }
         for vrf in nat.vrfs() {
             out.push(&[a, b, "vrf-tables"], words::vrf_text(vrf));
@@ -182,6 +194,11 @@ impl Section<Control> for Settings {
             let set = format!("set nat44 session limit {} per-host", f.node.value);
             let back = "set nat44 session limit 0 per-host".into();
             add(1, "nat44 sessions-per-host".into(), &f.path, set, back);
+        }
+        if let Some(f) = doc.at(&[a, b, "workers"]) {
+            let list = f.node.text().map_or_else(|| f.node.value.to_string(), str::to_owned);
+            let [set, back] = [&list, "all"].map(|w| format!("set nat workers {w}"));
+            add(1, "nat44 workers".into(), &f.path, set, back);
         }
         if let Some(f) = doc.at(&[a, b, "log"])
             && let Some(text) = f.node.text()

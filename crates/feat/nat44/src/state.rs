@@ -1,7 +1,7 @@
 //! The configuration on the main thread.
 
 use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
-use crate::log::Log;
+use crate::log::{Log, Target};
 use crate::mapping::{Backend, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::pool::{self, Pool};
@@ -24,7 +24,8 @@ mod vrf;
 pub use vrf::{MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
 pub use tuning::{
-    set_forwarding, set_limit, set_log, set_mss, set_refusal, set_scheme, set_timeouts,
+    set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refusal, set_scheme, set_timeouts,
+    set_workers,
 };
 
 /// Sessions of each worker, if nothing is said.
@@ -113,7 +114,11 @@ pub struct Nat44 {
     per_host: u32,
     /// By routing table, the tables that its hosts reach, in the order in which they are tried.
     vrfs: BTreeMap<u32, Vec<u32>>,
+    /// Workers that have sessions, if not all.
+    owners: Vec<u16>,
     log: Option<Log>,
+    /// Where IPFIX messages went last, and how many records a second.
+    collector: Option<(Target, u32)>,
     /// The file to which sessions are saved, and every how many seconds.
     saving: Option<(PathBuf, u32)>,
     /// How often that was changed.
@@ -140,7 +145,9 @@ impl Nat44 {
             limits: BTreeMap::new(),
             per_host: 0,
             vrfs: BTreeMap::new(),
+            owners: Vec::new(),
             log: None,
+            collector: None,
             saving: None,
             saving_turn: 0,
             mappings: Vec::new(),
@@ -203,6 +210,17 @@ impl Nat44 {
     pub fn vrfs(&self) -> &BTreeMap<u32, Vec<u32>> {
         &self.vrfs
     }
+    /// Workers that were named to have sessions; none: all have.
+    pub fn named_owners(&self) -> &[u16] {
+        &self.owners
+    }
+    /// Workers of so many that have sessions, in the order of their parts of ports.
+    pub fn owners(&self, workers: usize) -> Vec<usize> {
+        match &self.owners[..] {
+            [] => (0..workers).collect(),
+            named => named.iter().map(|w| usize::from(*w)).collect(),
+        }
+    }
     /// What notes sessions that come and go, if they are noted.
     pub fn log(&self) -> Option<&Log> {
         self.log.as_ref()
@@ -230,6 +248,12 @@ fn order(c: &mut Control, make: impl FnMut(usize) -> Order) {
     let mut make = make;
     if let Some(node) = c.node("nat44-ed-ticker") {
         c.message_all(node, |worker| Box::new(make(worker)));
+    }
+}
+
+fn order_one(c: &mut Control, worker: usize, what: Order) {
+    if let Some(node) = c.node("nat44-ed-ticker") {
+        c.message(worker, node, Box::new(what));
     }
 }
 
@@ -297,6 +321,8 @@ pub fn disable(c: &mut Control) {
         (nat.forwarding, nat.mss, nat.scheme) = (false, 0, Scheme::All);
         nat.limits.clear();
         nat.vrfs.clear();
+        nat.owners.clear();
+        nat.collector = None;
         (nat.refuse, nat.per_host) = (false, 0);
         nat.set_saving(None);
         if let Some(log) = nat.log.take() {
@@ -597,10 +623,10 @@ fn publish(c: &mut Control) {
         let kept: BTreeSet<_> = kept.collect();
         (config(&nat, mappings, &addresses), addresses, kept)
     };
-    let workers = c.workers();
-    let (old, was_kept, on, scheme) = {
+    let (old, was_kept, on, scheme, owners) = {
         let nat = nat.borrow();
-        (nat.told.clone(), nat.kept.clone(), nat.sessions.is_some(), nat.scheme)
+        let owners = nat.owners(c.workers());
+        (nat.told.clone(), nat.kept.clone(), nat.sessions.is_some(), nat.scheme, owners)
     };
     let gone: Vec<Address> = old.difference(&addresses).copied().collect();
     for a in gone {
@@ -608,15 +634,11 @@ fn publish(c: &mut Control) {
     }
     let come: Vec<Address> = addresses.difference(&old).copied().collect();
     for a in come.iter().filter(|_| on) {
-        order(c, |w| {
-            Order::Add(Box::new(Pool::new(
-                a.address.to_bits(),
-                a.table,
-                a.twice,
-                scheme,
-                (w, workers),
-            )))
-        });
+        for (part, worker) in owners.iter().enumerate() {
+            let part = (part, owners.len());
+            let pool = Pool::new(a.address.to_bits(), a.table, a.twice, scheme, part);
+            order_one(c, *worker, Order::Add(Box::new(pool)));
+        }
     }
     let reserve = |&(address, protocol, port): &(u32, u8, u16), keep| {
         move |_| Order::Reserve { address, protocol, port, keep }
@@ -661,6 +683,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         scheme: nat.scheme,
         refuse: nat.refuse,
         vrfs: nat.vrfs.clone(),
+        owners: nat.owners.clone(),
         outsides: nat.roles.iter().filter(|(_, r)| r.outside).map(|(sw_if, _)| *sw_if).collect(),
     }
 }

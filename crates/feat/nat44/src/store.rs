@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 use thalweg_graph::{Control, clock};
 
 /// Numbers of sessions that a worker looks at for one question.
-const SLICE: u32 = 1024;
+const SLICE: u32 = 256;
 /// Sessions that a worker brings back in one loop: some tens of microseconds.
 const BATCH: usize = 128;
 /// How long a worker may take for that.
@@ -214,12 +214,13 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
     if c.state::<Nat44>().borrow().sessions().is_none() {
         return Err(StoreError::Disabled);
     }
-    let (from, workers) = (file.to_owned(), c.workers());
+    let owners = c.state::<Nat44>().borrow().owners(c.workers());
+    let from = file.to_owned();
     begin(file, move |main| match File::open(&from) {
         Err(e) if optional && e.kind() == ErrorKind::NotFound => Ok(Done::NoFile),
         Err(source) => Err(StoreError::File { file: from, source }),
         Ok(opened) => {
-            let done = read_all(opened, workers, |worker, batch, elapsed| {
+            let done = read_all(opened, &owners, |worker, batch, elapsed| {
                 give(&main, worker, batch, elapsed)
             });
             match done {
@@ -264,11 +265,11 @@ impl From<FormatError> for ReadError {
     }
 }
 
-/// Reads a file's sessions, each for the worker that its host belongs to; `give` takes a worker's next
+/// Reads a file's sessions, each for that of `owners` that its host belongs to; `give` takes a worker's next
 /// ones and how long ago they were saved. Nothing is given of a file that is not whole.
 fn read_all(
     mut file: File,
-    workers: usize,
+    owners: &[usize],
     mut give: impl FnMut(usize, Vec<Saved>, u64) -> Option<Restored>,
 ) -> Result<Restored, ReadError> {
     let length = file.metadata()?.len();
@@ -296,7 +297,7 @@ fn read_all(
         return Err(FormatError::Damaged.into());
     }
     let elapsed = unix_millis().saturating_sub(header.at);
-    let mut batches = vec![Vec::with_capacity(BATCH); workers.max(1)];
+    let mut batches = vec![Vec::with_capacity(BATCH); owners.len().max(1)];
     let mut done = Restored::default();
     each(&mut |record| {
         let Some(saved) = Saved::read(record) else {
@@ -307,12 +308,12 @@ fn read_all(
         batches[owner].push(saved);
         if batches[owner].len() == BATCH {
             let full = std::mem::take(&mut batches[owner]);
-            done = done.and(give(owner, full, elapsed).ok_or(ReadError::NoAnswer)?);
+            done = done.and(give(owners[owner], full, elapsed).ok_or(ReadError::NoAnswer)?);
         }
         Ok(())
     })?;
     for (owner, rest) in batches.into_iter().enumerate().filter(|(_, rest)| !rest.is_empty()) {
-        done = done.and(give(owner, rest, elapsed).ok_or(ReadError::NoAnswer)?);
+        done = done.and(give(owners[owner], rest, elapsed).ok_or(ReadError::NoAnswer)?);
     }
     Ok(done)
 }
@@ -411,9 +412,9 @@ mod tests {
         let sum = records.iter().fold(0, saved::sum);
         let header = Header { count: 1001, at: unix_millis(), sum };
         let mut got = Vec::new();
-        let done = read_all(file(&records, header), 3, |worker, all, elapsed| {
+        let done = read_all(file(&records, header), &[0, 2, 5], |worker, all, elapsed| {
             assert!(all.len() <= BATCH && elapsed < 60_000);
-            let of = |s: &Saved| worker::owner(Tuple::of(&s.inside).src, 3);
+            let of = |s: &Saved| [0, 2, 5][worker::owner(Tuple::of(&s.inside).src, 3)];
             assert!(all.iter().all(|s| of(s) == worker));
             got.extend(all.iter().copied());
             Some(Restored { done: all.len() as u64, ..Restored::default() })
@@ -428,13 +429,13 @@ mod tests {
         let sum = records.iter().fold(0, saved::sum);
         let good = Header { count: 2, at: 0, sum };
         let refused = |records: &[[u8; RECORD]], header| {
-            let done = read_all(file(records, header), 1, |_, _, _| panic!("given"));
+            let done = read_all(file(records, header), &[0], |_, _, _| panic!("given"));
             format!("{:?}", done.unwrap_err())
         };
         assert!(refused(&records[..1], good).contains("Length"));
         assert!(refused(&records, Header { sum: 1, ..good }).contains("Damaged"));
         assert!(refused(&[records[1], records[0]], good).contains("Damaged"));
-        let short = read_all(tempfile::tempfile().unwrap(), 1, |_, _, _| panic!("given"));
+        let short = read_all(tempfile::tempfile().unwrap(), &[0], |_, _, _| panic!("given"));
         assert!(format!("{short:?}").contains("Foreign"));
     }
 }

@@ -297,7 +297,8 @@ impl Translator {
     /// The worker that has a packet's session.
     fn owner(&self, cx: &NodeCx<'_>, parsed: &Parsed) -> usize {
         let t = Tuple::of(&parsed.key);
-        let of = |host| worker::owner(host, self.workers);
+        let config = self.config.load(cx.guard());
+        let of = |host| config.owner(host, self.workers);
         let ip = t.protocol;
         match self.direction {
             _ if !matches!(ip, protocol::TCP | protocol::UDP | protocol::ICMP) => {
@@ -305,11 +306,10 @@ impl Translator {
             }
             Direction::In2Out | Direction::Output => of(t.src),
             Direction::Out2In => {
-                let config = self.config.load(cx.guard());
                 let mapping = config.mappings.called(t.dst.to_bits(), t.dport, ip);
                 match mapping.and_then(|m| m.target(t.src, t.sport, t.dport)) {
                     Some((local, ..)) => of(local),
-                    None => config.scheme.owner(t.dport, self.workers).unwrap_or(self.worker),
+                    None => config.owner_of_port(t.dport, self.workers).unwrap_or(self.worker),
                 }
             }
         }

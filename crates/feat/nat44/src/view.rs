@@ -4,8 +4,10 @@ use crate::session::{self, Class, Session, tcp};
 use crate::time;
 use crate::tuple::Tuple;
 use crate::worker::{self, Counts, Nat};
+use std::net::Ipv4Addr;
+use thalweg_graph::control::ThreadInfo;
 use thalweg_graph::{Control, clock};
-use thalweg_tables::flow::{FlowCounts, Millis};
+use thalweg_tables::flow::{FlowCounts, FlowId, Millis};
 
 /// A session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,11 +38,11 @@ pub struct SessionView {
 
 impl SessionView {
     /// What a host inside looks like outside.
-    pub fn mapped(&self) -> (std::net::Ipv4Addr, u16) {
+    pub fn mapped(&self) -> (Ipv4Addr, u16) {
         (self.outside.dst, self.outside.dport)
     }
     /// The host outside, as it calls itself.
-    pub fn external(&self) -> (std::net::Ipv4Addr, u16) {
+    pub fn external(&self) -> (Ipv4Addr, u16) {
         (self.outside.src, self.outside.sport)
     }
     /// Whether it is of a static mapping.
@@ -53,10 +55,26 @@ impl SessionView {
     }
 }
 
-/// Numbers of sessions that a worker looks at for one question.
-const SLICE: u32 = 1024;
+/// Numbers of sessions that a worker looks at for one question: some tens of microseconds.
+const SLICE: u32 = 256;
 
-fn slice(nat: &mut Nat, worker: usize, from: u32) -> (Vec<SessionView>, u32, bool) {
+/// Sessions that are asked for: those of a host, if one is named, in a routing table, if one is named.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Which {
+    /// The host inside.
+    pub host: Option<Ipv4Addr>,
+    /// Its routing table.
+    pub table: Option<u32>,
+}
+
+impl Which {
+    fn has(&self, inside: &Tuple) -> bool {
+        self.host.is_none_or(|host| host == inside.src)
+            && self.table.is_none_or(|table| table == inside.table)
+    }
+}
+
+fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionView>, u32, bool) {
     let (now, mut next) = (time::millis(clock::ticks()), from);
     let view = |flow| {
         let (inside, outside) = nat.keys(flow);
@@ -75,8 +93,9 @@ fn slice(nat: &mut Nat, worker: usize, from: u32) -> (Vec<SessionView>, u32, boo
             left: (nat.table.end(flow).wrapping_sub(now) as i32).max(0) as Millis,
         }
     };
-    let live = nat.table.list(&mut next, SLICE).filter(|f| !nat.table.is_over(*f, now));
-    let some = live.map(view).collect();
+    let wanted = |f: &FlowId| which == Which::default() || which.has(&Tuple::of(&nat.keys(*f).0));
+    let live = nat.table.list(&mut next, SLICE);
+    let some = live.filter(|f| !nat.table.is_over(*f, now) && wanted(f)).map(view).collect();
     (some, next, next < nat.table.used())
 }
 
@@ -95,13 +114,17 @@ impl Cursor {
 }
 
 /// Some sessions, and where to go on; nothing at the end.
-pub fn some_sessions(c: &mut Control, at: Cursor) -> Option<(Vec<SessionView>, Cursor)> {
+pub fn some_sessions(
+    c: &mut Control,
+    at: Cursor,
+    which: Which,
+) -> Option<(Vec<SessionView>, Cursor)> {
     if at.worker >= c.workers() {
         return None;
     }
     let answers = c.ask(move |core| {
         let mine = core.index() == at.worker;
-        if mine { worker::with(|nat| slice(nat, at.worker, at.from)) } else { None }
+        if mine { worker::with(|nat| slice(nat, at.worker, at.from, which)) } else { None }
     });
     let answer = answers.into_iter().nth(at.worker).flatten().flatten();
     let (some, from, more) = answer.unwrap_or_default();
@@ -112,11 +135,20 @@ pub fn some_sessions(c: &mut Control, at: Cursor) -> Option<(Vec<SessionView>, C
 /// All sessions.
 pub fn all_sessions(c: &mut Control) -> Vec<SessionView> {
     let (mut all, mut at) = (Vec::new(), Cursor::default());
-    while let Some((some, next)) = some_sessions(c, at) {
+    while let Some((some, next)) = some_sessions(c, at, Which::default()) {
         all.extend(some);
         at = next;
     }
     all
+}
+
+/// Threads of workers, by their numbers.
+pub(crate) fn named_workers<'a>(
+    c: &Control,
+    workers: &'a [usize],
+) -> impl Iterator<Item = (usize, ThreadInfo)> + 'a {
+    let threads = c.threads();
+    workers.iter().filter_map(move |w| Some((*w, threads.get(w + 1)?.clone())))
 }
 
 /// What a worker has.

@@ -38,6 +38,22 @@ pub(crate) fn range_text((first, last): &(Address, Ipv4Addr)) -> String {
     text
 }
 
+/// Numbers as in `0,2-3`.
+pub(crate) fn numbers(text: &str) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last).then(|| all.extend((first..=last).map(usize::from)))?;
+    }
+    Some(all)
+}
+
+/// Such a text.
+pub(crate) fn numbers_text(all: &[u16]) -> String {
+    all.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
 /// A routing table and those that its hosts reach.
 pub(crate) fn vrf_text((table, routes): (&u32, &Vec<u32>)) -> String {
     let mut text = table.to_string();

@@ -16,6 +16,8 @@ pub mod nat44_ed_add_del_vrf_route;
 pub mod nat44_ed_add_del_vrf_table;
 pub mod nat44_ed_output_interface_get;
 pub mod nat44_ed_plugin_enable_disable;
+pub mod nat44_ed_set_fq_options;
+pub mod nat44_ed_show_fq_options;
 pub mod nat44_ed_vrf_tables_dump;
 pub mod nat44_ed_vrf_tables_v2_dump;
 pub mod nat44_forwarding_enable_disable;
@@ -33,8 +35,10 @@ pub mod nat44_user_session_dump;
 pub mod nat44_user_session_v2_dump;
 pub mod nat44_user_session_v3_dump;
 pub mod nat_get_mss_clamping;
+pub mod nat_ipfix_enable_disable;
 pub mod nat_set_mss_clamping;
 pub mod nat_set_timeouts;
+pub mod nat_set_workers;
 pub mod nat_worker_dump;
 
 /// Every API message, in the order of the files' names.
@@ -52,6 +56,8 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &nat44_ed_add_del_vrf_table::SERVICE,
     &nat44_ed_output_interface_get::SERVICE,
     &nat44_ed_plugin_enable_disable::SERVICE,
+    &nat44_ed_set_fq_options::SERVICE,
+    &nat44_ed_show_fq_options::SERVICE,
     &nat44_ed_vrf_tables_dump::SERVICE,
     &nat44_ed_vrf_tables_v2_dump::SERVICE,
     &nat44_forwarding_enable_disable::SERVICE,
@@ -69,7 +75,9 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &nat44_user_session_v2_dump::SERVICE,
     &nat44_user_session_v3_dump::SERVICE,
     &nat_get_mss_clamping::SERVICE,
+    &nat_ipfix_enable_disable::SERVICE,
     &nat_set_mss_clamping::SERVICE,
     &nat_set_timeouts::SERVICE,
+    &nat_set_workers::SERVICE,
     &nat_worker_dump::SERVICE,
 ];

@@ -7,12 +7,12 @@ use thalweg_graph::Control;
 
 /// Asks for them.
 #[derive(Debug, Message)]
-#[api(request)]
+#[api(request, status = "in_progress")]
 pub struct Nat44EdVrfTablesV2Dump;
 
 /// One of them.
 #[derive(Debug, Message)]
-#[api(details)]
+#[api(details, status = "in_progress")]
 pub struct Nat44EdVrfTablesV2Details {
     /// Routing table of the hosts.
     pub table_vrf_id: u32,

@@ -2,6 +2,7 @@
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, Nat44ConfigFlags, NatLogLevel, NatTimeouts};
+use crate::log::Target;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -30,7 +31,7 @@ pub struct Nat44ShowRunningConfigReply {
     pub translation_buckets: u32,
     /// Whether packets from the outside pass that belong to no session.
     pub forwarding_enabled: bool,
-    /// Never.
+    /// Whether sessions are noted by IPFIX messages.
     pub ipfix_logging_enabled: bool,
     /// How long sessions live.
     pub timeouts: NatTimeouts,
@@ -54,6 +55,7 @@ fn handle(
     Ok(Nat44ShowRunningConfigReply {
         sessions: nat.sessions().unwrap_or(0),
         forwarding_enabled: nat.forwarding(),
+        ipfix_logging_enabled: nat.log().is_some_and(|l| matches!(l.target, Target::Ipfix(_))),
         timeouts: NatTimeouts {
             udp: t.udp,
             tcp_established: t.tcp_established,

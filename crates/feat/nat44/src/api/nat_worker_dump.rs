@@ -1,6 +1,7 @@
-//! `nat_worker_dump`: workers, each with sessions of its own.
+//! `nat_worker_dump`: workers that have sessions, each its own.
 
 use crate::api_types::NAT44_ED;
+use crate::{Nat44, view};
 use thalweg_api::{Details, Dump, Message, Text};
 use thalweg_graph::Control;
 
@@ -25,7 +26,8 @@ pub struct NatWorkerDetails {
 pub static SERVICE: Dump<Control, NatWorkerDump, NatWorkerDetails> = Dump::new(&NAT44_ED, handle);
 
 fn handle(c: &mut Control, _: NatWorkerDump, out: &mut Details<NatWorkerDetails>) {
-    for (i, t) in c.threads().iter().skip(1).enumerate() {
+    let owners = c.state::<Nat44>().borrow().owners(c.workers());
+    for (i, t) in view::named_workers(c, &owners) {
         out.send(&NatWorkerDetails {
             worker_index: i as u32,
             lcore_id: t.core.map_or(0, |core| core as u32),

@@ -19,11 +19,13 @@ pub mod nat44_save;
 pub mod nat44_vrf_route;
 pub mod nat44_vrf_table;
 pub mod nat_addr_port_assignment_alg;
+pub mod nat_ipfix_logging;
 pub mod nat_mss_clamping;
 pub mod set_interface_nat44;
 pub mod set_nat44_session_limit;
 pub mod set_nat44_table_full;
 pub mod set_nat_timeout;
+pub mod set_nat_workers;
 pub mod show_nat44_addresses;
 pub mod show_nat44_interface_address;
 pub mod show_nat44_interfaces;
@@ -34,7 +36,9 @@ pub mod show_nat44_static_mappings;
 pub mod show_nat44_summary;
 pub mod show_nat44_vrf_tables;
 pub mod show_nat_addr_port_assignment_alg;
+pub mod show_nat_mss_clamping;
 pub mod show_nat_timeouts;
+pub mod show_nat_workers;
 
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
@@ -54,11 +58,13 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &nat44_vrf_route::COMMAND,
     &nat44_vrf_table::COMMAND,
     &nat_addr_port_assignment_alg::COMMAND,
+    &nat_ipfix_logging::COMMAND,
     &nat_mss_clamping::COMMAND,
     &set_interface_nat44::COMMAND,
     &set_nat44_session_limit::COMMAND,
     &set_nat44_table_full::COMMAND,
     &set_nat_timeout::COMMAND,
+    &set_nat_workers::COMMAND,
     &show_nat44_addresses::COMMAND,
     &show_nat44_interface_address::COMMAND,
     &show_nat44_interfaces::COMMAND,
@@ -69,5 +75,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &show_nat44_summary::COMMAND,
     &show_nat44_vrf_tables::COMMAND,
     &show_nat_addr_port_assignment_alg::COMMAND,
+    &show_nat_mss_clamping::COMMAND,
     &show_nat_timeouts::COMMAND,
+    &show_nat_workers::COMMAND,
 ];

@@ -40,15 +40,19 @@ impl Command<Control> for Nat44DelSession {
             "udp" => protocol::UDP,
             _ => protocol::ICMP,
         };
-        if !args.keyword("external-host") {
-            return Err(args.bad("host outside", "`external-host' and its address and port"));
+        let (mut far, mut table) = (None, 0);
+        while !args.is_empty() {
+            if args.keyword("external-host") {
+                let what = "address and port of the host outside";
+                far = Some(crate::cli_support::endpoint(args, what)?);
+            } else if args.keyword("vrf") {
+                table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
+            } else {
+                args.end()?;
+            }
         }
-        let far = crate::cli_support::endpoint(args, "address and port of the host outside")?;
-        let mut table = 0;
-        if args.keyword("vrf") {
-            table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
-        }
-        args.end()?;
+        let missing = || args.bad("host outside", "`external-host' and its address and port");
+        let far = far.ok_or_else(missing)?;
         let inside = Tuple {
             src: *near.ip(),
             sport: near.port(),

@@ -1,7 +1,7 @@
 //! `nat44 log`.
 
 use crate::cli_support::failed;
-use crate::log::{RATE, Target};
+use crate::log::{Collector, RATE, Target};
 use crate::state;
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -19,7 +19,8 @@ impl Command<Control> for Nat44Log {
     }
 
     fn usage(&self) -> &'static str {
-        "file <file> [rate <n>] | syslog <address>:<port> [rate <n>] | ipfix <address>:<port> [rate <n>] | off"
+        "file <file> [rate <n>] | syslog <address>:<port> [rate <n>] | \
+         ipfix <address>:<port> [domain <n>] [src-port <port>] [rate <n>] | off"
     }
 
     fn help(&self) -> &'static str {
@@ -43,7 +44,14 @@ impl Command<Control> for Nat44Log {
             }
             "ipfix" => {
                 let expected = "an address and a port, such as 192.0.2.1:4739";
-                Some(Target::Ipfix(args.parsed("collector", expected)?))
+                let mut to = Collector::new(args.parsed("collector", expected)?);
+                if args.keyword("domain") {
+                    to.domain = args.u32("domain")?;
+                }
+                if args.keyword("src-port") {
+                    to.port = args.u16("port")?;
+                }
+                Some(Target::Ipfix(to))
             }
             _ => None,
         };
@@ -59,7 +67,8 @@ impl Command<Control> for Nat44Log {
     fn complete(&self, _: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
             [] => ["file", "syslog", "ipfix", "off"].map(str::to_owned).into(),
-            ["file" | "syslog" | "ipfix", _] => vec!["rate".into()],
+            ["file" | "syslog", _] => vec!["rate".into()],
+            ["ipfix", _] => ["domain", "src-port", "rate"].map(str::to_owned).into(),
             _ => Vec::new(),
         }
     }

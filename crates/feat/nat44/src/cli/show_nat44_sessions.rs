@@ -3,7 +3,7 @@
 use crate::session::{BALANCED, HAIRPIN, TWICE};
 use crate::state::protocol_name;
 use crate::tuple::Tuple;
-use crate::view::{self, Cursor, SessionView};
+use crate::view::{self, Cursor, SessionView, Which};
 use serde_json::{Value, json};
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -43,7 +43,7 @@ impl Command<Control> for ShowNat44Sessions {
         args.end()?;
         out.line("NAT44 ED sessions:");
         let counts = view::workers(c).iter().map(|w| w.sessions).collect();
-        let listing = Listing { counts, at: Cursor::default(), titled: 0, left, rows: Vec::new() };
+        let listing = Listing { counts, at: Cursor::default(), titled: 0, left };
         Ok(Outcome::pending(listing))
     }
 }
@@ -55,14 +55,19 @@ struct Listing {
     /// Workers whose title has been printed.
     titled: usize,
     left: u64,
-    rows: Vec<Value>,
+}
+
+impl Listing {
+    fn next(&self, c: &mut Control) -> Option<(Vec<SessionView>, Cursor)> {
+        (self.left > 0).then(|| view::some_sessions(c, self.at, Which::default())).flatten()
+    }
 }
 
 impl Task<Control> for Listing {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         let worker = self.at.worker();
-        let Some((some, next)) = view::some_sessions(c, self.at).filter(|_| self.left > 0) else {
-            out.json(std::mem::take(&mut self.rows).into());
+        let Some((some, next)) = self.next(c) else {
+            out.end_elements();
             return TaskPoll::Done;
         };
         if self.titled <= worker {
@@ -73,7 +78,7 @@ impl Task<Control> for Listing {
         }
         for s in some.iter().take(self.left as usize) {
             if out.wants_json() {
-                self.rows.push(row(s));
+                out.element(row(s));
             } else {
                 print(s, out);
             }

@@ -29,8 +29,8 @@ const TEMPLATES: [u16; 2] = [256, 257];
 const TEMPLATE_SET: u16 = 2;
 /// natEvent of NAT44 sessions that begin and end (RFC 8158 section 4.4).
 const EVENTS: [u8; 2] = [4, 5];
-/// The observation domain.
-const DOMAIN: u32 = 1;
+/// The observation domain, if nothing is said.
+pub(super) const DOMAIN: u32 = 1;
 const VERSION: u16 = 10;
 /// Bytes of a message's header, and of a set's.
 const HEADER: usize = 16;
@@ -44,6 +44,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Exporter {
     socket: UdpSocket,
+    domain: u32,
     /// The message that is being written, header included; empty without records.
     message: Vec<u8>,
     /// Where its last set begins, and the template of that.
@@ -56,9 +57,17 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    pub(super) fn new(socket: UdpSocket) -> Exporter {
+    pub(super) fn new(socket: UdpSocket, domain: u32) -> Exporter {
         let message = Vec::with_capacity(LONGEST);
-        Exporter { socket, message, set: (0, 0), records: 0, sequence: 0, templates_sent: None }
+        Exporter {
+            socket,
+            domain,
+            message,
+            set: (0, 0),
+            records: 0,
+            sequence: 0,
+            templates_sent: None,
+        }
     }
 
     /// Adds a record; a message that is full is sent.
@@ -108,7 +117,7 @@ impl Exporter {
         header[2..4].copy_from_slice(&length.to_be_bytes());
         header[4..8].copy_from_slice(&(seconds.as_secs() as u32).to_be_bytes());
         header[8..12].copy_from_slice(&self.sequence.to_be_bytes());
-        header[12..].copy_from_slice(&DOMAIN.to_be_bytes());
+        header[12..].copy_from_slice(&self.domain.to_be_bytes());
         let sent = self.socket.send(&self.message).map(drop);
         // Those that were lost here are missing at the collector, which the number tells it.
         self.sequence = self.sequence.wrapping_add(self.records);
@@ -222,7 +231,7 @@ mod tests {
         collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(collector.local_addr().unwrap()).unwrap();
-        let mut exporter = Exporter::new(socket);
+        let mut exporter = Exporter::new(socket, DOMAIN);
         exporter.flush().unwrap();
         for n in 0..100 {
             let end = End { packets: 3, bytes: 180, seconds: 1.0 };

@@ -7,6 +7,7 @@ use crate::log::{Log, Target};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::ports::Scheme;
 use crate::time;
+use crate::worker::Sweep;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 
@@ -54,17 +55,51 @@ pub fn set_scheme(c: &mut Control, scheme: Scheme) -> Result<(), NatError> {
     if nat.borrow().scheme == scheme {
         return Ok(());
     }
+    nat.borrow_mut().scheme = scheme;
+    share_anew(c);
+    Ok(())
+}
+
+/// Has addresses come anew, and the ports that are kept: all sessions with a port of an address end.
+fn share_anew(c: &mut Control) {
+    let nat = c.state::<Nat44>();
     let gone = std::mem::take(&mut nat.borrow_mut().told);
     for a in gone {
         order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
     }
-    {
-        let mut nat = nat.borrow_mut();
-        nat.scheme = scheme;
-        // The addresses come anew, and so do the ports that are kept.
-        nat.kept.clear();
-    }
+    nat.borrow_mut().kept.clear();
     publish(c);
+}
+
+/// Names the workers that have sessions, or all. All sessions end: hosts inside and ports outside are
+/// shared out anew.
+///
+/// # Errors
+/// [`NatError::Invalid`] if there is no such worker.
+pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatError> {
+    ensure(c)?;
+    let mut owners: Vec<u16> = named.into_iter().flatten().map(|w| *w as u16).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let workers = c.workers();
+    if let Some(wrong) = owners.iter().find(|w| usize::from(**w) >= workers) {
+        let text = format!("there is no worker {wrong}: they are 0 to {}", workers - 1);
+        return Err(NatError::Invalid(text));
+    }
+    if named.is_some() && owners.is_empty() {
+        return Err(NatError::Invalid("no worker would have sessions".into()));
+    }
+    let nat = c.state::<Nat44>();
+    let old = nat.borrow().owners(workers);
+    nat.borrow_mut().owners = owners;
+    if nat.borrow().owners(workers) == old {
+        return Ok(());
+    }
+    let sessions = nat.borrow().sessions.unwrap_or(0);
+    // Of static mappings, too.
+    order(c, |_| Order::Sweep(Sweep::All));
+    share_anew(c);
+    tell_limits(c, sessions)?;
     Ok(())
 }
 
@@ -100,11 +135,51 @@ pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatErro
     order(c, |_| Order::Log(pens.next().map(Box::new)));
     // What workers have written so far is read before the old thread ends.
     c.sync();
-    let old = std::mem::replace(&mut c.state::<Nat44>().borrow_mut().log, log);
+    let nat = c.state::<Nat44>();
+    if let Some(log) = log.as_ref().filter(|log| matches!(log.target, Target::Ipfix(_))) {
+        nat.borrow_mut().collector = Some((log.target.clone(), log.rate));
+    }
+    let old = std::mem::replace(&mut nat.borrow_mut().log, log);
     if let Some(old) = old {
         old.end();
     }
     Ok(())
+}
+
+/// Has sessions noted by IPFIX messages to the collector that was named last, in that domain and from
+/// that port (0: as before); or not any more.
+///
+/// # Errors
+/// [`NatError`] if no collector was named, or sessions are noted elsewhere.
+pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError> {
+    ensure(c)?;
+    let nat = c.state::<Nat44>();
+    let (now, collector) = {
+        let nat = nat.borrow();
+        (nat.log.as_ref().map(|log| log.target.clone()), nat.collector.clone())
+    };
+    match (now, on) {
+        (Some(Target::Ipfix(_)), None) => set_log(c, None),
+        (_, None) => Err(NatError::Missing("log of sessions by IPFIX".into())),
+        (Some(other @ (Target::File(_) | Target::Syslog(_))), Some(_)) => {
+            Err(NatError::Exists(format!("a log of sessions to {other} (end it: `nat44 log off`)")))
+        }
+        (now, Some((domain, port))) => {
+            let Some((Target::Ipfix(mut to), rate)) = collector else {
+                let text = "no collector is known: `nat44 log ipfix <address>:<port>` names one";
+                return Err(NatError::Invalid(text.into()));
+            };
+            to.domain = if domain == 0 { to.domain } else { domain };
+            to.port = if port == 0 { to.port } else { port };
+            let target = Target::Ipfix(to);
+            if now.as_ref() == Some(&target) {
+                return Ok(());
+            }
+            // A port is not free before what has it ends.
+            set_log(c, None)?;
+            set_log(c, Some((target, rate)))
+        }
+    }
 }
 
 /// Limits the sessions of a routing table's hosts, or of each host if no table is named; 0: no limit.
@@ -149,12 +224,16 @@ fn tell_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
     let orders = {
         let nat = c.state::<Nat44>();
         let nat = nat.borrow();
+        let owners = nat.owners(workers);
         let of = |worker: usize| {
-            let part = |most: u32| {
-                let (n, worker) = (workers as u32, worker as u32);
-                most / n + u32::from(worker < most % n)
+            let place = owners.iter().position(|w| *w == worker);
+            let part = |most: u32, place: usize| {
+                let (n, place) = (owners.len() as u32, place as u32);
+                most / n + u32::from(place < most % n)
             };
-            let tables = nat.limits.iter().map(|(t, most)| (*t, part(*most))).collect();
+            // A worker without sessions has nothing to count.
+            let tables = nat.limits.iter();
+            let tables = tables.filter_map(|(t, most)| Some((*t, part(*most, place?)))).collect();
             Orders::new(tables, nat.per_host, sessions, now)
         };
         (0..workers).map(of).collect::<Result<Vec<_>, _>>()?

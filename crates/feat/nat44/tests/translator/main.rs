@@ -9,6 +9,7 @@ mod kernels;
 mod limits;
 mod mappings;
 mod nat;
+mod owners;
 mod requirements;
 mod rfc;
 mod sessions;

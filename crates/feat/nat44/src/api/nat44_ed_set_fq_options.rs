@@ -1,0 +1,28 @@
+//! `nat44_ed_set_fq_options`: says how many frames wait at most between two workers.
+
+use crate::api_types::{NAT44_ED, queue_room};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Says so.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct Nat44EdSetFqOptions {
+    /// Frames.
+    pub frame_queue_nelts: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, Nat44EdSetFqOptions, Nat44EdSetFqOptionsReply> =
+    Call::new(&NAT44_ED, handle);
+
+fn handle(c: &mut Control, rq: Nat44EdSetFqOptions) -> Result<Nat44EdSetFqOptionsReply, Retval> {
+    match queue_room(c) {
+        room if room == rq.frame_queue_nelts => Ok(Nat44EdSetFqOptionsReply),
+        0 => Err(Retval::UNSUPPORTED.because("one worker hands nothing over")),
+        room => {
+            let text = format!("queues between workers have room for {room} frames, always");
+            Err(Retval::UNSUPPORTED.because(text))
+        }
+    }
+}

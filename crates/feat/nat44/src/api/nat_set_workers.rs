@@ -1,0 +1,23 @@
+//! `nat_set_workers`: names the workers that have sessions.
+
+use crate::api_types::NAT44_ED;
+use crate::state;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Names them.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct NatSetWorkers {
+    /// Workers, by bits.
+    pub worker_mask: u64,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, NatSetWorkers, NatSetWorkersReply> = Call::new(&NAT44_ED, handle);
+
+fn handle(c: &mut Control, rq: NatSetWorkers) -> Result<NatSetWorkersReply, Retval> {
+    let named: Vec<usize> = (0..64).filter(|bit| rq.worker_mask >> bit & 1 != 0).collect();
+    state::set_workers(c, Some(&named))?;
+    Ok(NatSetWorkersReply)
+}
