@@ -78,14 +78,14 @@ lab_test! {
                  psample {{ group = 1 egress = on }}\n  vpp {{ osIndex = off }}\n  {extra}\n}}\n"
             )
         };
-        fs::write(&file, conf("docker { }"))?;
+        fs::write(&file, conf("dbus { }"))?;
         let path = file.to_str().context("a path")?;
         let program = thalweg()?;
         let program = program.to_str().context("a path")?;
         let mut agent = lab.router.spawn(program, &["agent", "-f", path])?;
         await_stderr(&mut agent, "agent started")?;
         let said = agent.stderr();
-        ensure!(said.contains("hsflowd.conf:6:3: docker { } is not supported"), "{said}");
+        ensure!(said.contains("hsflowd.conf:6:3: dbus { } is not supported"), "{said}");
         await_stderr(&mut agent, "counters: listening")?;
 
         let router = Router::start(&lab.router, &host_pair().commands(

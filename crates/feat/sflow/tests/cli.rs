@@ -3,6 +3,7 @@
 mod lab;
 
 use lab::Lab;
+use thalweg_sflow::conf::{HsflowdConf, Reader};
 
 #[test]
 fn what_is_shown_can_be_typed() {
@@ -156,11 +157,11 @@ fn a_configuration_of_hsflowd_is_taken() {
         &file,
         "sflow {\n polling = 15 sampling = 2K headerBytes = 96 datagramBytes = 1000\n \
          agent.cidr = 10.0.0.0/8 subAgentId = 9\n collector { ip = 192.0.2.7 udpport = 7000 }\n \
-         dropmon { limit = 50 }\n tcp { } sampling.10G = 10K\n}\n",
+         dropmon { limit = 50 }\n dbus { } sampling.10G = 10K\n}\n",
     )
     .unwrap();
     let said = lab.cli(&command);
-    assert!(said.contains("hsflowd.conf:6:2: tcp { } is not supported"), "{said}");
+    assert!(said.contains("hsflowd.conf:6:2: dbus { } is not supported"), "{said}");
     let shown = lab.cli("show sflow");
     let configuration: Vec<&str> = shown.lines().take_while(|l| *l != "Status").collect();
     let expected = [
@@ -177,11 +178,62 @@ fn a_configuration_of_hsflowd_is_taken() {
         "sflow collector add 192.0.2.7 port 7000",
     ];
     assert_eq!(configuration, expected);
-    // With a mistake, nothing changes.
+    // What the router would measure otherwise is refused. With a mistake, nothing changes.
+    std::fs::write(&file, "sflow { collector { ip = 192.0.2.8 }\n pcap { dev = eth0 } }").unwrap();
+    let error = lab.cli_error(&command).to_string();
+    assert!(error.contains("hsflowd.conf:2:2: pcap is not done here"), "{error}");
     std::fs::write(&file, "sflow { collector { ip = 192.0.2.8 } wrong = 1 }").unwrap();
     let error = lab.cli_error(&command).to_string();
     assert!(error.contains("hsflowd.conf:1:38: unknown word `wrong'"), "{error}");
-    assert_eq!(lab.cli("show sflow"), shown);
+    // Below that is what the service does in its own time.
+    let again = lab.cli("show sflow");
+    assert!(again.lines().take_while(|l| *l != "Status").eq(expected), "{again}");
     std::fs::remove_dir_all(&dir).unwrap();
     lab.close();
+}
+
+/// The blocks of the page for operators that a router or an agent is given: lines that are indented,
+/// without remarks.
+fn blocks(page: &str) -> Vec<Vec<&str>> {
+    let mut blocks = vec![Vec::new()];
+    for line in page.lines() {
+        match line.strip_prefix("    ") {
+            Some(text) => {
+                let text = text.split_once('#').map_or(text, |(text, _)| text).trim_end();
+                blocks.last_mut().unwrap().push(text);
+            }
+            None => blocks.push(Vec::new()),
+        }
+    }
+    blocks.retain(|block| !block.is_empty());
+    blocks
+}
+
+/// What the page for operators says can be typed, and names each command.
+#[test]
+fn the_page_for_operators_is_right() {
+    let page = include_str!("../../../../docs/sflow.md");
+    let (mut typed, mut read) = (0, 0);
+    for block in blocks(page) {
+        if block[0] == "sflow {" {
+            let text = block.join("\n");
+            let (_, warnings) = HsflowdConf::parse(Reader::Agent, "docs", &text).unwrap();
+            assert_eq!(warnings, []);
+            read += 1;
+            continue;
+        }
+        let mut lab = Lab::new(1);
+        lab.interface();
+        for line in block {
+            if line.starts_with("sflow ") || line.starts_with("show sflow") {
+                lab.cli(&line.replace("host-eth1", "loop0"));
+                typed += 1;
+            }
+        }
+        lab.close();
+    }
+    assert!(typed >= 8 && read >= 1, "{typed} commands and {read} configurations were found");
+    let sflow = thalweg_feat_sflow::FEATURE.commands;
+    let missing: Vec<_> = sflow.iter().map(|c| c.path()).filter(|p| !page.contains(p)).collect();
+    assert!(missing.is_empty(), "not on the page: {missing:?}");
 }

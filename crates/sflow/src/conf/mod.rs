@@ -10,9 +10,11 @@
 //! ```
 //!
 //! Blanks, `=` and `;` separate words, `#` begins a comment, values may stand in quotes, and words
-//! may be written in any case. A word that is unknown, or known and out of range, is an error. What
-//! hsflowd does and this agent does not is a warning with its place, so that a configuration that is
-//! in use need not be taken apart; but without a collector by address or name there is an error.
+//! may be written in any case. A word that is unknown, or known and out of range, is an error. So is
+//! one that would have hsflowd measure what is not measured here, as nobody would miss it at the
+//! collector. Other words that have no effect are warnings with their place, so that a configuration
+//! that is in use need not be taken apart; but without a collector by address or name there is an
+//! error.
 
 mod lexer;
 mod words;
@@ -404,6 +406,13 @@ impl<'a> Parser<'a> {
                     false => self.error(token, format!("after {name}, {{ must follow")),
                 }
             }
+            Value::Refused(why) => {
+                self.error(token, format!("{name} is not done here: {why}"));
+                match self.take_if(Kind::Open) {
+                    true => self.skip(),
+                    false => self.next += usize::from(self.peek() == Some(Kind::Word)),
+                }
+            }
             Value::NoEffect(why) => {
                 if self.value(token, "a value").is_some() {
                     self.warn(token, format!("{name} has no effect: {why}"));
@@ -472,17 +481,24 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `sampling.10G`, the rate of links of that speed; of applications, or by a ratio, there is none.
+    /// `sampling.10G`, the rate of links of that speed; of applications there is none. By a ratio it
+    /// would be another one than is sampled at.
     fn rate_of(&mut self, token: Token<'a>, of: &str) {
         let expected = "a number from 0 to 10000000";
-        let Some(rate) = self.number_to(token, expected, 10_000_000) else { return };
+        let ratio = of.eq_ignore_ascii_case("bps_ratio");
+        let most = if ratio { u32::MAX.into() } else { 10_000_000 };
+        let Some(rate) = self.number_to(token, expected, most) else { return };
         let why = match (of.parse::<LinkSpeed>(), self.reader) {
-            (Ok(_), Reader::Agent) => words::SENDER,
-            (Ok(speed), Reader::Router) => {
-                self.conf.sampling_of.insert(speed, rate);
+            (Err(_), Reader::Router) if ratio => {
+                let why = "give a rate for each speed (sampling.10G = 10000)";
+                return self.error(token, format!("{} is not done here: {why}", token.text));
+            }
+            (Err(_), _) if !ratio => "no messages of applications are taken",
+            (_, Reader::Agent) => words::SENDER,
+            (speed, Reader::Router) => {
+                self.conf.sampling_of.extend(speed.map(|speed| (speed, rate)));
                 return;
             }
-            (Err(_), _) => "a rate is given by speed (sampling.10G) or interface",
         };
         self.warn(token, format!("{} has no effect: {why}", token.text));
     }

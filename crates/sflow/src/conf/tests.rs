@@ -72,14 +72,14 @@ fn defaults_are_hsflowds() {
 }
 
 #[test]
-fn what_is_not_done_is_said() {
+fn what_has_no_effect_is_said() {
     let text = "sflow {\n dns-sd { domain = .example }\n collector { ip=192.0.2.1 }\n \
-                pcap { dev=eth0 x { y } }\n sampling.10G = 10K\n checkAdaptors=9\n}";
+                dbus { x { y } }\n sampling.10G = 10K\n checkAdaptors=9\n}";
     let (_, warnings) = good(text);
     let begin: Vec<_> = warnings.iter().map(|w| w.split(':').take(4).collect::<String>()).collect();
     let expected = [
         "h.conf22 DNS-SD { } is not supported",
-        "h.conf42 pcap { } is not supported",
+        "h.conf42 dbus { } is not supported",
         "h.conf52 sampling.10G has no effect",
         "h.conf62 checkAdaptors has no effect",
     ];
@@ -87,21 +87,51 @@ fn what_is_not_done_is_said() {
     // Old names of settings, and those that concern what runs on the host.
     let text = "sflow { collector { ip=192.0.2.1 } counterPollingInterval=7 packetSamplingRate=8\n \
                 modules=/x loopback=on xen.dsk=on\n sampling.http=9 polling.http=10\n \
-                dropmon { group=3 } }";
+                sampling.bps_ratio=1G dropmon { group=3 } }";
     let (conf, warnings) = good(text);
     assert_eq!((conf.polling, conf.sampling), (7, Some(8)));
     let words: Vec<_> = warnings.iter().filter_map(|w| w.split_once(" has no effect")).collect();
     let words: Vec<_> = words.iter().filter_map(|(w, _)| w.rsplit(' ').next()).collect();
-    let expected = "packetSamplingRate modules loopback xen.dsk sampling.http polling.http group";
+    let expected = "packetSamplingRate modules loopback xen.dsk sampling.http polling.http \
+                    sampling.bps_ratio group";
     assert_eq!(words.join(" "), expected);
     // Not even with DNS-SD is there a collector.
     assert!(bad("sflow { DNS-SD { } }")[0].contains("there is no collector"));
 }
 
+/// With these words hsflowd would measure something that nobody measures here: each is a mistake with
+/// its place and what to do, and what else is wrong is said as well.
+#[test]
+fn what_would_be_measured_otherwise_is_refused() {
+    let text = "sflow {\n collector { ip=192.0.2.1 }\n pcap { dev=eth0 x { y } }\n \
+                docker { }\n nflogGroup = 5\n samplingDirection = both\n polling = 301\n}";
+    let expected = [
+        "h.conf:3:2: pcap is not done here: packets are not sampled from devices: remove it, and have",
+        "h.conf:4:2: docker is not done here: containers, virtual machines",
+        "h.conf:5:2: nflogGroup is not done here: packets are",
+        "h.conf:6:2: samplingDirection is not done here: say psample { ingress = on",
+        "h.conf:7:12: `301' is not a number",
+    ];
+    let errors = bad(text);
+    assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+    for (error, expected) in errors.iter().zip(expected) {
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let names = "pcap nflog ulog tcp json nlroute docker containerd podman k8s kvm xen systemd nvml \
+                 eapi ovs cumulus dent opx os10 sonic";
+    for name in names.split_whitespace() {
+        let errors = bad(&format!("sflow {{ collector {{ ip=192.0.2.1 }} {name} {{ a=b }} }}"));
+        assert!(errors.len() == 1 && errors[0].contains(" is not done here: "), "{errors:?}");
+    }
+    let text = "sflow { collector { ip=192.0.2.1 } sampling.bps_ratio=1M }";
+    let error = HsflowdConf::parse(Reader::Router, "h", text).unwrap_err();
+    assert!(error.0[0].message.ends_with("(sampling.10G = 10000)"), "{error}");
+}
+
 #[test]
 fn a_router_takes_rates_and_leaves_what_is_the_agents() {
     let text = "sflow { collector { ip=192.0.2.1 } sampling=400 sampling.10G=10K Sampling.2500m=7 \
-                sampling.app.x=3 sampling.bps_ratio=1M psample { group=1 } vpp { } \
+                sampling.app.x=3 psample { group=1 } vpp { } \
                 dropmon { limit=5 hide=x } }";
     let (conf, warnings) = HsflowdConf::parse(Reader::Router, "h.conf", text).unwrap();
     let of: Vec<_> = conf.sampling_of.iter().map(|(s, n)| (s.to_string(), *n)).collect();
@@ -110,11 +140,11 @@ fn a_router_takes_rates_and_leaves_what_is_the_agents() {
     let words: Vec<_> =
         warnings.iter().filter_map(|w| w.message.split_once(" has no effect")).collect();
     let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-    assert_eq!(words, ["sampling.app.x", "sampling.bps_ratio", "psample", "vpp", "hide"]);
+    assert_eq!(words, ["sampling.app.x", "psample", "vpp", "hide"]);
 }
 
-/// Every word of every object either changes what is read, or is said to have no effect, for each
-/// reader; another one is an error.
+/// Every word of every object either changes what is read, or is said to have no effect, or is refused
+/// by its name, for each reader; another one is an error.
 #[test]
 fn no_word_is_accepted_silently() {
     fn walk(words: &[Word], open: &str, close: &str) {
@@ -129,6 +159,14 @@ fn no_word_is_accepted_silently() {
                     &["{}", "{ip=192.0.2.7}"]
                 }
                 Value::Module(_) => &["{}"],
+                Value::Refused(_) => {
+                    for reader in [Reader::Agent, Reader::Router] {
+                        let errors = read(reader, &format!("{open}{word}=7{close}")).unwrap_err().0;
+                        let said = errors.len() == 1 && errors[0].message.starts_with(word);
+                        assert!(said, "{open}{word} for {reader:?}: {errors:?}");
+                    }
+                    continue;
+                }
                 _ => &["7", "off", "on", "201", "192.0.2.9", "10.0.0.0/8", "eth9", UUID],
             };
             for reader in [Reader::Agent, Reader::Router] {

@@ -22,12 +22,15 @@ pub(super) enum Value {
     Module(&'static str),
     /// A value that is read over: it has no meaning here.
     NoEffect(&'static str),
+    /// A value or an object that would have something else measured than is here: a mistake, with
+    /// what to do instead.
+    Refused(&'static str),
 }
 
 /// A word and what follows it.
 pub(super) struct Word(pub &'static str, pub Value);
 
-use Value::{Module, NoEffect, Number, Object, Switch, Text};
+use Value::{Module, NoEffect, Number, Object, Refused, Switch, Text};
 
 /// In `sflow { }`.
 pub(super) static SFLOW: &[Word] = &[
@@ -75,20 +78,20 @@ pub(super) static SFLOW: &[Word] = &[
     ),
     Word("refreshAdaptors", NoEffect(ADAPTORS)),
     Word("checkAdaptors", NoEffect(ADAPTORS)),
-    Word("samplingDirection", NoEffect("psample { ingress egress } says it")),
+    Word("samplingDirection", Refused(DIRECTION)),
     Word("dropPriv", NoEffect("thalweg agent -P stays root")),
     Word("modules", NoEffect("there are no modules: all is within this program")),
     Word("loopback", NoEffect("the loopback has no samples")),
-    Word("xen.update.dominfo", NoEffect(GUESTS)),
-    Word("xen.dsk", NoEffect(GUESTS)),
-    Word("refreshVMs", NoEffect(GUESTS)),
-    Word("forgetVMs", NoEffect(GUESTS)),
-    Word("ulogGroup", NoEffect(PACKETS)),
-    Word("ulogProbability", NoEffect(PACKETS)),
-    Word("nflogGroup", NoEffect(PACKETS)),
-    Word("nflogProbability", NoEffect(PACKETS)),
-    Word("jsonPort", NoEffect("no messages of applications are taken")),
-    Word("jsonFIFO", NoEffect("no messages of applications are taken")),
+    Word("xen.update.dominfo", NoEffect(NO_GUESTS)),
+    Word("xen.dsk", NoEffect(NO_GUESTS)),
+    Word("refreshVMs", NoEffect(NO_GUESTS)),
+    Word("forgetVMs", NoEffect(NO_GUESTS)),
+    Word("ulogGroup", Refused(PACKETS)),
+    Word("ulogProbability", Refused(PACKETS)),
+    Word("nflogGroup", Refused(PACKETS)),
+    Word("nflogProbability", Refused(PACKETS)),
+    Word("jsonPort", Refused(APPLICATIONS)),
+    Word("jsonFIFO", Refused(APPLICATIONS)),
     Word("collector", Object(COLLECTOR, |c| c.collectors.push(nobody()))),
     Word("psample", Object(PSAMPLE, |c| _ = c.psample.get_or_insert_default())),
     Word("vpp", Object(VPP, |c| _ = c.vpp.get_or_insert_default())),
@@ -96,34 +99,39 @@ pub(super) static SFLOW: &[Word] = &[
     Word("DNS-SD", Module("collectors are not looked for by DNS-SD: name them")),
     Word("DNSSD", NoEffect("collectors are not looked for by DNS-SD: name them")),
     Word("DNSSD_domain", NoEffect("collectors are not looked for by DNS-SD: name them")),
-    Word("pcap", Module(PACKETS)),
-    Word("nflog", Module(PACKETS)),
-    Word("ulog", Module(PACKETS)),
-    Word("tcp", Module("TCP's own measurements are not added to samples")),
-    Word("json", Module("no messages of applications are taken")),
-    Word("nlroute", Module("routes are not added to samples, but those of Thalweg's own")),
-    Word("docker", Module(GUESTS)),
-    Word("containerd", Module(GUESTS)),
-    Word("podman", Module(GUESTS)),
-    Word("k8s", Module(GUESTS)),
-    Word("kvm", Module(GUESTS)),
-    Word("xen", Module(GUESTS)),
-    Word("systemd", Module(GUESTS)),
+    Word("pcap", Refused(PACKETS)),
+    Word("nflog", Refused(PACKETS)),
+    Word("ulog", Refused(PACKETS)),
+    Word("tcp", Refused("TCP's own measurements are not added to samples: remove it")),
+    Word("json", Refused(APPLICATIONS)),
+    Word("nlroute", Refused("only the router's own samples have routes: remove it")),
+    Word("docker", Refused(GUESTS)),
+    Word("containerd", Refused(GUESTS)),
+    Word("podman", Refused(GUESTS)),
+    Word("k8s", Refused(GUESTS)),
+    Word("kvm", Refused(GUESTS)),
+    Word("xen", Refused(GUESTS)),
+    Word("systemd", Refused(GUESTS)),
     Word("dbus", Module("there is no D-Bus interface")),
-    Word("nvml", Module("graphics processors are not looked at")),
-    Word("eapi", Module(SWITCHES)),
-    Word("ovs", Module(SWITCHES)),
-    Word("cumulus", Module(SWITCHES)),
-    Word("dent", Module(SWITCHES)),
-    Word("opx", Module(SWITCHES)),
-    Word("os10", Module(SWITCHES)),
-    Word("sonic", Module(SWITCHES)),
+    Word("nvml", Refused("graphics processors are not looked at: remove it")),
+    Word("eapi", Refused(SWITCHES)),
+    Word("ovs", Refused(SWITCHES)),
+    Word("cumulus", Refused(SWITCHES)),
+    Word("dent", Refused(SWITCHES)),
+    Word("opx", Refused(SWITCHES)),
+    Word("os10", Refused(SWITCHES)),
+    Word("sonic", Refused(SWITCHES)),
 ];
 
 const ADAPTORS: &str = "the host's devices are looked at whenever they are told of";
-const PACKETS: &str = "packets are not sampled from devices: use psample { }";
-const GUESTS: &str = "containers, virtual machines and services are not looked at";
-const SWITCHES: &str = "switches are not looked at";
+const DIRECTION: &str =
+    "say psample { ingress = on egress = on } or, in the router, sflow direction";
+const PACKETS: &str = "packets are not sampled from devices: remove it, and have the kernel (tc … action \
+                       sample group 1) or the router sample for psample { group = 1 }";
+const APPLICATIONS: &str = "no messages of applications are taken: remove it";
+const GUESTS: &str = "containers, virtual machines and services are not measured: remove it";
+const NO_GUESTS: &str = "there are no measurements of virtual machines";
+const SWITCHES: &str = "switches of other makers are not measured: remove it";
 
 /// In `collector { }`.
 static COLLECTOR: &[Word] = &[
