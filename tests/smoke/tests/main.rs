@@ -25,6 +25,7 @@ mod routing;
 mod sflow;
 mod sflow_far;
 mod sflow_many;
+mod sflow_speed;
 mod sflow_ways;
 mod shows;
 mod soak;

@@ -1,6 +1,6 @@
 //! Host interfaces on the main thread.
 
-use crate::link::{LinkEvent, LinkMonitor};
+use crate::link::{IfInfo, LinkEvent, LinkMonitor};
 use crate::nodes::af_packet_input::ToInput;
 use crate::nodes::{af_packet_input, af_packet_tx};
 use crate::ring::{Framing, HostPort, Options, RingSize, RxRing, Version};
@@ -156,7 +156,7 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         name: format!("host-{}", config.name),
         mac,
         mtu: info.mtu,
-        speed_kbps: info.speed_mbps.unwrap_or(0).saturating_mul(1000),
+        speed_kbps: kbps(&info),
         link_up: info.is_running(),
         caps,
         device: Box::new(device),
@@ -510,7 +510,7 @@ fn watch(c: &mut Control) {
 fn follow_links(mut monitor: LinkMonitor, remote: &Remote) {
     loop {
         let events: Vec<LinkEvent> = monitor.events().collect();
-        for e in events {
+        for e in events.into_iter().flat_map(completed) {
             if !remote.submit(move |c| link_event(c, &e)) {
                 return;
             }
@@ -521,12 +521,30 @@ fn follow_links(mut monitor: LinkMonitor, remote: &Remote) {
     }
 }
 
+/// Changes with the link's speed, which events do not tell; asked for here, as drivers take their time.
+fn completed(e: LinkEvent) -> Vec<LinkEvent> {
+    let changed = |mut info: IfInfo| {
+        info.find_speed();
+        LinkEvent::Changed(info)
+    };
+    match e {
+        LinkEvent::Changed(info) => vec![changed(info)],
+        LinkEvent::Lost => IfInfo::list().unwrap_or_default().into_iter().map(changed).collect(),
+        gone @ LinkEvent::Gone { .. } => vec![gone],
+    }
+}
+
+fn kbps(info: &IfInfo) -> u32 {
+    info.speed_mbps.unwrap_or(0).saturating_mul(1000)
+}
+
 fn link_event(c: &mut Control, e: &LinkEvent) {
     let find =
         |c: &Control, ifindex: u32| c.state::<Hosts>().borrow().by_ifindex.get(&ifindex).copied();
     match e {
         LinkEvent::Changed(info) => {
             if let Some(sw_if) = find(c, info.ifindex) {
+                let _ = interface::set_speed(c, sw_if, kbps(info));
                 let _ = interface::set_link(c, sw_if, info.is_running());
                 let _ = interface::refresh_caps(c, sw_if);
             }
@@ -539,11 +557,8 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
                 let _ = interface::set_link(c, sw_if, false);
             }
         }
-        LinkEvent::Lost => {
-            for info in crate::link::IfInfo::list().unwrap_or_default() {
-                link_event(c, &LinkEvent::Changed(info));
-            }
-        }
+        // Whoever follows the links has asked about all of them.
+        LinkEvent::Lost => {}
     }
 }
 

@@ -7,7 +7,7 @@ mod set;
 
 pub use set::{
     MTU_RANGE, accept_all, clear_counters, refresh_caps, set_admin, set_l2, set_link, set_link_mtu,
-    set_mac, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement, set_tag,
+    set_mac, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement, set_speed, set_tag,
 };
 
 use crate::output;
@@ -226,7 +226,7 @@ pub enum InterfaceEvent {
     Created(SwIfIndex),
     /// It is about to go.
     Deleted(SwIfIndex),
-    /// Its administrative state or link changed.
+    /// Its administrative state, its link or the speed of that changed.
     State(SwIfIndex),
     /// Its MAC address changed.
     Mac(SwIfIndex),

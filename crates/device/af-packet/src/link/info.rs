@@ -73,6 +73,12 @@ impl IfInfo {
         }
     }
 
+    /// Finds the device's speed, in the calling thread's namespace; unknown if that cannot be asked.
+    pub(crate) fn find_speed(&mut self) {
+        let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
+        self.speed_mbps = socket.ok().and_then(|s| sys::link_speed(s.as_fd(), &self.name));
+    }
+
     /// All devices of the calling thread's namespace, by index.
     ///
     /// # Errors

@@ -34,6 +34,19 @@ pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devic
     Ok(())
 }
 
+/// Tells of the speed of a link, in kbit/s, 0 if it is unknown; for drivers. Links find their speed as
+/// they come up.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn set_speed(c: &mut Control, sw_if: SwIfIndex, kbps: u32) -> Result<(), DeviceError> {
+    if view(c, sw_if)?.speed_kbps != kbps {
+        change(c, sw_if, |v| v.speed_kbps = kbps)?;
+        notify(c, InterfaceEvent::State(sw_if));
+    }
+    Ok(())
+}
+
 /// Asks the driver anew what its device does for us.
 ///
 /// # Errors
