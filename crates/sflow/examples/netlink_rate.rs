@@ -35,7 +35,7 @@ fn turn(controller: &Family, limit: usize, listen: bool) -> (f64, f64, u64) {
                                 let gap = gaps.lost(s.group, s.group_sequence);
                                 lost.fetch_add(gap.into(), Ordering::Relaxed);
                             }
-                            Event::Notice(Notice::Overrun(_)) | Event::Message(_) => {}
+                            Event::Notice(Notice::Overrun(..)) | Event::Message(_) => {}
                             Event::Notice(notice) => eprintln!("{notice}"),
                         }
                         ControlFlow::Continue(())

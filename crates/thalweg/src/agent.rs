@@ -151,7 +151,12 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
                 Event::Notice(notice @ (Notice::Joined(_) | Notice::DropsStarted)) => {
                     tracing::info!("{notice}");
                 }
-                Event::Notice(notice) => tracing::warn!("{notice}"),
+                Event::Notice(notice) => {
+                    tracing::warn!("{notice}");
+                    if let Notice::Overrun(channel, datagrams) = notice {
+                        relay.overrun(channel, datagrams);
+                    }
+                }
             }
             ControlFlow::Continue(())
         });

@@ -17,7 +17,7 @@ use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, int
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::conf::LinkSpeed;
-use thalweg_sflow::netlink::{Channel, listeners};
+use thalweg_sflow::netlink::{Channel, Listeners, listeners};
 
 /// One packet in so many is sampled, unless an interface has a rate of its own.
 pub const DEFAULT_RATE: u32 = 10_000;
@@ -238,7 +238,7 @@ pub struct Report {
     /// What the service has done, or why it does not run.
     pub service: Result<Status, String>,
     /// Sockets that listen to netlink's samples, counters and drops, where that is known.
-    pub listeners: [Option<usize>; 3],
+    pub listeners: [Option<Listeners>; 3],
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -275,8 +275,9 @@ pub(crate) fn init(c: &mut Control) {
 }
 
 pub(crate) fn ready(c: &mut Control) {
-    let (readers, taps): (Vec<_>, Vec<_>) = c.shared::<Taps>().take().into_iter().unzip();
-    let service = service::start(c, readers, setup(c));
+    let rings = c.shared::<Taps>().take();
+    let taps = rings.iter().map(|(_, tap)| tap.clone()).collect();
+    let service = service::start(c, rings, setup(c));
     if let Err(error) = &service {
         tracing::error!("sflow: the service cannot be started: {error}");
     }

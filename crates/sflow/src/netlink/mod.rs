@@ -21,7 +21,7 @@ pub mod wire;
 pub use dropmon::PacketDrop;
 pub use psample::{Gaps, PacketSample};
 pub use receive::{Event, Message, Notice, Receiver, ReceiverConfig, StartDrops};
-pub use send::{Multicast, OpenError, SendStats, listeners};
+pub use send::{Listeners, Multicast, OpenError, SendStats, listeners};
 pub use socket::Family;
 pub(crate) use socket::{Port, Protocol, Question};
 pub use usersock::{PortCounters, Status};

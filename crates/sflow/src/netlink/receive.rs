@@ -121,8 +121,8 @@ pub enum Notice {
     Missing(Channel),
     /// The system refuses; it is tried again and again.
     Refused(Channel, io::Error),
-    /// Messages were lost for lack of room, nobody knows how many.
-    Overrun(Channel),
+    /// So many datagrams at least, of a message or several, were lost for lack of room.
+    Overrun(Channel, u64),
     /// A message that is none.
     Malformed(Channel, MessageError),
     /// A datagram that is longer than any should be.
@@ -147,9 +147,11 @@ impl fmt::Display for Notice {
                     _ => Ok(()),
                 }
             }
-            Notice::Overrun(channel) => {
-                write!(f, "{channel}: messages were lost, since they came faster than read")
-            }
+            Notice::Overrun(channel, datagrams) => write!(
+                f,
+                "{channel}: {datagrams} datagrams were lost, since they came faster than this \
+                 program reads"
+            ),
             Notice::Malformed(channel, error) => {
                 write!(f, "{channel}: a message is malformed: {error}")
             }
@@ -192,6 +194,8 @@ struct Feed {
     port: Option<Port>,
     /// The numbers of family and group that the port has joined.
     numbers: (u16, u32),
+    /// Datagrams that the port has lost, as far as that was told.
+    lost: u64,
     told: Told,
 }
 
@@ -216,6 +220,7 @@ impl Receiver {
             channel: *channel,
             port: None,
             numbers: (0, 0),
+            lost: 0,
             told: Told::Nothing,
         };
         Receiver {
@@ -374,7 +379,7 @@ impl Feed {
         let port = Port::open(protocol)?;
         port.set_receive_buffer(receive_buffer);
         port.join(numbers.1)?;
-        (self.port, self.numbers) = (Some(port), numbers);
+        (self.port, self.numbers, self.lost) = (Some(port), numbers, 0);
         Ok(Some(true))
     }
 
@@ -383,7 +388,7 @@ impl Feed {
         buffer: &mut [u8],
         handle: &mut impl FnMut(Event<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let Feed { channel, port: Some(port), numbers, .. } = self else {
+        let Feed { channel, port: Some(port), numbers, lost, .. } = self else {
             return ControlFlow::Continue(());
         };
         for _ in 0..TURN {
@@ -391,7 +396,10 @@ impl Feed {
                 Ok(length) => length,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::NOBUFS) => {
-                    handle(Event::Notice(Notice::Overrun(*channel)))?;
+                    // The system says once that there was no room, and counts what it cost.
+                    let all = port.lost().unwrap_or(0).max(*lost + 1);
+                    let news = all - std::mem::replace(lost, all);
+                    handle(Event::Notice(Notice::Overrun(*channel, news)))?;
                     continue;
                 }
                 Err(error) => {
@@ -427,7 +435,7 @@ impl Joined {
         port.set_receive_buffer(RECEIVE_BUFFER);
         port.join(group)?;
         let (channel, numbers) = (Channel::Psample, (family.id, group));
-        let feed = Feed { channel, port: Some(port), numbers, told: Told::Joined };
+        let feed = Feed { channel, port: Some(port), numbers, lost: 0, told: Told::Joined };
         Ok(Joined { feed, buffer: vec![0; BUFFER] })
     }
 

@@ -1,6 +1,6 @@
 //! Sending to multicast groups, several messages to a datagram.
 
-use super::socket::{Family, HIGHEST_SENDABLE_GROUP, Port, Protocol};
+use super::socket::{Family, HIGHEST_SENDABLE_GROUP, Port, Protocol, rows, socket_table};
 use super::wire::Header;
 use super::{Channel, missing};
 use rustix::io::Errno;
@@ -197,30 +197,38 @@ impl Multicast {
     }
 }
 
-/// How many sockets of this thread's network namespace listen to the group that a channel uses, if
-/// the system tells; only groups up to 32 are seen.
+/// Who listens to a channel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Listeners {
+    /// Sockets of this thread's network namespace that do.
+    pub sockets: usize,
+    /// Datagrams that these had no room for, since they were not read fast enough: whoever sends is
+    /// not told.
+    pub lost: u64,
+}
+
+/// Who of this thread's network namespace listens to the group that a channel uses, if the system
+/// tells; only groups up to 32 are seen.
 #[must_use]
-pub fn listeners(channel: Channel) -> Option<usize> {
+pub fn listeners(channel: Channel) -> Option<Listeners> {
     let (protocol, group) = match channel.family() {
         Some((family, group, _)) => (16, Family::resolve(family).ok()??.group(group)?),
         None => (2, super::usersock::GROUP),
     };
-    let table = std::fs::read_to_string("/proc/thread-self/net/netlink").ok()?;
-    Some(listeners_in(&table, protocol, group))
+    Some(listeners_in(&socket_table()?, protocol, group))
 }
 
-/// The same from the system's table: `sk Eth Pid Groups …`.
-fn listeners_in(table: &str, protocol: u32, group: u32) -> usize {
+/// The same from the system's table.
+fn listeners_in(table: &str, protocol: u32, group: u32) -> Listeners {
+    let mut all = Listeners::default();
     let Some(bit) = group.checked_sub(1).filter(|bit| *bit < HIGHEST_SENDABLE_GROUP) else {
-        return 0;
+        return all;
     };
-    let listens = |line: &&str| {
-        let mut words = line.split_whitespace().skip(1);
-        let eth = words.next().and_then(|w| w.parse::<u32>().ok());
-        let groups = words.nth(1).and_then(|w| u32::from_str_radix(w, 16).ok());
-        eth == Some(protocol) && groups.is_some_and(|mask| mask >> bit & 1 == 1)
-    };
-    table.lines().skip(1).filter(listens).count()
+    for row in rows(table).filter(|r| r.protocol == protocol && r.groups >> bit & 1 == 1) {
+        all.sockets += 1;
+        all.lost += row.lost;
+    }
+    all
 }
 
 #[cfg(test)]
@@ -233,11 +241,31 @@ mod tests {
              0000000000000000 0   1234       00000551 0        0        0     2        0        1\n\
              0000000000000000 2   0          00000000 0        0        0     2        0        2\n\
              0000000000000000 2   99         10000000 0        0        0     2        0        3\n\
+             0000000000000000 2   4294967295 10000000 0        0        0     2        7        5\n\
              0000000000000000 16  7          00000200 0        0        0     2        0        4\n\
              nonsense\n";
-        assert_eq!(listeners_in(table, 2, 29), 1);
-        assert_eq!(listeners_in(table, 16, 10), 1);
-        assert_eq!(listeners_in(table, 16, 9), 0);
-        assert_eq!(listeners_in(table, 16, 33) + listeners_in(table, 16, 0), 0);
+        let of = |sockets, lost| Listeners { sockets, lost };
+        assert_eq!(listeners_in(table, 2, 29), of(2, 7));
+        assert_eq!(listeners_in(table, 16, 10), of(1, 0));
+        assert_eq!(listeners_in(table, 16, 9), of(0, 0));
+        assert_eq!([33, 0].map(|group| listeners_in(table, 16, group)), [of(0, 0); 2]);
+    }
+
+    /// The system would drop what is sent to a group that its addresses have no bit for: that is an
+    /// error here, with what to do.
+    #[test]
+    fn groups_above_32_are_not_sent_to_silently() {
+        let open = |group| {
+            let found = Family { id: 99, groups: vec![("packets".into(), group)] };
+            Multicast::generic(&found, "psample", "packets").map(drop)
+        };
+        for group in [1, 32] {
+            open(group).unwrap();
+        }
+        for group in [0, 33, 200] {
+            let error = open(group).unwrap_err();
+            assert!(matches!(error, OpenError::Group(n) if n == group), "{error}");
+            assert!(error.to_string().contains("load the module earlier"), "{error}");
+        }
     }
 }

@@ -45,6 +45,52 @@ pub(crate) enum Protocol {
     Route,
 }
 
+impl Protocol {
+    /// The system's number.
+    fn number(self) -> isize {
+        match self {
+            Protocol::Generic => NETLINK_GENERIC,
+            Protocol::Usersock => NETLINK_USERSOCK,
+            Protocol::Route => NETLINK_ROUTE,
+        }
+    }
+}
+
+/// A line of the system's table of netlink sockets: `sk Eth Pid Groups Rmem Wmem Dump Locks Drops …`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SocketRow {
+    /// Number of its protocol.
+    pub protocol: u32,
+    /// Its port number.
+    pub port: u32,
+    /// A bit for each of the first 32 groups that it listens to.
+    pub groups: u32,
+    /// Datagrams that it had no room for.
+    pub lost: u64,
+}
+
+impl SocketRow {
+    fn parse(line: &str) -> Option<SocketRow> {
+        let mut words = line.split_whitespace().skip(1);
+        Some(SocketRow {
+            protocol: words.next()?.parse().ok()?,
+            port: words.next()?.parse().ok()?,
+            groups: u32::from_str_radix(words.next()?, 16).ok()?,
+            lost: words.nth(4)?.parse().ok()?,
+        })
+    }
+}
+
+/// All lines of a table that are understood.
+pub(super) fn rows(table: &str) -> impl Iterator<Item = SocketRow> {
+    table.lines().skip(1).filter_map(SocketRow::parse)
+}
+
+/// The table of this thread's network namespace, if the system shows it.
+pub(super) fn socket_table() -> Option<String> {
+    std::fs::read_to_string("/proc/thread-self/net/netlink").ok()
+}
+
 /// A message to the kernel and what it is answered with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question {
@@ -68,21 +114,18 @@ impl Question {
 /// A socket with a port number of its own.
 pub(crate) struct Port {
     socket: Socket,
+    protocol: Protocol,
     number: u32,
 }
 
 impl Port {
     pub(crate) fn open(protocol: Protocol) -> io::Result<Port> {
-        let mut socket = Socket::new(match protocol {
-            Protocol::Generic => NETLINK_GENERIC,
-            Protocol::Usersock => NETLINK_USERSOCK,
-            Protocol::Route => NETLINK_ROUTE,
-        })?;
+        let mut socket = Socket::new(protocol.number())?;
         socket.bind(&SocketAddr::new(0, 0))?;
         let mut own = SocketAddr::new(0, 0);
         socket.get_address(&mut own)?;
         socket.set_non_blocking(true)?;
-        Ok(Port { socket, number: own.port_number() })
+        Ok(Port { socket, protocol, number: own.port_number() })
     }
 
     /// The number by which others address it.
@@ -93,6 +136,14 @@ impl Port {
     /// Hears what is sent to a group from now on.
     pub(crate) fn join(&self, group: u32) -> io::Result<()> {
         self.socket.add_membership(group)
+    }
+
+    /// Datagrams that there was no room for since it is there, if the system tells.
+    pub(crate) fn lost(&self) -> Option<u64> {
+        let own = |row: &SocketRow| {
+            i64::from(row.protocol) == self.protocol.number() as i64 && row.port == self.number
+        };
+        rows(&socket_table()?).find(own).map(|row| row.lost)
     }
 
     /// Asks for room for so many bytes of what was not read yet; more than the system's limit is
@@ -265,6 +316,19 @@ mod tests {
         assert_eq!(controller.group("notify"), Some(16));
         assert_eq!(controller.group("nonsense"), None);
         assert_eq!(Family::resolve("thalweg-none").unwrap(), None);
+    }
+
+    /// An address has bits for 32 groups; what listens names a group by its number.
+    #[test]
+    fn groups_above_32_are_joined() {
+        // The kernel tells of its interfaces in more than 32.
+        let port = Port::open(Protocol::Route).unwrap();
+        for group in [1, 32, 33] {
+            port.join(group).unwrap();
+        }
+        // The number is looked at, not some of its bits.
+        let error = port.join(33 + 4096).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::INVAL.raw_os_error()), "{error}");
     }
 
     #[test]

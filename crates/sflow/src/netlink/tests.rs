@@ -55,7 +55,7 @@ fn listener(receive_buffer: usize) -> Option<Receiver> {
 fn counters_reach_a_listener() {
     let Some(mut receiver) = listener(receive::RECEIVE_BUFFER) else { return };
     assert!(receiver.hears(Channel::Usersock) && receiver.descriptors().count() == 1);
-    assert!(listeners(Channel::Usersock).unwrap() >= 1);
+    assert!(listeners(Channel::Usersock).unwrap().sockets >= 1);
 
     let mut sender = Multicast::open(Channel::Usersock).unwrap();
     // Other tests use the group, too: the name tells ours.
@@ -77,16 +77,33 @@ fn counters_reach_a_listener() {
     }));
 }
 
+/// What a listener had no room for is told to it as often as it happened, with the exact number, and
+/// the sender's side sees it too.
 #[test]
-fn a_full_receiver_is_told_so() {
+fn a_full_receiver_is_told_what_it_lost() {
+    const SENT: u64 = 2000;
     let Some(mut receiver) = listener(4096) else { return };
     let mut sender = Multicast::open(Channel::Usersock).unwrap();
     sender.set_limit(0);
-    for _ in 0..2000 {
-        sender.push(|out, header| Status::default().encode(out, header));
+    for _ in 0..2 {
+        for _ in 0..SENT {
+            sender.push(|out, header| Status::default().encode(out, header));
+        }
+        let seen_by_sender = listeners(Channel::Usersock).unwrap();
+        let (mut heard, mut lost) = (0, 0);
+        // Other tests may use the group, too.
+        read_until(&mut receiver, |event| {
+            match event {
+                Event::Message(_) => heard += 1,
+                Event::Notice(Notice::Overrun(Channel::Usersock, datagrams)) => lost += datagrams,
+                Event::Notice(other) => panic!("{other}"),
+            }
+            heard + lost >= SENT
+        });
+        assert!(lost > 0 && heard > 0 && heard + lost >= SENT, "{heard} heard, {lost} lost");
+        assert!(seen_by_sender.lost >= lost, "{seen_by_sender:?}, {lost} lost");
     }
-    let overrun = |event: Event<'_>| matches!(event, Event::Notice(Notice::Overrun(_)));
-    assert!(read_until(&mut receiver, overrun));
+    assert_eq!((sender.stats().sent, sender.stats().failed), (2 * SENT, 0));
 }
 
 #[test]

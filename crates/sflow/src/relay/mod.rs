@@ -55,6 +55,9 @@ pub struct RelayStats {
     pub lost: u64,
     /// Discards that were too many per second.
     pub suppressed: u64,
+    /// Datagrams of netlink that came faster than they were read. What samples these held is in
+    /// `lost` as soon as the next one shows the gap.
+    pub overruns: u64,
     /// Samples of groups that are not configured.
     pub other_groups: u64,
     /// Samples of interfaces that have no number of the system's.
@@ -109,6 +112,8 @@ pub struct Relay<T = Collectors> {
     untold: u64,
     limit: Limit,
     breaker: Breaker,
+    /// Discards that were lost before they came here.
+    unheard: u64,
     started: Instant,
     complained: Option<Instant>,
     stats: RelayStats,
@@ -137,6 +142,7 @@ impl<T: Transport> Relay<T> {
             untold: 0,
             limit: Limit::new(0),
             breaker: Breaker::default(),
+            unheard: 0,
             started: now,
             complained: None,
             stats: RelayStats::default(),
@@ -225,6 +231,15 @@ impl<T: Transport> Relay<T> {
             Message::Status(status) => self.status(*status),
             Message::Counters(counters) => self.counters(counters, now),
             Message::Drop(drop) => self.discard(drop, now),
+        }
+    }
+
+    /// Takes note that a channel has lost so many datagrams, for lack of room. Samples have numbers that
+    /// tell how many were lost; discards have none, so that each datagram is one at least.
+    pub fn overrun(&mut self, channel: Channel, datagrams: u64) {
+        self.stats.overruns += datagrams;
+        if channel == Channel::Dropmon {
+            self.unheard += datagrams;
         }
     }
 
@@ -481,7 +496,7 @@ impl<T: Transport> Relay<T> {
         let input = if router { self.number(d.input).unwrap_or(0) } else { d.input };
         let discard = DiscardIn {
             source: DataSource::NONE,
-            drops: self.limit.suppressed,
+            drops: self.limit.suppressed + self.unheard,
             input,
             output: 0,
             reason: known.unwrap_or(crate::DiscardReason::UNKNOWN),

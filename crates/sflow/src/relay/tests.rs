@@ -125,6 +125,43 @@ fn samples_are_sent_on_with_what_was_lost() {
     assert_eq!((stats.samples, stats.lost, stats.other_groups), (6, 3, 1));
 }
 
+/// Numbers of interfaces have 32 bits from the sender's attribute to the collector.
+#[test]
+fn numbers_of_interfaces_keep_their_32_bits() {
+    let mut lab = Lab::new(conf());
+    for (sequence, index) in (1..).zip([65_535, 65_536, 65_537, 0x0102_0304, 0x3fff_fffe]) {
+        lab.tell(sample(3, sequence, index, 0));
+        lab.tell(sample(1, sequence, index, 7));
+        lab.tell(sample(4, sequence, 5, index));
+        let seen: Vec<_> = lab.flows().iter().map(|f| (f[0], f[4], f[5])).collect();
+        assert_eq!(seen, [(index, index, 0), (index, index, 7), (index, 5, index)]);
+    }
+}
+
+/// What a full socket lost is told with the samples that follow: of packets, as many as their numbers
+/// show, once; of discards, a datagram each.
+#[test]
+fn overruns_are_in_the_drops_of_what_follows() {
+    let mut lab = Lab::new(conf());
+    lab.tell(sample(3, 1, 1, 0));
+    // Two datagrams of three samples each.
+    lab.relay.overrun(Channel::Psample, 2);
+    lab.tell(sample(3, 8, 1, 0));
+    lab.tell(sample(3, 9, 1, 0));
+    let drops: Vec<_> = lab.flows().iter().map(|f| (f[3], f[2])).collect();
+    assert_eq!(drops, [(0, 100), (6, 800), (6, 900)]);
+    lab.tell(dropped("", "NO_SOCKET"));
+    lab.relay.overrun(Channel::Dropmon, 4);
+    lab.tell(dropped("", "NO_SOCKET"));
+    let drops = lab.samples(|s| match s {
+        Sample::Discard(DiscardSample { drops, .. }) => Some(drops),
+        _ => None,
+    });
+    assert_eq!(drops, [0, 4]);
+    let stats = lab.relay.stats();
+    assert_eq!((stats.lost, stats.overruns, stats.suppressed), (6, 6, 0));
+}
+
 /// A router that says again and again that it has lost five samples has lost five.
 #[test]
 fn a_count_of_drops_is_not_added_again_and_again() {

@@ -131,6 +131,10 @@ fn to_text(r: &Report) -> String {
             let _ = writeln!(text, "  agent address: {why}");
         }
     }
+    if totals.dropped > 0 {
+        let longest = status.longest_pause.as_secs_f64() * 1e3;
+        let _ = writeln!(text, "  longest wait for the service: {longest:.1} ms");
+    }
     if status.samples_unwanted > 0 {
         let _ = writeln!(text, "  packet samples without a collector: {}", status.samples_unwanted);
     }
@@ -167,7 +171,10 @@ fn netlink_text(r: &Report, status: &Status, text: &mut String) {
         }
         let _ = write!(text, "  netlink {channel}: sent {sent}, failed {failed}");
         if let Some(listeners) = listeners {
-            let _ = write!(text, ", listeners {listeners}");
+            let _ = write!(text, ", listeners {}", listeners.sockets);
+            if listeners.lost > 0 {
+                let _ = write!(text, " too slow for {} datagrams", listeners.lost);
+            }
         }
         if let Some(why) = line.closed.as_ref().or(last_error.as_ref()) {
             let _ = write!(text, " ({why})");
@@ -185,7 +192,8 @@ fn netlink_json(r: &Report, status: &Status) -> Value {
     for ((channel, line), listeners) in Channel::ALL.iter().zip(&status.netlink).zip(&r.listeners) {
         value[channel.to_string()] = json!({
             "sent": line.stats.sent, "failed": line.stats.failed,
-            "datagrams": line.stats.datagrams, "listeners": listeners,
+            "datagrams": line.stats.datagrams, "listeners": listeners.map(|l| l.sockets),
+            "lost_by_listeners": listeners.map(|l| l.lost),
             "error": line.closed.as_ref().or(line.stats.last_error.as_ref()),
         });
     }
@@ -227,6 +235,7 @@ fn to_json(r: &Report) -> Value {
             "dropped": totals.dropped + status.samples_refused,
             "without_collector": status.samples_unwanted,
             "of_deleted_interfaces": status.samples_stale,
+            "longest_wait_us": status.longest_pause.as_micros() as u64,
         },
         "counter_samples": { "sent": status.counters_sent, "dropped": status.counters_refused },
         "drop_samples": {
@@ -247,7 +256,9 @@ mod tests {
     use crate::service::LineStatus;
     use crate::state::{PortReport, Settings};
     use std::net::SocketAddr;
+    use std::time::Duration;
     use thalweg_sflow::agent::{CollectorConfig, CollectorStats};
+    use thalweg_sflow::netlink::Listeners;
 
     fn example() -> Report {
         let port = |sw_if, name: &str, own_rate, seen, taken, dropped| PortReport {
@@ -270,6 +281,7 @@ mod tests {
         };
         let status = Status {
             samples_sent: 14,
+            longest_pause: Duration::from_micros(4200),
             counters_sent: 3,
             agent_address: Some("192.0.2.1".parse().unwrap()),
             collectors: vec![(first.clone(), CollectorStats::default()), (second.clone(), failing)],
@@ -298,7 +310,7 @@ mod tests {
             ],
             totals: PortTotals { seen: 141_000, taken: 14, dropped: 2 },
             service: Ok(status),
-            listeners: [None, Some(1), None],
+            listeners: [None, Some(Listeners { sockets: 1, lost: 3 }), None],
         }
     }
 
@@ -325,7 +337,7 @@ mod tests {
             value["samples"],
             json!({
                 "taken": 14, "sent": 14, "dropped": 2, "without_collector": 0,
-                "of_deleted_interfaces": 0,
+                "of_deleted_interfaces": 0, "longest_wait_us": 4200,
             })
         );
         assert_eq!(value["collectors"][1]["address"], "[2001:db8::9]:7000 namespace mgmt");

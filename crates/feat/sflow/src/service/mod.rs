@@ -8,6 +8,7 @@ mod export;
 mod handed;
 mod netlink;
 mod samples;
+mod shares;
 
 use crate::drops::Limiter;
 use crate::exporting::ExportSettings;
@@ -15,6 +16,7 @@ use crate::facts::{Cause, Facts};
 use crate::netlink::NetlinkSettings;
 use crate::reasons::Reasons;
 use crate::ring::{MAX_HEADER, SampleReader};
+use crate::stats::TapStats;
 use export::Exporter;
 use handed::Handed;
 pub use netlink::LineStatus;
@@ -22,6 +24,7 @@ use netlink::Netlink;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use samples::Guide;
+use shares::Shares;
 use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +40,7 @@ use thalweg_tables::qsbr::Reader;
 const SHORTEST: Duration = Duration::from_millis(1);
 /// Sleep between two rounds when there have been none for a while.
 const LONGEST: Duration = Duration::from_millis(32);
-/// Samples taken from one ring before the next one's turn.
+/// Samples taken from one ring before the next one's turn, on average.
 const BATCH: usize = 64;
 /// Samples taken before orders and counters are looked after.
 const ROUND: usize = 16_384;
@@ -107,6 +110,8 @@ pub struct Status {
     pub netlink_wanted: bool,
     /// What became of that: samples, counters and status, drops.
     pub netlink: [LineStatus; 3],
+    /// Longest time for which samples that came were not looked at: rings must hold what comes in it.
+    pub longest_pause: Duration,
     /// Times that the thread woke up.
     pub wakeups: u64,
 }
@@ -147,21 +152,26 @@ impl Drop for Handle {
     }
 }
 
-/// Starts the thread. There is one ring per worker.
+/// Starts the thread. There is one ring per worker, and what its tap counts.
 ///
 /// # Errors
 /// If the system refuses a thread.
-pub fn start(c: &Control, rings: Vec<SampleReader>, setup: Setup) -> std::io::Result<Handle> {
+pub fn start(
+    c: &Control,
+    rings: Vec<(SampleReader, Arc<TapStats>)>,
+    setup: Setup,
+) -> std::io::Result<Handle> {
     // Cores that workers are pinned to.
     let busy: Vec<usize> = c.threads().iter().skip(1).filter_map(|worker| worker.core).collect();
     let workers = (0..c.workers()).map(|w| c.worker_stats(w).clone()).collect();
     let (guide, reader) = (Guide::new(c), Service::reader(c));
+    let (rings, taps) = rings.into_iter().unzip();
     let (orders, inbox) = mpsc::channel();
     let status = Arc::new(Mutex::new(Status::default()));
     let shared = status.clone();
     let thread = std::thread::Builder::new().name("sflow-service".into()).spawn(move || {
         keep_off(&busy);
-        let mut service = Service::new(rings, workers, guide, reader, shared);
+        let mut service = Service::new(rings, taps, workers, guide, reader, shared);
         service.apply(setup);
         service.run(&inbox);
     })?;
@@ -196,6 +206,7 @@ struct Port {
 
 struct Service {
     rings: Vec<SampleReader>,
+    shares: Shares,
     workers: Vec<Arc<WorkerStats>>,
     guide: Guide,
     reader: Option<Reader>,
@@ -221,11 +232,14 @@ struct Service {
     linger_until: Option<Instant>,
     /// Room for the records of the sample in hand.
     records: Vec<FlowRecord<'static>>,
+    /// When rings were last left, if there was something in them.
+    looked: Option<Instant>,
 }
 
 impl Service {
     fn new(
         rings: Vec<SampleReader>,
+        taps: Vec<Arc<TapStats>>,
         workers: Vec<Arc<WorkerStats>>,
         guide: Guide,
         reader: Option<Reader>,
@@ -234,6 +248,7 @@ impl Service {
         let started = Instant::now();
         Service {
             untold: vec![0; rings.len()],
+            shares: Shares::new(taps),
             rings,
             workers,
             guide,
@@ -251,6 +266,7 @@ impl Service {
             enabled: false,
             linger_until: None,
             records: Vec::with_capacity(4),
+            looked: None,
         }
     }
 
@@ -373,7 +389,7 @@ impl Service {
     /// Takes samples from all rings, if anybody wants them.
     fn drain(&mut self) -> usize {
         match self.status.netlink_wanted || self.exporter.is_wanted() {
-            true => self.drain_rings(),
+            true => self.drain_rings(ROUND),
             false => self.discard(),
         }
     }
@@ -394,17 +410,20 @@ impl Service {
         total
     }
 
-    /// Takes samples from all rings in turn, until these are empty or it is time for other things.
-    fn drain_rings(&mut self) -> usize {
+    /// Takes samples from all rings in turn, until these are empty or, after `most`, it is time for
+    /// other things.
+    fn drain_rings(&mut self, most: usize) -> usize {
         let mut reader = self.reader.take();
         let guard = reader.as_mut().map(Reader::enter);
         let now = Instant::now();
+        let pause = self.looked.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.status.longest_pause = self.status.longest_pause.max(pause);
         let mut header = [0; MAX_HEADER];
         let mut total = 0;
         loop {
             let before = total;
             for worker in 0..self.rings.len() {
-                for _ in 0..BATCH {
+                for _ in 0..self.shares.turn(worker) {
                     let Some(words) = self.rings[worker].pop_words(&mut header) else { break };
                     let (facts, length) = Facts::from_words(&words);
                     total += 1;
@@ -412,11 +431,13 @@ impl Service {
                 }
                 self.rings[worker].release();
             }
-            if total == before || total >= ROUND {
+            if total == before || total >= most {
                 break;
             }
         }
+        self.shares.settle();
         self.let_go(now, guard.as_ref());
+        self.looked = (total > 0).then(Instant::now);
         // Nobody is to wait for this thread while it sleeps.
         if let Some(reader) = &mut reader {
             reader.offline();
@@ -452,8 +473,9 @@ mod tests {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         let (mut writers, rings): (Vec<_>, Vec<_>) = (0..3).map(|_| ring::channel()).unzip();
+        let taps = (0..3).map(|_| Arc::default()).collect();
         let mut service =
-            Service::new(rings, Vec::new(), Guide::new(&c), None, Arc::new(Mutex::default()));
+            Service::new(rings, taps, Vec::new(), Guide::new(&c), None, Arc::default());
         let mut fill = || -> Vec<usize> {
             let one = |w: &mut ring::SampleWriter| {
                 w.publish();
@@ -467,7 +489,7 @@ mod tests {
         let first = fill();
         assert!(first.iter().all(|n| *n == first[0]), "{first:?}");
         for _ in 0..5 {
-            let drained = service.drain_rings();
+            let drained = service.drain_rings(ROUND);
             assert!(drained >= ROUND && drained < 3 * first[0], "{drained}");
             let room = fill();
             let (least, most) = (room.iter().min().unwrap(), room.iter().max().unwrap());
