@@ -219,13 +219,27 @@ impl Machine {
         })
     }
 
+    /// Waits for so many samples. On a busy host the monitor takes its time to print them, which is well
+    /// as long as more and more come.
+    fn await_samples(&self, count: u64) -> Result<()> {
+        let printed = || {
+            let text = self.monitor.stdout();
+            text.lines().filter(|line| line.contains(r#""type":"sample""#)).count() as u64
+        };
+        let mut before = 0;
+        while before < count {
+            before = wait_until_seen(LIMIT, "more samples to be heard", || match printed() {
+                more if more > before => Ok(more),
+                heard => Err(format!("{heard} of {count}")),
+            })?;
+        }
+        Ok(())
+    }
+
     /// Waits for so many samples of the router's; checks that they say what they should.
     fn samples(&self, count: u64, rate: u64) -> Result<()> {
-        let heard = wait_until_seen(LIMIT, "samples to be heard", || {
-            let all = self.messages();
-            let heard = of_type(&all, "sample").len() as u64;
-            if heard >= count { Ok(all) } else { Err(format!("{heard} of {count}")) }
-        })?;
+        self.await_samples(count)?;
+        let heard = self.messages();
         let samples = of_type(&heard, "sample");
         ensure!(samples.len() as u64 == count, "{} samples, {count} were sent", samples.len());
         for (i, s) in samples.iter().enumerate() {
@@ -298,19 +312,13 @@ impl Machine {
             "{taken} taken, {before} before: of {PACKETS} packets {lost} were lost on the way from worker \
              to service"
         );
-        let told = wait_until_seen(LIMIT, "samples at the new rate", || {
-            let all = self.messages();
-            let samples = of_type(&all, "sample");
-            let told: u64 = samples.iter().filter_map(|s| s["lost"].as_u64()).sum();
-            let heard = samples.len() as u64;
-            if heard + told >= taken {
-                Ok((heard, told))
-            } else {
-                Err(format!("{heard} of {taken}"))
-            }
-        })?;
+        self.await_samples(taken)?;
+        let all = self.messages();
+        let samples = of_type(&all, "sample");
+        let told: u64 = samples.iter().filter_map(|s| s["lost"].as_u64()).sum();
+        let heard = samples.len() as u64;
         self.nothing_lost("psample")?;
-        ensure!(told == (taken, 0), "{} heard of {taken}, {} told as lost", told.0, told.1);
+        ensure!((heard, told) == (taken, 0), "{heard} heard of {taken}, {told} told as lost");
         passed(&format!("at 1:1, {PACKETS} samples of {PACKETS} packets, none lost anywhere"));
         Ok(())
     }
