@@ -77,6 +77,22 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// Command lines of the page for operators of sFlow.
+    #[test]
+    fn what_the_page_says_can_be_typed() {
+        let page = include_str!("../../../docs/sflow.md");
+        let lines = page.lines().filter_map(|line| line.strip_prefix("    thalweg "));
+        let mut typed = 0;
+        for line in lines {
+            let words = line.split('#').next().unwrap_or_default().split_whitespace();
+            if let Err(error) = Args::try_parse_from(std::iter::once("thalweg").chain(words)) {
+                panic!("{line}: {error}");
+            }
+            typed += 1;
+        }
+        assert!(typed >= 10, "{typed}");
+    }
+
     #[test]
     fn bare_stanzas_are_told_from_commands() {
         let are = |args: &[&str]| are_stanzas(&args.iter().map(Into::into).collect::<Vec<_>>());
