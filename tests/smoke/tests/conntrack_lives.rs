@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use thalweg_smoke::{Config, RawLink, Router};
+use thalweg_smoke::{Config, RawLink, Router, host_pair};
 use thalweg_testkit::{
     Lab, LabOptions, LinkOptions, Middle, Netns, Offloads, PingOptions, lab_test, ping, veth,
     wait_until, wait_until_seen,
@@ -44,6 +44,16 @@ priority=1,ip,ct_state=+trk+new,in_port=host-eth0,actions=ct(commit),normal
 priority=1,ip,ct_state=+trk+est,actions=normal
 priority=0,actions=drop
 ";
+
+/// The interfaces of a router let the left side open connections.
+const FILTER: &str = "\
+flow add 7 priority=2,arp,actions=normal
+flow add 7 priority=1,ip,ct_state=-trk,actions=ct(table=0)
+flow add 7 priority=1,ip,ct_state=+trk+new,in_port=host-eth0,actions=ct(commit),normal
+flow add 7 priority=1,ip,ct_state=+trk+est,actions=normal
+flow add 7 priority=0,actions=drop
+set interface flow host-eth0 7
+set interface flow host-eth1 7";
 
 /// Hosts in one subnet, which know each other's and the other names' hardware addresses.
 fn lab(offloads: Offloads) -> Result<Lab> {
@@ -292,6 +302,25 @@ lab_test! {
         let dump = router.cli("flow dump 10")?;
         let rule = dump.lines().find(|line| line.contains("+rel")).context("the rule")?;
         ensure!(rule.contains("n_packets=1,"), "{rule}");
+        router.stop().map(drop)
+    }
+
+    /// A router's interfaces as a filter: errors about what the left side opens get in by a rule, and
+    /// those of the router itself are heard.
+    fn a_routers_filter_lets_errors_in() {
+        let lab = Lab::build(&LabOptions { offloads: Offloads::OFF, ..LabOptions::default() })?;
+        let router = Router::start(&lab.router, &host_pair())?;
+        router.cli(FILTER)?;
+        let silence = ask_nobody(&lab)?.err().context("nobody answers on that port")?;
+        ensure!(silence.kind() != ErrorKind::ConnectionRefused, "an error came in: {silence}");
+        router.cli("flow add 7 priority=1,icmp,ct_state=+trk+rel,actions=normal")?;
+        let refused = ask_nobody(&lab)?.err().context("nobody answers on that port")?;
+        ensure!(refused.kind() == ErrorKind::ConnectionRefused, "{refused}");
+        let out = lab.left.ns.command("traceroute")
+            .args(["-n", "-q", "1", "-w", "3", "-m", "4", "-U", &lab.right.addr.to_string()]).run()?;
+        let hops: Vec<&str> =
+            out.stdout.lines().skip(1).filter_map(|l| l.split_whitespace().nth(1)).collect();
+        ensure!(hops == ["10.10.1.1", "10.10.2.2"], "{}", out.stdout);
         router.stop().map(drop)
     }
 
