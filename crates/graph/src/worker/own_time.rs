@@ -51,12 +51,15 @@ impl OwnTime {
         OwnTime { long, fresh, last: Reading::default() }
     }
 
-    /// After a loop with work.
+    /// After a loop with work; whether it took a while to look.
     #[inline]
-    pub(crate) fn after(&mut self, start: u64, end: u64, long_loops: &LoopTimes) {
-        if end.wrapping_sub(start) > self.long || end.wrapping_sub(self.last.at) > self.fresh {
+    pub(crate) fn after(&mut self, start: u64, end: u64, long_loops: &LoopTimes) -> bool {
+        let looks =
+            end.wrapping_sub(start) > self.long || end.wrapping_sub(self.last.at) > self.fresh;
+        if looks {
             self.look(start, end, long_loops);
         }
+        looks
     }
 
     #[cold]

@@ -116,16 +116,16 @@ impl Worker {
         self.core.unshare();
         // When the last packets were done, and whether it was in the turn before.
         let (mut last_work, mut busy) = (clock::ticks(), true);
+        // A loop begins where one with work ended: to read the clock takes some 20 clocks.
+        let mut start = last_work;
         while !self.stop {
-            let start = clock::ticks();
             self.core.now = start;
-            self.messages();
+            let at = if self.messages() { clock::ticks() } else { start };
             if self.stop {
                 // Not to sleep first: nobody would wake us.
                 break;
             }
-            let (packets, deadline) = self.turn();
-            let end = clock::ticks();
+            let (packets, deadline, end) = self.turn(at);
             let totals = &self.core.stats.totals;
             totals.loops.add(1);
             if packets > 0 {
@@ -136,15 +136,17 @@ impl Worker {
                 totals.busy_loops.add(1);
                 totals.busy_clocks.add(end - start);
                 self.core.stats.loops.add(end - start);
-                self.own_time.after(start, end, &self.core.stats.long_loops);
+                let looked = self.own_time.after(start, end, &self.core.stats.long_loops);
                 self.core.cache.publish();
                 self.core.taps_after_work();
+                start = if looked { clock::ticks() } else { end };
                 continue;
             }
             if busy {
                 self.core.settle_taps();
             }
             busy = false;
+            let end = clock::ticks();
             let idle = end.wrapping_sub(last_work);
             if idle >= self.pace.patience() {
                 self.core.cache.publish();
@@ -152,13 +154,15 @@ impl Worker {
             } else {
                 self.pace.pause(idle);
             }
+            start = clock::ticks();
         }
         self.core.cache.publish();
     }
 
-    /// Polls the inputs and runs the graph until nothing is pending. Returns the packets that came
-    /// in and the earliest time at which an input wants to be polled again.
-    fn turn(&mut self) -> (usize, Option<u64>) {
+    /// Polls the inputs and runs the graph until nothing is pending, from `at` on. Returns the packets
+    /// that came in, the earliest time at which an input wants to be polled again, and, if there were
+    /// packets, when they were done.
+    fn turn(&mut self, mut at: u64) -> (usize, Option<u64>, u64) {
         let guard = self.reader.enter();
         let arcs = self.arcs.load(&guard);
         self.core.follow_arcs(arcs);
@@ -170,8 +174,8 @@ impl Worker {
             if let Some(Some(r)) = self.runners.get_mut(id.0 as usize) {
                 r.again(&mut cx);
             }
+            at = clock::ticks();
         }
-        let mut at = clock::ticks();
         for arrivals in &mut self.arrivals {
             let got = arrivals.poll(&mut self.core);
             if got > 0 {
@@ -198,19 +202,21 @@ impl Worker {
                 at = now;
             }
         }
-        packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs);
-        (packets, deadline)
+        let (handled, at) = dispatch(&mut self.core, &mut self.runners, &guard, arcs, at);
+        (packets + handled, deadline, at)
     }
 
-    fn messages(&mut self) {
+    /// Does what the main thread wants; whether there was anything.
+    fn messages(&mut self) -> bool {
         if self.inbox.is_empty() {
-            return;
+            return false;
         }
         // Who asks for something is to see all that was before.
         self.core.settle_taps();
         while let Ok(m) = self.inbox.pop() {
             self.message(m);
         }
+        true
     }
 
     fn message(&mut self, m: ToWorker) {
@@ -311,16 +317,16 @@ fn note(stats: &crate::stats::NodeStats, n: u64, clocks: u64) {
     }
 }
 
-/// Runs nodes in the graph's order until no frame is pending; returns the packets handled by the
-/// first nodes (so that injected packets count as work).
+/// Runs nodes in the graph's order until no frame is pending, from `at` on; returns the packets handled
+/// by the first nodes (so that injected packets count as work), and when the last was done.
 fn dispatch(
     core: &mut Core,
     runners: &mut [Option<Box<dyn Runner>>],
     guard: &Guard<'_>,
     arcs: &ArcTable,
-) -> usize {
+    mut at: u64,
+) -> (usize, u64) {
     let mut handled = 0;
-    let mut at = clock::ticks();
     while let Some((rank, id)) = core.first_ready() {
         // Only what is there now: a node upstream may have more for us meanwhile.
         let waiting = {
@@ -344,7 +350,7 @@ fn dispatch(
             at = now;
         }
     }
-    handled
+    (handled, at)
 }
 
 #[cfg(test)]
