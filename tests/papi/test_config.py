@@ -15,7 +15,6 @@ ACTIONS = {
     "collect_detailed_interface_stats": "says which counters there are",
     "feature_enable_disable": "each feature has a setting of its own",
     "ip_neighbor_flush": "forgets what was learned",
-    "bridge_domain_set_default_learn_limit": "holds for what is made after it",
     "ip_neighbor_replace_begin": "begins to say all anew",
     "ip_neighbor_replace_end": "takes away",
     "ip_table_flush": "takes away",
@@ -66,6 +65,7 @@ def setters(api, port):
     # Told from 1, asked for from 0.
     move = {"sw_if_index": queue.sw_if_index, "queue_id": 0, "worker_id": 2 - queue.worker_id}
     yield "sw_interface_set_rx_placement", move
+    yield "af_packet_set_l4_cksum_offload", {"sw_if_index": lambda: port("host-ca"), "set": False}
     yield "sw_interface_set_flags", {"sw_if_index": pg, "flags": 1}
     yield "sw_interface_set_mac_address", {"sw_if_index": loop, "mac_address": "02:00:00:00:00:33"}
     yield "hw_interface_set_mtu", {"sw_if_index": pg, "mtu": 2000}
@@ -99,6 +99,8 @@ def more_setters(port):
     on = {"flood": True, "uu_flood": True, "forward": True, "learn": True}
     yield "bridge_domain_add_del", {"bd_id": 7, "bd_tag": "lab", **on}
     yield "bridge_domain_add_del_v2", {"bd_id": 8, **on}
+    yield "bridge_domain_set_default_learn_limit", {"learn_limit": 5000}
+    yield "l2fib_set_scan_delay", {"scan_delay": 25}
     yield "bridge_domain_set_mac_age", {"bd_id": 7, "mac_age": 5}
     yield "bridge_domain_set_learn_limit", {"bd_id": 7, "learn_limit": 100}
     yield "bridge_flags", {"bd_id": 7, "is_set": False, "flags": 1}

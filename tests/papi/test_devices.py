@@ -82,10 +82,41 @@ class HostInterfaces(Case):
         self.fails(-7, mode(1, queue_id_valid=True, queue_id=9))
         self.fails(-2, self.api.sw_interface_set_rx_mode(sw_if_index=9999, mode=1))
         self.fails(-126, self.api.sw_interface_set_rx_mode(sw_if_index=self.loopback(), mode=1))
+        def placement(of, retval=0):
+            reply, queues = self.api.sw_interface_tx_placement_get(sw_if_index=of)
+            self.assertEqual((reply.retval, reply.cursor), (retval, NONE))
+            return [(q.sw_if_index, q.queue_id, q.shared, list(q.threads)) for q in queues]
+
+        self.assertEqual(placement(index), [(index, 0, 0, [1]), (index, 1, 0, [2])])
+        self.assertEqual(placement(NONE), placement(index))
+        self.assertEqual(placement(self.loopback()), [])
+        self.assertEqual(placement(9999, retval=-2), [])
         self.ok(self.api.af_packet_delete(host_if_name="pc"))
         # An Ethernet device has no frames that begin with an IP header.
         create["mode"] = 2
         self.fails(-71, self.api.af_packet_create_v3(**create))
+
+    def test_checksums(self):
+        offload = lambda index, on: self.api.af_packet_set_l4_cksum_offload(
+            sw_if_index=index, set=on
+        )
+        configured = lambda: "checksum-offload: false" in self.cli("show configuration")
+        create = {"host_if_name": "pd", "mode": 1, "use_random_hw_addr": True}
+        index = self.ok(self.api.af_packet_create_v3(flags=2, **create)).sw_if_index
+        for on in (False, True, True):
+            self.ok(offload(index, on))
+            self.assertEqual(configured(), not on)
+            word = "enabled" if on else "disabled"
+            self.assertIn(f"cksum-gso-{word}", self.cli("show hardware-interfaces host-pd"))
+        self.ok(self.api.af_packet_delete(host_if_name="pd"))
+        # Its rings have no room for it.
+        index = self.ok(self.api.af_packet_create_v3(flags=0, **create)).sw_if_index
+        self.fails(-126, offload(index, True))
+        self.ok(offload(index, False))
+        self.assertTrue(configured())
+        self.ok(self.api.af_packet_delete(host_if_name="pd"))
+        self.fails(-71, offload(self.loopback(), True))
+        self.fails(-2, offload(9999, True))
 
     def test_moving_queues(self):
         """A queue goes from worker to worker while packets come; each is counted somewhere."""

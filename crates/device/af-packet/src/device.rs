@@ -233,31 +233,57 @@ fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
 /// If there is no such host interface or the kernel refuses.
 pub fn set_qdisc_bypass(c: &mut Control, name: &str, on: bool) -> Result<(), DeviceError> {
     let sw_if = find(c, name)?;
-    let view = interface::view(c, sw_if)?;
-    let hosts = c.state::<thalweg_device::Interfaces>();
-    let device = hosts.borrow().device(sw_if);
-    let done = device.map(|d| d.borrow_mut().set_option("qdisc-bypass", on));
-    done.unwrap_or(Err(DeviceError::Unknown(view.name)))?;
+    set_option(c, sw_if, QDISC_BYPASS, on, |options| options.qdisc_bypass = on)
+}
+
+/// Leaves checksums and segmentation of what `host-<name>` sends to the kernel and its device, or does
+/// them here. What it receives is taken either way.
+///
+/// # Errors
+/// If there is no such host interface, or it was made without rings that can leave that to the kernel.
+pub fn set_checksum_offload(c: &mut Control, name: &str, on: bool) -> Result<(), DeviceError> {
+    let sw_if = find(c, name)?;
+    set_option(c, sw_if, CHECKSUM_OFFLOAD, on, |options| options.offload = on)
+}
+
+const QDISC_BYPASS: &str = "qdisc-bypass";
+const CHECKSUM_OFFLOAD: &str = "checksum-offload";
+
+fn set_option(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    option: &str,
+    on: bool,
+    note: impl FnOnce(&mut Options),
+) -> Result<(), DeviceError> {
+    let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
+    let done = device.map(|d| d.borrow_mut().set_option(option, on));
+    done.unwrap_or_else(|| Err(DeviceError::Unknown(c.interface_name(sw_if))))?;
     if let Some(options) = c.state::<Hosts>().borrow_mut().options.get_mut(&sw_if) {
-        options.qdisc_bypass = on;
+        note(options);
     }
     interface::refresh_caps(c, sw_if)
 }
 
-const DEV_TYPE: &str = "af-packet";
+pub(crate) const DEV_TYPE: &str = "af-packet";
 
 impl HostInterface {
     /// What may be left to the kernel. Past the queueing discipline it drops a super-packet that
     /// the device cannot cut (`__dev_direct_xmit` takes back only what it was given); TCP's are
     /// the only ones of which a device says so in one word.
     fn capabilities(&self) -> Caps {
-        let offload = self.port.sockets().iter().all(|s| s.offload());
+        let offload = self.offloads();
         let queued = !self.options.qdisc_bypass;
         Caps {
             tx_csum: offload,
             tx_tso: offload && (queued || self.port.segments_tcp()),
             tx_uso: offload && queued,
         }
+    }
+
+    /// Whether anything is left to the kernel.
+    fn offloads(&self) -> bool {
+        self.options.offload && self.port.sockets().iter().all(|s| s.offload())
     }
 
     /// Its sockets; each worker sends on one, and receive queues are spread over workers.
@@ -344,9 +370,22 @@ impl Device for HostInterface {
 
     fn set_option(&mut self, option: &str, on: bool) -> Result<(), DeviceError> {
         match option {
-            "qdisc-bypass" => {
+            QDISC_BYPASS => {
                 self.options.qdisc_bypass = on;
                 self.port.set_qdisc_bypass(on).map_err(Self::failed)
+            }
+            CHECKSUM_OFFLOAD if on && !self.port.sockets().iter().all(|s| s.offload()) => {
+                Err(DeviceError::Unsupported {
+                    name: format!("host-{}", self.port.info.name),
+                    kind: DEV_TYPE.into(),
+                    what:
+                        "checksum offload (it was created without: delete it and create it again)"
+                            .into(),
+                })
+            }
+            CHECKSUM_OFFLOAD => {
+                self.options.offload = on;
+                Ok(())
             }
             other => Err(DeviceError::Failed(format!("no option `{other}`"))),
         }
@@ -355,7 +394,7 @@ impl Device for HostInterface {
     fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
         let onoff =
             |on: bool, name: &str| format!("  {name}-{}", if on { "enabled" } else { "disabled" });
-        let offload = self.port.sockets().iter().all(|s| s.offload());
+        let offload = self.offloads();
         let mut lines = vec![
             format!("Linux PACKET socket interface {}", self.options.version),
             "FEATURES:".into(),
@@ -386,10 +425,14 @@ impl Device for HostInterface {
             "ifindex": self.port.info.ifindex,
             "version": self.options.version.to_string(),
             "qdisc_bypass": self.options.qdisc_bypass,
-            "offload": self.port.sockets().iter().all(|s| s.offload()),
+            "offload": self.offloads(),
             "kernel_rx_frames": k.packets,
             "kernel_rx_missed": k.drops,
         })
+    }
+
+    fn tx_queues(&self) -> u32 {
+        self.options.tx_queues.into()
     }
 
     fn rx_queues(&self) -> Vec<RxQueue> {

@@ -20,7 +20,8 @@ pub mod ring;
 mod settings;
 mod sys;
 
-pub use device::{HostConfig, create, delete, set_qdisc_bypass};
+pub(crate) use device::DEV_TYPE;
+pub use device::{HostConfig, create, delete, set_checksum_offload, set_qdisc_bypass};
 pub use error::Error;
 
 use thalweg_graph::Feature;

@@ -152,6 +152,10 @@ pub trait Device: 'static {
     fn rx_queues(&self) -> Vec<RxQueue> {
         Vec::new()
     }
+    /// How many transmit queues it has, if it has any: the first is the first worker's alone, and so on.
+    fn tx_queues(&self) -> u32 {
+        0
+    }
     /// Switches an option of the driver.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::L2;
 use crate::bridges::Fate;
 use std::cell::RefCell;
+use std::num::NonZeroU16;
 use std::rc::Rc;
 use std::time::Duration;
 use thalweg_api::types::{InterfaceIndex, MacAddress};
@@ -45,8 +46,9 @@ pub struct L2MacsEvent {
     pub mac: Vec<MacEntry>,
 }
 
-/// How often clients are told, and of how many stations in one go.
-const PERIOD: Duration = Duration::from_millis(100);
+/// The unit in which it is said how often clients are told.
+const HUNDREDTH: Duration = Duration::from_millis(10);
+/// Of how many stations clients are told in one go.
 const SOME: usize = 1 << 14;
 /// Clients count stations of an event by so many.
 const UNIT: usize = 10;
@@ -56,6 +58,27 @@ const UNIT: usize = 10;
 pub(crate) struct Watchers {
     all: Subscribers<u8>,
     telling: bool,
+    /// What is between events.
+    pub(crate) delay: Delay,
+}
+
+/// Hundredths of a second between events of stations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delay(pub(crate) NonZeroU16);
+
+impl Delay {
+    /// What holds unless somebody says otherwise.
+    pub(crate) const USUAL: Delay = Delay(NonZeroU16::new(10).unwrap());
+
+    fn time(self) -> Duration {
+        HUNDREDTH * self.0.get().into()
+    }
+}
+
+impl Default for Delay {
+    fn default() -> Delay {
+        Delay::USUAL
+    }
 }
 
 /// Tells a client from now on, or no longer.
@@ -77,14 +100,14 @@ pub(crate) fn want(
         watchers.all.want(&clients, caller, true, pid, max)?;
         c.state::<L2>().borrow_mut().bridges.watch(true);
         if !std::mem::replace(&mut watchers.telling, true) {
-            c.every(PERIOD, tell);
+            c.after(watchers.delay.time(), tell);
         }
     }
     Ok(())
 }
 
-/// Tells what has changed; false once nobody listens.
-fn tell(c: &mut Control) -> bool {
+/// Tells what has changed, and goes on until nobody listens.
+fn tell(c: &mut Control) {
     let clients = c.state::<Clients>().borrow().clone();
     let (watchers, l2) = (c.state::<Watchers>(), c.state::<L2>());
     let (mut watchers, mut l2) = (watchers.borrow_mut(), l2.borrow_mut());
@@ -97,10 +120,11 @@ fn tell(c: &mut Control) -> bool {
     }
     watchers.all.retain(&clients);
     watchers.telling = !watchers.all.is_empty();
-    if !watchers.telling {
+    if watchers.telling {
+        c.after(watchers.delay.time(), tell);
+    } else {
         l2.bridges.watch(false);
     }
-    watchers.telling
 }
 
 fn entry((mac, port, fate): (thalweg_device::Mac, u32, Fate)) -> MacEntry {

@@ -27,6 +27,7 @@ pub use table::L2Table;
 use forget::{Done, Which};
 use learning::Learning;
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
 use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, Mac, SwIfIndex, interface};
 use thalweg_graph::{Control, Feature, NodeId};
@@ -343,6 +344,11 @@ pub fn flush(
 /// Says how many addresses new bridge domains learn at most.
 pub fn set_default_learn_limit(c: &Control, limit: u32) {
     c.state::<L2>().borrow_mut().bridges.set_default_learn_limit(limit);
+}
+
+/// Says how often clients of the binary API are told of stations, in hundredths of a second.
+pub fn set_scan_delay(c: &Control, hundredths: NonZeroU16) {
+    c.state::<api_types::Watchers>().borrow_mut().delay = api_types::Delay(hundredths);
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is configured of layer 2.
 
+use crate::api_types::{Delay, Watchers};
 use crate::bridges::LEARN_LIMIT;
 use crate::{Domain, L2, MAX_BRIDGE_ID, Origin};
 use thalweg_config::declare::schema::VPPCFG;
@@ -21,6 +22,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.split-horizon-group", Kind::Int(0, 255)),
     Rule::new("thalweg.l2", Kind::Keys),
     Rule::new("thalweg.l2.default-learn-limit", Kind::Int(0, u32::MAX as i128)),
+    Rule::new("thalweg.l2.scan-delay", Kind::Int(1, u16::MAX as i128)),
     Rule::new("thalweg.bridgedomains", Kind::Named(Name::Numbered("bd"))),
     Rule::new("thalweg.bridgedomains.*", Kind::Keys),
     Rule::new("thalweg.bridgedomains.*.learn-limit", Kind::Int(0, u32::MAX as i128)),
@@ -80,6 +82,10 @@ impl Section<Control> for Settings {
             out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
         }
         dump_bridges(c, &l2, out);
+        let delay = c.state::<Watchers>().borrow().delay;
+        if delay != Delay::USUAL {
+            out.put(&["thalweg", "l2", "scan-delay"], u64::from(delay.0.get()));
+        }
     }
 
     fn walk(&self, _: &Control) -> Option<Walk<Control>> {
@@ -130,6 +136,14 @@ impl Section<Control> for Settings {
             let item =
                 Item::new(rank::BEFORE_CREATE, "l2 default-learn-limit", found.path, set(&now));
             out.add(item.unset(set(&usual)));
+        }
+        if let Some(found) = doc.at(&["thalweg", "l2", "scan-delay"]) {
+            let set = |n: &str| format!("set bridge-domain scan-delay {n}");
+            let now = set(&found.node.value.to_string());
+            let usual = set(&Delay::USUAL.0.to_string());
+            if now != usual {
+                out.add(Item::new(rank::L2, "l2 scan-delay", found.path, now).unset(usual));
+            }
         }
         let mut names: Vec<&str> = Vec::new();
         for table in [&["bridgedomains"][..], &["thalweg", "bridgedomains"]] {

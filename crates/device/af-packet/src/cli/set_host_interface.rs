@@ -3,7 +3,7 @@
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
-/// `set host-interface qdisc-bypass <interface> enable|disable`
+/// `set host-interface qdisc-bypass|l4-cksum-offload <interface> enable|disable`
 pub struct SetHostInterface;
 
 /// The command.
@@ -15,12 +15,14 @@ impl Command<Control> for SetHostInterface {
     }
 
     fn usage(&self) -> &'static str {
-        "qdisc-bypass <interface> enable|disable"
+        "qdisc-bypass|l4-cksum-offload <interface> enable|disable"
     }
 
     fn help(&self) -> &'static str {
-        "Send past the device's queueing discipline, or through it\n\
-         Past it is faster; through it, its shaping and its counters apply."
+        "Change how a host interface sends\n\
+         qdisc-bypass: past the device's queueing discipline, which is faster; else through it, so that its\n\
+         shaping and its counters apply. l4-cksum-offload: leave checksums and segmentation to the kernel\n\
+         and its device, unless the interface was created without; else do them here."
     }
 
     fn run(
@@ -30,11 +32,15 @@ impl Command<Control> for SetHostInterface {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let _ = out;
-        args.choice("option", &["qdisc-bypass"])?;
+        let option = args.choice("option", &["qdisc-bypass", "l4-cksum-offload"])?;
         let name = args.word("interface")?;
-        let on = args.enable_disable("qdisc bypass")?;
+        let on = args.enable_disable(option)?;
         args.end()?;
-        crate::set_qdisc_bypass(cx, name, on).map_err(CliError::failed)?;
+        let set = match option {
+            "qdisc-bypass" => crate::set_qdisc_bypass,
+            _ => crate::set_checksum_offload,
+        };
+        set(cx, name, on).map_err(CliError::failed)?;
         Ok(Outcome::Done)
     }
 }

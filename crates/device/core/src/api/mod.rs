@@ -21,6 +21,7 @@ pub mod sw_interface_set_promisc;
 pub mod sw_interface_set_rx_mode;
 pub mod sw_interface_set_rx_placement;
 pub mod sw_interface_tag_add_del;
+pub mod sw_interface_tx_placement_get;
 pub mod want_interface_events;
 
 /// Every API message, in the order of the files' names.
@@ -43,5 +44,6 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &sw_interface_set_rx_mode::SERVICE,
     &sw_interface_set_rx_placement::SERVICE,
     &sw_interface_tag_add_del::SERVICE,
+    &sw_interface_tx_placement_get::SERVICE,
     &want_interface_events::SERVICE,
 ];

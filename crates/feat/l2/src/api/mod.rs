@@ -18,6 +18,7 @@ pub mod l2fib_add_del;
 pub mod l2fib_flush_all;
 pub mod l2fib_flush_bd;
 pub mod l2fib_flush_int;
+pub mod l2fib_set_scan_delay;
 pub mod sw_interface_set_l2_bridge;
 pub mod sw_interface_set_l2_xconnect;
 pub mod want_l2_macs_events;
@@ -40,6 +41,7 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &l2fib_flush_all::SERVICE,
     &l2fib_flush_bd::SERVICE,
     &l2fib_flush_int::SERVICE,
+    &l2fib_set_scan_delay::SERVICE,
     &sw_interface_set_l2_bridge::SERVICE,
     &sw_interface_set_l2_xconnect::SERVICE,
     &want_l2_macs_events::SERVICE,

@@ -12,7 +12,7 @@ pub struct WantL2MacsEvents {
     /// The most that may be learned; that of bridge domains stays as it is.
     #[api(default = 1000)]
     pub learn_limit: u32,
-    /// How often it is looked, in hundredths of a second; it is looked ten times a second.
+    /// How often it is looked, in hundredths of a second; that stays as `l2fib_set_scan_delay` says.
     #[api(default = 10)]
     pub scan_delay: u8,
     /// How many tens of stations an event may hold.

@@ -1,6 +1,7 @@
 //! `set bridge-domain`.
 
 use crate::cli_support::{bridge_arg, bridge_ids, failed};
+use std::num::NonZeroU16;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -19,6 +20,7 @@ const WHAT: &[&str] = &[
     "mac-age",
     "learn-limit",
     "default-learn-limit",
+    "scan-delay",
     "tag",
 ];
 
@@ -28,14 +30,15 @@ impl Command<Control> for SetBridgeDomain {
     }
     fn usage(&self) -> &'static str {
         "learn|forward|flood|uu-flood <id> [enable|disable] | mac-age <id> <minutes> | \
-         learn-limit <id> <n> | default-learn-limit <n> | tag <id> [<tag>]"
+         learn-limit <id> <n> | default-learn-limit <n> | scan-delay <n> | tag <id> [<tag>]"
     }
     fn help(&self) -> &'static str {
         "Change what a bridge domain does\n\
          learn: note where stations are. forward: send to stations that are known. flood: send frames\n\
          to groups to all ports. uu-flood: send frames to unknown stations to all ports. mac-age:\n\
          forget a station that was not seen for so long; 0: never. learn-limit: the most stations\n\
-         that it learns. default-learn-limit: that of bridge domains made from now on."
+         that it learns. default-learn-limit: that of bridge domains made from now on. scan-delay: how often\n\
+         clients of the binary API are told of stations, in hundredths of a second."
     }
     fn run(
         &self,
@@ -51,6 +54,13 @@ impl Command<Control> for SetBridgeDomain {
             let limit = args.u32("learn limit")?;
             args.end()?;
             crate::set_default_learn_limit(c, limit);
+            return Ok(Outcome::Done);
+        }
+        if what == "scan-delay" {
+            let delay = args.number("hundredths of a second", 1, u16::MAX.into())?;
+            args.end()?;
+            let delay = NonZeroU16::new(delay as u16);
+            delay.into_iter().for_each(|delay| crate::set_scan_delay(c, delay));
             return Ok(Outcome::Done);
         }
         let id = bridge_arg(args)?;

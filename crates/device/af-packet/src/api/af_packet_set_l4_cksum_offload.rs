@@ -1,0 +1,34 @@
+//! `af_packet_set_l4_cksum_offload`: says who computes checksums.
+
+use crate::api_types::AF_PACKET;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_device::api_types::view;
+use thalweg_graph::Control;
+
+/// Leaves checksums and segmentation to the kernel, or no longer.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct AfPacketSetL4CksumOffload {
+    /// The host interface.
+    pub sw_if_index: InterfaceIndex,
+    /// Whether to leave them.
+    pub set: bool,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, AfPacketSetL4CksumOffload, AfPacketSetL4CksumOffloadReply> =
+    Call::new(&AF_PACKET, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: AfPacketSetL4CksumOffload,
+) -> Result<AfPacketSetL4CksumOffloadReply, Retval> {
+    let view = view(c, rq.sw_if_index)?;
+    if view.dev_type != crate::DEV_TYPE {
+        let why = format!("`{}` is no host interface", view.name);
+        return Err(Retval::INVALID_INTERFACE.because(why));
+    }
+    crate::set_checksum_offload(c, &view.name, rq.set)?;
+    Ok(AfPacketSetL4CksumOffloadReply)
+}

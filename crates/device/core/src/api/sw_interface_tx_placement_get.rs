@@ -1,0 +1,77 @@
+//! `sw_interface_tx_placement_get`: which worker sends by which transmit queue.
+
+use crate::api_types::{INTERFACE, view};
+use crate::{Interfaces, SwIfIndex};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Message, Retval, Stream};
+use thalweg_graph::Control;
+
+/// Asks for transmit queues.
+#[derive(Debug, Message)]
+#[api(request, vat_help = "[interface | sw_if_index <index>]")]
+pub struct SwInterfaceTxPlacementGet {
+    /// Where to go on: the lowest index of an interface; 0 at first.
+    pub cursor: u32,
+    /// Of which interface; none: of all.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// A transmit queue. As with receive queues, it begins as a request does.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct SwInterfaceTxPlacementDetails {
+    /// Its interface.
+    pub sw_if_index: InterfaceIndex,
+    /// Its number.
+    pub queue_id: u32,
+    /// Threads share it: 0, as each has its own.
+    pub shared: u8,
+    /// The threads that send by it: main is 0, the first worker is 1.
+    #[api(count = "array_size: u32")]
+    pub threads: Vec<u32>,
+}
+
+/// Answers [`SwInterfaceTxPlacementGet`].
+#[derive(Debug, Message)]
+#[api(reply)]
+pub struct SwInterfaceTxPlacementGetReply {
+    /// Where to go on; all ones at the end.
+    pub cursor: u32,
+}
+
+/// The service.
+pub static SERVICE: Stream<
+    Control,
+    SwInterfaceTxPlacementGet,
+    SwInterfaceTxPlacementDetails,
+    SwInterfaceTxPlacementGetReply,
+> = Stream::new(&INTERFACE, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceTxPlacementGet,
+    out: &mut Details<SwInterfaceTxPlacementDetails>,
+) -> (i32, SwInterfaceTxPlacementGetReply) {
+    let end = |retval: Retval, cursor: u32| (retval.0, SwInterfaceTxPlacementGetReply { cursor });
+    let ports: Vec<SwIfIndex> = match rq.sw_if_index {
+        InterfaceIndex::NONE => c.state::<Interfaces>().borrow().iter().map(|v| v.sw_if).collect(),
+        one => match view(c, one) {
+            Ok(view) => vec![view.sw_if],
+            Err(retval) => return end(retval, u32::MAX),
+        },
+    };
+    for sw_if in ports.into_iter().filter(|port| *port >= rq.cursor) {
+        if out.is_full() {
+            return end(Retval::EAGAIN, sw_if);
+        }
+        let device = c.state::<Interfaces>().borrow().device(sw_if);
+        let queues = device.map_or(0, |device| device.borrow().tx_queues());
+        for queue_id in 0..queues {
+            // A queue without a worker of its number is not used.
+            let threads = (1 + queue_id..=c.workers() as u32).take(1).collect();
+            let sw_if_index = InterfaceIndex(sw_if);
+            out.send(&SwInterfaceTxPlacementDetails { sw_if_index, queue_id, shared: 0, threads });
+        }
+    }
+    end(Retval(0), u32::MAX)
+}
