@@ -19,6 +19,17 @@ pub enum Format {
     JsonPretty,
 }
 
+impl Format {
+    /// Writes an answer that is one JSON document, as a line; `None` where text was asked for.
+    pub fn write(self, value: &Value) -> Option<String> {
+        match self {
+            Format::Text => None,
+            Format::Json => Some(format!("{value}\n")),
+            Format::JsonPretty => Some(format!("{value:#}\n")),
+        }
+    }
+}
+
 /// Collects what a command writes.
 ///
 /// `write!` and `writeln!` work on it and cannot fail. Where JSON was asked for, text is
@@ -51,16 +62,26 @@ impl Output {
         self.format != Format::Text
     }
 
+    /// The form that was asked for.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
     /// Gives the answer as JSON; ignored unless that was asked for.
     pub fn json(&mut self, value: Value) {
-        let text = match self.format {
-            Format::Text => return,
-            Format::Json => value.to_string(),
-            Format::JsonPretty => format!("{value:#}"),
-        };
+        if let Some(text) = self.format.write(&value) {
+            self.written(text);
+        }
+    }
+
+    /// Gives a great answer that was written elsewhere in the form that was asked for: without a copy, if
+    /// it is the first.
+    pub fn written(&mut self, text: String) {
         self.has_json = true;
-        self.push(&text);
-        self.push("\n");
+        match self.text.is_empty() && text.len() <= MAX_OUTPUT_BYTES {
+            true => self.text = text,
+            false => self.push(&text),
+        }
     }
 
     /// Gives an answer that is a list one element at a time; [`end_elements`](Self::end_elements) is
@@ -125,16 +146,6 @@ impl Output {
     pub fn text(&mut self, text: &str) {
         if self.format == Format::Text {
             self.push(text);
-        }
-    }
-
-    /// Writes a great text as it is: without a copy, if it is the first.
-    pub fn whole(&mut self, text: String) {
-        match self.format {
-            Format::Text if self.text.is_empty() && text.len() <= MAX_OUTPUT_BYTES => {
-                self.text = text;
-            }
-            _ => self.text(&text),
         }
     }
 
@@ -330,11 +341,11 @@ mod tests {
         out.line("one");
         write!(out, "two {}", 2);
         out.json(serde_json::json!({"a": 1}));
-        out.whole("\n".to_owned());
+        out.written("\n".to_owned());
         assert_eq!((out.as_str(), out.lacks_json()), ("one\ntwo 2\n", false));
         assert_eq!(out.take(), "one\ntwo 2\n");
         assert_eq!(out.take(), "");
-        out.whole("three\n".to_owned());
+        out.written("three\n".to_owned());
         assert_eq!(out.take(), "three\n");
 
         let mut out = Output::with_format(Format::Json);

@@ -1,12 +1,12 @@
 //! The way from what is to what shall be.
 
-use crate::cli_support::ShownPlan;
-use crate::manager::{self, ConfigError, Manager, failed};
+use crate::cli_support::Shown;
+use crate::manager::{self, ConfigError, Manager, Note, failed};
 use crate::work::{self, REST, SLICE, Source, Work};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_cli::{CliError, Execution, Outcome, Output, Progress, Script, Task, TaskPoll};
+use thalweg_cli::{CliError, Execution, Format, Outcome, Output, Progress, Script, Task, TaskPoll};
 use thalweg_config::declare::{Catalog, Document, Plan, Step};
 use thalweg_graph::Control;
 
@@ -24,12 +24,14 @@ pub enum Mode {
 struct Way {
     /// What shall be.
     target: Arc<Document>,
+    /// Its notes for people.
+    notes: Vec<Note>,
     /// What was.
     back: Arc<Document>,
 }
 
 /// The way, its steps, and how they are shown.
-type Planned = (Way, Plan, ShownPlan);
+type Planned = (Way, Plan, Shown);
 
 /// What is being done.
 enum Phase {
@@ -70,14 +72,15 @@ impl Apply {
         target: Source,
         mode: Mode,
         confirm: Option<Duration>,
-        json: bool,
+        format: Format,
     ) -> Result<Apply, ConfigError> {
         let source = target.clone();
         let job = move |catalog: &Catalog<Control>, running: Document| {
             let target = target.read(catalog)?;
             let plan = running.plan_to(&target);
-            let shown = ShownPlan::new(&plan, json);
-            Ok((Way { target, back: Arc::new(running) }, plan, shown))
+            let shown = Shown::plan(&plan, format);
+            let notes = target.notes();
+            Ok((Way { target, notes, back: Arc::new(running) }, plan, shown))
         };
         let work = Work::start(c, Some(&source), job)?;
         let state = c.state::<Manager>();
@@ -109,7 +112,7 @@ impl Apply {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let mut apply =
-            Apply::new(c, target, Mode::Whole, confirm, out.wants_json()).map_err(failed)?;
+            Apply::new(c, target, Mode::Whole, confirm, out.format()).map_err(failed)?;
         if let Phase::Planning(work) = &mut apply.phase {
             match work.poll(c, Instant::now() + SLICE) {
                 None => {}
@@ -160,7 +163,7 @@ impl Apply {
                     }
                     Some(Err(e)) => return self.finish(c, Err(failed(e))),
                 },
-                Phase::Going => match self.one(c, now) {
+                Phase::Going => match self.one(c, now, end) {
                     Ok(Some(at)) => return TaskPoll::At(at),
                     Ok(None) if self.current.is_some() || !self.steps.is_empty() => {}
                     Ok(None) => match self.look(c) {
@@ -173,11 +176,12 @@ impl Apply {
         }
     }
 
-    /// One command, or a part of one. `Some`: it waits until then.
+    /// One command, or as much of one as may be done until `end`. `Some`: it waits until then.
     fn one(
         &mut self,
         c: &mut Control,
         now: Instant,
+        end: Instant,
     ) -> Result<Option<Instant>, Box<(Step, CliError)>> {
         let (step, mut execution) = match self.current.take() {
             Some(current) => current,
@@ -197,7 +201,7 @@ impl Apply {
             Ok(tree) => tree,
             Err(e) => return Err(Box::new((step, CliError::failed(e)))),
         };
-        match execution.step(&tree, c, now, SLICE) {
+        match execution.step(&tree, c, now, end.saturating_duration_since(Instant::now())) {
             Progress::Running(at) => {
                 self.current = Some((step, execution));
                 Ok(Some(at))
@@ -300,8 +304,8 @@ impl Apply {
     fn arrived(&mut self, c: &mut Control, out: &mut Output) {
         let (n, s) = (self.done, if self.done == 1 { "" } else { "s" });
         out.line(format_args!("applied and verified: {n} command{s}"));
-        let Some(way) = self.way.take() else { return };
-        manager::set_notes(c, &way.target);
+        let Some(mut way) = self.way.take() else { return };
+        manager::set_notes(c, std::mem::take(&mut way.notes));
         if let Some(after) = self.confirm {
             manager::arm(c, way.back.clone(), after);
             let seconds = after.as_secs();
@@ -311,7 +315,8 @@ impl Apply {
     }
 
     fn end(&mut self, c: &Control) {
-        self.way.take().into_iter().for_each(work::forget);
+        // Both are great where the change is, and freeing their memory takes long.
+        work::forget((self.way.take(), std::mem::take(&mut self.steps)));
         self.ended = true;
         c.state::<Manager>().borrow_mut().busy = false;
     }
@@ -351,7 +356,7 @@ impl Task<Control> for Apply {
 
 /// Applies a configuration while nobody waits; what happens is logged.
 pub(crate) fn in_background(c: &mut Control, target: Arc<Document>, why: &'static str) {
-    match Apply::new(c, Source::Ready(target), Mode::Best, None, false) {
+    match Apply::new(c, Source::Ready(target), Mode::Best, None, Format::Text) {
         Ok(apply) => {
             drive(c, apply, Box::new(move |_| tracing::info!("configuration: {why}: done")))
         }
@@ -383,7 +388,7 @@ pub fn apply_at_start(
     target: Document,
     then: impl FnOnce(&mut Control) + 'static,
 ) {
-    match Apply::new(c, Source::Ready(Arc::new(target)), Mode::Best, None, false) {
+    match Apply::new(c, Source::Ready(Arc::new(target)), Mode::Best, None, Format::Text) {
         Ok(apply) => drive(c, apply, Box::new(then)),
         Err(e) => {
             tracing::error!("configuration: {e}");

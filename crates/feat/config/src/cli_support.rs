@@ -2,9 +2,10 @@
 
 use crate::manager::{self, failed};
 use crate::work::Source;
+use serde_json::{Value, json};
 use std::time::Duration;
-use thalweg_cli::{Args, CliError, Output};
-use thalweg_config::declare::Plan;
+use thalweg_cli::{Args, CliError, Format, Output};
+use thalweg_config::declare::{Plan, Step};
 use thalweg_graph::Control;
 
 /// The longest time within which something may be confirmed, in seconds.
@@ -37,33 +38,45 @@ pub(crate) fn number(args: &mut Args<'_>) -> Result<usize, CliError> {
     Ok(args.number("revision", 0, crate::store::KEPT as u64)? as usize)
 }
 
-/// A plan as it is shown; long ones take long to write, and are to be written beside the main thread.
-pub(crate) struct ShownPlan {
-    json: Option<serde_json::Value>,
-    text: String,
-}
+/// An answer in the form that was asked for. Long ones take long to write, and are to be written beside
+/// the main thread.
+pub(crate) struct Shown(String);
 
-impl ShownPlan {
-    /// Writes a plan; `json` says whether machines will read it.
-    pub(crate) fn new(plan: &Plan, json: bool) -> ShownPlan {
-        ShownPlan { json: json.then(|| plan_json(plan)), text: plan.to_string() }
+impl Shown {
+    /// Writes it for machines or for people.
+    pub(crate) fn new(
+        format: Format,
+        json: impl FnOnce() -> Value,
+        text: impl FnOnce() -> String,
+    ) -> Shown {
+        let machines = (format != Format::Text).then(json);
+        Shown(machines.and_then(|value| format.write(&value)).unwrap_or_else(text))
     }
 
-    /// Writes the commands of a plan and nothing else.
-    pub(crate) fn commands(plan: &Plan, json: bool) -> ShownPlan {
-        let text = plan.commands().flat_map(|command| [command, "\n"]).collect();
-        ShownPlan { json: json.then(|| plan_json(plan)), text }
+    /// A text that is ready.
+    pub(crate) fn text(text: String) -> Shown {
+        Shown(text)
+    }
+
+    /// A plan.
+    pub(crate) fn plan(plan: &Plan, format: Format) -> Shown {
+        Shown::new(format, || plan_json(plan), || plan.to_string())
+    }
+
+    /// The commands of a plan and nothing else.
+    pub(crate) fn commands(plan: &Plan, format: Format) -> Shown {
+        let lines = || plan.commands().flat_map(|command| [command, "\n"]).collect();
+        Shown::new(format, || plan_json(plan), lines)
     }
 
     /// Shows it.
     pub(crate) fn show(self, out: &mut Output) {
-        self.json.into_iter().for_each(|json| out.json(json));
-        out.whole(self.text);
+        out.written(self.0);
     }
 }
 
 /// A plan for machines.
-fn plan_json(plan: &Plan) -> serde_json::Value {
-    let step = |s: &thalweg_config::declare::Step| serde_json::json!({ "phase": s.phase.word(), "command": s.command, "path": s.path });
+fn plan_json(plan: &Plan) -> Value {
+    let step = |s: &Step| json!({ "phase": s.phase.word(), "command": s.command, "path": s.path });
     plan.steps.iter().map(step).collect()
 }

@@ -1,6 +1,7 @@
 //! What the main thread knows of the configuration as a whole.
 
 use crate::store::{FileError, Store};
+use crate::work;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -146,15 +147,20 @@ pub(crate) fn notes(c: &Control) -> Vec<Note> {
 }
 
 /// Remembers a document's notes: the router itself has no place for them.
-pub(crate) fn set_notes(c: &Control, document: &Document) {
-    c.state::<Manager>().borrow_mut().notes = document.notes();
+pub(crate) fn set_notes(c: &Control, notes: Vec<Note>) {
+    c.state::<Manager>().borrow_mut().notes = notes;
 }
 
 /// Sees to it that the configuration becomes `back` again unless somebody confirms what it is.
 pub(crate) fn arm(c: &mut Control, back: Arc<Document>, after: Duration) {
     // What was to be taken back before, is still.
-    let earlier = disarm(c);
-    let back = earlier.unwrap_or(back);
+    let back = match disarm(c) {
+        Some(earlier) => {
+            work::forget(back);
+            earlier
+        }
+        None => back,
+    };
     let timer = c.after(after, revert);
     let until = Instant::now() + after;
     c.state::<Manager>().borrow_mut().pending = Some(Pending { timer, until, back });

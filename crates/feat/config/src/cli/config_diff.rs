@@ -1,7 +1,8 @@
 //! `config diff`: what differs from what was saved, or from a file.
 
-use crate::cli_support::{document, number, revision};
+use crate::cli_support::{Shown, document, number, revision};
 use crate::work;
+use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Catalog, Difference, Document, diff};
 use thalweg_graph::Control;
@@ -48,15 +49,15 @@ impl Command<Control> for ConfigDiff {
         };
         let other = other?;
         let source = other.clone();
+        let format = out.format();
         let job = move |catalog: &Catalog<Control>, running: Document| {
-            Ok(diff(other.read(catalog)?.root(), running.root()))
+            let all = diff(other.read(catalog)?.root(), running.root());
+            let row = |d: &Difference| json!({ "path": d.path, "other": d.old, "running": d.new });
+            let lines = || all.iter().map(|d| format!("{d}\n")).collect();
+            Ok(Shown::new(format, || all.iter().map(row).collect(), lines))
         };
-        work::answer(c, Some(&source), out, job, |_, all, out| {
-            let row = |d: &Difference| serde_json::json!({ "path": d.path, "other": d.old, "running": d.new });
-            if out.wants_json() {
-                out.json(all.iter().map(row).collect());
-            }
-            all.iter().for_each(|d| out.line(d));
+        work::answer(c, Some(&source), out, job, |_, differences, out| {
+            differences.show(out);
             Ok(())
         })
     }

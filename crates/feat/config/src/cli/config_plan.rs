@@ -1,6 +1,6 @@
 //! `config plan`: the commands that lead to a document.
 
-use crate::cli_support::{ShownPlan, document};
+use crate::cli_support::{Shown, document};
 use crate::work;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Catalog, Document};
@@ -34,10 +34,10 @@ impl Command<Control> for ConfigPlan {
     ) -> Result<Outcome<Control>, CliError> {
         let file = if args.is_empty() { None } else { Some(args.word("file")?) };
         args.end()?;
-        let (target, json) = (document(c, file)?, out.wants_json());
+        let (target, format) = (document(c, file)?, out.format());
         let source = target.clone();
         let job = move |catalog: &Catalog<Control>, running: Document| {
-            Ok(ShownPlan::new(&running.plan_to(&*target.read(catalog)?), json))
+            Ok(Shown::plan(&running.plan_to(&*target.read(catalog)?), format))
         };
         work::answer(c, Some(&source), out, job, |_, plan, out| {
             plan.show(out);

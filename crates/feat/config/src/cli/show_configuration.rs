@@ -1,9 +1,9 @@
 //! `show configuration`: what the router is set to be.
 
-use crate::cli_support::ShownPlan;
+use crate::cli_support::Shown;
 use crate::manager::ConfigError;
 use crate::work;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Format, Outcome, Output};
 use thalweg_config::declare::Document;
 use thalweg_graph::Control;
 
@@ -36,10 +36,10 @@ impl Command<Control> for ShowConfiguration {
     ) -> Result<Outcome<Control>, CliError> {
         let commands = args.one_of(&["commands"])?.is_some();
         args.end()?;
-        let json = out.wants_json();
+        let format = out.format();
         if commands {
             let job = move |_: &_, running: Document| {
-                Ok(ShownPlan::commands(&Document::default().plan_to(&running), json))
+                Ok(Shown::commands(&Document::default().plan_to(&running), format))
             };
             return work::answer(c, None, out, job, |_, plan, out| {
                 plan.show(out);
@@ -47,13 +47,15 @@ impl Command<Control> for ShowConfiguration {
             });
         }
         let job = move |_: &_, running: Document| {
-            let value = json.then(|| serde_json::to_value(running.root())).transpose();
+            if format == Format::Text {
+                return Ok(Shown::text(running.to_yaml()?));
+            }
+            let value = serde_json::to_value(running.root());
             let value = value.map_err(|e| ConfigError::Unavailable(e.to_string()))?;
-            Ok((value, running.to_yaml()?))
+            Ok(Shown::new(format, || value, String::new))
         };
-        work::answer(c, None, out, job, |_, (value, text), out| {
-            value.into_iter().for_each(|value| out.json(value));
-            out.whole(text);
+        work::answer(c, None, out, job, |_, document, out| {
+            document.show(out);
             Ok(())
         })
     }
