@@ -234,7 +234,7 @@ impl Apply {
     /// Goes back.
     fn turn(&mut self, c: &mut Control, wrong: String) {
         self.broken = Some(wrong);
-        self.steps.clear();
+        work::forget(std::mem::take(&mut self.steps));
         let Some(way) = &self.way else { return };
         let back = way.back.clone();
         self.phase = match Work::start(c, None, move |_, now: Document| Ok(now.plan_to(&back))) {
