@@ -165,10 +165,17 @@ impl Kind {
         let quote = if quote { " (in quotes, if it is meant as a text)" } else { "" };
         match self {
             Kind::Keys => "keys and values".into(),
+            Kind::Named(Name::Any) => "names, each with a colon and its keys below it".into(),
             Kind::Named(name) => {
-                format!("names with keys below them; a name is {}", name.expected())
+                format!(
+                    "names, each with a colon and its keys below it, a name being {},",
+                    name.expected()
+                )
             }
-            Kind::List(..) => "a list".into(),
+            Kind::List(..) => match found {
+                Value::Text(one) => format!("a list, such as [{one}],"),
+                _ => "a list".into(),
+            },
             Kind::Bool => "true or false".into(),
             Kind::Int(least, most) => format!("a whole number from {least} to {most}"),
             Kind::Word(words) => format!("one of {}{quote}", words.join(", ")),

@@ -102,7 +102,7 @@ fn mistakes_name_place_path_and_what_is_right() {
         "{text}"
     );
     assert!(text.contains("3:16: loopbacks.loop1.mac: a MAC address such as"), "{text}");
-    assert!(wrong("interfaces: [a]\n").contains("names with keys below them"));
+    assert!(wrong("interfaces: [a]\n").contains("each with a colon"));
     assert!(wrong("- a\n").contains("keys such as `interfaces' expected, not a list"));
     let text = wrong("vxlan_tunnels:\n  vxlan_tunnel0: {local: 192.0.2.1, vni: 5}\n");
     assert!(text.contains("`remote' is missing"), "{text}");

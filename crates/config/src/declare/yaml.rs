@@ -58,7 +58,15 @@ fn plain(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let end = text.rfind(" at line ").or_else(|| text.rfind("; line "));
     let first = text.get(..end.unwrap_or(text.len())).unwrap_or(&text);
-    first.lines().next().unwrap_or("this is no YAML").trim().to_owned()
+    let first = first.lines().next().unwrap_or("this is no YAML").trim();
+    let twice = first.strip_prefix("duplicate mapping key: ").and_then(|k| k.split_once(", set "));
+    match twice {
+        Some((key, _)) => format!("`{key}' stands here twice: put what is below both under one"),
+        None if first.starts_with("tabs disallowed") => {
+            "a tab begins this line: indent by blanks, which is all that YAML takes".into()
+        }
+        None => first.to_owned(),
+    }
 }
 
 /// Writes a tree.
@@ -211,6 +219,13 @@ mod tests {
             assert!(e.place.is_some_and(|p| p.line >= line - 1), "{text:?}: {e:?}");
             assert!(!e.message.is_empty() && !e.message.contains('\n'), "{e:?}");
         }
+        let says = |text: &str| parse(text).unwrap_err().message;
+        assert!(
+            says("a: 1\na: 2\n").starts_with("`a' stands here twice"),
+            "{}",
+            says("a: 1\na: 2\n")
+        );
+        assert!(says("a:\n\tb: 2\n").starts_with("a tab begins"), "{}", says("a:\n\tb: 2\n"));
         assert!(parse("a: 1\n---\nb: 2\n").is_err());
         assert!(parse(&format!("{}1{}", "[".repeat(60), "]".repeat(60))).is_err());
     }

@@ -1,12 +1,13 @@
 //! What is configured of rules and connection tracking.
 
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, rank,
+    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, interface_key, rank,
 };
 use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_graph::Control;
 
 use crate::Tracking;
+use crate::rule::{Names, Rule};
 use crate::tracking::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// Rules, who follows them, and connection tracking.
@@ -14,28 +15,43 @@ pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
-const RULES: &[Rule] = &[
-    Rule::new("thalweg.flow", Kind::Keys),
-    Rule::new("thalweg.flow.rules", Kind::Named(Name::Number(0, u32::MAX as u64))),
-    Rule::new("thalweg.flow.rules.*", Kind::List(0, crate::tables::MAX_RULES as usize)),
-    Rule::new("thalweg.flow.rules.*.[]", Kind::Other(one_rule)),
-    Rule::new("thalweg.interfaces.*.flow", Kind::Int(0, u32::MAX as i128)),
-    Rule::new("thalweg.conntrack", Kind::Keys),
-    Rule::new("thalweg.conntrack.limit", Kind::Int(1, MAX_LIMIT as i128)),
-    Rule::new("thalweg.conntrack.when-full", Kind::Word(&["refuse", "recycle"])),
-    Rule::new("thalweg.conntrack.tcp-seq-chk", Kind::Bool),
-    Rule::new("thalweg.conntrack.checksums", Kind::Bool),
-    Rule::new("thalweg.conntrack.events", Kind::Other(path)),
-    Rule::new("thalweg.conntrack.zone-limits", Kind::Named(Name::Any)),
-    Rule::new("thalweg.conntrack.zone-limits.*", Kind::Int(0, u32::MAX as i128)),
-    Rule::new("thalweg.conntrack.timeouts", Kind::Named(Name::Any)),
-    Rule::new("thalweg.conntrack.timeouts.*", Kind::Other(policy)),
+const RULES: &[Key] = &[
+    Key::new("thalweg.flow", Kind::Keys),
+    Key::new("thalweg.flow.rules", Kind::Named(Name::Number(0, u32::MAX as u64))),
+    Key::new("thalweg.flow.rules.*", Kind::List(0, crate::tables::MAX_RULES as usize)),
+    Key::new("thalweg.flow.rules.*.[]", Kind::Other(one_rule)),
+    Key::new("thalweg.interfaces.*.flow", Kind::Int(0, u32::MAX as i128)),
+    Key::new("thalweg.conntrack", Kind::Keys),
+    Key::new("thalweg.conntrack.limit", Kind::Int(1, MAX_LIMIT as i128)),
+    Key::new("thalweg.conntrack.when-full", Kind::Word(&["refuse", "recycle"])),
+    Key::new("thalweg.conntrack.tcp-seq-chk", Kind::Bool),
+    Key::new("thalweg.conntrack.checksums", Kind::Bool),
+    Key::new("thalweg.conntrack.events", Kind::Other(path)),
+    Key::new("thalweg.conntrack.zone-limits", Kind::Named(Name::Any)),
+    Key::new("thalweg.conntrack.zone-limits.*", Kind::Int(0, u32::MAX as i128)),
+    Key::new("thalweg.conntrack.timeouts", Kind::Named(Name::Any)),
+    Key::new("thalweg.conntrack.timeouts.*", Kind::Other(policy)),
 ];
+
+/// Takes what may be the name of an interface: which there are is not known here.
+struct AnyName;
+
+impl Names for AnyName {
+    fn number(&self, name: &str) -> Option<u32> {
+        let begins = ["host-", "pg", "loop", "sink", "local", "tap", "bvi"];
+        let number = name.parse().ok();
+        number.or_else(|| begins.iter().any(|b| name.starts_with(b)).then_some(1))
+    }
+}
 
 fn one_rule(value: &Value) -> Result<(), String> {
     let right = "a rule such as `priority=1,ip,actions=normal'";
     match value {
-        Value::Text(text) if text.contains("action") && !text.contains(['\n', '\'']) => Ok(()),
+        Value::Text(text) if text.contains(['\n', '\'']) => Err(right.into()),
+        Value::Text(text) => match Rule::parse(text, &AnyName) {
+            Ok(_) => Ok(()),
+            Err(wrong) => Err(format!("{right} ({wrong})")),
+        },
         _ => Err(right.into()),
     }
 }
@@ -68,7 +84,7 @@ impl Section<Control> for Settings {
         &[]
     }
 
-    fn rules(&self) -> &'static [Rule] {
+    fn rules(&self) -> &'static [Key] {
         RULES
     }
 
