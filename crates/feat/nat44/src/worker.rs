@@ -476,16 +476,22 @@ impl Nat {
 
     fn sweep_some(&mut self, config: &Config, now: Millis) -> bool {
         let Some((mut from, which)) = self.sweep else { return false };
-        let flows: Vec<FlowId> = self.table.list(&mut from, STEPS as u32).collect();
-        for flow in flows {
-            let session = Session(*self.table.get(flow));
-            let pools = [session.pool(), session.twice_pool()];
-            let given = |at: &u16| self.pools.get(*at).is_none_or(|p| !p.live);
-            let mapped = which == Sweep::Mapped
-                && session.marks() & session::STATIC != 0
-                && !is_mapped(config, &self.keys(flow));
-            if which == Sweep::All || mapped || pools.iter().flatten().any(given) {
-                self.remove(flow, now);
+        let began = clock::ticks();
+        for _ in 0..STEPS / CHUNK {
+            let flows: Vec<FlowId> = self.table.list(&mut from, CHUNK as u32).collect();
+            for flow in flows {
+                let session = Session(*self.table.get(flow));
+                let pools = [session.pool(), session.twice_pool()];
+                let given = |at: &u16| self.pools.get(*at).is_none_or(|p| !p.live);
+                let mapped = which == Sweep::Mapped
+                    && session.marks() & session::STATIC != 0
+                    && !is_mapped(config, &self.keys(flow));
+                if which == Sweep::All || mapped || pools.iter().flatten().any(given) {
+                    self.remove(flow, now);
+                }
+            }
+            if from >= self.table.used() || clock::ticks() - began > clock::ticks_in(SLICE) {
+                break;
             }
         }
         self.sweep = (from < self.table.used()).then_some((from, which));
