@@ -191,7 +191,7 @@ impl Frame {
         self.flags.insert(Flags::SAMPLED);
         self.sampled.insert(i);
     }
-    /// Says that addresses or ports of its packets have changed, or may have: those that were
+    /// Says that addresses, ports or tags of its packets have changed, or may have: those that were
     /// sampled are marked with [`Flags::TRANSLATED`].
     #[inline]
     pub fn note_translations(&mut self) {

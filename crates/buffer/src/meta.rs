@@ -22,7 +22,7 @@ impl Flags {
     pub const LOCAL: Flags = Flags(16);
     /// Another field of the meta is in use.
     pub const META: Flags = Flags(32);
-    /// Since the packet was sampled, its addresses or ports may have been changed. Packets that were
+    /// Since the packet was sampled, its addresses, ports or tags may have been changed. Packets that were
     /// not sampled do not have it: who changes packets says so by
     /// [`PktMut::note_translation`](crate::PktMut::note_translation).
     pub const TRANSLATED: Flags = Flags(64);

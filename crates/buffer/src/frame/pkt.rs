@@ -102,7 +102,7 @@ impl PktMut<'_> {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { self.buf.as_mut().meta.flags.insert(flags) };
     }
-    /// Says that its addresses or ports have changed, or may have: if it was sampled, it is marked with
+    /// Says that its addresses, ports or tags have changed, or may have: if it was sampled, it is marked with
     /// [`Flags::TRANSLATED`].
     #[inline]
     pub fn note_translation(&mut self) {

@@ -62,6 +62,7 @@ impl<'p> Outputs<'p> {
         self.send_pending(cx);
         let was = tags::is_tagged(self.packet.data());
         if tags::apply(&mut self.packet, tag) {
+            self.packet.note_translation();
             tags::note(words, tag, was, self.packet.data());
         } else {
             self.refused = Some(NO_ROOM);

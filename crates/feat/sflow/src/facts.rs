@@ -56,6 +56,15 @@ impl Tuple {
     }
 }
 
+/// What a sample tells of a packet's headers besides the header that was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// The outermost VLAN tag.
+    pub tag: Option<u16>,
+    /// Addresses and ports.
+    pub tuple: Option<Tuple>,
+}
+
 /// Where a packet has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
@@ -68,10 +77,8 @@ pub enum Way {
         tx_if: u32,
         /// The forwarding entry that it was routed by; 0 if it was not routed.
         entry: u32,
-        /// Its outermost VLAN tag when it left.
-        tag: Option<u16>,
-        /// Its addresses and ports when it left, if something may have changed them.
-        tuple: Option<Tuple>,
+        /// Its headers when it left, if more than routing may have changed them.
+        headers: Option<Headers>,
     },
     /// Out by several interfaces.
     Several {
@@ -126,6 +133,7 @@ const fn halves(word: u64) -> (u32, u32) {
 const TAGGED: u64 = 1 << 8;
 const ADDRESSES: u64 = 1 << 9;
 const PORTS: u64 = 1 << 10;
+const HEADERS: u64 = 1 << 11;
 
 /// Words that a way takes.
 const WAY: usize = 3;
@@ -138,9 +146,12 @@ impl Way {
     pub(crate) fn words(self) -> [u64; WAY] {
         match self {
             Way::Unknown => [0; WAY],
-            Way::Out { tx_if, entry, tag, tuple } => {
-                let tag = tag.map_or(0, |tci| TAGGED | u64::from(tci) << 16);
-                let fate = 1 | tag | u64::from(tx_if) << 32;
+            Way::Out { tx_if, entry, headers } => {
+                let fate = 1 | u64::from(tx_if) << 32;
+                let Some(Headers { tag, tuple }) = headers else {
+                    return [fate, u64::from(entry), 0];
+                };
+                let fate = fate | HEADERS | tag.map_or(0, |tci| TAGGED | u64::from(tci) << 16);
                 let Some(t) = tuple else { return [fate, u64::from(entry), 0] };
                 let (ports, has) = t.ports.map_or((0, 0), |(s, d)| (pair_of_ports(s, d), PORTS));
                 [fate | ADDRESSES | has, pair(entry, t.source), pair(t.destination, ports)]
@@ -162,7 +173,8 @@ impl Way {
                 let ports = (fate & PORTS != 0).then_some(((ports >> 16) as u16, ports as u16));
                 let tuple = Tuple { source: high, destination, ports };
                 let tuple = (fate & ADDRESSES != 0).then_some(tuple);
-                Way::Out { tx_if: (fate >> 32) as u32, entry: low, tag, tuple }
+                let headers = (fate & HEADERS != 0).then_some(Headers { tag, tuple });
+                Way::Out { tx_if: (fate >> 32) as u32, entry: low, headers }
             }
             2 => Way::Dropped(low),
             3 => Way::Delivered,
@@ -291,14 +303,16 @@ mod tests {
     fn way() -> impl Strategy<Value = Way> {
         let tuple = |(source, destination, ports)| Tuple { source, destination, ports };
         let tuple = prop::option::of(any::<(u32, u32, Option<(u16, u16)>)>().prop_map(tuple));
-        let out = |((tx_if, entry, tag), tuple)| Way::Out { tx_if, entry, tag, tuple };
+        let headers = (any::<Option<u16>>(), tuple).prop_map(|(tag, tuple)| Headers { tag, tuple });
+        let headers = prop::option::of(headers);
+        let out = |((tx_if, entry), headers)| Way::Out { tx_if, entry, headers };
         prop_oneof![
             Just(Way::Unknown),
             Just(Way::Delivered),
             any::<u32>().prop_map(Way::Dropped),
             any::<u32>().prop_map(Way::Elsewhere),
             any::<u16>().prop_map(|outputs| Way::Several { outputs }),
-            (any::<(u32, u32, Option<u16>)>(), tuple).prop_map(out),
+            (any::<(u32, u32)>(), headers).prop_map(out),
         ]
     }
 

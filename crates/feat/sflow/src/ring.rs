@@ -108,6 +108,7 @@ impl SampleReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Headers;
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
@@ -157,7 +158,8 @@ mod tests {
                     }
                 }
                 for (ticket, (facts, _)) in waiting.iter_mut().skip(times % 3).step_by(3) {
-                    facts.way = Way::Out { tx_if: times as u32, entry: 7, tag: Some(length as u16), tuple: None };
+                    let headers = Headers { tag: Some(length as u16), tuple: None };
+                    facts.way = Way::Out { tx_if: times as u32, entry: 7, headers: Some(headers) };
                     writer.complete(*ticket, facts.way);
                 }
                 if publish {

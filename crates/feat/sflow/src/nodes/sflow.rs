@@ -7,7 +7,7 @@
 //! waited for. Frames without a sample it does not see at all.
 
 use crate::drops::Limiter;
-use crate::facts::{Cause, Facts, Template, Tuple, Way};
+use crate::facts::{Cause, Facts, Headers, Template, Tuple, Way};
 use crate::marked::Marked;
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
 use crate::sampler::{Countdown, Random};
@@ -411,27 +411,28 @@ fn dropped_header<'a>(
     &gathered[..n]
 }
 
-/// Where a packet goes that is on its way out. Its addresses are only looked at if they may be others
-/// than when it was sampled.
+/// Where a packet goes that is on its way out. It is only looked at if its headers may be others than
+/// when it was sampled, for its bytes may have gone from the nearest cache.
 #[inline]
 fn way_out(frame: &Frame, i: u8, tx_if: u32) -> Way {
+    let headers = match frame.flags().contains(Flags::TRANSLATED) {
+        true => headers_of_changed(frame, i),
+        false => None,
+    };
+    Way::Out { tx_if, entry: frame.aux()[usize::from(i)], headers }
+}
+
+#[cold]
+fn headers_of_changed(frame: &Frame, i: u8) -> Option<Headers> {
+    if !frame.meta(i).flags().contains(Flags::TRANSLATED) {
+        return None;
+    }
     let data = frame.data(i);
     let tag = data.get(12..16).and_then(|b| match [b[0], b[1]] {
         [0x81, 0x00] | [0x88, 0xa8] => Some(u16::from_be_bytes([b[2], b[3]])),
         _ => None,
     });
-    let entry = frame.aux()[usize::from(i)];
-    let tuple = match frame.flags().contains(Flags::TRANSLATED) {
-        true => tuple_of_translated(frame, i, tag.is_some()),
-        false => None,
-    };
-    Way::Out { tx_if, entry, tag, tuple }
-}
-
-#[cold]
-fn tuple_of_translated(frame: &Frame, i: u8, tagged: bool) -> Option<Tuple> {
-    let translated = frame.meta(i).flags().contains(Flags::TRANSLATED);
-    translated.then(|| Tuple::of(frame.data(i), if tagged { 16 } else { 12 })).flatten()
+    Some(Headers { tag, tuple: Tuple::of(data, if tag.is_some() { 16 } else { 12 }) })
 }
 
 /// What becomes of a sampled packet.

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_last_answer_of_a_round_counts_and_waiting_has_an_end() {
         let (mut handed, now) = (Handed::default(), Instant::now());
-        let out = Way::Out { tx_if: 3, entry: 0, tag: None, tuple: None };
+        let out = Way::Out { tx_if: 3, entry: 0, headers: None };
         assert_eq!(handed.sample(now, 7, (0, &facts(7), &[1; 300])), None);
         handed.answer(now, 7, out);
         handed.answer(now, 7, Way::Dropped(5));

@@ -234,13 +234,22 @@ impl Service {
                 let code = reason.map_or(DiscardReason::UNKNOWN, |r| r.code);
                 (Interface::Discarded(code.0), head.tag, None)
             }
-            Way::Out { tx_if, tag, .. } => (interface(tx_if), head.tag.filter(|_| received), tag),
+            Way::Out { tx_if, entry, headers } => {
+                let after = match headers {
+                    Some(headers) => headers.tag,
+                    // Routing makes another Ethernet header, which has no tag.
+                    None if received && entry > 0 => None,
+                    None => head.tag,
+                };
+                (interface(tx_if), head.tag.filter(|_| received), after)
+            }
         };
         records.extend(switch(before, after).map(FlowRecord::Switch));
-        if let Way::Out { entry, tuple, .. } = facts.way
-            && (entry > 0 || tuple.is_some())
+        if let Way::Out { entry, headers, .. } = facts.way
+            && (entry > 0 || headers.is_some())
         {
-            let translated = tuple.and_then(|after| translation(head.tuple()?, after));
+            let after = headers.and_then(|headers| headers.tuple);
+            let translated = after.and_then(|after| translation(head.tuple()?, after));
             // It was routed to where it goes by then.
             let addresses = head.addresses().map(|(source, destination)| match &translated {
                 Some((ExtendedNat { destination: Address(Some(new)), .. }, _)) => (source, *new),
