@@ -28,6 +28,7 @@ ACTIONS = {
     "l2fib_flush_bd": "forgets what was learned",
     "l2fib_flush_int": "forgets what was learned",
     "nat44_del_session": "ends one",
+    "nat44_ed_set_fq_options": "the room is fixed: only what is so anyway is taken",
     "pg_capture": "a test is started, and ends",
     "pg_enable_disable": "a test is started, and ends",
     "pg_interface_enable_disable_coalesce": "there is only one way",
@@ -37,7 +38,7 @@ ACTIONS = {
 # Messages that only look, by their names.
 LOOKS = re.compile(
     r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
-    r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$|_show_running_config$"
+    r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$|_show_(running_config|fq_options)$"
 )
 
 
@@ -90,10 +91,10 @@ def setters(api, port):
     yield "sflow_header_bytes_set", {"header_B": 192}
     yield "sflow_direction_set", {"sampling_D": 3}
     yield "sflow_drop_monitoring_set", {"drop_M": 1}
-    yield from more_setters(port)
+    yield from more_setters(api, port)
 
 
-def more_setters(port):
+def more_setters(api, port):
     """Of what others have, if it is there."""
     pg = port("pg0")
     on = {"flood": True, "uu_flood": True, "forward": True, "learn": True}
@@ -107,11 +108,11 @@ def more_setters(port):
     yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
     station = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
     yield "l2fib_add_del", {**station, "static_mac": True}
-    yield from nat44_setters(port)
+    yield from nat44_setters(api, port)
     yield "sw_interface_tag_add_del", {"is_add": True, "sw_if_index": pg, "tag": "lab"}
 
 
-def nat44_setters(port):
+def nat44_setters(api, port):
     outside = port("pg1")
     yield "nat44_ed_plugin_enable_disable", {"sessions": 5000, "enable": True}
     yield "nat44_add_del_address_range", {
@@ -133,6 +134,11 @@ def nat44_setters(port):
     yield "nat44_add_del_identity_mapping", {
         "is_add": True, "ip_address": "192.0.2.1", "protocol": 17, "port": 53, "sw_if_index": NONE
     }
+    yield "nat44_ed_add_del_vrf_table", {"table_vrf_id": 7, "is_add": True}
+    yield "nat44_ed_add_del_vrf_route", {"table_vrf_id": 7, "vrf_id": 8, "is_add": True}
+    yield "nat_set_workers", {"worker_mask": 1}
+    log = "nat44 log ipfix 127.0.0.1:9"
+    yield "nat_ipfix_enable_disable", {"domain_id": 7, "enable": lambda: not api.cli_inband(cmd=log).retval}
     ends = [{"addr": f"10.0.0.{n}", "port": 80, "probability": 50, "vrf_id": 0} for n in (2, 3)]
     yield "nat44_add_del_lb_static_mapping", {
         "is_add": True, "external_addr": "192.0.2.1", "external_port": 90, "protocol": 6,

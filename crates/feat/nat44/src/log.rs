@@ -10,6 +10,7 @@ use crate::session::{self, Session};
 use crate::state::protocol_name;
 use crate::time;
 use crate::tuple::{Key, Tuple};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -209,15 +210,19 @@ enum Sink {
     Ipfix(ipfix::Exporter),
 }
 
-/// A socket that sends to a collector, and does not wait.
+/// A socket that sends to a collector, and does not wait. The log that takes another's place has the
+/// port before that one gives it up, hence its reuse.
 fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
-    let any: IpAddr = match to {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    let (family, any): (_, IpAddr) = match to {
+        SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
+        SocketAddr::V6(_) => (AddressFamily::INET6, Ipv6Addr::UNSPECIFIED.into()),
     };
-    let socket = UdpSocket::bind((any, port))?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddr::new(any, port))?;
+    let socket = UdpSocket::from(socket);
     socket.connect(to)?;
-    socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
@@ -498,6 +503,15 @@ mod tests {
         let s = Session::new(&keys().0, &keys().1, 0);
         (0..10).for_each(|_| pen.write(What::Ends, &keys(), &s, 0));
         assert_eq!(pen.lost, 6);
+    }
+
+    #[test]
+    fn logs_that_follow_each_other_have_the_same_port() {
+        let collector = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let first = connect(&collector, 0).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let second = connect(&collector, port).unwrap();
+        assert_eq!(second.local_addr().unwrap().port(), port);
     }
 
     #[test]
