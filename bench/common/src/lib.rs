@@ -2,7 +2,7 @@
 //!
 //! - [`Args`] reads a benchmark's command line: `--json FILE`, `--full` and words that select.
 //! - [`Machine`] says where figures come from, [`Processors`] what those did meanwhile.
-//! - [`factor`] says what two processors do beside one, as bare loops know it.
+//! - [`Pair`] says what one processor does of a bare loop, and two beside it.
 //! - [`Series`], [`Rounds`] and [`Spread`] hold what was measured, and give ratios only between
 //!   what was measured close together: machines drift.
 //! - [`Table`] and [`Report`] print it as Markdown and write it as JSON.
@@ -14,7 +14,7 @@
 //!   "machine": { "cpu": "…", "cores": 2, "tsc_mhz": 2596.1, "kernel": "…", "huge_pages": "madvise",
 //!                "memory_gib": 23.4, "hypervisor": true },
 //!   "started": "2026-01-02T03:04:05Z", "ended": "…", "steal_percent": 0.1, "noisy": false,
-//!   "two_processors": [1.98, 1.97],
+//!   "one_processor": [945, 940], "two_processors": [1.98, 1.97],
 //!   "tables": [ { "title": "…", "columns": [ { "name": "rate", "unit": "Mpps" } ],
 //!                 "rows": [ [ "text", 1.5, { "median": 2.0, "least": 1.9, "most": 2.1, "rounds": 5,
 //!                             "digits": 1, "noisy": false }, { "guide": "≤ 1.3 ×", "holds": true },
@@ -36,7 +36,7 @@ mod table;
 
 pub use args::Args;
 pub use machine::{Machine, Processors, Usage};
-pub use pair::{Bare, factor, steps};
+pub use pair::{Bare, Pair, steps};
 pub use report::Report;
 pub use series::{Apart, NEAR, NOISY, Rounds, Series, Spread};
 pub use table::{Cell, Column, Table};

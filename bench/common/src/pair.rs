@@ -104,16 +104,31 @@ pub fn steps(what: Bare, on: &[usize], time: Duration) -> Option<f64> {
     })
 }
 
-/// How much more two processors do than one, of what fills a core: 2 if they are two cores, about 1.2
-/// if they are two threads of one. Takes about 150 ms; nothing if there are no two.
-pub fn factor() -> Option<f64> {
-    let time = Duration::from_millis(15);
-    let round = || {
-        let rate = |on: &[usize]| steps(Bare::Dense, on, time);
-        Some(2.0 * rate(&[0, 1])? / (rate(&[0])? + rate(&[1])?))
-    };
-    let rounds: Option<Vec<f64>> = (0..3).map(|_| round()).collect();
-    Some(Spread::of(&rounds?).median)
+/// What processors do of what fills a core.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pair {
+    /// Steps a second of one processor, in millions: this tells a slow hour from a fast one.
+    pub one: Option<f64>,
+    /// How much more two do: 2 if they are two cores, about 1.2 if they are two threads of one.
+    pub factor: Option<f64>,
+}
+
+impl Pair {
+    /// Measures it, in about 150 ms. Processors that are not there say nothing.
+    pub fn measure() -> Pair {
+        let time = Duration::from_millis(15);
+        let (mut ones, mut factors) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let rate = |on: &[usize]| steps(Bare::Dense, on, time);
+            let alone = [rate(&[0]), rate(&[1])];
+            ones.extend(alone.iter().flatten().map(|rate| rate / 1e6));
+            if let ([Some(a), Some(b)], Some(both)) = (alone, rate(&[0, 1])) {
+                factors.push(2.0 * both / (a + b));
+            }
+        }
+        let median = |of: &[f64]| (!of.is_empty()).then(|| Spread::of(of).median);
+        Pair { one: median(&ones), factor: median(&factors) }
+    }
 }
 
 #[cfg(test)]
@@ -127,5 +142,8 @@ mod tests {
             assert!(steps(what, &[0], time).is_some_and(|rate| rate > 1e3), "{what:?}");
         }
         assert!(steps(Bare::Dense, &[CpuSet::MAX_CPU - 1], time).is_none());
+        let pair = Pair::measure();
+        assert!(pair.one.is_none_or(|rate| rate > 1.0), "{pair:?}");
+        assert!(pair.factor.is_none() || pair.one.is_some(), "{pair:?}");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::machine::{Machine, Processors};
-use crate::pair::factor;
+use crate::pair::Pair;
 use crate::table::Table;
 
 /// A report, from the moment when a benchmark starts.
@@ -20,14 +20,14 @@ pub struct Report {
     machine: Machine,
     started: String,
     processors: Processors,
-    two_at_first: Option<f64>,
+    at_first: Pair,
     tables: Vec<Table>,
 }
 
 impl Report {
     /// Starts the report of the benchmark that Cargo knows as `bench`.
     pub fn start(bench: &str, title: &str) -> Report {
-        let (machine, two_at_first) = (Machine::here(), factor());
+        let (machine, at_first) = (Machine::here(), Pair::measure());
         Report {
             bench: bench.to_owned(),
             title: title.to_owned(),
@@ -35,7 +35,7 @@ impl Report {
             machine,
             started: utc_now(),
             processors: Processors::start(),
-            two_at_first,
+            at_first,
             tables: Vec::new(),
         }
     }
@@ -61,15 +61,15 @@ impl Report {
     /// If the file cannot be written; it has been printed then.
     pub fn finish(self, args: &Args) -> Result<()> {
         let (ended, steal) = (utc_now(), self.processors.stolen_percent());
-        let two = [self.two_at_first, factor()];
-        println!("{}", self.markdown(&ended, steal, two));
+        let pairs = [self.at_first, Pair::measure()];
+        println!("{}", self.markdown(&ended, steal, pairs));
         match &args.json {
-            Some(file) => save(file, &self.json(&ended, steal, two)),
+            Some(file) => save(file, &self.json(&ended, steal, pairs)),
             None => Ok(()),
         }
     }
 
-    fn markdown(&self, ended: &str, steal: f64, two: Two) -> String {
+    fn markdown(&self, ended: &str, steal: f64, pairs: Pairs) -> String {
         let mut text = format!("\n## {}\n", self.title);
         for paragraph in &self.about {
             text += &format!("\n{paragraph}\n");
@@ -78,7 +78,7 @@ impl Report {
             "\n{}; from {} to {ended}; {steal:.1} % of the time stolen by other machines{}{}.\n",
             self.machine,
             self.started,
-            said(two),
+            said(pairs),
             if self.is_noisy() { "; noisy" } else { "" }
         );
         for table in &self.tables {
@@ -87,7 +87,7 @@ impl Report {
         text
     }
 
-    fn json(&self, ended: &str, steal: f64, two: Two) -> Value {
+    fn json(&self, ended: &str, steal: f64, pairs: Pairs) -> Value {
         json!({
             "bench": self.bench,
             "title": self.title,
@@ -97,18 +97,27 @@ impl Report {
             "ended": ended,
             "steal_percent": steal,
             "noisy": self.is_noisy(),
-            "two_processors": two,
+            "one_processor": pairs.map(|p| p.one.map(f64::round)),
+            "two_processors": pairs.map(|p| p.factor),
             "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
         })
     }
 }
 
-/// What two processors do beside one, at first and in the end: see [`factor`].
-type Two = [Option<f64>; 2];
+/// What processors do, at first and in the end.
+type Pairs = [Pair; 2];
 
-fn said(two: Two) -> String {
-    let [Some(first), Some(end)] = two else { return String::new() };
-    format!("; two processors did {first:.2} times what one does at first, {end:.2} in the end")
+fn said(pairs: Pairs) -> String {
+    let mut text = String::new();
+    if let [Some(first), Some(end)] = pairs.map(|p| p.one) {
+        text += &format!(
+            "; one processor did {first:.0} million bare steps/s at first, {end:.0} in the end"
+        );
+    }
+    if let [Some(first), Some(end)] = pairs.map(|p| p.factor) {
+        text += &format!("; two did {first:.2} times as much at first, {end:.2} in the end");
+    }
+    text
 }
 
 fn save(file: &Path, value: &Value) -> Result<()> {
@@ -141,7 +150,9 @@ mod tests {
         let mut table = Table::new("T", vec![Column::values("v", "s")]);
         table.row(vec![Cell::Spread(Spread::of(&[1.0, 2.0]), 0)]);
         report.table(table);
-        let json = report.json("later", 0.5, [Some(1.25), Some(2.0)]);
+        let pair = |one, factor| Pair { one: Some(one), factor: Some(factor) };
+        let pairs = [pair(740.4, 1.25), pair(945.0, 2.0)];
+        let json = report.json("later", 0.5, pairs);
         for field in ["bench", "machine", "started", "ended", "noisy", "tables", "steal_percent"] {
             assert!(!json[field].is_null(), "{field}: {json}");
         }
@@ -150,10 +161,12 @@ mod tests {
         let started = json["started"].as_str().unwrap();
         assert!(started.len() == 20 && started.ends_with('Z'), "{started}");
         assert_eq!(json["two_processors"], json!([1.25, 2.0]));
-        let text = report.markdown("later", 0.5, [Some(1.25), Some(2.0)]);
+        assert_eq!(json["one_processor"], json!([740.0, 945.0]));
+        let text = report.markdown("later", 0.5, pairs);
         assert!(text.contains("## X beside Y\n\nIn turns.\n"), "{text}");
         assert!(
-            text.contains("0.5 % of the time stolen by other machines; two processors did 1.25 "),
+            text.contains("stolen by other machines; one processor did 740 million")
+                && text.contains("945 in the end; two did 1.25 times as much at first, 2.00 in"),
             "{text}"
         );
         assert!(text.contains("### T\n\n| v, s |"), "{text}");

@@ -44,10 +44,13 @@ fn blocks(results: &Results, reached: &[Reached]) -> BTreeMap<String, String> {
     for (bench, text) in results.benches.iter().zip(&results.texts) {
         for (title, table) in tables(text) {
             let when = format!(
-                "`{}`, {}, {:.1} % of the time stolen.\n\n",
+                "`{}`, {}, {:.1} % of the time stolen{}.\n\n",
                 markdown::command(bench),
                 span(bench),
-                bench.steal_percent
+                bench.steal_percent,
+                bench.one().map_or(String::new(), |one| format!(
+                    "; one processor {one} million bare steps/s"
+                ))
             );
             all.insert(title.to_owned(), wrapped(&(when + table)));
         }

@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thalweg_bench_common::Spread;
 
+/// What one processor of the machine that the targets are judged on does of the bare loop in its best
+/// hours, in millions of steps a second.
+const FAST: (&str, f64) = ("AMD EPYC", 945.0);
+/// The share of it below which an hour is slow.
+const SLOW: f64 = 0.85;
+
 /// A benchmark's report.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Bench {
@@ -18,6 +24,9 @@ pub struct Bench {
     pub ended: String,
     pub steal_percent: f64,
     pub noisy: bool,
+    /// What one processor did of a bare loop, in millions of steps a second, at first and in the end.
+    #[serde(default)]
+    pub one_processor: [Option<f64>; 2],
     /// How much more two processors did than one, at first and in the end.
     #[serde(default)]
     pub two_processors: [Option<f64>; 2],
@@ -67,6 +76,19 @@ impl Bench {
     pub fn two(&self) -> Option<String> {
         let [Some(first), Some(end)] = self.two_processors else { return None };
         Some(format!("{first:.2}, {end:.2}"))
+    }
+
+    /// What one processor did, while it ran.
+    pub fn one(&self) -> Option<String> {
+        let [Some(first), Some(end)] = self.one_processor else { return None };
+        Some(format!("{first:.0}, {end:.0}"))
+    }
+
+    /// Whether it ran in a slow hour of the machine that the targets were judged on.
+    pub fn slow(&self) -> bool {
+        let [Some(first), Some(end)] = self.one_processor else { return false };
+        let (cpu, best) = FAST;
+        self.machine["cpu"] == cpu && (first + end) / 2.0 < SLOW * best
     }
 
     /// How many of its measurements are noisy, and of how many.
@@ -140,6 +162,21 @@ mod tests {
         assert_eq!(table.find(&["b"], "v").and_then(spread).unwrap().most, 3.0);
         assert_eq!(table.find(&["a"], "v").and_then(value), Some(1.5));
         assert!(table.find(&["c"], "v").is_none() && table.find(&["a"], "w").is_none());
+    }
+
+    #[test]
+    fn slow_hours_show() {
+        let bench = |cpu: &str, rates| Bench {
+            machine: json!({"cpu": cpu}),
+            one_processor: rates,
+            ..Bench::default()
+        };
+        assert!(bench("AMD EPYC", [Some(740.0), Some(760.0)]).slow());
+        assert!(!bench("AMD EPYC", [Some(740.0), Some(945.0)]).slow());
+        assert!(!bench("another", [Some(10.0), Some(10.0)]).slow());
+        assert!(!bench("AMD EPYC", [None, Some(10.0)]).slow());
+        let said = bench("AMD EPYC", [Some(740.0), Some(945.0)]).one();
+        assert_eq!(said.as_deref(), Some("740, 945"));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Reached {
     /// `None` if it was not measured.
     pub holds: Option<bool>,
     pub noisy: bool,
+    /// Measured in an hour in which the machine was slow.
+    pub slow: bool,
     pub vpp: &'static str,
 }
 
@@ -281,7 +283,8 @@ impl Target {
             text += &format!("; the processors themselves {two}");
         }
         let noisy = cell.is_some_and(|c| c["noisy"] == true);
-        Reached { what: self.what, target, value: text, holds, noisy, vpp: self.vpp }
+        let slow = holds.is_some() && bench.is_some_and(Bench::slow);
+        Reached { what: self.what, target, value: text, holds, noisy, slow, vpp: self.vpp }
     }
 }
 

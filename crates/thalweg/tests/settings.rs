@@ -280,7 +280,7 @@ const SETTERS: &[(&str, &[&str])] = &[
     (
         "nat ipfix logging",
         &[
-            "nat44 log ipfix 127.0.0.1:9\nnat ipfix logging domain 7",
+            "nat44 log ipfix 127.0.0.1:9\nnat ipfix logging domain 7 src-port 4740",
             "nat44 log ipfix 127.0.0.1:9 rate 5\nnat ipfix logging disable\nnat ipfix logging enable",
             "nat44 log ipfix 127.0.0.1:9\nnat ipfix logging disable",
         ],
