@@ -1,11 +1,13 @@
 //! Running iputils' `ping` and reading what it prints.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use crate::netns::Netns;
+use crate::wait::wait_until;
 
 /// How to ping.
 #[derive(Clone, Debug)]
@@ -45,6 +47,9 @@ pub struct PingResult {
     pub sent: u32,
     /// Answers received, without duplicates.
     pub received: u32,
+    /// Answers that came when ping had stopped listening: if there was an answer, it waits for the
+    /// last ones no longer than two round trips or an interval took, which a busy machine may exceed.
+    pub late: u32,
     /// Further answers to the same request.
     pub duplicates: u32,
     /// Round trip times in microseconds, in the order of arrival.
@@ -64,7 +69,12 @@ impl PingResult {
         if self.sent == 0 {
             return 0.0;
         }
-        100.0 * f64::from(self.sent.saturating_sub(self.received)) / f64::from(self.sent)
+        100.0 * f64::from(self.missing()) / f64::from(self.sent)
+    }
+
+    /// Requests without an answer.
+    pub fn missing(&self) -> u32 {
+        self.sent.saturating_sub(self.received + self.late)
     }
 
     /// The round trip time in microseconds that `percent` of the answers did not exceed.
@@ -85,12 +95,12 @@ impl PingResult {
     /// # Errors
     /// Otherwise, with ping's own text.
     pub fn all_answered(&self) -> Result<()> {
-        if self.sent == self.received && self.duplicates == 0 && self.sent > 0 {
+        if self.missing() == 0 && self.duplicates == 0 && self.sent > 0 {
             return Ok(());
         }
         bail!(
             "{} of {} pings answered, {} duplicates:\n{}",
-            self.received,
+            self.received + self.late,
             self.sent,
             self.duplicates,
             self.text.trim_end()
@@ -115,13 +125,70 @@ pub fn ping(ns: &Netns, addr: impl Into<IpAddr>, options: &PingOptions) -> Resul
     if options.dont_fragment {
         cmd = cmd.args(["-M", "do"]);
     }
+    let turn = PINGS.begin();
+    let heard = answers(ns)?;
     let budget = options.interval * options.count + options.patience * 2 + Duration::from_secs(30);
     let output = cmd.arg(addr.into().to_string()).deadline(budget).run()?;
     let output = if output.status.code() == Some(1) { output } else { output.success()? };
     let mut result = parse(&output.stdout);
     // A message too long for the interface is refused here, not by the network.
     result.errors.extend(output.stderr.lines().map(str::to_owned));
+    if result.missing() > 0 && result.received > 0 && turn.is_alone() {
+        let wanted = u64::from(result.sent + result.duplicates);
+        let all = || answers(ns).ok().filter(|now| now - heard >= wanted);
+        // That there are none is a result.
+        let _ = wait_until(options.patience, "late answers", all);
+        let came = answers(ns)?.saturating_sub(heard);
+        let late = came.saturating_sub((result.received + result.duplicates).into());
+        result.late = u32::try_from(late).unwrap_or(u32::MAX).min(result.missing());
+    }
     Ok(result)
+}
+
+/// Echo replies that the kernel has received in a namespace, whoever asked.
+fn answers(ns: &Netns) -> Result<u64> {
+    let count = ns.snmp()?.get("Icmp.InEchoReps").copied();
+    Ok(count.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+}
+
+/// How many pings have begun and ended, all told.
+struct Turns {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+static PINGS: Turns = Turns::new();
+
+impl Turns {
+    const fn new() -> Turns {
+        Turns { begun: AtomicU64::new(0), ended: AtomicU64::new(0) }
+    }
+
+    fn begin(&self) -> Turn<'_> {
+        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        Turn { number, alone: self.ended.load(Ordering::SeqCst) + 1 == number, turns: self }
+    }
+}
+
+/// One of them.
+struct Turn<'t> {
+    number: u64,
+    /// All before it had ended.
+    alone: bool,
+    turns: &'t Turns,
+}
+
+impl Turn<'_> {
+    /// Whether no other ran since it began: else the kernel's count is of several.
+    fn is_alone(&self) -> bool {
+        self.alone && self.turns.begun.load(Ordering::SeqCst) == self.number
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.turns.ended.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 fn parse(text: &str) -> PingResult {
@@ -189,8 +256,25 @@ rtt min/avg/max/mdev = 0.045/0.622/1.200/0.577 ms
         assert_eq!(result.loss_percent(), 50.0);
         assert_eq!(result.median_us(), Some(45.0));
         assert_eq!(result.percentile_us(99.0), Some(1200.0));
+        let late = PingResult { late: 2, duplicates: 0, ..result.clone() };
+        assert_eq!((late.missing(), late.loss_percent()), (0, 0.0));
+        late.all_answered().unwrap();
         let error = result.all_answered().unwrap_err().to_string();
         assert!(error.starts_with("2 of 4 pings answered, 1 duplicates"), "{error}");
+    }
+
+    #[test]
+    fn one_at_a_time_is_alone() {
+        let turns = Turns::new();
+        let first = turns.begin();
+        assert!(first.is_alone());
+        let second = turns.begin();
+        assert!(!first.is_alone() && !second.is_alone());
+        drop(second);
+        // It ran beside the first, which may have got its answers.
+        assert!(!first.is_alone() && !turns.begin().is_alone());
+        drop(first);
+        assert!(turns.begin().is_alone());
     }
 
     #[test]

@@ -81,8 +81,8 @@ fn ping(e: &Evidence) -> Claim {
     let rtt = p.median_us().map(|us| format!(", median {us:.0} µs")).unwrap_or_default();
     Claim {
         name: "ping",
-        holds: p.sent > 0 && p.received == p.sent && p.duplicates == 0,
-        text: format!("{} of {} answered{rtt}", p.received, p.sent),
+        holds: p.sent > 0 && p.missing() == 0 && p.duplicates == 0,
+        text: format!("{} of {} answered{rtt}", p.sent - p.missing(), p.sent),
     }
 }
 
