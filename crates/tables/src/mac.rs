@@ -184,7 +184,8 @@ impl MacBuckets {
         for way in 0..WAYS {
             let here = bucket[2 * way].load(Ordering::Acquire);
             let value = bucket[2 * way + 1].load(Ordering::Acquire);
-            found = if here == key.0 { value } else { found };
+            let this = u64::from(here == key.0).wrapping_neg();
+            found = found & !this | value & this;
         }
         found
     }
