@@ -3,10 +3,13 @@
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, echo, tcp, udp};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{Config, TestRunner};
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use thalweg_buffer::simd::{self, Level};
 use thalweg_wire::build::Packet;
+use thalweg_wire::ipv4;
 
 /// The level of kernels is the whole process's.
 static ONE: Mutex<()> = Mutex::new(());
@@ -31,58 +34,85 @@ fn inside() -> impl Strategy<Value = Packet> {
 }
 
 /// Answers to what left: every so many, with flags if it is TCP.
-fn answers(out: &[Out], pick: &[usize]) -> Vec<Vec<u8>> {
-    let mut all = Vec::new();
-    for at in pick {
-        let Some(o) = out.get(at % out.len().max(1)) else { continue };
+fn answers(out: &[&Out], pick: &[usize]) -> Vec<Vec<u8>> {
+    let answer = |(n, at): (usize, &usize)| {
+        let o = out.get(at % out.len().max(1))?;
         let (v, (sport, dport)) = (o.view(), o.ports());
         let (from, to) = ((o.dst(), dport), (o.src(), sport));
-        all.push(match v.protocol() {
-            6 => tcp(from, to, [0x12, 0x10, 0x18][at % 3]).build(),
-            17 => udp(from, to).build(),
-            _ => Packet::new().ipv4(from.0, to.0).icmp_echo_reply(sport, 1).build(),
-        });
-    }
-    all
+        let packet = match v.protocol() {
+            6 => tcp(from, to, [0x12, 0x10, 0x18][at % 3]),
+            17 => udp(from, to),
+            _ => Packet::new().ipv4(from.0, to.0).icmp_echo_reply(sport, 1),
+        };
+        Some(packet.id(n as u16).build())
+    };
+    pick.iter().enumerate().filter_map(answer).collect()
 }
 
 type Round = (Vec<Packet>, Vec<usize>);
 
-/// What leaves, ports outside replaced by the order in which they were seen.
-fn outcome(level: Level, rounds: &[Round]) -> Result<(Vec<String>, String), TestCaseError> {
+/// Ports outside, by the host and port inside that they stand for: which port it is differs from one
+/// translator to the next.
+#[derive(Default)]
+struct Ports(HashMap<(u8, u16), (Ipv4Addr, u16)>);
+
+impl Ports {
+    /// Says what left, of packets that came in as `source` tells by their number.
+    fn say(&mut self, o: &Out, source: impl Fn(u16) -> (Ipv4Addr, u16)) -> String {
+        let (v, (a, b)) = (o.view(), o.ports());
+        let p = v.payload();
+        if o.port == 0 && v.protocol() == 1 && o.src() == ip(0, 1) {
+            return format!("error {} {:02x?} of {}", o.dst(), &p[..8], number(&p[8..]));
+        }
+        let n = number(&o.bytes[14..]);
+        let inside = if o.port == 1 { source(n) } else { (o.dst(), b) };
+        if o.port == 1 {
+            let known = self.0.entry((v.protocol(), a)).or_insert(inside);
+            assert_eq!(*known, inside, "a port outside that two share");
+            assert_eq!(o.src(), SHARED);
+        }
+        let far = if o.port == 1 { (o.dst(), b) } else { (o.src(), a) };
+        let far = if v.protocol() == 1 { (far.0, 0) } else { far };
+        format!("{} {n} {} {inside:?} {far:?} {}", o.port, v.protocol(), p.len())
+    }
+}
+
+/// The identification of an IPv4 header, by which packets are told apart.
+fn number(h: &[u8]) -> u16 {
+    u16::from_be_bytes([h[4], h[5]])
+}
+
+/// What leaves, ports outside replaced by whose they are.
+fn outcome(level: Level, rounds: &[Round]) -> (Vec<String>, String) {
     simd::set_level(level);
     let mut n = Nat::new();
-    let mut names: Vec<(u8, u16)> = Vec::new();
+    let mut ports = Ports::default();
     let mut all = Vec::new();
-    let mut name = |o: &Out| {
-        let (v, (a, b)) = (o.view(), o.ports());
-        if o.port == 0 && v.protocol() == 1 && o.src() == ip(0, 1) {
-            return format!("error {} {:02x?}", o.dst(), &v.payload()[..8]);
-        }
-        let (own, other) = if o.src() == SHARED { (a, b) } else { (b, a) };
-        let key = (v.protocol(), own);
-        let at = names.iter().position(|n| *n == key).unwrap_or_else(|| {
-            names.push(key);
-            names.len() - 1
-        });
-        let own = if o.port == 1 { at } else { usize::from(own) };
-        let other = if v.protocol() == 1 { 0 } else { other };
-        format!("{} {} {} {own} {other} {}", o.port, o.src(), o.dst(), v.payload().len())
-    };
     for (packets, pick) in rounds {
-        let out = n.pass_all(0, packets.iter().map(Packet::build).collect());
-        let left: Vec<Out> = out.iter().filter(|o| o.port == 1).cloned().collect();
-        all.extend(out.iter().map(&mut name));
+        let packets = packets.iter().zip(0..).map(|(p, n)| p.clone().id(n).build());
+        let packets: Vec<Vec<u8>> = packets.collect();
+        let source = |n: u16| {
+            let h = &packets[usize::from(n)];
+            let l4 = usize::from(h[0] & 15) * 4 + if h[9] == 1 { 4 } else { 0 };
+            (ipv4::check(h).expect("a header").src(), u16::from_be_bytes([h[l4], h[l4 + 1]]))
+        };
+        let out = n.pass_all(0, packets.clone());
+        all.extend(out.iter().map(|o| ports.say(o, source)));
+        // Frames are split by way, and the order of flows with that: of these, answers must know nothing.
+        let mut left: Vec<&Out> = out.iter().filter(|o| o.port == 1).collect();
+        left.sort_by_key(|o| number(&o.bytes[14..]));
         let back = n.pass_all(1, answers(&left, pick));
-        all.extend(back.iter().map(&mut name));
+        all.extend(back.iter().map(|o| ports.say(o, source)));
     }
-    // Frames are split by way, and their order with that.
     all.sort();
-    let sessions: Vec<_> =
-        n.sessions().iter().map(|s| (s.packets, s.bytes, s.state, s.class)).collect();
+    let mut sessions: Vec<_> = (n.sessions().iter())
+        .map(|s| (s.inside, s.packets, s.bytes, s.state, s.class))
+        .map(|s| format!("{s:?}"))
+        .collect();
+    sessions.sort();
     let text = format!("{sessions:?} {:?}", n.lab.dropped());
     n.close();
-    Ok((all, text))
+    (all, text)
 }
 
 #[test]
@@ -95,11 +125,13 @@ fn levels_agree() {
     );
     let config = Config { cases: 24, ..Config::default() };
     let done = TestRunner::new(config).run(&rounds, |rounds| {
-        let slow = outcome(Level::PerPacket, &rounds)?;
+        let slow = outcome(Level::PerPacket, &rounds);
         for level in [Level::Scalar, Level::best()] {
-            let fast = outcome(level, &rounds)?;
+            let fast = outcome(level, &rounds);
             let pairs = fast.0.iter().zip(&slow.0).find(|(a, b)| a != b);
-            prop_assert!(fast == slow, "{} and {} packets, {pairs:?}", fast.0.len(), slow.0.len());
+            let (f, s) = (fast.0.len(), slow.0.len());
+            prop_assert!(fast.0 == slow.0, "{f} and {s} packets, {pairs:?}");
+            prop_assert!(fast.1 == slow.1, "{}\n{}", fast.1, slow.1);
         }
         Ok(())
     });
