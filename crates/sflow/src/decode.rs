@@ -341,13 +341,19 @@ impl<'a, T> Records<'a, T> {
         let left = r.u32("number of records")?;
         Ok(Records { r: r.clone(), left, kind: PhantomData })
     }
+
+    /// The next record's tag and body.
+    #[inline]
+    pub(crate) fn next_body(&mut self) -> Option<Result<(Tag, Reader<'a>), DecodeError>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(next_block(&mut self.r, "record").inspect_err(|_| self.left = 0))
+    }
 }
 
 impl<'a, T: TaggedRecord<'a>> Records<'a, T> {
     /// The next record with its tag, which is known even when its body is malformed.
     pub fn next_tagged(&mut self) -> Option<Result<TaggedResult<T>, DecodeError>> {
-        self.left = self.left.checked_sub(1)?;
-        let block = next_block(&mut self.r, "record").inspect_err(|_| self.left = 0);
+        let block = self.next_body()?;
         Some(block.map(|(tag, mut body)| (tag, T::decode_tagged(tag, &mut body))))
     }
 }

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::model::RawHeader;
-use crate::value::{Value, Visitor};
+use crate::value::{Value, Visitor, name};
 
 /// What sampled bytes begin with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -370,30 +370,30 @@ impl SampledHeader {
 
     pub(crate) fn visit<V: Visitor>(&self, raw: &RawHeader<'_>, v: &mut V) {
         if let Some((destination, source)) = self.macs {
-            v.field("dstMAC", Value::Mac(destination));
-            v.field("srcMAC", Value::Mac(source));
+            v.field(name!("dstMAC"), Value::Mac(destination));
+            v.field(name!("srcMAC"), Value::Mac(source));
         } else if !matches!(raw.protocol.0, 1 | 11 | 12) {
             let text = format!("headerProtocol={}", raw.protocol.0);
-            v.field("NO_DECODE", Value::Str(&text));
+            v.field(name!("NO_DECODE"), Value::Str(&text));
         }
         for (i, tci) in self.vlans.as_slice().iter().enumerate() {
             let (vlan, priority) = (u32::from(tci & 0xfff), u32::from(tci >> 13));
             if i == 0 {
-                v.field("decodedVLAN", Value::U32(vlan));
-                v.field("decodedPriority", Value::U32(priority));
+                v.field(name!("decodedVLAN"), Value::U32(vlan));
+                v.field(name!("decodedPriority"), Value::U32(priority));
             } else {
                 v.numbered(format_args!("decodedVLAN.{i}"), Value::U32(vlan));
                 v.numbered(format_args!("decodedPriority.{i}"), Value::U32(priority));
             }
         }
         if let Some(oui) = self.snap_oui {
-            v.field("VSNAP_OUI", Value::Bytes(&oui));
+            v.field(name!("VSNAP_OUI"), Value::Bytes(&oui));
         }
         if let Some(ether_type) = self.ether_type {
-            v.field("ethernet_type", Value::U32(ether_type.into()));
+            v.field(name!("ethernet_type"), Value::U32(ether_type.into()));
         }
         if let Some(size) = self.ip_size(raw) {
-            v.field("IPSize", Value::U32(size));
+            v.field(name!("IPSize"), Value::U32(size));
         }
         match &self.network {
             Network::None => {}
@@ -449,17 +449,17 @@ fn parse_transport(header: &[u8], at: usize, protocol: u8) -> Transport {
 
 impl Ipv4Fields {
     fn visit<V: Visitor>(&self, raw: &RawHeader<'_>, v: &mut V) {
-        v.field("ip.tot_len", Value::U32(self.total_length.into()));
-        v.field("srcIP", Value::Address(Some(self.source.into())));
-        v.field("dstIP", Value::Address(Some(self.destination.into())));
-        v.field("IPProtocol", Value::U32(self.protocol.into()));
-        v.field("IPTOS", Value::U32(self.tos.into()));
-        v.field("IPTTL", Value::U32(self.ttl.into()));
+        v.field(name!("ip.tot_len"), Value::U32(self.total_length.into()));
+        v.field(name!("srcIP"), Value::Address(Some(self.source.into())));
+        v.field(name!("dstIP"), Value::Address(Some(self.destination.into())));
+        v.field(name!("IPProtocol"), Value::U32(self.protocol.into()));
+        v.field(name!("IPTOS"), Value::U32(self.tos.into()));
+        v.field(name!("IPTTL"), Value::U32(self.ttl.into()));
         // sflowtool prints the identification as a little-endian machine loads it, and the fields
         // are compared with its.
-        v.field("IPID", Value::U32(self.id.swap_bytes().into()));
+        v.field(name!("IPID"), Value::U32(self.id.swap_bytes().into()));
         if self.fragment_offset > 0 {
-            v.field("IPFragmentOffset", Value::U32(self.fragment_offset.into()));
+            v.field(name!("IPFragmentOffset"), Value::U32(self.fragment_offset.into()));
         }
         self.transport.visit(raw, self.protocol, v);
     }
@@ -470,20 +470,20 @@ impl Ipv6Fields {
         // The split of the first word is sflowtool's, not that of RFC 8200 §3: four bits of the
         // traffic class count as type of service, the other four as part of the label.
         let low = u32::from(self.traffic_class & 15) << 20;
-        v.field("IPTOS", Value::U32((self.traffic_class >> 4).into()));
-        v.field("IP6_label", Value::Hex(low | self.flow_label));
+        v.field(name!("IPTOS"), Value::U32((self.traffic_class >> 4).into()));
+        v.field(name!("IP6_label"), Value::Hex(low | self.flow_label));
         match self.payload_length {
-            0 => v.field("IPV6_payloadLen", Value::Str("<jumbo>")),
-            length => v.field("IPV6_payloadLen", Value::U32(length.into())),
+            0 => v.field(name!("IPV6_payloadLen"), Value::Str("<jumbo>")),
+            length => v.field(name!("IPV6_payloadLen"), Value::U32(length.into())),
         }
-        v.field("IPTTL", Value::U32(self.hop_limit.into()));
-        v.field("srcIP6", Value::Address(Some(self.source.into())));
-        v.field("dstIP6", Value::Address(Some(self.destination.into())));
+        v.field(name!("IPTTL"), Value::U32(self.hop_limit.into()));
+        v.field(name!("srcIP6"), Value::Address(Some(self.source.into())));
+        v.field(name!("dstIP6"), Value::Address(Some(self.destination.into())));
         for extension in self.extensions.as_slice() {
-            v.field("IP6HeaderExtension", Value::U32((*extension).into()));
+            v.field(name!("IP6HeaderExtension"), Value::U32((*extension).into()));
         }
         if let Some(protocol) = self.protocol {
-            v.field("IPProtocol", Value::U32(protocol.into()));
+            v.field(name!("IPProtocol"), Value::U32(protocol.into()));
             self.transport.visit(raw, protocol, v);
         }
     }
@@ -496,21 +496,21 @@ impl Transport {
             // sflowtool shows the type of ICMP, but not of ICMPv6.
             Transport::Icmp { kind, code } => {
                 if protocol == 1 {
-                    v.field("ICMPType", Value::U32(kind.into()));
-                    v.field("ICMPCode", Value::U32(code.into()));
+                    v.field(name!("ICMPType"), Value::U32(kind.into()));
+                    v.field(name!("ICMPCode"), Value::U32(code.into()));
                 }
             }
             Transport::Tcp { source, destination, flags, flags_at } => {
-                v.field("TCPSrcPort", Value::U32(source.into()));
-                v.field("TCPDstPort", Value::U32(destination.into()));
+                v.field(name!("TCPSrcPort"), Value::U32(source.into()));
+                v.field(name!("TCPDstPort"), Value::U32(destination.into()));
                 if let Some(flags) = flags.or_else(|| v.beyond(raw.header, flags_at)) {
-                    v.field("TCPFlags", Value::U32(flags.into()));
+                    v.field(name!("TCPFlags"), Value::U32(flags.into()));
                 }
             }
             Transport::Udp { source, destination, length } => {
-                v.field("UDPSrcPort", Value::U32(source.into()));
-                v.field("UDPDstPort", Value::U32(destination.into()));
-                v.field("UDPBytes", Value::U32(length.into()));
+                v.field(name!("UDPSrcPort"), Value::U32(source.into()));
+                v.field(name!("UDPDstPort"), Value::U32(destination.into()));
+                v.field(name!("UDPBytes"), Value::U32(length.into()));
             }
         }
     }

@@ -40,16 +40,70 @@ pub enum Value<'v> {
     Display(&'v dyn Display),
 }
 
+/// The name of a field, with room behind it, so that it is copied by moves of fixed width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name {
+    padded: [u8; Name::MOST],
+    length: u8,
+}
+
+impl Name {
+    /// Bytes that a name can have.
+    pub const MOST: usize = 48;
+
+    /// A name; the build fails if it is too long and this is evaluated in it, as it should be.
+    #[must_use]
+    pub const fn new(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        assert!(bytes.len() <= Name::MOST, "the name of a field has at most 48 bytes");
+        let mut padded = [0; Name::MOST];
+        let mut at = 0;
+        while at < bytes.len() {
+            padded[at] = bytes[at];
+            at += 1;
+        }
+        Name { padded, length: bytes.len() as u8 }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.padded[..self.len()]
+    }
+
+    /// Its length.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.length.into()
+    }
+
+    /// The name, and zeros behind it.
+    #[inline(always)]
+    pub(crate) fn padded(&self) -> &[u8; Name::MOST] {
+        &self.padded
+    }
+}
+
+/// The [`Name`] of a field, made when the program is built.
+macro_rules! name {
+    ($text:expr) => {
+        const { &$crate::value::Name::new($text) }
+    };
+}
+pub(crate) use name;
+
 /// Receives the fields of a record in wire order.
 ///
 /// Records that hold lists ask [`Visitor::structured`] whether to open lists and objects or to
 /// number the names of their fields.
 pub trait Visitor {
     /// A field whose name is `prefix` followed by `name`.
-    fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>);
+    fn prefixed(&mut self, prefix: &str, name: &'static Name, value: Value<'_>);
 
     /// A field.
-    fn field(&mut self, name: &str, value: Value<'_>) {
+    #[inline(always)]
+    fn field(&mut self, name: &'static Name, value: Value<'_>) {
         self.prefixed("", name, value);
     }
 
@@ -254,15 +308,31 @@ macro_rules! record {
                 $( $crate::value::Field::put(&self.$field, w); )*
             }
             fn visit<V: $crate::value::Visitor>(&self, prefix: &str, v: &mut V) {
-                $( v.field($kind, $crate::value::Value::Joined(prefix, $what)); )?
+                $( v.field($crate::value::name!($kind), $crate::value::Value::Joined(prefix, $what)); )?
                 $( if let Some(value) = $crate::value::Field::value(&self.$field) {
-                    v.prefixed(prefix, $text, value);
+                    v.prefixed(prefix, $crate::value::name!($text), value);
                 } )*
             }
         }
     };
 }
 pub(crate) use record;
+
+/// Decodes the body of a record. Some agents pad an address of unknown type to four bytes, which shows
+/// by these bytes being left over or by what follows making no sense.
+pub(crate) fn decode_record<'a, R: Record<'a>>(r: &mut Reader<'a>) -> Result<R, DecodeError> {
+    let start = r.clone();
+    let first = R::decode(r);
+    let unknown = r.unknown_addresses();
+    if unknown > 0 && (first.is_err() || r.remaining() == 4 * unknown) {
+        let mut padded = start.pad_unknown_address();
+        if let Ok(record) = R::decode(&mut padded) {
+            *r = padded;
+            return Ok(record);
+        }
+    }
+    first
+}
 
 /// Declares the enumeration of the records that can stand in a kind of sample, by tag. The string
 /// behind the tag is the prefix of the record's field names.
@@ -295,16 +365,6 @@ macro_rules! records {
                 }
             }
 
-            fn decode_body(
-                tag: $crate::model::Tag,
-                r: &mut $crate::xdr::Reader<$lt>,
-            ) -> Result<Self, $crate::xdr::DecodeError> {
-                Ok(match (tag.enterprise(), tag.format()) {
-                    $( ($ent, $fmt) => $name::$variant($crate::value::Record::decode(r)?), )*
-                    _ => $name::Unknown(tag, r.rest()),
-                })
-            }
-
             /// Decodes the body of a record with the given tag. A body that is longer than known
             /// is a later version of the record: the rest is ignored.
             ///
@@ -314,17 +374,33 @@ macro_rules! records {
                 tag: $crate::model::Tag,
                 r: &mut $crate::xdr::Reader<$lt>,
             ) -> Result<Self, $crate::xdr::DecodeError> {
-                let mut padded = r.clone().pad_unknown_address();
-                let first = Self::decode_body(tag, r);
-                // Four bytes left over for each unknown address: the agent pads these.
-                let unknown = r.unknown_addresses();
-                if unknown > 0 && (first.is_err() || r.remaining() == 4 * unknown) {
-                    if let Ok(record) = Self::decode_body(tag, &mut padded) {
-                        *r = padded;
-                        return Ok(record);
-                    }
+                Ok(match (tag.enterprise(), tag.format()) {
+                    $( ($ent, $fmt) => $name::$variant($crate::value::decode_record(r)?), )*
+                    _ => $name::Unknown(tag, r.rest()),
+                })
+            }
+
+            /// Decodes a body and shows its fields, without keeping the record. Says whether the tag
+            /// is known.
+            ///
+            /// # Errors
+            /// As [`decode`](Self::decode); nothing is shown then.
+            pub fn show<V: $crate::value::Visitor>(
+                tag: $crate::model::Tag,
+                r: &mut $crate::xdr::Reader<$lt>,
+                v: &mut V,
+            ) -> Result<bool, $crate::xdr::DecodeError> {
+                match (tag.enterprise(), tag.format()) {
+                    $( ($ent, $fmt) => {
+                        let record: $ty = $crate::value::decode_record(r)?;
+                        #[allow(unused_mut, unused_assignments)]
+                        let mut prefix = "";
+                        $( prefix = $prefix; )?
+                        $crate::value::Record::visit(&record, prefix, v);
+                        Ok(true)
+                    } )*
+                    _ => Ok(false),
                 }
-                first
             }
 
             /// Writes tag, length and body.

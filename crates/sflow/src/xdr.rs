@@ -68,9 +68,9 @@ pub struct DecodeError {
 /// A cursor over a part of a datagram.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
-    data: &'a [u8],
+    rest: &'a [u8],
+    /// Where that begins in the datagram.
     pos: usize,
-    end: usize,
     /// Some agents pad an address of unknown type to four bytes, the standard has none.
     pad_unknown_address: bool,
     unknown_addresses: usize,
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
     /// Reads all of `data`; its first byte has offset 0.
     #[must_use]
     pub fn new(data: &'a [u8]) -> Self {
-        Reader { data, pos: 0, end: data.len(), pad_unknown_address: false, unknown_addresses: 0 }
+        Reader { rest: data, pos: 0, pad_unknown_address: false, unknown_addresses: 0 }
     }
 
     /// Makes addresses of unknown type four bytes long instead of empty.
@@ -103,13 +103,13 @@ impl<'a> Reader<'a> {
     /// Bytes left.
     #[must_use]
     pub fn remaining(&self) -> usize {
-        self.end - self.pos
+        self.rest.len()
     }
 
     /// The bytes left, without consuming them.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
-        &self.data[self.pos..self.end]
+        self.rest
     }
 
     /// An error at the present place.
@@ -122,25 +122,32 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// When fewer are left.
     pub fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
-        if n > self.remaining() {
-            let available = self.remaining();
-            return Err(self.fault(Fault::Truncated { what, needed: n, available }));
-        }
-        let start = self.pos;
-        self.pos += n;
-        Ok(&self.data[start..self.pos])
+        let Some((bytes, rest)) = self.rest.split_at_checked(n) else {
+            return Err(self.truncated(n, what));
+        };
+        (self.rest, self.pos) = (rest, self.pos + n);
+        Ok(bytes)
     }
 
+    #[cold]
+    fn truncated(&self, needed: usize, what: &'static str) -> DecodeError {
+        self.fault(Fault::Truncated { what, needed, available: self.remaining() })
+    }
+
+    #[inline(always)]
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
-        let mut out = [0; N];
-        out.copy_from_slice(self.bytes(N, what)?);
-        Ok(out)
+        let Some((bytes, rest)) = self.rest.split_first_chunk() else {
+            return Err(self.truncated(N, what));
+        };
+        (self.rest, self.pos) = (rest, self.pos + N);
+        Ok(*bytes)
     }
 
     /// Takes an unsigned 32-bit integer.
     ///
     /// # Errors
     /// When fewer than four bytes are left.
+    #[inline]
     pub fn u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         Ok(u32::from_be_bytes(self.array(what)?))
     }
@@ -160,7 +167,8 @@ impl<'a> Reader<'a> {
     /// When fewer than `n` bytes are left.
     pub fn padded(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let bytes = self.bytes(n, what)?;
-        self.pos += (n.wrapping_neg() & 3).min(self.remaining());
+        let padding = (n.wrapping_neg() & 3).min(self.remaining());
+        (self.rest, self.pos) = (&self.rest[padding..], self.pos + padding);
         Ok(bytes)
     }
 
@@ -239,8 +247,9 @@ impl<'a> Reader<'a> {
     /// When fewer than `n` bytes are left.
     pub fn sub(&mut self, n: usize, what: &'static str) -> Result<Reader<'a>, DecodeError> {
         let start = self.pos;
-        self.padded(n, what)?;
-        Ok(Reader { pos: start, end: start + n, unknown_addresses: 0, ..self.clone() })
+        let rest = self.padded(n, what)?;
+        let pad_unknown_address = self.pad_unknown_address;
+        Ok(Reader { rest, pos: start, pad_unknown_address, unknown_addresses: 0 })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::model::registry::{
     SlowPathCounts, Temperature,
 };
 use crate::model::vendor::{BroadcomTables, NvidiaGpu};
-use crate::value::{Hex64, Mac, Percent, Record, Text, Value, Visitor, record, records};
+use crate::value::{Hex64, Mac, Percent, Record, Text, Value, Visitor, name, record, records};
 use crate::xdr::{DecodeError, Reader, Writer};
 
 records! {
@@ -320,7 +320,7 @@ impl<'a> Record<'a> for LacpCounters {
     fn visit<V: Visitor>(&self, prefix: &str, v: &mut V) {
         self.parties.visit(prefix, v);
         for (name, state) in LACP_STATES.iter().zip(self.port_state) {
-            v.field(name, Value::U32(state.into()));
+            v.numbered(format_args!("{name}"), Value::U32(state.into()));
         }
         self.units.visit(prefix, v);
     }
@@ -384,13 +384,13 @@ impl<'a> Record<'a> for SfpCounters {
     }
     fn visit<V: Visitor>(&self, prefix: &str, v: &mut V) {
         self.module.visit(prefix, v);
-        v.field("sfp_module_active_lanes", Value::U32(self.lanes.len() as u32));
+        v.field(name!("sfp_module_active_lanes"), Value::U32(self.lanes.len() as u32));
         if v.structured() {
             v.open_list("sfp_lanes");
             for lane in &self.lanes {
                 v.open_object();
                 for (name, word) in SFP_LANE.iter().zip(lane) {
-                    v.field(name, Value::U32(*word));
+                    v.numbered(format_args!("{name}"), Value::U32(*word));
                 }
                 v.close_object();
             }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::header::{HeaderProtocol, SampledHeader};
-use crate::value::{Address, Mac, Record, Text, Value, Visitor, record, records};
+use crate::value::{Address, Mac, Record, Text, Value, Visitor, name, record, records};
 use crate::xdr::{DecodeError, Reader, Writer};
 
 pub use super::paths::{
@@ -187,12 +187,12 @@ impl<'a> Record<'a> for RawHeader<'a> {
         w.opaque(self.header);
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
-        v.field("flowSampleType", Value::Str("HEADER"));
-        v.field("headerProtocol", Value::U32(self.protocol.0));
-        v.field("sampledPacketSize", Value::U32(self.frame_length));
-        v.field("strippedBytes", Value::U32(self.stripped));
-        v.field("headerLen", Value::U32(self.header.len() as u32));
-        v.field("headerBytes", Value::Bytes(self.header));
+        v.field(name!("flowSampleType"), Value::Str("HEADER"));
+        v.field(name!("headerProtocol"), Value::U32(self.protocol.0));
+        v.field(name!("sampledPacketSize"), Value::U32(self.frame_length));
+        v.field(name!("strippedBytes"), Value::U32(self.stripped));
+        v.field(name!("headerLen"), Value::U32(self.header.len() as u32));
+        v.field(name!("headerBytes"), Value::Bytes(self.header));
         SampledHeader::parse(self.protocol, self.header).visit(self, v);
     }
 }
@@ -226,11 +226,11 @@ impl<'a> Record<'a> for SampledEthernet {
         w.u32(self.ether_type);
     }
     fn visit<V: Visitor>(&self, prefix: &str, v: &mut V) {
-        v.field("flowSampleType", Value::Joined(prefix, "ETHERNET"));
-        v.prefixed(prefix, "ethernet_type", Value::U32(self.ether_type));
-        v.prefixed(prefix, "ethernet_len", Value::U32(self.length));
-        v.prefixed(prefix, "ethernet_src", Value::Mac(self.source.0));
-        v.prefixed(prefix, "ethernet_dst", Value::Mac(self.destination.0));
+        v.field(name!("flowSampleType"), Value::Joined(prefix, "ETHERNET"));
+        v.prefixed(prefix, name!("ethernet_type"), Value::U32(self.ether_type));
+        v.prefixed(prefix, name!("ethernet_len"), Value::U32(self.length));
+        v.prefixed(prefix, name!("ethernet_src"), Value::Mac(self.source.0));
+        v.prefixed(prefix, name!("ethernet_dst"), Value::Mac(self.destination.0));
     }
 }
 
@@ -300,13 +300,13 @@ macro_rules! sampled_ip {
                 w.u32(self.$last);
             }
             fn visit<V: Visitor>(&self, prefix: &str, v: &mut V) {
-                v.field("flowSampleType", Value::Joined(prefix, $kind));
-                v.prefixed(prefix, "sampledPacketSize", Value::U32(self.length));
-                v.prefixed(prefix, "IPSize", Value::U32(self.length));
-                v.prefixed(prefix, $src, Value::Address(Some(self.source.into())));
-                v.prefixed(prefix, $dst, Value::Address(Some(self.destination.into())));
-                v.prefixed(prefix, "IPProtocol", Value::U32(self.protocol));
-                v.prefixed(prefix, $last_name, Value::U32(self.$last));
+                v.field(name!("flowSampleType"), Value::Joined(prefix, $kind));
+                v.prefixed(prefix, name!("sampledPacketSize"), Value::U32(self.length));
+                v.prefixed(prefix, name!("IPSize"), Value::U32(self.length));
+                v.prefixed(prefix, name!($src), Value::Address(Some(self.source.into())));
+                v.prefixed(prefix, name!($dst), Value::Address(Some(self.destination.into())));
+                v.prefixed(prefix, name!("IPProtocol"), Value::U32(self.protocol));
+                v.prefixed(prefix, name!($last_name), Value::U32(self.$last));
                 let ports = (self.source_port, self.destination_port);
                 visit_ports(prefix, self.protocol, ports, self.tcp_flags, v);
             }
@@ -316,15 +316,15 @@ macro_rules! sampled_ip {
 
 fn visit_ports<V: Visitor>(prefix: &str, protocol: u32, ports: (u32, u32), flags: u32, v: &mut V) {
     match protocol {
-        1 => v.prefixed(prefix, "ICMPType", Value::U32(ports.1)),
+        1 => v.prefixed(prefix, name!("ICMPType"), Value::U32(ports.1)),
         6 => {
-            v.prefixed(prefix, "TCPSrcPort", Value::U32(ports.0));
-            v.prefixed(prefix, "TCPDstPort", Value::U32(ports.1));
-            v.prefixed(prefix, "TCPFlags", Value::U32(flags));
+            v.prefixed(prefix, name!("TCPSrcPort"), Value::U32(ports.0));
+            v.prefixed(prefix, name!("TCPDstPort"), Value::U32(ports.1));
+            v.prefixed(prefix, name!("TCPFlags"), Value::U32(flags));
         }
         17 => {
-            v.prefixed(prefix, "UDPSrcPort", Value::U32(ports.0));
-            v.prefixed(prefix, "UDPDstPort", Value::U32(ports.1));
+            v.prefixed(prefix, name!("UDPSrcPort"), Value::U32(ports.0));
+            v.prefixed(prefix, name!("UDPDstPort"), Value::U32(ports.1));
         }
         _ => {}
     }
@@ -429,7 +429,7 @@ impl<'a> Record<'a> for WirelessPayload<'a> {
         self.payload.encode(w);
     }
     fn visit<V: Visitor>(&self, prefix: &str, v: &mut V) {
-        v.field("cipher_suite", Value::U32(self.cipher_suite));
+        v.field(name!("cipher_suite"), Value::U32(self.cipher_suite));
         self.payload.visit(prefix, v);
     }
 }

@@ -1,6 +1,6 @@
 //! Counter records of hosts and virtual machines (sFlow Host Structures).
 
-use crate::value::{Mac, Percent, Record, Text, Uuid, Value, Visitor, record};
+use crate::value::{Mac, Percent, Record, Text, Uuid, Value, Visitor, name, record};
 use crate::xdr::{DecodeError, Reader, Writer};
 
 record! {
@@ -59,8 +59,8 @@ impl<'a> Record<'a> for HostAdapters {
             v.open_list("adaptor_list");
             for adapter in &self.0 {
                 v.open_object();
-                v.field("ifIndex", Value::U32(adapter.index));
-                v.field("MACs", Value::U32(adapter.macs.len() as u32));
+                v.field(name!("ifIndex"), Value::U32(adapter.index));
+                v.field(name!("MACs"), Value::U32(adapter.macs.len() as u32));
                 v.open_list("mac_list");
                 for mac in &adapter.macs {
                     v.item(Value::Mac(mac.0));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::value::{Address, Record, Text, Value, Visitor};
+use crate::value::{Address, Name, Record, Text, Value, Visitor, name};
 use crate::xdr::{DecodeError, Reader, Writer};
 
 fn words(r: &mut Reader<'_>, what: &'static str) -> Result<Vec<u32>, DecodeError> {
@@ -34,7 +34,7 @@ impl<F: Fn(u32, &mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Dashed
 
 fn visit_words<V: Visitor>(
     v: &mut V,
-    name: &str,
+    name: &'static Name,
     words: &[u32],
     show: impl Fn(u32, &mut fmt::Formatter<'_>) -> fmt::Result,
 ) {
@@ -147,18 +147,18 @@ impl<'a> Record<'a> for ExtendedGateway {
         w.u32(self.local_preference);
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
-        v.field("extendedType", Value::Str("GATEWAY"));
-        v.field("bgp_nexthop", Value::Address(self.next_hop.0));
-        v.field("my_as", Value::U32(self.router_as));
-        v.field("src_as", Value::U32(self.source_as));
-        v.field("src_peer_as", Value::U32(self.source_peer_as));
+        v.field(name!("extendedType"), Value::Str("GATEWAY"));
+        v.field(name!("bgp_nexthop"), Value::Address(self.next_hop.0));
+        v.field(name!("my_as"), Value::U32(self.router_as));
+        v.field(name!("src_as"), Value::U32(self.source_as));
+        v.field(name!("src_peer_as"), Value::U32(self.source_peer_as));
         if !self.path.is_empty() {
-            v.field("dst_as_path", Value::Display(&AsPath(&self.path)));
+            v.field(name!("dst_as_path"), Value::Display(&AsPath(&self.path)));
         }
-        v.field("dst_as", Value::U32(self.destination_as()));
-        v.field("dst_peer_as", Value::U32(self.destination_peer_as()));
-        visit_words(v, "BGP_communities", &self.communities, |word, f| write!(f, "{word}"));
-        v.field("BGP_localpref", Value::U32(self.local_preference));
+        v.field(name!("dst_as"), Value::U32(self.destination_as()));
+        v.field(name!("dst_peer_as"), Value::U32(self.destination_peer_as()));
+        visit_words(v, name!("BGP_communities"), &self.communities, |word, f| write!(f, "{word}"));
+        v.field(name!("BGP_localpref"), Value::U32(self.local_preference));
     }
 }
 
@@ -191,10 +191,10 @@ impl<'a> Record<'a> for ExtendedMpls {
         put_words(w, &self.output);
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
-        v.field("extendedType", Value::Str("MPLS"));
-        v.field("mpls_nexthop", Value::Address(self.next_hop.0));
-        visit_words(v, "mpls_input_stack", &self.input, show_label);
-        visit_words(v, "mpls_output_stack", &self.output, show_label);
+        v.field(name!("extendedType"), Value::Str("MPLS"));
+        v.field(name!("mpls_nexthop"), Value::Address(self.next_hop.0));
+        visit_words(v, name!("mpls_input_stack"), &self.input, show_label);
+        visit_words(v, name!("mpls_output_stack"), &self.output, show_label);
     }
 }
 
@@ -203,7 +203,7 @@ impl<'a> Record<'a> for ExtendedMpls {
 pub struct VlanTunnel(pub Vec<u32>);
 
 impl VlanTunnel {
-    pub(super) fn visit_as<V: Visitor>(&self, prefix: &str, name: &str, v: &mut V) {
+    pub(super) fn visit_as<V: Visitor>(&self, prefix: &str, name: &'static Name, v: &mut V) {
         let tags = Dashed(&self.0, |tag: u32, f: &mut fmt::Formatter<'_>| {
             let (tpid, tci) = (tag >> 16, tag & 0xffff);
             write!(f, "0x{tpid:04x}.{}.{}.{}", tci >> 13, tci >> 12 & 1, tci & 4095)
@@ -222,7 +222,7 @@ impl<'a> Record<'a> for VlanTunnel {
         put_words(w, &self.0);
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
-        self.visit_as("", "vlan_tunnel", v);
+        self.visit_as("", name!("vlan_tunnel"), v);
     }
 }
 
@@ -255,11 +255,11 @@ impl<'a> Record<'a> for ExtendedUser<'a> {
         w.opaque(self.destination.0);
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
-        v.field("extendedType", Value::Str("USER"));
-        v.field("src_user_charset", Value::U32(self.source_charset));
-        v.field("dst_user_charset", Value::U32(self.destination_charset));
-        v.field("src_user", Value::Text(self.source.0));
-        v.field("dst_user", Value::Text(self.destination.0));
+        v.field(name!("extendedType"), Value::Str("USER"));
+        v.field(name!("src_user_charset"), Value::U32(self.source_charset));
+        v.field(name!("dst_user_charset"), Value::U32(self.destination_charset));
+        v.field(name!("src_user"), Value::Text(self.source.0));
+        v.field(name!("dst_user"), Value::Text(self.destination.0));
     }
 }
 
@@ -288,9 +288,9 @@ impl<'a> Record<'a> for ExtendedUrl<'a> {
         w.opaque(self.host.0);
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
-        v.field("extendedType", Value::Str("URL"));
-        v.field("url_direction", Value::U32(self.direction));
-        v.field("url", Value::Text(self.url.0));
-        v.field("host", Value::Text(self.host.0));
+        v.field(name!("extendedType"), Value::Str("URL"));
+        v.field(name!("url_direction"), Value::U32(self.direction));
+        v.field(name!("url"), Value::Text(self.url.0));
+        v.field(name!("host"), Value::Text(self.host.0));
     }
 }

@@ -1,7 +1,7 @@
 //! Records of the sFlow structure registry (sflow.org) that sflowtool passes over. Their fields have
 //! the registry's names.
 
-use crate::value::{Record, Text, Uuid, Value, Visitor, record};
+use crate::value::{Record, Text, Uuid, Value, Visitor, name, record};
 use crate::xdr::{DecodeError, Reader, Writer};
 
 use super::paths::VlanTunnel;
@@ -82,7 +82,7 @@ impl<'a> Record<'a> for VlanTags {
         self.0.encode(w);
     }
     fn visit<V: Visitor>(&self, prefix: &str, v: &mut V) {
-        self.0.visit_as(prefix, "vlan_tags", v);
+        self.0.visit_as(prefix, name!("vlan_tags"), v);
     }
 }
 
@@ -302,7 +302,7 @@ impl<'a> Record<'a> for BroadcomPortBuffers {
     }
     fn visit<V: Visitor>(&self, _prefix: &str, v: &mut V) {
         for (name, word) in SIDES.iter().zip(self.sides) {
-            v.field(name, Value::U32(word));
+            v.numbered(format_args!("{name}"), Value::U32(word));
         }
         for (name, queues) in [("uc", self.unicast_queues), ("mc", self.multicast_queues)] {
             for (i, word) in queues.into_iter().enumerate() {

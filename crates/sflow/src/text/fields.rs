@@ -8,7 +8,7 @@ use super::pen::Pen;
 use super::walk::Sink;
 use super::{Beyond, Moment, Zone};
 use crate::model::Tag;
-use crate::value::{Value, Visitor};
+use crate::value::{Name, Value, Visitor};
 
 /// The names asked for, and what was found of them; kept from datagram to datagram.
 #[derive(Debug, Default)]
@@ -62,12 +62,12 @@ impl<'o> Fields<'o> {
         Fields { out, zone, beyond, names, slots, in_sample: false, printed: false, prefix: "" }
     }
 
-    fn store(&mut self, parts: [&str; 3], write: impl Fn(&mut Pen)) {
+    fn store(&mut self, parts: [&[u8]; 3], write: impl Fn(&mut Pen)) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let Slots { datagram, sample, by_length } = &mut *self.slots;
         let slots = if self.in_sample { sample } else { datagram };
         for &i in by_length.get(length).into_iter().flatten() {
-            let mut rest = Some(self.names[i].as_str());
+            let mut rest = Some(self.names[i].as_bytes());
             for part in parts.into_iter().filter(|part| !part.is_empty()) {
                 rest = rest.and_then(|rest| rest.strip_prefix(part));
             }
@@ -103,16 +103,18 @@ impl<'o> Fields<'o> {
 }
 
 impl Visitor for Fields<'_> {
-    fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>) {
-        self.store([self.prefix, prefix, name], |out| notation::value(out, value, Escape::Line));
+    fn prefixed(&mut self, prefix: &str, name: &'static Name, value: Value<'_>) {
+        let parts = [self.prefix.as_bytes(), prefix.as_bytes(), name.as_bytes()];
+        self.store(parts, |out| notation::value(out, value, Escape::Line));
     }
 
     fn numbered(&mut self, name: Arguments<'_>, value: Value<'_>) {
         let mut full = Vec::new();
-        // Writing to memory cannot fail, and names are ASCII.
+        // Writing to memory cannot fail.
         let _ = full.write_fmt(name);
-        let full = String::from_utf8_lossy(&full);
-        self.store([self.prefix, "", &full], |out| notation::value(out, value, Escape::Line));
+        self.store([self.prefix.as_bytes(), b"", &full], |out| {
+            notation::value(out, value, Escape::Line)
+        });
     }
 
     fn beyond(&self, header: &[u8], at: usize) -> Option<u8> {
@@ -150,6 +152,6 @@ impl Sink for Fields<'_> {
 
     fn time(&mut self, name: &str, moment: Moment) {
         let zone = self.zone;
-        self.store([name, "", ""], |out| zone.write(out, moment));
+        self.store([name.as_bytes(), b"", b""], |out| zone.write(out, moment));
     }
 }

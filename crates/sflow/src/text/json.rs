@@ -4,11 +4,11 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 use super::notation::{self, Escape};
-use super::pen::Pen;
+use super::pen::{self, FIELD, Pen, VALUE};
 use super::walk::Sink;
 use super::{Beyond, Moment, Zone};
 use crate::model::Tag;
-use crate::value::{Value, Visitor};
+use crate::value::{Name, Value, Visitor, name};
 
 /// What was written last, which decides about commas and line ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,12 @@ enum Last {
     /// Something that the next thing must be separated from.
     Item,
 }
+
+/// Objects and lists in each other; each is indented by a space.
+const DEEPEST: usize = 15;
+
+/// The beginning of an indented line.
+const LINE: [u8; 1 + DEEPEST] = *b"\n               ";
 
 pub(super) struct Json<'o> {
     out: &'o mut Pen,
@@ -74,39 +80,67 @@ impl<'o> Json<'o> {
         self.out.push(b'"');
     }
 
-    fn name(&mut self, prefix: &str, name: &str) {
+    /// Begins a field, up to the end of its name.
+    fn name(&mut self, name: &[u8]) {
         self.separate();
         self.out.push(b'"');
         self.out.text(self.prefix);
-        self.out.text(prefix);
-        self.out.text(name);
+        self.out.put(name);
+    }
+
+    /// A field whose value is short.
+    #[inline(always)]
+    fn short(
+        &mut self,
+        prefix: &str,
+        name: &'static Name,
+        value: impl FnOnce(&mut [u8; VALUE]) -> usize,
+    ) {
+        let comma = usize::from(self.last == Last::Item);
+        self.last = Last::Item;
+        let (indented, depth) = (self.indented, self.depth.min(DEEPEST));
+        let lead = |room: &mut [u8; FIELD]| {
+            room[0] = b',';
+            let mut at = comma;
+            if indented {
+                *pen::spot(room, at) = LINE;
+                at += 1 + depth;
+            }
+            *pen::spot(room, at) = [b'"'];
+            at + 1
+        };
+        self.out.field(lead, [self.prefix, prefix], name, (b"\":\"", b"\""), value);
+    }
+
+    /// A field whose value is a decimal number, as most are.
+    #[inline(never)]
+    fn number(&mut self, prefix: &str, name: &'static Name, n: u64) {
+        self.short(prefix, name, |room| notation::number(room, 0, n));
+    }
+
+    #[inline(never)]
+    fn other(&mut self, prefix: &str, name: &'static Name, value: Value<'_>) {
+        if notation::is_short(&value) {
+            return self.short(prefix, name, |room| notation::short(room, &value));
+        }
+        self.name(prefix.as_bytes());
+        self.out.put(name.as_bytes());
+        self.value(value);
     }
 }
 
 impl Visitor for Json<'_> {
-    #[inline]
-    fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>) {
-        if self.indented || !notation::is_short(&value) {
-            self.name(prefix, name);
-            self.value(value);
-            return;
+    #[inline(always)]
+    fn prefixed(&mut self, prefix: &str, name: &'static Name, value: Value<'_>) {
+        match value {
+            Value::U32(n) => self.number(prefix, name, n.into()),
+            Value::U64(n) => self.number(prefix, name, n),
+            value => self.other(prefix, name, value),
         }
-        let comma = usize::from(self.last == Last::Item);
-        self.last = Last::Item;
-        self.out.field(
-            |room| {
-                room[0] = b',';
-                room[comma] = b'"';
-                comma + 1
-            },
-            [self.prefix, prefix, name],
-            (b"\":\"", b"\""),
-            |room| notation::short(room, &value),
-        );
     }
 
     fn numbered(&mut self, name: Arguments<'_>, value: Value<'_>) {
-        self.name("", "");
+        self.name(b"");
         // Writing to memory cannot fail.
         let _ = self.out.write_fmt(name);
         self.value(value);
@@ -121,7 +155,7 @@ impl Visitor for Json<'_> {
     }
 
     fn open_list(&mut self, name: &str) {
-        self.name("", name);
+        self.name(name.as_bytes());
         self.out.put(b"\":");
         self.open(b'[');
     }
@@ -201,11 +235,11 @@ impl Sink for Json<'_> {
     }
 
     fn skipped(&mut self, _what: &str, _tag: Tag, length: usize) {
-        self.field("skippedBytes", Value::U32(length as u32));
+        self.field(name!("skippedBytes"), Value::U32(length as u32));
     }
 
     fn time(&mut self, name: &str, moment: Moment) {
-        self.name("", name);
+        self.name(name.as_bytes());
         self.out.put(b"\":\"");
         self.zone.write(self.out, moment);
         self.out.push(b'"');

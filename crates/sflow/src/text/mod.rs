@@ -150,7 +150,7 @@ impl Printer {
             }
             Format::Grep => {
                 let context = &mut self.context;
-                context.begin(arrival);
+                context.begin(arrival, &self.zone);
                 let sink = tagged::Tagged::new(&mut self.out, &self.zone, beyond, Some(context));
                 walk::walk(&job, sink)
             }

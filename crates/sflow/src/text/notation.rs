@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::IpAddr;
 
-use super::pen::{self, Pen};
+use super::pen::{self, Pen, VALUE, spot};
 use crate::value::Value;
 
 /// Where a value is written to, which decides what must be escaped.
@@ -19,13 +19,11 @@ pub(super) enum Escape {
 const ADDRESS: usize = 39;
 
 pub(super) fn address(out: &mut Pen, address: Option<IpAddr>) {
-    let mut text = [0; ADDRESS];
-    let n = write_address(&mut text, address);
-    out.put(&text[..n]);
+    out.short(|room| write_address(room, address));
 }
 
 #[inline(always)]
-fn write_address(room: &mut [u8], address: Option<IpAddr>) -> usize {
+fn write_address(room: &mut [u8; VALUE], address: Option<IpAddr>) -> usize {
     match address {
         None => {
             room[0] = b'-';
@@ -34,7 +32,7 @@ fn write_address(room: &mut [u8], address: Option<IpAddr>) -> usize {
         Some(IpAddr::V4(v4)) => pen::dotted(room, v4.octets()),
         Some(IpAddr::V6(v6)) => {
             for (at, group) in (0..ADDRESS).step_by(5).zip(v6.octets().as_chunks::<2>().0) {
-                pen::hex(&mut room[at..], group);
+                pen::hex(spot::<4, _>(room, at), group);
                 if at > 0 {
                     room[at - 1] = b':';
                 }
@@ -48,20 +46,29 @@ fn write_address(room: &mut [u8], address: Option<IpAddr>) -> usize {
 #[inline(always)]
 pub(super) fn is_short(value: &Value<'_>) -> bool {
     match value {
-        Value::U32(_) | Value::U64(_) | Value::Hex64(_) => true,
+        Value::U32(_) | Value::U64(_) | Value::Hex(_) | Value::Hex64(_) => true,
         Value::Mac(_) | Value::Address(_) | Value::Pair(..) => true,
-        Value::Str(s) => s.len() <= pen::VALUE / 2,
+        Value::Str(s) => s.len() <= VALUE / 2,
+        Value::Joined(a, b) => a.len() + b.len() <= VALUE / 2,
         _ => false,
     }
 }
 
-/// Writes a value to the front of room for [`VALUE`](pen::VALUE) bytes; returns its length. Nothing in it
-/// need be escaped anywhere.
+/// Writes a value to the front of the room, at most half of it; returns its length. Nothing in it need be
+/// escaped anywhere.
 #[inline(always)]
-pub(super) fn short(room: &mut [u8], value: &Value<'_>) -> usize {
+pub(super) fn short(room: &mut [u8; VALUE], value: &Value<'_>) -> usize {
     match *value {
-        Value::U32(n) => pen::decimal(room, n.into()),
-        Value::U64(n) => pen::decimal(room, n),
+        Value::U32(n) => number(room, 0, n.into()),
+        Value::U64(n) => number(room, 0, n),
+        Value::Hex(n) => {
+            let mut digits = [0; 8];
+            pen::hex(&mut digits, &n.to_be_bytes());
+            let zeros = (n.leading_zeros() / 4).min(7);
+            *spot(room, 0) = *b"0x";
+            *spot(room, 2) = (u64::from_le_bytes(digits) >> (8 * zeros)).to_le_bytes();
+            10 - zeros as usize
+        }
         Value::Hex64(n) => pen::hex(room, &n.to_be_bytes()),
         Value::Mac(mac) => pen::hex(room, &mac),
         Value::Address(ip) => write_address(room, ip),
@@ -69,18 +76,34 @@ pub(super) fn short(room: &mut [u8], value: &Value<'_>) -> usize {
             pen::put(room, s.as_bytes());
             s.len()
         }
+        Value::Joined(a, b) => {
+            pen::put(room, a.as_bytes());
+            pen::put(&mut room[a.len()..], b.as_bytes());
+            a.len() + b.len()
+        }
         Value::Pair(a, b) => {
-            let first = pen::decimal(room, a.into());
-            room[first] = b':';
-            first + 1 + pen::decimal(&mut room[first + 1..], b.into())
+            let at = number(room, 0, a.into());
+            *spot(room, at) = [b':'];
+            number(room, at + 1, b.into())
         }
         _ => 0,
     }
 }
 
+/// Writes a decimal number to a place; returns where it ends.
+#[inline(always)]
+pub(super) fn number(room: &mut [u8; VALUE], at: usize, n: u64) -> usize {
+    at + pen::decimal(spot(room, at), n)
+}
+
 pub(super) fn text(out: &mut Pen, bytes: &[u8], escape: Escape) {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     let bytes = &bytes[..end];
+    let plain =
+        |b: &u8| matches!(b, b' '..=b'~') && !(escape == Escape::Json && b"\"\\".contains(b));
+    if bytes.iter().all(plain) {
+        return out.put(bytes);
+    }
     match escape {
         Escape::Line => {
             for byte in bytes {
@@ -111,24 +134,18 @@ fn format(out: &mut Pen, args: std::fmt::Arguments<'_>) {
 }
 
 pub(super) fn value(out: &mut Pen, value: Value<'_>, escape: Escape) {
+    if is_short(&value) {
+        return out.short(|room| short(room, &value));
+    }
     match value {
-        Value::U32(n) => out.decimal(n.into()),
-        Value::U64(n) => out.decimal(n),
+        Value::Text(bytes) => text(out, bytes, escape),
+        Value::Bytes(bytes) => out.dashed_hex(bytes),
         Value::Str(s) => out.text(s),
-        Value::Address(ip) => address(out, ip),
-        Value::Hex(n) => format(out, format_args!("{n:#x}")),
-        Value::Hex64(n) => out.hex(&n.to_be_bytes()),
+        Value::Joined(a, b) => [a, b].into_iter().for_each(|part| out.text(part)),
         Value::F64(n) => format(out, format_args!("{n:.3}")),
         Value::Percent(u32::MAX) => out.put(b"unknown"),
         // Divided in single precision, as the last digit depends on it.
         Value::Percent(n) => format(out, format_args!("{:.2}", f64::from(n as f32 / 100.0))),
-        Value::Text(bytes) => text(out, bytes, escape),
-        Value::Joined(a, b) => {
-            out.text(a);
-            out.text(b);
-        }
-        Value::Mac(mac) => out.hex(&mac),
-        Value::Bytes(bytes) => out.dashed_hex(bytes),
         Value::Uuid(id) => {
             let parts = [&id[..4], &id[4..6], &id[6..8], &id[8..10], &id[10..]];
             for (i, part) in parts.into_iter().enumerate() {
@@ -138,12 +155,10 @@ pub(super) fn value(out: &mut Pen, value: Value<'_>, escape: Escape) {
                 out.hex(part);
             }
         }
-        Value::Pair(a, b) => {
-            out.decimal(a.into());
-            out.push(b':');
-            out.decimal(b.into());
-        }
         Value::Display(d) => format(out, format_args!("{d}")),
+        // Those are short.
+        Value::U32(_) | Value::U64(_) | Value::Hex(_) | Value::Hex64(_) => {}
+        Value::Mac(_) | Value::Address(_) | Value::Pair(..) => {}
     }
 }
 
@@ -162,18 +177,22 @@ mod tests {
         let line = |v: Value<'_>| {
             let text = show(v, Escape::Line);
             if is_short(&v) {
-                let mut room = [0; pen::VALUE];
-                let n = short(&mut room, &v);
-                assert_eq!(str::from_utf8(&room[..n]).unwrap(), text);
+                assert!(text.len() <= VALUE / 2, "{text}");
             }
+            assert_eq!(show(v, Escape::Json), text);
             text
         };
         assert_eq!(line(Value::Mac([0, 1, 2, 0xfd, 0xfe, 0xff])), "000102fdfeff");
         assert_eq!(line(Value::Pair(u32::MAX, 1)), "4294967295:1");
-        for n in [0, 1, 31, 32, 33, 100] {
+        for n in [0, 1, 31, 32, 33, 64, 65, 100] {
             let text = "s".repeat(n);
             assert_eq!(line(Value::Str(&text)), text);
+            assert_eq!(line(Value::Joined("inner_", &text)), format!("inner_{text}"));
         }
+        for n in [0, 1, 15, 16, 0xabcde, u32::MAX] {
+            assert_eq!(line(Value::Hex(n)), format!("{n:#x}"));
+        }
+        assert_eq!(line(Value::Pair(u32::MAX, u32::MAX)), "4294967295:4294967295");
         assert_eq!(line(Value::Address(Some(IpAddr::from([10, 255, 0, 99])))), "10.255.0.99");
         assert_eq!(line(Value::U32(0)), "0");
         assert_eq!(line(Value::U64(u64::MAX)), "18446744073709551615");

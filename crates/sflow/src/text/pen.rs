@@ -5,17 +5,28 @@
 
 use std::io;
 
+use crate::value::Name;
+
 /// Room that is always there for one short string or number.
 const SHORT: usize = 32;
 
-/// Bytes of what is written by [`Pen::block`].
-pub(super) const BLOCK: usize = 128;
+/// Bytes of what can stand in front of a field.
+pub(super) const BLOCK: usize = 144;
 
-/// Bytes of a value that [`Pen::field`] has room for.
-pub(super) const VALUE: usize = 64;
+/// Room for a value that is written by [`Pen::field`], twice what the longest one has.
+pub(super) const VALUE: usize = 128;
+
+/// Room for a field. Of what is in front, a name with two prefixes and a value there is half as much.
+pub(super) const FIELD: usize = 1024;
+
+/// Bytes of a prefix that a field can have.
+const PREFIX: usize = 64;
+
+/// Room for a number, twice what the longest one needs.
+pub(super) const DIGITS: usize = 64;
 
 /// `00` to `99`.
-const PAIRS: [[u8; 2]; 100] = {
+static PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut n = 0;
     while n < 100 {
@@ -36,11 +47,11 @@ const fn hex_pairs(digits: &[u8; 16]) -> [[u8; 2]; 256] {
 }
 
 /// Lower-case, as addresses have it.
-const LOWER: [[u8; 2]; 256] = hex_pairs(b"0123456789abcdef");
-/// Upper-case with what separates it from the next, as dumps of bytes have it; padded.
-const DASHED: [[u8; 4]; 256] = {
+static LOWER: [[u8; 2]; 256] = hex_pairs(b"0123456789abcdef");
+/// Upper-case with what separates it from the next, as dumps of bytes have it.
+static DASHED: [[u8; 3]; 256] = {
     let upper = hex_pairs(b"0123456789ABCDEF");
-    let mut out = [[b'-'; 4]; 256];
+    let mut out = [[b'-'; 3]; 256];
     let mut n = 0;
     while n < 256 {
         (out[n][0], out[n][1]) = (upper[n][0], upper[n][1]);
@@ -50,7 +61,7 @@ const DASHED: [[u8; 4]; 256] = {
 };
 
 /// `0.` to `255.`, padded, and how long these are.
-const OCTETS: [([u8; 4], u8); 256] = {
+static OCTETS: [([u8; 4], u8); 256] = {
     let mut octets = [([b'.'; 4], 0); 256];
     let mut n = 0;
     while n < 256 {
@@ -99,6 +110,27 @@ impl Pen {
         &mut self.buf[self.at..]
     }
 
+    /// So many bytes to write to.
+    #[inline(always)]
+    fn array<const N: usize>(&mut self) -> &mut [u8; N] {
+        match self.room(N).first_chunk_mut() {
+            Some(room) => room,
+            None => unreachable!("the buffer has grown"),
+        }
+    }
+
+    /// What is written, up to so many bytes, and what was written before behind it, once the buffer
+    /// has that size.
+    #[inline(always)]
+    pub(super) fn first<const N: usize>(&self) -> (&[u8; N], usize) {
+        (self.buf.first_chunk().unwrap_or(&[0; N]), self.at)
+    }
+
+    /// Forgets all but the first `n` bytes.
+    pub(super) fn truncate(&mut self, n: usize) {
+        self.at = self.at.min(n);
+    }
+
     #[inline(always)]
     pub(super) fn push(&mut self, byte: u8) {
         self.room(SHORT)[0] = byte;
@@ -116,7 +148,7 @@ impl Pen {
     /// Appends the first `n` bytes of a block.
     #[inline(always)]
     pub(super) fn block(&mut self, block: &[u8; BLOCK], n: usize) {
-        let n = self::block(self.room(BLOCK), block, n);
+        let n = self::block(self.array::<BLOCK>(), block, n);
         self.at += n;
     }
 
@@ -131,34 +163,49 @@ impl Pen {
         self.at += n;
     }
 
+    /// Appends what `write` writes, at most half of the room.
+    #[inline(always)]
+    pub(super) fn short(&mut self, write: impl FnOnce(&mut [u8; VALUE]) -> usize) {
+        self.at += write(self.array());
+    }
+
     /// Appends a decimal number.
     #[inline]
     pub(super) fn decimal(&mut self, n: u64) {
-        self.at += decimal(self.room(SHORT), n);
+        self.at += decimal(self.array(), n);
     }
 
-    /// Appends a field: what `lead` writes (at most [`BLOCK`] bytes, it says how many), a name in parts,
-    /// a few bytes, what `value` writes (at most [`VALUE`] bytes), and a few more bytes. Most of all
-    /// output is that, and here the place in the buffer need be looked up only once.
+    /// Appends a field: what `lead` writes (at most [`BLOCK`] bytes, it says how many), a name with its
+    /// prefixes, a few bytes, what `value` writes (at most half of [`VALUE`]), and a few more bytes. Most
+    /// of all output is that; here it is known to fit, but for prefixes that no field has.
     #[inline(always)]
     pub(super) fn field<const B: usize, const A: usize>(
         &mut self,
-        lead: impl FnOnce(&mut [u8]) -> usize,
-        name: [&str; 3],
+        lead: impl FnOnce(&mut [u8; FIELD]) -> usize,
+        prefixes: [&str; 2],
+        name: &Name,
         (between, after): (&[u8; B], &[u8; A]),
-        value: impl FnOnce(&mut [u8]) -> usize,
+        value: impl FnOnce(&mut [u8; VALUE]) -> usize,
     ) {
-        let length = name.iter().map(|part| part.len()).sum::<usize>();
-        let room = self.room(BLOCK + length + 2 * SHORT + VALUE + B + A);
+        let room = self.array::<FIELD>();
         let mut at = lead(room);
-        for part in name {
-            put(&mut room[at..], part.as_bytes());
-            at += part.len();
+        for prefix in prefixes {
+            let prefix = prefix.as_bytes();
+            debug_assert!(prefix.len() <= PREFIX, "a prefix that no field has");
+            let prefix = &prefix[..prefix.len().min(PREFIX)];
+            put(spot::<PREFIX, _>(room, at), prefix);
+            at += prefix.len();
         }
-        room[at..at + B].copy_from_slice(between);
+        let padded = name.padded();
+        *spot::<32, _>(room, at) = *padded.first_chunk().unwrap_or(&[0; 32]);
+        if name.len() > 32 {
+            *spot(room, at) = *padded;
+        }
+        at += name.len();
+        *spot(room, at) = *between;
         at += B;
-        at += value(&mut room[at..]);
-        room[at..at + A].copy_from_slice(after);
+        at += value(spot(room, at));
+        *spot(room, at) = *after;
         self.at += at + A;
     }
 
@@ -176,20 +223,34 @@ impl Pen {
 
     /// Appends upper-case hexadecimal with `-` between bytes.
     pub(super) fn dashed_hex(&mut self, bytes: &[u8]) {
-        let n = dashed_hex(self.room(3 * bytes.len() + 1), bytes);
-        self.at += n;
+        dashed_hex(self.room(3 * bytes.len()), bytes);
+        // There is none behind the last.
+        self.at += (3 * bytes.len()).saturating_sub(1);
+    }
+}
+
+/// `N` bytes from `at` on, which is in the first half of the room. There it is without a comparison, as
+/// the mask says so to the compiler, too.
+#[inline(always)]
+pub(super) fn spot<const N: usize, const R: usize>(room: &mut [u8; R], at: usize) -> &mut [u8; N] {
+    const { assert!(R.is_power_of_two() && N <= R / 2, "half of the room is for what is written") };
+    debug_assert!(at < R / 2);
+    match room[at & (R / 2 - 1)..].first_chunk_mut() {
+        Some(spot) => spot,
+        None => unreachable!("half of the room is left"),
     }
 }
 
 /// Writes the first `n` bytes of a block to the front of room for all of it, all of which may be copied:
 /// by moves of fixed width. Returns `n`.
 #[inline(always)]
-pub(super) fn block(room: &mut [u8], block: &[u8; BLOCK], n: usize) -> usize {
+pub(super) fn block<const R: usize>(room: &mut [u8; R], block: &[u8; BLOCK], n: usize) -> usize {
+    const { assert!(R >= BLOCK) };
     if n > 0 {
-        room[..BLOCK / 2].copy_from_slice(&block[..BLOCK / 2]);
+        room[..80].copy_from_slice(&block[..80]);
     }
-    if n > BLOCK / 2 {
-        room[BLOCK / 2..BLOCK].copy_from_slice(&block[BLOCK / 2..]);
+    if n > 80 {
+        room[80..BLOCK].copy_from_slice(&block[80..]);
     }
     n.min(BLOCK)
 }
@@ -204,25 +265,28 @@ pub(super) fn hex(room: &mut [u8], bytes: &[u8]) -> usize {
     length
 }
 
-/// Writes upper-case hexadecimal with `-` between bytes; there is room for one byte more.
-fn dashed_hex(room: &mut [u8], bytes: &[u8]) -> usize {
-    let room = &mut room[..3 * bytes.len() + 1];
-    for (i, byte) in bytes.iter().enumerate() {
-        // The fourth byte is the next one's first.
-        if let Some(out) = room[3 * i..].first_chunk_mut::<4>() {
+/// Writes upper-case hexadecimal with `-` behind each byte to the front of enough room.
+fn dashed_hex(room: &mut [u8], bytes: &[u8]) {
+    let (out, _) = room[..3 * bytes.len()].as_chunks_mut::<3>();
+    let ((eights, rest), (out_eights, out_rest)) =
+        (bytes.as_chunks::<8>(), out.as_chunks_mut::<8>());
+    for (out, eight) in out_eights.iter_mut().zip(eights) {
+        for (out, byte) in out.iter_mut().zip(eight) {
             *out = DASHED[usize::from(*byte)];
         }
     }
-    (3 * bytes.len()).saturating_sub(1)
+    for (out, byte) in out_rest.iter_mut().zip(rest) {
+        *out = DASHED[usize::from(*byte)];
+    }
 }
 
-/// Writes a dotted IPv4 address to the front of enough room; returns its length.
+/// Writes a dotted IPv4 address to the front of the room; returns its length.
 #[inline(always)]
-pub(super) fn dotted(room: &mut [u8], octets: [u8; 4]) -> usize {
+pub(super) fn dotted(room: &mut [u8; VALUE], octets: [u8; 4]) -> usize {
     let mut at = 0;
     for octet in octets {
         let (text, length) = OCTETS[usize::from(octet)];
-        room[at..at + 4].copy_from_slice(&text);
+        *spot(room, at) = text;
         at += usize::from(length);
     }
     // Behind the last one there is a dot.
@@ -243,45 +307,63 @@ pub(super) fn put(room: &mut [u8], bytes: &[u8]) {
         4..=7 => ends::<4>(room, bytes),
         8..=15 => ends::<8>(room, bytes),
         16..=32 => ends::<16>(room, bytes),
+        33..=64 => ends::<32>(room, bytes),
         _ => room[..n].copy_from_slice(bytes),
     }
 }
 
-/// Writes a decimal number to the front of enough room; returns its length.
+/// Writes a decimal number to the front of the room; returns its length.
 #[inline(always)]
-pub(super) fn decimal(room: &mut [u8], n: u64) -> usize {
+pub(super) fn decimal(room: &mut [u8; DIGITS], n: u64) -> usize {
     if n < 10 {
         room[0] = b'0' + n as u8;
         1
-    } else if n < 100 {
-        room[..2].copy_from_slice(&PAIRS[n as usize]);
-        2
-    } else if n < 10_000 {
-        // Four digits, of which the first may be one too many.
-        let [first, second] = PAIRS[(n / 100) as usize];
-        let [third, fourth] = PAIRS[(n % 100) as usize];
-        let (digits, short) = (u32::from_le_bytes([first, second, third, fourth]), n < 1000);
-        room[..4].copy_from_slice(&(digits >> (8 * u32::from(short))).to_le_bytes());
-        4 - usize::from(short)
+    } else if n < EIGHT_DIGITS {
+        up_to_eight(room, n)
     } else {
         long_decimal(room, n)
     }
 }
 
-fn long_decimal(room: &mut [u8], mut n: u64) -> usize {
-    let length = n.ilog10() as usize + 1;
-    let digits = &mut room[..length];
-    let mut end = length;
-    while n >= 100 {
-        digits[end - 2..end].copy_from_slice(&PAIRS[(n % 100) as usize]);
-        n /= 100;
-        end -= 2;
-    }
-    match end {
-        1 => digits[0] = b'0' + n as u8,
-        _ => digits[..2].copy_from_slice(&PAIRS[n as usize]),
-    }
-    length
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// Writes a number below [`EIGHT_DIGITS`].
+#[inline(always)]
+fn up_to_eight(room: &mut [u8; DIGITS], n: u64) -> usize {
+    let digits = eight(n);
+    let zeros = (digits.trailing_zeros() / 8).min(7);
+    *spot(room, 0) = ((digits | ASCII_ZEROS) >> (8 * zeros)).to_le_bytes();
+    8 - zeros as usize
+}
+
+/// Writes a number that is not.
+#[inline(never)]
+fn long_decimal(room: &mut [u8; DIGITS], n: u64) -> usize {
+    let (high, low) = (n / EIGHT_DIGITS, n % EIGHT_DIGITS);
+    let at = match high {
+        ..EIGHT_DIGITS => up_to_eight(room, high),
+        _ => {
+            let at = up_to_eight(room, high / EIGHT_DIGITS);
+            *spot(room, at) = (eight(high % EIGHT_DIGITS) | ASCII_ZEROS).to_le_bytes();
+            at + 8
+        }
+    };
+    *spot(room, at) = (eight(low) | ASCII_ZEROS).to_le_bytes();
+    at + 8
+}
+
+const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The eight digits of a number below [`EIGHT_DIGITS`], a byte each, the first one lowest. The number is
+/// halved three times, all parts at once: each part's upper half stays, what is left goes above it.
+/// The divisions by 100 and 10 are multiplications that are exact for four and two digits.
+#[inline(always)]
+fn eight(n: u64) -> u64 {
+    let fours = (n / 10_000) | ((n % 10_000) << 32);
+    let hundreds = ((fours * 5243) >> 19) & 0x0000_007f_0000_007f;
+    let twos = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((twos - 10 * tens) << 8)
 }
 
 /// Copies the first and the last `N` bytes, which overlap.
@@ -343,6 +425,9 @@ mod tests {
             }
             n = n.wrapping_mul(10);
         }
+        for n in (0..3_000_000_000).step_by(37_123).chain(0..20_000) {
+            assert_eq!(written(|pen| pen.decimal(n)), format!("<{n}>"));
+        }
         assert_eq!(written(|pen| pen.two_digits(7)), "<07>");
     }
 
@@ -357,16 +442,26 @@ mod tests {
 
     #[test]
     fn fields_of_every_length() {
+        const NAMES: [&Name; 4] = [
+            &Name::new("n"),
+            &Name::new("of_thirty_two_bytes_as_it_happens"),
+            &Name::new("dot11MulticastTransmittedFrameCount"),
+            &Name::new("of_forty_eight_bytes__the_most_that_there_can_be"),
+        ];
         let block: [u8; BLOCK] = std::array::from_fn(|i| b'a' + (i % 26) as u8);
-        let long = "y".repeat(5000);
-        for lead in [0, 1, 63, 64, 65, 127, 128] {
-            for name in [["", "", "name"], ["a_", "", "name"], ["a_", "b_", &long[..]]] {
-                for n in [0, 7, 42, 100, u64::MAX] {
+        let long = "y".repeat(PREFIX);
+        for lead in [0, 1, 79, 80, 81, BLOCK - 1, BLOCK] {
+            for prefixes in [["", ""], ["", "a_"], ["discarded_", "inner_"], [&long, &long]] {
+                for (name, n) in
+                    NAMES.iter().flat_map(|name| [0, 7, 100, u64::MAX].map(|n| (name, n)))
+                {
                     let before = str::from_utf8(&block[..lead]).unwrap();
-                    let line = format!("<{before}{}: {n}\n>", name.concat());
-                    let lead = |room: &mut [u8]| super::block(room, &block, lead);
-                    let value = |room: &mut [u8]| super::decimal(room, n);
-                    let written = written(|pen| pen.field(lead, name, (b": ", b"\n"), value));
+                    let text = str::from_utf8(name.as_bytes()).unwrap();
+                    let line = format!("<{before}{}{text}: {n}\n>", prefixes.concat());
+                    let lead = |room: &mut [u8; FIELD]| super::block(room, &block, lead);
+                    let value = |room: &mut [u8; VALUE]| super::decimal(spot(room, 0), n);
+                    let written =
+                        written(|pen| pen.field(lead, prefixes, name, (b": ", b"\n"), value));
                     assert_eq!(written, line);
                 }
             }
@@ -377,7 +472,7 @@ mod tests {
     fn addresses() {
         for n in 0..=255_u8 {
             let ip = std::net::Ipv4Addr::new(n, 255 - n, n, n.wrapping_mul(7));
-            let mut room = [0; 16];
+            let mut room = [0; VALUE];
             let length = dotted(&mut room, ip.octets());
             assert_eq!(str::from_utf8(&room[..length]).unwrap(), ip.to_string());
         }

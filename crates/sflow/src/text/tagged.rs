@@ -5,12 +5,12 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use super::notation::{self, Escape};
-use super::pen::{self, BLOCK, Pen};
+use super::pen::{self, BLOCK, Pen, VALUE};
 use super::walk::Sink;
 use super::{Arrival, Beyond, Moment, Zone};
 use crate::decode::Datagram;
 use crate::model::{DataSource, Tag};
-use crate::value::{Value, Visitor};
+use crate::value::{Name, Value, Visitor};
 
 /// Where in the datagram a line belongs; zeros until known.
 #[derive(Debug)]
@@ -22,12 +22,10 @@ pub(super) struct Context {
     source: DataSource,
     sample: Tag,
     element: Tag,
-    /// What is the same in the whole datagram, as it is written; made anew when it has changed.
-    datagram: Pen,
-    /// That and the rest, likewise.
-    whole: Pen,
-    /// The same once more, to be copied as a block, if it is not too long for that.
-    block: Box<[u8; BLOCK]>,
+    /// All of that as it is written.
+    written: Pen,
+    /// Where what is the same in the whole datagram ends in it, and what is the same in a sample.
+    ends: [usize; 2],
 }
 
 impl Context {
@@ -40,66 +38,53 @@ impl Context {
             source: DataSource::NONE,
             sample: Tag(0),
             element: Tag(0),
-            datagram: Pen::default(),
-            whole: Pen::default(),
-            block: Box::new([0; BLOCK]),
+            written: Pen::default(),
+            ends: [0; 2],
         }
     }
 
     /// Begins another datagram.
-    pub(super) fn begin(&mut self, arrival: &Arrival) {
+    pub(super) fn begin(&mut self, arrival: &Arrival, zone: &Zone) {
         self.time = arrival.captured.unwrap_or(arrival.received);
         (self.agent, self.sub_agent, self.sequence) = (None, 0, 0);
         (self.source, self.sample, self.element) = (DataSource::NONE, Tag(0), Tag(0));
-        self.datagram.clear();
-        self.whole.clear();
+        self.write_datagram(zone);
     }
 
-    /// Sees to it that it is written; returns its length.
-    #[inline]
-    fn ready(&mut self, zone: &Zone) -> usize {
-        if self.whole.written().is_empty() {
-            self.compose(zone);
-        }
-        self.whole.written().len()
-    }
-
-    #[inline]
-    fn write(&mut self, out: &mut Pen, zone: &Zone) {
-        match self.ready(zone) {
-            n if n <= BLOCK => out.block(&self.block, n),
-            _ => out.put(self.whole.written()),
-        }
-    }
-
-    #[cold]
-    fn compose(&mut self, zone: &Zone) {
-        if self.datagram.written().is_empty() {
-            let pen = &mut self.datagram;
-            zone.write(pen, self.time);
-            pen.push(b' ');
-            notation::address(pen, self.agent);
-            for number in [self.sub_agent, self.sequence] {
-                pen.push(b' ');
-                pen.decimal(number.into());
-            }
-        }
-        let pen = &mut self.whole;
-        pen.put(self.datagram.written());
-        let (sample, element) = (self.sample, self.element);
-        for (a, b) in [
-            (self.source.class, self.source.index),
-            (sample.enterprise(), sample.format()),
-            (element.enterprise(), element.format()),
-        ] {
-            let value = |room: &mut [u8]| notation::short(room, &Value::Pair(a, b));
-            pen.field(|_| 0, [""; 3], (b" ", b""), value);
-        }
+    /// Writes everything anew.
+    fn write_datagram(&mut self, zone: &Zone) {
+        let pen = &mut self.written;
+        pen.clear();
+        zone.write(pen, self.time);
         pen.push(b' ');
-        let written = pen.written();
-        if let Some(block) = self.block.get_mut(..written.len()) {
-            block.copy_from_slice(written);
+        notation::address(pen, self.agent);
+        for number in [self.sub_agent, self.sequence] {
+            pen.push(b' ');
+            pen.decimal(number.into());
         }
+        self.ends[0] = pen.written().len();
+        self.write_sample();
+    }
+
+    /// Writes what is behind the datagram's part anew.
+    fn write_sample(&mut self) {
+        self.written.truncate(self.ends[0]);
+        self.pair(self.source.class, self.source.index);
+        self.pair(self.sample.enterprise(), self.sample.format());
+        self.ends[1] = self.written.written().len();
+        self.write_element();
+    }
+
+    /// Writes what is behind the sample's part anew.
+    fn write_element(&mut self) {
+        self.written.truncate(self.ends[1]);
+        self.pair(self.element.enterprise(), self.element.format());
+        self.written.push(b' ');
+    }
+
+    fn pair(&mut self, a: u32, b: u32) {
+        self.written.push(b' ');
+        self.written.short(|room| notation::short(room, &Value::Pair(a, b)));
     }
 }
 
@@ -125,31 +110,56 @@ impl<'o> Tagged<'o> {
     }
 
     fn start_line(&mut self) {
-        if let Some(context) = &mut self.context {
-            context.write(self.out, self.zone);
+        if let Some(context) = &self.context {
+            let (block, n) = context.written.first();
+            self.out.block(block, n);
         }
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Context)) {
-        if let Some(context) = self.context.as_deref_mut() {
-            change(context);
-            context.whole.clear();
-        }
+    /// A field whose value is short.
+    #[inline(always)]
+    fn short(
+        &mut self,
+        prefix: &str,
+        name: &'static Name,
+        value: impl FnOnce(&mut [u8; VALUE]) -> usize,
+    ) {
+        let (block, lead) = match &self.context {
+            None => (&NOTHING, 0),
+            Some(context) => context.written.first(),
+        };
+        self.out.field(
+            |room| pen::block(room, block, lead),
+            [self.prefix, prefix],
+            name,
+            (b" ", b"\n"),
+            value,
+        );
     }
 
+    /// A field whose value is a decimal number, as most are.
+    #[inline(never)]
+    fn number(&mut self, prefix: &str, name: &'static Name, n: u64) {
+        self.short(prefix, name, |room| notation::number(room, 0, n));
+    }
+
+    #[inline(never)]
+    fn other(&mut self, prefix: &str, name: &'static Name, value: Value<'_>) {
+        if notation::is_short(&value) {
+            return self.short(prefix, name, |room| notation::short(room, &value));
+        }
+        self.start_line();
+        for part in [self.prefix.as_bytes(), prefix.as_bytes(), name.as_bytes()] {
+            self.out.put(part);
+        }
+        self.value(value);
+    }
+
+    #[inline(always)]
     fn line(&mut self, text: &str) {
         self.start_line();
         self.out.text(text);
         self.out.push(b'\n');
-    }
-
-    /// A field whose value, or what is in front of it, may be long.
-    fn other(&mut self, prefix: &str, name: &str, value: Value<'_>) {
-        self.start_line();
-        self.out.text(self.prefix);
-        self.out.text(prefix);
-        self.out.text(name);
-        self.value(value);
     }
 
     fn value(&mut self, value: Value<'_>) {
@@ -160,24 +170,12 @@ impl<'o> Tagged<'o> {
 }
 
 impl Visitor for Tagged<'_> {
-    #[inline]
-    fn prefixed(&mut self, prefix: &str, name: &str, value: Value<'_>) {
-        let (block, lead) = match &mut self.context {
-            None => (&NOTHING, 0),
-            Some(context) => {
-                let lead = context.ready(self.zone);
-                (&*context.block, lead)
-            }
-        };
-        if lead <= BLOCK && notation::is_short(&value) {
-            self.out.field(
-                |room| pen::block(room, block, lead),
-                [self.prefix, prefix, name],
-                (b" ", b"\n"),
-                |room| notation::short(room, &value),
-            );
-        } else {
-            self.other(prefix, name, value);
+    #[inline(always)]
+    fn prefixed(&mut self, prefix: &str, name: &'static Name, value: Value<'_>) {
+        match value {
+            Value::U32(n) => self.number(prefix, name, n.into()),
+            Value::U64(n) => self.number(prefix, name, n),
+            value => self.other(prefix, name, value),
         }
     }
 
@@ -202,11 +200,10 @@ impl Sink for Tagged<'_> {
     }
 
     fn start_sample(&mut self, tag: Tag) {
-        self.change(|context| {
-            context.sample = tag;
-            context.source = DataSource::NONE;
-            context.element = Tag(0);
-        });
+        if let Some(context) = self.context.as_deref_mut() {
+            (context.sample, context.source, context.element) = (tag, DataSource::NONE, Tag(0));
+            context.write_sample();
+        }
         self.line("startSample ----------------------");
     }
 
@@ -215,7 +212,10 @@ impl Sink for Tagged<'_> {
     }
 
     fn start_element(&mut self, tag: Tag) {
-        self.change(|context| context.element = tag);
+        if let Some(context) = self.context.as_deref_mut() {
+            context.element = tag;
+            context.write_element();
+        }
     }
 
     fn set_prefix(&mut self, prefix: &'static str) {
@@ -236,17 +236,38 @@ impl Sink for Tagged<'_> {
     }
 
     fn datagram_context(&mut self, datagram: &Datagram<'_>, sequence: bool) {
-        self.change(|context| {
-            context.datagram.clear();
-            context.agent = datagram.agent;
-            context.sub_agent = datagram.sub_agent;
+        if let Some(context) = self.context.as_deref_mut() {
+            (context.agent, context.sub_agent) = (datagram.agent, datagram.sub_agent);
             if sequence {
                 context.sequence = datagram.sequence;
             }
-        });
+            context.write_datagram(self.zone);
+        }
     }
 
     fn source_context(&mut self, source: DataSource) {
-        self.change(|context| context.source = source);
+        if let Some(context) = self.context.as_deref_mut() {
+            context.source = source;
+            context.write_sample();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_context_fits_into_a_block() {
+        let most = u32::MAX;
+        let mut context = Context::new();
+        context.begin(&Arrival::default(), &Zone::utc());
+        context.agent = Some(IpAddr::from([0xffff; 8]));
+        (context.sub_agent, context.sequence) = (most, most);
+        context.source = DataSource { class: most, index: most };
+        (context.sample, context.element) = (Tag(most), Tag(most));
+        context.write_datagram(&Zone::utc());
+        let (block, n) = context.written.first::<BLOCK>();
+        assert!(n < BLOCK && block[n - 1] == b' ', "{n} bytes");
     }
 }

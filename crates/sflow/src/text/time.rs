@@ -38,14 +38,15 @@ const TEXT: usize = 24;
 #[derive(Debug, Clone)]
 pub struct Zone {
     zone: TimeZone,
-    /// The second that was shown last, as it is shown: many datagrams come in one.
-    last: Cell<(u64, [u8; TEXT])>,
+    /// The two seconds that were shown last, as they are shown: many datagrams come in one, and of those
+    /// in files two times are shown.
+    last: Cell<[(u64, [u8; TEXT]); 2]>,
 }
 
 impl From<TimeZone> for Zone {
     fn from(zone: TimeZone) -> Self {
         // Beyond what is ever shown.
-        Zone { zone, last: Cell::new((u64::MAX, [0; TEXT])) }
+        Zone { zone, last: Cell::new([(u64::MAX, [0; TEXT]); 2]) }
     }
 }
 
@@ -71,14 +72,16 @@ impl Zone {
     pub(super) fn write(&self, out: &mut Pen, moment: Moment) {
         // Beyond the year 9999 there is only nonsense to show.
         let seconds = moment.seconds.min(253_402_300_799);
-        let (last, text) = self.last.get();
-        if last == seconds {
-            return out.put(&text);
+        let [first, second] = self.last.get();
+        for (last, text) in [first, second] {
+            if last == seconds {
+                return out.put(&text);
+            }
         }
         let before = out.written().len();
         self.compose(out, seconds as i64);
         if let Ok(text) = out.written()[before..].try_into() {
-            self.last.set((seconds, text));
+            self.last.set([(seconds, text), first]);
         }
     }
 

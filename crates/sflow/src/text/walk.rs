@@ -4,7 +4,7 @@ use super::{Arrival, Moment};
 use crate::decode::{CounterSample, Datagram, DiscardSample, FlowSample, Records, Sample};
 use crate::model::{CounterRecord, DataSource, FlowRecord, Interface, Tag};
 use crate::named::{NamedSample, NamedValue};
-use crate::value::{Value, Visitor};
+use crate::value::{Value, Visitor, name};
 use crate::xdr::DecodeError;
 
 /// What a format does at the joints of a datagram.
@@ -64,28 +64,28 @@ pub(super) fn walk<S: Sink>(job: &Job<'_, '_>, mut sink: S) -> Vec<DecodeError> 
 
 fn datagram_fields<S: Sink>(job: &Job<'_, '_>, sink: &mut S) {
     let Job { arrival, payload, datagram } = job;
-    sink.field("datagramSourceIP", Value::Address(arrival.source));
-    sink.field("datagramSize", Value::U32(payload.len() as u32));
-    sink.field("unixSecondsUTC", Value::U64(arrival.received.seconds));
-    sink.field("unixSecondsUTC_uS", Value::U32(arrival.received.micros));
+    sink.field(name!("datagramSourceIP"), Value::Address(arrival.source));
+    sink.field(name!("datagramSize"), Value::U32(payload.len() as u32));
+    sink.field(name!("unixSecondsUTC"), Value::U64(arrival.received.seconds));
+    sink.field(name!("unixSecondsUTC_uS"), Value::U32(arrival.received.micros));
     sink.time("localtime", arrival.received);
     if let Some(captured) = arrival.captured {
         sink.time("pcapTimestamp", captured);
-        sink.field("pcapTimestamp_uS", Value::U32(captured.micros));
+        sink.field(name!("pcapTimestamp_uS"), Value::U32(captured.micros));
     }
-    sink.field("datagramVersion", Value::U32(5));
+    sink.field(name!("datagramVersion"), Value::U32(5));
     sink.datagram_context(datagram, false);
-    sink.field("agentSubId", Value::U32(datagram.sub_agent));
+    sink.field(name!("agentSubId"), Value::U32(datagram.sub_agent));
     sink.datagram_context(datagram, true);
-    sink.field("agent", Value::Address(datagram.agent));
-    sink.field("packetSequenceNo", Value::U32(datagram.sequence));
-    sink.field("sysUpTime", Value::U32(datagram.uptime_ms));
-    sink.field("samplesInPacket", Value::U32(datagram.sample_count));
+    sink.field(name!("agent"), Value::Address(datagram.agent));
+    sink.field(name!("packetSequenceNo"), Value::U32(datagram.sequence));
+    sink.field(name!("sysUpTime"), Value::U32(datagram.uptime_ms));
+    sink.field(name!("samplesInPacket"), Value::U32(datagram.sample_count));
 }
 
 fn sample<S: Sink>(sample: &Sample<'_>, sink: &mut S, errors: &mut Vec<DecodeError>) {
     let tag = sample.tag();
-    sink.field("sampleType_tag", Value::Pair(tag.enterprise(), tag.format()));
+    sink.field(name!("sampleType_tag"), Value::Pair(tag.enterprise(), tag.format()));
     match sample {
         Sample::Flow(flow) => {
             flow_sample(flow, sink);
@@ -106,18 +106,20 @@ fn sample<S: Sink>(sample: &Sample<'_>, sink: &mut S, errors: &mut Vec<DecodeErr
 }
 
 fn source<S: Sink>(source: DataSource, sink: &mut S) {
-    sink.field("sourceId", Value::Pair(source.class, source.index));
+    sink.field(name!("sourceId"), Value::Pair(source.class, source.index));
 }
 
 fn flow_sample<S: Sink>(flow: &FlowSample<'_>, sink: &mut S) {
-    sink.field("sampleType", Value::Str("FLOWSAMPLE"));
+    sink.field(name!("sampleType"), Value::Str("FLOWSAMPLE"));
     sink.source_context(flow.source);
-    sink.field("sampleSequenceNo", Value::U32(flow.sequence));
+    sink.field(name!("sampleSequenceNo"), Value::U32(flow.sequence));
     source(flow.source, sink);
-    sink.field("meanSkipCount", Value::U32(flow.rate));
-    sink.field("samplePool", Value::U32(flow.pool));
-    sink.field("dropEvents", Value::U32(flow.drops));
-    for (name, interface) in [("inputPort", &flow.input), ("outputPort", &flow.output)] {
+    sink.field(name!("meanSkipCount"), Value::U32(flow.rate));
+    sink.field(name!("samplePool"), Value::U32(flow.pool));
+    sink.field(name!("dropEvents"), Value::U32(flow.drops));
+    for (name, interface) in
+        [(name!("inputPort"), &flow.input), (name!("outputPort"), &flow.output)]
+    {
         match interface {
             Interface::Index(index) => sink.field(name, Value::U32(*index)),
             other => sink.field(name, Value::Display(other)),
@@ -126,35 +128,35 @@ fn flow_sample<S: Sink>(flow: &FlowSample<'_>, sink: &mut S) {
 }
 
 fn counter_sample<S: Sink>(counters: &CounterSample<'_>, sink: &mut S) {
-    sink.field("sampleType", Value::Str("COUNTERSSAMPLE"));
-    sink.field("sampleSequenceNo", Value::U32(counters.sequence));
+    sink.field(name!("sampleType"), Value::Str("COUNTERSSAMPLE"));
+    sink.field(name!("sampleSequenceNo"), Value::U32(counters.sequence));
     sink.source_context(counters.source);
     source(counters.source, sink);
 }
 
 fn discard_sample<S: Sink>(discard: &DiscardSample<'_>, sink: &mut S) {
-    sink.field("sampleType", Value::Str("DISCARD"));
+    sink.field(name!("sampleType"), Value::Str("DISCARD"));
     sink.source_context(discard.source);
-    sink.field("sampleSequenceNo", Value::U32(discard.sequence));
+    sink.field(name!("sampleSequenceNo"), Value::U32(discard.sequence));
     source(discard.source, sink);
-    sink.field("dropEvents", Value::U32(discard.drops));
-    sink.field("inputPort", Value::U32(discard.input));
-    sink.field("outputPort", Value::U32(discard.output));
-    sink.field("discardCode", Value::U32(discard.reason.0));
-    sink.field("discardReason", Value::Str(discard.reason.name().unwrap_or("NotFound")));
+    sink.field(name!("dropEvents"), Value::U32(discard.drops));
+    sink.field(name!("inputPort"), Value::U32(discard.input));
+    sink.field(name!("outputPort"), Value::U32(discard.output));
+    sink.field(name!("discardCode"), Value::U32(discard.reason.0));
+    sink.field(name!("discardReason"), Value::Str(discard.reason.name().unwrap_or("NotFound")));
     sink.set_prefix("discarded_");
 }
 
 fn named_sample<S: Sink>(named: &NamedSample<'_>, sink: &mut S, errors: &mut Vec<DecodeError>) {
     let is_flow = named.sampling.is_some();
     let (kind, prefix) = if is_flow { ("RTFLOW", "rtflow_") } else { ("RTMETRIC", "rtmetric_") };
-    sink.field("sampleType", Value::Str(kind));
+    sink.field(name!("sampleType"), Value::Str(kind));
     if !named.source.is_empty() {
-        sink.prefixed(prefix, "datasource_name", Value::Text(named.source));
+        sink.prefixed(prefix, name!("datasource_name"), Value::Text(named.source));
     }
     if let Some((rate, pool)) = named.sampling {
-        sink.prefixed(prefix, "sampling_rate", Value::U32(rate));
-        sink.prefixed(prefix, "sample_pool", Value::U32(pool));
+        sink.prefixed(prefix, name!("sampling_rate"), Value::U32(rate));
+        sink.prefixed(prefix, name!("sample_pool"), Value::U32(pool));
     }
     for value in named.values.clone() {
         let (name, value) = match value {
@@ -190,8 +192,8 @@ fn flow_records<'a, S: Sink>(
     errors: &mut Vec<DecodeError>,
 ) {
     sink.start_elements();
-    while let Some(next) = records.next_tagged() {
-        let (tag, record) = match next {
+    while let Some(next) = records.next_body() {
+        let (tag, mut body) = match next {
             Ok(next) => next,
             Err(error) => {
                 errors.push(error);
@@ -199,12 +201,10 @@ fn flow_records<'a, S: Sink>(
             }
         };
         sink.start_element(tag);
-        sink.field("flowBlock_tag", Value::Pair(tag.enterprise(), tag.format()));
-        match record {
-            Ok(FlowRecord::Unknown(tag, body)) => {
-                sink.skipped("flow_sample_element", tag, body.len());
-            }
-            Ok(record) => record.visit(sink),
+        sink.field(name!("flowBlock_tag"), Value::Pair(tag.enterprise(), tag.format()));
+        match FlowRecord::show(tag, &mut body, sink) {
+            Ok(true) => {}
+            Ok(false) => sink.skipped("flow_sample_element", tag, body.remaining()),
             Err(error) => errors.push(error),
         }
         sink.end_element();
@@ -218,8 +218,8 @@ fn counter_records<'a, S: Sink>(
     errors: &mut Vec<DecodeError>,
 ) {
     sink.start_elements();
-    while let Some(next) = records.next_tagged() {
-        let (tag, record) = match next {
+    while let Some(next) = records.next_body() {
+        let (tag, mut body) = match next {
             Ok(next) => next,
             Err(error) => {
                 errors.push(error);
@@ -227,12 +227,10 @@ fn counter_records<'a, S: Sink>(
             }
         };
         sink.start_element(tag);
-        sink.field("counterBlock_tag", Value::Pair(tag.enterprise(), tag.format()));
-        match record {
-            Ok(CounterRecord::Unknown(tag, body)) => {
-                sink.skipped("counters_sample_element", tag, body.len());
-            }
-            Ok(record) => record.visit(sink),
+        sink.field(name!("counterBlock_tag"), Value::Pair(tag.enterprise(), tag.format()));
+        match CounterRecord::show(tag, &mut body, sink) {
+            Ok(true) => {}
+            Ok(false) => sink.skipped("counters_sample_element", tag, body.remaining()),
             Err(error) => errors.push(error),
         }
         sink.end_element();
