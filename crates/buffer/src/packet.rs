@@ -170,7 +170,30 @@ impl Packet {
 
     /// Appends `bytes` behind the last segment, chaining buffers as needed. False if the pool is
     /// exhausted; what was appended until then stays.
-    pub fn append(&mut self, mut bytes: &[u8], cache: &mut crate::Cache) -> bool {
+    pub fn append(&mut self, bytes: &[u8], cache: &mut crate::Cache) -> bool {
+        let mut rest = bytes;
+        self.lengthen(bytes.len(), cache, |room| {
+            let (now, later) = rest.split_at(room.len());
+            room.copy_from_slice(now);
+            rest = later;
+        })
+    }
+
+    /// Appends `len` bytes of any value, for the caller to overwrite all of, as [`append`](Self::append)
+    /// does.
+    pub fn extend(&mut self, len: usize, cache: &mut crate::Cache) -> bool {
+        self.lengthen(len, cache, |_| {})
+    }
+
+    /// Calls `fill` for each piece behind the last segment, chaining buffers, until there are `left`
+    /// bytes more.
+    #[inline]
+    fn lengthen(
+        &mut self,
+        mut left: usize,
+        cache: &mut crate::Cache,
+        mut fill: impl FnMut(&mut [u8]),
+    ) -> bool {
         let mut last = self.buf;
         let mut view = self.view;
         let mut first = true;
@@ -182,8 +205,10 @@ impl Packet {
             first = false;
         }
         loop {
-            // SAFETY: `last` is a segment of ours and the copy ends within its data area.
-            let n = unsafe { append_to(last, view, bytes) };
+            // SAFETY: `last` is a segment of ours.
+            let room = unsafe { room_behind(last, view, left) };
+            let n = room.len();
+            fill(room);
             view = View::new(view.off() as u16, (view.len() + n) as u16);
             if first {
                 self.view = view;
@@ -194,8 +219,8 @@ impl Packet {
                     self.buf.as_mut().meta.rest_len += n as u32;
                 }
             }
-            bytes = &bytes[n..];
-            if bytes.is_empty() {
+            left -= n;
+            if left == 0 {
                 return true;
             }
             let Some(more) = cache.take_buf() else { return false };
@@ -212,6 +237,19 @@ impl Packet {
     pub fn segments(&self) -> Segments<'_> {
         // SAFETY: we own the chain for as long as the iterator borrows us.
         unsafe { Segments::new(self.buf, self.view) }
+    }
+
+    /// The segments' bytes in order, to be written.
+    pub fn segments_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let mut at = Some((self.buf, self.view));
+        std::iter::from_fn(move || {
+            let (buf, view) = at.take()?;
+            // SAFETY: we own the chain and are borrowed mutably; each segment is given out once.
+            unsafe {
+                at = buf.as_ref().next.map(|n| (n, View(n.as_ref().meta.view)));
+                Some(bytes_mut(buf, view))
+            }
+        })
     }
 
     /// Drops the first `n` bytes of the first segment; false (and nothing done) if it has fewer.
@@ -282,18 +320,19 @@ pub(crate) unsafe fn bytes_mut<'a>(buf: NonNull<BufHdr>, view: View) -> &'a mut 
     }
 }
 
-/// Copies as much of `from` as fits behind `view`'s end; returns how much.
+/// Up to `want` bytes behind `view`'s end, as many as there are.
 ///
 /// # Safety
 /// The caller owns `buf`.
-unsafe fn append_to(buf: NonNull<BufHdr>, view: View, from: &[u8]) -> usize {
-    // SAFETY: by contract; the end of the data area bounds the copy.
+#[inline]
+unsafe fn room_behind<'a>(buf: NonNull<BufHdr>, view: View, want: usize) -> &'a mut [u8] {
+    // SAFETY: by contract; the bytes end with the data area, and the kernel has zeroed what nobody
+    // has written yet.
     unsafe {
         let end = HEADER + HEADROOM + buf.as_ref().home_data_size();
         let at = view.off() + view.len();
-        let n = from.len().min(end.saturating_sub(at));
-        std::ptr::copy_nonoverlapping(from.as_ptr(), buf.as_ptr().cast::<u8>().add(at), n);
-        n
+        let n = want.min(end.saturating_sub(at));
+        std::slice::from_raw_parts_mut(buf.as_ptr().cast::<u8>().add(at), n)
     }
 }
 

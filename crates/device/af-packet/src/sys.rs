@@ -1,7 +1,7 @@
 //! Thin, safe wrappers over the system calls of this crate.
 
 use std::ffi::c_int;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -150,6 +150,22 @@ pub(crate) fn send_gather(fd: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Res
     message.msg_iovlen = pieces.len();
     // SAFETY: `message` points to `pieces`, which outlive the call.
     check_len(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) })
+}
+
+/// Receives into pieces, without blocking; returns the length of what came, also if it is longer than
+/// they are.
+pub(crate) fn receive_scattered(
+    fd: BorrowedFd<'_>,
+    pieces: &mut [IoSliceMut<'_>],
+) -> io::Result<usize> {
+    // SAFETY: all zeroes is a valid `msghdr`.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // `IoSliceMut` is documented to have the layout of `iovec`.
+    message.msg_iov = pieces.as_mut_ptr().cast();
+    message.msg_iovlen = pieces.len();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: `message` points to `pieces`, which are borrowed mutably and outlive the call.
+    check_len(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags) })
 }
 
 /// Reads the speed of a device through `SIOCETHTOOL`, in Mbit/s, if it has one.

@@ -3,7 +3,7 @@
 //! Writes: rx interface; offload work that the sender left. Next: the `device-input` arc.
 
 use crate::offload;
-use crate::ring::{Framing, RxFrame, RxRing};
+use crate::ring::{Fetch, Framing, RxFrame, RxRing, Sink};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -83,21 +83,61 @@ fn take_frame(cache: &mut Cache, frame: &mut Frame, framing: Framing, rx: &RxFra
     }
 }
 
+/// Puts frames into buffers.
+struct Intake<'a> {
+    cache: &'a mut Cache,
+    frame: &'a mut Frame,
+    framing: Framing,
+    /// Frames lost as the pool was exhausted.
+    no_buffer: &'a mut u64,
+}
+
+impl Sink for Intake<'_> {
+    #[inline]
+    fn take(&mut self, rx: RxFrame<'_>) -> bool {
+        if !take_frame(self.cache, self.frame, self.framing, &rx) {
+            *self.no_buffer += 1;
+        }
+        true
+    }
+
+    /// Straight into buffers: a copy of 64 KiB less.
+    fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
+        let mut p = self.cache.alloc()?;
+        let vnet = match p.extend(len, self.cache) {
+            true => fetch.into(p.segments_mut()),
+            false => {
+                self.cache.free(p);
+                return None;
+            }
+        };
+        let Some(vnet) = vnet else {
+            self.cache.free(p);
+            return Some(false);
+        };
+        if let Some(o) = offload::from_kernel(&vnet, self.framing, p.data()) {
+            p.meta_mut().offload = o;
+            p.mark(Flags::OFFLOAD);
+        }
+        if let Err(p) = self.frame.push(p) {
+            self.cache.free(p);
+        }
+        Some(true)
+    }
+}
+
 impl Queue {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
         if !self.up || !self.ring.is_ready() {
             return 0;
         }
         let mut frame = cx.new_frame();
-        let mut no_buffer = 0;
         let before = self.ring.stats();
-        let (cache, framing) = (cx.cache(), self.framing);
-        let n = self.ring.poll(FRAME_SIZE, |rx| {
-            if !take_frame(cache, &mut frame, framing, &rx) {
-                no_buffer += 1;
-            }
-            true
-        });
+        let framing = self.framing;
+        let mut no_buffer = 0;
+        let mut intake =
+            Intake { cache: cx.cache(), frame: &mut frame, framing, no_buffer: &mut no_buffer };
+        let n = self.ring.poll_into(FRAME_SIZE, &mut intake);
         let s = cx.stats().interface(self.sw_if);
         if no_buffer > 0 {
             s.rx_no_buf.add(no_buffer);

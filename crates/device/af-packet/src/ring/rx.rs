@@ -1,5 +1,6 @@
 //! Receiving frames.
 
+use std::io::{ErrorKind, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -159,13 +160,19 @@ impl RxRing {
     /// returns. Never blocks. Returns the number of frames handed over.
     #[inline]
     pub fn poll<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, each: F) -> usize {
+        self.poll_into(max, &mut Each(each))
+    }
+
+    /// The same, for a sink that may fetch large frames to where it wants to have them.
+    #[inline]
+    pub fn poll_into(&mut self, max: usize, sink: &mut impl Sink) -> usize {
         match self.socket.version {
-            Version::V2 => self.poll_v2(max, each),
-            Version::V3 => self.poll_v3(max, each),
+            Version::V2 => self.poll_v2(max, sink),
+            Version::V3 => self.poll_v3(max, sink),
         }
     }
 
-    fn poll_v2<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, mut each: F) -> usize {
+    fn poll_v2(&mut self, max: usize, each: &mut impl Sink) -> usize {
         let Self { socket, ring, cursor, desk, .. } = self;
         let region = &socket.region;
         let mut given = 0;
@@ -182,7 +189,7 @@ impl RxRing {
             // is borrowed mutably, so that nobody else reads or returns slots.
             let slot = unsafe { region.slice(cursor.at, ring.slot) };
             let go_on = match parse::v2_slot(slot, status, socket.vnet) {
-                Ok(parsed) => desk.deliver(socket, &parsed, slot, status, &mut given, &mut each),
+                Ok(parsed) => desk.deliver(socket, &parsed, slot, status, &mut given, each),
                 Err(_) => {
                     desk.stats.malformed += 1;
                     true
@@ -199,7 +206,7 @@ impl RxRing {
         given
     }
 
-    fn poll_v3<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, mut each: F) -> usize {
+    fn poll_v3(&mut self, max: usize, each: &mut impl Sink) -> usize {
         let mut given = 0;
         let mut go_on = true;
         while go_on && given < max && self.is_ready() {
@@ -222,7 +229,7 @@ impl RxRing {
                 };
                 socket.region.prefetch(cursor.at + next);
                 (at, left) = (next, left - 1);
-                go_on = desk.deliver(socket, &packet, bytes, 0, &mut given, &mut each);
+                go_on = desk.deliver(socket, &packet, bytes, 0, &mut given, each);
             }
             if left > 0 {
                 *block = Some((at, left));
@@ -240,14 +247,14 @@ impl RxRing {
 impl Desk {
     /// Hands a frame over if it is whole; returns whether to go on.
     #[inline]
-    fn deliver<F: FnMut(RxFrame<'_>) -> bool>(
+    fn deliver(
         &mut self,
         socket: &Socket,
         slot: &Slot,
         bytes: &[u8],
         status: u32,
         given: &mut usize,
-        each: &mut F,
+        each: &mut impl Sink,
     ) -> bool {
         let whole = slot.len == slot.wire_len;
         if !whole || slot.outgoing || !parse::is_frame(slot.len) {
@@ -258,13 +265,13 @@ impl Desk {
     }
 
     #[inline]
-    fn hand_over<F: FnMut(RxFrame<'_>) -> bool>(
+    fn hand_over(
         &mut self,
         slot: &Slot,
         data: &[u8],
         vnet: VnetHdr,
         given: &mut usize,
-        each: &mut F,
+        each: &mut impl Sink,
     ) -> bool {
         let mut frame =
             RxFrame { data, wire_len: 0, vnet, vlan: slot.tag, timestamp_ns: slot.timestamp_ns };
@@ -272,27 +279,42 @@ impl Desk {
         *given += 1;
         self.stats.frames += 1;
         self.stats.bytes += frame.wire_len as u64;
-        each(frame)
+        each.take(frame)
     }
 
     /// Frames that are not whole in their slot, or not for us.
     #[cold]
-    fn deliver_unusual<F: FnMut(RxFrame<'_>) -> bool>(
+    fn deliver_unusual(
         &mut self,
         socket: &Socket,
         slot: &Slot,
         status: u32,
         given: &mut usize,
-        each: &mut F,
+        each: &mut impl Sink,
     ) -> bool {
         // The socket has the frame in full: take it in any case, since the next
         // large frame is behind it.
-        let fetched = if status & parse::COPY != 0 { self.fetch(socket, slot) } else { None };
+        let large = status & parse::COPY != 0;
+        if large && slot.tag.is_none() && !slot.outgoing && slot.wire_len <= LARGEST {
+            let fetch = Fetch { socket, len: slot.wire_len };
+            if let Some(took) = each.fetch(slot.wire_len, fetch) {
+                if took {
+                    *given += 1;
+                    self.stats.frames += 1;
+                    self.stats.bytes += slot.wire_len as u64;
+                    self.stats.large += 1;
+                } else {
+                    self.stats.truncated += 1;
+                }
+                return true;
+            }
+        }
+        let fetched = if large { self.fetch(socket, slot) } else { None };
         if slot.outgoing {
             self.stats.outgoing += 1;
             return true;
         }
-        let Some((start, vnet)) = fetched else {
+        let Some(vnet) = fetched else {
             if slot.len < slot.wire_len {
                 self.stats.truncated += 1;
             } else {
@@ -302,40 +324,72 @@ impl Desk {
         };
         self.stats.large += 1;
         let large = std::mem::take(&mut self.large);
-        let data = &large[start..start + slot.wire_len];
+        let data = &large[..slot.wire_len];
         let go_on = self.hand_over(slot, data, vnet, given, each);
         self.large = large;
         go_on
     }
 
     /// Fetches the frame of a slot from the socket's queue into `self.large`.
-    fn fetch(&mut self, socket: &Socket, slot: &Slot) -> Option<(usize, VnetHdr)> {
+    fn fetch(&mut self, socket: &Socket, slot: &Slot) -> Option<VnetHdr> {
+        let fetch = Fetch { socket, len: slot.wire_len };
+        let vnet = fetch.into(std::iter::once(&mut self.large[..]))?;
+        Some(if slot.tag.is_some() { vnet.shifted(Tag::LEN as i16) } else { vnet })
+    }
+}
+
+/// Who takes frames.
+pub trait Sink {
+    /// Takes a frame; `false` to be given no more.
+    fn take(&mut self, frame: RxFrame<'_>) -> bool;
+
+    /// A frame of `len` bytes, too large for its slot, is to be fetched, which the sink may do to
+    /// where it wants to have it: `Some(true)` if it has it, `Some(false)` if it could not be fetched.
+    /// `None`, and nothing done, to take it like any other frame.
+    fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
+        let _ = (len, fetch);
+        None
+    }
+}
+
+/// A function that takes a frame and says whether to go on.
+struct Each<F>(F);
+
+impl<F: FnMut(RxFrame<'_>) -> bool> Sink for Each<F> {
+    #[inline]
+    fn take(&mut self, frame: RxFrame<'_>) -> bool {
+        (self.0)(frame)
+    }
+}
+
+/// A frame that waits in the socket's queue.
+#[derive(Debug)]
+pub struct Fetch<'a> {
+    socket: &'a Socket,
+    len: usize,
+}
+
+impl Fetch<'_> {
+    /// Fetches the frame into pieces that together have its length or more. `None` if it is not there.
+    pub fn into<'p>(self, pieces: impl Iterator<Item = &'p mut [u8]>) -> Option<VnetHdr> {
+        let Self { socket, len } = self;
+        let mut header = [0; VnetHdr::LEN];
         let start = if socket.vnet { VnetHdr::LEN } else { 0 };
-        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        let mut all = Vec::with_capacity(40);
+        all.push(IoSliceMut::new(&mut header[..start]));
+        for piece in pieces {
+            all.push(IoSliceMut::new(piece));
+        }
+        let room: usize = all.iter().map(|piece| piece.len()).sum();
         // The queue is in the order of the slots. An error that the device left at
         // the socket comes before a frame, once; a frame of another length would be
         // one whose slot we never saw.
-        for _ in 0..8 {
-            let got = match sys::recv(socket.fd(), &mut self.large, flags) {
-                Ok(got) => got,
-                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return None,
-                Err(_) => continue,
-            };
-            if got == start + slot.wire_len {
-                if got > self.large.len() {
-                    return None;
-                }
-                let mut vnet = VnetHdr::default();
-                if socket.vnet {
-                    vnet = VnetHdr::parse(&self.large)?;
-                }
-                if slot.tag.is_some() {
-                    vnet = vnet.shifted(Tag::LEN as i16);
-                }
-                return Some((start, vnet));
-            }
-        }
-        None
+        let attempts = if room < start + len { 0 } else { 8 };
+        let there = (0..attempts)
+            .map(|_| sys::receive_scattered(socket.fd(), &mut all))
+            .take_while(|got| !matches!(got, Err(e) if e.kind() == ErrorKind::WouldBlock))
+            .any(|got| got.is_ok_and(|got| got == start + len));
+        there.then(|| VnetHdr::parse(&header[..start]).unwrap_or_default())
     }
 }
 
