@@ -370,6 +370,7 @@ impl Device for HostInterface {
 
     fn set_option(&mut self, option: &str, on: bool) -> Result<(), DeviceError> {
         match option {
+            "unqueued" => self.port.set_unqueued(on).map_err(Self::failed),
             QDISC_BYPASS => {
                 self.options.qdisc_bypass = on;
                 self.port.set_qdisc_bypass(on).map_err(Self::failed)
@@ -589,6 +590,9 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
             if let Some(sw_if) = find(c, info.ifindex) {
                 let _ = interface::set_speed(c, sw_if, kbps(info));
                 let _ = interface::set_link(c, sw_if, info.is_running());
+                let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
+                // A device gets its queueing discipline when it is first up.
+                let _ = device.map(|d| d.borrow_mut().set_option("unqueued", info.unqueued));
                 let _ = interface::refresh_caps(c, sw_if);
             }
         }

@@ -19,6 +19,7 @@ mod offload;
 pub mod ring;
 mod settings;
 mod sys;
+mod train;
 
 pub(crate) use device::DEV_TYPE;
 pub use device::{HostConfig, create, delete, set_checksum_offload, set_qdisc_bypass};

@@ -16,6 +16,7 @@ const IFINFOMSG: usize = 16;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_QDISC: u16 = 6;
 
 /// One message of a datagram.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +74,7 @@ pub(super) fn link(body: &[u8]) -> Option<IfInfo> {
         mac: Mac::default(),
         mtu: 0,
         flags: u32_at(body, 8)?,
+        unqueued: false,
         speed_mbps: None,
     };
     for (kind, value) in attributes(body.get(IFINFOMSG..)?) {
@@ -87,6 +89,7 @@ pub(super) fn link(body: &[u8]) -> Option<IfInfo> {
                 }
             }
             IFLA_MTU => info.mtu = u32_at(value, 0).unwrap_or_default(),
+            IFLA_QDISC => info.unqueued = value.strip_suffix(&[0]).unwrap_or(value) == b"noqueue",
             _ => {}
         }
     }

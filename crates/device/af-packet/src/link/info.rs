@@ -33,6 +33,8 @@ pub struct IfInfo {
     pub mtu: u32,
     /// Its flags (`IFF_*`, netdevice(7)).
     pub flags: u32,
+    /// Whether it has no queueing discipline (`noqueue`), as virtual devices have none.
+    pub unqueued: bool,
     /// Its speed in Mbit/s, if it has one. Not filled in by events and lists.
     pub speed_mbps: Option<u32>,
 }

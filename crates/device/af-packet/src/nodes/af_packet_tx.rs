@@ -1,9 +1,11 @@
 //! `host-<device>-tx`: hands frames to a host interface's transmit ring.
 //!
-//! Reads: offload work left to the device. One system call a frame of packets.
+//! Reads: offload work left to the device. One system call a frame of packets, and one for each run
+//! of TCP segments that goes as a super-packet.
 
 use crate::offload;
 use crate::ring::{Framing, SendError, TxRing, VnetHdr};
+use crate::train::Train;
 use std::any::Any;
 use std::io::IoSlice;
 use thalweg_buffer::{Flags, Frame};
@@ -15,6 +17,7 @@ thalweg_graph::errors! {
     OFFLOAD: Error, 275, "bad offload request";
     REFUSED: Error, 259, "device refused";
     DOWN: Error, 331, "device is down";
+    JOINED: Info, 256, "TCP segments sent as super-packets";
 }
 
 /// Declaration of every host interface's transmitting node; instances are made at run time.
@@ -74,6 +77,17 @@ fn reason(e: SendError) -> ErrorCode {
     }
 }
 
+/// Sends a run of TCP segments that begins with packet `i` as one; returns how many are gone.
+fn send_train(ring: &mut TxRing, framing: Framing, frame: &Frame, i: usize) -> usize {
+    if !ring.takes_trains() {
+        return 0;
+    }
+    let Some(train) = Train::find(framing, frame, i) else { return 0 };
+    let (vnet, count, first) = (train.vnet, train.count, train.first);
+    let sent = train.with(frame, i, |pieces| ring.send_train(vnet, pieces, count as u64, first));
+    if sent { count } else { 0 }
+}
+
 impl AfPacketTx {
     /// Makes the kernel send, and counts what it would not take after all.
     fn kick(&mut self, cx: &mut NodeCx<'_>) {
@@ -105,9 +119,17 @@ impl Runner for AfPacketTx {
             cx.drop_frame(frame, DOWN);
             return;
         };
-        let mut failed = 0;
-        for i in 0..frame.len() {
-            let i = i as u8;
+        let (mut failed, mut joined) = (0, 0);
+        let mut at = 0;
+        while at < frame.len() {
+            let gone = send_train(ring, framing, &frame, at);
+            if gone > 0 {
+                joined += gone as u64;
+                at += gone;
+                continue;
+            }
+            let i = at as u8;
+            at += 1;
             let mut done = send(ring, framing, &frame, i);
             if done == Err(SendError::Full) {
                 ring.kick();
@@ -119,6 +141,9 @@ impl Runner for AfPacketTx {
                 let (packet, _) = cx.take(p);
                 cx.send(packet, Verdict::drop(reason(e)));
             }
+        }
+        if joined > 0 {
+            cx.count(JOINED, joined);
         }
         if failed > 0 {
             cx.stats().interface(self.sw_if).tx_error.add(failed);

@@ -77,6 +77,11 @@ impl HostPort {
         self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &self.info.name))
     }
 
+    /// Tells all transmit queues whether the device has a queueing discipline.
+    pub fn set_unqueued(&self, unqueued: bool) -> Result<(), Error> {
+        self.sockets.iter().try_for_each(|socket| socket.set_unqueued(unqueued))
+    }
+
     /// Tells all transmit queues the device's MTU in bytes.
     pub fn set_mtu(&self, mtu: u32) {
         self.sockets.iter().for_each(|socket| socket.set_mtu(mtu));

@@ -48,6 +48,10 @@ pub struct Socket {
     pub(super) rx: Option<RingSize>,
     pub(super) tx: Option<RingSize>,
     qdisc_bypass: AtomicBool,
+    /// The device has no queueing discipline: nothing is gained by going past it.
+    unqueued: AtomicBool,
+    /// The device cuts super-packets itself.
+    segments: bool,
     promiscuous: AtomicBool,
     mtu: AtomicU32,
     packets: AtomicU64,
@@ -101,6 +105,7 @@ impl<'a> Builder<'a> {
             rings[0] = Some(self.ring(libc::PACKET_RX_RING, wanted)?);
         }
         let mut large = None;
+        let segments = sys::segments_tcp(self.fd(), name);
         if tx {
             deepen(self.fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
             let wanted = self.options.tx_geometry(self.info.mtu)?;
@@ -132,6 +137,8 @@ impl<'a> Builder<'a> {
             rx: rings[0],
             tx: rings[1],
             qdisc_bypass: AtomicBool::new(false),
+            unqueued: AtomicBool::new(self.info.unqueued),
+            segments: self.vnet && segments,
             promiscuous: AtomicBool::new(false),
             mtu: AtomicU32::new(self.info.mtu),
             packets: AtomicU64::new(0),
@@ -260,12 +267,27 @@ impl Socket {
     /// Sends past the queueing discipline, or through it.
     pub fn set_qdisc_bypass(&self, on: bool) -> Result<(), Error> {
         let option = libc::PACKET_QDISC_BYPASS;
-        for fd in [Some(&self.fd), self.large.as_ref()].into_iter().flatten() {
+        // What bypasses it is not cut by the kernel; without one, order is the same either way.
+        let large = self.large.as_ref().map(|fd| (fd, on && !self.unqueued.load(Relaxed)));
+        for (fd, on) in [Some((&self.fd, on)), large].into_iter().flatten() {
             sys::set_option(fd.as_fd(), libc::SOL_PACKET, option, c_int::from(on))
                 .map_err(|error| Error::system(&self.name, "set the qdisc bypass", error))?;
         }
         self.qdisc_bypass.store(on, Relaxed);
         Ok(())
+    }
+
+    /// Whether the device or the kernel cuts a super-packet of TCP that is larger than a slot.
+    pub(super) fn cuts(&self) -> bool {
+        self.vnet && (self.segments || self.unqueued.load(Relaxed) || !self.qdisc_bypass())
+    }
+
+    /// Says whether the device has a queueing discipline: it gets one when it is first up.
+    pub(super) fn set_unqueued(&self, unqueued: bool) -> Result<(), Error> {
+        match self.unqueued.swap(unqueued, Relaxed) == unqueued {
+            true => Ok(()),
+            false => self.set_qdisc_bypass(self.qdisc_bypass()),
+        }
     }
 
     /// Makes the device show us all frames, or only its own. Ends with the socket.

@@ -73,6 +73,8 @@ pub struct TxStats {
     pub bytes: u64,
     /// Of them, frames sent past the ring as they were larger than a slot.
     pub large: u64,
+    /// Super-packets among them, each of several frames.
+    pub trains: u64,
     /// System calls made to send.
     pub kicks: u64,
     /// Calls after which frames stayed in the ring, as too much was in flight.
@@ -108,6 +110,8 @@ pub struct TxRing {
     /// The first slot that the kernel may not have taken, and how many follow.
     tail: Cursor,
     unsent: usize,
+    /// Whether the device has never refused a super-packet.
+    trains: bool,
     stats: TxStats,
 }
 
@@ -130,6 +134,7 @@ impl TxRing {
             head: Cursor::new(base),
             tail: Cursor::new(base),
             unsent: 0,
+            trains: true,
             stats: TxStats::default(),
         })
     }
@@ -184,6 +189,46 @@ impl TxRing {
             slot.append(piece);
         }
         slot.commit()
+    }
+
+    /// Whether several TCP segments may go as one super-packet, which the kernel cuts if the device
+    /// does not.
+    #[inline]
+    pub fn takes_trains(&self) -> bool {
+        self.trains && self.socket.cuts()
+    }
+
+    /// Sends `frames` frames as one super-packet, after what waits in the ring. The first, which is
+    /// none of the shorter, has `first` bytes. False if it was not sent: then send them one by one.
+    pub fn send_train(
+        &mut self,
+        vnet: VnetHdr,
+        pieces: &[IoSlice<'_>],
+        frames: u64,
+        first: usize,
+    ) -> bool {
+        let longest = self.socket.mtu() as usize + ETHERNET_HDR + 2 * TAG;
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        if first > longest || len > LARGEST {
+            return false;
+        }
+        match self.send_large(vnet, pieces, len) {
+            Ok(()) => {
+                self.stats.frames += frames - 1;
+                self.stats.trains += 1;
+                true
+            }
+            // What is sent by itself now counts then.
+            Err(SendError::Refused) => {
+                (self.trains, self.stats.refused) = (false, self.stats.refused - 1);
+                false
+            }
+            Err(SendError::Down) => {
+                self.stats.down -= 1;
+                false
+            }
+            Err(_) => false,
+        }
     }
 
     /// Makes the kernel send what waits in the ring: call it once per burst.
