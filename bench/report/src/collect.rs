@@ -1,6 +1,6 @@
 //! The benchmarks of the workspace, built.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -21,41 +21,88 @@ const ORDER: [&str; 2] = ["forwarding", "instructions"];
 /// Packages outside the folder `bench` whose benchmarks write the same results.
 const OTHERS: [&str; 2] = ["thalweg-conntrack", "thalweg-feat-flow"];
 
-/// Builds all benchmarks in the folder `bench`, and those of other packages, and lists them.
-pub fn programs() -> Result<Vec<Program>> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let out = Command::new(cargo)
-        .args(["bench", "-p", "thalweg-bench-*", "--bench", "*", "--no-run"])
-        .args(OTHERS.iter().flat_map(|package| ["-p", package]))
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit())
-        .output()
-        .context("run cargo")?;
-    ensure!(out.status.success(), "the benchmarks could not be built");
-    let text = String::from_utf8_lossy(&out.stdout);
-    let mut all: Vec<Program> =
-        text.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?)).collect();
-    let rank = |name: &str| ORDER.iter().position(|n| *n == name).unwrap_or(ORDER.len());
-    all.sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
-    Ok(all)
+/// A benchmark that Cargo knows.
+#[derive(Debug, PartialEq)]
+struct Target {
+    name: String,
+    package: String,
+    bench: String,
+    manifest: PathBuf,
 }
 
-/// A message of Cargo's, if it tells of such a benchmark.
-fn program(message: &Value) -> Option<Program> {
-    let is_bench = message["target"]["kind"].as_array()?.iter().any(|k| k == "bench");
-    let manifest = PathBuf::from(message["manifest_path"].as_str()?);
-    let dir = manifest.parent()?.to_owned();
-    let name = message["target"]["name"].as_str()?;
-    let package = message["package_id"].as_str().unwrap_or_default();
+/// Builds the benchmarks in the folder `bench`, and those of other packages, of whose names `wanted`
+/// is true, and lists them.
+pub fn programs(wanted: impl Fn(&str) -> bool) -> Result<Vec<Program>> {
+    let text = cargo(&["metadata", "--no-deps", "--format-version=1"])?;
+    let metadata = serde_json::from_str(&text).context("read what cargo metadata says")?;
+    let all: Vec<Target> = targets(&metadata).into_iter().filter(|t| wanted(&t.name)).collect();
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut args = vec!["bench", "--no-run", "--message-format=json-render-diagnostics"];
+    for target in &all {
+        args.extend(["-p", &target.package, "--bench", &target.bench]);
+    }
+    let text = cargo(&args)?;
+    let messages: Vec<Value> =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let mut programs: Vec<Program> =
+        messages.iter().filter_map(|message| program(message, &all)).collect();
+    let rank = |name: &str| ORDER.iter().position(|n| *n == name).unwrap_or(ORDER.len());
+    programs.sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
+    Ok(programs)
+}
+
+/// What Cargo prints.
+fn cargo(args: &[&str]) -> Result<String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let out =
+        Command::new(cargo).args(args).stderr(Stdio::inherit()).output().context("run cargo")?;
+    ensure!(out.status.success(), "cargo {} failed: the benchmarks could not be built", args[0]);
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+/// The benchmarks of a workspace.
+fn targets(metadata: &Value) -> Vec<Target> {
+    let array = |v: &Value| v.as_array().cloned().unwrap_or_default();
+    let mut all = Vec::new();
+    for package in array(&metadata["packages"]) {
+        for target in array(&package["targets"]).iter().filter(|t| is_bench(t)) {
+            all.extend(named(&package, target));
+        }
+    }
+    all
+}
+
+fn named(package: &Value, target: &Value) -> Option<Target> {
+    let manifest = PathBuf::from(package["manifest_path"].as_str()?);
+    let (package, bench) = (package["name"].as_str()?, target["name"].as_str()?);
+    let dir = manifest.parent()?;
     let name = if dir.parent()?.file_name()? == "bench" {
-        name.to_owned()
-    } else if OTHERS.iter().any(|other| package.contains(&format!("#{other}@"))) {
+        bench.to_owned()
+    } else if OTHERS.contains(&package) {
         // Which may be a name of the folder `bench`, too.
-        format!("{}-{name}", dir.file_name()?.to_str()?)
+        format!("{}-{bench}", dir.file_name()?.to_str()?)
     } else {
         return None;
     };
-    is_bench.then_some(Program { name, executable: message["executable"].as_str()?.into(), dir })
+    Some(Target { name, package: package.into(), bench: bench.into(), manifest })
+}
+
+fn is_bench(target: &Value) -> bool {
+    target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|k| k == "bench"))
+}
+
+/// A message of Cargo's, if it tells of one of these.
+fn program(message: &Value, all: &[Target]) -> Option<Program> {
+    let (target, manifest) = (&message["target"], message["manifest_path"].as_str()?);
+    let of = |t: &&Target| target["name"] == *t.bench && t.manifest == Path::new(manifest);
+    let found = all.iter().filter(|_| is_bench(target)).find(of)?;
+    Some(Program {
+        name: found.name.clone(),
+        executable: message["executable"].as_str()?.into(),
+        dir: found.manifest.parent()?.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -63,20 +110,38 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn package(name: &str, dir: &str, kind: &str) -> Value {
+        json!({"name": name, "manifest_path": format!("{dir}/Cargo.toml"),
+               "targets": [{"name": "x", "kind": [kind]}]})
+    }
+
     #[test]
-    fn benchmarks_are_told_from_other_artifacts() {
-        let message = |kind: &str, manifest: &str| {
-            json!({"reason": "compiler-artifact", "manifest_path": manifest,
+    fn benchmarks_are_told_from_other_targets() {
+        let all = targets(&json!({"packages": [
+            package("thalweg-bench-pg", "/w/bench/pg", "bench"),
+            package("thalweg-bench-report", "/w/bench/report", "bin"),
+            package("thalweg-tables", "/w/crates/tables", "bench"),
+            package("thalweg-conntrack", "/w/crates/conntrack", "bench"),
+        ]}));
+        let names: Vec<_> = all.iter().map(|t| (&*t.name, &*t.package, &*t.bench)).collect();
+        let pg = ("x", "thalweg-bench-pg", "x");
+        assert_eq!(names, [pg, ("conntrack-x", "thalweg-conntrack", "x")]);
+        assert!(targets(&json!({})).is_empty());
+    }
+
+    #[test]
+    fn programs_are_what_was_built_of_them() {
+        let all =
+            targets(&json!({"packages": [package("thalweg-bench-pg", "/w/bench/pg", "bench")]}));
+        let message = |kind: &str, dir: &str| {
+            json!({"reason": "compiler-artifact", "manifest_path": format!("{dir}/Cargo.toml"),
                    "target": {"name": "x", "kind": [kind]}, "executable": "/t/x-1"})
         };
-        let found = program(&message("bench", "/w/bench/pg/Cargo.toml")).unwrap();
-        assert_eq!((found.name.as_str(), found.dir), ("x", PathBuf::from("/w/bench/pg")));
-        assert!(program(&message("bin", "/w/bench/pg/Cargo.toml")).is_none());
-        assert!(program(&message("bench", "/w/crates/tables/Cargo.toml")).is_none());
-        let mut other = message("bench", "/w/crates/conntrack/Cargo.toml");
-        assert!(program(&other).is_none());
-        other["package_id"] = json!("path+file:///w/crates/conntrack#thalweg-conntrack@0.1.0");
-        assert_eq!(program(&other).unwrap().name, "conntrack-x");
-        assert!(program(&json!({"reason": "build-finished"})).is_none());
+        let found = program(&message("bench", "/w/bench/pg"), &all).unwrap();
+        assert_eq!((&*found.name, found.dir), ("x", PathBuf::from("/w/bench/pg")));
+        assert_eq!(found.executable, Path::new("/t/x-1"));
+        assert!(program(&message("bin", "/w/bench/pg"), &all).is_none());
+        assert!(program(&message("bench", "/w/crates/tables"), &all).is_none());
+        assert!(program(&json!({"reason": "build-finished"}), &all).is_none());
     }
 }
