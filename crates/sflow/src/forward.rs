@@ -12,12 +12,12 @@ pub enum TargetError {
     #[error("{0:?} is no target: expected HOST/PORT, such as 192.0.2.50/6343 or ::1/6344")]
     Form(String),
     /// Its host has no address.
-    #[error("cannot find the address of {host}: {source}")]
+    #[error("cannot find the address of {host}: {why}")]
     Resolve {
         /// The host.
         host: String,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// There is no socket to send by.
     #[error("cannot open a socket to forward by: {0}")]
@@ -97,7 +97,7 @@ fn resolve(target: &str) -> Result<SocketAddr, TargetError> {
     if host.is_empty() || port == 0 {
         return Err(form());
     }
-    let failed = |source| TargetError::Resolve { host: host.to_owned(), source };
+    let failed = |why| TargetError::Resolve { host: host.to_owned(), why };
     let mut found = (host, port).to_socket_addrs().map_err(failed)?;
     found.next().ok_or_else(|| failed(io::Error::other("it has none")))
 }

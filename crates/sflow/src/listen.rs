@@ -29,16 +29,22 @@ pub enum ListenOn {
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// The port cannot be had.
-    #[error("cannot listen on UDP port {port}: {source}")]
+    #[error("cannot listen on UDP port {port}{}: {why}", at(.address))]
     Bind {
+        /// The address, if it is one of several.
+        address: Option<IpAddr>,
         /// The port.
         port: u16,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// The socket broke.
     #[error("receiving failed: {0}")]
     Receive(io::Error),
+}
+
+fn at(address: &Option<IpAddr>) -> String {
+    address.map(|address| format!(" of {address}")).unwrap_or_default()
 }
 
 /// A datagram that came in.
@@ -89,7 +95,11 @@ impl Listener {
         };
         match socket {
             Ok(socket) => Ok(Listener { socket }),
-            Err(source) => Err(ListenError::Bind { port, source }),
+            Err(why) => {
+                let address =
+                    if let ListenOn::Address(address) = on { Some(address) } else { None };
+                Err(ListenError::Bind { address, port, why })
+            }
         }
     }
 

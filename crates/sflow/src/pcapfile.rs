@@ -18,12 +18,12 @@ use crate::text::Moment;
 #[derive(Debug, Error)]
 pub enum CaptureError {
     /// It could not be opened.
-    #[error("cannot open {path}: {source}")]
+    #[error("cannot open {path}: {why}")]
     Open {
         /// The file.
         path: String,
         /// Why not.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// It is something else.
     #[error("not a capture file: it starts like neither pcap nor pcapng")]
@@ -105,7 +105,7 @@ impl PcapReader {
     pub fn open(path: impl AsRef<Path>, port: u16) -> Result<Self, CaptureError> {
         let path = path.as_ref();
         let file = File::open(path)
-            .map_err(|source| CaptureError::Open { path: path.display().to_string(), source })?;
+            .map_err(|why| CaptureError::Open { path: path.display().to_string(), why })?;
         Self::new(file, port)
     }
 

@@ -31,12 +31,12 @@ pub enum SniffError {
         there: String,
     },
     /// The socket cannot be had.
-    #[error("cannot capture at {name}: {source} (it needs root or the capability CAP_NET_RAW)")]
+    #[error("cannot capture at {name}: {why} (it needs root or the capability CAP_NET_RAW)")]
     Open {
         /// The interface.
         name: String,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
@@ -73,8 +73,7 @@ impl Sniffer {
     /// # Errors
     /// When there is no such interface, or no right to listen at it.
     pub fn open(name: &str, port: u16) -> Result<Self, SniffError> {
-        let failed =
-            |error: Errno| SniffError::Open { name: name.to_owned(), source: error.into() };
+        let failed = |error: Errno| SniffError::Open { name: name.to_owned(), why: error.into() };
         let mut there = Vec::new();
         let mut address = None;
         for entry in getifaddrs().map_err(failed)? {

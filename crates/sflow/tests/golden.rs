@@ -102,6 +102,17 @@ fn fields() {
     compare("fields", &printed("hsflowd_veth_flows", Format::Fields(names), true), &expected);
 }
 
+#[test]
+fn fields_that_no_datagram_has_are_told() {
+    let names = ["agent", "srcIp", "srcIP", "nosuch"].map(str::to_owned).into();
+    let mut printer = Printer::new(Format::Fields(names));
+    let mut reader = PcapReader::open(data("hsflowd_veth_flows.pcap"), SFLOW_PORT).unwrap();
+    while let Some(datagram) = reader.next_datagram().unwrap() {
+        printer.format(&Arrival::captured(datagram.time), datagram.payload);
+    }
+    assert_eq!(printer.never_found().collect::<Vec<_>>(), ["srcIp", "nosuch"]);
+}
+
 /// A capture file made of what the datagrams of `capture` hold.
 fn packets(capture: &str, packets: Packets) -> Vec<u8> {
     let mut reader = PcapReader::open(data(&format!("{capture}.pcap")), SFLOW_PORT).unwrap();

@@ -33,8 +33,20 @@ pub const FAILED: u8 = 1;
 /// A fault of the program itself.
 pub const FAULT: u8 = 70;
 
+/// Says something on standard error; where nobody reads that any more, nothing.
+macro_rules! tell {
+    ($($what:tt)*) => {{
+        // The output may go on, and be read.
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr().lock(),
+            format_args!("thalweg: {}\n", format_args!($($what)*)),
+        );
+    }};
+}
+pub(crate) use tell;
+
 /// Says what went wrong on standard error, one cause after the other, and gives the status.
 pub(crate) fn fail(status: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("thalweg: {error}");
+    tell!("{error}");
     ExitCode::from(status)
 }

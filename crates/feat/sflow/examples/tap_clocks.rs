@@ -112,7 +112,7 @@ fn count(c: &Control, text: &str) -> u64 {
 
 fn turn(c: &mut Control, shared: &Shared, rate: Option<u32>, frame: u64) -> Turn {
     match rate {
-        Some(n) => state::enable(c, 1, Some(n)).expect("enabled"),
+        Some(n) => state::enable(c, 1, state::Rate::Own(n)).expect("enabled"),
         None => {
             let _ = state::disable(c, 1);
         }

@@ -347,10 +347,9 @@ fn port(name: &str, found: &Found<'_>, rate: Option<Found<'_>>, out: &mut Draft)
     let command = format!("sflow enable-disable {name}");
     let set = match rate {
         Some(rate) => format!("{command} rate {}", rate.node.value),
-        None => format!("{command} enable"),
+        None => format!("{command} rate default"),
     };
     let item = Item::new(rank::SERVICE_PORT, format!("sflow {name}"), &found.path, set)
         .unset(format!("{command} disable"));
-    // A rate of its own is only given up with sampling.
-    out.add(item.needs(interface_key(name)).anew());
+    out.add(item.needs(interface_key(name)));
 }

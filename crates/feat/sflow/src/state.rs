@@ -378,26 +378,41 @@ fn arrange_all(c: &mut Control) -> Result<(), SFlowError> {
     Ok(())
 }
 
-/// Enables sFlow on an interface, with a rate of its own (0 takes nothing) or the general one. On
-/// an interface that has sFlow already, only another rate is a change.
+/// The rate that an interface is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rate {
+    /// As before; the general one if it had no sFlow.
+    Kept,
+    /// The general one, or that of its link's speed.
+    General,
+    /// Its own; 0 takes nothing.
+    Own(u32),
+}
+
+/// Enables sFlow on an interface. On one that has it already, only another rate is a change.
 ///
 /// # Errors
 /// If there is no such interface, it is no port, or nothing would change.
-pub fn enable(c: &mut Control, sw_if: u32, rate: Option<u32>) -> Result<(), SFlowError> {
+pub fn enable(c: &mut Control, sw_if: u32, rate: Rate) -> Result<(), SFlowError> {
     let view = port(c, sw_if)?;
     let state = c.state::<SFlow>();
     let (known, identified) = {
         let s = state.borrow();
         (s.ports.get(&sw_if).map(|p| p.rate), s.identities.contains_key(&sw_if))
     };
-    if known.is_some_and(|own| rate.is_none() || own == rate) {
+    let own = match rate {
+        Rate::Kept => known.flatten(),
+        Rate::General => None,
+        Rate::Own(rate) => Some(rate),
+    };
+    if known == Some(own) {
         return Err(SFlowError::Unchanged { name: view.name, enabled: true });
     }
     if !identified {
         // It was there before this feature: all that was counted is its own.
         state.borrow_mut().identify(sw_if, IfTotals::default());
     }
-    state.borrow_mut().ports.entry(sw_if).or_default().rate = rate;
+    state.borrow_mut().ports.entry(sw_if).or_default().rate = own;
     note_speed(c, sw_if);
     tell_port(c, sw_if);
     arrange(c, sw_if)?;

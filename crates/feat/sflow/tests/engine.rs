@@ -245,6 +245,14 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     lab.flows(&mut collector, 151);
     let last = collector.flows.last().unwrap();
     assert_eq!((last.sequence, last.pool), (51, 351));
+    // The general rate, which is 0 by now, without a gap in what is counted.
+    lab.cli("sflow enable loop1 rate default");
+    send(&mut lab, 9);
+    lab.cli("sflow enable loop1 1");
+    send(&mut lab, 1);
+    lab.flows(&mut collector, 152);
+    let last = collector.flows.last().unwrap();
+    assert_eq!((last.sequence, last.pool), (52, 361));
     lab.cli("sflow enable loop0 disable");
     lab.cli("sflow enable-disable loop1 1 disable");
     let processed = lab.count("sflow packets processed");
@@ -253,11 +261,11 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     let json = lab.json();
     assert!(json["interfaces"].as_array().unwrap().is_empty());
     // What was counted stays counted, also when the interfaces are gone.
-    assert_eq!(json["samples"]["taken"], 151);
+    assert_eq!(json["samples"]["taken"], 152);
     for sw_if in [a, b] {
         interface::delete(&mut lab.c, sw_if).unwrap();
     }
-    assert_eq!(lab.json()["samples"]["taken"], 151);
+    assert_eq!(lab.json()["samples"]["taken"], 152);
     lab.close();
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Slots {
 #[derive(Debug, Default)]
 struct Slot {
     found: bool,
+    /// Or ever was.
+    seen: bool,
     text: Pen,
 }
 
@@ -34,6 +36,12 @@ impl Slots {
             by_length[name.len()].push(i);
         }
         Slots { datagram: slots(), sample: slots(), by_length }
+    }
+
+    /// Numbers of the names that were never found.
+    pub(super) fn never_found(&self) -> impl Iterator<Item = usize> {
+        let slots = self.datagram.iter().zip(&self.sample).enumerate();
+        slots.filter(|(_, (datagram, sample))| !datagram.seen && !sample.seen).map(|(i, _)| i)
     }
 }
 
@@ -72,7 +80,7 @@ impl<'o> Fields<'o> {
                 rest = rest.and_then(|rest| rest.strip_prefix(part));
             }
             if rest.is_some() {
-                slots[i].found = true;
+                (slots[i].found, slots[i].seen) = (true, true);
                 slots[i].text.clear();
                 write(&mut slots[i].text);
             }

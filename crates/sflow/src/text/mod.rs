@@ -129,6 +129,12 @@ impl Printer {
         self.append(arrival, payload)
     }
 
+    /// The fields that were asked for and that no datagram has had.
+    pub fn never_found(&self) -> impl Iterator<Item = &str> {
+        let names = if let Format::Fields(names) = &self.format { names.as_slice() } else { &[] };
+        self.slots.never_found().filter_map(|i| names.get(i)).map(String::as_str)
+    }
+
     /// Forgets what was formatted.
     pub fn clear(&mut self) {
         self.out.clear();

@@ -17,6 +17,8 @@ use thalweg_sflow::sniff::Sniffer;
 use thalweg_sflow::text::{Arrival, Format, Printer};
 use thalweg_sflow::xdr::DecodeError;
 
+use crate::tell;
+
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -182,7 +184,7 @@ impl Outlet {
         if let Some(forwarder) = &mut self.forwarder
             && let Some((target, error)) = forwarder.send(payload)
         {
-            eprintln!("thalweg: cannot forward to {target}: {error} (told once)");
+            tell!("cannot forward to {target}: {error} (told once)");
         }
         let gathered = match &mut self.show {
             Show::Text(printer) => {
@@ -220,12 +222,12 @@ impl Outlet {
             && file.skipped() > 0
         {
             let skipped = file.skipped();
-            eprintln!("thalweg: {skipped} samples of other link layers than Ethernet left out");
+            tell!("{skipped} samples of other link layers than Ethernet left out");
         }
         for target in self.forwarder.iter().flat_map(Forwarder::targets) {
             if target.failed > 0 {
                 let (to, sent, failed) = (target.address, target.sent, target.failed);
-                eprintln!("thalweg: {failed} of {} datagrams not sent to {to}", sent + failed);
+                tell!("{failed} of {} datagrams not sent to {to}", sent + failed);
             }
         }
         Ok(())
@@ -240,13 +242,13 @@ fn complain(source: SocketAddr, payload: &[u8], errors: Vec<DecodeError>) {
         return;
     }
     for error in errors {
-        eprintln!("thalweg: datagram from {}: {error}", source.ip());
+        tell!("datagram from {}: {error}", source.ip());
     }
     static HINT: Once = Once::new();
     if payload.len() > LONG {
         HINT.call_once(|| {
-            eprintln!(
-                "thalweg: if that are several datagrams in one, the capture was taken where segmentation \
+            tell!(
+                "if that are several datagrams in one, the capture was taken where segmentation \
                  offload had put them together, and they cannot be told apart: capture with GRO and GSO off \
                  (ethtool -K IF gro off gso off)"
             );
@@ -268,22 +270,28 @@ fn read(path: &Path, args: &Args, outlet: &mut Outlet) -> anyhow::Result<()> {
     };
     outlet.finish()?;
     let stats = reader.stats();
+    if stats.datagrams > 0
+        && let Show::Text(printer) = &outlet.show
+    {
+        printer.never_found().for_each(|name| tell!("no datagram has a field {name}"));
+    }
     if stats.datagrams == 0 && end.is_ok() {
-        eprintln!(
-            "thalweg: no sFlow datagram to UDP port {} among {} packets; another port: -p PORT",
-            args.port, stats.packets
+        tell!(
+            "no sFlow datagram to UDP port {} among {} packets; another port: -p PORT",
+            args.port,
+            stats.packets
         );
     }
     if stats.merged > 0 {
         let merged = stats.merged;
-        eprintln!(
-            "thalweg: {merged} packets held several datagrams, as segmentation offload leaves them, which \
+        tell!(
+            "{merged} packets held several datagrams, as segmentation offload leaves them, which \
              were taken apart"
         );
     }
     for (count, what) in [(stats.fragments, "IP fragments"), (stats.cut, "truncated datagrams")] {
         if count > 0 {
-            eprintln!("thalweg: {count} {what} passed over");
+            tell!("{count} {what} passed over");
         }
     }
     Ok(end?)
@@ -342,7 +350,7 @@ fn sniff(interface: &str, args: &Args, outlet: &mut Outlet) -> anyhow::Result<()
     outlet.finish()?;
     let stats = sniffer.stats();
     if stats.fragments > 0 {
-        eprintln!("thalweg: {} IP fragments passed over", stats.fragments);
+        tell!("{} IP fragments passed over", stats.fragments);
     }
     Ok(())
 }

@@ -16,6 +16,8 @@ use thalweg_sflow::netlink::{
 };
 use thalweg_sflow::value::Text;
 
+use crate::tell;
+
 /// A stop that no message precedes is seen this late.
 const STOP_LATENCY: Duration = Duration::from_millis(200);
 
@@ -112,7 +114,9 @@ fn listen(args: &Args) -> io::Result<()> {
     while left > 0 && !stop.load(Ordering::Acquire) {
         let went = receiver.poll(STOP_LATENCY, |event| {
             match event {
-                Event::Notice(notice) => eprintln!("thalweg: {notice}"),
+                Event::Notice(notice) => {
+                    tell!("{notice}");
+                }
                 Event::Message(message) => {
                     if let Err(error) = monitor.print(&message) {
                         failure = Some(error);
@@ -130,9 +134,13 @@ fn listen(args: &Args) -> io::Result<()> {
     }
     drop(receiver);
     let t = &monitor.totals;
-    eprintln!(
-        "thalweg: {} samples ({} lost on the way), {} interface counters, {} status, {} drops",
-        t.samples, t.lost, t.counters, t.status, t.drops
+    tell!(
+        "{} samples ({} lost on the way), {} interface counters, {} status, {} drops",
+        t.samples,
+        t.lost,
+        t.counters,
+        t.status,
+        t.drops
     );
     failure.map_or(Ok(()), Err)
 }

@@ -26,7 +26,7 @@ fn handle(c: &mut Control, rq: SflowEnableDisable) -> Result<SflowEnableDisableR
     let enabled = c.state::<state::SFlow>().borrow().ports().any(|(port, _)| port == sw_if);
     match (rq.enable_disable, enabled) {
         (true, true) => return Err(Retval::VALUE_EXIST),
-        (true, false) => state::enable(c, sw_if, None)?,
+        (true, false) => state::enable(c, sw_if, state::Rate::Kept)?,
         (false, _) => state::disable(c, sw_if)?,
     }
     Ok(SflowEnableDisableReply)

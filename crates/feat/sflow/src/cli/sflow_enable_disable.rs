@@ -1,7 +1,7 @@
 //! `sflow enable-disable`.
 
 use crate::cli_support::{ports, refused, required};
-use crate::state;
+use crate::state::{self, Rate};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::interface_arg;
 use thalweg_graph::Control;
@@ -16,21 +16,25 @@ pub struct SFlowEnableDisable;
 #[derive(Debug, PartialEq, Eq)]
 struct Wish {
     enable: bool,
-    rate: Option<u32>,
+    rate: Rate,
 }
 
 fn wish(args: &mut Args<'_>) -> Result<Wish, CliError> {
-    let mut wish = Wish { enable: true, rate: None };
+    let mut wish = Wish { enable: true, rate: Rate::Kept };
     while !args.is_empty() {
         match args.one_of(&["enable", "disable", "rate"])? {
-            Some("rate") => wish.rate = Some(args.u32("sampling rate")?),
+            Some("rate") if args.exact("default") => wish.rate = Rate::General,
+            Some("rate") => {
+                let expected = "a number from 0 to 4294967295, or `default'";
+                wish.rate = Rate::Own(args.parsed("sampling rate", expected)?);
+            }
             Some(word) => {
                 wish.enable = word == "enable";
                 args.end()?;
             }
             None => {
                 let expected = "a sampling rate, `rate <N>', `enable' or `disable'";
-                wish.rate = Some(args.parsed("sampling rate", expected)?);
+                wish.rate = Rate::Own(args.parsed("sampling rate", expected)?);
             }
         }
     }
@@ -42,12 +46,13 @@ impl Command<Control> for SFlowEnableDisable {
         "sflow enable-disable"
     }
     fn usage(&self) -> &'static str {
-        "<interface> [rate <N>|<N>] [enable|disable]"
+        "<interface> [rate <N>|<N>|rate default] [enable|disable]"
     }
     fn help(&self) -> &'static str {
         "Sample the packets that an interface receives, or no longer\n\
          One packet in N is taken: N is the interface's own if given here (0 takes none), else that\n\
-         of `sflow sampling-rate'. Given again with another N, it changes the interface's rate."
+         of `sflow sampling-rate'. Given again with another N, it changes the interface's rate, and\n\
+         with `rate default' to the general one."
     }
     fn run(
         &self,
@@ -68,7 +73,8 @@ impl Command<Control> for SFlowEnableDisable {
     fn complete(&self, cx: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
             [] => ports(cx),
-            [.., "rate" | "enable" | "disable"] => Vec::new(),
+            [.., "rate"] => vec!["default".into()],
+            [.., "enable" | "disable"] => Vec::new(),
             _ => ["rate", "enable", "disable"].map(String::from).into(),
         }
     }
@@ -83,13 +89,15 @@ mod tests {
         let wish =
             |text: &str| super::wish(&mut Args::parse(text).unwrap()).map_err(|e| e.to_string());
         let on = |rate| Ok(Wish { enable: true, rate });
-        assert_eq!(wish(""), on(None));
-        assert_eq!(wish("enable"), on(None));
-        assert_eq!(wish("1000"), on(Some(1000)));
-        assert_eq!(wish("rate 100"), on(Some(100)));
-        assert_eq!(wish("rate 100 enable"), on(Some(100)));
-        assert_eq!(wish("1000 disable"), Ok(Wish { enable: false, rate: Some(1000) }));
-        assert_eq!(wish("disable"), Ok(Wish { enable: false, rate: None }));
+        let own = |rate| on(Rate::Own(rate));
+        assert_eq!(wish(""), on(Rate::Kept));
+        assert_eq!(wish("enable"), on(Rate::Kept));
+        assert_eq!(wish("1000"), own(1000));
+        assert_eq!(wish("rate 100"), own(100));
+        assert_eq!(wish("rate 100 enable"), own(100));
+        assert_eq!(wish("1000 disable"), Ok(Wish { enable: false, rate: Rate::Own(1000) }));
+        assert_eq!(wish("disable"), Ok(Wish { enable: false, rate: Rate::Kept }));
+        assert_eq!(wish("rate default"), on(Rate::General));
         assert!(wish("disable 7").unwrap_err().contains("unexpected `7'"));
         assert!(wish("many").unwrap_err().contains("expected a sampling rate"));
         assert!(wish("rate").unwrap_err().contains("missing sampling rate"));
