@@ -48,10 +48,10 @@ const fn hex_pairs(digits: &[u8; 16]) -> [[u8; 2]; 256] {
 
 /// Lower-case, as addresses have it.
 static LOWER: [[u8; 2]; 256] = hex_pairs(b"0123456789abcdef");
-/// Upper-case with what separates it from the next, as dumps of bytes have it.
-static DASHED: [[u8; 3]; 256] = {
+/// Upper-case with what separates it from the next, as dumps of bytes have it; padded.
+static DASHED: [[u8; 4]; 256] = {
     let upper = hex_pairs(b"0123456789ABCDEF");
-    let mut out = [[b'-'; 3]; 256];
+    let mut out = [[b'-'; 4]; 256];
     let mut n = 0;
     while n < 256 {
         (out[n][0], out[n][1]) = (upper[n][0], upper[n][1]);
@@ -113,6 +113,18 @@ impl Pen {
     /// So many bytes to write to.
     #[inline(always)]
     fn array<const N: usize>(&mut self) -> &mut [u8; N] {
+        if self.at > self.buf.len() || self.buf.len() - self.at < N {
+            return self.grown();
+        }
+        match self.buf[self.at..].first_chunk_mut() {
+            Some(room) => room,
+            None => unreachable!("there is as much"),
+        }
+    }
+
+    /// Apart from [`Pen::array`], where nothing then has to be compared twice.
+    #[cold]
+    fn grown<const N: usize>(&mut self) -> &mut [u8; N] {
         match self.room(N).first_chunk_mut() {
             Some(room) => room,
             None => unreachable!("the buffer has grown"),
@@ -189,12 +201,13 @@ impl Pen {
     ) {
         let room = self.array::<FIELD>();
         let mut at = lead(room);
-        for prefix in prefixes {
-            let prefix = prefix.as_bytes();
-            debug_assert!(prefix.len() <= PREFIX, "a prefix that no field has");
-            let prefix = &prefix[..prefix.len().min(PREFIX)];
-            put(spot::<PREFIX, _>(room, at), prefix);
-            at += prefix.len();
+        if prefixes.iter().any(|prefix| !prefix.is_empty()) {
+            for prefix in prefixes {
+                debug_assert!(prefix.len() <= PREFIX, "a prefix that no field has");
+                let prefix = &prefix.as_bytes()[..prefix.len().min(PREFIX)];
+                put(spot::<PREFIX, _>(room, at), prefix);
+                at += prefix.len();
+            }
         }
         let padded = name.padded();
         *spot::<32, _>(room, at) = *padded.first_chunk().unwrap_or(&[0; 32]);
@@ -223,7 +236,7 @@ impl Pen {
 
     /// Appends upper-case hexadecimal with `-` between bytes.
     pub(super) fn dashed_hex(&mut self, bytes: &[u8]) {
-        dashed_hex(self.room(3 * bytes.len()), bytes);
+        dashed_hex(self.room(3 * bytes.len() + 1), bytes);
         // There is none behind the last.
         self.at += (3 * bytes.len()).saturating_sub(1);
     }
@@ -242,7 +255,7 @@ pub(super) fn spot<const N: usize, const R: usize>(room: &mut [u8; R], at: usize
 }
 
 /// Writes the first `n` bytes of a block to the front of room for all of it, all of which may be copied:
-/// by moves of fixed width. Returns `n`.
+/// by moves of fixed width. Returns `n`, which is at most the length of the block.
 #[inline(always)]
 pub(super) fn block<const R: usize>(room: &mut [u8; R], block: &[u8; BLOCK], n: usize) -> usize {
     const { assert!(R >= BLOCK) };
@@ -252,7 +265,7 @@ pub(super) fn block<const R: usize>(room: &mut [u8; R], block: &[u8; BLOCK], n: 
     if n > 80 {
         room[80..BLOCK].copy_from_slice(&block[80..]);
     }
-    n.min(BLOCK)
+    n
 }
 
 /// Writes lower-case hexadecimal to the front of enough room; returns its length.
@@ -265,18 +278,21 @@ pub(super) fn hex(room: &mut [u8], bytes: &[u8]) -> usize {
     length
 }
 
-/// Writes upper-case hexadecimal with `-` behind each byte to the front of enough room.
+/// Writes upper-case hexadecimal with `-` behind each byte to the front of room for one byte more.
 fn dashed_hex(room: &mut [u8], bytes: &[u8]) {
-    let (out, _) = room[..3 * bytes.len()].as_chunks_mut::<3>();
-    let ((eights, rest), (out_eights, out_rest)) =
-        (bytes.as_chunks::<8>(), out.as_chunks_mut::<8>());
-    for (out, eight) in out_eights.iter_mut().zip(eights) {
-        for (out, byte) in out.iter_mut().zip(eight) {
-            *out = DASHED[usize::from(*byte)];
+    let (eights, rest) = bytes.as_chunks::<8>();
+    let mut room = &mut room[..3 * bytes.len() + 1];
+    for eight in eights {
+        if let Some(out) = room.first_chunk_mut::<25>() {
+            for (i, byte) in eight.iter().enumerate() {
+                // The fourth byte is the next one's first.
+                out[3 * i..3 * i + 4].copy_from_slice(&DASHED[usize::from(*byte)]);
+            }
         }
+        room = &mut room[24..];
     }
-    for (out, byte) in out_rest.iter_mut().zip(rest) {
-        *out = DASHED[usize::from(*byte)];
+    for (i, byte) in rest.iter().enumerate() {
+        room[3 * i..3 * i + 4].copy_from_slice(&DASHED[usize::from(*byte)]);
     }
 }
 
@@ -482,6 +498,10 @@ mod tests {
     fn bytes() {
         assert_eq!(written(|pen| pen.hex(&[0, 0xab, 0xff])), "<00abff>");
         assert_eq!(written(|pen| pen.dashed_hex(&[0, 0xab, 0xff])), "<00-AB-FF>");
-        assert_eq!(written(|pen| pen.dashed_hex(&[])), "<>");
+        for n in 0..40_u8 {
+            let bytes: Vec<u8> = (0..n).map(|i| i.wrapping_mul(97)).collect();
+            let text: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            assert_eq!(written(|pen| pen.dashed_hex(&bytes)), format!("<{}>", text.join("-")));
+        }
     }
 }
