@@ -1,7 +1,7 @@
 //! From packets to keys, and to what the state machines need of them.
 
 use thalweg_tables::flow::{FlowHash, Guess};
-use thalweg_wire::checksum::{self, Checksum};
+use thalweg_wire::checksum;
 use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::ipv4::{Ipv4View, flag as fragment};
 use thalweg_wire::tcp::{TcpOption, TcpView, flag};
@@ -233,26 +233,20 @@ fn plain_tcp(
 /// Whether the sums of a plain TCP packet are right, as far as asked for and at hand.
 #[inline]
 fn intact(l3: &[u8], checks: Checks) -> bool {
-    let Some(h) = l3.first_chunk::<20>() else { return false };
-    if checks.network {
-        let mut sum = Checksum::new();
-        sum.add(h);
-        if !sum.is_valid() {
-            return false;
-        }
+    let Some(h) = l3.first_chunk::<40>() else { return false };
+    let (ip, mut tcp) = checksum::ipv4_and_tcp(h);
+    if checks.network && !ip.is_valid() {
+        return false;
     }
-    // The addresses are the end of one header, and begin the pseudo-header of the other.
     let total = be16(h, 2);
-    match l3.get(12..usize::from(total)).filter(|_| checks.transport) {
-        Some(summed) => {
-            let mut sum = Checksum::new();
-            sum.add_u16(protocol::TCP.into());
-            sum.add_u16(total - 20);
-            sum.add(summed);
-            sum.is_valid()
-        }
-        None => true,
+    let Some(data) = l3.get(40..usize::from(total)).filter(|_| checks.transport) else {
+        return true;
+    };
+    tcp.add_u16(u16::from(protocol::TCP) + (total - 20));
+    if !data.is_empty() {
+        tcp.add(data);
     }
+    tcp.is_valid()
 }
 
 /// Reads any IPv4 packet; what cannot be tracked is [`Kind::Invalid`].

@@ -144,6 +144,18 @@ pub fn ipv4_header(h: &[u8; 20]) -> u16 {
     !fold(sum)
 }
 
+/// The sum of an IPv4 header without options, and that of its addresses and the 20 bytes behind it: to the
+/// second one add protocol, length and the rest of a TCP segment. Neither has been folded.
+#[inline]
+pub fn ipv4_and_tcp(h: &[u8; 40]) -> (Checksum, Checksum) {
+    let words = h.as_chunks::<4>().0;
+    let sum =
+        |some: &[[u8; 4]]| some.iter().map(|w| u64::from(u32::from_ne_bytes(*w))).sum::<u64>();
+    let (before, addresses, behind) = (sum(&words[..3]), sum(&words[3..5]), sum(&words[5..]));
+    let of = |sum| Checksum { sum, odd: false };
+    (of(before + addresses), of(addresses + behind))
+}
+
 /// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293 section 3.1, RFC 768).
 /// `length` counts the transport header and its payload.
 #[inline]
@@ -290,6 +302,20 @@ mod tests {
         c.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!(c.fold(), 0xddf2);
         assert_eq!(c.finish(), 0x220d);
+    }
+
+    proptest! {
+        #[test]
+        fn headers_are_summed_at_once(h: [u8; 40], rest: Vec<u8>) {
+            let (ip, mut tcp) = ipv4_and_tcp(&h);
+            let (mut one, mut other) = (Checksum::new(), Checksum::new());
+            one.add(&h[..20]);
+            other.add(&h[12..]);
+            prop_assert_eq!((ip.fold(), tcp.fold()), (one.fold(), other.fold()));
+            tcp.add(&rest);
+            other.add(&rest);
+            prop_assert_eq!(tcp.fold(), other.fold());
+        }
     }
 
     #[test]
