@@ -19,6 +19,7 @@ mod settings;
 mod tables;
 mod tags;
 mod tracking;
+mod ways;
 
 pub use sets::{
     FlowError, RuleView, SetTotals, add, attach, attached, delete, following, rules, totals,

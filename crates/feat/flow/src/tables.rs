@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use thalweg_buffer::{Frame, Iface};
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
@@ -61,6 +62,14 @@ pub(crate) struct Compilation {
     pub(crate) zone: u16,
 }
 
+impl Compilation {
+    /// A table, if it has rules.
+    #[inline]
+    pub(crate) fn table(&self, number: u8) -> Option<&Table> {
+        self.tables.get(usize::from(number))?.as_ref()
+    }
+}
+
 /// All that workers know.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
@@ -75,6 +84,25 @@ impl Published {
     #[inline]
     pub(crate) fn set(&self, sw_if: u32) -> Option<&Compilation> {
         self.by_interface.get(sw_if as usize)?.as_deref()
+    }
+
+    /// The rules of all packets of a frame, if these are the same.
+    pub(crate) fn common_set(&self, frame: &Frame) -> Option<&Compilation> {
+        if frame.is_empty() {
+            return None;
+        }
+        let mut last = frame.rx_if(0);
+        let set = self.set(last)?;
+        if let Iface::Mixed = frame.rx() {
+            for i in 1..frame.len() {
+                let rx_if = frame.rx_if(i as u8);
+                if rx_if != last && self.set(rx_if).is_none_or(|s| s.generation != set.generation) {
+                    return None;
+                }
+                last = rx_if;
+            }
+        }
+        Some(set)
     }
 
     /// Where packets go that leave by an interface.
@@ -94,8 +122,13 @@ impl Tally {
 
     #[inline]
     pub(crate) fn add(&self, slot: u32, bytes: u64) {
+        self.add_many(slot, 1, bytes);
+    }
+
+    #[inline]
+    pub(crate) fn add_many(&self, slot: u32, more: u64, bytes: u64) {
         let [packets, sum] = &self.0.as_slice()[slot as usize];
-        packets.store(packets.load(Relaxed) + 1, Relaxed);
+        packets.store(packets.load(Relaxed) + more, Relaxed);
         sum.store(sum.load(Relaxed) + bytes, Relaxed);
     }
 

@@ -4,16 +4,20 @@
 //! node, another worker (`flow-rules` there owns the connection), or drop.
 //!
 //! A frame's headers are read first, and its connections looked up together; then packet by packet
-//! rules are followed, in order, so that a packet sees what the one before it has changed.
+//! rules are followed, in order, so that a packet sees what the one before it has changed. Most packets take
+//! a way that is known (`ways.rs`).
 
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_buffer::{Flags, Frame, PktMut};
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 use thalweg_conntrack::{Batch, Checks, Commit, Millis, State, Tracked, Tracker, Tuple};
-use thalweg_graph::{Built, FeatureDecl, HandOff, Node, NodeCx, NodeDecl, Verdict, clock};
+use thalweg_graph::{
+    Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, Verdict, clock,
+};
 use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::snapshot::Snapshot;
 
@@ -24,6 +28,7 @@ use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
 use crate::tables::{Compilation, Published, Step, Tallies};
+use crate::ways::{First, Known, Ways};
 
 thalweg_graph::errors! {
     NO_RULE: Error, 258, "flow: no rule";
@@ -83,6 +88,7 @@ pub(crate) struct Engine {
     single: Batch<{ thalweg_conntrack::IPV4 }>,
     words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
+    pub(crate) ways: Ways,
     notes: Box<[Note; 256]>,
     /// The time of the loop.
     pub(crate) now: Millis,
@@ -141,6 +147,7 @@ impl Engine {
             single: Batch::default(),
             words: Box::new([[0; WORDS]; 256]),
             cache: Cache::default(),
+            ways: Ways::default(),
             notes: Box::new([Note::default(); 256]),
             now: 0,
             behind: false,
@@ -157,13 +164,21 @@ impl Engine {
     fn read(&mut self, published: &Published, frame: &Frame) {
         self.batch.clear();
         let mut tracks = false;
+        let tracking = |rx_if| published.set(rx_if).filter(|set| set.tracks);
+        let uniform = match frame.rx() {
+            Iface::Uniform(rx_if) => Some((rx_if, tracking(rx_if))),
+            Iface::Mixed => None,
+        };
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
             let at = i as u8;
-            let rx_if = frame.rx_if(at);
+            let (rx_if, set) = uniform.unwrap_or_else(|| {
+                let rx_if = frame.rx_if(at);
+                (rx_if, tracking(rx_if))
+            });
             let data = frame.data(at);
             let l3 = key::read(rx_if, data, &mut self.words[i]);
-            let Some(set) = published.set(rx_if).filter(|set| set.tracks) else {
+            let Some(set) = set else {
                 self.batch.add([0; 2], Default::default());
                 continue;
             };
@@ -234,7 +249,7 @@ impl Engine {
             return None;
         }
         let set = walk.set;
-        let table = set.tables.get(usize::from(number)).and_then(Option::as_ref)?;
+        let table = set.table(number)?;
         let rules = set.generation + u64::from(number);
         let rule = self.cache.find(&table.classifier, rules, words, self.lookups)?;
         let rule = &table.rules[rule as usize];
@@ -339,12 +354,15 @@ impl Engine {
             self.said = Some((ct.zone, tracked));
         }
         self.notes[walk.i].state = tracked.state;
-        let table = ct.table?;
+        Some(self.next(ct.table?, ct.zone, &tracked))
+    }
+
+    fn next(&self, table: u8, zone: u16, tracked: &Tracked) -> Next {
         let (mark, label) = match (tracked.flow, &self.tracker) {
             (Some(flow), Some(tracker)) => (tracker.mark(flow), tracker.label(flow)),
             _ => (0, 0),
         };
-        Some(Next { table, state: tracked.state, zone: ct.zone, mark, label })
+        Next { table, state: tracked.state, zone, mark, label }
     }
 
     /// Has a packet of a translated connection translated.
@@ -436,6 +454,121 @@ impl Engine {
     }
 }
 
+/// Ways of whole frames.
+impl Engine {
+    /// Takes each step of a packet's rules.
+    #[inline]
+    fn steps(&mut self, cx: &mut NodeCx<'_>, walk: &Walk<'_>, p: PktMut<'_>) -> Verdict {
+        (self.said, self.lookups, self.rewritten) = (None, 0, false);
+        let mut words = self.words[walk.i];
+        let mut out = Outputs::new(p, NO_RULE);
+        self.table(cx, walk, 0, &mut words, &mut out);
+        out.verdict()
+    }
+
+    /// Takes each step from where a packet's rules go on with what the tracker has said.
+    fn last_steps(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        p: PktMut<'_>,
+        (table, tracked): (u8, Tracked),
+    ) -> Verdict {
+        let zone = walk.set.zone;
+        (self.said, self.lookups, self.rewritten) = (Some((zone, tracked)), 1, false);
+        let mut words = self.words[walk.i];
+        self.next(table, zone, &tracked).show(&mut words);
+        let mut out = Outputs::new(p, BY_RULE);
+        self.table(cx, walk, table, &mut words, &mut out);
+        out.verdict()
+    }
+
+    /// Follows the rules of a frame's packets, of which all but `others` seem to take the way `at`.
+    fn follow_ways(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        (mut walk, hand_off): (Walk<'_>, &HandOff),
+        frame: &mut Frame,
+        each: &mut [Verdict],
+        (mut at, others): (usize, Rows),
+    ) -> FrameVerdict {
+        let tally = &walk.tallies.0[self.worker];
+        // Until the way is found to be narrower.
+        let mut are_compared = true;
+        let mut same = true;
+        for i in 0..frame.len() {
+            let row = i as u8;
+            (walk.i, walk.bytes) = (i, frame.total_len(row) as u64);
+            let owner = self.owner(hand_off, i).filter(|_| walk.set.tracks);
+            let takes = match are_compared {
+                true => !others.contains(row),
+                false => self.ways.get(at).takes(&self.words[i]),
+            };
+            let way = match takes {
+                true => Some(at),
+                false => {
+                    are_compared = false;
+                    self.ways.settle(at, tally);
+                    self.ways.find(walk.set, &self.words[i])
+                }
+            };
+            at = way.unwrap_or(at);
+            let verdict = match (owner, way) {
+                (Some(owner), _) => hand_off.to(owner),
+                (None, Some(way)) => self.follow_way(cx, &walk, way, frame, &mut are_compared),
+                (None, None) => self.steps(cx, &walk, frame.pkt(row)),
+            };
+            each[i] = verdict;
+            same &= verdict == each[0];
+        }
+        self.ways.settle(at, tally);
+        match same && !frame.has_holes() {
+            true => FrameVerdict::Whole(each[0]),
+            false => FrameVerdict::Each(Rows::NONE),
+        }
+    }
+
+    #[inline]
+    fn follow_way(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        way: usize,
+        frame: &mut Frame,
+        are_compared: &mut bool,
+    ) -> Verdict {
+        let Engine { ways, tracker, batch, words, now, .. } = self;
+        let way = ways.get(way);
+        let p = |frame| Frame::pkt(frame, walk.i as u8);
+        let table = match (way.first, tracker.is_some()) {
+            (First::Track(table), true) => table,
+            (First::End, _) => {
+                let end = way.only_end().map(|end| {
+                    end.count(walk.bytes);
+                    end.verdict
+                });
+                return end.unwrap_or(Verdict::drop(BY_RULE));
+            }
+            _ => return self.steps(cx, walk, p(frame)),
+        };
+        let Some(tracker) = tracker.as_deref_mut() else { return Verdict::drop(BY_RULE) };
+        let tracked = tracker.track(batch, walk.i, *now);
+        way.count(walk.bytes);
+        if let Known::Nothing = way.known(tracked.state) {
+            way.learn(walk.set, &words[walk.i], tracked.state, walk.set.zone);
+            *are_compared = false;
+        }
+        let Known::End(end) = way.known(tracked.state) else {
+            return self.last_steps(cx, walk, p(frame), (table, tracked));
+        };
+        end.count(walk.bytes);
+        if let Some(how) = &end.commit {
+            tracker.commit(batch, walk.i, tracked, how, *now);
+        }
+        end.verdict
+    }
+}
+
 /// Whether replies come to this worker, of so many: their tuple says so.
 fn is_here(reply: &Tuple, (worker, workers): (u64, u64)) -> bool {
     workers < 2 || reply.owner_hash().is_some_and(|h| (u64::from(h) * workers) >> 32 == worker)
@@ -482,13 +615,27 @@ impl Node for FlowRules {
         {
             return self.hand_off.to(owner);
         }
-        (engine.said, engine.lookups, engine.rewritten) = (None, 0, false);
-        let mut words = engine.words[i];
         let bytes = p.total_len() as u64;
         let walk = Walk { published, set, tallies: &self.tallies, bytes, i };
-        let mut out = Outputs::new(p, NO_RULE);
-        engine.table(cx, &walk, 0, &mut words, &mut out);
-        out.verdict()
+        engine.steps(cx, &walk, p)
+    }
+
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let FlowRules { snapshot, tallies, hand_off, engine } = self;
+        let published = snapshot.load(cx.guard());
+        let Some(set) = published.common_set(frame) else { return FrameVerdict::PerPacket };
+        let words = &engine.words[..frame.len()];
+        let way = if engine.ways.begin() { engine.ways.find(set, &words[0]) } else { None };
+        let Some(way) = way else { return FrameVerdict::PerPacket };
+        let others = engine.ways.get(way).others(words);
+        let walk = Walk { published, set, tallies, bytes: 0, i: 0 };
+        engine.follow_ways(cx, (walk, hand_off), frame, each, (way, others))
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, i: u8, out: &mut dyn Write) {

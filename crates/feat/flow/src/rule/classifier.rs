@@ -42,6 +42,8 @@ struct Stage {
     about: u64,
     /// By value: a bit for each of those that has a rule with it.
     with: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
+    /// These values in order.
+    sorted: Vec<u64>,
 }
 
 /// Spaces that a stage is worth it for.
@@ -135,15 +137,40 @@ impl Classifier {
 
     /// The rule of the highest priority that takes a packet; of several, any.
     pub fn find(&self, words: &Words) -> Option<u32> {
+        self.search(words, |_, _, _| {})
+    }
+
+    /// What [`find`](Self::find) says, and the bits of the packet's fields that it follows from: it says
+    /// the same of all packets that have these bits.
+    pub fn find_needed(&self, words: &Words) -> (Option<u32>, Words) {
+        let mut needed = [0; WORDS];
+        let found = self.search(words, |word, mask, stage| {
+            needed[word] |= match stage {
+                Some(stage) => stage.tells(words[word]),
+                None => mask,
+            };
+        });
+        (found, needed)
+    }
+
+    /// Tells `looks_at` which words it looks at under which masks, and if for a value that a stage has not,
+    /// for which stage.
+    #[inline(always)]
+    fn search(
+        &self,
+        words: &Words,
+        mut looks_at: impl FnMut(usize, u64, Option<&Stage>),
+    ) -> Option<u32> {
         let mut best: Option<(u16, u32)> = None;
         for group in &self.groups {
-            let mut left = group.worth_a_search(words, &self.seeds);
+            let mut left = group.worth_a_search(words, &self.seeds, &mut looks_at);
             while left != 0 {
                 let space = &group.spaces[left.trailing_zeros() as usize];
                 left &= left - 1;
                 if best.is_some_and(|(priority, _)| priority >= space.highest) {
                     return best.map(|(_, number)| number);
                 }
+                space.parts.iter().for_each(|(word, mask)| looks_at(*word, *mask, None));
                 let key = hash(&self.seeds, words, &space.parts);
                 let Some(same) = space.rules.get(&key) else { continue };
                 let takes = |value: &Words| masked(words, &space.mask) == *value;
@@ -202,32 +229,60 @@ fn stages(spaces: &[Space], seeds: &Words) -> Vec<Stage> {
             *about.entry(space.mask[word]).or_default() |= 1 << i;
         }
         about.retain(|mask, about| *mask != 0 && about.count_ones() >= WORTH);
-        let stage = |(mask, about)| Stage { word, mask, about, with: HashMap::default() };
+        let stage = |(mask, about)| {
+            let (with, sorted) = Default::default();
+            Stage { word, mask, about, with, sorted }
+        };
         all.extend(about.into_iter().map(stage));
     }
     for stage in &mut all {
         let about = spaces.iter().enumerate().filter(|(i, _)| stage.about >> i & 1 == 1);
         for (i, space) in about {
             for (value, ..) in space.rules.values().flatten() {
-                let value = number(value[stage.word], stage.word, seeds);
+                let value = value[stage.word];
+                stage.sorted.push(value);
+                let value = number(value, stage.word, seeds);
                 *stage.with.entry(value).or_default() |= 1 << i;
             }
         }
+        stage.sorted.sort_unstable();
+        stage.sorted.dedup();
     }
     all.sort_by_key(|stage| std::cmp::Reverse(stage.with.len()));
     all.truncate(STAGES);
     all
 }
 
+impl Stage {
+    /// As few bits of a word as tell it from all values that there are, none of which it has: the upper
+    /// ones, up to where it differs from the last of its neighbours.
+    fn tells(&self, word: u64) -> u64 {
+        let value = word & self.mask;
+        let at = self.sorted.partition_point(|other| *other < value);
+        let neighbours = &self.sorted[at.saturating_sub(1)..self.sorted.len().min(at + 1)];
+        let alike = neighbours.iter().map(|other| (other ^ value).leading_zeros()).max();
+        let behind = alike.map_or(0, |alike| u64::MAX.checked_shr(alike + 1).unwrap_or(0));
+        self.mask & !behind
+    }
+}
+
 impl Group {
     /// A bit for each space that may have a rule for a packet.
-    #[inline]
-    fn worth_a_search(&self, words: &Words, seeds: &Words) -> u64 {
+    #[inline(always)]
+    fn worth_a_search(
+        &self,
+        words: &Words,
+        seeds: &Words,
+        looks_at: &mut impl FnMut(usize, u64, Option<&Stage>),
+    ) -> u64 {
         let mut left = u64::MAX >> (GROUP - self.spaces.len());
         for stage in &self.stages {
             if left & stage.about != 0 {
-                let value = number(words[stage.word % WORDS] & stage.mask, stage.word, seeds);
-                left &= stage.with.get(&value).copied().unwrap_or(0) | !stage.about;
+                let word = stage.word % WORDS;
+                let value = number(words[word] & stage.mask, stage.word, seeds);
+                let with = stage.with.get(&value);
+                looks_at(word, stage.mask, with.is_none().then_some(stage));
+                left &= with.copied().unwrap_or(0) | !stage.about;
             }
         }
         left
@@ -343,8 +398,32 @@ mod tests {
                     }
                     let cached = cache.find(&classifier, n as u64 + 1, words, 0);
                     prop_assert_eq!(cached, found);
+                    let (same, needed) = classifier.find_needed(words);
+                    prop_assert_eq!(same, found);
+                    for other in &packets {
+                        let alike = std::array::from_fn(|i| {
+                            words[i] & needed[i] | other[i] & !needed[i]
+                        });
+                        prop_assert_eq!(classifier.find(&alike), found);
+                    }
                 }
             }
+        }
+
+        /// No value is told from the word by fewer bits, and all are by these.
+        #[test]
+        fn bits_tell_a_value_from_others(
+            values in prop::collection::btree_set(0u64..4096, 1..40), word in 0u64..4096, low: bool,
+        ) {
+            let (mask, at) = if low { (0xfff, 0) } else { (0xfff << 52, 52) };
+            let sorted: Vec<u64> = values.iter().map(|v| v << at).collect();
+            let stage = Stage { word: 0, mask, about: 1, with: HashMap::default(), sorted };
+            prop_assume!(!values.contains(&word));
+            let tells = stage.tells(word << at);
+            prop_assert!(values.iter().all(|v| (v ^ word) << at & tells != 0));
+            prop_assert!(tells & !mask == 0 && tells != 0);
+            let fewer = tells & (tells - 1);
+            prop_assert!(values.iter().any(|v| (v ^ word) << at & fewer == 0));
         }
     }
 }

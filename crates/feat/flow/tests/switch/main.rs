@@ -1,6 +1,7 @@
 //! Rules followed by the real graph, with clients and a server behind its ports.
 
 mod lab;
+mod ways;
 
 use lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use std::net::Ipv4Addr;
