@@ -15,6 +15,27 @@ use thalweg_buffer::{Cache, Flags};
 use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 
+/// To read the clock takes some 20 clocks, as much as a node has to do for a packet. So of turns with
+/// few packets that follow each other, one in so many is timed node by node, and stands for so many.
+const TIMED: u64 = 8;
+/// So many packets, each counted at each node, are few.
+const FEW: usize = 64;
+/// Turns that begin in the same span of `1 << SPAN` clocks are all timed, or none: a turn unlike those
+/// before takes longer, as its branches are not foreseen.
+const SPAN: u32 = 16;
+
+/// For how many turns the clocks of one stand that begins at `start`; 0 if its nodes are not timed.
+#[inline]
+fn weight(start: u64, after_few: bool) -> u64 {
+    // By the golden ratio: evenly spread, and out of step with any pattern the traffic may have.
+    let spread = (start >> SPAN).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    match after_few {
+        false => 1,
+        true if spread < u64::MAX / TIMED => TIMED,
+        true => 0,
+    }
+}
+
 /// A worker. Written all the time, and made by another thread: hence on lines of its own.
 #[repr(align(128))]
 pub(crate) struct Worker {
@@ -115,7 +136,7 @@ impl Worker {
     pub(crate) fn run(&mut self) {
         self.core.unshare();
         // When the last packets were done, and whether it was in the turn before.
-        let (mut last_work, mut busy) = (clock::ticks(), true);
+        let (mut last_work, mut busy, mut few) = (clock::ticks(), true, false);
         // A loop begins where one with work ended: to read the clock takes some 20 clocks.
         let mut start = last_work;
         while !self.stop {
@@ -125,14 +146,14 @@ impl Worker {
                 // Not to sleep first: nobody would wake us.
                 break;
             }
-            let (packets, deadline, end) = self.turn(at);
+            let (packets, deadline, end) = self.turn(at, weight(start, busy && few));
             let totals = &self.core.stats.totals;
             totals.loops.add(1);
             if packets > 0 {
                 if !busy {
                     self.pace.arrival(start.wrapping_sub(last_work));
                 }
-                (last_work, busy) = (end, true);
+                (last_work, busy, few) = (end, true, packets <= FEW);
                 totals.busy_loops.add(1);
                 totals.busy_clocks.add(end - start);
                 self.core.stats.loops.add(end - start);
@@ -159,10 +180,11 @@ impl Worker {
         self.core.cache.publish();
     }
 
-    /// Polls the inputs and runs the graph until nothing is pending, from `at` on. Returns the packets
-    /// that came in, the earliest time at which an input wants to be polled again, and, if there were
-    /// packets, when they were done.
-    fn turn(&mut self, mut at: u64) -> (usize, Option<u64>, u64) {
+    /// Polls the inputs and runs the graph until nothing is pending, from `at` on, in a turn whose clocks
+    /// stand for those of `weight` turns. Returns the packets that came in, the earliest time at which an
+    /// input wants to be polled again, and, if there were packets, when they were done.
+    fn turn(&mut self, at: u64, weight: u64) -> (usize, Option<u64>, u64) {
+        let mut watch = Watch { at, weight };
         let guard = self.reader.enter();
         let arcs = self.arcs.load(&guard);
         self.core.follow_arcs(arcs);
@@ -174,14 +196,12 @@ impl Worker {
             if let Some(Some(r)) = self.runners.get_mut(id.0 as usize) {
                 r.again(&mut cx);
             }
-            at = clock::ticks();
+            watch.read();
         }
         for arrivals in &mut self.arrivals {
             let got = arrivals.poll(&mut self.core);
             if got > 0 {
-                let now = clock::ticks();
-                note(self.core.stats.node(arrivals.node), got as u64, now - at);
-                at = now;
+                watch.note(self.core.stats.node(arrivals.node), got as u64);
                 packets += got;
             }
         }
@@ -197,13 +217,12 @@ impl Worker {
             }
             let got = self.core.stats.totals.rx.get() - before;
             if got > 0 || matches!(poll, Poll::Busy(_)) {
-                let now = clock::ticks();
-                note(self.core.stats.node(*id), got, now - at);
-                at = now;
+                watch.note(self.core.stats.node(*id), got);
             }
         }
-        let (handled, at) = dispatch(&mut self.core, &mut self.runners, &guard, arcs, at);
-        (packets + handled, deadline, at)
+        packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs, &mut watch);
+        let end = if weight == 0 && packets > 0 { clock::ticks() } else { watch.at };
+        (packets, deadline, end)
     }
 
     /// Does what the main thread wants; whether there was anything.
@@ -306,26 +325,50 @@ impl Worker {
     }
 }
 
-#[inline]
-fn note(stats: &crate::stats::NodeStats, n: u64, clocks: u64) {
-    stats.calls.add(1);
-    stats.vectors.add(n);
-    stats.clocks.add(clocks);
-    if clocks > stats.max_clocks.get() {
-        stats.max_clocks.set(clocks);
-        stats.max_vectors.set(n);
+/// Times the nodes of a turn, one after the other.
+struct Watch {
+    /// When the one before was done.
+    at: u64,
+    /// For how many turns this one stands. 0: it is not timed.
+    weight: u64,
+}
+
+impl Watch {
+    /// Clocks since it was read last.
+    #[inline]
+    fn read(&mut self) -> u64 {
+        if self.weight == 0 {
+            return 0;
+        }
+        let now = clock::ticks();
+        now - std::mem::replace(&mut self.at, now)
+    }
+
+    /// A node was called for `n` packets.
+    #[inline]
+    fn note(&mut self, stats: &crate::stats::NodeStats, n: u64) {
+        stats.calls.add(1);
+        stats.vectors.add(n);
+        let clocks = self.read();
+        if self.weight > 0 {
+            stats.clocks.add(clocks * self.weight);
+            if clocks > stats.max_clocks.get() {
+                stats.max_clocks.set(clocks);
+                stats.max_vectors.set(n);
+            }
+        }
     }
 }
 
-/// Runs nodes in the graph's order until no frame is pending, from `at` on; returns the packets handled
-/// by the first nodes (so that injected packets count as work), and when the last was done.
+/// Runs nodes in the graph's order until no frame is pending; returns the packets handled, each counted
+/// at each node, so that injected packets count as work.
 fn dispatch(
     core: &mut Core,
     runners: &mut [Option<Box<dyn Runner>>],
     guard: &Guard<'_>,
     arcs: &ArcTable,
-    mut at: u64,
-) -> (usize, u64) {
+    watch: &mut Watch,
+) -> usize {
     let mut handled = 0;
     while let Some((rank, id)) = core.first_ready() {
         // Only what is there now: a node upstream may have more for us meanwhile.
@@ -345,18 +388,28 @@ fn dispatch(
                 // An arc or adjacency still named a node that is gone: nothing is lost silently.
                 _ => cx.dropped_frame(frame),
             }
-            let now = clock::ticks();
-            note(core.stats.node(id), n as u64, now - at);
-            at = now;
+            watch.note(core.stats.node(id), n as u64);
         }
     }
-    (handled, at)
+    handled
 }
 
 #[cfg(test)]
 mod tests {
     use crate::mailbox::Waker;
     use crate::node::{Adapter, OwnLines};
+
+    /// Whatever time turns take, their weights add up to them.
+    #[test]
+    fn weights_add_up() {
+        for step in [200u64, 600, 2596, 1 << 16, 1_000_000, 1 << 20, 1 << 40] {
+            // A thousand spans, or steps, if these are longer.
+            let turns = 1000 * (1 << super::SPAN) / step.min(1 << super::SPAN);
+            let all: u64 = (0..turns).map(|n| super::weight(77 + n * step, true)).sum();
+            assert!(all.abs_diff(turns) < turns / 20, "{all} of {turns} in steps of {step}");
+        }
+        assert_eq!(super::weight(77, false), 1);
+    }
 
     /// What the main thread makes for one worker after the other.
     #[test]
