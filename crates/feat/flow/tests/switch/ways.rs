@@ -146,7 +146,7 @@ fn ways_lead_where_steps_do() {
         lab.ok("set interface flow port0 9\nset interface flow port1 9");
     }
     let batches = prop::collection::vec((0usize..2, prop::collection::vec(packet(), 1..40)), 1..6);
-    let mut runner = TestRunner::new(Config { cases: 48, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 160, ..Config::default() });
     runner
         .run(&(rules(), batches), |(rules, batches)| {
             let mut labs = labs.borrow_mut();
