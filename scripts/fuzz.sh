@@ -30,7 +30,7 @@ flags=(
     -Cllvm-args=-sanitizer-coverage-trace-compares
     -Ccodegen-units=1
 )
-RUSTFLAGS="${flags[*]}" cargo build --quiet --release --manifest-path fuzz/Cargo.toml \
+RUSTFLAGS="${flags[*]}" cargo build --locked --quiet --release --manifest-path fuzz/Cargo.toml \
     --target "$host" "${targets[@]/#/--bin=}"
 
 log=$(mktemp)
