@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
         // Whoever read our output has seen enough.
         Err(ClientError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("thalctl: {error}");
+            let _ = writeln!(std::io::stderr(), "thalctl: {error}");
             ExitCode::from(crate::FAILED)
         }
     }
