@@ -58,6 +58,34 @@ impl Spread {
         Spread { least: sorted[rank], most: sorted[n - 1 - rank], ..whole }
     }
 
+    /// The mean of these values, in place of the median, and between which bounds the mean of all that
+    /// could be measured lies with 95 % certainty, by drawing from the values again and again (Efron's
+    /// bootstrap): the mean of what comes in bursts, as stalls do, tells of those that a median does not see.
+    pub fn of_mean(values: &[f64]) -> Spread {
+        const DRAWS: usize = 4000;
+        let n = values.len();
+        if n == 0 {
+            return Spread::default();
+        }
+        let mean = |sum: f64| sum / n as f64;
+        let mut state = 1u64;
+        let mut draw = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            values[(state >> 33) as usize % n]
+        };
+        let mut means: Vec<f64> = (0..DRAWS).map(|_| mean((0..n).map(|_| draw()).sum())).collect();
+        means.sort_by(f64::total_cmp);
+        let tail = DRAWS / 40;
+        Spread {
+            median: mean(values.iter().sum()),
+            least: means[tail],
+            most: means[DRAWS - 1 - tail],
+            rounds: n,
+        }
+    }
+
     /// (most − least) / median; 0 if all are 0.
     pub fn relative(&self) -> f64 {
         let width = self.most - self.least;
@@ -230,6 +258,24 @@ mod tests {
         });
         let hits = hits.count();
         assert!((930..=985).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn a_mean_tells_of_what_is_rare() {
+        assert_eq!(Spread::of_mean(&[]), Spread::default());
+        assert_eq!(
+            Spread::of_mean(&[3.0; 5]),
+            Spread { median: 3.0, least: 3.0, most: 3.0, rounds: 5 }
+        );
+        // One window of five has stalls, where a median is zero.
+        let rare: Vec<f64> = (0..40).map(|n| if n % 5 == 0 { 10.0 } else { 0.0 }).collect();
+        let s = Spread::of_mean(&rare);
+        assert_eq!(s.median, 2.0);
+        assert!(s.least > 0.5 && s.most < 4.0, "{s:?}");
+        // As many up as down: nothing to see.
+        let even: Vec<f64> = (0..40).map(|n| if n % 2 == 0 { 7.0 } else { -7.0 }).collect();
+        let s = Spread::of_mean(&even);
+        assert!(s.least < 0.0 && s.most > 0.0, "{s:?}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
-use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Spread, Table};
 use thalweg_bench_control::api::{Client, Router};
 use thalweg_bench_control::churn;
 use thalweg_bench_control::steps::during;
@@ -23,16 +23,23 @@ use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::lpm4::internet;
 
 const ROUTES: usize = 1_000_000;
-/// Routes of clients that wait for each answer.
+/// Routes of clients that wait for each answer, in a window.
 const FEW: usize = 20_000;
-/// Routes of a client that is slow as it is.
-const FEWER: usize = 5_000;
-/// Longest loops come and go with the machine's moods: so many rounds, of which the median counts.
+/// Routes of a client that is slow as it is, in a window.
+const FEWER: usize = 2_500;
 const ROUNDS: usize = 5;
+/// Windows with changes in a round, which set a million routes together if the client is fast. Long loops
+/// come and go with the machine's moods: only many short windows, with as many in which nothing
+/// changes between them, tell what is due to the changes.
+const PARTS: usize = 4;
+/// Routes in a window of a fast client.
+const PART: usize = ROUTES / PARTS;
+/// The way that begins with all routes there.
+const DELETING: &str = "deleting";
 /// How often each question about the main thread's steps is asked.
 const TIMES: usize = 3;
 /// A control window, before each with changes.
-const CONTROL: Duration = Duration::from_millis(1500);
+const CONTROL: Duration = Duration::from_millis(600);
 
 /// What a window shows.
 #[derive(Clone, Copy, Default)]
@@ -92,13 +99,13 @@ fn python() -> Option<String> {
     Some(format!("{}/bin/python", String::from_utf8_lossy(&venv.stdout).trim()))
 }
 
-/// Sets routes by VPP's Python client, which says how long it took.
-fn papi(router: &Router, python: &str) -> Result<f64> {
+/// Sets routes from a number on by VPP's Python client, which says how long it took.
+fn papi(router: &Router, python: &str, first: usize) -> Result<f64> {
     let json = router.dir().join("api");
     router.write_descriptions(&json)?;
     let out = Command::new(python)
         .args(["-c", PAPI, &json.display().to_string(), &router.socket().display().to_string()])
-        .arg(FEWER.to_string())
+        .args([first, FEWER].map(|n| n.to_string()))
         .output()
         .context("run Python")?;
     ensure!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -114,8 +121,8 @@ hop = {'sw_if_index': 0xffffffff, 'table_id': 0, 'rpf_id': 0, 'weight': 1, 'pref
        'flags': 0, 'proto': 0, 'nh': {'address': {'ip4': '0.0.0.0'}, 'via_label': 0, 'obj_id': 0,
        'classify_table_index': 0}, 'n_labels': 0,
        'label_stack': [{'is_uniform': 0, 'label': 0, 'ttl': 0, 'exp': 0}] * 16}
-count = int(sys.argv[3])
-prefixes = [f'{ipaddress.IPv4Address(0x64400000 + n)}/32' for n in range(count)]
+first, count = map(int, sys.argv[3:5])
+prefixes = [f'{ipaddress.IPv4Address(0x64400000 + first + n)}/32' for n in range(count)]
 begin = time.perf_counter()
 for prefix in prefixes:
     reply = vpp.api.ip_route_add_del(
@@ -157,13 +164,13 @@ impl Shown {
     }
 }
 
-/// How much more of its own time a worker's longest loop may take than in control windows, in µs.
-const STALL_US: f64 = 100.0;
-
 impl Rows {
     fn row(&self, table: &mut Table, way: &str) {
         let (busy, control) = (&self.busy, &self.control);
-        let more = busy.own_us.spread().median - control.own_us.spread().median;
+        let more: Vec<f64> = std::iter::zip(busy.own.values(), control.own.values())
+            .map(|(busy, control)| busy - control)
+            .collect();
+        let more = Spread::of_mean(&more);
         table.row(vec![
             way.into(),
             Cell::series(&self.rate, 0),
@@ -180,73 +187,76 @@ impl Rows {
             Cell::series(&control.own, 1),
             Cell::series(&busy.own_us, 1),
             Cell::series(&control.own_us, 1),
-            Cell::Guide(format!("{more:+.0} µs, ≤ {STALL_US}"), more <= STALL_US),
+            Cell::Guide(format!("{more:.1}, none"), more.least <= 0.0),
         ]);
     }
 }
 
-/// Does something by a client; how long that took, if not as long as the window.
-type Act<'a, T> = Box<dyn FnMut(&mut Client) -> Result<T> + 'a>;
+/// Sets routes by a client, in one of a round's windows; how long that took, if not as long as the window.
+type Set<'a> = Box<dyn FnMut(&mut Client, usize) -> Result<Option<f64>> + 'a>;
+/// Does something by a client.
+type Act<'a> = Box<dyn FnMut(&mut Client) -> Result<()> + 'a>;
 
-/// A way to set routes, and to take them away again.
+/// A way to set routes, and to undo what a round did.
 struct Way<'a> {
     word: &'static str,
     name: &'static str,
+    /// In a window.
     routes: usize,
-    /// Sets them; how long that took, if not as long as the window.
-    set: Act<'a, Option<f64>>,
-    clean: Act<'a, ()>,
+    set: Set<'a>,
+    undo: Act<'a>,
 }
 
 fn ways<'a>(
     router: &'a Router,
     prefixes: &'a [Ipv4Prefix],
-    exec: &'a str,
+    exec: &'a [String],
     python: &'a str,
     ports: [u32; 2],
 ) -> [Way<'a>; 5] {
-    let delete = move |n: usize| -> Act<'a, ()> {
+    let part = |n: usize| &prefixes[n * PART..][..PART];
+    let delete = move |n: usize| -> Act<'a> {
         Box::new(move |client| client.routes(false, &prefixes[..n], ports))
     };
-    let add = move |client: &mut Client| client.routes(true, prefixes, ports).map(|()| None);
     [
         Way {
             word: "pipelined",
             name: "Rust client, many under way",
-            routes: ROUTES,
-            set: Box::new(add),
-            clean: delete(ROUTES),
+            routes: PART,
+            set: Box::new(move |client, n| client.routes(true, part(n), ports).map(|()| None)),
+            undo: delete(ROUTES),
         },
         Way {
-            word: "deleting",
+            word: DELETING,
             name: "the same, deleting",
-            routes: ROUTES,
-            set: Box::new(move |client| client.routes(false, prefixes, ports).map(|()| None)),
-            clean: Box::new(move |client| client.routes(true, prefixes, ports)),
+            routes: PART,
+            set: Box::new(move |client, n| client.routes(false, part(n), ports).map(|()| None)),
+            undo: Box::new(move |client| client.routes(true, prefixes, ports)),
         },
         Way {
             word: "exec",
             name: "`exec FILE` of the command line",
-            routes: ROUTES,
-            set: Box::new(move |client| client.cli(exec).map(|_| None)),
-            clean: delete(ROUTES),
+            routes: PART,
+            set: Box::new(move |client, n| client.cli(&exec[n]).map(|_| None)),
+            undo: delete(ROUTES),
         },
         Way {
             word: "one",
             name: "Rust client, one by one",
             routes: FEW,
-            set: Box::new(move |client| {
-                client.routes_in_turn(&prefixes[..FEW], ports).map(|()| None)
+            set: Box::new(move |client, n| {
+                client.routes_in_turn(&prefixes[n * FEW..][..FEW], ports).map(|()| None)
             }),
-            clean: delete(FEW),
+            undo: delete(PARTS * FEW),
         },
         Way {
             word: "papi",
             name: "vpp_papi, one by one",
             routes: FEWER,
-            set: Box::new(move |_| papi(router, python).map(Some)),
-            clean: Box::new(|client| {
-                client.cli(&format!("ip route del count {FEWER} 100.64.0.0/32")).map(drop)
+            set: Box::new(move |_, n| papi(router, python, n * FEWER).map(Some)),
+            undo: Box::new(|client| {
+                let all = PARTS * FEWER;
+                client.cli(&format!("ip route del count {all} 100.64.0.0/32")).map(drop)
             }),
         },
     ]
@@ -279,8 +289,8 @@ fn measure(router: &Router, args: &Args) -> Result<Table> {
     let (mut watch, mut client) = (router.client("watch")?, router.client("bench")?);
     let ports = [router.index(&mut client, "pg1")?, router.index(&mut client, "pg2")?];
     let prefixes = internet(ROUTES);
-    let file = churn::script(&prefixes)?;
-    let exec = format!("exec {}", file.path().display());
+    let files: Vec<_> = prefixes.chunks(PART).map(churn::script).collect::<Result<_>>()?;
+    let exec: Vec<_> = files.iter().map(|f| format!("exec {}", f.path().display())).collect();
     watch.cli(&churn::streams())?;
     watch.cli("packet-generator enable-stream")?;
     let python = python();
@@ -293,24 +303,26 @@ fn measure(router: &Router, args: &Args) -> Result<Table> {
             continue;
         }
         let mut rows = Rows::default();
-        let before = way.word == "deleting";
+        let before = way.word == DELETING;
         for _ in 0..ROUNDS {
             if before {
-                (way.clean)(&mut client)?;
+                (way.undo)(&mut client)?;
             }
-            rows.control.add(window(&mut watch, || {
-                spin(CONTROL);
-                Ok(())
-            })?);
-            let mut took = None;
-            let busy = window(&mut watch, || {
-                took = (way.set)(&mut client)?;
-                Ok(())
-            })?;
-            rows.rate.push(way.routes as f64 / took.unwrap_or(busy.seconds));
-            rows.busy.add(busy);
+            for part in 0..PARTS {
+                rows.control.add(window(&mut watch, || {
+                    spin(CONTROL);
+                    Ok(())
+                })?);
+                let mut took = None;
+                let busy = window(&mut watch, || {
+                    took = (way.set)(&mut client, part)?;
+                    Ok(())
+                })?;
+                rows.rate.push(way.routes as f64 / took.unwrap_or(busy.seconds));
+                rows.busy.add(busy);
+            }
             if !before {
-                (way.clean)(&mut client)?;
+                (way.undo)(&mut client)?;
             }
         }
         rows.row(&mut table, way.name);
@@ -511,8 +523,10 @@ fn main() -> Result<()> {
     report.about(
         "Four streams of 64-byte packets to 20,256 destinations, as fast as one worker takes them; \
          each window with changes follows one of control, in which nothing changes and the first \
-         core is as busy. The worker has the last core, all else the first. Medians of five rounds (three of \
-         what is asked of the main thread), with the least and the greatest.",
+         core is as busy. The worker has the last core, all else the first. Medians of twenty windows (of three \
+         times for what is asked of the main thread), with the least and the greatest. The last column is how \
+         many more loops a second took over 100 µs of the worker's own time in windows with changes than in \
+         the control windows before them: the mean, with the interval in which it lies with 95 % certainty.",
     );
     if args.wants("steps") {
         report.table(steps()?);
