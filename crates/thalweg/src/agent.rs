@@ -94,9 +94,9 @@ pub fn main(args: &Args) -> ExitCode {
 /// Reads the file, and logs what in it has no effect.
 fn read(args: &Args) -> anyhow::Result<HsflowdConf> {
     let name = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file)
+    let bytes = std::fs::read(&args.file)
         .with_context(|| format!("cannot read the configuration {name}"))?;
-    let (mut conf, warnings) = HsflowdConf::parse(Reader::Agent, &name, &text)?;
+    let (mut conf, warnings) = HsflowdConf::parse_bytes(Reader::Agent, &name, &bytes)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }

@@ -233,7 +233,21 @@ const MAX_DEPTH: usize = 16;
 const EXCERPT: usize = 100;
 
 impl HsflowdConf {
-    /// Reads a file's text; `name` is for messages. Also returns what has no effect with `reader`.
+    /// Reads a file; `name` is for messages. Also returns what has no effect with `reader`.
+    ///
+    /// Bytes that are not UTF-8 do no harm in a comment; elsewhere they are mistakes like others.
+    ///
+    /// # Errors
+    /// If there are mistakes: all of them, up to twenty.
+    pub fn parse_bytes(
+        reader: Reader,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(Self, Vec<Problem>), ConfError> {
+        Self::parse(reader, name, &String::from_utf8_lossy(bytes))
+    }
+
+    /// The same of a text.
     ///
     /// # Errors
     /// If there are mistakes: all of them, up to twenty.
@@ -542,7 +556,8 @@ impl<'a> Parser<'a> {
 }
 
 fn possible(words: &[Word]) -> String {
-    words.iter().map(|word| word.0).collect::<Vec<_>>().join(", ")
+    let taken = words.iter().filter(|word| !matches!(word.1, Value::Refused(_)));
+    taken.map(|word| word.0).collect::<Vec<_>>().join(", ")
 }
 
 /// A number, K, M and G being thousands, millions and thousand millions.

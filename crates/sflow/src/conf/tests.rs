@@ -235,6 +235,22 @@ fn mistakes_have_their_place() {
 }
 
 #[test]
+fn what_is_refused_is_not_proposed() {
+    let error = HsflowdConf::parse(Reader::Agent, "h.conf", "sflow { pollig = 3 }").unwrap_err();
+    let message = &error.0[0].message;
+    assert!(message.contains("possible are ") && message.contains("polling"), "{message}");
+    assert!(!message.contains("docker") && !message.contains("ulogGroup"), "{message}");
+}
+
+#[test]
+fn bytes_of_another_encoding_have_a_place() {
+    let read = |bytes| HsflowdConf::parse_bytes(Reader::Agent, "h.conf", bytes);
+    assert!(read(b"sflow { # z\xfcrich\n collector { ip = 192.0.2.1 } }").is_ok());
+    let error = read(b"sflow {\n collector { ip = z\xfcrich } }").unwrap_err();
+    assert_eq!(error.0[0].place, "h.conf:2:19", "{error}");
+}
+
+#[test]
 fn the_place_is_marked() {
     let error =
         HsflowdConf::parse(Reader::Agent, "h.conf", "sflow {\n\tpolling = x # ä\n}").unwrap_err();

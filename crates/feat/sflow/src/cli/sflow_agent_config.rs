@@ -34,10 +34,10 @@ impl Command<Control> for SFlowAgentConfig {
         required(args, "a file")?;
         let file = args.word("file")?;
         args.end()?;
-        let text = std::fs::read_to_string(file)
+        let bytes = std::fs::read(file)
             .map_err(|error| CliError::failed(format_args!("cannot read {file}: {error}")))?;
         let (conf, warnings) =
-            HsflowdConf::parse(Reader::Router, file, &text).map_err(CliError::failed)?;
+            HsflowdConf::parse_bytes(Reader::Router, file, &bytes).map_err(CliError::failed)?;
         take_configuration(cx, &conf).map_err(refused)?;
         for warning in warnings {
             out.text(&format!("{warning}\n"));
