@@ -61,7 +61,7 @@ impl Spread {
     /// The mean of these values, in place of the median, and between which bounds the mean of all that
     /// could be measured lies with 95 % certainty, by drawing from the values again and again (Efron's
     /// bootstrap): the mean of what comes in bursts, as stalls do, tells of those that a median does not see.
-    pub fn of_mean(values: &[f64]) -> Spread {
+    fn of_mean(values: &[f64]) -> Spread {
         const DRAWS: usize = 4000;
         let n = values.len();
         if n == 0 {
@@ -150,6 +150,11 @@ impl Series {
         self.0.push((value, at));
     }
 
+    /// Adds another's values.
+    pub fn extend(&mut self, other: &Series) {
+        self.0.extend_from_slice(&other.0);
+    }
+
     /// The values, in the order in which they were taken.
     pub fn values(&self) -> Vec<f64> {
         self.0.iter().map(|(value, _)| *value).collect()
@@ -158,6 +163,13 @@ impl Series {
     /// Their spread.
     pub fn spread(&self) -> Spread {
         Spread::of(&self.values())
+    }
+
+    /// How much more these are than another side's, round by round: the mean, with the interval in
+    /// which it lies with 95 % certainty.
+    pub fn more_than(&self, other: &Series) -> Spread {
+        let more = self.0.iter().zip(&other.0).map(|((a, _), (b, _))| a - b);
+        Spread::of_mean(&more.collect::<Vec<_>>())
     }
 
     /// These over another side's, round by round.
@@ -258,6 +270,17 @@ mod tests {
         });
         let hits = hits.count();
         assert!((930..=985).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn more_is_the_mean_of_differences() {
+        let (mut a, mut b) = (Series::default(), Series::default());
+        for round in 0..10 {
+            b.push(f64::from(round));
+            a.push(f64::from(round) + 2.0);
+        }
+        let s = a.more_than(&b);
+        assert_eq!((s.median, s.least, s.most), (2.0, 2.0, 2.0));
     }
 
     #[test]

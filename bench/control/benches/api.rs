@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
-use thalweg_bench_common::{Args, Cell, Column, Report, Series, Spread, Table};
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
 use thalweg_bench_control::api::{Client, Router};
 use thalweg_bench_control::churn;
 use thalweg_bench_control::steps::during;
@@ -167,10 +167,7 @@ impl Shown {
 impl Rows {
     fn row(&self, table: &mut Table, way: &str) {
         let (busy, control) = (&self.busy, &self.control);
-        let more: Vec<f64> = std::iter::zip(busy.own.values(), control.own.values())
-            .map(|(busy, control)| busy - control)
-            .collect();
-        let more = Spread::of_mean(&more);
+        let more = busy.own.more_than(&control.own);
         table.row(vec![
             way.into(),
             Cell::series(&self.rate, 0),
