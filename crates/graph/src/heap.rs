@@ -1,5 +1,8 @@
-//! How the C library's allocator is to work.
+//! How the C library's allocator is to work, and an allocator for tests that counts who asks it.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::backtrace::Backtrace;
+use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
 /// Has small pieces of memory that are freed joined at once. Otherwise glibc puts that off, and then joins
@@ -13,4 +16,84 @@ pub(crate) fn no_arrears() {
         // this parameter changes no memory that is in use.
         let _ = unsafe { libc::mallopt(libc::M_MXFAST, 0) };
     });
+}
+
+/// The system's allocator, which counts how often each thread asks it for memory: as the
+/// `#[global_allocator]` of a test it shows whether a worker allocates where it must not.
+///
+/// ```
+/// use thalweg_graph::heap::Counting;
+///
+/// #[global_allocator]
+/// static HEAP: Counting = Counting;
+///
+/// let before = Counting::asked();
+/// drop(vec![1, 2, 3]);
+/// assert_eq!(Counting::asked() - before, 1);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counting;
+
+thread_local! {
+    // Nothing to be made or dropped: what the allocator itself does must not ask for memory.
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    // Touched only where somebody watches.
+    static SEEN: RefCell<Option<Backtrace>> = const { RefCell::new(None) };
+}
+
+impl Counting {
+    /// How often this thread has asked for memory; 0 if this is not the program's allocator.
+    pub fn asked() -> u64 {
+        ASKED.get()
+    }
+
+    /// Notes who asks next on this thread, for [`seen`](Self::seen).
+    pub fn watch() {
+        SEEN.take();
+        WATCHED.set(true);
+    }
+
+    /// Who was the first to ask since [`watch`](Self::watch), as a backtrace. Ends watching.
+    pub fn seen() -> Option<String> {
+        WATCHED.set(false);
+        SEEN.take().map(|at| at.to_string())
+    }
+
+    #[inline]
+    fn note() {
+        let asked = ASKED.get() + 1;
+        // Once only: looking asks for memory, too, which does not count.
+        if WATCHED.replace(false) {
+            SEEN.set(Some(Backtrace::force_capture()));
+        }
+        ASKED.set(asked);
+    }
+}
+
+// SAFETY: the system's allocator does all of it; counting allocates nothing, or, where a thread is watched,
+// once it is so no longer.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::note();
+        // SAFETY: by the contract of this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Counting::note();
+        // SAFETY: by the contract of this function.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Counting::note();
+        // SAFETY: by the contract of this function.
+        unsafe { System.realloc(at, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: by the contract of this function.
+        unsafe { System.dealloc(at, layout) }
+    }
 }

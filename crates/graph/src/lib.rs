@@ -16,7 +16,7 @@ pub mod control;
 pub mod decl;
 pub mod feature;
 mod gone;
-mod heap;
+pub mod heap;
 pub mod log;
 pub mod loop_times;
 pub mod mailbox;
