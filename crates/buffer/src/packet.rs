@@ -337,6 +337,7 @@ unsafe fn room_behind<'a>(buf: NonNull<BufHdr>, view: View, want: usize) -> &'a 
 }
 
 /// Iterator over a packet's segments.
+#[derive(Clone)]
 pub struct Segments<'a> {
     at: Option<(NonNull<BufHdr>, View)>,
     owner: std::marker::PhantomData<&'a [u8]>,

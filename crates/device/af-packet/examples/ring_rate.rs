@@ -5,7 +5,6 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::io::IoSlice;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -87,7 +86,7 @@ fn burst(tx: &mut TxRing, count: usize) -> (Duration, Duration) {
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
     let start = Instant::now();
     for _ in 0..count {
-        let _ = tx.send(VnetHdr::default(), &[IoSlice::new(&frame)]);
+        let _ = tx.send(VnetHdr::default(), [&frame[..]]);
     }
     let filled = start.elapsed();
     tx.kick();

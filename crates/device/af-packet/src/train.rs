@@ -7,7 +7,6 @@
 //! count up and a last PSH, and checksums that are right.
 
 use crate::ring::{Framing, VnetHdr};
-use std::io::IoSlice;
 use thalweg_buffer::{Flags, Frame};
 use thalweg_wire::checksum::{self, Checksum};
 use thalweg_wire::ethernet::ethertype;
@@ -17,7 +16,7 @@ use thalweg_wire::ipv6::{self, Ipv6View};
 use thalweg_wire::tcp::{self, TcpView, flag};
 use thalweg_wire::{gso, ipv4, vlan};
 
-/// Segments at most: as many pieces as are gathered without allocating.
+/// Segments at most: fewer, with their headers, than the pieces that the kernel gathers.
 const MOST: usize = 60;
 /// Fewer are not worth a call of their own.
 const LEAST: usize = 3;
@@ -213,19 +212,14 @@ impl Train {
         Train { headers, payload, count, first: first.bytes.len(), vnet }
     }
 
-    /// Calls `send` with the pieces of the super-packet, whose first packet is `at`.
-    pub(crate) fn with<T>(
-        &self,
-        frame: &Frame,
+    /// The pieces of the super-packet, whose first packet is `at`.
+    pub(crate) fn pieces<'a>(
+        &'a self,
+        frame: &'a Frame,
         at: usize,
-        send: impl FnOnce(&[IoSlice<'_>]) -> T,
-    ) -> T {
-        let mut pieces = [IoSlice::new(&[]); 1 + MOST];
-        pieces[0] = IoSlice::new(&self.headers[..self.payload]);
-        for (i, piece) in pieces[1..=self.count].iter_mut().enumerate() {
-            *piece = IoSlice::new(&frame.data((at + i) as u8)[self.payload..]);
-        }
-        send(&pieces[..=self.count])
+    ) -> impl Iterator<Item = &'a [u8]> + Clone {
+        let payloads = (at..at + self.count).map(|i| &frame.data(i as u8)[self.payload..]);
+        std::iter::once(&self.headers[..self.payload]).chain(payloads)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Writes: rx interface; offload work that the sender left. Next: the `device-input` arc.
 
 use crate::offload;
-use crate::ring::{Fetch, Framing, RxFrame, RxRing, Sink};
+use crate::ring::{Fetch, Fetched, Framing, RxFrame, RxRing, Sink};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -104,16 +104,10 @@ impl Sink for Intake<'_> {
     /// Straight into buffers: a copy of 64 KiB less.
     fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
         let mut p = self.cache.alloc()?;
-        let vnet = match p.extend(len, self.cache) {
-            true => fetch.into(p.segments_mut()),
-            false => {
-                self.cache.free(p);
-                return None;
-            }
-        };
-        let Some(vnet) = vnet else {
+        let fetched = p.extend(len, self.cache).then(|| fetch.into(p.segments_mut()));
+        let Some(Fetched::There(vnet)) = fetched else {
             self.cache.free(p);
-            return Some(false);
+            return (fetched == Some(Fetched::Missing)).then_some(false);
         };
         if let Some(o) = offload::from_kernel(&vnet, self.framing, p.data()) {
             p.meta_mut().offload = o;

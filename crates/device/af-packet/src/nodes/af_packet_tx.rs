@@ -7,7 +7,6 @@ use crate::offload;
 use crate::ring::{Framing, SendError, TxRing, VnetHdr};
 use crate::train::Train;
 use std::any::Any;
-use std::io::IoSlice;
 use thalweg_buffer::{Flags, Frame};
 use thalweg_graph::{Built, ErrorCode, Kind, NodeCx, NodeDecl, Runner, Verdict};
 
@@ -40,9 +39,6 @@ struct AfPacketTx {
     ring: Option<Box<TxRing>>,
 }
 
-/// Segments of one packet that need no allocation.
-const PIECES: usize = 40;
-
 fn send(ring: &mut TxRing, framing: Framing, frame: &Frame, i: u8) -> Result<(), SendError> {
     let marks = frame.flags();
     let vnet = if marks.contains(Flags::OFFLOAD) && frame.meta(i).flags().contains(Flags::OFFLOAD) {
@@ -51,20 +47,9 @@ fn send(ring: &mut TxRing, framing: Framing, frame: &Frame, i: u8) -> Result<(),
         VnetHdr::default()
     };
     if !marks.contains(Flags::CHAINED) {
-        return ring.send(vnet, &[IoSlice::new(frame.data(i))]);
+        return ring.send(vnet, [frame.data(i)]);
     }
-    let mut few = [IoSlice::new(&[]); PIECES];
-    let mut n = 0;
-    for s in frame.segments(i) {
-        if n == PIECES {
-            // Tiny buffers and a huge packet.
-            let all: Vec<IoSlice<'_>> = frame.segments(i).map(IoSlice::new).collect();
-            return ring.send(vnet, &all);
-        }
-        few[n] = IoSlice::new(s);
-        n += 1;
-    }
-    ring.send(vnet, &few[..n])
+    ring.send(vnet, frame.segments(i))
 }
 
 fn reason(e: SendError) -> ErrorCode {
@@ -83,8 +68,8 @@ fn send_train(ring: &mut TxRing, framing: Framing, frame: &Frame, i: usize) -> u
         return 0;
     }
     let Some(train) = Train::find(framing, frame, i) else { return 0 };
-    let (vnet, count, first) = (train.vnet, train.count, train.first);
-    let sent = train.with(frame, i, |pieces| ring.send_train(vnet, pieces, count as u64, first));
+    let count = train.count;
+    let sent = ring.send_train(train.vnet, train.pieces(frame, i), count as u64, train.first);
     if sent { count } else { 0 }
 }
 

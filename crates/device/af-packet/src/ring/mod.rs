@@ -31,7 +31,7 @@ mod vnet;
 pub use layout::{Framing, Options, RingSize, Version};
 pub use parse::Tag;
 pub use port::HostPort;
-pub use rx::{Fetch, RxFrame, RxRing, RxStats, Sink};
+pub use rx::{Fetch, Fetched, RxFrame, RxRing, RxStats, Sink};
 pub use socket::{KernelStats, Socket};
 pub use tx::{SendError, TxRing, TxSlot, TxStats};
 pub use vnet::{BadOffload, VnetHdr};

@@ -16,6 +16,8 @@ const LARGEST: usize = 65_536 + 256;
 /// Slots that are fetched ahead: memory is far, and a slot takes a few tens of
 /// nanoseconds.
 const AHEAD: usize = 4;
+/// Pieces that the kernel puts a frame into at most: 64 KiB are 33 buffers of the usual size.
+const PIECES: usize = 64;
 /// Where the tag goes: after the two addresses.
 const TAG_AT: usize = 12;
 
@@ -333,7 +335,7 @@ impl Desk {
     /// Fetches the frame of a slot from the socket's queue into `self.large`.
     fn fetch(&mut self, socket: &Socket, slot: &Slot) -> Option<VnetHdr> {
         let fetch = Fetch { socket, len: slot.wire_len };
-        let vnet = fetch.into(std::iter::once(&mut self.large[..]))?;
+        let vnet = fetch.into(std::iter::once(&mut self.large[..])).there()?;
         Some(if slot.tag.is_some() { vnet.shifted(Tag::LEN as i16) } else { vnet })
     }
 }
@@ -369,27 +371,54 @@ pub struct Fetch<'a> {
     len: usize,
 }
 
+/// What became of fetching a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fetched {
+    /// It is in its pieces, with this work to be done.
+    There(VnetHdr),
+    /// It was not to be had.
+    Missing,
+    /// It still waits, for fewer pieces.
+    TooManyPieces,
+}
+
+impl Fetched {
+    fn there(self) -> Option<VnetHdr> {
+        match self {
+            Fetched::There(vnet) => Some(vnet),
+            Fetched::Missing | Fetched::TooManyPieces => None,
+        }
+    }
+}
+
 impl Fetch<'_> {
-    /// Fetches the frame into pieces that together have its length or more. `None` if it is not there.
-    pub fn into<'p>(self, pieces: impl Iterator<Item = &'p mut [u8]>) -> Option<VnetHdr> {
+    /// Fetches the frame into pieces that together have its length or more.
+    pub fn into<'p>(self, pieces: impl Iterator<Item = &'p mut [u8]>) -> Fetched {
         let Self { socket, len } = self;
         let mut header = [0; VnetHdr::LEN];
         let start = if socket.vnet { VnetHdr::LEN } else { 0 };
-        let mut all = Vec::with_capacity(40);
-        all.push(IoSliceMut::new(&mut header[..start]));
+        let mut all: [IoSliceMut<'_>; 1 + PIECES] =
+            std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        all[0] = IoSliceMut::new(&mut header[..start]);
+        let (mut room, mut count) = (start, 1);
         for piece in pieces {
-            all.push(IoSliceMut::new(piece));
+            let Some(to) = all.get_mut(count) else { return Fetched::TooManyPieces };
+            room += piece.len();
+            *to = IoSliceMut::new(piece);
+            count += 1;
         }
-        let room: usize = all.iter().map(|piece| piece.len()).sum();
         // The queue is in the order of the slots. An error that the device left at
         // the socket comes before a frame, once; a frame of another length would be
         // one whose slot we never saw.
         let attempts = if room < start + len { 0 } else { 8 };
         let there = (0..attempts)
-            .map(|_| sys::receive_scattered(socket.fd(), &mut all))
+            .map(|_| sys::receive_scattered(socket.fd(), &mut all[..count]))
             .take_while(|got| !matches!(got, Err(e) if e.kind() == ErrorKind::WouldBlock))
             .any(|got| got.is_ok_and(|got| got == start + len));
-        there.then(|| VnetHdr::parse(&header[..start]).unwrap_or_default())
+        match there {
+            true => Fetched::There(VnetHdr::parse(&header[..start]).unwrap_or_default()),
+            false => Fetched::Missing,
+        }
     }
 }
 

@@ -29,7 +29,8 @@ const LARGEST: usize = 65_536 + ETHERNET_HDR + 2 * TAG;
 const LINEAR: usize = 2048;
 /// What it copies of a longer one without segmentation to be done: all headers.
 const HEADERS: usize = 128;
-/// Pieces of a frame that are gathered without allocating.
+/// Pieces of a frame that the kernel gathers. A frame of more, which is one of 64 KiB in tiny buffers, is
+/// copied into one piece first.
 const PIECES: usize = 64;
 
 /// Why a frame was not sent. Each case has its counter in [`TxStats`].
@@ -112,6 +113,8 @@ pub struct TxRing {
     unsent: usize,
     /// Whether the device has never refused a super-packet.
     trains: bool,
+    /// For a large frame of too many pieces.
+    whole: Vec<u8>,
     stats: TxStats,
 }
 
@@ -135,6 +138,7 @@ impl TxRing {
             tail: Cursor::new(base),
             unsent: 0,
             trains: true,
+            whole: Vec::with_capacity(LARGEST),
             stats: TxStats::default(),
         })
     }
@@ -178,8 +182,13 @@ impl TxRing {
     ///
     /// # Errors
     /// The frame was not sent, see [`SendError`].
-    pub fn send(&mut self, vnet: VnetHdr, pieces: &[IoSlice<'_>]) -> Result<(), SendError> {
-        let len = pieces.iter().map(|piece| piece.len()).sum();
+    #[inline]
+    pub fn send<'p, I>(&mut self, vnet: VnetHdr, pieces: I) -> Result<(), SendError>
+    where
+        I: IntoIterator<Item = &'p [u8], IntoIter: Clone>,
+    {
+        let pieces = pieces.into_iter();
+        let len = pieces.clone().map(<[u8]>::len).sum();
         if len > self.slot_room() {
             return self.send_large(vnet, pieces, len);
         }
@@ -200,15 +209,15 @@ impl TxRing {
 
     /// Sends `frames` frames as one super-packet, after what waits in the ring. The first, which is
     /// none of the shorter, has `first` bytes. False if it was not sent: then send them one by one.
-    pub fn send_train(
+    pub fn send_train<'p>(
         &mut self,
         vnet: VnetHdr,
-        pieces: &[IoSlice<'_>],
+        pieces: impl Iterator<Item = &'p [u8]> + Clone,
         frames: u64,
         first: usize,
     ) -> bool {
         let longest = self.socket.mtu() as usize + ETHERNET_HDR + 2 * TAG;
-        let len = pieces.iter().map(|piece| piece.len()).sum();
+        let len = pieces.clone().map(<[u8]>::len).sum();
         if first > longest || len > LARGEST {
             return false;
         }
@@ -358,10 +367,10 @@ impl TxRing {
 
     /// Sends a frame that no slot can hold.
     #[cold]
-    fn send_large(
+    fn send_large<'p>(
         &mut self,
         vnet: VnetHdr,
-        pieces: &[IoSlice<'_>],
+        pieces: impl Iterator<Item = &'p [u8]> + Clone,
         len: usize,
     ) -> Result<(), SendError> {
         self.check(&vnet, len)?;
@@ -372,18 +381,26 @@ impl TxRing {
         }
         let Some(fd) = self.socket.large_fd() else { return Err(SendError::Full) };
         let header = prepare(vnet, len).to_bytes();
-        let count = pieces.len() + 1;
-        let mut few = [IoSlice::new(&[]); PIECES];
-        let mut many = Vec::new();
-        let gathered = match few.get_mut(..count) {
-            Some(few) => few,
-            None => {
-                many.resize(count, IoSlice::new(&[]));
-                &mut many[..]
-            }
-        };
+        let mut gathered = [IoSlice::new(&[]); 1 + PIECES];
         gathered[0] = IoSlice::new(&header[..self.prefix]);
-        gathered[1..].copy_from_slice(pieces);
+        let mut count = 1;
+        let mut more = pieces.clone();
+        for (to, piece) in gathered[1..].iter_mut().zip(more.by_ref()) {
+            *to = IoSlice::new(piece);
+            count += 1;
+        }
+        if more.next().is_some() {
+            self.whole.clear();
+            // Of a device that takes longer frames than any kernel makes.
+            if len > self.whole.capacity() {
+                self.stats.bad_length += 1;
+                return Err(SendError::TooLong { len, max: self.whole.capacity() });
+            }
+            pieces.for_each(|piece| self.whole.extend_from_slice(piece));
+            gathered[1] = IoSlice::new(&self.whole);
+            count = 2;
+        }
+        let gathered = &gathered[..count];
         self.stats.kicks += 1;
         let mut result = sys::send_gather(fd, gathered);
         if matches!(&result, Err(error) if error.raw_os_error() == Some(libc::ENETDOWN)) {

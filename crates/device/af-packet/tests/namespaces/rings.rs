@@ -1,14 +1,15 @@
 //! Frames through rings on the two ends of a veth pair.
 
 use std::collections::HashMap;
-use std::io::IoSlice;
 
 use crate::support::{in_namespace, in_rootless_namespace, ip, until, veth_pair};
 use thalweg_device_af_packet::Error;
 use thalweg_device_af_packet::link::{IfInfo, LinkEvent, LinkMonitor};
 use thalweg_device_af_packet::ring::{
-    HostPort, Options, RxRing, SendError, TxRing, TxStats, Version, VnetHdr,
+    Fetch, Fetched, HostPort, Options, RxFrame, RxRing, SendError, Sink, TxRing, TxStats, Version,
+    VnetHdr,
 };
+use thalweg_graph::heap::Counting;
 
 const VERSIONS: [Version; 2] = [Version::V2, Version::V3];
 
@@ -38,13 +39,12 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
 /// Sends a frame in two pieces, making room if there is none.
 fn send(tx: &mut TxRing, frame: &[u8]) {
     let (head, tail) = frame.split_at(frame.len() / 3);
-    let pieces = [IoSlice::new(head), IoSlice::new(tail)];
-    match tx.send(VnetHdr::default(), &pieces) {
+    match tx.send(VnetHdr::default(), [head, tail]) {
         Ok(()) => return,
         Err(SendError::Full) => flush(tx),
         Err(error) => panic!("{} bytes: {error}", frame.len()),
     }
-    tx.send(VnetHdr::default(), &pieces).unwrap();
+    tx.send(VnetHdr::default(), [head, tail]).unwrap();
 }
 
 fn flush(tx: &mut TxRing) {
@@ -116,6 +116,86 @@ fn frames_larger_than_a_slot_pass_in_order() {
             let plain = Options { offload: false, ..small };
             every_size(&plain, 9000);
         });
+    });
+}
+
+/// Puts frames one behind the other, large ones fetched into pieces of some length.
+struct Pieces {
+    bytes: Vec<u8>,
+    piece: usize,
+    ends: Vec<usize>,
+    fetched: usize,
+}
+
+impl Sink for Pieces {
+    fn take(&mut self, frame: RxFrame<'_>) -> bool {
+        self.bytes.extend_from_slice(frame.data);
+        self.ends.push(self.bytes.len());
+        true
+    }
+
+    fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
+        let from = self.bytes.len();
+        self.bytes.resize(from + len, 0);
+        match fetch.into(self.bytes[from..].chunks_mut(self.piece)) {
+            Fetched::There(_) => {
+                self.ends.push(self.bytes.len());
+                self.fetched += 1;
+                Some(true)
+            }
+            Fetched::Missing => Some(false),
+            Fetched::TooManyPieces => {
+                self.bytes.truncate(from);
+                None
+            }
+        }
+    }
+}
+
+#[test]
+fn large_frames_go_in_pieces_few_or_many_without_allocation() {
+    in_namespace("rings::large_frames_go_in_pieces_few_or_many_without_allocation", || {
+        const FRAMES: usize = 64;
+        veth_pair("left", "right", 9000);
+        let options = Options {
+            version: Version::V2,
+            rx_size: Some(2048),
+            tx_size: Some(2048),
+            ..Options::default()
+        };
+        let mut left = HostPort::open("left", &options).unwrap();
+        let mut right = HostPort::open("right", &options).unwrap();
+        // No number that is a multiple of three: the kernel takes tags out of frames.
+        let frames: Vec<_> = (0..FRAMES).map(|n| frame(3 * n as u32 + 1, 3000 + 90 * n)).collect();
+        for piece in [9014, 2048, 150, 100, 7] {
+            let asked = Counting::asked();
+            for frame in &frames {
+                left.tx[0].send(VnetHdr::default(), frame.chunks(piece)).unwrap();
+            }
+            assert_eq!(Counting::asked(), asked, "sending in pieces of {piece} bytes");
+            flush(&mut left.tx[0]);
+            let rx = &mut right.rx[0];
+            let mut got = Pieces {
+                bytes: Vec::with_capacity(10_000 * FRAMES),
+                piece,
+                ends: Vec::with_capacity(FRAMES),
+                fetched: 0,
+            };
+            until("all frames", &rx.socket().clone(), || {
+                let asked = Counting::asked();
+                rx.poll_into(FRAMES, &mut got);
+                assert_eq!(Counting::asked(), asked, "receiving into pieces of {piece} bytes");
+                (got.ends.len() == FRAMES).then_some(())
+            });
+            let starts = std::iter::once(0).chain(got.ends.iter().copied());
+            for ((from, to), want) in starts.zip(&got.ends).zip(&frames) {
+                assert!(got.bytes[from..*to] == want[..], "{} bytes changed", want.len());
+            }
+            let few = frames.iter().filter(|frame| frame.len().div_ceil(piece) <= 64).count();
+            assert_eq!(got.fetched, few, "in pieces of {piece} bytes");
+        }
+        assert_eq!(left.tx[0].stats().large, 5 * FRAMES as u64);
+        assert_eq!(right.rx[0].stats().large, 5 * FRAMES as u64);
     });
 }
 
@@ -292,7 +372,7 @@ fn link_down_and_up_again() {
             let large = vec![0; 5000];
             let vnet =
                 VnetHdr { gso_type: VnetHdr::GSO_UDP_L4, gso_size: 1000, ..Default::default() };
-            let refused = left.tx[0].send(vnet, &[IoSlice::new(&large)]);
+            let refused = left.tx[0].send(vnet, [&large[..]]);
             assert_eq!(refused, Err(SendError::Down));
 
             // What waited is not sent when it comes back.
@@ -344,7 +424,7 @@ fn settings_change_while_open() {
         }
         // The MTU decides what is too long.
         let long = frame(1, 1600);
-        let too_long = left.tx[0].send(VnetHdr::default(), &[IoSlice::new(&long)]);
+        let too_long = left.tx[0].send(VnetHdr::default(), [&long[..]]);
         assert!(matches!(too_long, Err(SendError::TooLong { len: 1600, .. })), "{too_long:?}");
         ip("link set left mtu 2000");
         ip("link set right mtu 2000");
@@ -362,7 +442,7 @@ fn bad_frames_are_refused_and_counted() {
         let mut left = HostPort::open("left", &Options::default()).unwrap();
         let tx = &mut left.tx[0];
         let bytes = frame(1, 100);
-        let mut refuse = |vnet, bytes: &[u8]| tx.send(vnet, &[IoSlice::new(bytes)]).unwrap_err();
+        let mut refuse = |vnet, bytes: &[u8]| tx.send(vnet, [bytes]).unwrap_err();
         assert_eq!(refuse(VnetHdr::default(), &bytes[..13]), SendError::TooShort(13));
         let beyond = VnetHdr { flags: 1, csum_start: 90, csum_offset: 9, ..Default::default() };
         assert!(matches!(refuse(beyond, &bytes), SendError::Offload(_)));
@@ -376,7 +456,7 @@ fn bad_frames_are_refused_and_counted() {
 
         // One that only the kernel sees through: TCP segments of a frame that is not TCP.
         let odd = VnetHdr { gso_type: 1, gso_size: 10, flags: 1, csum_start: 90, ..gso };
-        left.tx[0].send(odd, &[IoSlice::new(&bytes)]).unwrap();
+        left.tx[0].send(odd, [&bytes[..]]).unwrap();
         send(&mut left.tx[0], &bytes);
         flush(&mut left.tx[0]);
         let stats = left.tx[0].stats();
@@ -385,7 +465,7 @@ fn bad_frames_are_refused_and_counted() {
 
         let plain = Options { offload: false, ..Options::default() };
         let mut left = HostPort::open("left", &plain).unwrap();
-        let refused = left.tx[0].send(gso, &[IoSlice::new(&bytes)]);
+        let refused = left.tx[0].send(gso, [&bytes[..]]);
         assert_eq!(refused, Err(SendError::NoOffload));
     });
 }

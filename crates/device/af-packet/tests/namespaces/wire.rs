@@ -1,7 +1,7 @@
 //! Two kernel stacks that talk through a pair of rings, with checksums and
 //! segmentation left to be done, as the kernel does by default between veths.
 
-use std::io::{IoSlice, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -68,12 +68,11 @@ fn forward(mut ports: [HostPort; 2], stop: &AtomicBool) -> [HostPort; 2] {
 fn pass(rx: &mut RxRing, tx: &mut TxRing) -> usize {
     let count = rx.poll(64, |frame: RxFrame<'_>| {
         let sent = match frame.vlan {
-            None => tx.send(frame.vnet, &[IoSlice::new(frame.data)]),
+            None => tx.send(frame.vnet, [frame.data]),
             Some(tag) => {
                 let (addresses, rest) = frame.data.split_at(12);
                 let tag = tag.to_bytes();
-                let pieces = [addresses, &tag, rest].map(IoSlice::new);
-                tx.send(frame.vnet, &pieces)
+                tx.send(frame.vnet, [addresses, &tag[..], rest])
             }
         };
         match sent {
