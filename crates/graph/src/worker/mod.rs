@@ -37,12 +37,23 @@ pub(crate) struct NodeInfo {
     pub(crate) taps: Vec<(ArcId, u16)>,
 }
 
+/// Empty frames that a worker begins with: more than wait at once where a few streams meet, so that none
+/// has to be allocated at a peak.
+const SPARE: usize = 64;
+/// Full frames that may wait for a node before its queue has to grow.
+const WAITING: usize = 16;
+
 /// Of its own worker's lines all over.
-#[derive(Default)]
 #[repr(align(64))]
 struct Pending {
     open: Option<Box<Frame>>,
     full: VecDeque<Box<Frame>>,
+}
+
+impl Default for Pending {
+    fn default() -> Pending {
+        Pending { open: None, full: VecDeque::with_capacity(WAITING) }
+    }
 }
 
 /// What nodes work with on this worker: buffers, pending frames, counters, traces.
@@ -98,7 +109,7 @@ impl Core {
             by_rank: Vec::new(),
             ready: [0; MAX_NODES / 64],
             ready_words: 0,
-            spare: Vec::with_capacity(64),
+            spare: Vec::new(),
             scratch: (0..4).map(|_| Box::new([Verdict::next(0); FRAME_SIZE])).collect(),
             trace: TraceStore::default(),
             taps: taps::Taps::default(),
@@ -112,7 +123,12 @@ impl Core {
     /// Moves what is written all the time into memory that this thread has allocated: what the main
     /// thread has may lie on lines with what it has for other workers.
     fn unshare(&mut self) {
-        self.spare = Vec::with_capacity(64);
+        self.spare = Vec::with_capacity(2 * SPARE);
+        self.spare.resize_with(SPARE, Frame::new);
+        for p in &mut self.pending {
+            let queued = std::mem::replace(&mut p.full, VecDeque::with_capacity(WAITING));
+            p.full.extend(queued);
+        }
         self.scratch = (0..4).map(|_| Box::new([Verdict::next(0); FRAME_SIZE])).collect();
         self.again = Vec::with_capacity(16);
         self.cache.unshare();

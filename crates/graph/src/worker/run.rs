@@ -51,6 +51,8 @@ pub(crate) struct Worker {
     poller: crate::mailbox::Poller,
     pace: Pace,
     own_time: OwnTime,
+    /// Nodes that are being asked again.
+    asked: Vec<NodeId>,
     stop: bool,
 }
 
@@ -80,6 +82,7 @@ impl Worker {
             poller,
             pace,
             own_time: OwnTime::new(),
+            asked: Vec::with_capacity(16),
             stop: false,
         })
     }
@@ -135,6 +138,7 @@ impl Worker {
     /// Runs until told to stop.
     pub(crate) fn run(&mut self) {
         self.core.unshare();
+        self.asked = Vec::with_capacity(16);
         // When the last packets were done, and whether it was in the turn before.
         let (mut last_work, mut busy, mut few) = (clock::ticks(), true, false);
         // A loop begins where one with work ended: to read the clock takes some 20 clocks.
@@ -190,7 +194,11 @@ impl Worker {
         self.core.follow_arcs(arcs);
         let mut packets = 0;
         let mut deadline: Option<u64> = None;
-        for id in std::mem::take(&mut self.core.again) {
+        if !self.core.again.is_empty() {
+            // Who is asked may ask again.
+            std::mem::swap(&mut self.core.again, &mut self.asked);
+        }
+        for id in self.asked.drain(..) {
             packets += 1;
             let mut cx = NodeCx { core: &mut self.core, guard: &guard, arcs, node: id };
             if let Some(Some(r)) = self.runners.get_mut(id.0 as usize) {
