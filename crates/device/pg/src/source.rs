@@ -41,8 +41,8 @@ impl Ring {
 pub(crate) enum Source {
     /// Ready packets, and which is next.
     Ring(Arc<Ring>, usize),
-    /// Made one by one.
-    Generator(Box<Generator>),
+    /// Made one by one; with room for one that needs several buffers.
+    Generator(Box<Generator>, Box<[u8]>),
 }
 
 impl Source {
@@ -52,7 +52,7 @@ impl Source {
         let room = cx.cache().pool().data_size();
         match self {
             Source::Ring(ring, next) if ring.longest <= room => from_ring(ring, next, cx, want),
-            Source::Generator(g) if g.max_len() <= room => generate(g, cx, want),
+            Source::Generator(g, _) if g.max_len() <= room => generate(g, cx, want),
             _ => self.fill_chained(cx, want),
         }
     }
@@ -61,7 +61,6 @@ impl Source {
     #[cold]
     fn fill_chained(&mut self, cx: &mut NodeCx<'_>, want: usize) -> Box<Frame> {
         let mut frame = cx.new_frame();
-        let mut scratch = Vec::new();
         for _ in 0..want.min(frame.room()) {
             let Some(mut packet) = cx.cache().alloc() else { break };
             let whole = match self {
@@ -70,10 +69,10 @@ impl Source {
                     *next = if at + 1 == ring.len() { 0 } else { at + 1 };
                     packet.append(ring.packet(at), cx.cache())
                 }
-                Source::Generator(g) => {
-                    scratch.resize(g.next_len(), 0);
-                    g.write(&mut scratch);
-                    packet.append(&scratch, cx.cache())
+                Source::Generator(g, whole) => {
+                    let whole = &mut whole[..g.next_len()];
+                    g.write(whole);
+                    packet.append(whole, cx.cache())
                 }
             };
             if !whole {

@@ -427,7 +427,10 @@ fn source(prepared: &Prepared, sizes: Sizes) -> Result<Source, PgError> {
             let g = layers.compile(sizes)?;
             Ok(match g.ring() {
                 Some(packets) => Source::Ring(Arc::new(Ring::new(&packets)), 0),
-                None => Source::Generator(Box::new(g)),
+                None => {
+                    let whole = vec![0; g.max_len()].into();
+                    Source::Generator(Box::new(g), whole)
+                }
             })
         }
     }

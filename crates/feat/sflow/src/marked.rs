@@ -13,13 +13,23 @@ struct Mark {
 
 /// Samples in the order in which they were taken, which mostly is the order in which their packets
 /// leave. A packet may have several: one for each sampled segment of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Marked {
     all: Vec<Mark>,
     /// Behind the one that was found last.
     next: usize,
     /// Some packet has more than one.
     several: bool,
+}
+
+/// Samples that it has room for from the start: those of a turn with several frames of which every packet
+/// is sampled, since they are published after fewer.
+const ROOM: usize = 1024;
+
+impl Default for Marked {
+    fn default() -> Marked {
+        Marked { all: Vec::with_capacity(ROOM), next: 0, several: false }
+    }
 }
 
 impl Marked {
