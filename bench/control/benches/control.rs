@@ -21,7 +21,6 @@ use thalweg_tables::lpm4::internet;
 use thalweg_tables::{Ipv4Prefix, Lpm4};
 
 const ROUTES: usize = 1_000_000;
-const ROUNDS: usize = 5;
 /// Of each change, as many with it as without.
 const WINDOWS: usize = 10;
 const WINDOW: Duration = Duration::from_millis(500);
