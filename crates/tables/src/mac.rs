@@ -130,7 +130,10 @@ impl MacBuckets {
     #[cfg(not(loom))]
     fn new(buckets: usize, seeds: [u64; 2]) -> Result<Self, MapError> {
         let mask = buckets as u64 - 1;
-        Ok(MacBuckets { buckets: PagedTable::new(buckets)?, mask, seeds })
+        let table = PagedTable::new(buckets)?;
+        // Keys may come anywhere, and workers look everywhere.
+        table.make_ready(0..buckets);
+        Ok(MacBuckets { buckets: table, mask, seeds })
     }
     #[cfg(loom)]
     fn new(buckets: usize, seeds: [u64; 2]) -> Result<Self, MapError> {
@@ -194,7 +197,15 @@ impl MacBuckets {
 /// What one worker has seen since the control thread looked last: a byte for each entry.
 #[cfg(not(loom))]
 #[derive(Debug)]
-pub struct Seen(PagedTable<std::sync::atomic::AtomicU8>);
+pub struct Seen {
+    bytes: PagedTable<std::sync::atomic::AtomicU8>,
+    /// Those of entries below this have memory. The control thread's.
+    ready: std::sync::atomic::AtomicU32,
+}
+
+/// Entries whose bytes are made ready together.
+#[cfg(not(loom))]
+const READY: u32 = 1 << 15;
 
 #[cfg(not(loom))]
 impl Seen {
@@ -203,13 +214,25 @@ impl Seen {
     /// # Errors
     /// [`MapError`] if the kernel refuses.
     pub fn new(limit: u32) -> Result<Seen, MapError> {
-        Ok(Seen(PagedTable::new(limit as usize)?))
+        let bytes = PagedTable::new(limit as usize)?;
+        Ok(Seen { bytes, ready: std::sync::atomic::AtomicU32::new(0) })
+    }
+    /// Has memory found for entries below `upto` and some more, so that the worker need not wait for it.
+    /// To be called by the control thread.
+    pub fn make_ready(&self, upto: u32) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let ready = self.ready.load(Relaxed);
+        if upto > 0 && upto.saturating_add(READY / 2) > ready {
+            let more = upto.saturating_add(READY);
+            self.bytes.make_ready(ready as usize..more as usize);
+            self.ready.store(more, Relaxed);
+        }
     }
     /// Notes that an entry was seen. To be called by the one worker.
     #[inline(always)]
     pub fn note(&self, entry: u32) {
         use std::sync::atomic::Ordering::Relaxed;
-        if let Some(byte) = self.0.get(entry)
+        if let Some(byte) = self.bytes.get(entry)
             && byte.load(Relaxed) == 0
         {
             byte.store(1, Relaxed);
@@ -218,7 +241,7 @@ impl Seen {
     /// Whether an entry was seen since the last call; forgets it. To be called by the control thread.
     pub fn take(&self, entry: u32) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
-        match self.0.get(entry) {
+        match self.bytes.get(entry) {
             Some(byte) if byte.load(Relaxed) != 0 => {
                 byte.store(0, Relaxed);
                 true

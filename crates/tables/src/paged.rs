@@ -173,6 +173,15 @@ impl<T: AllZeroValid> PagedTable<T> {
         Region { offset, bytes: self.capacity * size_of::<T>(), map: Arc::clone(&self.map) }
     }
 
+    /// Has the kernel find memory for some entries before anybody writes to them, and leaves what is there: who
+    /// writes first would have to wait for it. Where the kernel cannot (before Linux 5.14, or for want of
+    /// memory), it is found when it is needed.
+    pub fn make_ready(&self, entries: Range<usize>) {
+        let from = entries.start * size_of::<T>() / PAGE * PAGE;
+        // Best effort, as said.
+        let _ = self.region().populate(from..entries.end * size_of::<T>());
+    }
+
     /// The entry `index`, or `None` at and beyond the capacity.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&T> {
@@ -277,6 +286,25 @@ mod tests {
         drop(table);
         assert_eq!(region.bytes(), (5 << 20) + 1);
         let _ = region.populate(0..1);
+    }
+
+    #[test]
+    fn entries_are_made_ready_before_they_are_written() {
+        let table = PagedTable::<AtomicU64>::new(1 << 20).unwrap();
+        table.get(70_000).unwrap().store(3, Ordering::Relaxed);
+        table.make_ready(69_999..200_001);
+        let faults = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let rest = stat.rsplit(')').next().unwrap();
+            rest.split_whitespace().nth(7).unwrap().parse::<u64>().unwrap()
+        };
+        let before = faults();
+        (70_001..200_001).for_each(|n| table.get(n).unwrap().store(9, Ordering::Relaxed));
+        let found = faults() - before;
+        assert_eq!(table.get(70_000).unwrap().load(Ordering::Relaxed), 3);
+        let kernel_can = table.region().populate(0..1).is_ok();
+        // 254 pages, and what the test itself needs.
+        assert!(!kernel_can || found < 30, "{found} page faults");
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod zones;
 use thalweg_tables::flow::{
     AHEAD, AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis, is_due,
 };
-use thalweg_tables::{MapError, PagedTable};
+use thalweg_tables::{MapError, PagedTable, Pages};
 
 use crate::batch::{Batch, Headers, Kind};
 use crate::connection::Connection;
@@ -63,7 +63,7 @@ pub struct Commit {
 #[derive(Debug)]
 pub struct Tracker<const W: usize> {
     table: FlowTable<W, Entry>,
-    /// By flow; memory is used only once there is a label.
+    /// By flow; memory is used only once there is a label, or is to be.
     labels: PagedTable<[u64; 2]>,
     has_labels: bool,
     zones: Zones,
@@ -84,7 +84,7 @@ impl<const W: usize> Tracker<W> {
     pub fn new(capacity: u32, now: Millis) -> Result<Self, MapError> {
         Ok(Tracker {
             table: FlowTable::new(capacity, 1, now)?,
-            labels: PagedTable::new(capacity as usize)?,
+            labels: PagedTable::with_pages(capacity as usize, Pages::Huge)?,
             has_labels: false,
             zones: Zones::new(),
             check_windows: true,
@@ -97,12 +97,17 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// From now on memory is cleared before connections come to it, by a thread; the first of it at once,
-    /// which takes milliseconds.
+    /// which takes milliseconds. Connections that come faster than that are not committed.
     ///
     /// # Errors
     /// If there can be no such thread. The tracker can be used all the same.
     pub fn prepare(&mut self) -> std::io::Result<()> {
-        self.table.prepare("flow-memory")
+        self.table.prepare_with("flow-memory", &self.labels)
+    }
+
+    /// There are going to be labels: their memory is cleared before connections come to it, too.
+    pub fn want_labels(&mut self) {
+        self.table.want_beside();
     }
 
     /// Prepares to look up the packets of a batch, whose connections are then on their way in time.
@@ -380,6 +385,8 @@ impl<const W: usize> Tracker<W> {
                     self.counts.full += 1;
                     return None;
                 }
+                // The table counts these.
+                Err(AddError::Unready) => return None,
                 Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
                     self.end(found.flow(), Why::Expired, now);
                 }
@@ -411,7 +418,10 @@ impl<const W: usize> Tracker<W> {
             entry::set_mark(entry, entry::mark(entry) & !mask | value & mask);
         }
         if let Some((value, mask)) = how.label {
-            self.has_labels = true;
+            if !self.has_labels {
+                self.has_labels = true;
+                self.want_labels();
+            }
             let label = self.label(flow) & !mask | value & mask;
             let at = flow.index() as usize;
             self.labels.as_mut_slice()[at] = [label as u64, (label >> 64) as u64];
@@ -740,7 +750,7 @@ impl<const W: usize> Tracker<W> {
         self.table.bytes()
     }
 
-    /// Sets whether events are kept for [`event`](Self::event).
+    /// Sets whether events are kept for [`take_events`](Self::take_events).
     pub fn set_events(&mut self, wanted: bool) {
         self.events.wanted = wanted;
     }

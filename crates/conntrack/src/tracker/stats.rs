@@ -66,8 +66,8 @@ counts! {
     out_of_window: "invalid: TCP out of window",
     /// TCP out of the window that passed, since windows are not checked.
     unchecked: "packets past unchecked windows",
-    /// Times that connections came to memory that was not ready: a worker had to wait for the kernel.
-    unready: "times memory was not ready",
+    /// Connections for which the kernel had not found memory yet.
+    unready: "connections refused: no memory yet",
 }
 
 impl Counts {

@@ -88,6 +88,11 @@ impl Sets {
         }
     }
 
+    /// Whether rules that interfaces follow give connections labels.
+    pub(crate) fn have_labels(&self) -> bool {
+        self.following.values().any(|set| self.compiled.get(set).is_some_and(|set| set.labels))
+    }
+
     /// Whether no interface follows rules.
     pub(crate) fn is_idle(&self) -> bool {
         self.following.is_empty()
@@ -176,6 +181,7 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
             placed.iter().enumerate().map(|(i, p)| (key(&p.rule), i)).collect();
         for rule in rules {
             let Some(slot) = free.pop_front() else { return Err(FlowError::Full) };
+            tallies.make_ready(slot);
             let place = known.get(&key(&rule)).copied();
             let next = key(&rule);
             let new = Placed { rule, slot, before: tallies.get(slot), since: Instant::now() };
@@ -434,6 +440,7 @@ fn compile(
         by_table.entry(rule.table).or_default().push((rule, p.slot));
     }
     let mut zones: BTreeMap<u16, usize> = BTreeMap::new();
+    let mut labels = false;
     for (table, rules) in by_table {
         let numbered = rules.iter().zip(0u32..).map(|((r, _), n)| (&r.matches, r.priority, n));
         let classifier = Classifier::new(numbered);
@@ -441,6 +448,7 @@ fn compile(
             for action in &rule.actions {
                 if let Action::Ct(ct) = action {
                     *zones.entry(ct.zone).or_default() += 1;
+                    labels |= ct.label.is_some();
                 }
             }
             let steps = rule.actions.iter().filter_map(|action| step(action, &number)).collect();
@@ -451,7 +459,7 @@ fn compile(
         set.tables.resize_with(set.tables.len().max(at + 1), || None);
         set.tables[at] = Some(Table { classifier, rules: compiled });
     }
-    set.tracks = !zones.is_empty();
+    (set.tracks, set.labels) = (!zones.is_empty(), labels);
     let most = zones.iter().max_by_key(|(_, count)| **count);
     set.zone = most.map_or(0, |(zone, _)| *zone);
     set

@@ -58,6 +58,8 @@ pub(crate) struct Compilation {
     pub(crate) generation: u64,
     /// Whether the tracker is asked by any rule.
     pub(crate) tracks: bool,
+    /// Whether connections get labels.
+    pub(crate) labels: bool,
     /// The zone in which it is asked first, or in most rules.
     pub(crate) zone: u16,
 }
@@ -120,6 +122,11 @@ impl Tally {
         PagedTable::new(MAX_RULES as usize).map(Tally)
     }
 
+    /// The worker need not wait for memory to count in a slot.
+    fn make_ready(&self, slot: u32) {
+        self.0.make_ready(slot as usize..slot as usize + 1);
+    }
+
     #[inline]
     pub(crate) fn add(&self, slot: u32, bytes: u64) {
         self.add_many(slot, 1, bytes);
@@ -143,6 +150,11 @@ impl Tally {
 pub(crate) struct Tallies(pub(crate) Vec<Tally>);
 
 impl Tallies {
+    /// A slot is going to be used.
+    pub(crate) fn make_ready(&self, slot: u32) {
+        self.0.iter().for_each(|tally| tally.make_ready(slot));
+    }
+
     pub(crate) fn get(&self, slot: u32) -> [u64; 2] {
         let add = |[a, b]: [u64; 2], [c, d]: [u64; 2]| [a + c, b + d];
         self.0.iter().map(|tally| tally.get(slot)).fold([0; 2], add)

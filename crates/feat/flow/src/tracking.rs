@@ -30,6 +30,8 @@ pub struct Tracking {
     pub zone_limits: BTreeMap<Option<u16>, u32>,
     /// Whether workers have trackers.
     prepared: bool,
+    /// Whether these have memory for labels.
+    labels: bool,
 }
 
 /// Connections, unless said otherwise.
@@ -48,6 +50,7 @@ impl Default for Tracking {
             policies: BTreeMap::new(),
             zone_limits: BTreeMap::new(),
             prepared: false,
+            labels: false,
         }
     }
 }
@@ -92,8 +95,13 @@ fn share(total: u32, workers: usize) -> u32 {
     total.div_ceil(workers.max(1) as u32)
 }
 
-/// Gives workers trackers as soon as an interface follows rules.
+/// Gives workers trackers as soon as an interface follows rules, and these memory for labels as soon as rules
+/// give any.
 pub(crate) fn prepare(c: &mut Control) {
+    let labels = c.state::<Sets>().borrow().have_labels();
+    if labels && !std::mem::replace(&mut c.state::<Tracking>().borrow_mut().labels, true) {
+        ask(c, |engine| engine.tracker.as_deref_mut().map(Tracker::want_labels));
+    }
     let needed = !c.state::<Sets>().borrow().is_idle();
     let prepared = c.state::<Tracking>().borrow().prepared;
     if needed && !prepared {
@@ -111,7 +119,7 @@ pub(crate) fn apply(c: &mut Control) {
         return;
     }
     let workers = c.workers();
-    if let Err(e) = provide(c, share(settings.limit, workers)) {
+    if let Err(e) = provide(c, share(settings.limit, workers), settings.labels) {
         tracing::error!("connection tracking: {e}");
     }
     ask(c, move |engine| settings.apply(engine, workers));
@@ -119,7 +127,7 @@ pub(crate) fn apply(c: &mut Control) {
 
 /// Gives workers trackers with room for so many, if theirs are too small and empty. They are made here,
 /// and what they replace is dropped here: finding memory takes longer than a worker may.
-fn provide(c: &mut Control, limit: u32) -> Result<(), thalweg_tables::MapError> {
+fn provide(c: &mut Control, limit: u32, labels: bool) -> Result<(), thalweg_tables::MapError> {
     let is_small = move |engine: &Engine| {
         engine.tracker.as_ref().is_none_or(|t| t.is_empty() && t.capacity() < limit)
     };
@@ -130,6 +138,9 @@ fn provide(c: &mut Control, limit: u32) -> Result<(), thalweg_tables::MapError> 
         let mut tracker = Box::new(Tracker::<IPV4>::new(limit, millis(clock::ticks()))?);
         if let Err(e) = tracker.prepare() {
             tracing::warn!("connections' memory is cleared as they come to it: {e}");
+        }
+        if labels {
+            tracker.want_labels();
         }
         // One that has had a connection meanwhile is kept.
         let unused = ask_one(c, worker, move |engine| match is_small(engine) {

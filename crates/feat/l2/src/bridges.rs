@@ -372,6 +372,7 @@ impl Bridges {
         port: SwIfIndex,
         origin: Origin,
     ) -> Result<(), MacError> {
+        self.learning.make_ready(self.macs.numbers() + 1);
         let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
         let entry = self.macs.set(readers, key, port, origin == Origin::Filter)? as usize;
         let known = Known { origin, serial: self.serial, seen: Instant::now() };

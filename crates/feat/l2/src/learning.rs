@@ -26,6 +26,10 @@ impl Learning {
         self.all().push(Arc::clone(&seen));
         seen
     }
+    /// Workers are going to see entries below this number: they need not wait for memory to say so.
+    pub(crate) fn make_ready(&self, upto: u32) {
+        self.all().iter().for_each(|seen| seen.make_ready(upto));
+    }
     /// What all workers have seen. They do not ask.
     pub(crate) fn all(&self) -> MutexGuard<'_, Vec<Arc<Seen>>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)

@@ -74,7 +74,7 @@ fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(L2Table::default());
     let snapshot: Arc<Snapshot<L2Table>> = snapshot;
     c.share(snapshot);
-    // Address space is reserved here, and no memory used: who is refused it cannot run anything.
+    // Address space is reserved here, and hardly any memory used: who is refused it cannot run anything.
     let macs = MacTable::new(bridges::MAX_ADDRESSES);
     let macs = macs.unwrap_or_else(|e| panic!("bridge domains' addresses: {e}"));
     c.share(macs.shared());

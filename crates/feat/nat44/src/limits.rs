@@ -33,8 +33,13 @@ impl Orders {
         sessions: u32,
         now: Millis,
     ) -> Result<Orders, MapError> {
-        let hosts = (per_host > 0).then(|| Hosts::new(sessions, 1, now).map(Box::new));
-        Ok(Orders { tables, per_host, hosts: hosts.transpose()? })
+        let hosts =
+            (per_host > 0).then(|| Hosts::new(sessions, 1, now).map(Box::new)).transpose()?;
+        if let Some(hosts) = &hosts {
+            // Where the kernel cannot, workers find it as hosts come.
+            let _ = hosts.populate();
+        }
+        Ok(Orders { tables, per_host, hosts })
     }
 }
 

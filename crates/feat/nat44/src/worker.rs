@@ -275,8 +275,8 @@ impl Nat {
                     self.remove(found.flow(), now);
                 }
                 Err(AddError::Taken(_)) => return Err(Refusal::Taken),
-                Err(AddError::Full) if recycle && self.recycle(now) => {}
-                Err(AddError::Full) => return Err(Refusal::Full),
+                Err(AddError::Full | AddError::Unready) if recycle && self.recycle(now) => {}
+                Err(AddError::Full | AddError::Unready) => return Err(Refusal::Full),
             }
         }
         Err(Refusal::Full)

@@ -1,34 +1,89 @@
 //! Memory for flows that are still to come.
 //!
 //! The kernel clears memory when it is used for the first time, 2 MiB at once: a worker that does so
-//! stands still for a tenth of a millisecond, or for much longer if the kernel or a hypervisor has to
+//! stands still for a tenth of a millisecond, or for many of them if the kernel or a hypervisor has to
 //! look for it. So a thread has it cleared before: all of the index, as keys come anywhere in it, and of
-//! the flows as much as is soon to be used. The table wakes the thread whenever another 2 MiB are begun,
-//! and at its end, as giving memory back takes the kernel long as well.
+//! the flows, and what is kept beside them, as much as is soon to be used. The table wakes the thread whenever
+//! another 2 MiB are begun, and at its end, as giving memory back takes the kernel long as well. Flows
+//! that are faster than the thread are refused: a worker never finds memory itself.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{Builder, Thread};
+use std::time::Duration;
+
+use rustix::io::Errno;
 
 use crate::paged::{HUGE_PAGE, Region};
 
-/// What lies ready beyond the flows that have been used: at four million new flows per second,
+/// What lies ready beyond the flows that have been used, at least: at four million new flows per second,
 /// 30 milliseconds' need.
 const LEAD: usize = 16 << 20;
-/// What is made ready of the index before the table is used at all. More of it takes the thread some
-/// milliseconds.
+/// The part of all flows that lies ready, if that is more: until one had to be refused. Then it is all.
+const SHARE: usize = 8;
+/// Where the index is no larger than this, all that is needed at first is made ready before the table is
+/// used at all. More of it takes the thread some milliseconds.
 const AT_ONCE: usize = 64 << 20;
 /// The thread does not need much.
 const STACK: usize = 64 << 10;
+/// When the thread asks again after the kernel had no memory.
+const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Shared {
     /// Flows below this have been used, or are about to be.
     used: AtomicU32,
-    /// Flows below this have memory.
+    /// Flows below this have memory, and all keys have: none before the index is ready.
     ready: AtomicU32,
+    /// Whether the column beside the flows is used, and flows below which it has memory.
+    wanted: AtomicBool,
+    beside: AtomicU32,
+    /// A flow was refused: the next ones may be as fast.
+    hurries: AtomicBool,
     gone: AtomicBool,
+}
+
+impl Shared {
+    /// Flows below this may be used.
+    fn ready(&self) -> u32 {
+        let ready = self.ready.load(Ordering::Acquire);
+        match self.wanted.load(Ordering::Relaxed) {
+            true => ready.min(self.beside.load(Ordering::Acquire)),
+            false => ready,
+        }
+    }
+}
+
+/// Memory of which each flow has as many bytes.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) region: Region,
+    pub(super) size: usize,
+}
+
+impl Column {
+    /// How much of it is to be ready when flows below `used` are in use.
+    fn needed(&self, used: usize, lead: Lead) -> usize {
+        let all = self.region.bytes();
+        let lead = match lead {
+            Lead::First => LEAD,
+            Lead::Share => LEAD.max(all / SHARE),
+            Lead::All => all,
+        };
+        (used * self.size + lead).min(all)
+    }
+}
+
+/// How much lies ready beyond the flows that have been used.
+#[derive(Clone, Copy)]
+enum Lead {
+    /// What the table needs to begin with.
+    First,
+    /// A part of it.
+    Share,
+    /// The whole table.
+    All,
 }
 
 /// The table's end.
@@ -38,36 +93,56 @@ pub(super) struct Ahead {
     thread: Thread,
     /// Flows of 2 MiB.
     step: u32,
+    /// The thread is to know when flows from here on are used.
+    next: u32,
+    has_beside: bool,
 }
 
 impl Ahead {
-    /// Makes the first memory ready, and starts the thread for all that follows. A flow takes `size`
-    /// bytes.
-    pub(super) fn start(name: &str, flows: Region, size: usize, index: Region) -> io::Result<Self> {
+    /// Makes the first memory ready, and starts the thread for all that follows.
+    pub(super) fn start(
+        name: &str,
+        flows: Column,
+        index: Region,
+        beside: Option<Column>,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let mine = Arc::clone(&shared);
-        let (flows_ready, index_ready) = (0, 0);
-        let thread = Filling { shared: mine, flows, size, index, flows_ready, index_ready };
-        let thread = thread.start(name)?;
-        Ok(Ahead { shared, thread, step: (HUGE_PAGE / size).max(1) as u32 })
+        let step = (HUGE_PAGE / flows.size).max(1) as u32;
+        let (mine, has_beside) = (Arc::clone(&shared), beside.is_some());
+        let thread = Filling { shared: mine, flows, index, beside, ready: [0; 3] }.start(name)?;
+        Ok(Ahead { shared, thread, step, next: 0, has_beside })
     }
 
-    /// Flows from `used` on are about to be used: the number of those that come first after another
-    /// 2 MiB, and whether there is memory until then.
-    pub(super) fn used(&self, used: u32, capacity: u32) -> (u32, bool) {
-        let next = used.saturating_add(self.step);
-        let ready = self.shared.ready.load(Ordering::Relaxed) >= next.min(capacity);
-        self.shared.used.store(used, Ordering::Release);
-        self.thread.unpark();
-        (next, ready)
+    /// Whether flow `used`, the first that was never used, may be; if so, up to which one nobody need ask.
+    pub(super) fn used(&mut self, used: u32) -> Option<u32> {
+        if used >= self.next {
+            self.next = used.saturating_add(self.step);
+            self.shared.used.store(used, Ordering::Release);
+            self.thread.unpark();
+        }
+        let ready = self.shared.ready();
+        if ready <= used && !self.shared.hurries.load(Ordering::Relaxed) {
+            self.shared.hurries.store(true, Ordering::Release);
+            self.thread.unpark();
+        }
+        (ready > used).then(|| ready.min(self.next))
     }
 
-    /// Whether all is ready that is to be.
+    /// The column beside the flows is in use from now on.
+    pub(super) fn want_beside(&self) {
+        if self.has_beside && !self.shared.wanted.load(Ordering::Relaxed) {
+            self.shared.wanted.store(true, Ordering::Release);
+            self.thread.unpark();
+        }
+    }
+
+    /// Whether all is ready that is to be, of so many flows; nothing if the kernel does not know how.
     #[cfg(test)]
-    pub(super) fn is_ready(&self, capacity: u32) -> bool {
-        let used =
-            self.shared.used.load(Ordering::Relaxed) + LEAD as u32 / HUGE_PAGE as u32 * self.step;
-        self.shared.ready.load(Ordering::Relaxed) >= used.min(capacity)
+    pub(super) fn is_ready(&self, capacity: u32) -> Option<bool> {
+        let used = self.shared.used.load(Ordering::Relaxed);
+        let ready = self.shared.ready();
+        let used = used + (LEAD / HUGE_PAGE) as u32 * self.step;
+        (ready < u32::MAX).then(|| ready >= used.min(capacity))
     }
 }
 
@@ -81,21 +156,17 @@ impl Drop for Ahead {
 /// The thread's end.
 struct Filling {
     shared: Arc<Shared>,
-    flows: Region,
-    size: usize,
+    flows: Column,
     index: Region,
-    /// Bytes of flows and of the index that have memory.
-    flows_ready: usize,
-    index_ready: usize,
+    beside: Option<Column>,
+    /// Bytes of each that have memory.
+    ready: [usize; 3],
 }
 
 impl Filling {
     fn start(mut self, name: &str) -> io::Result<Thread> {
-        let all_at_once = self.index.bytes() <= AT_ONCE;
-        while all_at_once || self.flows_are_short() {
-            if !self.step().unwrap_or(false) {
-                break;
-            }
+        if self.index.bytes() <= AT_ONCE {
+            while self.step(Lead::First).is_ok_and(|more| more) {}
         }
         let thread = Builder::new().name(name.into()).stack_size(STACK);
         Ok(thread.spawn(|| self.run())?.thread().clone())
@@ -103,34 +174,50 @@ impl Filling {
 
     fn run(mut self) {
         while !self.shared.gone.load(Ordering::Acquire) {
-            if !self.step().unwrap_or(false) {
-                // Nothing to do; or the kernel refuses, and may do better next time.
-                std::thread::park();
+            let hurries = self.shared.hurries.load(Ordering::Acquire);
+            match self.step(if hurries { Lead::All } else { Lead::Share }) {
+                Ok(true) | Err(Errno::INTR | Errno::AGAIN) => {}
+                Ok(false) => std::thread::park(),
+                // A kernel that has no such request (before Linux 5.14): memory is found as flows come.
+                Err(Errno::INVAL) => {
+                    self.shared.ready.store(u32::MAX, Ordering::Release);
+                    self.shared.beside.store(u32::MAX, Ordering::Release);
+                    std::thread::park();
+                }
+                // There is none; there may be some later.
+                Err(_) => std::thread::park_timeout(PAUSE),
             }
         }
     }
 
-    /// Whether more flows are to have memory.
-    fn flows_are_short(&self) -> bool {
-        let used = self.shared.used.load(Ordering::Acquire) as usize * self.size;
-        self.flows_ready < (used + LEAD).min(self.flows.bytes())
-    }
-
     /// Finds memory for 2 MiB. False if there is nothing to do.
-    fn step(&mut self) -> rustix::io::Result<bool> {
-        if self.flows_are_short() {
-            let next = self.flows_ready + HUGE_PAGE;
-            self.flows.populate(self.flows_ready..next)?;
-            self.flows_ready = next;
-            let ready = next.min(self.flows.bytes()) / self.size;
-            self.shared.ready.store(ready as u32, Ordering::Relaxed);
-        } else if self.index_ready < self.index.bytes() {
-            let next = self.index_ready + HUGE_PAGE;
-            self.index.populate(self.index_ready..next)?;
-            self.index_ready = next;
+    fn step(&mut self, lead: Lead) -> rustix::io::Result<bool> {
+        let used = self.shared.used.load(Ordering::Acquire) as usize;
+        let [flows, index, beside] = &mut self.ready;
+        if *index < self.index.bytes() {
+            more(&self.index, index)?;
+        } else if *flows < self.flows.needed(used, lead) {
+            more(&self.flows.region, flows)?;
+            let ready = (*flows).min(self.flows.region.bytes()) / self.flows.size;
+            self.shared.ready.store(ready as u32, Ordering::Release);
+        } else if self.shared.wanted.load(Ordering::Acquire)
+            && let Some(column) = &self.beside
+            && *beside < column.needed(used, lead)
+        {
+            more(&column.region, beside)?;
+            let ready = (*beside).min(column.region.bytes()) / column.size;
+            self.shared.beside.store(ready as u32, Ordering::Release);
         } else {
             return Ok(false);
         }
         Ok(true)
     }
+}
+
+/// Has another 2 MiB made ready, from `from` on, which moves.
+fn more(region: &Region, from: &mut usize) -> rustix::io::Result<()> {
+    let next = *from + HUGE_PAGE;
+    region.populate(*from..next)?;
+    *from = next;
+    Ok(())
 }

@@ -83,6 +83,9 @@ pub enum AddError {
     /// There are as many flows as the table may hold.
     #[error("the table is full")]
     Full,
+    /// No memory is ready for another flow yet: flows come faster than the kernel finds any.
+    #[error("there is no memory yet")]
+    Unready,
 }
 
 /// How many flows came and went since the table was made.
@@ -98,7 +101,7 @@ pub struct FlowCounts {
     pub removed: u64,
     /// Times that there was no room.
     pub refused: u64,
-    /// Times that another 2 MiB of flows were begun for which there was no memory yet.
+    /// Times that there was no memory yet.
     pub unready: u64,
 }
 
@@ -131,7 +134,7 @@ pub struct FlowTable<const W: usize, V: AllZeroValid> {
     room: u64,
     seeds: [u64; 2],
     counts: FlowCounts,
-    /// The flow that begins another 2 MiB, which the thread is to know of.
+    /// Up to this flow nobody need ask whether there is memory.
     mark: u32,
     /// The last of all: its thread gives memory back when it is dropped.
     ahead: Option<ahead::Ahead>,
@@ -175,32 +178,73 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     }
 
     /// From now on memory is cleared before flows come to it, by a thread of this name (at most 15 bytes),
-    /// which is also the one to give all of it back. The first 16 MiB of flows and up to 64 MiB of index are made
-    /// ready at once: to be called by a thread that may wait for that, some milliseconds.
+    /// which is also the one to give all of it back: to be called before there are flows. Flows that come
+    /// faster are refused. The first 16 MiB of flows and an index of up to 64 MiB are made ready at once, by
+    /// who calls, which takes some milliseconds; until a larger one is ready, all flows are refused.
     ///
     /// # Errors
     ///
     /// If there can be no such thread. The table can be used all the same.
     pub fn prepare(&mut self, name: &str) -> std::io::Result<()> {
-        let size = size_of::<Entry<W, V>>();
+        self.start_thread(name, None)
+    }
+
+    /// As [`prepare`](Self::prepare), and once it is [wanted](Self::want_beside), also the memory of a column
+    /// beside the table, with an entry for each flow.
+    ///
+    /// # Errors
+    ///
+    /// If there can be no such thread. The table can be used all the same.
+    pub fn prepare_with<T: AllZeroValid>(
+        &mut self,
+        name: &str,
+        beside: &PagedTable<T>,
+    ) -> std::io::Result<()> {
+        let beside = ahead::Column { region: beside.region(), size: size_of::<T>() };
+        self.start_thread(name, Some(beside))
+    }
+
+    fn start_thread(&mut self, name: &str, beside: Option<ahead::Column>) -> std::io::Result<()> {
+        let flows = ahead::Column { region: self.flows.region(), size: size_of::<Entry<W, V>>() };
         self.ahead = None;
-        self.ahead =
-            Some(ahead::Ahead::start(name, self.flows.region(), size, self.index.region())?);
-        self.more_are_used();
+        self.mark = u32::MAX;
+        self.ahead = Some(ahead::Ahead::start(name, flows, self.index.region(), beside)?);
+        self.mark = self.fresh;
+        Ok(())
+    }
+
+    /// From now on new flows have memory beside the table as well. For those that there are, it is soon found.
+    pub fn want_beside(&mut self) {
+        if let Some(ahead) = &self.ahead {
+            ahead.want_beside();
+            self.mark = self.fresh;
+        }
+    }
+
+    /// Finds all memory of the table now.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: it may know of no such request (before Linux 5.14), or have no memory.
+    pub fn populate(&self) -> std::io::Result<()> {
+        for region in [self.index.region(), self.flows.region()] {
+            region.populate(0..region.bytes())?;
+        }
         Ok(())
     }
 
     #[cfg(test)]
-    fn is_ready(&self) -> bool {
-        self.ahead.as_ref().is_none_or(|ahead| ahead.is_ready(self.capacity()))
+    fn is_ready(&self) -> Option<bool> {
+        self.ahead.as_ref().and_then(|ahead| ahead.is_ready(self.capacity()))
     }
 
+    /// Whether the flow that comes next has memory.
     #[cold]
-    fn more_are_used(&mut self) {
-        let Some(ahead) = &self.ahead else { return };
-        let (next, ready) = ahead.used(self.fresh, self.flows.capacity() as u32);
-        self.mark = next;
-        self.counts.unready += u64::from(!ready);
+    fn has_memory(&mut self) -> bool {
+        let Some(ahead) = &mut self.ahead else { return true };
+        let upto = ahead.used(self.fresh);
+        self.mark = upto.unwrap_or(self.fresh);
+        upto.is_some()
     }
 
     /// Flows that there are.
@@ -429,7 +473,8 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     ///
     /// # Errors
     ///
-    /// [`AddError`]. After [`AddError::Full`], [`recycle`](Self::recycle) may make room.
+    /// [`AddError`]. After [`AddError::Full`] and [`AddError::Unready`], [`recycle`](Self::recycle) may make
+    /// room.
     pub fn add(
         &mut self,
         key: ([u64; W], FlowHash),
@@ -478,8 +523,9 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
             self.counts.refused += 1;
             return Err(AddError::Full);
         }
-        if self.fresh >= self.mark {
-            self.more_are_used();
+        if self.fresh >= self.mark && !self.has_memory() {
+            self.counts.unready += 1;
+            return Err(AddError::Unready);
         }
         self.fresh += 1;
         if self.fresh < self.capacity() {
@@ -569,12 +615,28 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     fn fetch(&mut self, flow: u32) -> u32 {
         let Some(flow) = flow.checked_sub(1) else { return 0 };
         let flows = self.flows.as_mut_slice();
-        let (next, key) = (flows.timer(flow).next, flows[flow as usize].keys[0]);
+        let next = flows.timer(flow).next;
         if let Some(next) = next.checked_sub(1) {
             flows[next as usize].fetch_all();
         }
-        self.index.prefetch(self.hash(&key));
+        self.fetch_places(flow);
         next
+    }
+
+    /// Asks for where the index says that a flow is.
+    #[inline]
+    fn fetch_places(&self, flow: u32) {
+        let Entry { keys, state, .. } = self.entry(flow);
+        self.index.prefetch(self.hash(&keys[0]));
+        if state & TWO_KEYS != 0 {
+            self.index.prefetch(self.hash(&keys[1]));
+        }
+    }
+
+    /// Asks for what removing some flows will read beyond themselves.
+    #[inline]
+    pub fn fetch_removal(&self, flows: &[FlowId]) {
+        flows.iter().for_each(|flow| self.fetch_places(flow.0));
     }
 
     /// The flows among up to `steps` numbers from `*from` on, which moves; for listing a table bit by
