@@ -509,6 +509,7 @@ impl<const W: usize> Tracker<W> {
     pub fn flush(&mut self, from: &mut u32, steps: u32, filter: &Filter, now: Millis) -> usize {
         let flows: Vec<FlowId> = self.table.list(from, steps).collect();
         let before = self.table.len();
+        self.table.fetch_removal(&flows);
         for flow in flows {
             if filter.is_all() || filter.chooses(&self.connection(flow, now)) {
                 self.end(flow, Why::Flushed, now);

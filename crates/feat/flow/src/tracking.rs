@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use thalweg_conntrack::connection::Connection;
 use thalweg_conntrack::tracker::{Counts, Live};
@@ -229,8 +230,23 @@ pub struct Walk {
     from: u32,
 }
 
-/// Places that a worker looks at for one question: some tens of microseconds.
+/// Places that a worker looks at for one question, at most.
 const PLACES: u32 = 512;
+/// Places that it looks at between two looks at the clock.
+const FEW: u32 = 32;
+/// How long it may look: memory that was not used for long is slow.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// Has a worker look at places from `*from` on, some at a time, for as long as it may.
+fn look(from: &mut u32, places: u32, mut some: impl FnMut(&mut u32, u32)) {
+    let (first, began) = (*from, clock::ticks());
+    while *from < places && *from - first < PLACES {
+        some(from, FEW);
+        if clock::ticks() - began > clock::ticks_in(LOOK) {
+            return;
+        }
+    }
+}
 
 impl Walk {
     fn go_on(&mut self, from: u32, places: u32) {
@@ -252,8 +268,10 @@ pub fn connections(c: &mut Control, walk: &mut Walk, filter: Filter) -> Vec<Conn
     let answer = ask_one(c, walk.worker, move |engine| {
         let now = engine.now;
         let Some(tracker) = engine.tracker.as_deref() else { return (Vec::new(), 0, 0) };
-        let found = tracker.list(&mut from, PLACES, now);
-        let found: Vec<Connection> = found.filter(|c| filter.chooses(c)).collect();
+        let mut found: Vec<Connection> = Vec::with_capacity(4 * FEW as usize);
+        look(&mut from, tracker.places(), |from, few| {
+            found.extend(tracker.list(from, few, now).filter(|c| filter.chooses(c)));
+        });
         (found, from, tracker.places())
     });
     let (found, from, places) = answer.unwrap_or_default();
@@ -267,7 +285,10 @@ pub fn flush(c: &mut Control, walk: &mut Walk, filter: Filter) -> usize {
     let answer = ask_one(c, walk.worker, move |engine| {
         let now = engine.now;
         let Some(tracker) = engine.tracker.as_deref_mut() else { return (0, 0, 0) };
-        let gone = tracker.flush(&mut from, PLACES, &filter, now);
+        let mut gone = 0;
+        look(&mut from, tracker.places(), |from, few| {
+            gone += tracker.flush(from, few, &filter, now);
+        });
         (gone, from, tracker.places())
     });
     let (gone, from, places) = answer.unwrap_or_default();

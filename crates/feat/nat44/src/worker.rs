@@ -108,9 +108,10 @@ pub enum Sweep {
 /// Sessions looked at in a turn, at most: some tens of microseconds.
 const STEPS: usize = 384;
 /// Sessions that are ended between looks at the clock.
-const CHUNK: usize = 32;
-/// Time of a turn for ending sessions.
+const CHUNK: usize = 16;
+/// Time of a turn for ending sessions whose time has come, and for each other look at all of them.
 const SLICE: Duration = Duration::from_micros(25);
+const PART: Duration = Duration::from_micros(15);
 
 /// A tuple with another destination port; an ICMP query has one number for both.
 fn with_port(to: Tuple, port: u16) -> Tuple {
@@ -461,10 +462,15 @@ impl Nat {
         if self.limits.is_none() || self.limits.upto() >= used {
             return false;
         }
-        let mut upto = self.limits.upto();
+        let (mut upto, began) = (self.limits.upto(), clock::ticks());
         let Nat { table, limits, .. } = self;
-        let flows = table.list(&mut upto, STEPS as u32).collect::<Vec<_>>();
-        limits.count_up(flows.into_iter().map(|f| keys(table, f).0), upto, now);
+        for _ in 0..STEPS / CHUNK {
+            let flows = table.list(&mut upto, CHUNK as u32).collect::<Vec<_>>();
+            limits.count_up(flows.into_iter().map(|f| keys(table, f).0), upto, now);
+            if upto >= used || clock::ticks() - began > clock::ticks_in(PART) {
+                break;
+            }
+        }
         upto < used
     }
 
@@ -479,6 +485,7 @@ impl Nat {
         let began = clock::ticks();
         for _ in 0..STEPS / CHUNK {
             let flows: Vec<FlowId> = self.table.list(&mut from, CHUNK as u32).collect();
+            self.table.fetch_removal(&flows);
             for flow in flows {
                 let session = Session(*self.table.get(flow));
                 let pools = [session.pool(), session.twice_pool()];
@@ -490,7 +497,7 @@ impl Nat {
                     self.remove(flow, now);
                 }
             }
-            if from >= self.table.used() || clock::ticks() - began > clock::ticks_in(SLICE) {
+            if from >= self.table.used() || clock::ticks() - began > clock::ticks_in(PART) {
                 break;
             }
         }
