@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::connection::Connection;
 
 /// Events that wait to be taken; more are counted as lost.
-const ROOM: usize = 4096;
+pub const ROOM: usize = 4096;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +56,8 @@ impl Events {
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<Event> {
-        self.waiting.pop_front()
+    /// Takes all that wait; `room` is used for the next ones.
+    pub(super) fn swap(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
+        std::mem::replace(&mut self.waiting, room)
     }
 }

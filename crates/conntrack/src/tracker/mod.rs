@@ -8,6 +8,8 @@ mod stats;
 mod tests;
 mod zones;
 
+use std::collections::VecDeque;
+
 use thalweg_tables::flow::{
     AHEAD, AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis, is_due,
 };
@@ -21,7 +23,7 @@ use crate::state::State;
 use crate::tcp::{Outcome, Pair};
 use crate::timeout::{Policy, Timeout};
 use crate::tuple::{Key, Tuple, protocol_of, zone_of};
-pub use events::{Event, What, Why};
+pub use events::{Event, ROOM as EVENTS, What, Why};
 pub use stats::{Counts, Live};
 use zones::Zones;
 
@@ -756,9 +758,10 @@ impl<const W: usize> Tracker<W> {
         self.events.wanted = wanted;
     }
 
-    /// The next event that was kept.
-    pub fn event(&mut self) -> Option<Event> {
-        self.events.pop()
+    /// Takes all events that were kept, the oldest first. The next ones go into `room`, which is empty: with
+    /// room for [`EVENTS`], nothing is allocated for them.
+    pub fn take_events(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
+        self.events.swap(room)
     }
 
     /// Events that found no room.

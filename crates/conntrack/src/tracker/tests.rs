@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use super::model::{self, Class, Model};
 use super::*;
 use crate::batch::Checks;
@@ -213,9 +215,11 @@ fn a_full_table_refuses_or_recycles() {
     }
     assert_eq!((lab.tracker.len(), lab.tracker.counts().recycled), (3, 16));
     assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 10)), "est|trk", "who was answered stays");
-    let first = lab.tracker.event().unwrap();
+    let events = lab.tracker.take_events(VecDeque::new());
+    let (first, next) = (&events[0], &events[1]);
     assert_eq!((first.what, first.connection.original.sport), (What::Ended(Why::Recycled), 2));
-    assert_eq!(lab.tracker.event().unwrap().what, What::New);
+    assert_eq!((next.what, events.len()), (What::New, 32));
+    assert!(lab.tracker.take_events(events).is_empty());
     lab.tracker.set_limit(0);
     lab.tracker.set_when_full(WhenFull::Refuse);
     assert_eq!(lab.commit(&to(30, SYN, 100, 0, 0)), "new|trk");

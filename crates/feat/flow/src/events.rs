@@ -1,5 +1,7 @@
 //! What happens to connections, told to whoever listens: lines of JSON on a local socket.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use thalweg_conntrack::Tuple;
 use thalweg_conntrack::connection::Progress;
-use thalweg_conntrack::tracker::{Event, What, Why};
+use thalweg_conntrack::tracker::{EVENTS, Event, What, Why};
 use thalweg_graph::Control;
 
 use crate::tracking;
@@ -29,6 +31,8 @@ pub(crate) struct Events {
     kept: bool,
     /// Events that workers had no room for, as far as they are told.
     lost: u64,
+    /// Room for events, which workers had before.
+    spare: Vec<VecDeque<Event>>,
 }
 
 struct Listener {
@@ -98,14 +102,16 @@ fn serve(c: &mut Control) -> bool {
     if !listens && !kept {
         return false;
     }
-    let answers = tracking::ask(c, move |engine| {
-        let Some(tracker) = engine.tracker.as_deref_mut() else { return (Vec::new(), 0) };
+    // Workers allocate nothing for events, nor copy them, nor find memory for them but at first.
+    let spare = RefCell::new(std::mem::take(&mut state.borrow_mut().spare));
+    let room = || match spare.borrow_mut().pop() {
+        Some(used) => used,
+        None => VecDeque::with_capacity(if listens { EVENTS } else { 0 }),
+    };
+    let answers = tracking::ask_with(c, room, move |engine, room| {
+        let Some(tracker) = engine.tracker.as_deref_mut() else { return (room, 0) };
         tracker.set_events(listens);
-        let mut events = Vec::new();
-        while let Some(event) = tracker.event() {
-            events.push(event);
-        }
-        (events, tracker.events_lost())
+        (tracker.take_events(room), tracker.events_lost())
     });
     let lost = answers.iter().map(|(_, lost)| lost).sum();
     let mut state = state.borrow_mut();
@@ -116,6 +122,13 @@ fn serve(c: &mut Control) -> bool {
         let _ = writeln!(text, "{}", line(event));
     }
     state.listeners.retain_mut(|listener| listener.tell(&text, new));
+    if listens {
+        let used = answers.into_iter().map(|(mut events, _)| {
+            events.clear();
+            events
+        });
+        state.spare.extend(used);
+    }
     listens
 }
 

@@ -61,13 +61,22 @@ pub(crate) fn ask<R: Send + 'static>(
     c: &mut Control,
     f: impl Fn(&mut Engine) -> R + Clone + Send + 'static,
 ) -> Vec<R> {
+    ask_with(c, || (), move |engine, ()| f(engine))
+}
+
+/// What workers answer, each of which is given something.
+pub(crate) fn ask_with<T: Send + 'static, R: Send + 'static>(
+    c: &mut Control,
+    given: impl Fn() -> T,
+    f: impl Fn(&mut Engine, T) -> R + Clone + Send + 'static,
+) -> Vec<R> {
     let Some(node) = c.node("flow-rules") else { return Vec::new() };
     let mut answers = Vec::new();
     for worker in 0..c.workers() {
         let (tx, rx) = mpsc::sync_channel(1);
-        let f = f.clone();
+        let (f, given) = (f.clone(), given());
         let order: Order = Box::new(move |engine| {
-            let _ = tx.send(f(engine));
+            let _ = tx.send(f(engine, given));
         });
         c.message(worker, node, Box::new(order));
         answers.push(rx);
