@@ -99,12 +99,18 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// From now on memory is cleared before connections come to it, by a thread; the first of it at once,
-    /// which takes milliseconds. Connections that come faster than that are not committed.
+    /// which takes milliseconds. Connections that come faster than that are not committed. With `labels`, memory
+    /// for those is cleared, too.
     ///
     /// # Errors
     /// If there can be no such thread. The tracker can be used all the same.
-    pub fn prepare(&mut self) -> std::io::Result<()> {
-        self.table.prepare_with("flow-memory", &self.labels)
+    pub fn prepare(&mut self, labels: bool) -> std::io::Result<()> {
+        self.table.prepare_with("flow-memory", &self.labels, labels)
+    }
+
+    /// Whether a connection that comes now would have memory, if there is room for it.
+    pub fn is_ready(&self) -> bool {
+        self.table.is_ready()
     }
 
     /// There are going to be labels: their memory is cleared before connections come to it, too.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg_conntrack::connection::Connection;
 use thalweg_conntrack::tracker::{Counts, Live};
@@ -105,12 +105,22 @@ fn share(total: u32, workers: usize) -> u32 {
     total.div_ceil(workers.max(1) as u32)
 }
 
+/// How long a command waits for labels' memory, at most.
+const PATIENCE: Duration = Duration::from_millis(20);
+
 /// Gives workers trackers as soon as an interface follows rules, and these memory for labels as soon as rules
 /// give any.
 pub(crate) fn prepare(c: &mut Control) {
     let labels = c.state::<Sets>().borrow().have_labels();
     if labels && !std::mem::replace(&mut c.state::<Tracking>().borrow_mut().labels, true) {
         ask(c, |engine| engine.tracker.as_deref_mut().map(Tracker::want_labels));
+        // Most often it is there when the rule is followed; else new connections are refused for some
+        // milliseconds more.
+        let end = Instant::now() + PATIENCE;
+        let ready = |engine: &mut Engine| engine.tracker.as_deref().is_none_or(Tracker::is_ready);
+        while ask(c, ready).contains(&false) && Instant::now() < end {
+            std::thread::sleep(PATIENCE / 100);
+        }
     }
     let needed = !c.state::<Sets>().borrow().is_idle();
     let prepared = c.state::<Tracking>().borrow().prepared;
@@ -146,11 +156,8 @@ fn provide(c: &mut Control, limit: u32, labels: bool) -> Result<(), thalweg_tabl
             continue;
         }
         let mut tracker = Box::new(Tracker::<IPV4>::new(limit, millis(clock::ticks()))?);
-        if let Err(e) = tracker.prepare() {
+        if let Err(e) = tracker.prepare(labels) {
             tracing::warn!("connections' memory is cleared as they come to it: {e}");
-        }
-        if labels {
-            tracker.want_labels();
         }
         // One that has had a connection meanwhile is kept.
         let unused = ask_one(c, worker, move |engine| match is_small(engine) {

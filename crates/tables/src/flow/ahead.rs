@@ -99,14 +99,17 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Makes the first memory ready, and starts the thread for all that follows.
+    /// Makes the first memory ready, and starts the thread for all that follows. Of the column beside the flows
+    /// it is said whether it is in use.
     pub(super) fn start(
         name: &str,
         flows: Column,
         index: Region,
-        beside: Option<Column>,
+        beside: Option<(Column, bool)>,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let wanted = beside.as_ref().is_some_and(|(_, wanted)| *wanted);
+        let shared = Arc::new(Shared { wanted: wanted.into(), ..Shared::default() });
+        let beside = beside.map(|(column, _)| column);
         let step = (HUGE_PAGE / flows.size).max(1) as u32;
         let (mine, has_beside) = (Arc::clone(&shared), beside.is_some());
         let thread = Filling { shared: mine, flows, index, beside, ready: [0; 3] }.start(name)?;
@@ -126,6 +129,11 @@ impl Ahead {
             self.thread.unpark();
         }
         (ready > used).then(|| ready.min(self.next))
+    }
+
+    /// Whether there is memory for flow `used`.
+    pub(super) fn is_ready_for(&self, used: u32) -> bool {
+        self.shared.ready() > used
     }
 
     /// The column beside the flows is in use from now on.

@@ -189,8 +189,8 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         self.start_thread(name, None)
     }
 
-    /// As [`prepare`](Self::prepare), and once it is [wanted](Self::want_beside), also the memory of a column
-    /// beside the table, with an entry for each flow.
+    /// As [`prepare`](Self::prepare), also for a column beside the table, with an entry for each flow: if it is
+    /// `wanted`, or once it [is](Self::want_beside).
     ///
     /// # Errors
     ///
@@ -199,12 +199,17 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         &mut self,
         name: &str,
         beside: &PagedTable<T>,
+        wanted: bool,
     ) -> std::io::Result<()> {
         let beside = ahead::Column { region: beside.region(), size: size_of::<T>() };
-        self.start_thread(name, Some(beside))
+        self.start_thread(name, Some((beside, wanted)))
     }
 
-    fn start_thread(&mut self, name: &str, beside: Option<ahead::Column>) -> std::io::Result<()> {
+    fn start_thread(
+        &mut self,
+        name: &str,
+        beside: Option<(ahead::Column, bool)>,
+    ) -> std::io::Result<()> {
         let flows = ahead::Column { region: self.flows.region(), size: size_of::<Entry<W, V>>() };
         self.ahead = None;
         self.mark = u32::MAX;
@@ -221,6 +226,12 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         }
     }
 
+    /// Whether another flow would have memory, if there is room for it.
+    pub fn is_ready(&self) -> bool {
+        let needs_none = self.free != 0 || self.fresh == self.capacity();
+        needs_none || self.ahead.as_ref().is_none_or(|ahead| ahead.is_ready_for(self.fresh))
+    }
+
     /// Finds all memory of the table now.
     ///
     /// # Errors
@@ -234,7 +245,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     }
 
     #[cfg(test)]
-    fn is_ready(&self) -> Option<bool> {
+    fn is_all_ready(&self) -> Option<bool> {
         self.ahead.as_ref().and_then(|ahead| ahead.is_ready(self.capacity()))
     }
 

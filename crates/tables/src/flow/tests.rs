@@ -344,7 +344,7 @@ fn second_keys_take_room() {
 fn wait_for_memory(table: &Table) -> bool {
     let long = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
-        match table.is_ready() {
+        match table.is_all_ready() {
             None => return false,
             Some(true) => return true,
             Some(false) => assert!(std::time::Instant::now() < long, "the thread does nothing"),
@@ -389,7 +389,7 @@ fn who_adds_flows_never_finds_memory() {
     let capacity = 600_000;
     let mut beside = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
     let mut table = Table::new(capacity, 1, 0).unwrap();
-    table.prepare_with("test-memory", &beside).unwrap();
+    table.prepare_with("test-memory", &beside, false).unwrap();
     let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, n);
     (0..1000).for_each(|n| _ = add(&mut table, n).unwrap());
     table.want_beside();
@@ -422,10 +422,28 @@ fn no_flow_comes_before_its_memory() {
     let mut refused = 0;
     while let Err(e) = table.add(with_hash(&table, key(1)), None, 1000, 1) {
         assert_eq!((e, table.len(), table.used()), (AddError::Unready, 0, 0));
+        if refused == 0 {
+            assert!(!table.is_ready());
+        }
         refused += 1;
         std::thread::yield_now();
     }
     assert_eq!((table.counts().unready, table.len()), (refused, 1));
-    assert!(refused > 0 || table.is_ready().is_none());
+    assert!(refused > 0 || table.is_all_ready().is_none());
+    assert!(table.is_ready());
     empty(&mut table);
+}
+
+/// What is wanted beside flows from the beginning is there from the beginning.
+#[test]
+fn what_is_wanted_at_first_is_ready_at_once() {
+    for wanted in [false, true] {
+        let beside = PagedTable::<[u64; 2]>::new(1 << 20).unwrap();
+        let mut table = Table::new(1 << 20, 1, 0).unwrap();
+        table.prepare_with("test-memory", &beside, wanted).unwrap();
+        let knows = table.is_all_ready().is_some();
+        assert!(table.is_ready() || !knows);
+        assert!(table.add(with_hash(&table, key(1)), None, 1000, 1).is_ok() || !knows);
+        empty(&mut table);
+    }
 }
