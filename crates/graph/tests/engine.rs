@@ -266,6 +266,21 @@ fn injected_packets_count_as_originated() {
 }
 
 #[test]
+fn after_two_syncs_injected_packets_are_through() {
+    let mut lab = Lab::new(1);
+    let node = lab.node("test-split");
+    for n in 1..=3000 {
+        let mut bytes = vec![0; 60];
+        bytes[0] = TO_DROP;
+        lab.c.inject(0, thalweg_graph::Inject { node, bytes, ..Default::default() });
+        lab.c.sync();
+        lab.c.sync();
+        assert_eq!(lab.total(|t| t.dropped.get()), n);
+    }
+    lab.close();
+}
+
+#[test]
 fn traces_tell_each_step_and_the_reason_of_a_drop() {
     let mut lab = Lab::new(1);
     let input = lab.node("test-input");

@@ -92,6 +92,8 @@ impl Control {
     }
 
     /// Waits until every worker has seen all that was sent to it before.
+    ///
+    /// After a second call, packets that were sent to workers before the first have been through the graph.
     pub fn sync(&mut self) {
         self.ask(|_| ());
     }
