@@ -2,7 +2,7 @@
 
 mod lab;
 
-use lab::{DELIVER, DROP, Flow, Lab, frames, packet};
+use lab::{DELIVER, DROP, Flow, Lab, frames, frames_of, packet};
 use std::time::{Duration, Instant};
 use thalweg_device::interface;
 use thalweg_feat_sflow::state::report;
@@ -85,17 +85,22 @@ fn headers_and_lengths_of_chained_and_short_packets() {
     lab.close();
 }
 
+/// Samples of which the service has to put so much into datagrams that it takes several times as long as a
+/// worker.
+const LONG: &str = "sflow header-bytes 256";
+
 #[test]
 fn what_a_full_ring_loses_is_counted_and_told() {
     let mut lab = Lab::with_buffers(1, 2048);
     let sw_if = lab.interface();
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
+    lab.cli(LONG);
     let packets = 256 * 256u64;
     let mut dropped = 0;
     // A burst of sixteen rings; should the service keep pace with it, there is another.
     for round in 1..=20 {
-        lab.receive(0, sw_if, frames(0, [256; 256]));
+        lab.receive(0, sw_if, frames_of(256, 0, [256; 256]));
         dropped = lab.count("sflow packets dropped");
         let sampled = lab.count("sflow packets sampled");
         assert_eq!(sampled, round * packets);
@@ -132,13 +137,14 @@ fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
     lab.cli("sflow enable loop1 rate 1");
+    lab.cli(LONG);
     let lost = |lab: &mut Lab| {
         let json = lab.json();
         [0, 1].map(|i| json["interfaces"][i]["drops"].as_u64().unwrap())
     };
     for _ in 0..20 {
         for worker in 0..2 {
-            lab.receive_in_turns(worker, &ports, &frames(0, [256; 128]));
+            lab.receive_in_turns(worker, &ports, &frames_of(256, 0, [256; 128]));
         }
         if lost(&mut lab).iter().sum::<u64>() > 100_000 {
             break;

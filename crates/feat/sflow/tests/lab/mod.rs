@@ -68,11 +68,15 @@ impl InputNode for Input {
         let mut frame = cx.new_frame();
         for bytes in &packets {
             let mut p = cx.cache().alloc().expect("a buffer");
-            // What is stepped over makes the first segment shorter.
-            let spare = if bytes.len() > first { BUFFER - first } else { 0 };
-            let padded = [&vec![0; spare], &bytes[..]].concat();
-            assert!(p.fill(&padded, cx.cache()), "buffers for {} bytes", bytes.len());
-            assert!(p.pull(spare));
+            if bytes.len() <= first {
+                assert!(p.fill(bytes, cx.cache()), "a buffer for {} bytes", bytes.len());
+            } else {
+                // What is stepped over makes the first segment shorter.
+                let spare = BUFFER - first;
+                let padded = [&vec![0; spare], &bytes[..]].concat();
+                assert!(p.fill(&padded, cx.cache()), "buffers for {} bytes", bytes.len());
+                assert!(p.pull(spare));
+            }
             assert!(frame.push(p).is_ok(), "a frame holds 256");
         }
         cx.device_input(frame, sw_if, |_, _, _| {});
@@ -337,8 +341,7 @@ impl Lab {
         self.sent += frames.iter().map(Vec::len).sum::<usize>() as u64;
         let input = self.c.node("test-input").expect("the input");
         self.c.message(worker, input, Box::new(Make { sw_if, frames, first: self.first }));
-        let sent = self.sent;
-        self.until("packets are through", |lab| lab.seen.packets.load(Relaxed) == sent);
+        self.through();
     }
 
     /// Receives frames on a worker, each on all of these interfaces one after the other, and waits until
@@ -352,8 +355,15 @@ impl Lab {
                 self.c.message(worker, input, Box::new(make));
             }
         }
+        self.through();
+    }
+
+    /// Waits until all packets are through, and workers have told of them.
+    fn through(&mut self) {
         let sent = self.sent;
         self.until("packets are through", |lab| lab.seen.packets.load(Relaxed) == sent);
+        // Taps tell when they are asked, when there is nothing to do, and now and then.
+        self.c.sync();
     }
 
     /// Runs the main loop until `done`.
@@ -415,11 +425,20 @@ pub fn packet(number: u32, length: usize) -> Vec<u8> {
 
 /// Frames of these sizes, of packets numbered from `first` with 60 bytes each.
 pub fn frames(first: u32, sizes: impl IntoIterator<Item = usize>) -> Vec<Vec<Vec<u8>>> {
+    frames_of(60, first, sizes)
+}
+
+/// The same, of packets of another length.
+pub fn frames_of(
+    length: usize,
+    first: u32,
+    sizes: impl IntoIterator<Item = usize>,
+) -> Vec<Vec<Vec<u8>>> {
     let mut number = first;
     let mut frame = |n: usize| {
         let from = number;
         number += n as u32;
-        (from..number).map(|i| packet(i, 60)).collect()
+        (from..number).map(|i| packet(i, length)).collect()
     };
     sizes.into_iter().map(&mut frame).collect()
 }
