@@ -265,7 +265,7 @@ impl Lab {
     pub fn new(workers: usize, buffers: usize) -> Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let cores = (0..workers).map(|w| (workers <= cpus && cpus > 1).then_some(cpus - 1 - w));
+        let cores = (0..workers).map(|w| (workers <= cpus && cpus > 1).then(|| cpus - 1 - w));
         let config = EngineConfig { pool, workers: cores.collect(), ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
         let features: [&Feature; 5] = [
