@@ -36,7 +36,8 @@ const GROWTH_KIB: u64 = 64 << 10;
 pub struct SoakOptions {
     /// How long connections come.
     pub duration: Duration,
-    /// Between reports.
+    /// Between reports, in each of which something must have got through: longer than clients wait for their
+    /// peers (2 s), all of which may do so after a change.
     pub report: Duration,
 }
 
@@ -104,8 +105,9 @@ struct Scene {
 /// If connections stop getting through, the router ends, or something does not come back to zero.
 pub fn soak(options: SoakOptions, mut say: impl FnMut(&str)) -> Result<()> {
     let mut scene = Scene::build()?;
+    let mut last = scene.begun()?;
     let start = Instant::now();
-    let (mut next, mut last, mut first_kib, mut turn) = (options.report, [0; 2], None, 0);
+    let (mut next, mut first_kib, mut turn) = (options.report, None, 0);
     while start.elapsed() < options.duration {
         scene.disturb(turn)?;
         turn += 1;
@@ -167,6 +169,19 @@ impl Scene {
         Ok(scene)
     }
 
+    fn good(&self) -> [u64; 2] {
+        [0, 1].map(|i| self.paths[i].tally.good.load(Relaxed))
+    }
+
+    /// Waits until something has got through everywhere: a change that breaks the very first connections of
+    /// all clients would have all of them wait. Says how many did.
+    fn begun(&self) -> Result<[u64; 2]> {
+        wait_until_seen(REST, "first connections", || match self.good() {
+            good if good.iter().all(|n| *n > 0) => Ok(good),
+            good => Err(good),
+        })
+    }
+
     /// Changes something; each change is undone by a later one.
     fn disturb(&self, turn: u64) -> Result<()> {
         let spare = 100 + turn / 14 % 4;
@@ -201,7 +216,7 @@ impl Scene {
     fn report(&mut self, since: Duration) -> Result<(String, [u64; 2], u64)> {
         self.router.alive()?;
         let held = self.held()?;
-        let good = [0, 1].map(|i| self.paths[i].tally.good.load(Relaxed));
+        let good = self.good();
         let broken = [0, 1].map(|i| self.paths[i].tally.broken.load(Relaxed));
         let kib = resident_kib(self.router.pid())?;
         let line = format!(

@@ -1,4 +1,4 @@
-//! `make soak`, for two seconds.
+//! `make soak`, for six seconds.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ lab_test! {
     /// Connections, sessions, ports and buffers are back at zero after churn and changes.
     fn nothing_stays() {
         let options =
-            SoakOptions { duration: Duration::from_secs(2), report: Duration::from_secs(1) };
+            SoakOptions { duration: Duration::from_secs(6), report: Duration::from_secs(3) };
         soak(options, |_| {})
     }
 }
