@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use thalweg_sflow::pcapfile::PcapReader;
 use thalweg_sflow::{Datagram, FlowRecord, Interface, SFLOW_PORT, Sample};
 use thalweg_smoke::{Peer, Router, host_pair};
 use thalweg_testkit::{
-    Cmd, Lab, Netns, PingOptions, Running, Signal, lab_test, ping, wait_until_seen,
+    Cmd, Lab, PingOptions, Running, Signal, lab_test, ping, wait_for_udp_port, wait_until_seen,
 };
 
 use crate::sflow::capture_sflow;
@@ -90,13 +90,6 @@ pub(crate) fn tshark_agrees(pcap: &Path, ours: &[Sampled]) -> Result<()> {
     Ok(())
 }
 
-fn listens(ns: &Netns, port: u16) -> Result<()> {
-    wait_until_seen(START_LIMIT, "the collector to listen", || {
-        let taken = ns.run(|| UdpSocket::bind(("127.0.0.1", port)).is_err());
-        if matches!(taken, Ok(true)) { Ok(()) } else { Err(format!("port {port}: {taken:?}")) }
-    })
-}
-
 /// sfacctd with totals by addresses and input interface, printed when it ends.
 pub(crate) fn sfacctd(lab: &Lab, dir: &Path) -> Result<Running> {
     let peer = Peer::find("pmacct", &["usr/sbin/sfacctd"])?;
@@ -110,7 +103,7 @@ pub(crate) fn sfacctd(lab: &Lab, dir: &Path) -> Result<Running> {
     fs::write(&config, text)?;
     let running =
         peer.command(Some(&lab.router), "usr/sbin/sfacctd").arg("-f").arg(config).spawn()?;
-    listens(&lab.router, SFACCTD_PORT)?;
+    wait_for_udp_port(&lab.router, SFACCTD_PORT, START_LIMIT)?;
     Ok(running)
 }
 
@@ -173,7 +166,7 @@ fn goflow2(lab: &Lab, dir: &Path) -> Result<Option<Running>> {
         .args(["-transport", "file", "-format", "json", "-addr", "", "-transport.file"])
         .arg(dir.join("goflow2.json"))
         .spawn()?;
-    listens(&lab.router, GOFLOW2_PORT)?;
+    wait_for_udp_port(&lab.router, GOFLOW2_PORT, START_LIMIT)?;
     Ok(Some(running))
 }
 
