@@ -145,7 +145,11 @@ impl Cache {
             }
         }
         // No other meta was touched, no other packet has a chain.
-        self.stack.extend_from_slice(frame.bufs());
+        match frame.bufs() {
+            // No call to copy eight bytes.
+            [one] => self.stack.push(*one),
+            all => self.stack.extend_from_slice(all),
+        }
         frame.forget_all();
         self.spill();
     }

@@ -467,9 +467,16 @@ impl Frame {
 
     pub(crate) fn append_fresh(&mut self, bufs: &[NonNull<BufHdr>], len: usize) {
         let (from, to) = (self.n, self.n + bufs.len());
-        self.bufs[from..to].copy_from_slice(bufs);
-        self.views[from..to].fill(View::new(View::FRESH.off() as u16, len as u16));
-        self.aux[from..to].fill(0);
+        let view = View::new(View::FRESH.off() as u16, len as u16);
+        match bufs {
+            // No calls to copy and fill some bytes.
+            [one] => (self.bufs[from], self.views[from], self.aux[from]) = (*one, view, 0),
+            all => {
+                self.bufs[from..to].copy_from_slice(all);
+                self.views[from..to].fill(view);
+                self.aux[from..to].fill(0);
+            }
+        }
         for column in [&mut self.rx, &mut self.tx] {
             if column.mixed {
                 column.each[from..to].fill(crate::LOCAL_IF);
