@@ -293,6 +293,10 @@ impl TapCx<'_> {
 /// How far ahead packets are fetched.
 const AHEAD: usize = 6;
 
+/// Frames of fewer packets do not go to kernels, which take longer to set up than so few packets to ask about: a
+/// lone IPv4 packet took 565 clocks end to end with them and 430 without, and with four it came out even.
+const FEW: usize = 4;
+
 thread_local! {
     /// The packet in hand when a node panicked, for the report.
     pub(crate) static BLAMED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
@@ -423,13 +427,15 @@ impl<N: Node> Adapter<N> {
         let n = frame.len();
         let mut blame = Blame { frame, at: 0 };
         let frame = &mut *blame.frame;
-        if N::TOUCHES_DATA {
-            for i in 0..2 * AHEAD {
-                frame.prefetch_data(i);
+        if n >= FEW {
+            if N::TOUCHES_DATA {
+                for i in 0..2 * AHEAD {
+                    frame.prefetch_data(i);
+                }
             }
-        }
-        for i in 0..AHEAD.min(n) {
-            self.node.prefetch(cx, frame, i);
+            for i in 0..AHEAD.min(n) {
+                self.node.prefetch(cx, frame, i);
+            }
         }
         let mut first = Verdict(0);
         let mut differ = 0;
@@ -448,7 +454,20 @@ impl<N: Node> Adapter<N> {
             differ |= v.0 ^ first.0;
             *slot = v;
         }
+        // It has something to do only where the node panicked.
+        std::mem::forget(blame);
         differ
+    }
+
+    /// Asks about each packet, and sends them on.
+    #[inline(never)]
+    fn one_by_one(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>, each: &mut [Verdict]) {
+        let differ = self.each(cx, &mut frame, each);
+        if differ == 0 && !frame.has_holes() && !frame.is_empty() {
+            cx.dispose_whole(frame, each[0]);
+        } else {
+            cx.dispose(frame, each);
+        }
     }
 
     /// Asks about the packets that a kernel has left.
@@ -488,10 +507,16 @@ impl<N: Node> Adapter<N> {
 
 impl<N: Node> Runner for Adapter<N> {
     fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        self.node.begin(cx, &frame);
+        let traced = frame.flags().contains(Flags::TRACED);
+        if frame.len() < FEW && !traced {
+            let mut each = [Verdict::next(0); FEW];
+            self.one_by_one(cx, frame, &mut each);
+            return;
+        }
         let mut scratch = cx.take_scratch();
         let each = &mut scratch[..];
-        self.node.begin(cx, &frame);
-        if frame.flags().contains(Flags::TRACED) {
+        if traced {
             self.each_traced(cx, &mut frame, each);
             cx.dispose(frame, each);
         } else {
@@ -505,14 +530,7 @@ impl<N: Node> Runner for Adapter<N> {
                     self.rest(cx, &mut frame, each, rest);
                     cx.dispose(frame, each);
                 }
-                FrameVerdict::PerPacket => {
-                    let differ = self.each(cx, &mut frame, each);
-                    if differ == 0 && !frame.has_holes() && !frame.is_empty() {
-                        cx.dispose_whole(frame, each[0]);
-                    } else {
-                        cx.dispose(frame, each);
-                    }
-                }
+                FrameVerdict::PerPacket => self.one_by_one(cx, frame, each),
             }
         }
         cx.put_scratch(scratch);
