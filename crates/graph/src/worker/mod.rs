@@ -68,6 +68,9 @@ pub struct Core {
     by_rank: Vec<NodeId>,
     ready: [u64; MAX_NODES / 64],
     ready_words: u64,
+    /// A frame that is the only one in the graph, and where it goes: it need not be queued and found
+    /// again. While there is one, all queues are empty.
+    lone: Option<(NodeId, Box<Frame>)>,
     spare: Vec<Box<Frame>>,
     // Boxes: taking one is a pointer's move.
     #[allow(clippy::vec_box)]
@@ -109,6 +112,7 @@ impl Core {
             by_rank: Vec::new(),
             ready: [0; MAX_NODES / 64],
             ready_words: 0,
+            lone: None,
             spare: Vec::new(),
             scratch: (0..4).map(|_| Box::new([Verdict::next(0); FRAME_SIZE])).collect(),
             trace: TraceStore::default(),
@@ -244,7 +248,25 @@ impl Core {
 
     /// Passes a whole frame on: a pointer, unless it can be merged with what waits there already.
     #[inline]
-    fn enqueue(&mut self, mut frame: Box<Frame>, to: NodeId) {
+    fn enqueue(&mut self, frame: Box<Frame>, to: NodeId) {
+        if self.ready_words == 0 && self.lone.is_none() {
+            self.lone = Some((to, frame));
+        } else {
+            self.queue_lone();
+            self.queue(frame, to);
+        }
+    }
+
+    /// The only frame is so no longer.
+    #[inline]
+    fn queue_lone(&mut self) {
+        if let Some((to, frame)) = self.lone.take() {
+            self.queue(frame, to);
+        }
+    }
+
+    #[inline(never)]
+    fn queue(&mut self, mut frame: Box<Frame>, to: NodeId) {
         let p = &mut self.pending[to.0 as usize];
         match &mut p.open {
             None => p.open = Some(frame),
@@ -263,6 +285,7 @@ impl Core {
     /// The frame that a single packet for `to` goes into; it has room.
     #[inline]
     fn open_frame(&mut self, to: NodeId) -> &mut Frame {
+        self.queue_lone();
         let i = to.0 as usize;
         if self.pending[i].open.as_ref().is_none_or(|f| f.room() == 0) {
             let fresh = self.spare_frame();

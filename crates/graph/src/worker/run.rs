@@ -11,7 +11,7 @@ use crate::mailbox::{ToMain, ToWorker, Waker, Woken};
 use crate::node::{InputNode, Poll, Runner};
 use crate::stats::WorkerStats;
 use std::sync::Arc;
-use thalweg_buffer::{Cache, Flags};
+use thalweg_buffer::{Cache, Flags, Frame};
 use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 
@@ -325,6 +325,7 @@ impl Worker {
     /// Frees what is pending and hands everything back: the pool must be whole afterwards.
     pub(crate) fn shut_down(&mut self) {
         self.core.settle_taps();
+        self.core.queue_lone();
         for p in &mut self.core.pending {
             for mut f in p.full.drain(..).chain(p.open.take()) {
                 self.core.cache.free_frame(&mut f);
@@ -382,28 +383,46 @@ fn dispatch(
     watch: &mut Watch,
 ) -> usize {
     let mut handled = 0;
-    while let Some((rank, id)) = core.first_ready() {
+    loop {
+        while let Some((id, frame)) = core.lone.take() {
+            handled += frame.len();
+            visit(core, runners, (guard, arcs), watch, id, frame);
+        }
+        let Some((rank, id)) = core.first_ready() else { break };
         // Only what is there now: a node upstream may have more for us meanwhile.
         let waiting = {
             let p = &core.pending[id.0 as usize];
             p.full.len() + usize::from(p.open.is_some())
         };
         core.clear_ready(rank);
-        core.current = id;
         for _ in 0..waiting {
             let Some(frame) = core.next_frame(id) else { break };
-            let n = frame.len();
-            handled += n;
-            let mut cx = NodeCx { core, guard, arcs, node: id };
-            match runners.get_mut(id.0 as usize) {
-                Some(Some(r)) => r.run(&mut cx, frame),
-                // An arc or adjacency still named a node that is gone: nothing is lost silently.
-                _ => cx.dropped_frame(frame),
-            }
-            watch.note(core.stats.node(id), n as u64);
+            handled += frame.len();
+            visit(core, runners, (guard, arcs), watch, id, frame);
         }
     }
     handled
+}
+
+/// Runs a node on a frame.
+#[inline(always)]
+fn visit(
+    core: &mut Core,
+    runners: &mut [Option<Box<dyn Runner>>],
+    (guard, arcs): (&Guard<'_>, &ArcTable),
+    watch: &mut Watch,
+    id: NodeId,
+    frame: Box<Frame>,
+) {
+    let n = frame.len() as u64;
+    core.current = id;
+    let mut cx = NodeCx { core, guard, arcs, node: id };
+    match runners.get_mut(id.0 as usize) {
+        Some(Some(r)) => r.run(&mut cx, frame),
+        // An arc or adjacency still named a node that is gone: nothing is lost silently.
+        _ => cx.dropped_frame(frame),
+    }
+    watch.note(core.stats.node(id), n);
 }
 
 #[cfg(test)]
