@@ -35,13 +35,23 @@ struct Way {
     name: &'static str,
     case: Case,
     sflow: Option<u32>,
+    /// Packets that come together.
+    frame: usize,
 }
 
-const PATHS: [Way; 4] = [
-    Way { word: "l2", name: "L2 cross connect", case: Case::L2, sflow: None },
-    Way { word: "flow", name: "IPv4, 1 flow", case: Case::OneFlow, sflow: None },
-    Way { word: "hops", name: "IPv4, 16 next hops", case: Case::NextHops, sflow: None },
-    Way { word: "sflow", name: "IPv4, 1 flow, sFlow 1:1k", case: Case::OneFlow, sflow: Some(1000) },
+impl Way {
+    const fn of(word: &'static str, name: &'static str, case: Case) -> Way {
+        Way { word, name, case, sflow: None, frame: 256 }
+    }
+}
+
+const PATHS: [Way; 6] = [
+    Way::of("l2", "L2 cross connect", Case::L2),
+    Way::of("flow", "IPv4, 1 flow", Case::OneFlow),
+    Way::of("hops", "IPv4, 16 next hops", Case::NextHops),
+    Way { sflow: Some(1000), ..Way::of("sflow", "IPv4, 1 flow, sFlow 1:1k", Case::OneFlow) },
+    Way { frame: 1, ..Way::of("l2-lone", "L2 cross connect, lone packets", Case::L2) },
+    Way { frame: 1, ..Way::of("flow-lone", "IPv4, lone packets", Case::OneFlow) },
 ];
 
 fn main() -> ExitCode {
@@ -84,7 +94,7 @@ fn drive(word: &str) -> Result<()> {
     if let Some(rate) = path.sflow {
         r.cli(&format!("sflow sampling-rate {rate}\nsflow enable-disable pg0"));
     }
-    r.cli(&format!("packet-generator configure s0 limit {PACKETS}"));
+    r.cli(&format!("packet-generator configure s0 limit {PACKETS} maxframe {}", path.frame));
     r.cli("packet-generator enable-stream s0");
     let end = Instant::now() + Duration::from_secs(120);
     while r.control().worker_stats(0).totals.tx.get() < PACKETS {
