@@ -7,9 +7,12 @@
 use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+mod pattern;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+
+pub use pattern::Pattern;
 
 /// Lanes in one value.
 pub const LANES: usize = 16;

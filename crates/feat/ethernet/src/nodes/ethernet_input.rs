@@ -6,7 +6,7 @@
 use crate::Ethertypes;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::simd::{Lanes, Pattern};
 use thalweg_buffer::{Frame, Iface, PktMut, Rows};
 use thalweg_device::{IfRow, IfTable, Interfaces};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
@@ -51,47 +51,18 @@ struct EthernetInput {
 const HEADER: usize = 14;
 
 /// What a packet's first 16 bytes look like that needs no second thought.
-struct Pattern {
-    want: [u64; 2],
-    mask: [u64; 2],
-}
-
-impl Pattern {
-    fn new(row: &IfRow, kind: [u8; 2]) -> Pattern {
-        let (mut want, mut mask) = ([0u8; 16], [0u8; 16]);
-        if row.accept_all {
-            // Anybody's, but groups are counted.
-            mask[0] = 1;
-        } else {
-            want[..6].copy_from_slice(&row.mac);
-            mask[..6].fill(0xff);
-        }
-        want[12..14].copy_from_slice(&kind);
-        mask[12..14].fill(0xff);
-        Pattern { want: words(&want), mask: words(&mask) }
+fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
+    let (mut want, mut mask) = ([0u8; 16], [0u8; 16]);
+    if row.accept_all {
+        // Anybody's, but groups are counted.
+        mask[0] = 1;
+    } else {
+        want[..6].copy_from_slice(&row.mac);
+        mask[..6].fill(0xff);
     }
-
-    #[inline(always)]
-    fn matches(&self, head: &[u8; 16]) -> bool {
-        let head = words(head);
-        let differ = |i: usize| (head[i] ^ self.want[i]) & self.mask[i];
-        differ(0) | differ(1) == 0
-    }
-
-    /// The mask is put on once, over what all of them differ in.
-    #[inline(always)]
-    fn matches_all<'a>(&self, heads: impl Iterator<Item = &'a [u8; 16]>) -> bool {
-        let [a, b] = heads.map(words).fold([0, 0], |[a, b], head| {
-            [a | (head[0] ^ self.want[0]), b | (head[1] ^ self.want[1])]
-        });
-        a & self.mask[0] | b & self.mask[1] == 0
-    }
-}
-
-#[inline(always)]
-fn words(b: &[u8; 16]) -> [u64; 2] {
-    let all = u128::from_le_bytes(*b);
-    [all as u64, (all >> 64) as u64]
+    want[12..14].copy_from_slice(&kind);
+    mask[12..14].fill(0xff);
+    Pattern::new(want, mask)
 }
 
 impl EthernetInput {
@@ -170,7 +141,7 @@ impl Node for EthernetInput {
         let kind = [kind[0], kind[1]];
         let known = self.types.load(cx.guard()).get(u16::from_be_bytes(kind));
         let Some(next) = known.map(Verdict::node) else { return FrameVerdict::PerPacket };
-        let pattern = Pattern::new(&self.row, kind);
+        let pattern = pattern(&self.row, kind);
         let rest = if frame.long_heads().is_some_and(|heads| pattern.matches_all(heads)) {
             Rows::NONE
         } else {

@@ -1,0 +1,137 @@
+//! Packets' first bytes beside what is expected of them.
+
+/// What sixteen bytes have to look like.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern {
+    want: [u8; 16],
+    mask: [u8; 16],
+}
+
+impl Pattern {
+    /// Bytes that match have the bits of `want` wherever `mask` has ones.
+    pub fn new(want: [u8; 16], mask: [u8; 16]) -> Pattern {
+        Pattern { want, mask }
+    }
+
+    /// Whether these match.
+    #[inline(always)]
+    pub fn matches(&self, head: &[u8; 16]) -> bool {
+        let [head, want, mask] = [head, &self.want, &self.mask].map(|b| u128::from_le_bytes(*b));
+        (head ^ want) & mask == 0
+    }
+
+    /// Whether all match. The mask is put on once, over what any of them differs in.
+    #[inline(always)]
+    pub fn matches_all<'a>(&self, heads: impl Iterator<Item = &'a [u8; 16]>) -> bool {
+        let mut differ = Sixteen::of(&[0; 16]);
+        let want = Sixteen::of(&self.want);
+        for head in heads {
+            differ = differ.or(Sixteen::of(head).xor(want));
+        }
+        differ.is_zero_under(Sixteen::of(&self.mask))
+    }
+}
+
+/// Sixteen bytes in a register that every processor of the architecture has. Two words become such a
+/// register or do not, by what is compiled around them: twice the instructions.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Sixteen(std::arch::x86_64::__m128i);
+
+#[cfg(target_arch = "x86_64")]
+impl Sixteen {
+    #[inline(always)]
+    fn of(bytes: &[u8; 16]) -> Sixteen {
+        // SAFETY: sixteen bytes may be read there, and need not be aligned.
+        Sixteen(unsafe { std::arch::x86_64::_mm_loadu_si128(bytes.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    fn or(self, other: Sixteen) -> Sixteen {
+        // SAFETY: every x86-64 has SSE2.
+        Sixteen(unsafe { std::arch::x86_64::_mm_or_si128(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Sixteen) -> Sixteen {
+        // SAFETY: every x86-64 has SSE2.
+        Sixteen(unsafe { std::arch::x86_64::_mm_xor_si128(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn is_zero_under(self, mask: Sixteen) -> bool {
+        use std::arch::x86_64::{
+            _mm_and_si128, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_setzero_si128,
+        };
+        // SAFETY: every x86-64 has SSE2.
+        let zeros = unsafe {
+            let rest = _mm_and_si128(self.0, mask.0);
+            _mm_movemask_epi8(_mm_cmpeq_epi8(rest, _mm_setzero_si128()))
+        };
+        zeros == 0xffff
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy)]
+struct Sixteen(u128);
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Sixteen {
+    #[inline(always)]
+    fn of(bytes: &[u8; 16]) -> Sixteen {
+        Sixteen(u128::from_le_bytes(*bytes))
+    }
+
+    #[inline(always)]
+    fn or(self, other: Sixteen) -> Sixteen {
+        Sixteen(self.0 | other.0)
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Sixteen) -> Sixteen {
+        Sixteen(self.0 ^ other.0)
+    }
+
+    #[inline(always)]
+    fn is_zero_under(self, mask: Sixteen) -> bool {
+        self.0 & mask.0 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn all_match_if_each_does(
+            want: [u8; 16],
+            mask: [u8; 16],
+            heads in proptest::collection::vec(any::<[u8; 16]>(), 0..5),
+            alike: bool,
+        ) {
+            let pattern = Pattern::new(want, mask);
+            let matching = |head: &[u8; 16]| (0..16).all(|i| (head[i] ^ want[i]) & mask[i] == 0);
+            let heads: Vec<[u8; 16]> = heads
+                .iter()
+                .map(|h| std::array::from_fn(|i| if alike { h[i] & !mask[i] | want[i] & mask[i] } else { h[i] }))
+                .collect();
+            for head in &heads {
+                prop_assert_eq!(pattern.matches(head), matching(head));
+            }
+            prop_assert_eq!(pattern.matches_all(heads.iter()), heads.iter().all(matching));
+        }
+
+        #[test]
+        fn every_bit_of_the_mask_counts(want: [u8; 16], mask: [u8; 16], bit in 0usize..128) {
+            let mut head = want;
+            head[bit / 8] ^= 1 << (bit % 8);
+            let matches = mask[bit / 8] >> (bit % 8) & 1 == 0;
+            let pattern = Pattern::new(want, mask);
+            prop_assert_eq!(pattern.matches(&head), matches);
+            prop_assert_eq!(pattern.matches_all([&want, &head, &want].into_iter()), matches);
+        }
+    }
+}
