@@ -59,8 +59,8 @@ Examples:
   kill -HUP PID                      read the file again
 
 It stays in the foreground and logs to standard error. It must run in the network namespace of the
-router that it listens to. Root becomes nobody and keeps the rights to listen and to enter collectors'
-namespaces.";
+router that it listens to. Root becomes nobody and keeps the rights to listen and to enter
+collectors' namespaces.";
 
 fn uuid(text: &str) -> Result<Uuid, String> {
     parse_uuid(text).ok_or_else(|| "32 hexadecimal digits are needed, not all 0".into())

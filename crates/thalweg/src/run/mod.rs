@@ -51,7 +51,9 @@ Stanzas (others are accepted, with a warning):
   socksvr { socket-name PATH  mode 0660  group GROUP }
   statseg { socket-name PATH  size 32m  per-node-counters on|off  update-interval SECONDS }
   metrics { listen HOST:PORT }
-  cpu { main-core N  workers N | corelist-workers 1-3,5  skip-cores N  relative }
+  api-trace { on  nitems N }
+  cpu { main-core N  workers N | corelist-workers 1-3,5  skip-cores N  relative
+        latency MICROSECONDS }
   buffers { buffers-per-numa N  default data-size BYTES  page-size 2m }
   logging { default-log-level error|warn|info|debug }
 
@@ -62,7 +64,8 @@ Examples:
   thalweg run unix { cli-listen /tmp/cli.sock exec ./setup.cli } cpu { workers 2 }
 
 Without `cli-listen' the command line is at /run/thalweg/cli.sock; for others than root, below
-$XDG_RUNTIME_DIR or /tmp. The binary API's socket is api.sock beside it. Without `cpu' there is one worker on no particular core.
+$XDG_RUNTIME_DIR or /tmp. The binary API's socket is api.sock beside it. Without `cpu' there is one
+worker on no particular core.
 The status is 0 after a clean end, 1 if something failed (packet buffers left over at the end, too),
 2 for a wrong configuration, 70 after a fault of the program.";
 
