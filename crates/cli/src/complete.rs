@@ -167,17 +167,22 @@ impl<C: 'static> CommandTree<C> {
 
     /// Writes what `show cli` shows: every command with its grammar.
     pub(crate) fn list(&self, filter: &str, out: &mut Output) {
-        let mut table = Table::new().column("", Align::Left, 0).column("", Align::Left, 0);
         let mut all = Vec::new();
         for command in self.commands().iter().filter(|c| c.path().contains(filter)) {
             let grammar = format!("{} {}", command.path(), command.usage());
             let short = first_line(command.help());
-            table.row([grammar.trim_end(), short]);
+            out.line(beside(grammar.trim_end(), short));
             all.push(json!({"path": command.path(), "usage": command.usage(), "help": short}));
         }
         out.json(serde_json::Value::Array(all));
-        write!(out, "{table}");
     }
+}
+
+/// A command's grammar, and beside it what it does: beneath it if there is no room.
+fn beside(grammar: &str, what: &str) -> String {
+    const ROOM: usize = 40;
+    let wrap = if grammar.len() > ROOM { format!("\n{:ROOM$}", "") } else { String::new() };
+    format!("{grammar:<ROOM$}{wrap}  {what}")
 }
 
 fn children<C>(node: &Node<C>) -> impl Iterator<Item = Completion> {
@@ -213,6 +218,13 @@ pub(crate) fn listing(words: &[Completion]) -> String {
 mod tests {
     use super::*;
     use crate::testing::{TestCx, tree};
+
+    #[test]
+    fn long_grammars_have_lines_of_their_own() {
+        let column = " ".repeat(42);
+        assert_eq!(beside("show cli [<text>]", "List"), format!("{:42}List", "show cli [<text>]"));
+        assert_eq!(beside(&"x".repeat(41), "Do"), format!("{}\n{column}Do", "x".repeat(41)));
+    }
 
     fn words(line: &str) -> Vec<String> {
         let found = tree().complete(&TestCx::default(), line, line.len());

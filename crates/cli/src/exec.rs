@@ -464,7 +464,7 @@ mod tests {
         assert!(run("help nonsense").starts_with("error -1: help: unknown input `nonsense'"));
         assert_eq!(
             run("show cli interface st"),
-            "set interface state <interface> up|down  Bring an interface up or down\n"
+            "set interface state <interface> up|down   Bring an interface up or down\n"
         );
         assert!(run("show cli | json").starts_with("[{\"help\":"));
         assert!(run("help show | json").contains("\"words\":["));
