@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use thalweg_conntrack::Tuple;
 use thalweg_conntrack::connection::Progress;
 use thalweg_conntrack::tracker::{EVENTS, Event, What, Why};
+use thalweg_conntrack::{Connection, Tuple};
 use thalweg_graph::Control;
 
 use crate::tracking;
@@ -168,19 +168,27 @@ fn line(event: &Event) -> Value {
         What::Ended(Why::Flushed) => "flushed",
         What::Ended(Why::Replaced) => "replaced",
     };
+    let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut line = described(c);
+    line["event"] = what.into();
+    line["time"] = ((at.as_secs_f64() * 1e3).round() / 1e3).into();
+    line
+}
+
+/// A connection, as events and lists tell it to programs.
+pub(crate) fn described(c: &Connection) -> Value {
     let ends =
         |t: &Tuple| json!({ "src": t.src, "dst": t.dst, "sport": t.sport, "dport": t.dport });
-    let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let mut line = json!({
-        "event": what, "time": (at.as_secs_f64() * 1e3).round() / 1e3, "zone": c.zone,
-        "protocol": c.original.protocol, "orig": ends(&c.original), "reply": ends(&c.reply),
-        "mark": c.mark, "packets": c.packets, "bytes": c.bytes, "age_ms": c.age,
+    let mut told = json!({
+        "zone": c.zone, "protocol": c.original.protocol, "orig": ends(&c.original),
+        "reply": ends(&c.reply), "mark": c.mark, "packets": c.packets, "bytes": c.bytes,
+        "age_ms": c.age,
     });
     if c.label != 0 {
-        line["label"] = format!("{:#x}", c.label).into();
+        told["label"] = format!("{:#x}", c.label).into();
     }
     if let Progress::Tcp(pair) = &c.progress {
-        line["state"] = pair.shown().name().into();
+        told["state"] = pair.shown().name().into();
     }
-    line
+    told
 }

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
-use thalweg_conntrack::{Detail, Filter};
+use thalweg_conntrack::{Connection, Detail, Filter};
 use thalweg_graph::Control;
 
+use crate::events::described;
 use crate::tracking::Walk;
 
 /// The command.
@@ -58,14 +59,29 @@ const QUESTIONS: usize = 8;
 
 impl Task<Control> for Lister {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
-        for _ in 0..QUESTIONS {
+        // A connection as JSON takes some times as long as its line.
+        let questions = if out.wants_json() { QUESTIONS / 4 } else { QUESTIONS };
+        for _ in 0..questions {
             if self.walk.is_over(c) {
+                out.end_elements();
                 return TaskPoll::Done;
             }
             for connection in crate::connections(c, &mut self.walk, self.filter) {
-                out.line(connection.line(self.detail));
+                if out.wants_json() {
+                    out.element(told(&connection));
+                } else {
+                    out.line(connection.line(self.detail));
+                }
             }
         }
         TaskPoll::At(now)
     }
+}
+
+/// All that is known of a connection, whatever detail was asked for.
+fn told(connection: &Connection) -> serde_json::Value {
+    let mut all = described(connection);
+    all["left_ms"] = connection.left.into();
+    all["id"] = connection.id.into();
+    all
 }

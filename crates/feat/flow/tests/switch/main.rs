@@ -91,6 +91,10 @@ fn the_four_rules_let_one_side_open() {
         "tcp,orig=(src=16.0.0.1,dst=48.0.0.1,sport=5000,dport=80),\
          reply=(src=48.0.0.1,dst=16.0.0.1,sport=80,dport=5000),protoinfo=(state=ESTABLISHED)\n"
     );
+    let listed: serde_json::Value = lab.cli("show conntrack | json").parse().expect("JSON");
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!((&listed[0]["state"], &listed[0]["protocol"]), (&"ESTABLISHED".into(), &6.into()));
+    assert_eq!(listed[0]["orig"]["dst"], SERVER.to_string());
     assert_eq!(taken(&mut lab, "ct(commit),normal"), 1);
     assert_eq!((taken(&mut lab, "+trk+est"), taken(&mut lab, "arp")), (3, 1));
     assert_eq!((taken(&mut lab, "-trk"), taken(&mut lab, "actions=drop")), (6, 2));
@@ -101,6 +105,7 @@ fn the_four_rules_let_one_side_open() {
     assert_eq!(lab.cli("clear conntrack ct_nw_src=9.9.9.9"), "0 connections forgotten\n");
     assert_eq!(lab.cli("clear conntrack zone=0"), "1 connections forgotten\n");
     assert_eq!(lab.cli("show conntrack"), "");
+    assert_eq!(lab.cli("show conntrack | json"), "[]\n");
     lab.close();
 }
 
