@@ -130,6 +130,12 @@ const fn two_trackers(what: &'static str, row: &'static [&'static str]) -> Targe
     two(what, ("Tracking", row, "two over one"), 1.9)
 }
 
+/// The longest loop of a worker's own while connections go.
+const fn gone(what: &'static str, row: &'static [&'static str]) -> Target {
+    let at = ("Five million connections gone at once", row, "longest loop of its own");
+    Target { digits: 0, ..of(what, at, AtMost(100.0), "µs, a loop") }
+}
+
 const fn slice(what: &'static str, row: &'static [&'static str]) -> Target {
     let column = "longest slice, main thread's processor time";
     Target { digits: 1, ..of(what, ("A million routes", row, column), AtMost(5.0), "ms") }
@@ -219,6 +225,35 @@ const TARGETS: &[Target] = &[
         AtLeast(1.2),
         "M/s",
     ),
+    two(
+        "connections through four rules, two workers over one",
+        ("Connections", &["four rules, tracked", "2"], "over one worker"),
+        1.9,
+    ),
+    of(
+        "connections over veth, four rules, beside Open vSwitch",
+        (
+            "New TCP connections: Thalweg beside the others",
+            &["Thalweg, AF_PACKET, four rules", "Open vSwitch, netdev, AF_PACKET, four rules"],
+            "rate",
+        ),
+        AtLeast(1.3),
+        "×",
+    ),
+    of(
+        "memory per connection",
+        ("Five million connections", &["memory per connection, bytes"], "value"),
+        AtMost(128.0),
+        "bytes",
+    ),
+    of(
+        "five million connections listed, a slice",
+        ("Five million connections", &["longest slice of a list, ms"], "value"),
+        AtMost(50.0),
+        "ms",
+    ),
+    gone("five million connections forgotten", &["`clear conntrack ct_nw_proto=17`"]),
+    gone("five million connections timed out", &["silent for too long, all of them"]),
     of(
         "routes by the function",
         (MILLION, &["added by the function"], "rate"),
