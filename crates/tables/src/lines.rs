@@ -119,6 +119,17 @@ impl LineWriter {
         self.written - self.published
     }
 
+    /// Lines that the reader may see, or has seen, since the ring was made.
+    #[inline]
+    pub fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// Lines that the reader may see and has not released. Looks at a line of the other core's.
+    pub fn waiting(&self) -> u64 {
+        self.published - self.ring.read.0.load(Ordering::Relaxed)
+    }
+
     /// Lets the reader see all that there is.
     #[inline]
     pub fn publish(&mut self) {

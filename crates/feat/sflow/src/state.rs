@@ -7,7 +7,7 @@ use crate::exporting::{ExportSettings, MAX_COLLECTORS};
 use crate::netlink::NetlinkSettings;
 use crate::nodes::sflow::TapMessage;
 use crate::reasons::{self, Reasons};
-use crate::ring::{MAX_HEADER, SampleReader};
+use crate::ring::{Bell, MAX_HEADER, SampleReader};
 use crate::service::{self, PortSetup, Setup, Status};
 use crate::stats::{PortTotals, TapStats};
 use std::collections::BTreeMap;
@@ -164,14 +164,21 @@ impl Default for Settings {
 
 /// Where workers' taps leave the other end of what they write to, as they are built.
 #[derive(Default)]
-pub(crate) struct Taps(Mutex<Vec<(SampleReader, Arc<TapStats>)>>);
+pub(crate) struct Taps {
+    ends: Mutex<Vec<(SampleReader, Arc<TapStats>)>>,
+    bell: Bell,
+}
 
 impl Taps {
     pub(crate) fn add(&self, reader: SampleReader, stats: Arc<TapStats>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((reader, stats));
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).push((reader, stats));
+    }
+    /// What wakes the service.
+    pub(crate) fn bell(&self) -> Bell {
+        self.bell.clone()
     }
     fn take(&self) -> Vec<(SampleReader, Arc<TapStats>)> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.ends.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -275,9 +282,10 @@ pub(crate) fn init(c: &mut Control) {
 }
 
 pub(crate) fn ready(c: &mut Control) {
-    let rings = c.shared::<Taps>().take();
+    let ends = c.shared::<Taps>();
+    let (rings, bell) = (ends.take(), ends.bell());
     let taps = rings.iter().map(|(_, tap)| tap.clone()).collect();
-    let service = service::start(c, rings, setup(c));
+    let service = service::start(c, rings, &bell, setup(c));
     if let Err(error) = &service {
         tracing::error!("sflow: the service cannot be started: {error}");
     }

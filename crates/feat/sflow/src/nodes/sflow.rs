@@ -38,9 +38,10 @@ pub static NODE: NodeDecl = NodeDecl {
     feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
     also_on: &["interface-output", "error-drop"],
     build: |cx| {
-        let (writer, reader) = ring::channel();
+        let taps = cx.shared::<Taps>();
+        let (writer, reader) = ring::channel(taps.bell());
         let stats = Arc::new(TapStats::default());
-        cx.shared::<Taps>().add(reader, stats.clone());
+        taps.add(reader, stats.clone());
         Built::tap(SFlowTap::new(writer, stats))
     },
     ..NodeDecl::DEFAULT

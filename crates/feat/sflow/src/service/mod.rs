@@ -1,7 +1,8 @@
 //! The thread `sflow-service`: drains the workers' rings, polls interface counters, and sends both.
 //!
 //! It sleeps a millisecond while samples flow, up to 32 when they do not, and for good while no
-//! interface has sFlow. It reads workers' counters directly and never talks to a worker.
+//! interface has sFlow; a worker wakes it when many samples wait. It reads workers' counters directly
+//! and never talks to a worker.
 
 mod counters;
 mod export;
@@ -15,7 +16,7 @@ use crate::exporting::ExportSettings;
 use crate::facts::{Cause, Facts};
 use crate::netlink::NetlinkSettings;
 use crate::reasons::Reasons;
-use crate::ring::{MAX_HEADER, SampleReader};
+use crate::ring::{Bell, MAX_HEADER, SampleReader};
 use crate::stats::TapStats;
 use export::Exporter;
 use handed::Handed;
@@ -26,7 +27,7 @@ use nix::unistd::Pid;
 use samples::Guide;
 use shares::Shares;
 use std::net::IpAddr;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use thalweg_device::InterfaceView;
@@ -132,8 +133,15 @@ pub struct Handle {
 impl Handle {
     /// Replaces the setup.
     pub fn configure(&self, setup: Setup) {
+        self.order(Order::Setup(Box::new(setup)));
+    }
+
+    fn order(&self, order: Order) {
         // The thread ends only with this handle.
-        let _ = self.orders.send(Order::Setup(Box::new(setup)));
+        let _ = self.orders.send(order);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
     }
 
     /// What the service has done until its latest round.
@@ -145,20 +153,21 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let _ = self.orders.send(Order::Stop);
+        self.order(Order::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Starts the thread. There is one ring per worker, and what its tap counts.
+/// Starts the thread, which the bell wakes then. There is one ring per worker, and what its tap counts.
 ///
 /// # Errors
 /// If the system refuses a thread.
 pub fn start(
     c: &Control,
     rings: Vec<(SampleReader, Arc<TapStats>)>,
+    bell: &Bell,
     setup: Setup,
 ) -> std::io::Result<Handle> {
     // Cores that workers are pinned to.
@@ -175,6 +184,7 @@ pub fn start(
         service.apply(setup);
         service.run(&inbox);
     })?;
+    bell.wakes(thread.thread().clone());
     Ok(Handle { orders, status, thread: Some(thread) })
 }
 
@@ -274,18 +284,17 @@ impl Service {
     fn run(&mut self, orders: &Receiver<Order>) {
         let mut nap = SHORTEST;
         loop {
-            let order = match self.timeout(nap) {
-                Some(timeout) => orders.recv_timeout(timeout),
-                None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
+            match self.timeout(nap) {
+                Some(timeout) => std::thread::park_timeout(timeout),
+                None => std::thread::park(),
+            }
             self.status.wakeups += 1;
             // All that was asked for before samples are looked at: these may have come after it.
-            let rest = std::iter::from_fn(|| orders.try_recv().ok().map(Ok));
-            if std::iter::once(order).chain(rest).any(|order| self.obey(order)) {
-                break;
-            }
+            let Some(changed) = self.obey(orders) else { break };
             let drained = self.round();
             nap = match drained {
+                // What was enabled just now will have some soon.
+                0 if changed => SHORTEST,
                 0 => (nap * 2).clamp(SHORTEST, LONGEST),
                 ROUND.. => Duration::ZERO,
                 _ => SHORTEST,
@@ -299,15 +308,16 @@ impl Service {
         self.publish();
     }
 
-    /// Does as told; true if it is to stop.
-    fn obey(&mut self, order: Result<Order, RecvTimeoutError>) -> bool {
-        match order {
-            Ok(Order::Setup(setup)) => {
-                self.apply(*setup);
-                false
+    /// Does all that it is told; says whether that was something, or `None` if it is to stop.
+    fn obey(&mut self, orders: &Receiver<Order>) -> Option<bool> {
+        let mut changed = false;
+        loop {
+            match orders.try_recv() {
+                Ok(Order::Setup(setup)) => self.apply(*setup),
+                Err(TryRecvError::Empty) => return Some(changed),
+                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return None,
             }
-            Err(RecvTimeoutError::Timeout) => false,
-            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => true,
+            changed = true;
         }
     }
 
@@ -472,7 +482,8 @@ mod tests {
     fn full_rings_are_drained_alike() {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
-        let (mut writers, rings): (Vec<_>, Vec<_>) = (0..3).map(|_| ring::channel()).unzip();
+        let (mut writers, rings): (Vec<_>, Vec<_>) =
+            (0..3).map(|_| ring::channel(Bell::default())).unzip();
         let taps = (0..3).map(|_| Arc::default()).collect();
         let mut service =
             Service::new(rings, taps, Vec::new(), Guide::new(&c), None, Arc::default());
@@ -496,6 +507,32 @@ mod tests {
             assert!(most - least <= BATCH, "{room:?}");
             assert_eq!(room.iter().sum::<usize>(), drained);
         }
+    }
+
+    /// It sleeps for good, as no interface has sFlow: what comes all the same is dropped.
+    #[test]
+    fn many_samples_wake_the_service() {
+        let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
+        let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
+        let bell = Bell::default();
+        let (mut writer, reader) = ring::channel(bell.clone());
+        let rings = vec![(reader, Arc::default())];
+        let service = start(&c, rings, &bell, Setup::default()).unwrap();
+        let unwanted = || service.status().samples_unwanted;
+        let end = Instant::now() + Duration::from_secs(10);
+        let mut pushed = 0;
+        while unwanted() == 0 {
+            assert!(Instant::now() < end, "{pushed} samples wait");
+            while writer.push(&Facts::default(), &[1; 64]).is_some() {
+                pushed += 1;
+                if pushed % 64 == 0 {
+                    writer.publish();
+                }
+            }
+            writer.publish();
+            std::thread::yield_now();
+        }
+        assert!(pushed >= ring::RING_SAMPLES);
     }
 
     #[test]

@@ -139,7 +139,8 @@ mod tests {
     fn beyond_what_is_taken_all_lose_the_same_share() {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
-        let (writers, rings): (Vec<_>, Vec<_>) = (0..3).map(|_| ring::channel()).unzip();
+        let (writers, rings): (Vec<_>, Vec<_>) =
+            (0..3).map(|_| ring::channel(ring::Bell::default())).unzip();
         let guide = Guide::new(&c);
         let taps: Vec<Arc<TapStats>> = (0..3).map(|_| Arc::default()).collect();
         let stats = taps.clone();
