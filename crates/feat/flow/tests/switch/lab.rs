@@ -263,10 +263,15 @@ pub struct Lab {
 
 impl Lab {
     pub fn new(workers: usize, buffers: usize) -> Lab {
-        let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let cores = (0..workers).map(|w| (workers <= cpus && cpus > 1).then(|| cpus - 1 - w));
-        let config = EngineConfig { pool, workers: cores.collect(), ..EngineConfig::default() };
+        Lab::on(cores.collect(), buffers)
+    }
+
+    /// With a worker on each of these processors, or on any.
+    pub fn on(workers: Vec<Option<usize>>, buffers: usize) -> Lab {
+        let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
+        let config = EngineConfig { pool, workers, ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
         let features: [&Feature; 5] = [
             &thalweg_device::FEATURE,
