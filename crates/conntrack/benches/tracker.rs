@@ -7,7 +7,7 @@
 
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, on_two_cores};
@@ -197,47 +197,72 @@ impl Stage {
     }
 }
 
-/// Turns of workers at once, one on each of these processors, and what was wrong about them.
-fn run(case: Case, on: &[usize], turns: usize) -> Result<(Series, u64)> {
-    let barrier = Barrier::new(on.len());
-    let results: Vec<Result<(Vec<f64>, u64)>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = on
-            .iter()
-            .map(|cpu| {
-                let barrier = &barrier;
-                scope.spawn(move || {
-                    pin(*cpu);
-                    let mut stage = Stage::new(case)?;
-                    let mut clocks = Vec::new();
-                    for _ in 0..=turns {
-                        barrier.wait();
-                        clocks.push(stage.turn());
-                    }
-                    clocks.remove(0);
-                    let counts = stage.tracker.counts();
-                    Ok((clocks, counts.invalid + counts.full + counts.zone_full))
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a worker failed"))?)
-            .collect()
+/// What some workers take: clocks per packet of the first alone, Mpps of it, of both together, and of these
+/// over the mean of either alone, round by round.
+struct Rounds {
+    clocks: Series,
+    rate: Series,
+    together: Series,
+    over: Series,
+}
+
+/// Rounds of three turns: either worker alone, and both. Who waits spins, as a processor that is idle is somebody
+/// else's for a while.
+fn run(case: Case, name: &str, rounds: usize) -> Result<Rounds> {
+    let turn = AtomicUsize::new(0);
+    let (waiting, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let all_here = |phase: usize| {
+        if waiting.fetch_add(1, Ordering::AcqRel) == 1 {
+            waiting.store(0, Ordering::Relaxed);
+            turn.store(phase + 1, Ordering::Release);
+        }
+        while turn.load(Ordering::Acquire) <= phase && !failed.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
+    let worker = |cpu: usize| -> Result<Vec<[f64; 2]>> {
+        pin(cpu);
+        let stage = Stage::new(case);
+        failed.fetch_or(stage.is_err(), Ordering::Relaxed);
+        let (mut stage, mut found) = (stage?, Vec::new());
+        for round in 0..=rounds {
+            let mut clocks = [0.0; 3];
+            for (part, clocks) in clocks.iter_mut().enumerate() {
+                all_here(3 * round + part);
+                if part == cpu || part == 2 {
+                    *clocks = stage.turn();
+                }
+            }
+            found.push([clocks[cpu], clocks[2]]);
+        }
+        let counts = stage.tracker.counts();
+        let wrong = counts.invalid + counts.full + counts.zone_full;
+        anyhow::ensure!(wrong == 0, "{name}: {wrong} packets were refused");
+        // The first shows caches and branches what is to come.
+        found.remove(0);
+        Ok(found)
+    };
+    let [a, b] = std::thread::scope(|scope| {
+        [0, 1].map(|cpu| scope.spawn(move || worker(cpu))).map(|thread| thread.join())
     });
-    let mut all = Series::default();
-    let mut wrong = 0;
-    let mut each = Vec::new();
-    for result in results {
-        let (clocks, bad) = result?;
-        wrong += bad;
-        each.push(clocks);
+    let join =
+        |found: std::thread::Result<_>| found.map_err(|_| anyhow::anyhow!("a worker failed"))?;
+    let (a, b): (Vec<[f64; 2]>, Vec<_>) = (join(a)?, join(b)?);
+    let mut all = Rounds {
+        clocks: Series::default(),
+        rate: Series::default(),
+        together: Series::default(),
+        over: Series::default(),
+    };
+    let mpps = |clocks: f64| clock::hz() / clocks / 1e6;
+    for (a, b) in a.into_iter().zip(b) {
+        let together = mpps(a[1]) + mpps(b[1]);
+        all.clocks.push(a[0]);
+        all.rate.push(mpps(a[0]));
+        all.together.push(together);
+        all.over.push(2.0 * together / (mpps(a[0]) + mpps(b[0])));
     }
-    for turn in 0..turns {
-        // Together, a packet takes what the mean worker takes, by their number.
-        let rates: f64 = each.iter().map(|clocks| 1.0 / clocks[turn]).sum();
-        all.push(1.0 / rates);
-    }
-    Ok((all, wrong))
+    Ok(all)
 }
 
 fn pin(cpu: usize) {
@@ -273,33 +298,20 @@ fn act() -> Result<()> {
         if !args.wants(name) {
             continue;
         }
-        let ([one, other, two], processors) = on_two_cores(|| -> Result<_> {
-            let runs =
-                [run(case, &[0], turns)?, run(case, &[1], turns)?, run(case, &[0, 1], turns)?];
-            let wrong: u64 = runs.iter().map(|(_, wrong)| wrong).sum();
-            anyhow::ensure!(wrong == 0, "{name}: {wrong} packets were refused");
-            Ok(runs.map(|(clocks, _)| clocks))
-        })?;
-        let rate = |series: &Series| {
-            let mut rates = Series::default();
-            series.values().iter().for_each(|clocks| rates.push(clock::hz() / clocks / 1e6));
-            rates
-        };
-        let mut over = Series::default();
-        let either = (rate(&one).spread().median + rate(&other).spread().median) / 2.0;
-        rate(&two).values().iter().for_each(|both| over.push(both / either));
+        let (all, processors) = on_two_cores(|| run(case, name, turns))?;
         table.row(vec![
             Cell::Text(name.into()),
-            Cell::series(&one, 1),
+            Cell::series(&all.clocks, 1),
             Cell::Text(target.map_or("–".into(), |t| format!("≤ {t}"))),
-            Cell::series(&rate(&one), 1),
-            Cell::series(&rate(&two), 1),
-            Cell::series(&over, 2),
+            Cell::series(&all.rate, 1),
+            Cell::series(&all.together, 1),
+            Cell::series(&all.over, 2),
             processors.map_or(Cell::None, |factor| Cell::Number(factor, 2)),
         ]);
     }
     table.note(
-        "Two are compared with the mean of either processor's worker alone, as each has neighbours of its own. The \
+        "Either worker alone and both take turns of some hundredths of a second; two are compared with the mean of \
+         either. The \
          processors of a virtual machine may be threads of one core for seconds: before and behind each row a bare \
          loop that fills a core ran on one and on both, and the row is measured again if both did less than 1.9 \
          times as much, five times at most. The lesser of the two factors is in the last column.",
