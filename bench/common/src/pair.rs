@@ -131,6 +131,13 @@ impl Pair {
     }
 }
 
+/// Has this thread stay on a processor; where that is not allowed, it moves as it likes.
+pub fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    let _ = sched_setaffinity(None, &set);
+}
+
 /// Does something while both processors are cores of their own, if that can be had in five tries; and how much
 /// more a bare loop did on both than on one, before or behind it, whichever is less.
 ///

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, on_two_cores};
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, on_two_cores, pin};
 use thalweg_conntrack::{Batch, Checks, Commit, Policy, State, Tracker};
 use thalweg_graph::clock;
 use thalweg_wire::build::Packet;
@@ -263,13 +263,6 @@ fn run(case: Case, name: &str, rounds: usize) -> Result<Rounds> {
         all.over.push(2.0 * together / (mpps(a[0]) + mpps(b[0])));
     }
     Ok(all)
-}
-
-fn pin(cpu: usize) {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(cpu);
-    // Where that is not allowed, threads move as they like.
-    let _ = rustix::thread::sched_setaffinity(None, &set);
 }
 
 fn act() -> Result<()> {

@@ -11,16 +11,23 @@
 mod lab;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use lab::Lab;
-use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, on_two_cores};
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, pin};
 use thalweg_graph::clock;
 use thalweg_load::Profile;
 
 /// Connections that are opened between two loops.
 const BURST: usize = 128;
+
+/// The processors of workers.
+const BOTH: [usize; 2] = [1, 0];
+/// A turn, and what is left out before it.
+const TURN: Duration = Duration::from_millis(500);
+const WARM_UP: Duration = Duration::from_millis(150);
 
 const RULES: &str = "flow add 1 priority=2,arp,actions=normal
 flow add 1 priority=1,ip,ct_state=-trk,actions=ct(table=0)
@@ -80,63 +87,92 @@ fn many() -> String {
     (0..10_000).map(|n| rule(n) + "\n").collect()
 }
 
-/// Connections per second, and how many were never finished.
-struct Rates {
+/// Workers on some processors, with connections to open.
+struct Run<'a> {
+    on: &'a [usize],
+    lab: Lab,
+    /// Millions a second.
     rates: Series,
-    lost: u64,
 }
 
-/// Connections per second, in turns.
-fn run(on: &[usize], case: Case, turns: usize) -> Result<Rates> {
-    let workers = on.len();
-    let mut lab = Lab::on(on.iter().copied().map(Some).collect(), 1 << 15);
-    if case.rules == Rules::Many {
-        let file = std::env::temp_dir().join(format!("thalweg-rules-{}", std::process::id()));
-        std::fs::write(&file, many())?;
-        lab.ok(&format!("flow add 1 file {}", file.display()));
-        std::fs::remove_file(&file)?;
-    }
-    if case.rules != Rules::No {
-        lab.ok(RULES);
-        lab.ok("set conntrack limit 4000000");
-        lab.ok("set conntrack timeouts default tcp_close=1");
-    }
-    let profile = Profile {
+fn profile() -> Profile {
+    Profile {
         clients: 60,
         ports: (1024, 50_000),
         concurrent: 4096,
         patience: 5_000_000,
         ..Profile::default()
-    };
-    match case.spread {
-        true => lab.load_spread(&profile, BURST),
-        false => lab.load(&profile, BURST),
     }
-    let mut rates = Series::default();
-    for turn in 0..=turns {
-        let (before, begin) = (lab.counts().0.completed, Instant::now());
-        std::thread::sleep(Duration::from_millis(1000));
-        let rate = (lab.counts().0.completed - before) as f64 / begin.elapsed().as_secs_f64();
-        if turn > 0 {
-            rates.push(rate / 1e6);
+}
+
+impl<'a> Run<'a> {
+    fn start(on: &'a [usize], case: Case) -> Result<Run<'a>> {
+        let mut lab = Lab::on(on.iter().copied().map(Some).collect(), 1 << 15);
+        if case.rules == Rules::Many {
+            let file = std::env::temp_dir().join(format!("thalweg-rules-{}", std::process::id()));
+            std::fs::write(&file, many())?;
+            lab.ok(&format!("flow add 1 file {}", file.display()));
+            std::fs::remove_file(&file)?;
         }
+        if case.rules != Rules::No {
+            lab.ok(RULES);
+            lab.ok("set conntrack limit 4000000");
+            lab.ok("set conntrack timeouts default tcp_close=1");
+        }
+        match case.spread {
+            true => lab.load_spread(&profile(), BURST),
+            false => lab.load(&profile(), BURST),
+        }
+        lab.finish();
+        Ok(Run { on, lab, rates: Series::default() })
     }
-    lab.finish();
-    let (client, _) = lab.counts();
-    ensure!(client.lost * 100 < client.completed && client.unexpected == 0, "{client:?}");
-    if client.lost > 0 {
-        eprintln!("{}, {workers} workers: {}", case.name, lab.cli("show errors"));
+
+    /// Opens connections for a while: millions a second. Processors that have nothing to do spin.
+    fn turn(&mut self) -> f64 {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for cpu in BOTH.iter().filter(|cpu| !self.on.contains(cpu)) {
+                let over = &over;
+                scope.spawn(move || spin_on(*cpu, over));
+            }
+            self.lab.go_on(&profile());
+            std::thread::sleep(WARM_UP);
+            let (before, begin) = (self.lab.counts().0.completed, Instant::now());
+            std::thread::sleep(TURN);
+            let done = self.lab.counts().0.completed - before;
+            let rate = done as f64 / begin.elapsed().as_secs_f64() / 1e6;
+            self.lab.finish();
+            over.store(true, Ordering::Relaxed);
+            rate
+        })
     }
-    if std::env::var_os("SHOW").is_some() {
-        eprintln!("{}", lab.cli("show conntrack summary"));
+
+    /// How many connections were never finished.
+    fn end(mut self, what: &str) -> Result<u64> {
+        let (client, _) = self.lab.counts();
+        ensure!(client.lost * 100 < client.completed && client.unexpected == 0, "{client:?}");
+        if client.lost > 0 {
+            eprintln!("{what}: {}", self.lab.cli("show errors"));
+        }
+        if std::env::var_os("SHOW").is_some() {
+            eprintln!("{}", self.lab.cli("show conntrack summary"));
+        }
+        self.lab.close();
+        Ok(client.lost)
     }
-    lab.close();
-    Ok(Rates { rates, lost: client.lost })
+}
+
+/// Keeps a processor from becoming somebody else's.
+fn spin_on(cpu: usize, over: &AtomicBool) {
+    pin(cpu);
+    while !over.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
 }
 
 fn act() -> Result<()> {
     let Some(args) = Args::from_env()? else { return Ok(()) };
-    let turns = if args.full { 9 } else { 5 };
+    let turns = if args.full { 15 } else { 7 };
     let mut report = Report::start("connections", "Connections through stateful rules");
     report.about(
         "TCP connections of eight packets with 40 bytes of data each way, both sides of which are in \
@@ -148,30 +184,31 @@ fn act() -> Result<()> {
         Column::values("rate", "M connections/s"),
         Column::values("all", "clocks/packet"),
         Column::values("over one worker", ""),
-        Column::values("the processors then", "×"),
         Column::values("lost", "connections"),
     ];
     let mut table = Table::new("Connections", columns);
     for case in CASES.into_iter().filter(|case| args.wants(case.name)) {
-        // Both first: what is started behind one finds this thread kept off its core.
-        let (runs, processors) = on_two_cores(|| -> Result<_> {
-            let both = run(&[1, 0], case, turns)?;
-            let alone = if case.spread {
-                vec![run(&[1], case, turns)?, run(&[0], case, turns)?]
-            } else {
-                vec![]
-            };
-            Ok((both, alone))
-        })?;
-        let (both, alone) = runs;
-        let medians = alone.iter().map(|one| one.rates.spread().median);
-        let either = medians.sum::<f64>() / alone.len().max(1) as f64;
+        let alone: &[&[usize]] = if case.spread { &[&[1], &[0]] } else { &[] };
+        let mut both = Run::start(&BOTH, case)?;
+        let mut alone: Vec<Run<'_>> =
+            alone.iter().map(|on| Run::start(on, case)).collect::<Result<_>>()?;
         let mut over = Series::default();
-        both.rates.values().iter().for_each(|rate| over.push(rate / either));
-        for (workers, Rates { rates, lost }) in [(1, alone.first()), (2, Some(&both))]
-            .into_iter()
-            .filter_map(|(workers, rates)| Some((workers, rates?)))
-        {
+        // The first shows tables and branches what is to come.
+        for turn in 0..=turns {
+            let rates: Vec<f64> = alone.iter_mut().map(Run::turn).collect();
+            let together = both.turn();
+            if turn > 0 {
+                over.push(together * rates.len() as f64 / rates.iter().sum::<f64>());
+                both.rates.push(together);
+                alone.iter_mut().zip(rates).for_each(|(run, rate)| run.rates.push(rate));
+            }
+        }
+        if let Some(other) = alone.pop() {
+            other.end(case.name)?;
+        }
+        for run in alone.into_iter().chain([both]) {
+            let workers = run.on.len();
+            let rates = run.rates.clone();
             eprintln!(
                 "{}, {workers} workers: {:.3} M connections/s",
                 case.name,
@@ -179,26 +216,24 @@ fn act() -> Result<()> {
             );
             let mut clocks = Series::default();
             for rate in rates.values() {
-                clocks.push(clock::hz() * f64::from(workers) / (rate * 8e6));
+                clocks.push(clock::hz() * workers as f64 / (rate * 8e6));
             }
-            let two = workers == 2;
+            let lost = run.end(case.name)?;
             table.row(vec![
                 Cell::Text(case.name.into()),
                 Cell::Text(workers.to_string()),
-                Cell::series(rates, 2),
+                Cell::series(&rates, 2),
                 Cell::series(&clocks, 0),
-                if two && case.spread { Cell::series(&over, 2) } else { Cell::None },
-                processors.filter(|_| two).map_or(Cell::None, |factor| Cell::Number(factor, 2)),
-                Cell::Number(*lost as f64, 0),
+                if workers == 2 && case.spread { Cell::series(&over, 2) } else { Cell::None },
+                Cell::Number(lost as f64, 0),
             ]);
         }
     }
     table.note(
         "Devices bring each packet to the worker that owns its connection, but in the last row, where \
-         half of the packets are handed over and both sides' memory is locked by turns. Two workers \
-         are compared with the mean of either processor's worker alone, and all of that is measured again if a bare \
-         loop that fills a core did less than 1.9 times as much on both processors as on one, before or behind it; \
-         the lesser factor is in the table.",
+         half of the packets are handed over and both sides' memory is locked by turns. Either \
+         processor's worker alone and both take turns of half a second, in which a processor without work spins; two \
+         are compared with the mean of either, and rows of one worker are the first's.",
     );
     report.table(table);
     report.finish(&args)

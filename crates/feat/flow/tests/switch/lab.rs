@@ -18,8 +18,9 @@ use thalweg_load::{Answered, Client, Counts, MacAddr, Micros, Profile, Server, S
 /// Frames that wait to come in by a port.
 type Waiting = Vec<(SwIfIndex, Box<Frame>)>;
 
-/// The world behind a worker's ports.
+/// The world behind a worker's ports. No line of it is another worker's as well.
 #[derive(Default)]
+#[repr(align(128))]
 struct World {
     client: Option<Client>,
     server: Option<Server>,
