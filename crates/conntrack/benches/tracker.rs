@@ -304,10 +304,9 @@ fn act() -> Result<()> {
     }
     table.note(
         "Either worker alone and both take turns of some hundredths of a second; two are compared with the mean of \
-         either. The \
-         processors of a virtual machine may be threads of one core for seconds: before and behind each row a bare \
-         loop that fills a core ran on one and on both, and the row is measured again if both did less than 1.9 \
-         times as much, five times at most. The lesser of the two factors is in the last column.",
+         either. The processors of a virtual machine may be threads of one core for seconds: before and behind each \
+         row a bare loop that fills a core ran on one and on both, and the row is measured again if both did less \
+         than 1.9 times as much, in five tries at most. The lesser of the two factors is in the last column.",
     );
     report.table(table);
     report.finish(&args)

@@ -280,7 +280,8 @@ impl Service {
         }
     }
 
-    /// Works until told to stop.
+    /// Works until told to stop. What a round does must not park this thread, as a channel's `recv` would: that
+    /// would take the call that comes with an order, and sleep on.
     fn run(&mut self, orders: &Receiver<Order>) {
         let mut nap = SHORTEST;
         loop {
