@@ -14,7 +14,7 @@ pub struct Cache {
     pool: Pool,
     stack: Vec<NonNull<BufHdr>>,
     published: Arc<Published>,
-    /// Above this many free buffers, batches go back to the depot.
+    /// Above this many free buffers, some go back to the depot.
     high: usize,
     misses: u64,
 }
@@ -22,20 +22,24 @@ pub struct Cache {
 // SAFETY: free buffers in a cache belong to it alone.
 unsafe impl Send for Cache {}
 
-/// Most free buffers that a cache keeps. Of a small pool it keeps a sixteenth, so that one worker does
-/// not starve the others.
-const HIGH: usize = 1024;
+/// Most free buffers that a cache keeps, of a pool that has room. What a worker has under way in a turn should
+/// fit: buffers that go by way of the depot come back from other workers, whose cores own their lines.
+const HIGH: usize = 8192;
 
 impl Cache {
     /// An empty cache of `pool`.
     pub fn new(pool: Pool) -> Cache {
         let published = pool.inner.register_cache();
-        let high = (pool.audit().total / 16).clamp(BATCH, HIGH);
-        Cache { pool, stack: Vec::with_capacity(4 * HIGH), published, high, misses: 0 }
+        let stack = Vec::with_capacity(2 * HIGH);
+        let mut cache = Cache { pool, stack, published, high: 0, misses: 0 };
+        cache.take_share();
+        cache
     }
 
-    /// Moves the list of buffers into memory that this thread has allocated.
+    /// Moves the list of buffers into memory that this thread has allocated. To be called when all caches of
+    /// the pool are there: they share it.
     pub fn unshare(&mut self) {
+        self.take_share();
         let mut own = Vec::with_capacity(self.stack.capacity());
         own.append(&mut self.stack);
         self.stack = own;
@@ -154,18 +158,29 @@ impl Cache {
         self.spill();
     }
 
+    /// Caches come and go.
+    fn take_share(&mut self) {
+        self.high = self.pool.inner.share().clamp(BATCH, HIGH);
+    }
+
     #[inline]
     fn spill(&mut self) {
-        while self.stack.len() > self.high {
-            self.spill_batch();
+        if self.stack.len() > self.high {
+            self.spill_some();
         }
     }
 
+    /// Gives back as many as bring it well below its share, so that this is rare.
     #[cold]
-    fn spill_batch(&mut self) {
-        // The oldest go: the youngest are warm.
-        self.pool.inner.push_batch(&self.stack[..BATCH]);
-        self.stack.drain(..BATCH);
+    fn spill_some(&mut self) {
+        self.take_share();
+        let beyond = (self.stack.len() + self.high / 8).saturating_sub(self.high);
+        if self.stack.len() > self.high {
+            // The oldest go: the youngest are warm.
+            let n = beyond.next_multiple_of(BATCH).min(self.stack.len());
+            self.stack[..n].chunks(BATCH).for_each(|batch| self.pool.inner.push_batch(batch));
+            self.stack.drain(..n);
+        }
     }
 }
 

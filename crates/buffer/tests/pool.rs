@@ -46,6 +46,33 @@ fn exhaustion_is_no_disaster() {
     all_home(pool);
 }
 
+/// What a worker has under way comes back to it, and none keeps what others need.
+#[test]
+fn caches_share_half_of_the_pool() {
+    let pool = pool(8192);
+    let mut caches = [(); 2].map(|()| Cache::new(pool));
+    caches.iter_mut().for_each(Cache::unshare);
+    let [first, second] = &mut caches;
+    let swing = |cache: &mut Cache, n: usize| {
+        let held: Vec<_> = (0..n).map(|_| cache.alloc().unwrap()).collect();
+        let depot = pool.audit().depot;
+        held.into_iter().for_each(|p| cache.free(p));
+        depot
+    };
+    // A quarter each: the first's second turn needs nothing, nor gives anything back.
+    swing(first, 2048);
+    let depot = pool.audit().depot;
+    assert_eq!((swing(first, 2048), pool.audit().depot), (depot, depot));
+    // More than that goes back to where the other finds it.
+    swing(first, 6000);
+    first.publish();
+    assert!(pool.audit().cached <= 2048, "{:?}", pool.audit());
+    swing(second, 6000);
+    assert_eq!((first.misses(), second.misses()), (0, 0));
+    drop(caches);
+    all_home(pool);
+}
+
 #[test]
 fn long_frames_are_chains() {
     let pool = pool(512);
