@@ -40,6 +40,8 @@ enum Waits {
     /// Nothing: the slot is free.
     #[default]
     Free,
+    /// Nothing: its address and port are not to be used.
+    Barred,
     /// To be accepted.
     Accept,
     /// For an answer.
@@ -73,22 +75,9 @@ pub struct Client {
     first: u32,
     last: u32,
     open: u32,
-    /// Which addresses and ports may be used, if not all.
-    allowed: Option<Allowed>,
     /// When the next connection is due, for a rate.
     due: f64,
     counts: Counts,
-}
-
-/// Says yes to a client's address and port.
-type Filter = Box<dyn Fn(std::net::Ipv4Addr, u16) -> bool + Send>;
-
-struct Allowed(Filter);
-
-impl std::fmt::Debug for Allowed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Allowed")
-    }
 }
 
 /// Slots that are tried for a new connection before another time.
@@ -104,8 +93,7 @@ impl Client {
         let slots = vec![Slot::default(); profile.slots() as usize];
         let due = now as f64;
         let counts = Counts::default();
-        let allowed = None;
-        Ok(Client { profile, slots, next: 0, first: 0, last: 0, open: 0, allowed, due, counts })
+        Ok(Client { profile, slots, next: 0, first: 0, last: 0, open: 0, due, counts })
     }
 
     /// What they have done so far.
@@ -129,13 +117,18 @@ impl Client {
         self.profile.concurrent = concurrent;
     }
 
-    /// Uses only those clients' addresses and ports that `allowed` says yes to: for several of these
-    /// that share them.
-    pub fn set_allowed(
-        &mut self,
-        allowed: impl Fn(std::net::Ipv4Addr, u16) -> bool + Send + 'static,
-    ) {
-        self.allowed = Some(Allowed(Box::new(allowed)));
+    /// Uses only those clients' addresses and ports that `allowed` says yes to, for several of these
+    /// that share them. Each is asked about once, now.
+    pub fn allow_only(&mut self, allowed: impl Fn(std::net::Ipv4Addr, u16) -> bool) {
+        for number in 0..self.slots.len() as u32 {
+            let (address, port) = self.address(number);
+            let slot = &mut self.slots[number as usize];
+            match (slot.waits, allowed(address.into(), port)) {
+                (Waits::Free, false) => slot.waits = Waits::Barred,
+                (Waits::Barred, true) => slot.waits = Waits::Free,
+                _ => {}
+            }
+        }
     }
 
     /// Opens the connections that are due, at most `most`, and gives up on some that make no progress.
@@ -164,16 +157,11 @@ impl Client {
         for _ in 0..TRIES {
             let slot = self.next;
             self.next = if slot + 1 == self.slots.len() as u32 { 0 } else { slot + 1 };
-            if self.slots[slot as usize].waits == Waits::Free && self.may_use(slot) {
+            if self.slots[slot as usize].waits == Waits::Free {
                 return Some(slot);
             }
         }
         None
-    }
-
-    fn may_use(&self, slot: u32) -> bool {
-        let (address, port) = self.address(slot);
-        self.allowed.as_ref().is_none_or(|allowed| allowed.0(address.into(), port))
     }
 
     fn address(&self, slot: u32) -> (u32, u16) {
@@ -275,7 +263,7 @@ impl Client {
         };
         self.counts.received += 1;
         let slot = &mut self.slots[number as usize];
-        if heard.flags & RST != 0 && slot.waits != Waits::Free {
+        if heard.flags & RST != 0 && !matches!(slot.waits, Waits::Free | Waits::Barred) {
             self.close(number);
             self.counts.reset += 1;
             return;
@@ -302,7 +290,7 @@ impl Client {
     fn go_on(&mut self, number: u32, out: &mut impl Sink) {
         let slot = &mut self.slots[number as usize];
         match slot.waits {
-            Waits::Free => return,
+            Waits::Free | Waits::Barred => return,
             Waits::Accept => {
                 self.counts.accepted += 1;
                 self.say(number, ACK, 0, out);

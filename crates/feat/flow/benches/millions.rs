@@ -167,7 +167,7 @@ fn act() -> Result<()> {
     // Room for those that come meanwhile.
     lab.cli("clear conntrack");
     lab.ok("set conntrack limit 5500000");
-    lab.load_spread(&profile(), BURST);
+    lab.load_spread(&profile(), BURST, 1);
     lab.finish();
     let mut cleared = Rounds::default();
     for _ in 0..ROUNDS {

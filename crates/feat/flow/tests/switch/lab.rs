@@ -330,16 +330,18 @@ impl Lab {
     /// Clients behind one port open connections to the server behind the other; each worker has its
     /// own.
     pub fn load(&mut self, profile: &Profile, burst: usize) {
-        self.start(profile, burst, false);
+        self.start(profile, burst, None);
     }
 
-    /// As [`load`](Lab::load), with devices that bring each packet to the worker that owns it.
-    pub fn load_spread(&mut self, profile: &Profile, burst: usize) {
-        self.start(profile, burst, true);
+    /// As [`load`](Lab::load), with devices that bring each packet to the worker that owns it. Clients
+    /// open the connections that trackers give to the workers here when they share them out among
+    /// `shares` workers.
+    pub fn load_spread(&mut self, profile: &Profile, burst: usize, shares: usize) {
+        assert!(shares >= self.worlds.len());
+        self.start(profile, burst, Some(shares as u64));
     }
 
-    fn start(&mut self, profile: &Profile, burst: usize, spread: bool) {
-        let workers = self.worlds.len() as u64;
+    fn start(&mut self, profile: &Profile, burst: usize, shares: Option<u64>) {
         let (server, port) = profile.server;
         for (n, world) in self.worlds.iter().enumerate() {
             let mut profile = profile.clone();
@@ -350,17 +352,17 @@ impl Lab {
             let answers = Server::new((b, a), port, profile.answer);
             let now = (clock::ticks() as f64 * 1e6 / clock::hz()) as Micros;
             let mut client = Client::new(profile, now).expect("a profile");
-            if spread && workers > 1 {
-                client.set_allowed(move |address, sport| {
+            if let Some(shares) = shares.filter(|shares| *shares > 1) {
+                client.allow_only(|address, sport| {
                     let (src, dst) = (address.into(), server.into());
                     let tuple = Tuple { src, dst, protocol: 6, sport, dport: port };
                     let hash = tuple.owner_hash().unwrap_or_default();
-                    (u64::from(hash) * workers) >> 32 == n as u64
+                    (u64::from(hash) * shares) >> 32 == n as u64
                 });
             }
             let mut world = world.lock().unwrap();
             let old = world.client.replace(client);
-            (world.server, world.burst, world.spread) = (Some(answers), burst, spread);
+            (world.server, world.burst, world.spread) = (Some(answers), burst, shares.is_some());
             // It has much memory to give back, for which nobody should wait.
             drop(world);
             drop(old);

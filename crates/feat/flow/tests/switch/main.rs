@@ -150,7 +150,7 @@ fn pairs_of_hosts_are_remembered() {
 #[test]
 fn nothing_is_handed_over_where_devices_spread() {
     let mut lab = guarded(2);
-    lab.load_spread(&profile(), 20);
+    lab.load_spread(&profile(), 20, 2);
     lab.wait(|lab| lab.counts().0.completed >= 5000);
     lab.finish();
     let (client, _) = lab.counts();
