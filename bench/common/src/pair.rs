@@ -4,6 +4,7 @@
 
 use std::hint::black_box;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -136,6 +137,14 @@ pub fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
     let _ = sched_setaffinity(None, &set);
+}
+
+/// Keeps a processor from becoming somebody else's until `over`.
+pub fn spin(cpu: usize, over: &AtomicBool) {
+    pin(cpu);
+    while !over.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
 }
 
 /// Does something while both processors are cores of their own, if that can be had in five tries; and how much

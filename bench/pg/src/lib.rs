@@ -2,7 +2,7 @@
 //!
 //! - [`Router`] is a router in this process, [`Window`] what it did in a window of time.
 //! - [`paths`] has the ways that packets go, their routes and their streams.
-//! - [`turns`] measures settings in turn, [`pairs`] two of them in short turns.
+//! - [`turns`] measures settings in turn, [`pairs`] two of them in short turns, [`scaling`] one worker and two.
 //! - [`accepted`] keeps counts of instructions.
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod accepted;
 pub mod pairs;
 pub mod paths;
 mod router;
+pub mod scaling;
 pub mod turns;
 
 pub use router::{NodeRow, Router, Samples, Window, cores};

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use thalweg_bench_common::{Cell, Column, Series, Table};
 use thalweg_bench_pg::paths::{self, PORTS, flow_packet, stream_of};
+use thalweg_bench_pg::scaling::{Scaling, of_workers};
 use thalweg_bench_pg::turns::{Plan, Turns, in_turn};
 use thalweg_bench_pg::{Router, cores};
 use thalweg_feat_nat44::worker::owner;
@@ -150,55 +151,32 @@ fn beginning(plan: Plan) -> Table {
 
 /// One worker and two, each with hosts of its own, and with hosts of either.
 fn workers(plan: Plan) -> Table {
-    let mut table = Table::new(
-        "NAT44 workers",
-        vec![
-            Column::text("hosts"),
-            Column::values("one", "Mpps"),
-            Column::values("two", "Mpps"),
-            Column::values("ratio", ""),
-        ],
-    );
+    let mut columns = vec![Column::text("hosts")];
+    columns.extend(Scaling::columns("Mpps"));
+    let mut table = Table::new("NAT44 workers", columns);
     if cores() < 2 {
         table.row(vec!["all".into(), Cell::Missing("there is one processor only".into())]);
         return table;
     }
     for spread in [true, false] {
-        let mut r = set_up(&[Some(0), Some(1)], 40_000);
-        for worker in 0..2 {
-            let mine = |n: &u32| !spread || owner(source(*n).0, 2) == worker;
-            let flows = (0..1 << 20).map(|n| n + (worker as u32) * (1 << 20)).filter(mine);
-            let packets = flows.take(8192).map(|n| flow_packet(source(n), SERVER));
-            stream_of(&mut r, &format!("s{worker}"), worker, packets);
-        }
-        r.cli("set interface nat44 in pg0 out pg1");
-        let settings: [&[&str]; 3] = [&["s0"], &["s1"], &["s0", "s1"]];
-        let turns = in_turn(plan, "NAT44 workers", &mut r, &settings, |r, streams| {
-            r.cli("packet-generator disable-stream");
-            for stream in *streams {
-                r.cli(&format!("packet-generator enable-stream {stream}"));
+        let scaling = of_workers(plan, "NAT44 workers", spread, || {
+            let mut r = set_up(&[Some(0), Some(1)], 40_000);
+            for worker in 0..2 {
+                let mine = |n: &u32| !spread || owner(source(*n).0, 2) == worker;
+                let flows = (0..1 << 20).map(|n| n + (worker as u32) * (1 << 20)).filter(mine);
+                let packets = flows.take(8192).map(|n| flow_packet(source(n), SERVER));
+                stream_of(&mut r, &format!("s{worker}"), worker, packets);
             }
+            r.cli("set interface nat44 in pg0 out pg1");
+            r
         });
-        // What is handed over may find a ring full here: a generator does not wait.
-        if spread {
-            r.stop();
-        }
-        let (mut alone, mut both) = (Series::default(), Series::default());
-        let pairs = turns[0].mpps.values().into_iter().zip(turns[1].mpps.values());
-        pairs.for_each(|(a, b)| alone.push((a + b) / 2.0));
-        turns[2].mpps.values().into_iter().for_each(|v| both.push(v));
         let hosts = if spread { "of the worker that receives" } else { "of either worker" };
-        table.row(vec![
-            hosts.into(),
-            Cell::series(&alone, 1),
-            Cell::series(&both, 1),
-            Cell::ratio(both.over(&alone)),
-        ]);
+        table.row([hosts.into()].into_iter().chain(scaling.cells(1)).collect());
     }
     table.note(
         "8192 sessions for each stream. One is the mean of either stream alone. Hosts of the worker \
          that receives: a device that spreads by source address. Hosts of either: half of the packets \
-         are handed over.",
+         are handed over. Turns and the last column as of other workers.",
     );
     table
 }

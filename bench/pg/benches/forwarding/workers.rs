@@ -4,29 +4,12 @@ use std::time::Duration;
 
 use thalweg_bench_common::{Bare, Cell, Column, Series, Table, steps};
 use thalweg_bench_pg::paths::{Case, stream};
+use thalweg_bench_pg::scaling::{Scaling, of_workers};
 use thalweg_bench_pg::turns::{Plan, in_turn};
 use thalweg_bench_pg::{Router, cores};
 
-/// One side beside the other, and the ratio of both together to the mean of either.
-struct Scaling {
-    alone: Series,
-    both: Series,
-}
-
-impl Scaling {
-    fn row(&self, what: String, unit: &str, digits: usize) -> Vec<Cell> {
-        vec![
-            what.into(),
-            unit.into(),
-            Cell::series(&self.alone, digits),
-            Cell::series(&self.both, digits),
-            Cell::ratio(self.both.over(&self.alone)),
-        ]
-    }
-}
-
 fn calibrate(plan: Plan, what: Bare) -> Scaling {
-    let mut s = Scaling { alone: Series::default(), both: Series::default() };
+    let mut s = Scaling::default();
     let time = plan.window.min(Duration::from_millis(250));
     for round in 0..plan.rounds {
         eprintln!("{}: round {} of {}", what.name(), round + 1, plan.rounds);
@@ -40,27 +23,14 @@ fn calibrate(plan: Plan, what: Bare) -> Scaling {
 }
 
 fn forward(plan: Plan, case: Case) -> Scaling {
-    let mut r = Router::start(&[Some(0), Some(1)]);
-    case.set_up(&mut r);
-    let to = if case == Case::NextHops { "48.0.0.0 - 48.0.39.15" } else { "48.0.0.1" };
-    r.cli(&stream("s0", "pg0", 0, to));
-    r.cli(&stream("s1", "pg0", 1, to));
-    let settings: [&[&str]; 3] = [&["s0"], &["s1"], &["s0", "s1"]];
-    let turns = in_turn(plan, case.name(), &mut r, &settings, |r, streams| {
-        r.cli("packet-generator disable-stream");
-        for stream in *streams {
-            r.cli(&format!("packet-generator enable-stream {stream}"));
-        }
-    });
-    r.stop();
-    let mut alone = Series::default();
-    for (a, b) in turns[0].mpps.values().into_iter().zip(turns[1].mpps.values()) {
-        alone.push((a + b) / 2.0);
-    }
-    // What was measured together has the time of the last round, not its own.
-    let mut both = Series::default();
-    turns[2].mpps.values().into_iter().for_each(|v| both.push(v));
-    Scaling { alone, both }
+    of_workers(plan, case.name(), true, || {
+        let mut r = Router::start(&[Some(0), Some(1)]);
+        case.set_up(&mut r);
+        let to = if case == Case::NextHops { "48.0.0.0 - 48.0.39.15" } else { "48.0.0.1" };
+        r.cli(&stream("s0", "pg0", 0, to));
+        r.cli(&stream("s1", "pg0", 1, to));
+        r
+    })
 }
 
 /// What a worker without sFlow loses while another one samples one packet in ten.
@@ -121,29 +91,29 @@ fn beside_sampling(plan: Plan) -> Table {
 
 /// Measures.
 pub fn tables(plan: Plan) -> Vec<Table> {
-    let mut table = Table::new(
-        "Workers",
-        vec![
-            Column::text("what"),
-            Column::text("unit"),
-            Column::values("one", ""),
-            Column::values("two", ""),
-            Column::values("ratio", ""),
-        ],
-    );
+    let mut columns = vec![Column::text("what"), Column::text("unit")];
+    columns.extend(Scaling::columns(""));
+    let mut table = Table::new("Workers", columns);
     if cores() < 2 {
         table.row(vec!["all".into(), Cell::Missing("there is one processor only".into())]);
     } else {
+        let mut row = |what: String, unit: &str, cells: [Cell; 4]| {
+            table.row([what.into(), unit.into()].into_iter().chain(cells).collect());
+        };
         for what in [Bare::Dense, Bare::Chains, Bare::Memory(512 << 10), Bare::Memory(64 << 20)] {
-            table.row(calibrate(plan, what).row(what.name(), "million steps/s", 0));
+            row(what.name(), "million steps/s", calibrate(plan, what).cells(0));
         }
         for case in [Case::L2, Case::OneFlow, Case::NextHops] {
-            table.row(forward(plan, case).row(case.name().into(), "Mpps", 1));
+            row(case.name().into(), "Mpps", forward(plan, case).cells(1));
         }
     }
     table.note(
-        "One is the mean of either worker alone; a stream of the generator feeds each worker. The bare loops say what the machine allows: two processors of a virtual machine may be two threads \
-         of a core, and always share its memory. The main thread and the sFlow service run on either.",
+        "One is the mean of either worker alone; a stream of the generator feeds each worker. The bare loops say \
+         what the machine allows: two processors of a virtual machine may be two threads of a core, and always \
+         share its memory. Either worker alone and both take turns, in which a processor without work spins. Before \
+         and behind each path a bare loop that fills a core ran on one processor and on both, and the path is measured \
+         again if both did less than 1.9 times as much, in five tries at most; the lesser of the two factors is in the \
+         last column. The main thread and the sFlow service run on either.",
     );
     vec![table, beside_sampling(plan)]
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use lab::Lab;
-use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, on_two_cores, pin};
+use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, on_two_cores, spin};
 use thalweg_graph::clock;
 use thalweg_load::Profile;
 
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         std::thread::scope(|scope| {
             for cpu in BOTH.iter().filter(|cpu| !self.on.contains(cpu)) {
                 let over = &over;
-                scope.spawn(move || spin_on(*cpu, over));
+                scope.spawn(move || spin(*cpu, over));
             }
             self.lab.go_on(&profile());
             std::thread::sleep(WARM_UP);
@@ -162,14 +162,6 @@ impl<'a> Run<'a> {
         }
         self.lab.close();
         Ok(client.lost - self.lost_first)
-    }
-}
-
-/// Keeps a processor from becoming somebody else's.
-fn spin_on(cpu: usize, over: &AtomicBool) {
-    pin(cpu);
-    while !over.load(Ordering::Relaxed) {
-        std::hint::spin_loop();
     }
 }
 
