@@ -36,7 +36,7 @@ mod table;
 
 pub use args::Args;
 pub use machine::{Machine, Processors, Usage};
-pub use pair::{Bare, Pair, on_two_cores, pin, spin, steps};
+pub use pair::{Bare, Pair, Pauses, on_two_cores, pauses, pin, spin, steps};
 pub use report::Report;
 pub use series::{Apart, NEAR, NOISY, Rounds, Series, Spread};
 pub use table::{Cell, Column, Table};

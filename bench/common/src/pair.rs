@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::series::Spread;
 
@@ -147,6 +148,54 @@ pub fn spin(cpu: usize, over: &AtomicBool) {
     }
 }
 
+/// What a loop that walks through memory, and does nothing else, met with on a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pauses {
+    /// Its longest step, of the thread's own time, in seconds.
+    pub longest: f64,
+    /// Steps over the limit.
+    pub long: u64,
+}
+
+/// Walks through memory on a processor, at random, for some time; the clock is read after each step, which takes
+/// about `step`. How long steps are of the thread's own time is the machine's doing: interrupts, and memory that
+/// the hypervisor has to find.
+pub fn pauses(
+    cpu: usize,
+    memory: &mut [u64],
+    step: Duration,
+    limit: Duration,
+    time: Duration,
+) -> Pauses {
+    let own = || {
+        let at = clock_gettime(ClockId::ThreadCPUTime);
+        at.tv_sec as f64 + at.tv_nsec as f64 * 1e-9
+    };
+    std::thread::scope(|scope| {
+        let walk = scope.spawn(move || {
+            pin(cpu);
+            let (begin, words) = (Instant::now(), memory.len() as u64);
+            let (mut found, mut x) = (Pauses::default(), 0x9e37_79b9_7f4a_7c15_u64);
+            while begin.elapsed() < time {
+                let (from, own_from) = (Instant::now(), own());
+                while from.elapsed() < step {
+                    for _ in 0..16 {
+                        x ^= x << 13;
+                        x ^= x >> 7;
+                        x ^= x << 17;
+                        memory[(x % words) as usize] += 1;
+                    }
+                }
+                let took = own() - own_from;
+                found.longest = found.longest.max(took);
+                found.long += u64::from(took > limit.as_secs_f64());
+            }
+            found
+        });
+        walk.join().unwrap_or_default()
+    })
+}
+
 /// Does something while both processors are cores of their own, if that can be had in five tries; and how much
 /// more a bare loop did on both than on one, before or behind it, whichever is less.
 ///
@@ -178,6 +227,9 @@ mod tests {
             assert!(steps(what, &[0], time).is_some_and(|rate| rate > 1e3), "{what:?}");
         }
         assert!(steps(Bare::Dense, &[CpuSet::MAX_CPU - 1], time).is_none());
+        let (step, limit) = (Duration::from_micros(10), Duration::ZERO);
+        let found = pauses(0, &mut [0; 4096], step, limit, time);
+        assert!(found.longest > 0.0 && found.long > 0, "{found:?}");
         let pair = Pair::measure();
         assert!(pair.one.is_none_or(|rate| rate > 1.0), "{pair:?}");
         assert!(pair.factor.is_none() || pair.one.is_some(), "{pair:?}");
