@@ -173,7 +173,7 @@ fn act() -> Result<()> {
     let mut cleared = Rounds::default();
     for _ in 0..ROUNDS {
         fill(&mut lab)?;
-        cleared.round(&mut lab, &mut memory, clear)?;
+        cleared.round(&mut lab, (&mut memory, Duration::ZERO), clear)?;
     }
     lab.ok(&format!(
         "set conntrack timeouts default udp_first={SILENCE} udp_multiple={SILENCE} tcp_close=1"
@@ -182,8 +182,8 @@ fn act() -> Result<()> {
     for _ in 0..ROUNDS {
         lab.pairs(COUNT);
         // Nobody looks until a packet comes.
-        std::thread::sleep(Duration::from_millis(SILENCE * 1000 + 300));
-        ended.round(&mut lab, &mut memory, end_all)?;
+        std::thread::sleep(SILENT);
+        ended.round(&mut lab, (&mut memory, SILENT), end_all)?;
     }
     let (client, _) = lab.counts();
     ensure!(client.lost == 0, "{client:?}");
@@ -205,8 +205,8 @@ fn act() -> Result<()> {
     table.note(
         "Of loops with something to do, while 100 000 connections a second pass. Its own is a loop's processor time: \
          without what the scheduler gave to others and the hypervisor took, but with interrupts. A bare loop walks, \
-         in steps as long as loops were in the middle, through as much memory on the worker's processor, for half a \
-         second behind each round. More: the mean, with the interval in which it lies with 95 % certainty.",
+         in steps as long as loops were in the middle, through as much memory on the worker's processor, behind each \
+         round, for as long, and after as long a silence. More: the mean, with the interval in which it lies with 95 % certainty.",
     );
     report.table(table);
     report.finish(&args)
@@ -225,8 +225,6 @@ struct Rounds {
     long: [Series; 2],
 }
 
-/// How long the bare loop runs.
-const BARE: Duration = Duration::from_millis(500);
 /// The longest that a loop may take.
 const LIMIT: Duration = Duration::from_micros(100);
 
@@ -234,7 +232,7 @@ impl Rounds {
     fn round(
         &mut self,
         lab: &mut Lab,
-        memory: &mut [u64],
+        (memory, silent): (&mut [u64], Duration),
         go: impl FnOnce(&mut Lab) -> Result<(Loops, Duration)>,
     ) -> Result<()> {
         let (loops, took) = go(lab)?;
@@ -245,9 +243,11 @@ impl Rounds {
         self.long[0].push(loops.long_of_their_own() as f64 / took.as_secs_f64());
         // Where the lab has its worker.
         let cpu = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
-        let bare = pauses(cpu, memory, step, LIMIT, BARE);
+        // A processor that was idle for seconds is long in coming back.
+        std::thread::sleep(silent);
+        let bare = pauses(cpu, memory, step, LIMIT, took);
         self.longest[1].push(bare.longest * 1e6);
-        self.long[1].push(bare.long as f64 / BARE.as_secs_f64());
+        self.long[1].push(bare.long as f64 / took.as_secs_f64());
         Ok(())
     }
 
@@ -315,6 +315,9 @@ fn profile() -> Profile {
 
 /// How long a connection is silent until it ends, in seconds: longer than it takes to have all of them seen.
 const SILENCE: u64 = 4;
+
+/// How long nothing comes until all have ended.
+const SILENT: Duration = Duration::from_millis(SILENCE * 1000 + 300);
 
 /// Waits until nearly all have ended.
 fn end_all(lab: &mut Lab) -> Result<(Loops, Duration)> {
