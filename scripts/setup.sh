@@ -4,8 +4,8 @@
 # the command to run, and fails only if a program without which nothing works
 # (see `needed` below) is missing.
 #
-# `setup.sh bench` also fetches what the benchmarks compare with: Open vSwitch and
-# DPDK's testpmd. These packages start services, and want to bring or upgrade two
+# `setup.sh bench` also fetches what the benchmarks compare with: Open vSwitch,
+# DPDK's testpmd, and nft for the kernel's rules. These packages start services, and want to bring or upgrade two
 # hundred others; so they are unpacked below the build directory, as whoever calls
 # this, and `make clean` removes them. What cannot be had is a row in a table then.
 #
@@ -120,6 +120,7 @@ peers=${CARGO_TARGET_DIR:-target}/peers
 if [[ ${1:-} == bench ]]; then
     unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
     unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
+    unpack "$peers/nftables" nft nftables
 fi
 if [[ ${1:-} == bench || ${1:-} == sflow ]]; then
     unpack "$peers/pmacct" sfacctd pmacct

@@ -1,8 +1,8 @@
-//! New TCP connections of real clients through Thalweg, Open vSwitch and the kernel's bridge, with and
-//! without stateful rules, on virtual Ethernet pairs.
+//! New TCP connections of real clients through Thalweg, Open vSwitch and the kernel, bridged and routed, with
+//! stateful rules, translated, and without, on virtual Ethernet pairs.
 //!
 //! `--json FILE` writes a report. Needs root or user namespaces, the program (`cargo build
-//! --release --bins`), and for the rows of Open vSwitch `scripts/setup.sh bench`.
+//! --release --bins`), and for the rows of Open vSwitch and of nft `scripts/setup.sh bench`.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
-use thalweg_smoke::{Config, Delay, Ovs, OvsOptions, Router};
+use thalweg_smoke::{Config, Delay, Ovs, OvsOptions, Peer, Router};
 use thalweg_testkit::{
     Lab, LabOptions, Middle, Offloads, Privilege, enter_user_namespace, require_tools,
 };
@@ -37,30 +37,69 @@ enum Who {
     Kernel,
 }
 
-/// A forwarder, and whether it follows the four rules.
+/// How packets go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Bridge,
+    /// Bridged by the four rules.
+    BridgeRules,
+    Routed,
+    /// Routed, if a rule that knows connections allows it.
+    RoutedRules,
+    /// Routed, with addresses translated.
+    Nat,
+}
+
+/// A forwarder, and what it does.
 #[derive(Clone, Copy)]
 struct Case {
     who: Who,
-    tracked: bool,
+    way: Way,
 }
 
-const CASES: [Case; 5] = [
-    Case { who: Who::Thalweg, tracked: true },
-    Case { who: Who::Ovs, tracked: true },
-    Case { who: Who::Thalweg, tracked: false },
-    Case { who: Who::Ovs, tracked: false },
-    Case { who: Who::Kernel, tracked: false },
+const fn case(who: Who, way: Way) -> Case {
+    Case { who, way }
+}
+
+const CASES: [Case; 11] = [
+    case(Who::Thalweg, Way::BridgeRules),
+    case(Who::Ovs, Way::BridgeRules),
+    case(Who::Thalweg, Way::Bridge),
+    case(Who::Ovs, Way::Bridge),
+    case(Who::Kernel, Way::Bridge),
+    case(Who::Thalweg, Way::Routed),
+    case(Who::Kernel, Way::Routed),
+    case(Who::Thalweg, Way::RoutedRules),
+    case(Who::Kernel, Way::RoutedRules),
+    case(Who::Thalweg, Way::Nat),
+    case(Who::Kernel, Way::Nat),
 ];
 
 impl Case {
     fn name(self) -> &'static str {
-        match (self.who, self.tracked) {
-            (Who::Thalweg, true) => "Thalweg, AF_PACKET, four rules",
-            (Who::Thalweg, false) => "Thalweg, AF_PACKET, bridge domain",
-            (Who::Ovs, true) => "Open vSwitch, netdev, AF_PACKET, four rules",
-            (Who::Ovs, false) => "Open vSwitch, netdev, AF_PACKET, normal",
-            (Who::Kernel, _) => "kernel bridge, no rules",
+        match (self.who, self.way) {
+            (Who::Thalweg, Way::BridgeRules) => "Thalweg, AF_PACKET, four rules",
+            (Who::Thalweg, Way::Bridge) => "Thalweg, AF_PACKET, bridge domain",
+            (Who::Thalweg, Way::Routed) => "Thalweg, AF_PACKET, IPv4",
+            (Who::Thalweg, Way::RoutedRules) => "Thalweg, AF_PACKET, IPv4, four rules",
+            (Who::Thalweg, Way::Nat) => "Thalweg, AF_PACKET, NAT44",
+            (Who::Ovs, Way::Bridge) => "Open vSwitch, netdev, AF_PACKET, normal",
+            (Who::Ovs, _) => "Open vSwitch, netdev, AF_PACKET, four rules",
+            (Who::Kernel, Way::Bridge | Way::BridgeRules) => "kernel bridge, no rules",
+            (Who::Kernel, Way::Routed) => "kernel routing, no rules",
+            (Who::Kernel, Way::RoutedRules) => "kernel routing, nft `ct state`",
+            (Who::Kernel, Way::Nat) => "kernel routing, nft `masquerade`",
         }
+    }
+
+    fn is_routed(self) -> bool {
+        !matches!(self.way, Way::Bridge | Way::BridgeRules)
+    }
+
+    /// Whether a ratio of these two says anything.
+    fn compares_with(self, other: Case) -> bool {
+        let alike = if self.is_routed() { self.way == other.way } else { !other.is_routed() };
+        alike && self.who == Who::Thalweg && other.who != Who::Thalweg
     }
 }
 
@@ -99,14 +138,22 @@ fn pin(thread: i32, processor: usize) -> Result<()> {
 
 impl Contestant {
     fn start(case: Case) -> Result<Contestant> {
-        let middle = if case.who == Who::Kernel { Middle::KernelBridge } else { Middle::Bridge };
+        let middle = match (case.who, case.is_routed()) {
+            (Who::Kernel, true) => Middle::KernelRouter,
+            (Who::Kernel, false) => Middle::KernelBridge,
+            (_, true) => Middle::Router,
+            (_, false) => Middle::Bridge,
+        };
         let offloads = Offloads::OFF;
         let lab = Lab::build(&LabOptions { middle, offloads, ..LabOptions::default() })?;
         lab.left.ns.set_sysctl("net/ipv4/ip_local_port_range", "1024 65535")?;
         let running = match case.who {
-            Who::Thalweg => Running::Thalweg(thalweg(&lab, case.tracked)?),
-            Who::Ovs => Running::Ovs(ovs(&lab, case.tracked)?),
-            Who::Kernel => Running::Kernel,
+            Who::Thalweg => Running::Thalweg(thalweg(&lab, case.way)?),
+            Who::Ovs => Running::Ovs(ovs(&lab, case.way)?),
+            Who::Kernel => {
+                nft(&lab, case.way)?;
+                Running::Kernel
+            }
         };
         let contestant = Contestant { case, lab, running, rates: Series::default() };
         contestant.pause()?;
@@ -141,31 +188,77 @@ impl Contestant {
     }
 }
 
-fn thalweg(lab: &Lab, tracked: bool) -> Result<Router> {
-    let config = Config::empty().commands(
+/// Addresses for translation: with the time that sessions last behind their connections, one has too few ports.
+const OUTSIDE: &str = "10.10.2.100 - 10.10.2.107";
+
+fn thalweg(lab: &Lab, way: Way) -> Result<Router> {
+    let ports = match way {
+        Way::Bridge | Way::BridgeRules => {
+            "set interface l2 bridge host-eth0 10\nset interface l2 bridge host-eth1 10".to_owned()
+        }
+        Way::Routed | Way::RoutedRules | Way::Nat => format!(
+            "set interface ip address host-eth0 {}/24\nset interface ip address host-eth1 {}/24",
+            lab.left.gateway, lab.right.gateway
+        ),
+    };
+    let config = Config::empty().commands(&format!(
         "create host-interface name eth0
          create host-interface name eth1
-         set interface l2 bridge host-eth0 10
-         set interface l2 bridge host-eth1 10
+         {ports}
          set interface state host-eth0 up
          set interface state host-eth1 up",
-    );
+    ));
     let cores = format!("cpu {{ corelist-workers {} }}", last_processor());
     let router = Router::start(&lab.router, &config.stanza(&cores))?;
-    if tracked {
-        router.cli(&format!("set conntrack limit {LIMIT}"))?;
-        for rule in rules("host-eth0") {
-            router.cli(&format!("flow add 10 {rule}"))?;
-        }
+    let mut commands = Vec::new();
+    if matches!(way, Way::BridgeRules | Way::RoutedRules) {
+        commands.push(format!("set conntrack limit {LIMIT}"));
+        commands.extend(rules("host-eth0").map(|rule| format!("flow add 10 {rule}")));
     }
+    if way == Way::RoutedRules {
+        commands.extend(["host-eth0", "host-eth1"].map(|p| format!("set interface flow {p} 10")));
+    }
+    if way == Way::Nat {
+        commands.push("nat44 plugin enable sessions 1000000".into());
+        commands.push(format!("nat44 add address {OUTSIDE}"));
+        commands.push("set interface nat44 in host-eth0 out host-eth1".into());
+    }
+    commands.iter().try_for_each(|command| router.cli(command).map(drop))?;
     Ok(router)
 }
 
-fn ovs(lab: &Lab, tracked: bool) -> Result<Ovs> {
+/// What the kernel is told to do with connections.
+fn nft(lab: &Lab, way: Way) -> Result<()> {
+    let (table, chain, rules): (_, _, &[_]) = match way {
+        Way::RoutedRules => (
+            "filter",
+            "type filter hook forward priority 0; policy drop;",
+            &["ct state established accept", "iifname eth0 ct state new accept"],
+        ),
+        Way::Nat => {
+            ("nat", "type nat hook postrouting priority 100;", &["oifname eth1 masquerade"])
+        }
+        Way::Bridge | Way::BridgeRules | Way::Routed => return Ok(()),
+    };
+    const NFT: &str = "usr/sbin/nft";
+    let peer = Peer::find("nftables", &[NFT])?;
+    let first =
+        [format!("add table ip {table}"), format!("add chain ip {table} way {{ {chain} }}")];
+    let rules = rules.iter().map(|rule| format!("add rule ip {table} way {rule}"));
+    for command in first.into_iter().chain(rules) {
+        peer.command(Some(&lab.router), NFT).arg(command).output()?;
+    }
+    Ok(())
+}
+
+fn ovs(lab: &Lab, way: Way) -> Result<Ovs> {
     let settings = vec![format!("pmd-cpu-mask={:#x}", 1u64 << last_processor())];
     let options = OvsOptions { settings, port_type: None };
     let ovs = Ovs::start(&lab.router, &["eth0", "eth1"], &options)?;
-    let rules = if tracked { rules("1").to_vec() } else { vec!["actions=normal".into()] };
+    let rules = match way {
+        Way::BridgeRules => rules("1").to_vec(),
+        _ => vec!["actions=normal".into()],
+    };
     ovs.add_flows(&rules.iter().map(String::as_str).collect::<Vec<_>>())?;
     for thread in std::fs::read_dir(format!("/proc/{}/task", ovs.pid()))? {
         let number = thread?.file_name().to_string_lossy().parse()?;
@@ -257,7 +350,8 @@ fn main() -> Result<()> {
     }
     require_tools(&["ip", "bridge", "setpriv"])?;
     thalweg_smoke::thalweg()?;
-    let mut report = Report::start("tcp_connections", "Real TCP connections through a switch");
+    let mut report =
+        Report::start("tcp_connections", "Real TCP connections through a switch and a router");
     report.about(format!(
         "{CLIENTS} clients open connections to a server that closes them, in namespaces: seven frames \
          each. Clients and server have the first processor, the forwarder the last one. All take \
@@ -292,8 +386,8 @@ fn main() -> Result<()> {
         "New TCP connections: Thalweg beside the others",
         vec![Column::text("Thalweg"), Column::text("over"), Column::values("rate", "")],
     );
-    for ours in all.iter().filter(|c| c.case.who == Who::Thalweg) {
-        for other in all.iter().filter(|c| c.case.who != Who::Thalweg) {
+    for ours in &all {
+        for other in all.iter().filter(|other| ours.case.compares_with(other.case)) {
             ratios.row(vec![
                 ours.case.name().into(),
                 other.case.name().into(),
