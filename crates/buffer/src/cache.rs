@@ -27,19 +27,21 @@ unsafe impl Send for Cache {}
 const HIGH: usize = 8192;
 
 impl Cache {
-    /// An empty cache of `pool`.
+    /// An empty cache of `pool`, its only one.
     pub fn new(pool: Pool) -> Cache {
-        let published = pool.inner.register_cache();
-        let stack = Vec::with_capacity(2 * HIGH);
-        let mut cache = Cache { pool, stack, published, high: 0, misses: 0 };
-        cache.take_share();
-        cache
+        Cache::one_of(pool, 1)
     }
 
-    /// Moves the list of buffers into memory that this thread has allocated. To be called when all caches of
-    /// the pool are there: they share it.
+    /// An empty cache, one of so many that `pool` is to have: together they keep half of its buffers at most, but
+    /// for 64 each of a small one.
+    pub fn one_of(pool: Pool, caches: usize) -> Cache {
+        let published = pool.inner.register_cache();
+        let high = (pool.audit().total / 2 / caches.max(1)).clamp(BATCH, HIGH);
+        Cache { pool, stack: Vec::with_capacity(2 * HIGH), published, high, misses: 0 }
+    }
+
+    /// Moves the list of buffers into memory that this thread has allocated.
     pub fn unshare(&mut self) {
-        self.take_share();
         let mut own = Vec::with_capacity(self.stack.capacity());
         own.append(&mut self.stack);
         self.stack = own;
@@ -158,11 +160,6 @@ impl Cache {
         self.spill();
     }
 
-    /// Caches come and go.
-    fn take_share(&mut self) {
-        self.high = self.pool.inner.share().clamp(BATCH, HIGH);
-    }
-
     #[inline]
     fn spill(&mut self) {
         if self.stack.len() > self.high {
@@ -173,14 +170,11 @@ impl Cache {
     /// Gives back as many as bring it well below its share, so that this is rare.
     #[cold]
     fn spill_some(&mut self) {
-        self.take_share();
-        let beyond = (self.stack.len() + self.high / 8).saturating_sub(self.high);
-        if self.stack.len() > self.high {
-            // The oldest go: the youngest are warm.
-            let n = beyond.next_multiple_of(BATCH).min(self.stack.len());
-            self.stack[..n].chunks(BATCH).for_each(|batch| self.pool.inner.push_batch(batch));
-            self.stack.drain(..n);
-        }
+        let beyond = self.stack.len() - self.high + self.high / 8;
+        // The oldest go: the youngest are warm.
+        let n = beyond.next_multiple_of(BATCH).min(self.stack.len());
+        self.stack[..n].chunks(BATCH).for_each(|batch| self.pool.inner.push_batch(batch));
+        self.stack.drain(..n);
     }
 }
 

@@ -155,8 +155,6 @@ pub(crate) struct Inner {
     data_size: usize,
     pages: PageKind,
     depot: Depot,
-    /// Caches that there are.
-    caches: AtomicUsize,
     cached: Mutex<Vec<Arc<Published>>>,
     /// Buffers of packets that were dropped outside of the packet path, one by one.
     strays: Mutex<Vec<StrayBuf>>,
@@ -227,7 +225,6 @@ impl Pool {
             data_size: config.data_size,
             pages,
             depot: Depot { head: AtomicU64::new(u64::from(NONE)), count: AtomicUsize::new(0) },
-            caches: AtomicUsize::new(0),
             cached: Mutex::new(Vec::new()),
             strays: Mutex::new(Vec::new()),
             strays_total: AtomicU64::new(0),
@@ -400,21 +397,13 @@ impl Inner {
 
     pub(crate) fn register_cache(&self) -> Arc<Published> {
         let count = Arc::new(Published::default());
-        let mut all = self.cached.lock().unwrap_or_else(|e| e.into_inner());
-        all.push(count.clone());
-        self.caches.store(all.len(), Ordering::Relaxed);
+        self.cached.lock().unwrap_or_else(|e| e.into_inner()).push(count.clone());
         count
     }
 
     pub(crate) fn unregister_cache(&self, count: &Arc<Published>) {
         let mut all = self.cached.lock().unwrap_or_else(|e| e.into_inner());
         all.retain(|c| !Arc::ptr_eq(c, count));
-        self.caches.store(all.len(), Ordering::Relaxed);
-    }
-
-    /// A cache's share: all of them together keep half of the buffers.
-    pub(crate) fn share(&self) -> usize {
-        self.count / 2 / self.caches.load(Ordering::Relaxed).max(1)
     }
 }
 

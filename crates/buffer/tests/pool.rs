@@ -50,8 +50,7 @@ fn exhaustion_is_no_disaster() {
 #[test]
 fn caches_share_half_of_the_pool() {
     let pool = pool(8192);
-    let mut caches = [(); 2].map(|()| Cache::new(pool));
-    caches.iter_mut().for_each(Cache::unshare);
+    let mut caches = [(); 2].map(|()| Cache::one_of(pool, 2));
     let [first, second] = &mut caches;
     let swing = |cache: &mut Cache, n: usize| {
         let held: Vec<_> = (0..n).map(|_| cache.alloc().unwrap()).collect();

@@ -460,7 +460,7 @@ impl Control {
         let spin = [self.config.spin, self.config.spin_most].map(clock::ticks_in);
         let mut worker = Worker::new(
             index,
-            Cache::new(self.pool),
+            Cache::one_of(self.pool, self.config.workers.len()),
             stats.clone(),
             to_main,
             reader,
