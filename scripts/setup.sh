@@ -5,9 +5,10 @@
 # (see `needed` below) is missing.
 #
 # `setup.sh bench` also fetches what the benchmarks compare with: Open vSwitch,
-# DPDK's testpmd, and nft for the kernel's rules. These packages start services, and want to bring or upgrade two
-# hundred others; so they are unpacked below the build directory, as whoever calls
-# this, and `make clean` removes them. What cannot be had is a row in a table then.
+# DPDK's testpmd, and nft for the kernel's rules. Such packages start services, and
+# want to bring or upgrade two hundred others; so they are unpacked below the build
+# directory, as whoever calls this, and `make clean` removes them. What cannot be had
+# is a row in a table then.
 #
 # `setup.sh sflow` fetches sFlow collectors that scenarios let read what the router
 # sends: pmacct's, unpacked likewise, and goflow2, if there is Go to build it with.
