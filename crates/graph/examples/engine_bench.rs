@@ -118,7 +118,7 @@ struct Count {
 }
 
 impl Tap for Count {
-    fn frame(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
+    fn frame(&mut self, _: &mut TapCx, frame: &mut Frame, _: Iface) {
         self.skip = self.skip.wrapping_sub(frame.len());
     }
 }

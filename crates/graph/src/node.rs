@@ -6,6 +6,7 @@ use crate::worker::NodeCx;
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use thalweg_buffer::simd::{self, Lanes, Level};
 use thalweg_buffer::{Flags, Frame, Iface, PacketKey, PktMut, Rows};
 
@@ -197,15 +198,15 @@ pub trait Tap: Send + 'static {
     ///
     /// A tap that says by [`TapCx::rest`] how many packets it need not see is shown the frame that
     /// holds the next one, and all with offload work.
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface);
+    fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface);
     /// So many packets of an interface have passed that it did not have to see. Told before it sees
     /// the next frame of that interface, and before [`settle`](Self::settle).
-    fn passed(&mut self, _cx: &mut TapCx<'_>, _sw_if: u32, _packets: u64) {}
+    fn passed(&mut self, _cx: &mut TapCx, _sw_if: u32, _packets: u64) {}
     /// Both of these, one after the other: a tap with little time may do them together.
     #[inline]
     fn passed_and_frame(
         &mut self,
-        cx: &mut TapCx<'_>,
+        cx: &mut TapCx,
         (sw_if, packets): (u32, u64),
         frame: &mut Frame,
     ) {
@@ -214,9 +215,13 @@ pub trait Tap: Send + 'static {
         }
         self.frame(cx, frame, Iface::Uniform(sw_if));
     }
+    /// True if it marks packets by [`Frame::mark_sampled`], and so is told of those that are marked: asked once.
+    fn marks(&self) -> bool {
+        false
+    }
     /// Packets that a tap has marked by [`Frame::mark_sampled`] have come to an end, or leave. Those
     /// with a number in [`Meta::asked_as`](thalweg_buffer::Meta) have been at another worker.
-    fn ends(&mut self, _cx: &mut TapCx<'_>, _frame: &Frame, _fate: Fate) {}
+    fn ends(&mut self, _frame: &Frame, _fate: Fate) {}
     /// A packet so marked was delivered to the router itself; `asked_as` is its number, or 0.
     fn delivered(&mut self, _key: PacketKey, _asked_as: u32) {}
     /// A packet so marked lives on as another one.
@@ -226,41 +231,24 @@ pub trait Tap: Send + 'static {
     fn copied(&mut self, _key: PacketKey, _asked_as: u32, _outputs: u16) {}
     /// Others may look at what it counts, or wait for what it has: there is time, or has been none
     /// for long.
-    fn settle(&mut self, _cx: &mut TapCx<'_>) {}
+    fn settle(&mut self, _cx: &mut TapCx) {}
     /// Takes a message from the main thread.
     fn message(&mut self, _message: Box<dyn Any + Send>) {}
 }
 
-/// What a tap may use.
-pub struct TapCx<'w> {
-    pub(crate) stats: &'w WorkerStats,
-    pub(crate) index: usize,
+/// What a tap may use. It is the tap's own, so that a call has little to fill in.
+#[repr(C)]
+pub struct TapCx {
     pub(crate) now: u64,
-    pub(crate) arc: ArcId,
-    pub(crate) error_base: u32,
-    /// Calls in which the tap had work.
-    pub(crate) worked: &'w mut u64,
-    /// When the work began, if it is timed, and for how many calls it stands.
-    pub(crate) timed: Option<(u64, u64)>,
     /// Packets that it need not see.
     pub(crate) rest: u64,
+    pub(crate) arc: ArcId,
+    pub(crate) error_base: u32,
+    pub(crate) index: usize,
+    pub(crate) stats: Arc<WorkerStats>,
 }
 
-impl TapCx<'_> {
-    /// Says that there is work in this frame. Its clocks are estimated: reading the clock twice costs
-    /// about as much as taking a sample, so that after the first calls one in 64 is timed, and
-    /// stands for all of them.
-    #[inline]
-    pub fn work_begins(&mut self) {
-        const ONE_IN: u64 = 64;
-        const FIRST: u64 = 16;
-        let nth = *self.worked;
-        *self.worked = nth + 1;
-        if nth < FIRST || nth.is_multiple_of(ONE_IN) {
-            let calls = if nth < FIRST { 1 } else { ONE_IN };
-            self.timed = Some((crate::clock::ticks(), calls));
-        }
-    }
+impl TapCx {
     /// Says that the tap need not see the interface's next `packets` packets.
     #[inline]
     pub fn rest(&mut self, packets: u64) {
@@ -379,19 +367,23 @@ impl<R: Runner> Runner for OwnLines<R> {
 
 impl<T: Tap> Tap for OwnLines<T> {
     #[inline]
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
+    fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface) {
         self.0.frame(cx, frame, on);
     }
     #[inline]
-    fn passed(&mut self, cx: &mut TapCx<'_>, sw_if: u32, packets: u64) {
+    fn passed(&mut self, cx: &mut TapCx, sw_if: u32, packets: u64) {
         self.0.passed(cx, sw_if, packets);
     }
     #[inline]
-    fn passed_and_frame(&mut self, cx: &mut TapCx<'_>, passed: (u32, u64), frame: &mut Frame) {
+    fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
         self.0.passed_and_frame(cx, passed, frame);
     }
-    fn ends(&mut self, cx: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
-        self.0.ends(cx, frame, fate);
+    #[inline]
+    fn ends(&mut self, frame: &Frame, fate: Fate) {
+        self.0.ends(frame, fate);
+    }
+    fn marks(&self) -> bool {
+        self.0.marks()
     }
     fn delivered(&mut self, key: PacketKey, asked_as: u32) {
         self.0.delivered(key, asked_as);
@@ -402,7 +394,7 @@ impl<T: Tap> Tap for OwnLines<T> {
     fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
         self.0.copied(key, asked_as, outputs);
     }
-    fn settle(&mut self, cx: &mut TapCx<'_>) {
+    fn settle(&mut self, cx: &mut TapCx) {
         self.0.settle(cx);
     }
     fn message(&mut self, message: Box<dyn Any + Send>) {

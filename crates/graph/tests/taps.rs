@@ -53,7 +53,7 @@ struct Rests {
 }
 
 impl Tap for Rests {
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
+    fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface) {
         if cx.arc() == ERROR_DROP {
             return;
         }
@@ -73,14 +73,18 @@ impl Tap for Rests {
         cx.rest(*left - 1);
     }
 
-    fn passed(&mut self, _: &mut TapCx<'_>, sw_if: u32, packets: u64) {
+    fn passed(&mut self, _: &mut TapCx, sw_if: u32, packets: u64) {
         let left = &mut self.left[sw_if as usize];
         assert!(packets < *left, "{packets} passed, {left} to go");
         *left -= packets;
         self.seen.passed.fetch_add(packets, Relaxed);
     }
 
-    fn ends(&mut self, _: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
+    fn marks(&self) -> bool {
+        true
+    }
+
+    fn ends(&mut self, frame: &Frame, fate: Fate) {
         let n = frame.sampled().len() as u64;
         match fate {
             Fate::Dropped => self.seen.dropped.fetch_add(n, Relaxed),
@@ -93,7 +97,7 @@ impl Tap for Rests {
         self.seen.delivered.fetch_add(1, Relaxed);
     }
 
-    fn settle(&mut self, _: &mut TapCx<'_>) {
+    fn settle(&mut self, _: &mut TapCx) {
         self.seen.settled.fetch_add(1, Relaxed);
     }
 

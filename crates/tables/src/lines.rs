@@ -72,7 +72,7 @@ pub struct LineWriter {
 
 impl LineWriter {
     /// Puts a record in; `None` if there is no room.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, words: &[u64; WORDS], bytes: &[u8]) -> Option<Position> {
         let end = self.written + 1 + bytes.len().div_ceil(LINE) as u64;
         if end > self.limit && !self.ask(end) {

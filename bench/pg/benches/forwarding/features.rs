@@ -58,7 +58,7 @@ impl Node for Touch {
 struct Look(usize);
 
 impl Tap for Look {
-    fn frame(&mut self, _: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
+    fn frame(&mut self, _: &mut TapCx, frame: &mut Frame, _: Iface) {
         self.0 = self.0.wrapping_sub(frame.len());
     }
 }

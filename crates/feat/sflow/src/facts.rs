@@ -199,8 +199,9 @@ fn interfaces(sw_if: u32, rx_if: u32) -> u32 {
 const BARE: u64 = 1 << 24;
 
 impl Facts {
-    #[inline]
-    fn words(&self, header: u16) -> [u64; FACTS] {
+    /// As they lie in the ring before so many bytes of header.
+    #[inline(always)]
+    pub(crate) fn words(&self, header: u16) -> [u64; FACTS] {
         let cause = match self.cause {
             Cause::Received => 0,
             Cause::Sent => 1,
@@ -256,45 +257,6 @@ impl Facts {
     }
 }
 
-/// The facts of several samples that have most in common, as they lie in the ring.
-#[derive(Clone, Debug)]
-pub struct Template {
-    words: [u64; FACTS],
-    /// Where the header's length goes.
-    kind: u64,
-    sw_if: u32,
-}
-
-impl Template {
-    /// Of the first of these samples.
-    #[inline]
-    #[must_use]
-    pub fn of(facts: &Facts) -> Template {
-        let words = facts.words(0);
-        Template { words, kind: words[4], sw_if: facts.sw_if }
-    }
-
-    /// What every sample has for itself: the packet's length, and its number among those seen.
-    #[inline]
-    pub fn set(&mut self, rate: u32, frame_length: u32, pool: u64) {
-        (self.words[1], self.words[2]) = (pair(rate, frame_length), pool);
-    }
-
-    /// Where a packet came in, and where it goes.
-    #[inline]
-    pub fn set_way(&mut self, rx_if: u32, way: Way) {
-        let generation = self.words[0] >> 32;
-        self.words[0] = pair(interfaces(self.sw_if, rx_if), generation as u32);
-        self.words[Way::AT..].copy_from_slice(&way.words());
-    }
-
-    #[inline]
-    pub(crate) fn words(&mut self, header: u16) -> &[u64; FACTS] {
-        self.words[4] = self.kind | u64::from(header);
-        &self.words
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,13 +294,6 @@ mod tests {
                 cause, sw_if, generation, rate, frame_length, pool, lost, rx_if, at, bare, way,
             };
             let read = Facts::from_words(&facts.words(header));
-            prop_assert_eq!(read, (facts, usize::from(header)));
-            // One of several that have the rest in common.
-            let first = Facts { frame_length: !frame_length, pool: !pool, rx_if: 0, ..facts };
-            let mut template = Template::of(&Facts { way: Way::Unknown, ..first });
-            template.set(rate, frame_length, pool);
-            template.set_way(rx_if, way);
-            let read = Facts::from_words(template.words(header));
             prop_assert_eq!(read, (facts, usize::from(header)));
         }
     }

@@ -1,7 +1,7 @@
 //! Packets of this worker whose samples are not published yet.
 
 use crate::ring::Ticket;
-use thalweg_buffer::{Frame, PacketKey};
+use thalweg_buffer::{Frame, PacketKey, Rows};
 
 #[derive(Debug, Clone, Copy)]
 struct Mark {
@@ -33,15 +33,15 @@ impl Default for Marked {
 }
 
 impl Marked {
-    /// Remembers a sample of row `row` of a frame.
+    /// Remembers a sample of a packet, which is in row `row` of its frame.
     #[inline]
-    pub(crate) fn add(&mut self, frame: &Frame, row: u8, ticket: Ticket) {
-        self.all.push(Mark { key: frame.key(row), ticket, row });
+    pub(crate) fn add(&mut self, key: PacketKey, row: u8, ticket: Ticket) {
+        self.all.push(Mark { key, ticket, row });
     }
 
     /// Remembers a sample of a packet that may have others.
-    pub(crate) fn add_another(&mut self, frame: &Frame, row: u8, ticket: Ticket) {
-        self.add(frame, row, ticket);
+    pub(crate) fn add_another(&mut self, key: PacketKey, row: u8, ticket: Ticket) {
+        self.add(key, row, ticket);
         self.several = true;
     }
 
@@ -58,19 +58,24 @@ impl Marked {
         let mut rest = frame.sampled();
         if !self.several {
             // A frame mostly leaves as it came: then nothing need be searched.
-            for mark in self.all.iter().skip(self.next) {
-                if !frame.holds(mark.row, mark.key) {
-                    break;
-                }
+            while let Some(mark) = self.all.get(self.next)
+                && frame.holds(mark.row, mark.key)
+            {
                 what(mark.ticket, mark.row);
-                rest.remove(mark.row);
+                rest = rest.without(mark.row);
                 self.next += 1;
             }
         }
         if !rest.is_empty() {
-            for row in rest.iter() {
-                self.each(frame.key(row), |ticket| what(ticket, row));
-            }
+            self.of_rows(frame, rest, &mut what);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn of_rows(&mut self, frame: &Frame, rows: Rows, what: &mut dyn FnMut(Ticket, u8)) {
+        for row in rows.iter() {
+            self.each(frame.key(row), |ticket| what(ticket, row));
         }
     }
 

@@ -5,7 +5,7 @@
 //! service may see it: its packet is still on its way through the router, and where that leads is
 //! written into the same line.
 
-use crate::facts::{Cause, FACTS, Facts, Template, Way};
+use crate::facts::{Cause, FACTS, Facts, Way};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use thalweg_tables::lines::{self, LINE, LineReader, LineWriter, Position};
@@ -65,14 +65,14 @@ pub struct SampleWriter {
 impl SampleWriter {
     /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; `None` if there is no room.
     pub fn push(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
-        self.push_as(&mut Template::of(facts), header)
+        self.push_here(facts, header)
     }
 
-    /// The same for one of many samples that have most facts in common.
-    #[inline]
-    pub fn push_as(&mut self, facts: &mut Template, header: &[u8]) -> Option<Ticket> {
+    /// The same without a call: facts become words where they are found.
+    #[inline(always)]
+    pub(crate) fn push_here(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
         let header = &header[..header.len().min(MAX_HEADER)];
-        self.lines.push(facts.words(header.len() as u16), header).map(Ticket)
+        self.lines.push(&facts.words(header.len() as u16), header).map(Ticket)
     }
 
     /// Says where a sample's packet has gone; nothing happens if the service may have seen it.

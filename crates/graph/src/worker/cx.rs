@@ -172,22 +172,16 @@ impl<'w> NodeCx<'w> {
 
     /// Ends a frame that was handed to a device.
     pub fn sent_frame(&mut self, mut frame: Box<Frame>) {
-        if frame.flags().contains(Flags::SAMPLED) {
-            self.sampled_left(&frame);
+        // Here, not where it is counted as sent: features of the output arc may change it or drop it, and
+        // nobody foresees whether a frame has a sample, so that once is enough to ask.
+        if frame.flags().contains(Flags::SAMPLED)
+            && let Iface::Uniform(sw_if @ 1..) = frame.tx()
+        {
+            self.core.sampled_end(&frame, Fate::Sent(sw_if));
         }
         self.core.stats.totals.tx.add(frame.len() as u64);
         self.core.cache.free_frame(&mut frame);
         self.core.recycle(frame);
-    }
-
-    /// Tells taps once more of packets that features on the interface's output arc may have changed.
-    #[inline(never)]
-    fn sampled_left(&mut self, frame: &Frame) {
-        if let Iface::Uniform(sw_if @ 1..) = frame.tx()
-            && self.arcs.start(INTERFACE_OUTPUT, sw_if) != self.node
-        {
-            self.core.sampled_end(frame, Fate::Sent(sw_if));
-        }
     }
 
     /// Ends a frame of dropped packets; for the `drop` node.
@@ -240,7 +234,7 @@ impl<'w> NodeCx<'w> {
         self.trace_input(&mut frame, trace);
         let offload = frame.flags().contains(Flags::OFFLOAD);
         if self.core.taps.due(DEVICE_INPUT, sw_if, count, offload) {
-            self.core.run_gate(DEVICE_INPUT, sw_if, &mut frame);
+            self.core.run_gate(DEVICE_INPUT, sw_if, count, &mut frame);
         }
         let to = self.arcs.start(DEVICE_INPUT, sw_if);
         self.core.enqueue(frame, to);
@@ -263,13 +257,9 @@ impl<'w> NodeCx<'w> {
         let count = i.tx_packets.get().wrapping_add(frame.len() as u64);
         i.tx_packets.set(count);
         i.tx_bytes.add(frame.bytes());
-        let flags = frame.flags();
-        let offload = flags.contains(Flags::OFFLOAD);
+        let offload = frame.flags().contains(Flags::OFFLOAD);
         if self.core.taps.due(INTERFACE_OUTPUT, sw_if, count, offload) {
-            self.core.run_gate(INTERFACE_OUTPUT, sw_if, &mut frame);
-        }
-        if flags.contains(Flags::SAMPLED) {
-            self.core.sampled_end(&frame, Fate::Sent(sw_if));
+            self.core.run_gate(INTERFACE_OUTPUT, sw_if, count, &mut frame);
         }
         let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
         self.core.enqueue(frame, to);

@@ -3,12 +3,12 @@
 use super::hand_off::Arrivals;
 use super::own_time::OwnTime;
 use super::pace::Pace;
-use super::{Core, NodeCx, NodeInfo};
+use super::{Core, DEVICE_INPUT, NodeCx, NodeInfo};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{Built, NodeId};
 use crate::mailbox::{ToMain, ToWorker, Waker, Woken};
-use crate::node::{InputNode, Poll, Runner};
+use crate::node::{InputNode, Poll, Runner, TapCx};
 use crate::stats::WorkerStats;
 use std::sync::Arc;
 use thalweg_buffer::{Cache, Flags, Frame};
@@ -111,7 +111,15 @@ impl Worker {
                 self.rearm();
             }
             Built::Tap(t) => {
-                self.core.taps.install(id, error_base, t, &places);
+                let cx = TapCx {
+                    stats: self.core.stats.clone(),
+                    index: self.core.index,
+                    now: 0,
+                    arc: DEVICE_INPUT,
+                    error_base,
+                    rest: 0,
+                };
+                self.core.taps.install(id, cx, t, &places);
             }
         }
     }

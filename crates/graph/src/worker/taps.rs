@@ -20,12 +20,25 @@ const GATED: [ArcId; 2] = [DEVICE_INPUT, INTERFACE_OUTPUT];
 /// How long taps go on without bringing up to date what others see of them.
 const SETTLE: Duration = Duration::from_millis(1);
 
+/// Once it has been called some times, one call in so many is timed and stands for all of them: to read
+/// the clock twice costs about as much as taking a sample.
+const TIMED: u32 = 64;
+/// So many calls are each timed before.
+const FIRST: u32 = 16;
+
+/// What a call needs comes first, on one line: it may have left the nearest cache by the next.
+#[repr(C, align(64))]
 struct TapSlot {
     tap: Box<dyn Tap>,
+    /// Calls, and packets in them, that are not in the node's counters yet.
+    calls: u32,
+    packets: u32,
+    /// Calls up to and including the next that is timed.
+    until_timed: u32,
+    cx: TapCx,
+    /// How many calls have been timed.
+    timed: u32,
     node: NodeId,
-    error_base: u32,
-    /// Calls in which there was work.
-    worked: u64,
 }
 
 /// An interface on an arc whose taps look now and then.
@@ -35,11 +48,17 @@ struct Watch {
     mark: u64,
     /// Which taps, one bit each.
     taps: u32,
+    /// The slot of the tap, if there is one only; else beyond them.
+    only: u32,
 }
+
+const SEVERAL: u32 = u32::MAX;
 
 /// All taps of a worker.
 pub(super) struct Taps {
     slots: Vec<TapSlot>,
+    /// Positions in `slots` of taps that mark packets.
+    marking: Vec<u32>,
     /// Positions in `slots` by arc and bit.
     on: Vec<Vec<usize>>,
     /// The packet count of an interface at which taps are due, by arc.
@@ -56,54 +75,53 @@ pub(super) struct Taps {
     every: u64,
 }
 
-/// What a tap's context is made of.
-#[derive(Clone, Copy)]
-struct Place<'w> {
-    stats: &'w WorkerStats,
-    index: usize,
-    now: u64,
-}
-
 impl TapSlot {
-    /// Calls the tap; returns how many packets it need not see.
+    /// The context of a call.
     #[inline]
-    fn call(
-        &mut self,
-        place: Place<'_>,
-        arc: ArcId,
-        work: impl FnOnce(&mut dyn Tap, &mut TapCx<'_>),
-    ) -> (u64, Option<(u64, u64)>) {
-        let mut cx = TapCx {
-            stats: place.stats,
-            index: place.index,
-            now: place.now,
-            arc,
-            error_base: self.error_base,
-            worked: &mut self.worked,
-            timed: None,
-            rest: 0,
-        };
-        work(&mut *self.tap, &mut cx);
-        (cx.rest, cx.timed)
+    fn place(&mut self, now: u64, arc: ArcId) -> (&mut dyn Tap, &mut TapCx) {
+        (self.cx.now, self.cx.arc, self.cx.rest) = (now, arc, 0);
+        (&mut *self.tap, &mut self.cx)
     }
 
     /// Lets the tap look at a frame; returns how many packets it need not see after it.
-    #[inline]
+    #[inline(always)]
     fn look(
         &mut self,
-        place: Place<'_>,
-        arc: ArcId,
+        (now, arc): (u64, ArcId),
         frame: &mut Frame,
-        work: impl FnOnce(&mut dyn Tap, &mut TapCx<'_>, &mut Frame),
+        work: impl FnOnce(&mut dyn Tap, &mut TapCx, &mut Frame),
     ) -> u64 {
-        let (rest, timed) = self.call(place, arc, |tap, cx| work(tap, cx, frame));
-        let stats = place.stats.node(self.node);
-        stats.calls.add(1);
-        stats.vectors.add(frame.len() as u64);
-        if let Some((began, calls)) = timed {
-            stats.clocks.add((clock::ticks() - began) * calls);
+        self.calls += 1;
+        self.packets += frame.len() as u32;
+        self.until_timed -= 1;
+        let is_timed = self.until_timed == 0;
+        let (tap, cx) = self.place(now, arc);
+        if is_timed {
+            self.timed(|tap, cx| work(tap, cx, frame));
+        } else {
+            work(tap, cx, frame);
         }
-        rest
+        self.cx.rest
+    }
+
+    #[cold]
+    fn timed(&mut self, work: impl FnOnce(&mut dyn Tap, &mut TapCx)) {
+        let stands_for = if self.timed < FIRST { 1 } else { TIMED };
+        self.timed = (self.timed + 1).min(FIRST);
+        self.until_timed = if self.timed < FIRST { 1 } else { TIMED };
+        let began = clock::ticks();
+        work(&mut *self.tap, &mut self.cx);
+        let clocks = clock::ticks() - began;
+        self.cx.stats.node(self.node).clocks.add(clocks * u64::from(stands_for));
+    }
+
+    /// Has the tap bring up to date what others see of it.
+    fn settle(&mut self, now: u64) {
+        let stats = self.cx.stats.node(self.node);
+        stats.calls.add(std::mem::take(&mut self.calls).into());
+        stats.vectors.add(std::mem::take(&mut self.packets).into());
+        let (tap, cx) = self.place(now, DEVICE_INPUT);
+        tap.settle(cx);
     }
 }
 
@@ -117,6 +135,7 @@ impl Default for Taps {
     fn default() -> Taps {
         Taps {
             slots: Vec::new(),
+            marking: Vec::new(),
             on: Vec::new(),
             due: [boxed(NEVER), boxed(NEVER)],
             watch: [boxed(Watch::default()), boxed(Watch::default())],
@@ -134,12 +153,17 @@ impl Taps {
     pub(super) fn install(
         &mut self,
         node: NodeId,
-        error_base: u32,
+        cx: TapCx,
         tap: Box<dyn Tap>,
         places: &[(ArcId, u16)],
     ) {
         let at = self.slots.len();
-        self.slots.push(TapSlot { tap, node, error_base, worked: 0 });
+        if tap.marks() {
+            self.marking.push(at as u32);
+        }
+        self.slots.push(TapSlot { tap, cx, node, calls: 0, packets: 0, until_timed: 1, timed: 0 });
+        // Gates may name the one that stood there.
+        self.generation = u64::MAX;
         for (arc, bit) in places {
             let (arc, bit) = (arc.0 as usize, usize::from(*bit));
             if self.on.len() <= arc {
@@ -166,23 +190,69 @@ impl Taps {
         count >= due || (offload && due != NEVER)
     }
 
-    fn told(&mut self, place: Place<'_>, gate: (usize, u32)) {
-        let (arc, sw_if) = gate;
-        let watch = &mut self.watch[arc][sw_if as usize];
-        let count = packets(place.stats, arc, sw_if);
-        let passed = count - std::mem::replace(&mut watch.mark, count);
-        if passed > 0 {
-            let mut mask = watch.taps;
-            while mask != 0 {
-                let bit = mask.trailing_zeros() as usize;
-                mask &= mask - 1;
-                if let Some(slot) = self.on[arc].get(bit).and_then(|at| self.slots.get_mut(*at)) {
-                    slot.call(place, ArcId(arc as u8), |tap, cx| tap.passed(cx, sw_if, passed));
-                }
-            }
-            self.unsettled = true;
+    /// The slot of a tap of an arc.
+    #[inline]
+    fn slot(&mut self, arc: ArcId, bit: usize) -> Option<&mut TapSlot> {
+        self.on.get(arc.0 as usize)?.get(bit).and_then(|at| self.slots.get_mut(*at))
+    }
+
+    /// Tells taps that mark packets.
+    #[inline]
+    fn markers(&mut self, tell: impl Fn(&mut dyn Tap)) {
+        self.unsettled = true;
+        match &self.marking[..] {
+            // No loop for what is mostly one.
+            [at] => tell(&mut *self.slots[*at as usize].tap),
+            all => all.iter().for_each(|at| tell(&mut *self.slots[*at as usize].tap)),
         }
     }
+
+    /// Tells taps of what has passed a gate.
+    fn told(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, u32)) {
+        let arc = ArcId(a as u8);
+        let watch = &mut self.watch[a][sw_if as usize];
+        let count = packets(stats, a, sw_if);
+        let passed = count - std::mem::replace(&mut watch.mark, count);
+        if passed == 0 {
+            return;
+        }
+        for bit in bits(watch.taps) {
+            if let Some(slot) = self.slot(arc, bit) {
+                let (tap, cx) = slot.place(now, arc);
+                tap.passed(cx, sw_if, passed);
+            }
+        }
+        self.unsettled = true;
+    }
+
+    /// Lets several taps, or none, look at a frame behind `passed` other packets.
+    #[cold]
+    fn look_all(
+        &mut self,
+        (now, arc): (u64, ArcId),
+        mask: u32,
+        (sw_if, passed): (u32, u64),
+        frame: &mut Frame,
+    ) -> u64 {
+        let mut rest = u64::MAX;
+        for bit in bits(mask) {
+            if let Some(slot) = self.slot(arc, bit) {
+                rest = rest.min(slot.look((now, arc), frame, |tap, cx, frame| {
+                    tap.passed_and_frame(cx, (sw_if, passed), frame);
+                }));
+            }
+        }
+        rest
+    }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(bit)
+    })
 }
 
 /// Packets that have come by an interface, or gone.
@@ -193,85 +263,59 @@ fn packets(stats: &WorkerStats, arc: usize, sw_if: u32) -> u64 {
 }
 
 impl Core {
-    #[inline]
-    fn with_taps<R>(&mut self, work: impl FnOnce(&mut Taps, Place<'_>) -> R) -> R {
-        let place = Place { stats: &self.stats, index: self.index, now: self.now };
-        work(&mut self.taps, place)
-    }
-
-    /// Lets the taps of an interface look at a frame, which is in its packet counter already.
+    /// Lets the taps of an interface look at a frame, with which its packets are `count`.
     #[inline(never)]
-    pub(super) fn run_gate(&mut self, arc: ArcId, sw_if: u32, frame: &mut Frame) {
-        self.with_taps(|taps, place| {
-            let a = arc.0 as usize;
-            let at = sw_if as usize % MAX_INTERFACES;
-            let watch = &mut taps.watch[a][at];
-            let count = packets(place.stats, a, sw_if);
-            let passed = count - frame.len() as u64 - watch.mark;
-            watch.mark = count;
-            let (mut mask, mut rest) = (watch.taps, u64::MAX);
-            while mask != 0 {
-                let bit = mask.trailing_zeros() as usize;
-                mask &= mask - 1;
-                let Some(slot) = taps.on[a].get(bit).and_then(|at| taps.slots.get_mut(*at)) else {
-                    continue;
-                };
-                let here = slot.look(place, arc, frame, |tap, cx, frame| {
-                    tap.passed_and_frame(cx, (sw_if, passed), frame);
-                });
-                rest = rest.min(here);
-            }
-            taps.due[a][at] = count.saturating_add(rest).saturating_add(1).min(NEVER - 1);
-            taps.unsettled = true;
-        });
+    pub(super) fn run_gate(&mut self, arc: ArcId, sw_if: u32, count: u64, frame: &mut Frame) {
+        let (now, taps) = (self.now, &mut self.taps);
+        let (a, at) = (arc.0 as usize, sw_if as usize % MAX_INTERFACES);
+        taps.unsettled = true;
+        let watch = &mut taps.watch[a][at];
+        let passed = count - frame.len() as u64 - watch.mark;
+        watch.mark = count;
+        let (only, mask) = (watch.only as usize, watch.taps);
+        let rest = match taps.slots.get_mut(only) {
+            Some(slot) => slot.look((now, arc), frame, |tap, cx, frame| {
+                tap.passed_and_frame(cx, (sw_if, passed), frame);
+            }),
+            None => taps.look_all((now, arc), mask, (sw_if, passed), frame),
+        };
+        taps.due[a][at] = count.saturating_add(rest).saturating_add(1).min(NEVER - 1);
     }
 
     /// Lets the taps of `mask` look at a frame on an arc without gates.
     #[inline(never)]
-    pub(super) fn run_taps(&mut self, arc: ArcId, mut mask: u32, frame: &mut Frame, on: Iface) {
-        self.with_taps(|taps, place| {
-            while mask != 0 {
-                let bit = mask.trailing_zeros() as usize;
-                mask &= mask - 1;
-                let row = taps.on.get(arc.0 as usize);
-                let at = row.and_then(|row| row.get(bit)).copied().unwrap_or(usize::MAX);
-                if let Some(slot) = taps.slots.get_mut(at) {
-                    slot.look(place, arc, frame, |tap, cx, frame| tap.frame(cx, frame, on));
-                }
+    pub(super) fn run_taps(&mut self, arc: ArcId, mask: u32, frame: &mut Frame, on: Iface) {
+        let (now, taps) = (self.now, &mut self.taps);
+        for bit in bits(mask) {
+            if let Some(slot) = taps.slot(arc, bit) {
+                slot.look((now, arc), frame, |tap, cx, frame| tap.frame(cx, frame, on));
             }
-            taps.unsettled = true;
-        });
+        }
+        taps.unsettled = true;
     }
 
     /// Tells taps what becomes of the sampled packets of a frame.
     #[inline(never)]
     pub(super) fn sampled_end(&mut self, frame: &Frame, fate: Fate) {
-        self.with_taps(|taps, place| {
-            for slot in &mut taps.slots {
-                slot.call(place, DEVICE_INPUT, |tap, cx| tap.ends(cx, frame, fate));
-            }
-            taps.unsettled = true;
-        });
+        self.taps.markers(|tap| tap.ends(frame, fate));
     }
 
     /// Tells taps that a sampled packet was delivered to the router itself.
     #[cold]
     pub(super) fn sampled_delivered(&mut self, key: PacketKey, asked_as: u32) {
-        self.taps.slots.iter_mut().for_each(|slot| slot.tap.delivered(key, asked_as));
-        self.taps.unsettled = true;
+        self.taps.markers(|tap| tap.delivered(key, asked_as));
     }
 
     /// Tells taps that a sampled packet leaves by several interfaces.
     #[cold]
     pub(super) fn sampled_copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
-        self.taps.slots.iter_mut().for_each(|slot| slot.tap.copied(key, asked_as, outputs));
-        self.taps.unsettled = true;
+        self.taps.markers(|tap| tap.copied(key, asked_as, outputs));
     }
 
     /// Tells taps that a packet stands for a sampled one from here on.
     #[cold]
     pub(super) fn sampled_replaced(&mut self, old: &Packet, new: &Packet) {
-        self.taps.slots.iter_mut().for_each(|slot| slot.tap.replaced(old.key(), new.key()));
+        self.taps.markers(|tap| tap.replaced(old.key(), new.key()));
     }
 
     /// Opens and closes gates as the arcs are now.
@@ -295,7 +339,11 @@ impl Core {
                 let mask = arcs.taps(arc, sw_if);
                 if mask != 0 {
                     let mark = packets(stats, a, sw_if);
-                    taps.watch[a][sw_if as usize] = Watch { mark, taps: mask };
+                    let row = taps.on.get(a).map_or(&[][..], |row| row);
+                    let first = row.get(mask.trailing_zeros() as usize);
+                    let only =
+                        first.filter(|_| mask.is_power_of_two()).map_or(SEVERAL, |at| *at as u32);
+                    taps.watch[a][sw_if as usize] = Watch { mark, taps: mask, only };
                     taps.due[a][sw_if as usize] = 0;
                     taps.open.push((a, sw_if));
                 }
@@ -305,11 +353,10 @@ impl Core {
 
     /// Tells taps of what has passed that they did not have to see.
     fn tell_taps(&mut self) {
-        self.with_taps(|taps, place| {
-            for at in 0..taps.open.len() {
-                taps.told(place, taps.open[at]);
-            }
-        });
+        let (stats, now, taps) = (&self.stats, self.now, &mut self.taps);
+        for at in 0..taps.open.len() {
+            taps.told(stats, now, taps.open[at]);
+        }
     }
 
     /// After a turn with packets: now and then, taps bring themselves up to date.
@@ -328,11 +375,7 @@ impl Core {
         }
         self.tell_taps();
         if std::mem::take(&mut self.taps.unsettled) {
-            self.with_taps(|taps, place| {
-                for slot in &mut taps.slots {
-                    slot.call(place, DEVICE_INPUT, |tap, cx| tap.settle(cx));
-                }
-            });
+            self.taps.slots.iter_mut().for_each(|slot| slot.settle(self.now));
         }
     }
 

@@ -387,8 +387,7 @@ struct Look {
 }
 
 impl Tap for Look {
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, _: Iface) {
-        cx.work_begins();
+    fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, _: Iface) {
         let n = frame.len() as u64;
         cx.count(SEEN, n);
         if self.drops {

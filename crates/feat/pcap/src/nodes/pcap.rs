@@ -115,7 +115,7 @@ impl Buffer {
 struct PcapTap(Option<Box<Buffer>>);
 
 impl Tap for PcapTap {
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
+    fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface) {
         let Some(buffer) = &mut self.0 else { return };
         let (dropped, at) = (cx.arc() == ERROR_DROP, cx.now());
         let (mut taken, mut refused) = (0, 0);

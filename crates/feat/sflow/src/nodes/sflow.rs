@@ -7,7 +7,7 @@
 //! waited for. Frames without a sample it does not see at all.
 
 use crate::drops::Limiter;
-use crate::facts::{Cause, Facts, Headers, Template, Tuple, Way};
+use crate::facts::{Cause, Facts, Headers, Tuple, Way};
 use crate::marked::Marked;
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
 use crate::sampler::{Countdown, Random};
@@ -78,7 +78,9 @@ pub enum TapMessage {
     DropLimit(u32),
 }
 
+/// An interface, on one line: others' frames may have pushed it out of the nearest cache.
 #[derive(Default)]
+#[repr(align(64))]
 struct Port {
     rx: Countdown,
     tx: Countdown,
@@ -92,22 +94,42 @@ struct Port {
     lost: u64,
 }
 
-/// The sampler of one worker.
+impl Port {
+    /// Counts packets that could be sampled.
+    #[inline]
+    fn see(&mut self, packets: u64, dirty: &mut Vec<u32>, sw_if: u32) {
+        self.seen += packets;
+        if !std::mem::replace(&mut self.dirty, true) {
+            note(dirty, sw_if);
+        }
+    }
+
+    #[inline]
+    fn countdown(&mut self, sent: bool) -> &mut Countdown {
+        if sent { &mut self.tx } else { &mut self.rx }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn note(dirty: &mut Vec<u32>, sw_if: u32) {
+    dirty.push(sw_if);
+}
+
+/// The sampler of one worker. What a sample needs comes first, on as few lines as there can be.
+#[repr(C)]
 pub struct SFlowTap {
     ports: Box<[Port]>,
-    random: Random,
-    header_bytes: usize,
-    ring: SampleWriter,
-    marked: Marked,
-    limiter: Limiter,
-    stats: Arc<TapStats>,
-    /// Ports whose counters are not in the stats yet, and counts that are not in the node's.
-    dirty: Vec<u32>,
-    processed: u64,
-    taken: u64,
-    lost: u64,
     /// The turn in which it was called last.
     now: u64,
+    random: Random,
+    marked: Marked,
+    ring: SampleWriter,
+    header_bytes: usize,
+    /// Ports whose counters are not in the stats yet.
+    dirty: Vec<u32>,
+    stats: Arc<TapStats>,
+    limiter: Limiter,
 }
 
 impl SFlowTap {
@@ -123,44 +145,39 @@ impl SFlowTap {
             limiter: Limiter::new(crate::state::DEFAULT_DROP_LIMIT),
             stats,
             dirty: Vec::with_capacity(64),
-            processed: 0,
-            taken: 0,
-            lost: 0,
             now: 0,
         }
     }
 
-    /// The countdown of an interface in the direction of the arc that a frame is on, and how many
-    /// packets were seen there.
-    #[inline]
-    fn pass(&mut self, sent: bool, sw_if: u32, n: u64) -> Option<&mut Countdown> {
-        let port = self.ports.get_mut(sw_if as usize)?;
-        if !std::mem::replace(&mut port.dirty, true) {
-            self.dirty.push(sw_if);
-        }
-        port.seen += n;
-        self.processed += n;
-        Some(if sent { &mut port.tx } else { &mut port.rx })
+    /// Lets packets pass that are not looked at.
+    fn skip(&mut self, sent: bool, sw_if: u32, packets: u64) {
+        let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
+        port.see(packets, &mut self.dirty, sw_if);
+        let free = port.countdown(sent).pass(packets);
+        debug_assert!(free, "a sample was missed");
     }
 
-    /// Takes the samples of a frame whose packets have been counted.
+    /// Looks at a frame behind `passed` other packets.
     #[inline]
-    fn sample<const SENT: bool>(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32) {
-        let SFlowTap { ports, ring, marked, random, header_bytes, .. } = self;
+    fn look<const SENT: bool>(
+        &mut self,
+        cx: &mut TapCx,
+        (sw_if, passed): (u32, u64),
+        frame: &mut Frame,
+    ) {
+        if frame.flags().contains(Flags::OFFLOAD) {
+            return self.look_wire(cx, (sw_if, passed), frame, SENT);
+        }
+        let SFlowTap { ports, ring, marked, random, header_bytes, dirty, .. } = self;
         let Some(port) = ports.get_mut(sw_if as usize) else { return };
         let n = frame.len() as u64;
-        let before = port.seen - n;
-        let countdown = if SENT { &mut port.tx } else { &mut port.rx };
+        let before = port.seen + passed;
+        port.see(passed + n, dirty, sw_if);
+        let (generation, known_lost, now) = (port.generation, port.lost as u32, cx.now());
+        let countdown = port.countdown(SENT);
+        let free = countdown.pass(passed);
+        debug_assert!(free, "a sample was missed");
         let rate = countdown.rate();
-        let mut facts = Template::of(&Facts {
-            cause: if SENT { Cause::Sent } else { Cause::Received },
-            sw_if,
-            generation: port.generation,
-            rx_if: sw_if,
-            at: cx.now(),
-            lost: port.lost as u32,
-            ..Facts::default()
-        });
         let (mut taken, mut lost) = (0, 0);
         countdown.sample(n, random, |at| {
             if lost > 0 {
@@ -169,104 +186,87 @@ impl SFlowTap {
                 return;
             }
             let i = at as u8;
-            facts.set(rate, frame.total_len(i) as u32, before + at + 1);
-            if SENT {
-                facts.set_way(frame.rx_if(i), way_out(frame, i, sw_if));
-            }
+            // Made where it is needed: else it would lie in memory before it becomes words.
+            let facts = |frame: &Frame| Facts {
+                cause: if SENT { Cause::Sent } else { Cause::Received },
+                sw_if,
+                generation,
+                rate,
+                frame_length: frame.total_len(i) as u32,
+                pool: before + at + 1,
+                lost: known_lost,
+                rx_if: if SENT { frame.rx_if(i) } else { sw_if },
+                at: now,
+                way: if SENT { way_out(frame, i, sw_if) } else { Way::Unknown },
+                ..Facts::default()
+            };
+            let key = frame.key(i);
             let ticket = match header(frame, i, *header_bytes) {
-                Some(header) => ring.push_as(&mut facts, header),
-                None => push_gathered(ring, &mut facts, frame, i, *header_bytes),
+                Some(header) => ring.push_here(&facts(frame), header),
+                None => push_gathered(ring, &facts(frame), frame, i, *header_bytes),
             };
             match ticket {
                 Some(ticket) => {
                     taken += 1;
                     if !SENT {
-                        marked.add(frame, i, ticket);
+                        marked.add(key, i, ticket);
                         frame.mark_sampled(i);
                     }
                 }
                 None => lost += 1,
             }
         });
+        cx.rest(countdown.free());
         port.taken += taken;
         port.lost += lost;
-        self.taken += taken;
-        self.lost += lost;
     }
 
-    /// Looks at a frame behind `passed` other packets.
-    #[inline]
-    fn look<const SENT: bool>(
+    /// The same for a frame in which packets may stand for several on the wire.
+    #[cold]
+    #[inline(never)]
+    fn look_wire(
         &mut self,
-        cx: &mut TapCx<'_>,
+        cx: &mut TapCx,
         (sw_if, passed): (u32, u64),
         frame: &mut Frame,
+        sent: bool,
     ) {
-        if frame.flags().contains(Flags::OFFLOAD) {
-            self.skip(SENT, sw_if, passed);
-            cx.work_begins();
-            self.sample_wire(cx, frame, sw_if, SENT);
-        } else {
-            let n = frame.len() as u64;
-            let Some(countdown) = self.pass(SENT, sw_if, passed + n) else { return };
-            let free = countdown.pass(passed);
-            debug_assert!(free, "a sample was missed");
-            if !countdown.pass(n) {
-                cx.work_begins();
-                self.sample::<SENT>(cx, frame, sw_if);
+        self.skip(sent, sw_if, passed);
+        if (sw_if as usize) < self.ports.len() {
+            for i in 0..frame.len() as u16 {
+                self.sample_wire(cx.now(), frame, i as u8, sw_if, sent);
             }
-        }
-        if let Some(port) = self.ports.get(sw_if as usize) {
-            let countdown = if SENT { &port.tx } else { &port.rx };
-            cx.rest(countdown.free());
+            cx.rest(self.ports[sw_if as usize].countdown(sent).free());
         }
     }
 
-    /// Lets packets pass that are not looked at.
-    fn skip(&mut self, sent: bool, sw_if: u32, packets: u64) {
-        if let Some(countdown) = self.pass(sent, sw_if, packets) {
-            let free = countdown.pass(packets);
-            debug_assert!(free, "a sample was missed");
+    /// Takes the samples of the packets that packet `i` stands for.
+    fn sample_wire(&mut self, now: u64, frame: &mut Frame, i: u8, sw_if: u32, sent: bool) {
+        let wire = Wire::of(frame, i);
+        let n = wire.packets();
+        let port = &mut self.ports[sw_if as usize];
+        let before = port.seen;
+        port.see(n, &mut self.dirty, sw_if);
+        let mut facts = Facts {
+            cause: if sent { Cause::Sent } else { Cause::Received },
+            sw_if,
+            generation: port.generation,
+            rate: port.countdown(sent).rate(),
+            rx_if: frame.rx_if(i),
+            at: now,
+            ..Facts::default()
+        };
+        if sent {
+            facts.way = way_out(frame, i, sw_if);
         }
-    }
-
-    /// The same for a frame in which packets may stand for several on the wire, which have not been
-    /// counted.
-    #[cold]
-    fn sample_wire(&mut self, cx: &TapCx<'_>, frame: &mut Frame, sw_if: u32, sent: bool) {
-        for i in 0..frame.len() as u16 {
-            let i = i as u8;
-            let wire = Wire::of(frame, i);
-            let n = wire.packets();
-            if self.pass(sent, sw_if, n).is_none() {
-                return;
-            }
-            let port = &self.ports[sw_if as usize];
-            let countdown = if sent { &port.tx } else { &port.rx };
-            let before = port.seen - n;
-            let mut facts = Facts {
-                cause: if sent { Cause::Sent } else { Cause::Received },
-                sw_if,
-                generation: port.generation,
-                rate: countdown.rate(),
-                rx_if: frame.rx_if(i),
-                at: cx.now(),
-                ..Facts::default()
-            };
-            if sent {
-                facts.way = way_out(frame, i, sw_if);
-            }
-            let mut at = 0;
-            loop {
-                let SFlowTap { ports, random, .. } = self;
-                let port = &mut ports[sw_if as usize];
-                let countdown = if sent { &mut port.tx } else { &mut port.rx };
-                let Some(skipped) = countdown.next(n - at, random) else { break };
-                at += skipped;
-                facts.pool = before + at + 1;
-                self.push_segment(facts, frame, i, (&wire, at), sent);
-                at += 1;
-            }
+        let mut at = 0;
+        loop {
+            let countdown = self.ports[sw_if as usize].countdown(sent);
+            let Some(skipped) = countdown.next(n - at, &mut self.random) else { break };
+            at += skipped;
+            facts.pool = before + at + 1;
+            self.push_segment(facts, frame, i, (&wire, at), sent);
+            at += 1;
         }
     }
 
@@ -286,16 +286,12 @@ impl SFlowTap {
         match self.ring.push(&facts, header) {
             Some(ticket) => {
                 port.taken += 1;
-                self.taken += 1;
                 if !sent {
-                    self.marked.add_another(frame, i, ticket);
+                    self.marked.add_another(frame.key(i), i, ticket);
                     frame.mark_sampled(i);
                 }
             }
-            None => {
-                port.lost += 1;
-                self.lost += 1;
-            }
+            None => port.lost += 1,
         }
     }
 
@@ -304,8 +300,27 @@ impl SFlowTap {
     #[inline]
     fn turn(&mut self, now: u64) {
         if now != std::mem::replace(&mut self.now, now) && self.ring.pending() >= PUBLISH {
-            self.ring.publish();
-            self.marked.clear();
+            self.publish();
+        }
+    }
+
+    #[inline(never)]
+    fn publish(&mut self) {
+        self.ring.publish();
+        self.marked.clear();
+    }
+
+    /// What becomes of the sampled packets of a frame that may be changed ones, or others' or that do not
+    /// simply leave.
+    #[cold]
+    #[inline(never)]
+    fn ends_otherwise(&mut self, frame: &Frame, fate: Fate) {
+        let local = frame.flags().contains(Flags::LOCAL);
+        let SFlowTap { marked, ring, .. } = self;
+        marked.of_frame(frame, |t, i| ring.complete(t, way(frame, i, fate, local)));
+        // Only what has been handed over has a number.
+        if frame.flags().contains(Flags::META) && fate != Fate::HandedOver {
+            self.answer(frame, fate, local);
         }
     }
 
@@ -321,8 +336,7 @@ impl SFlowTap {
     }
 
     /// Takes samples of dropped packets.
-    fn drops(&mut self, cx: &mut TapCx<'_>, frame: &Frame) {
-        cx.work_begins();
+    fn drops(&mut self, cx: &mut TapCx, frame: &Frame) {
         let (mut told, mut seen) = (0, 0);
         for i in 0..frame.len() as u16 {
             let i = i as u8;
@@ -372,16 +386,17 @@ fn header(frame: &Frame, i: u8, limit: usize) -> Option<&[u8]> {
 
 /// Puts in the sample of a packet whose header goes on in the next segment.
 #[cold]
+#[inline(never)]
 fn push_gathered(
     ring: &mut SampleWriter,
-    facts: &mut Template,
+    facts: &Facts,
     frame: &Frame,
     i: u8,
     limit: usize,
 ) -> Option<Ticket> {
     let mut gathered = [0; MAX_HEADER];
     let n = gather(frame, i, &mut gathered[..limit]);
-    ring.push_as(facts, &gathered[..n])
+    ring.push(facts, &gathered[..n])
 }
 
 /// Copies as many of a packet's bytes as there is room for; returns how many.
@@ -458,7 +473,7 @@ fn tell(ring: &mut SampleWriter, number: u32, way: Way) {
 }
 
 impl Tap for SFlowTap {
-    fn frame(&mut self, cx: &mut TapCx<'_>, frame: &mut Frame, on: Iface) {
+    fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface) {
         if cx.arc() == ERROR_DROP {
             self.turn(cx.now());
             self.drops(cx, frame);
@@ -469,12 +484,12 @@ impl Tap for SFlowTap {
         }
     }
 
-    fn passed(&mut self, cx: &mut TapCx<'_>, sw_if: u32, packets: u64) {
+    fn passed(&mut self, cx: &mut TapCx, sw_if: u32, packets: u64) {
         self.skip(cx.arc() == INTERFACE_OUTPUT, sw_if, packets);
     }
 
     #[inline]
-    fn passed_and_frame(&mut self, cx: &mut TapCx<'_>, passed: (u32, u64), frame: &mut Frame) {
+    fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
         self.turn(cx.now());
         if cx.arc() == INTERFACE_OUTPUT {
             self.look::<true>(cx, passed, frame);
@@ -484,22 +499,23 @@ impl Tap for SFlowTap {
     }
 
     #[inline]
-    fn ends(&mut self, _: &mut TapCx<'_>, frame: &Frame, fate: Fate) {
-        let local = frame.flags().contains(Flags::LOCAL);
-        let SFlowTap { marked, ring, .. } = self;
+    fn ends(&mut self, frame: &Frame, fate: Fate) {
+        let unusual = Flags::LOCAL.union(Flags::TRANSLATED).union(Flags::META);
         match fate {
             // What nearly all are.
-            Fate::Sent(tx_if) if !local => {
+            Fate::Sent(tx_if) if !frame.flags().intersects(unusual) => {
+                let SFlowTap { marked, ring, .. } = self;
                 marked.of_frame(frame, |ticket, i| {
-                    ring.complete(ticket, way_out(frame, i, tx_if));
+                    let entry = frame.aux()[usize::from(i)];
+                    ring.complete(ticket, Way::Out { tx_if, entry, headers: None });
                 });
             }
-            _ => marked.of_frame(frame, |t, i| ring.complete(t, way(frame, i, fate, local))),
+            _ => self.ends_otherwise(frame, fate),
         }
-        // Only what has been handed over has a number.
-        if frame.flags().contains(Flags::META) && fate != Fate::HandedOver {
-            self.answer(frame, fate, local);
-        }
+    }
+
+    fn marks(&self) -> bool {
+        true
     }
 
     fn delivered(&mut self, key: PacketKey, asked_as: u32) {
@@ -523,28 +539,30 @@ impl Tap for SFlowTap {
         }
     }
 
-    fn settle(&mut self, cx: &mut TapCx<'_>) {
+    fn settle(&mut self, cx: &mut TapCx) {
+        let all = &self.stats.all;
+        let [mut processed, mut taken, mut lost] = [0; 3];
         for sw_if in self.dirty.drain(..) {
             let port = &mut self.ports[sw_if as usize];
             port.dirty = false;
             let counters = self.stats.port(sw_if);
-            counters.seen.set(port.seen);
-            counters.taken.set(port.taken);
-            counters.dropped.set(port.lost);
-        }
-        let counts = [&mut self.processed, &mut self.taken, &mut self.lost].map(std::mem::take);
-        let [processed, taken, lost] = counts;
-        let all = &self.stats.all;
-        for (counter, more) in [(&all.seen, processed), (&all.taken, taken), (&all.dropped, lost)] {
-            counter.add(more);
+            for (counter, of_all, now, more) in [
+                (&counters.seen, &all.seen, port.seen, &mut processed),
+                (&counters.taken, &all.taken, port.taken, &mut taken),
+                (&counters.dropped, &all.dropped, port.lost, &mut lost),
+            ] {
+                let since = now - counter.get();
+                counter.set(now);
+                of_all.add(since);
+                *more += since;
+            }
         }
         cx.count(PROCESSED, processed);
         cx.count(SAMPLED, taken + lost);
         if lost > 0 {
             cx.count(DROPPED, lost);
         }
-        self.ring.publish();
-        self.marked.clear();
+        self.publish();
     }
 
     fn message(&mut self, message: Box<dyn Any + Send>) {
