@@ -48,20 +48,36 @@ impl Scaling {
 ///
 /// # Panics
 /// If something was lost all the same.
-pub fn of_workers(
+pub fn of_workers(plan: Plan, title: &str, apart: bool, start: impl FnMut() -> Router) -> Scaling {
+    // Turns are short, so that all of a round meet the same minute; there are more of them instead.
+    let plan = Plan { rounds: plan.rounds * 2, ..plan };
+    of_turns(plan, title, apart, start, |_| {})
+}
+
+/// The same of workers apart; `begin` is called before each turn.
+///
+/// # Panics
+/// If something was lost.
+pub fn of_turns(
     plan: Plan,
     title: &str,
     apart: bool,
     mut start: impl FnMut() -> Router,
+    mut begin: impl FnMut(&mut Router),
 ) -> Scaling {
     let measured = on_two_cores(|| {
         let mut r = start();
         let mut s = Scaling::default();
-        for round in 0..plan.rounds * 2 {
-            eprintln!("{title}: round {} of {}", round + 1, plan.rounds * 2);
-            let first = turn(&mut r, plan, &["s0"], apart.then_some(1));
-            let second = turn(&mut r, plan, &["s1"], apart.then_some(0));
-            s.both.push(turn(&mut r, plan, &["s0", "s1"], None));
+        let mut turn = |r: &mut Router, streams: &[&str], idle| {
+            r.cli("packet-generator disable-stream");
+            begin(r);
+            turn(r, plan, streams, idle)
+        };
+        for round in 0..plan.rounds {
+            eprintln!("{title}: round {} of {}", round + 1, plan.rounds);
+            let first = turn(&mut r, &["s0"], apart.then_some(1));
+            let second = turn(&mut r, &["s1"], apart.then_some(0));
+            s.both.push(turn(&mut r, &["s0", "s1"], None));
             s.alone.push((first + second) / 2.0);
         }
         if apart {
@@ -80,7 +96,6 @@ fn turn(r: &mut Router, plan: Plan, streams: &[&str], idle: Option<usize>) -> f6
             let over = &over;
             scope.spawn(move || spin(cpu, over));
         }
-        r.cli("packet-generator disable-stream");
         for stream in streams {
             r.cli(&format!("packet-generator enable-stream {stream}"));
         }

@@ -55,6 +55,8 @@ const INTERNET: &str = "IPv4, 500,000 routes, random destinations";
 const OVS: [&str; 5] = ["OvS 211", "OvS 290", "OvS 1583", "OvS 1005", "OvS 358"];
 
 const CLOCKS: &str = "clocks/packet";
+/// No packet is handed over.
+const APART: &str = "of the worker that receives";
 const MILLION: &str = "A million routes";
 const TRIPS: &str = "Round trips, TCP, processor time when idle";
 
@@ -124,6 +126,10 @@ const fn two(
     least: f64,
 ) -> Target {
     Target { two: true, ..of(what, at, AtLeast(least), "×") }
+}
+
+const fn two_nats(what: &'static str, row: &'static [&'static str]) -> Target {
+    two(what, ("NAT44 workers", row, "ratio"), 1.9)
 }
 
 const fn two_trackers(what: &'static str, row: &'static [&'static str]) -> Target {
@@ -207,11 +213,12 @@ const TARGETS: &[Target] = &[
         AtLeast(2.0),
         "M/s",
     ),
-    two(
-        "NAT44, two workers over one",
-        ("NAT44 workers", &["of the worker that receives"], "ratio"),
-        1.9,
-    ),
+    two_nats("NAT44, two workers over one, 1 session each", &[APART, "2", "sequential"]),
+    two_nats("NAT44, two workers over one, 16k sessions in turn", &[APART, "16384", "sequential"]),
+    two_nats("NAT44, two workers over one, 16k sessions at random", &[APART, "16384", "random"]),
+    two_nats("NAT44, two workers over one, 1M sessions in turn", &[APART, "1048576", "sequential"]),
+    two_nats("NAT44, two workers over one, 1M sessions at random", &[APART, "1048576", "random"]),
+    two_nats("new NAT44 sessions, two workers over one", &[APART, "new ones", "sequential"]),
     tracking("tracker, 1k connections", &["established TCP, 1k connections"], 50.0, OVS[0]),
     tracking("tracker, 16k connections", &["established TCP, 16k connections"], 65.0, OVS[1]),
     tracking("tracker, 1M connections", &["established TCP, 1M connections"], 150.0, OVS[2]),

@@ -2,10 +2,11 @@
 //! sessions that begin.
 
 use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 
 use thalweg_bench_common::{Cell, Column, Series, Table};
 use thalweg_bench_pg::paths::{self, PORTS, flow_packet, stream_of};
-use thalweg_bench_pg::scaling::{Scaling, of_workers};
+use thalweg_bench_pg::scaling::{Scaling, of_turns, of_workers};
 use thalweg_bench_pg::turns::{Plan, Turns, in_turn};
 use thalweg_bench_pg::{Router, cores};
 use thalweg_feat_nat44::worker::owner;
@@ -61,10 +62,7 @@ fn standing(plan: Plan, sessions: u32, random: bool) -> [Turns; 2] {
     // All of them once, in order, so that each has a session before it is measured.
     r.cli(&format!("packet-generator configure all limit {sessions}"));
     r.cli("packet-generator enable-stream all");
-    let there = format!("total sessions: {sessions}\n");
-    while !r.cli("show nat44 summary").contains(&there) {
-        r.wait(plan.warm_up);
-    }
+    until(&mut r, plan, sessions);
     r.cli("packet-generator disable-stream all\npacket-generator enable-stream s0");
     r.wait(plan.warm_up * 4);
     let turns = in_turn(plan, &title, &mut r, &[false, true], |r, nat| translate(r, &mut on, *nat));
@@ -136,9 +134,7 @@ fn beginning(plan: Plan) -> Table {
             node.push(w.clocks_of("nat44-ed-in2out"));
         }
         r.cli("packet-generator disable-stream\nclear nat44 sessions");
-        while !r.cli("show nat44 summary").contains("total sessions: 0\n") {
-            r.wait(plan.warm_up);
-        }
+        until(&mut r, plan, 0);
     }
     r.stop();
     table.row(vec![Cell::series(&rate, 2), Cell::series(&whole, 0), Cell::series(&node, 0)]);
@@ -149,34 +145,147 @@ fn beginning(plan: Plan) -> Table {
     table
 }
 
+/// Two workers, of which each has a stream of its own.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// Sessions of both together.
+    sessions: u32,
+    random: bool,
+    /// Hosts are of the worker that receives from them.
+    apart: bool,
+}
+
+impl Pair {
+    /// The flows of a worker's stream, in the order of their numbers.
+    fn flows(self, worker: usize) -> Vec<u32> {
+        // Numbers enough that half of the hosts are as many as are needed, however they fall.
+        const ALL: u32 = 1 << 22;
+        let mine = |n: &u32| !self.apart || owner(source(*n).0, 2) == worker;
+        let flows = (0..ALL).map(|n| n + (worker as u32) * ALL).filter(mine);
+        flows.take(self.sessions as usize / 2).collect()
+    }
+
+    fn set_up(self) -> Router {
+        // Each worker has room for so many.
+        let mut r = set_up(&[Some(0), Some(1)], self.sessions / 2 + self.sessions / 8 + 4096);
+        for worker in 0..2 {
+            let mut flows = self.flows(worker);
+            let stream = |r: &mut Router, name: &str, flows: &[u32]| {
+                let packets = flows.iter().map(|n| flow_packet(source(*n), SERVER));
+                stream_of(r, &format!("{name}{worker}"), worker, packets);
+            };
+            stream(&mut r, "all", &flows);
+            if self.random {
+                flows.sort_by_key(|n| mix64(u64::from(*n)));
+            }
+            // A frame's packets are of the generator's list at any number of sessions.
+            flows = flows.repeat(1024_usize.div_ceil(flows.len()));
+            stream(&mut r, "s", &flows);
+        }
+        r.cli("set interface nat44 in pg0 out pg1");
+        r
+    }
+
+    /// A session for each flow, in the order of their numbers, so that only packets are at random.
+    fn open(self, r: &mut Router, plan: Plan) {
+        for worker in 0..2 {
+            let flows = self.sessions / 2;
+            // Slow enough that memory is found for them meanwhile, on processors that are busy.
+            r.cli(&format!("packet-generator configure all{worker} limit {flows} rate 1e6"));
+            r.cli(&format!("packet-generator enable-stream all{worker}"));
+        }
+        until(r, plan, self.sessions);
+        r.cli("packet-generator disable-stream");
+    }
+
+    fn standing(self, plan: Plan, title: &str) -> Scaling {
+        of_workers(plan, title, self.apart, || {
+            let mut r = self.set_up();
+            if self.apart {
+                self.open(&mut r, plan);
+            }
+            r
+        })
+    }
+
+    /// Sessions that begin: as packets, since each has one.
+    fn beginning(self, plan: Plan, title: &str) -> Scaling {
+        let (flows, mut before) = (u64::from(self.sessions / 2), [0; 2]);
+        // The longer a turn, the more sessions it would need.
+        let window = plan.window.min(Duration::from_millis(200));
+        let plan = Plan { window, ..plan };
+        let start = || {
+            let mut r = self.set_up();
+            // So that the memory of all of them is there.
+            self.open(&mut r, plan);
+            r
+        };
+        of_turns(plan, title, true, start, |r| {
+            for (worker, before) in before.iter_mut().enumerate() {
+                let came = r.control().worker_stats(worker).totals.rx.get();
+                // A router that has just begun has had each flow once; another may have been before it.
+                let new = came.checked_sub(*before).filter(|_| *before > 0);
+                assert!(new.is_none_or(|new| new < flows), "{flows} flows are too few for a turn");
+                *before = came;
+            }
+            r.cli("clear nat44 sessions");
+            until(r, plan, 0);
+            for worker in 0..2 {
+                r.cli(&format!("packet-generator configure s{worker} limit {flows}"));
+            }
+        })
+    }
+}
+
+/// The longest that anything waits for sessions.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until there are so many sessions.
+fn until(r: &mut Router, plan: Plan, sessions: u32) {
+    let there = format!("total sessions: {sessions}\n");
+    let end = Instant::now() + PATIENCE;
+    while !r.cli("show nat44 summary").contains(&there) {
+        let text = ["show nat44 summary", "show errors"];
+        assert!(
+            Instant::now() < end,
+            "not {sessions} sessions: {}",
+            text.map(|c| r.cli(c)).concat()
+        );
+        r.wait(plan.warm_up);
+    }
+}
+
 /// One worker and two, each with hosts of its own, and with hosts of either.
 fn workers(plan: Plan) -> Table {
-    let mut columns = vec![Column::text("hosts")];
+    let mut columns = ["hosts", "sessions", "order"].map(Column::text).to_vec();
     columns.extend(Scaling::columns("Mpps"));
     let mut table = Table::new("NAT44 workers", columns);
     if cores() < 2 {
         table.row(vec!["all".into(), Cell::Missing("there is one processor only".into())]);
         return table;
     }
-    for spread in [true, false] {
-        let scaling = of_workers(plan, "NAT44 workers", spread, || {
-            let mut r = set_up(&[Some(0), Some(1)], 40_000);
-            for worker in 0..2 {
-                let mine = |n: &u32| !spread || owner(source(*n).0, 2) == worker;
-                let flows = (0..1 << 20).map(|n| n + (worker as u32) * (1 << 20)).filter(mine);
-                let packets = flows.take(8192).map(|n| flow_packet(source(n), SERVER));
-                stream_of(&mut r, &format!("s{worker}"), worker, packets);
-            }
-            r.cli("set interface nat44 in pg0 out pg1");
-            r
-        });
-        let hosts = if spread { "of the worker that receives" } else { "of either worker" };
-        table.row([hosts.into()].into_iter().chain(scaling.cells(1)).collect());
+    let mut row = |pair: Pair, new: bool| {
+        let Pair { sessions, random, apart } = pair;
+        let hosts = if apart { "of the worker that receives" } else { "of either worker" };
+        let order = if random { "random" } else { "sequential" };
+        let sessions = if new { "new ones".into() } else { sessions.to_string() };
+        let title = format!("NAT44 workers, {sessions}, {order}");
+        let scaling = if new { pair.beginning(plan, &title) } else { pair.standing(plan, &title) };
+        let texts = [hosts.into(), sessions.into(), order.into()];
+        table.row(texts.into_iter().chain(scaling.cells(1)).collect());
+    };
+    let (few, some, many) = (2, 16_384, 1 << 20);
+    let standing = [(few, false), (some, false), (some, true), (many, false), (many, true)];
+    for (sessions, random) in standing {
+        row(Pair { sessions, random, apart: true }, false);
     }
+    row(Pair { sessions: 2 * many, random: false, apart: true }, true);
+    row(Pair { sessions: some, random: false, apart: false }, false);
     table.note(
-        "8192 sessions for each stream. One is the mean of either stream alone. Hosts of the worker \
+        "Half of the sessions are of either stream. One is the mean of either stream alone. Hosts of the worker \
          that receives: a device that spreads by source address. Hosts of either: half of the packets \
-         are handed over. Turns and the last column as of other workers.",
+         are handed over. New ones: sessions of one packet each, in a table with room for them, from memory that \
+         is there. Turns and the last column as of other workers.",
     );
     table
 }
