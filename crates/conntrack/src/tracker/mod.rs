@@ -108,13 +108,14 @@ impl<const W: usize> Tracker<W> {
         self.table.prepare_with("flow-memory", &self.labels, labels)
     }
 
-    /// Whether a connection that comes now would have memory, if there is room for it.
-    pub fn is_ready(&self) -> bool {
-        self.table.is_ready()
+    /// Whether connections that have come have memory for labels, if that is cleared before.
+    pub fn has_room_for_labels(&self) -> bool {
+        self.table.has_beside()
     }
 
-    /// There are going to be labels: their memory is cleared before connections come to it, too.
-    pub fn want_labels(&mut self) {
+    /// There are going to be labels: their memory is cleared, too. Until there is [some](Self::has_room_for_labels)
+    /// for all connections that there are, new ones with a label are not committed; others are.
+    pub fn want_labels(&self) {
         self.table.want_beside();
     }
 
@@ -374,6 +375,12 @@ impl<const W: usize> Tracker<W> {
         let zone = zone_of(&key.0);
         if self.zones.is_full(zone) {
             self.counts.zone_full += 1;
+            return None;
+        }
+        // From the first label on, each connection's is written as it comes.
+        if (how.label.is_some() || self.has_labels) && !self.has_room_for_labels() {
+            self.want_labels();
+            self.counts.unready += 1;
             return None;
         }
         if self.table.len() >= self.limit && !(self.recycles() && self.recycle(now)) {
@@ -746,7 +753,7 @@ impl<const W: usize> Tracker<W> {
 
     /// What happened so far.
     pub fn counts(&self) -> Counts {
-        Counts { unready: self.table.counts().unready, ..self.counts }
+        Counts { unready: self.counts.unready + self.table.counts().unready, ..self.counts }
     }
 
     /// Connections that there are, by protocol.

@@ -198,6 +198,39 @@ fn zones_are_apart() {
     assert_eq!((lab.tracker.mark(again), lab.tracker.label(again)), (0, 0));
 }
 
+/// Only who needs a label waits for the memory of labels.
+#[test]
+fn connections_come_while_labels_have_no_memory_yet() {
+    let mut lab = Lab::new(4_000_000);
+    lab.tracker.prepare(false).unwrap();
+    let mut packets = (1..u16::MAX).map(|port| to(port, SYN, 1, 0, 0));
+    let how = Commit { label: Some((9, !0)), ..Commit::default() };
+    let labelled = packets.next().unwrap();
+    let (mut plain, mut refused, mut waits) = (0, 0, 0);
+    let flow = loop {
+        // This one asks for the memory of labels, which takes a thread some milliseconds.
+        if let Some(flow) = lab.look(0, &labelled, Some(&how)).flow {
+            break flow;
+        }
+        refused += 1;
+        match packets.next() {
+            Some(packet) => {
+                let one = lab.look(0, &packet, Some(&Commit::default())).flow.unwrap();
+                assert_eq!(lab.tracker.label(one), 0);
+                plain += 1;
+            }
+            None => waits += 1,
+        }
+        assert!(waits < 1_000_000, "no memory for labels");
+        std::thread::yield_now();
+    };
+    assert!(lab.tracker.has_room_for_labels());
+    assert_eq!((lab.tracker.label(flow), lab.tracker.len()), (9, plain + 1));
+    assert_eq!(lab.tracker.counts().unready, refused);
+    let next = lab.look(0, &to(u16::MAX, SYN, 1, 0, 0), Some(&Commit::default())).flow.unwrap();
+    assert_eq!(lab.tracker.label(next), 0);
+}
+
 #[test]
 fn a_full_table_refuses_or_recycles() {
     let mut lab = Lab::new(3);

@@ -113,11 +113,13 @@ const PATIENCE: Duration = Duration::from_millis(20);
 pub(crate) fn prepare(c: &mut Control) {
     let labels = c.state::<Sets>().borrow().have_labels();
     if labels && !std::mem::replace(&mut c.state::<Tracking>().borrow_mut().labels, true) {
-        ask(c, |engine| engine.tracker.as_deref_mut().map(Tracker::want_labels));
-        // Most often it is there when the rule is followed; else new connections are refused for some
+        ask(c, |engine| engine.tracker.as_deref().map(Tracker::want_labels));
+        // Most often it is there when the rule is followed; else new connections with labels are refused for some
         // milliseconds more.
         let end = Instant::now() + PATIENCE;
-        let ready = |engine: &mut Engine| engine.tracker.as_deref().is_none_or(Tracker::is_ready);
+        let ready = |engine: &mut Engine| {
+            engine.tracker.as_deref().is_none_or(Tracker::has_room_for_labels)
+        };
         while ask(c, ready).contains(&false) && Instant::now() < end {
             std::thread::sleep(PATIENCE / 100);
         }

@@ -6,6 +6,9 @@
 //! the flows, and what is kept beside them, as much as is soon to be used. The table wakes the thread whenever
 //! another 2 MiB are begun, and at its end, as giving memory back takes the kernel long as well. Flows
 //! that are faster than the thread are refused: a worker never finds memory itself.
+//!
+//! What is kept beside the flows may be wanted only when there are many of them. Flows do not wait until the thread
+//! has come through: until it has, whoever needs what is beside them has to do without.
 
 use std::io;
 use std::sync::Arc;
@@ -39,6 +42,8 @@ struct Shared {
     /// Whether the column beside the flows is used, and flows below which it has memory.
     wanted: AtomicBool,
     beside: AtomicU32,
+    /// It has come up with the flows that there were: new ones wait for its memory as well.
+    caught_up: AtomicBool,
     /// A flow was refused: the next ones may be as fast.
     hurries: AtomicBool,
     gone: AtomicBool,
@@ -48,7 +53,7 @@ impl Shared {
     /// Flows below this may be used.
     fn ready(&self) -> u32 {
         let ready = self.ready.load(Ordering::Acquire);
-        match self.wanted.load(Ordering::Relaxed) {
+        match self.caught_up.load(Ordering::Acquire) {
             true => ready.min(self.beside.load(Ordering::Acquire)),
             false => ready,
         }
@@ -108,7 +113,9 @@ impl Ahead {
         beside: Option<(Column, bool)>,
     ) -> io::Result<Self> {
         let wanted = beside.as_ref().is_some_and(|(_, wanted)| *wanted);
-        let shared = Arc::new(Shared { wanted: wanted.into(), ..Shared::default() });
+        // There are no flows yet that it had to come up with.
+        let caught_up = wanted.into();
+        let shared = Arc::new(Shared { wanted: wanted.into(), caught_up, ..Shared::default() });
         let beside = beside.map(|(column, _)| column);
         let step = (HUGE_PAGE / flows.size).max(1) as u32;
         let (mine, has_beside) = (Arc::clone(&shared), beside.is_some());
@@ -144,10 +151,18 @@ impl Ahead {
         }
     }
 
+    /// Whether there is memory beside the flows that there are, if any is kept there.
+    pub(super) fn is_beside_ready(&self) -> bool {
+        !self.has_beside || self.shared.caught_up.load(Ordering::Acquire)
+    }
+
     /// Whether all is ready that is to be, of so many flows; nothing if the kernel does not know how.
     #[cfg(test)]
     pub(super) fn is_ready(&self, capacity: u32) -> Option<bool> {
         let used = self.shared.used.load(Ordering::Relaxed);
+        if self.shared.wanted.load(Ordering::Relaxed) && !self.is_beside_ready() {
+            return Some(false);
+        }
         let ready = self.shared.ready();
         let used = used + (LEAD / HUGE_PAGE) as u32 * self.step;
         (ready < u32::MAX).then(|| ready >= used.min(capacity))
@@ -190,6 +205,7 @@ impl Filling {
                 Err(Errno::INVAL) => {
                     self.shared.ready.store(u32::MAX, Ordering::Release);
                     self.shared.beside.store(u32::MAX, Ordering::Release);
+                    self.shared.caught_up.store(true, Ordering::Release);
                     std::thread::park();
                 }
                 // There is none; there may be some later.
@@ -210,8 +226,11 @@ impl Filling {
             self.shared.ready.store(ready as u32, Ordering::Release);
         } else if self.shared.wanted.load(Ordering::Acquire)
             && let Some(column) = &self.beside
-            && *beside < column.needed(used, lead)
         {
+            if *beside >= column.needed(used, lead) {
+                self.shared.caught_up.store(true, Ordering::Release);
+                return Ok(false);
+            }
             more(&column.region, beside)?;
             let ready = (*beside).min(column.region.bytes()) / column.size;
             self.shared.beside.store(ready as u32, Ordering::Release);

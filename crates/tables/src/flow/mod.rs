@@ -218,12 +218,17 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         Ok(())
     }
 
-    /// From now on new flows have memory beside the table as well. For those that there are, it is soon found.
-    pub fn want_beside(&mut self) {
+    /// Memory beside the table is to be found as well. Until [all flows](Self::has_beside) have some, new ones come
+    /// without; from then on they have it before they come.
+    pub fn want_beside(&self) {
         if let Some(ahead) = &self.ahead {
             ahead.want_beside();
-            self.mark = self.fresh;
         }
+    }
+
+    /// Whether all flows have memory beside the table, or nobody finds it ahead of them.
+    pub fn has_beside(&self) -> bool {
+        self.ahead.as_ref().is_none_or(ahead::Ahead::is_beside_ready)
     }
 
     /// Whether another flow would have memory, if there is room for it.

@@ -413,6 +413,35 @@ fn who_adds_flows_never_finds_memory() {
     assert!(found < 20, "{found} page faults");
 }
 
+/// Flows come on while memory beside those that there are is found.
+#[test]
+fn no_flow_waits_for_what_is_beside_others() {
+    let capacity = 600_000;
+    let mut beside = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
+    let mut table = Table::new(capacity, 1, 0).unwrap();
+    assert!(table.has_beside(), "without a thread nobody waits for it");
+    table.prepare_with("test-memory", &beside, false).unwrap();
+    let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, n);
+    for n in 0..300_000 {
+        while let Err(e) = add(&mut table, n) {
+            assert_eq!(e, AddError::Unready);
+        }
+    }
+    if !wait_for_memory(&table) {
+        return;
+    }
+    assert!(!table.has_beside());
+    table.want_beside();
+    for n in 300_000..301_000 {
+        add(&mut table, n).expect("a flow without anything beside it");
+    }
+    wait_for_memory(&table);
+    assert!(table.has_beside());
+    let before = faults();
+    beside.as_mut_slice()[..table.used() as usize].fill([1, 1]);
+    assert!(faults() - before < 20, "all of them have memory beside them");
+}
+
 /// Whoever is refused for want of memory has changed nothing, and is refused until there is some.
 #[test]
 fn no_flow_comes_before_its_memory() {
