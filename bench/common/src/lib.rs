@@ -5,6 +5,7 @@
 //! - [`Pair`] says what one processor does of a bare loop, and two beside it.
 //! - [`Series`], [`Rounds`] and [`Spread`] hold what was measured, and give ratios only between
 //!   what was measured close together: machines drift.
+//! - [`Stalls`] sets a worker's long loops beside those that machines have by themselves.
 //! - [`Table`] and [`Report`] print it as Markdown and write it as JSON.
 //!
 //! # The JSON of a report
@@ -32,6 +33,7 @@ mod machine;
 mod pair;
 mod report;
 mod series;
+mod stalls;
 mod table;
 
 pub use args::Args;
@@ -39,4 +41,5 @@ pub use machine::{Machine, Processors, Usage};
 pub use pair::{Bare, Pair, Pauses, on_two_cores, pauses, pin, spin, steps};
 pub use report::Report;
 pub use series::{Apart, NEAR, NOISY, Rounds, Series, Spread};
+pub use stalls::{Loops, Stalls};
 pub use table::{Cell, Column, Table};

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::Lab;
-use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, pauses};
+use thalweg_bench_common::{Args, Cell, Column, Loops, Report, Stalls, Table};
 use thalweg_conntrack::Filter;
 use thalweg_feat_flow::Walk;
-use thalweg_graph::{LoopCounts, clock};
+use thalweg_graph::stats::WorkerStats;
 use thalweg_load::Profile;
 
 const COUNT: u32 = 5_000_000;
@@ -52,32 +52,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Loops of the worker that had something to do: all of them, and of those over 100 µs what was its own.
-struct Loops {
-    all: LoopCounts,
-    own: LoopCounts,
-}
-
-impl Loops {
-    fn so_far(lab: &Lab) -> Loops {
-        let stats = lab.c.worker_stats(0);
-        Loops { all: stats.loops.read(), own: stats.long_loops.read() }
-    }
-
-    /// Those that came since.
-    fn until_now(&self, lab: &Lab) -> Loops {
-        let now = Loops::so_far(lab);
-        Loops { all: now.all.since(&self.all), own: now.own.since(&self.own) }
-    }
-
-    fn longest_own(&self) -> u64 {
-        let none_is_long = self.own.count() == 0;
-        if none_is_long { self.all.longest() } else { self.own.longest() }
-    }
-
-    fn long_of_their_own(&self) -> u64 {
-        self.own.longer_than(clock::ticks_in(LIMIT))
-    }
+/// What the worker counts.
+fn stats(lab: &Lab) -> &WorkerStats {
+    lab.c.worker_stats(0)
 }
 
 /// Bytes of memory in use.
@@ -131,15 +108,18 @@ fn act() -> Result<()> {
         "One worker, through four rules and a cross connect. The loops are measured while 100 000 new TCP \
          connections per second pass as well.",
     );
+    // Where the lab has its worker.
+    let cpu = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
     let mut lab = Lab::new(1, 1 << 14);
     // Buffers are in use before connections are.
     lab.pairs(100_000);
     let before = resident()?;
     lab.ok(RULES);
     lab.ok("set conntrack timeouts default udp_first=600 udp_multiple=600 tcp_close=1");
-    let (begin, before_fill, faults) = (Instant::now(), Loops::so_far(&lab), worker_faults()?);
+    let (begin, before_fill, faults) =
+        (Instant::now(), Loops::so_far(stats(&lab)), worker_faults()?);
     let refused = fill(&mut lab)?;
-    let (filled, filling) = (begin.elapsed(), before_fill.until_now(&lab));
+    let (filled, filling) = (begin.elapsed(), before_fill.until_now(stats(&lab)));
     let faults = worker_faults()? - faults;
     let memory = (resident()? - before) as f64 / f64::from(COUNT);
     let (slice, command, listed) = list(&mut lab)?;
@@ -151,8 +131,8 @@ fn act() -> Result<()> {
     let rows = [
         ("filled, million/s", f64::from(COUNT) / 1e6 / filled.as_secs_f64(), 2, "–"),
         ("refused meanwhile: no memory yet", refused as f64, 0, "–"),
-        ("longest loop of its own meanwhile, µs", micros(filling.longest_own()), 0, "–"),
-        ("longest loop meanwhile, µs", micros(filling.all.longest()), 0, "–"),
+        ("longest loop of its own meanwhile, µs", filling.longest_own(), 0, "–"),
+        ("longest loop meanwhile, µs", filling.longest(), 0, "–"),
         ("page faults of the worker meanwhile", faults as f64, 0, "–"),
         ("memory per connection, bytes", memory, 0, "≤ 128"),
         ("longest slice of a list, ms", ms(slice), 2, "≤ 50"),
@@ -170,99 +150,46 @@ fn act() -> Result<()> {
     lab.load_spread(&profile(), BURST, 1);
     lab.finish();
     let mut memory = vec![1; COUNT as usize * 128 / size_of::<u64>()];
-    let mut cleared = Rounds::default();
+    let mut cleared = Stalls::on(cpu);
     for _ in 0..ROUNDS {
         fill(&mut lab)?;
-        cleared.round(&mut lab, (&mut memory, Duration::ZERO), clear)?;
+        round(&mut lab, &mut cleared, (&mut memory, Duration::ZERO), clear)?;
     }
     lab.ok(&format!(
         "set conntrack timeouts default udp_first={SILENCE} udp_multiple={SILENCE} tcp_close=1"
     ));
-    let mut ended = Rounds::default();
+    let mut ended = Stalls::on(cpu);
     for _ in 0..ROUNDS {
         lab.pairs(COUNT);
         // Nobody looks until a packet comes.
         std::thread::sleep(SILENT);
-        ended.round(&mut lab, (&mut memory, SILENT), end_all)?;
+        round(&mut lab, &mut ended, (&mut memory, SILENT), end_all)?;
     }
     let (client, _) = lab.counts();
     ensure!(client.lost == 0, "{client:?}");
     lab.close();
-    let mut table = Table::new(
-        "Five million connections gone at once",
-        vec![
-            Column::text("how"),
-            Column::values("gone in", "s"),
-            Column::values("longest loop of its own", "µs"),
-            Column::values("a bare loop's longest step", "µs"),
-            Column::values("loops of their own above 100 µs", "a second"),
-            Column::values("a bare loop's steps", "a second"),
-            Column::values("more", "a second"),
-        ],
-    );
+    let mut table = Stalls::table("Five million connections gone at once");
     cleared.row(&mut table, "`clear conntrack ct_nw_proto=17`");
     ended.row(&mut table, "silent for too long, all of them");
-    table.note(
-        "Of loops with something to do, while 100 000 connections a second pass. Its own is a loop's processor time: \
-         without what the scheduler gave to others and the hypervisor took, but with interrupts. A bare loop walks, \
-         in steps as long as loops were in the middle, through as much memory on the worker's processor, behind each \
-         round, for as long, and after as long a silence. More: the mean, with the interval in which it lies with 95 % certainty.",
-    );
+    table.note(format!(
+        "Of loops with something to do, while 100 000 connections a second pass. {}",
+        Stalls::NOTE
+    ));
     report.table(table);
     report.finish(&args)
 }
 
-fn micros(clocks: u64) -> f64 {
-    clocks as f64 / clock::hz() * 1e6
-}
-
-/// Rounds of something that takes five million connections away, and behind each a loop that knows nothing of
-/// connections: machines pause by themselves.
-#[derive(Default)]
-struct Rounds {
-    took: Series,
-    longest: [Series; 2],
-    long: [Series; 2],
-}
-
-/// The longest that a loop may take.
-const LIMIT: Duration = Duration::from_micros(100);
-
-impl Rounds {
-    fn round(
-        &mut self,
-        lab: &mut Lab,
-        (memory, silent): (&mut [u64], Duration),
-        go: impl FnOnce(&mut Lab) -> Result<(Loops, Duration)>,
-    ) -> Result<()> {
-        let (loops, took) = go(lab)?;
-        lab.finish();
-        self.took.push(took.as_secs_f64());
-        let step = Duration::from_secs_f64(micros(loops.all.quantile(0.5)) / 1e6);
-        self.longest[0].push(micros(loops.longest_own()));
-        self.long[0].push(loops.long_of_their_own() as f64 / took.as_secs_f64());
-        // Where the lab has its worker.
-        let cpu = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
-        // A processor that was idle for seconds is long in coming back.
-        std::thread::sleep(silent);
-        let bare = pauses(cpu, memory, step, LIMIT, took);
-        self.longest[1].push(bare.longest * 1e6);
-        self.long[1].push(bare.long as f64 / took.as_secs_f64());
-        Ok(())
-    }
-
-    fn row(&self, table: &mut Table, how: &str) {
-        let more = self.long[0].more_than(&self.long[1]);
-        table.row(vec![
-            how.into(),
-            Cell::series(&self.took, 2),
-            Cell::series(&self.longest[0], 0),
-            Cell::series(&self.longest[1], 0),
-            Cell::series(&self.long[0], 1),
-            Cell::series(&self.long[1], 1),
-            Cell::Guide(format!("{more:.1}, none"), more.least <= 0.0),
-        ]);
-    }
+/// Has them go `by` something, and the bare loop behind it.
+fn round(
+    lab: &mut Lab,
+    stalls: &mut Stalls,
+    (memory, silent): (&mut [u64], Duration),
+    by: impl FnOnce(&mut Lab) -> Result<(Loops, Duration)>,
+) -> Result<()> {
+    let went = by(lab)?;
+    lab.finish();
+    stalls.round(went, silent, memory);
+    Ok(())
 }
 
 /// Has five million connections, and says how often one was refused on the way: they are asked for again.
@@ -293,9 +220,9 @@ fn worker_faults() -> Result<u64> {
 fn clear(lab: &mut Lab) -> Result<(Loops, Duration)> {
     lab.go_on(&profile());
     std::thread::sleep(Duration::from_millis(300));
-    let (begin, before) = (Instant::now(), Loops::so_far(lab));
+    let (begin, before) = (Instant::now(), Loops::so_far(stats(lab)));
     let said = lab.cli("clear conntrack ct_nw_proto=17");
-    let (took, loops) = (begin.elapsed(), before.until_now(lab));
+    let (took, loops) = (begin.elapsed(), before.until_now(stats(lab)));
     ensure!(said.trim() == format!("{COUNT} connections forgotten"), "{said}");
     Ok((loops, took))
 }
@@ -322,12 +249,12 @@ const SILENT: Duration = Duration::from_millis(SILENCE * 1000 + 300);
 /// Waits until nearly all have ended.
 fn end_all(lab: &mut Lab) -> Result<(Loops, Duration)> {
     ensure!(live(lab) >= u64::from(COUNT), "{} connections", live(lab));
-    let (begin, loops) = (Instant::now(), Loops::so_far(lab));
+    let (begin, loops) = (Instant::now(), Loops::so_far(stats(lab)));
     lab.go_on(&profile());
     while begin.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(20));
         if live(lab) < u64::from(COUNT) / 20 {
-            return Ok((loops.until_now(lab), begin.elapsed()));
+            return Ok((loops.until_now(stats(lab)), begin.elapsed()));
         }
     }
     anyhow::bail!("{} are left", live(lab))
