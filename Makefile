@@ -33,7 +33,7 @@ lint: ## formatting, clippy and documentation, without a warning
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: setup-bench build ## measure for twenty minutes; a report in target/bench
+bench: setup-bench build ## measure for twenty to thirty minutes; a report in target/bench
 	$(CARGO) run --release -p thalweg-bench-report -- run $(ONLY)
 
 bench-full: setup-bench build ## the same with more and longer rounds (ONLY="words" selects benchmarks)

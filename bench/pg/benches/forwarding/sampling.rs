@@ -39,30 +39,22 @@ fn run(case: Case, plan: Pairing) -> Vec<Outcome> {
     case.set_up(&mut r);
     // Nobody else listens either.
     r.cli("sflow netlink disable");
-    let mut all: Vec<_> =
-        ALONE.into_iter().map(|rate| with_cores(&mut r, case, plan, rate, false)).collect();
+    // While worker and service have a core each, if that can be had.
+    let measure = |r: &mut Router, rate, sent| {
+        let measured = on_two_cores(|| {
+            r.cli("packet-generator enable-stream");
+            let outcome = outcome(r, case, plan, rate, sent);
+            r.cli("packet-generator disable-stream");
+            Ok::<_, Infallible>(outcome)
+        });
+        let Ok((outcome, _)) = measured;
+        outcome
+    };
+    let mut all: Vec<_> = ALONE.into_iter().map(|rate| measure(&mut r, rate, false)).collect();
     let _collector = r.collect();
-    all.extend(RATES.into_iter().map(|rate| with_cores(&mut r, case, plan, rate, true)));
+    all.extend(RATES.into_iter().map(|rate| measure(&mut r, rate, true)));
     r.stop();
     all
-}
-
-/// An outcome while worker and service have a core each, if that can be had.
-fn with_cores(
-    r: &mut Router,
-    case: Case,
-    plan: Pairing,
-    rate: (&'static str, u32),
-    sent: bool,
-) -> Outcome {
-    let measured = on_two_cores(|| {
-        r.cli("packet-generator enable-stream");
-        let outcome = outcome(r, case, plan, rate, sent);
-        r.cli("packet-generator disable-stream");
-        Ok::<_, Infallible>(outcome)
-    });
-    let Ok((outcome, _)) = measured;
-    outcome
 }
 
 fn outcome(
