@@ -22,6 +22,7 @@ pub mod loop_times;
 pub mod mailbox;
 pub mod node;
 pub mod nodes;
+mod poller;
 mod report;
 pub mod stats;
 pub mod trace;

@@ -3,13 +3,11 @@
 use crate::decl::{Built, NodeId};
 use crate::worker::hand_off::Arrivals;
 use crate::worker::{Core, NodeInfo};
-use rustix::event::{EventfdFlags, epoll};
+use rustix::event::EventfdFlags;
 use std::any::Any;
-use std::collections::BTreeSet;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::time::Duration;
 
 /// A packet that the main thread sends through a worker.
 #[derive(Debug, Default)]
@@ -143,75 +141,4 @@ impl Waker {
     pub(crate) fn sleeps(&self) -> bool {
         self.sleeping.load(Ordering::Relaxed)
     }
-}
-
-/// What ended a sleep.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Woken {
-    /// The waker.
-    pub(crate) by_waker: bool,
-    /// A device with an error.
-    pub(crate) by_error: bool,
-}
-
-const WAKER: u64 = 0;
-const DEVICE: u64 = 1;
-
-/// One epoll set: a worker's devices and its waker.
-pub(crate) struct Poller {
-    epoll: OwnedFd,
-    watched: BTreeSet<RawFd>,
-}
-
-impl Poller {
-    pub(crate) fn new(waker: &Waker) -> std::io::Result<Poller> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, waker.fd(), epoll::EventData::new_u64(WAKER), epoll::EventFlags::IN)?;
-        Ok(Poller { epoll, watched: BTreeSet::new() })
-    }
-
-    /// The set's own descriptor, for show commands.
-    pub(crate) fn fd(&self) -> RawFd {
-        self.epoll.as_raw_fd()
-    }
-
-    /// Watches exactly these descriptors (besides the waker's).
-    pub(crate) fn watch(&mut self, fds: BTreeSet<RawFd>) {
-        for fd in self.watched.difference(&fds) {
-            // A closed descriptor has left the set by itself.
-            let _ = epoll::delete(&self.epoll, borrow(*fd));
-        }
-        for fd in &fds {
-            let flags = epoll::EventFlags::IN;
-            // Re-adding one that is in the set fails, and that is fine: numbers are reused.
-            let _ = epoll::add(&self.epoll, borrow(*fd), epoll::EventData::new_u64(DEVICE), flags);
-        }
-        self.watched = fds;
-    }
-
-    pub(crate) fn wait(&self, timeout: Option<Duration>) -> Woken {
-        let timeout = timeout.map(|d| rustix::event::Timespec {
-            tv_sec: d.as_secs() as i64,
-            tv_nsec: i64::from(d.subsec_nanos()),
-        });
-        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 16];
-        let mut woken = Woken::default();
-        // A signal or a fault of the set itself: the worker looks around and comes back.
-        let Ok((ready, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else {
-            return woken;
-        };
-        for event in ready {
-            // Copied out: the structure is packed.
-            let (data, flags) = (event.data, event.flags);
-            woken.by_waker |= data.u64() == WAKER;
-            woken.by_error |= data.u64() == DEVICE && flags.contains(epoll::EventFlags::ERR);
-        }
-        woken
-    }
-}
-
-fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: the descriptor belongs to an input node that lives in the same worker; if it has been
-    // closed meanwhile the system call says so and nothing else happens.
-    unsafe { BorrowedFd::borrow_raw(fd) }
 }

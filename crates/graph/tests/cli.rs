@@ -168,7 +168,7 @@ fn the_rest_says_what_it_should() {
     let pid = std::process::id();
     for (line, wants) in [
         ("show threads", vec!["thalweg_wk_0        workers     ", "other (0)"]),
-        ("show unix files", vec!["worker's epoll set", "standard input, for the test"]),
+        ("show unix files", vec!["wakes the worker", "standard input, for the test"]),
         ("show memory verbose", vec!["resident", "Buffer pool\n  mapped"]),
         ("show version", vec!["thalweg v0.1.0 built "]),
         ("show version verbose", vec!["Version:                  v0.1.0"]),

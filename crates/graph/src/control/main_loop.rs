@@ -2,7 +2,8 @@
 
 use super::{Control, Remote, TimerId, WorkerHandle};
 use crate::clock;
-use crate::mailbox::{Event, ToWorker, Topic, Woken};
+use crate::mailbox::{Event, ToWorker, Topic};
+use crate::poller::Woken;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_buffer::PoolAudit;

@@ -21,6 +21,7 @@ use crate::decl::{ArcDecl, ArcId, Built, ErrorDecl, Kind, NodeDecl, NodeId};
 use crate::feature::Feature;
 use crate::loop_times::{LoopCounts, LoopTimes};
 use crate::mailbox::{Event, ToMain, ToWorker, Waker};
+use crate::poller::{Poller, SetFd};
 use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
 use crate::worker::{HandOff, NodeInfo, Pace, Worker};
 use std::any::{Any, TypeId};
@@ -120,7 +121,7 @@ struct WorkerHandle {
     core: Option<usize>,
     thread: Option<std::thread::JoinHandle<()>>,
     tid: Arc<std::sync::atomic::AtomicI32>,
-    epoll: std::os::fd::RawFd,
+    epoll: SetFd,
 }
 
 /// What a node's build function may ask for.
@@ -234,7 +235,7 @@ pub struct Control {
     jobs: mpsc::Receiver<Job>,
     remote: Remote,
     waker: Arc<Waker>,
-    poller: crate::mailbox::Poller,
+    poller: Poller,
     started: Instant,
     stopping: bool,
     namer: fn(&Control, u32) -> String,
@@ -284,7 +285,7 @@ impl Control {
         clock::init();
         let pool = Pool::new(&config.pool)?;
         let waker = Arc::new(Waker::new().map_err(system("main thread's eventfd"))?);
-        let poller = crate::mailbox::Poller::new(&waker).map_err(system("main thread's epoll"))?;
+        let poller = Poller::new(waker.clone());
         let (tx, jobs) = mpsc::channel();
         let (arc_writer, _) = snapshot::channel(ArcTable::default());
         Ok(Control {
@@ -468,8 +469,7 @@ impl Control {
             from_main,
             waker.clone(),
             Pace::new(spin[0], spin[1]),
-        )
-        .map_err(system("worker's epoll"))?;
+        );
         let cx = BuildCx { control: self, worker: index };
         for d in features.iter().flat_map(|f| f.nodes.iter().copied()) {
             let id = self.by_name[d.name];
@@ -479,7 +479,7 @@ impl Control {
             worker.install(id, self.info(id), here);
         }
         worker.reorder(self.order());
-        let epoll = worker.epoll_fd();
+        let epoll = worker.epoll_set();
         let tid = Arc::new(std::sync::atomic::AtomicI32::new(0));
         let thread = spawn(index, core, places, worker, tid.clone())
             .map_err(system(&format!("worker {index} on core {core:?}")))?;
@@ -741,13 +741,10 @@ impl Control {
             description: description.into(),
             counts: None,
         };
-        let mut all = vec![
-            file(self.waker.fd().as_raw_fd(), 0, "wakes the main thread"),
-            file(self.poller.fd(), 0, "main thread's epoll set"),
-        ];
+        let mut all = vec![file(self.waker.fd().as_raw_fd(), 0, "wakes the main thread")];
         for (i, w) in self.workers.iter().enumerate() {
             all.push(file(w.waker.fd().as_raw_fd(), i + 1, "wakes the worker"));
-            all.push(file(w.epoll, i + 1, "worker's epoll set"));
+            all.extend(w.epoll.get().map(|fd| file(fd, i + 1, "worker's epoll set")));
         }
         all.extend(self.files.iter().flat_map(|list| list(self)));
         all

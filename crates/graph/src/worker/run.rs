@@ -7,8 +7,9 @@ use super::{Core, DEVICE_INPUT, NodeCx, NodeInfo};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{Built, NodeId};
-use crate::mailbox::{ToMain, ToWorker, Waker, Woken};
+use crate::mailbox::{ToMain, ToWorker, Waker};
 use crate::node::{InputNode, Poll, Runner, TapCx};
+use crate::poller::{Poller, SetFd, Woken};
 use crate::stats::WorkerStats;
 use std::sync::Arc;
 use thalweg_buffer::{Cache, Flags, Frame};
@@ -48,7 +49,7 @@ pub(crate) struct Worker {
     pub(crate) arcs: Arc<Snapshot<ArcTable>>,
     pub(crate) inbox: rtrb::Consumer<ToWorker>,
     pub(crate) waker: Arc<Waker>,
-    poller: crate::mailbox::Poller,
+    poller: Poller,
     pace: Pace,
     own_time: OwnTime,
     /// Nodes that are being asked again.
@@ -68,9 +69,9 @@ impl Worker {
         inbox: rtrb::Consumer<ToWorker>,
         waker: Arc<Waker>,
         pace: Pace,
-    ) -> std::io::Result<Worker> {
-        let poller = crate::mailbox::Poller::new(&waker)?;
-        Ok(Worker {
+    ) -> Worker {
+        let poller = Poller::new(waker.clone());
+        Worker {
             core: Core::new(index, cache, stats, to_main),
             runners: Vec::new(),
             inputs: Vec::new(),
@@ -84,7 +85,7 @@ impl Worker {
             own_time: OwnTime::new(),
             asked: Vec::with_capacity(16),
             stop: false,
-        })
+        }
     }
 
     pub(crate) fn install(&mut self, id: NodeId, info: NodeInfo, built: Built) {
@@ -128,8 +129,8 @@ impl Worker {
         self.core.reorder(by_rank);
     }
 
-    pub(crate) fn epoll_fd(&self) -> std::os::fd::RawFd {
-        self.poller.fd()
+    pub(crate) fn epoll_set(&self) -> SetFd {
+        self.poller.set_fd()
     }
 
     fn rearm(&mut self) {

@@ -88,7 +88,7 @@ impl LinkMonitor {
 }
 
 impl AsFd for LinkMonitor {
-    /// The descriptor for epoll: readable when events wait.
+    /// The descriptor to poll: readable when events wait.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -142,7 +142,7 @@ impl RxRing {
         self.desk.stats
     }
 
-    /// Whether frames wait: what to ask a last time before sleeping in epoll.
+    /// Whether frames wait: what to ask a last time before sleeping.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let status_at = match self.socket.version {
@@ -423,7 +423,7 @@ impl Fetch<'_> {
 }
 
 impl AsFd for RxRing {
-    /// The descriptor for epoll: readable when frames wait.
+    /// The descriptor to poll: readable when frames wait.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.fd()
     }

@@ -334,7 +334,7 @@ impl Socket {
 
     /// Takes the error that the device left at the socket, such as "network is down".
     ///
-    /// Until it is taken, epoll reports the socket as ready.
+    /// Until it is taken, `poll` reports the socket as ready.
     pub fn take_error(&self) -> Option<io::Error> {
         if let Some(large) = &self.large {
             sys::take_error(large.as_fd());
@@ -392,7 +392,7 @@ impl Socket {
 }
 
 impl AsFd for Socket {
-    /// The descriptor for epoll: readable when frames wait, writable when a
+    /// The descriptor to poll: readable when frames wait, writable when a
     /// transmit slot is free.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd()

@@ -243,8 +243,8 @@ impl TxRing {
     /// Makes the kernel send what waits in the ring: call it once per burst.
     ///
     /// Never blocks. Returns whether frames still wait, as too much is in flight:
-    /// then call it again, at the latest when epoll says that the socket is
-    /// writable. Ask epoll for that only then, since the socket is writable most of
+    /// then call it again, at the latest when `poll` says that the socket is
+    /// writable. Ask for that only then, since the socket is writable most of
     /// the time. Frames that the device refuses, or that come while it is down, are
     /// dropped and counted.
     pub fn kick(&mut self) -> bool {
@@ -439,7 +439,7 @@ impl TxRing {
 }
 
 impl AsFd for TxRing {
-    /// The descriptor for epoll: writable when [`TxRing::kick`] can go on.
+    /// The descriptor to poll: writable when [`TxRing::kick`] can go on.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.fd()
     }
