@@ -7,7 +7,7 @@ pub use pkt::PktMut;
 use crate::meta::{Flags, Meta};
 use crate::packet::{Packet, Segments, View, bytes, bytes_before};
 use crate::pool::BufHdr;
-use crate::rows::Rows;
+use crate::rows::{CountedRows, Rows};
 use crate::simd::LANES;
 use std::ptr::NonNull;
 
@@ -31,6 +31,21 @@ const ROWS: [u8; FRAME_SIZE] = {
 /// Tells a packet from all others that live at the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketKey(pub(crate) usize);
+
+impl PacketKey {
+    /// As a number.
+    #[inline]
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        self.0 as u64
+    }
+    /// The key of that number.
+    #[inline]
+    #[must_use]
+    pub fn from_bits(bits: u64) -> PacketKey {
+        PacketKey(bits as usize)
+    }
+}
 
 /// The marks of a frame: at least those of each of its packets.
 pub type FrameFlags = Flags;
@@ -116,7 +131,7 @@ pub struct Frame {
     /// Rows whose packets' metadata may differ from the default: nobody else's need be looked at.
     written: Rows,
     /// Rows whose packets were sampled.
-    sampled: Rows,
+    sampled: CountedRows,
     holes: bool,
     rx: IfColumn,
     tx: IfColumn,
@@ -135,7 +150,7 @@ impl Default for Frame {
             n: 0,
             flags: Flags::empty(),
             written: Rows::NONE,
-            sampled: Rows::NONE,
+            sampled: CountedRows::NONE,
             holes: false,
             rx: IfColumn::new(),
             tx: IfColumn::new(),
@@ -182,7 +197,12 @@ impl Frame {
     /// frame's marks.
     #[inline]
     pub fn sampled(&self) -> Rows {
-        self.sampled
+        self.sampled.rows()
+    }
+    /// How many rows these are.
+    #[inline]
+    pub fn sampled_packets(&self) -> usize {
+        self.sampled.len()
     }
     /// Marks packet `i` as sampled; its metadata is not touched.
     #[inline]
@@ -201,7 +221,7 @@ impl Frame {
     }
     #[cold]
     fn mark_translated(&mut self) {
-        for i in self.sampled.iter() {
+        for i in self.sampled().iter() {
             self.pkt(i).mark(Flags::TRANSLATED);
         }
     }
@@ -420,7 +440,7 @@ impl Frame {
         self.n = 0;
         self.flags = Flags::empty();
         self.written = Rows::NONE;
-        self.sampled = Rows::NONE;
+        self.sampled = CountedRows::NONE;
         self.rx.set_all(crate::LOCAL_IF);
         self.tx.set_all(crate::LOCAL_IF);
         if self.holes {
@@ -501,7 +521,7 @@ impl Frame {
         to.flags.insert(self.flags);
         if !self.flags.is_empty() {
             self.written.iter().for_each(|i| to.written.insert(from as u8 + i));
-            self.sampled.iter().for_each(|i| to.sampled.insert(from as u8 + i));
+            self.sampled().iter().for_each(|i| to.sampled.insert(from as u8 + i));
         }
         to.n += n;
         self.reset();
@@ -597,11 +617,14 @@ impl Frame {
             self.bufs[at] = self.bufs[i];
             self.views[at] = self.views[i];
             self.aux[at] = self.aux[i];
-            for rows in [&mut self.written, &mut self.sampled] {
-                if rows.contains(i as u8) {
-                    rows.remove(i as u8);
-                    rows.insert(at as u8);
-                }
+            let (from, to) = (i as u8, at as u8);
+            if self.written.contains(from) {
+                self.written.remove(from);
+                self.written.insert(to);
+            }
+            if self.sampled.contains(from) {
+                self.sampled.remove(from);
+                self.sampled.insert(to);
             }
             self.rx.each[at] = self.rx.each[i];
             self.tx.each[at] = self.tx.each[i];

@@ -171,7 +171,13 @@ fn a_sampled_packet_keeps_its_mark_wherever_it_goes() {
     f.mark_sampled(2);
     f.pkt(6).mark(Flags::SAMPLED);
     let (two, six) = (f.key(2), f.key(6));
-    let rows = |f: &Frame| f.sampled().iter().collect::<Vec<u8>>();
+    let rows = |f: &Frame| {
+        let rows: Vec<u8> = f.sampled().iter().collect();
+        assert_eq!(f.sampled_packets(), rows.len());
+        rows
+    };
+    assert_eq!(rows(&f), [2, 6]);
+    f.mark_sampled(2);
     assert_eq!(rows(&f), [2, 6]);
     assert!(f.pkt(2).flags().contains(Flags::SAMPLED) && f.pkt(3).flags().is_empty());
     assert!(f.meta(2).flags().is_empty(), "the buffer was touched");
@@ -204,7 +210,7 @@ fn a_sampled_packet_keeps_its_mark_wherever_it_goes() {
     assert!(last.meta().flags().contains(Flags::SAMPLED) && last.key() == six);
     assert_eq!(rows(&a), [4]);
     a.pkt(4).unmark(Flags::SAMPLED);
-    assert!(a.sampled().is_empty());
+    assert!(rows(&a).is_empty());
     for p in [last, gone] {
         cache.free(p);
     }

@@ -236,6 +236,9 @@ pub trait Tap: Send + 'static {
     fn message(&mut self, _message: Box<dyn Any + Send>) {}
 }
 
+/// No tap rests for more packets: a sum with a count of packets is not too much for 64 bits.
+pub(crate) const MOST_REST: u64 = 1 << 62;
+
 /// What a tap may use. It is the tap's own, so that a call has little to fill in.
 #[repr(C)]
 pub struct TapCx {
@@ -252,7 +255,7 @@ impl TapCx {
     /// Says that the tap need not see the interface's next `packets` packets.
     #[inline]
     pub fn rest(&mut self, packets: u64) {
-        self.rest = packets;
+        self.rest = packets.min(MOST_REST);
     }
     /// The arc that the frame is on.
     #[inline]

@@ -8,6 +8,7 @@
 
 use crate::sync::{AtomicU64, Ordering, Padded};
 use std::cell::UnsafeCell;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Bytes of a line.
@@ -32,11 +33,19 @@ struct Ring {
 // release and loading it with acquire order the uses.
 unsafe impl Sync for Ring {}
 
-impl Ring {
+/// Where the lines are: a copy for each end, so that neither has to look into the ring for them.
+#[derive(Clone, Copy)]
+struct Lines {
+    first: NonNull<Line>,
+    /// Bits of a position that name the line: their number is a power of two.
+    mask: usize,
+}
+
+impl Lines {
     #[inline]
-    fn line(&self, position: u64) -> *mut u8 {
-        // The number of lines is a power of two.
-        self.lines[position as usize & (self.lines.len() - 1)].0.get().cast()
+    fn line(self, position: u64) -> *mut u8 {
+        // SAFETY: the number is one of a line, and whoever asks keeps the ring.
+        unsafe { self.first.add(position as usize & self.mask).as_ref() }.0.get().cast()
     }
 }
 
@@ -49,17 +58,38 @@ pub fn channel(lines: usize) -> (LineWriter, LineReader) {
         lines: (0..lines).map(|_| Line(UnsafeCell::new([0; LINE]))).collect(),
     });
     let limit = lines as u64;
-    let writer = LineWriter { ring: ring.clone(), written: 0, published: 0, limit, asked: false };
-    (writer, LineReader { ring, read: 0, released: 0, limit: 0 })
+    let lines = Lines { first: NonNull::from_ref(&*ring.lines).cast(), mask: lines - 1 };
+    let writer = ring.clone();
+    let writer =
+        LineWriter { ring: writer, lines, written: 0, published: 0, limit, asked: false };
+    (writer, LineReader { ring, lines, read: 0, released: 0, limit: 0 })
+}
+
+/// How many lines so many bytes take.
+#[inline]
+#[must_use]
+pub const fn lines_of(bytes: usize) -> usize {
+    // Not `div_ceil`, which takes care of what would not fit into memory.
+    (bytes + (LINE - 1)) >> LINE.trailing_zeros()
 }
 
 /// A record that is in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position(u64);
 
+impl Position {
+    /// That of the next record, behind one with so many lines of bytes.
+    #[inline]
+    #[must_use]
+    pub fn next(self, lines: usize) -> Position {
+        Position(self.0 + 1 + lines as u64)
+    }
+}
+
 /// The end that writes.
 pub struct LineWriter {
     ring: Arc<Ring>,
+    lines: Lines,
     written: u64,
     /// Up to where the reader may read.
     published: u64,
@@ -70,27 +100,36 @@ pub struct LineWriter {
     asked: bool,
 }
 
+// SAFETY: the lines belong to the ring, which both ends keep, and which may be used by two threads.
+unsafe impl Send for LineWriter {}
+// SAFETY: as above.
+unsafe impl Send for LineReader {}
+
 impl LineWriter {
     /// Puts a record in; `None` if there is no room.
     #[inline(always)]
     pub fn push(&mut self, words: &[u64; WORDS], bytes: &[u8]) -> Option<Position> {
-        let end = self.written + 1 + bytes.len().div_ceil(LINE) as u64;
+        let end = self.written + 1 + lines_of(bytes.len()) as u64;
         if end > self.limit && !self.ask(end) {
             return None;
         }
-        let at = self.written;
+        let (at, lines) = (self.written, self.lines);
         // SAFETY: lines from `written` to `end` are ours: none of them is published, and the reader
         // has released what they held, since `end` is at most `limit`.
         unsafe {
-            self.ring.line(at).cast::<[u64; WORDS]>().write(*words);
+            lines.line(at).cast::<[u64; WORDS]>().write(*words);
             let (whole, rest) = bytes.as_chunks::<LINE>();
-            let mut next = at + 1;
-            for line in whole {
-                self.ring.line(next).cast::<[u8; LINE]>().write(*line);
-                next += 1;
+            let copy = |line: &[u8; LINE], n| {
+                lines.line(at + 1 + n as u64).cast::<[u8; LINE]>().write(*line);
+            };
+            match whole {
+                // Without a loop, which would have to be set up.
+                [] => {}
+                [one] => copy(one, 0),
+                all => all.iter().enumerate().for_each(|(n, line)| copy(line, n)),
             }
             if !rest.is_empty() {
-                copy_less_than_a_line(rest, self.ring.line(next));
+                copy_less_than_a_line(rest, lines.line(end - 1));
             }
         }
         self.written = end;
@@ -108,9 +147,23 @@ impl LineWriter {
         if at.0 >= self.published && at.0 < self.written {
             // SAFETY: the line is not published, hence ours; the words are within it.
             unsafe {
-                self.ring.line(at.0).cast::<u64>().add(word).cast::<[u64; N]>().write(values)
+                self.lines.line(at.0).cast::<u64>().add(word).cast::<[u64; N]>().write(values)
             };
         }
+    }
+
+    /// The first record that the reader may not see yet, should there be one.
+    #[inline]
+    pub fn unpublished(&self) -> Position {
+        Position(self.published)
+    }
+
+    /// The words of a record that the reader may not see yet; `None` if there is none at that position.
+    #[inline]
+    pub fn words(&self, at: Position) -> Option<[u64; WORDS]> {
+        (at.0 >= self.published && at.0 < self.written)
+            // SAFETY: the line is not published, hence ours.
+            .then(|| unsafe { self.lines.line(at.0).cast::<[u64; WORDS]>().read() })
     }
 
     /// Lines that the reader may not see yet.
@@ -145,7 +198,7 @@ impl LineWriter {
     fn ask(&mut self, end: u64) -> bool {
         if !self.asked {
             self.asked = true;
-            self.limit = self.ring.read.0.load(Ordering::Acquire) + self.ring.lines.len() as u64;
+            self.limit = self.ring.read.0.load(Ordering::Acquire) + self.lines.mask as u64 + 1;
         }
         end <= self.limit
     }
@@ -186,6 +239,7 @@ unsafe fn copy_less_than_a_line(from: &[u8], to: *mut u8) {
 /// The end that reads.
 pub struct LineReader {
     ring: Arc<Ring>,
+    lines: Lines,
     read: u64,
     /// What the writer was told of `read`.
     released: u64,
@@ -201,7 +255,7 @@ impl LineReader {
             return None;
         }
         // SAFETY: the line is published and not released, hence ours.
-        Some(unsafe { self.ring.line(self.read).cast::<[u64; WORDS]>().read() })
+        Some(unsafe { self.lines.line(self.read).cast::<[u64; WORDS]>().read() })
     }
 
     /// Takes the oldest record: copies as many of its lines of bytes as `to` has. Its room is free
@@ -215,7 +269,7 @@ impl LineReader {
         assert!(end <= self.limit, "more lines than the record has");
         for (at, line) in (self.read + 1..).zip(to) {
             // SAFETY: as above.
-            *line = unsafe { self.ring.line(at).cast::<[u8; LINE]>().read() };
+            *line = unsafe { self.lines.line(at).cast::<[u8; LINE]>().read() };
         }
         self.read = end;
     }

@@ -1,5 +1,7 @@
 //! What is known of a sampled packet besides its header, and how it lies in the ring.
 
+use thalweg_buffer::PacketKey;
+
 /// Words that hold a sample's facts.
 pub const FACTS: usize = thalweg_tables::lines::WORDS;
 
@@ -71,6 +73,14 @@ pub enum Way {
     /// Not known: it is held.
     #[default]
     Unknown,
+    /// Not known yet: it is in the router, and the worker that sampled it waits for it. Who reads the ring
+    /// finds [`Unknown`](Self::Unknown) instead.
+    Marked {
+        /// The packet.
+        key: PacketKey,
+        /// Its row in the frame in which it came.
+        row: u8,
+    },
     /// Out by an interface.
     Out {
         /// The interface.
@@ -137,6 +147,8 @@ const HEADERS: u64 = 1 << 11;
 
 /// Words that a way takes.
 const WAY: usize = 3;
+/// The first byte of one that is waited for.
+const MARKED: u64 = 6;
 
 impl Way {
     /// The first of its words among the facts.
@@ -160,7 +172,16 @@ impl Way {
             Way::Delivered => [3, 0, 0],
             Way::Elsewhere(number) => [4, u64::from(number), 0],
             Way::Several { outputs } => [5, u64::from(outputs), 0],
+            Way::Marked { key, row } => [MARKED | u64::from(row) << 8, key.bits(), 0],
         }
+    }
+
+    /// The packet that is waited for, and its row, by a sample's words.
+    #[inline(always)]
+    pub(crate) fn marked(words: &[u64; FACTS]) -> Option<(PacketKey, u8)> {
+        let fate = words[Way::AT];
+        (fate as u8 == MARKED as u8)
+            .then(|| (PacketKey::from_bits(words[Way::AT + 1]), (fate >> 8) as u8))
     }
 
     #[inline(always)]
@@ -224,6 +245,7 @@ impl Facts {
     }
 
     /// How many bytes of header there are.
+    #[inline]
     pub(crate) fn header_of(words: &[u64; FACTS]) -> usize {
         usize::from(words[4] as u16)
     }
@@ -296,6 +318,16 @@ mod tests {
             let read = Facts::from_words(&facts.words(header));
             prop_assert_eq!(read, (facts, usize::from(header)));
         }
+    }
+
+    #[test]
+    fn what_is_waited_for_is_unknown_to_others() {
+        let key = PacketKey::from_bits(0x7fff_0123_4567_89c0);
+        let way = Way::Marked { key, row: 255 };
+        let words = Facts { way, ..Facts::default() }.words(64);
+        assert_eq!(Way::marked(&words), Some((key, 255)));
+        assert_eq!(Facts::from_words(&words), (Facts::default(), 64));
+        assert_eq!(Way::marked(&Facts::default().words(64)), None);
     }
 
     #[test]

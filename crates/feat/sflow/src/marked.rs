@@ -1,126 +1,119 @@
 //! Packets of this worker whose samples are not published yet.
 
-use crate::ring::Ticket;
+use crate::facts::Way;
+use crate::ring::{SampleWriter, Ticket};
 use thalweg_buffer::{Frame, PacketKey, Rows};
 
-#[derive(Debug, Clone, Copy)]
-struct Mark {
-    key: PacketKey,
-    ticket: Ticket,
-    /// Its row in the frame in which it came.
-    row: u8,
-}
-
-/// Samples in the order in which they were taken, which mostly is the order in which their packets
-/// leave. A packet may have several: one for each sampled segment of it.
+/// Samples wait in the ring for what becomes of their packets, each with the packet's key in the place of it: in the
+/// order in which they were taken, which mostly is the order in which the packets leave. A packet may have several,
+/// one behind the other: one for each sampled segment of it.
 #[derive(Debug)]
 pub(crate) struct Marked {
-    all: Vec<Mark>,
     /// Behind the one that was found last.
-    next: usize,
+    next: Ticket,
     /// Some packet has more than one.
     several: bool,
 }
 
-/// Samples that it has room for from the start: those of a turn with several frames of which every packet
-/// is sampled, since they are published after fewer.
-const ROOM: usize = 1024;
-
-impl Default for Marked {
-    fn default() -> Marked {
-        Marked { all: Vec::with_capacity(ROOM), next: 0, several: false }
-    }
-}
-
 impl Marked {
-    /// Remembers a sample of a packet, which is in row `row` of its frame.
-    #[inline]
-    pub(crate) fn add(&mut self, key: PacketKey, row: u8, ticket: Ticket) {
-        self.all.push(Mark { key, ticket, row });
+    /// Of a ring with nothing in it.
+    pub(crate) fn new(ring: &SampleWriter) -> Marked {
+        Marked { next: ring.unpublished(), several: false }
     }
 
-    /// Remembers a sample of a packet that may have others.
-    pub(crate) fn add_another(&mut self, key: PacketKey, row: u8, ticket: Ticket) {
-        self.add(key, row, ticket);
+    /// A packet may have more than one sample from here on.
+    pub(crate) fn several(&mut self) {
         self.several = true;
     }
 
-    /// Forgets all: they are published.
+    /// Begins anew: all were published.
     #[inline]
-    pub(crate) fn clear(&mut self) {
-        self.all.clear();
-        (self.next, self.several) = (0, false);
+    pub(crate) fn clear(&mut self, ring: &SampleWriter) {
+        (self.next, self.several) = (ring.unpublished(), false);
     }
 
-    /// Calls `what` with each sample and the row of each sampled packet of a frame.
+    /// Completes the samples of a frame's packets by what `way` says of their rows.
     #[inline]
-    pub(crate) fn of_frame(&mut self, frame: &Frame, mut what: impl FnMut(Ticket, u8)) {
-        let mut rest = frame.sampled();
+    pub(crate) fn of_frame(
+        &mut self,
+        ring: &mut SampleWriter,
+        frame: &Frame,
+        mut way: impl FnMut(u8) -> Way,
+    ) {
+        let (mut left, mut told) = (frame.sampled_packets(), Rows::NONE);
         if !self.several {
             // A frame mostly leaves as it came: then nothing need be searched.
-            while let Some(mark) = self.all.get(self.next)
-                && frame.holds(mark.row, mark.key)
+            while left > 0
+                && let Some((mark, behind)) = ring.marked(self.next)
             {
-                what(mark.ticket, mark.row);
-                rest = rest.without(mark.row);
-                self.next += 1;
+                if let Some((key, row)) = mark {
+                    if !frame.holds(row, key) {
+                        break;
+                    }
+                    ring.complete(self.next, way(row));
+                    told.insert(row);
+                    left -= 1;
+                }
+                self.next = behind;
             }
         }
-        if !rest.is_empty() {
-            self.of_rows(frame, rest, &mut what);
+        if left > 0 {
+            self.of_rows(ring, (frame, &told), &mut way);
         }
     }
 
+    /// The same for those rows of which nothing was told yet.
     #[cold]
     #[inline(never)]
-    fn of_rows(&mut self, frame: &Frame, rows: Rows, what: &mut dyn FnMut(Ticket, u8)) {
-        for row in rows.iter() {
-            self.each(frame.key(row), |ticket| what(ticket, row));
+    fn of_rows(
+        &mut self,
+        ring: &mut SampleWriter,
+        (frame, told): (&Frame, &Rows),
+        way: &mut dyn FnMut(u8) -> Way,
+    ) {
+        for row in frame.sampled().iter().filter(|row| !told.contains(*row)) {
+            self.complete(ring, frame.key(row), way(row));
         }
     }
 
-    /// Calls `what` with each sample of a packet.
-    pub(crate) fn each(&mut self, key: PacketKey, mut what: impl FnMut(Ticket)) {
-        let at = match self.all.get(self.next) {
-            Some(next) if next.key == key => self.next,
-            _ => match self.search(key) {
-                Some(at) => at,
-                None => return,
-            },
-        };
-        let mut end = at;
-        for mark in self.all[at..].iter().take_while(|m| m.key == key) {
-            what(mark.ticket);
-            end += 1;
-        }
-        self.next = end;
-    }
-
-    /// The first sample of the latest packet of that key: an earlier one has left the router.
-    #[cold]
-    fn search(&self, key: PacketKey) -> Option<usize> {
-        let last = self.all.iter().rposition(|m| m.key == key)?;
-        let before = self.all[..last].iter().rev().take_while(|m| m.key == key).count();
-        Some(last - before)
-    }
-
-    /// Forgets the samples of a packet: what becomes of it from here on is not of interest.
-    #[cold]
-    pub(crate) fn forget(&mut self, key: PacketKey) {
-        if let Some(at) = self.search(key) {
-            let mut end = at;
-            while self.all.get(end).is_some_and(|m| m.key == key) {
-                end += 1;
-            }
-            self.all.drain(at..end);
-            self.next = self.next.min(at);
-        }
+    /// Completes the samples of a packet.
+    pub(crate) fn complete(&mut self, ring: &mut SampleWriter, key: PacketKey, way: Way) {
+        self.each(ring, key, |_| way);
     }
 
     /// A packet lives on as another one.
-    pub(crate) fn rename(&mut self, old: PacketKey, new: PacketKey) {
-        if let Some(at) = self.search(old) {
-            self.all[at..].iter_mut().take_while(|m| m.key == old).for_each(|m| m.key = new);
-        }
+    pub(crate) fn rename(&mut self, ring: &mut SampleWriter, old: PacketKey, new: PacketKey) {
+        let next = self.next;
+        self.each(ring, old, |row| Way::Marked { key: new, row });
+        // They are waited for still.
+        self.next = next;
     }
+
+    /// Says of each sample of a packet what `way` says.
+    fn each(&mut self, ring: &mut SampleWriter, key: PacketKey, way: impl Fn(u8) -> Way) {
+        let is_next = matches!(ring.marked(self.next), Some((Some((k, _)), _)) if k == key);
+        let found = if is_next { Some(self.next) } else { search(ring, key) };
+        let Some(mut at) = found else { return };
+        while let Some((Some((k, row)), behind)) = ring.marked(at)
+            && k == key
+        {
+            ring.complete(at, way(row));
+            at = behind;
+        }
+        self.next = at;
+    }
+}
+
+/// The first sample of the latest packet of that key: an earlier one has left the router.
+#[cold]
+fn search(ring: &SampleWriter, key: PacketKey) -> Option<Ticket> {
+    let (mut found, mut at, mut before) = (None, ring.unpublished(), false);
+    while let Some((mark, behind)) = ring.marked(at) {
+        let is = mark.is_some_and(|(k, _)| k == key);
+        if is && !before {
+            found = Some(at);
+        }
+        (at, before) = (behind, is);
+    }
+    found
 }

@@ -8,6 +8,7 @@
 use crate::facts::{Cause, FACTS, Facts, Way};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
+use thalweg_buffer::PacketKey;
 use thalweg_tables::lines::{self, LINE, LineReader, LineWriter, Position};
 
 /// Most bytes of a sampled header.
@@ -65,14 +66,29 @@ pub struct SampleWriter {
 impl SampleWriter {
     /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; `None` if there is no room.
     pub fn push(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
-        self.push_here(facts, header)
+        self.push_here(facts, &header[..header.len().min(MAX_HEADER)])
     }
 
-    /// The same without a call: facts become words where they are found.
+    /// The same without a call, for no more bytes than that: facts become words where they are found.
     #[inline(always)]
     pub(crate) fn push_here(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
-        let header = &header[..header.len().min(MAX_HEADER)];
+        debug_assert!(header.len() <= MAX_HEADER);
         self.lines.push(&facts.words(header.len() as u16), header).map(Ticket)
+    }
+
+    /// The first sample that the service may not see yet, should there be one.
+    #[inline]
+    pub(crate) fn unpublished(&self) -> Ticket {
+        Ticket(self.lines.unpublished())
+    }
+
+    /// The packet that a sample waits for, and its row, if it waits; and the sample behind it. `None` if there is no
+    /// such sample, or the service may have seen it.
+    #[inline]
+    pub(crate) fn marked(&self, at: Ticket) -> Option<(Option<(PacketKey, u8)>, Ticket)> {
+        let words = self.lines.words(at.0)?;
+        let next = at.0.next(lines::lines_of(Facts::header_of(&words)));
+        Some((Way::marked(&words), Ticket(next)))
     }
 
     /// Says where a sample's packet has gone; nothing happens if the service may have seen it.
@@ -122,7 +138,7 @@ impl SampleReader {
     #[inline]
     pub(crate) fn pop_words(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<[u64; FACTS]> {
         let words = self.0.words()?;
-        let lines = Facts::header_of(&words).div_ceil(LINE);
+        let lines = lines::lines_of(Facts::header_of(&words));
         self.0.take(&mut header.as_chunks_mut().0[..lines]);
         Some(words)
     }
@@ -130,7 +146,7 @@ impl SampleReader {
     /// Leaves out the oldest sample; returns why it was taken.
     pub fn skip(&mut self) -> Option<Cause> {
         let words = self.0.words()?;
-        self.0.skip(Facts::header_of(&words).div_ceil(LINE));
+        self.0.skip(lines::lines_of(Facts::header_of(&words)));
         Some(Facts::from_words(&words).0.cause)
     }
 

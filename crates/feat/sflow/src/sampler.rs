@@ -47,11 +47,13 @@ impl Random {
     /// A skip for rate `n`: 0 takes no packet, 1 takes all.
     #[inline]
     pub fn skip(&mut self, n: u32) -> u64 {
-        match n {
-            0 => u64::MAX,
-            1 => 1,
-            n => 1 + self.below(2 * u64::from(n) - 1),
-        }
+        if n == 0 { u64::MAX } else { self.skip_of(n) }
+    }
+
+    /// The same for a rate that takes packets.
+    #[inline]
+    fn skip_of(&mut self, n: u32) -> u64 {
+        1 + self.below(2 * u64::from(n) - 1)
     }
 }
 
@@ -120,7 +122,8 @@ impl Countdown {
         let mut at = self.left;
         while at <= n {
             take(at - 1);
-            at = at.saturating_add(random.skip(self.rate));
+            // There is one due, so that this is no rate of none.
+            at += random.skip_of(self.rate);
         }
         self.left = at - n;
     }

@@ -8,7 +8,7 @@ use super::{Core, DEVICE_INPUT, INTERFACE_OUTPUT};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcId, NodeId};
-use crate::node::{Fate, Tap, TapCx};
+use crate::node::{Fate, MOST_REST, Tap, TapCx};
 use crate::stats::{MAX_INTERFACES, WorkerStats};
 use std::time::Duration;
 use thalweg_buffer::{Frame, Iface, Packet, PacketKey};
@@ -200,11 +200,20 @@ impl Taps {
     #[inline]
     fn markers(&mut self, tell: impl Fn(&mut dyn Tap)) {
         self.unsettled = true;
-        match &self.marking[..] {
-            // No loop for what is mostly one.
-            [at] => tell(&mut *self.slots[*at as usize].tap),
-            all => all.iter().for_each(|at| tell(&mut *self.slots[*at as usize].tap)),
+        if let [at] = self.marking[..]
+            && let Some(slot) = self.slots.get_mut(at as usize)
+        {
+            tell(&mut *slot.tap);
+        } else {
+            self.each_marker(tell);
         }
+    }
+
+    /// Elsewhere, so that telling one, as is mostly all there is, needs no loop's registers.
+    #[cold]
+    #[inline(never)]
+    fn each_marker(&mut self, tell: impl Fn(&mut dyn Tap)) {
+        self.marking.iter().for_each(|at| tell(&mut *self.slots[*at as usize].tap));
     }
 
     /// Tells taps of what has passed a gate.
@@ -234,7 +243,7 @@ impl Taps {
         (sw_if, passed): (u32, u64),
         frame: &mut Frame,
     ) -> u64 {
-        let mut rest = u64::MAX;
+        let mut rest = MOST_REST;
         for bit in bits(mask) {
             if let Some(slot) = self.slot(arc, bit) {
                 rest = rest.min(slot.look((now, arc), frame, |tap, cx, frame| {
@@ -279,7 +288,7 @@ impl Core {
             }),
             None => taps.look_all((now, arc), mask, (sw_if, passed), frame),
         };
-        taps.due[a][at] = count.saturating_add(rest).saturating_add(1).min(NEVER - 1);
+        taps.due[a][at] = count + rest + 1;
     }
 
     /// Lets the taps of `mask` look at a frame on an arc without gates.

@@ -140,8 +140,8 @@ impl SFlowTap {
             ports: (0..MAX_INTERFACES).map(|_| Port::default()).collect(),
             random: Random::from_system(),
             header_bytes: usize::from(crate::state::DEFAULT_HEADER_BYTES),
+            marked: Marked::new(&ring),
             ring,
-            marked: Marked::default(),
             limiter: Limiter::new(crate::state::DEFAULT_DROP_LIMIT),
             stats,
             dirty: Vec::with_capacity(64),
@@ -168,7 +168,7 @@ impl SFlowTap {
         if frame.flags().contains(Flags::OFFLOAD) {
             return self.look_wire(cx, (sw_if, passed), frame, SENT);
         }
-        let SFlowTap { ports, ring, marked, random, header_bytes, dirty, .. } = self;
+        let SFlowTap { ports, ring, random, header_bytes, dirty, .. } = self;
         let Some(port) = ports.get_mut(sw_if as usize) else { return };
         let n = frame.len() as u64;
         let before = port.seen + passed;
@@ -197,19 +197,21 @@ impl SFlowTap {
                 lost: known_lost,
                 rx_if: if SENT { frame.rx_if(i) } else { sw_if },
                 at: now,
-                way: if SENT { way_out(frame, i, sw_if) } else { Way::Unknown },
+                way: if SENT {
+                    way_out(frame, i, sw_if)
+                } else {
+                    Way::Marked { key: frame.key(i), row: i }
+                },
                 ..Facts::default()
             };
-            let key = frame.key(i);
             let ticket = match header(frame, i, *header_bytes) {
                 Some(header) => ring.push_here(&facts(frame), header),
                 None => push_gathered(ring, &facts(frame), frame, i, *header_bytes),
             };
             match ticket {
-                Some(ticket) => {
+                Some(_) => {
                     taken += 1;
                     if !SENT {
-                        marked.add(key, i, ticket);
                         frame.mark_sampled(i);
                     }
                 }
@@ -256,9 +258,12 @@ impl SFlowTap {
             at: now,
             ..Facts::default()
         };
-        if sent {
-            facts.way = way_out(frame, i, sw_if);
-        }
+        facts.way = if sent {
+            way_out(frame, i, sw_if)
+        } else {
+            self.marked.several();
+            Way::Marked { key: frame.key(i), row: i }
+        };
         let mut at = 0;
         loop {
             let countdown = self.ports[sw_if as usize].countdown(sent);
@@ -284,10 +289,9 @@ impl SFlowTap {
         let port = &mut self.ports[facts.sw_if as usize];
         (facts.frame_length, facts.lost) = (length, port.lost as u32);
         match self.ring.push(&facts, header) {
-            Some(ticket) => {
+            Some(_) => {
                 port.taken += 1;
                 if !sent {
-                    self.marked.add_another(frame.key(i), i, ticket);
                     frame.mark_sampled(i);
                 }
             }
@@ -299,15 +303,16 @@ impl SFlowTap {
     /// their samples once there are enough.
     #[inline]
     fn turn(&mut self, now: u64) {
-        if now != std::mem::replace(&mut self.now, now) && self.ring.pending() >= PUBLISH {
+        if self.ring.pending() >= PUBLISH && now != self.now {
             self.publish();
         }
+        self.now = now;
     }
 
     #[inline(never)]
     fn publish(&mut self) {
         self.ring.publish();
-        self.marked.clear();
+        self.marked.clear(&self.ring);
     }
 
     /// What becomes of the sampled packets of a frame that may be changed ones, or others' or that do not
@@ -317,7 +322,7 @@ impl SFlowTap {
     fn ends_otherwise(&mut self, frame: &Frame, fate: Fate) {
         let local = frame.flags().contains(Flags::LOCAL);
         let SFlowTap { marked, ring, .. } = self;
-        marked.of_frame(frame, |t, i| ring.complete(t, way(frame, i, fate, local)));
+        marked.of_frame(ring, frame, |i| way(frame, i, fate, local));
         // Only what has been handed over has a number.
         if frame.flags().contains(Flags::META) && fate != Fate::HandedOver {
             self.answer(frame, fate, local);
@@ -505,9 +510,9 @@ impl Tap for SFlowTap {
             // What nearly all are.
             Fate::Sent(tx_if) if !frame.flags().intersects(unusual) => {
                 let SFlowTap { marked, ring, .. } = self;
-                marked.of_frame(frame, |ticket, i| {
+                marked.of_frame(ring, frame, |i| {
                     let entry = frame.aux()[usize::from(i)];
-                    ring.complete(ticket, Way::Out { tx_if, entry, headers: None });
+                    Way::Out { tx_if, entry, headers: None }
                 });
             }
             _ => self.ends_otherwise(frame, fate),
@@ -519,23 +524,21 @@ impl Tap for SFlowTap {
     }
 
     fn delivered(&mut self, key: PacketKey, asked_as: u32) {
-        self.marked.each(key, |ticket| self.ring.complete(ticket, Way::Delivered));
+        self.marked.complete(&mut self.ring, key, Way::Delivered);
         if asked_as != 0 {
             tell(&mut self.ring, asked_as, Way::Delivered);
         }
     }
 
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
-        self.marked.rename(old, new);
+        self.marked.rename(&mut self.ring, old, new);
     }
 
     fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
-        let SFlowTap { marked, ring, .. } = self;
         let way = Way::Several { outputs };
-        marked.each(key, |ticket| ring.complete(ticket, way));
-        marked.forget(key);
+        self.marked.complete(&mut self.ring, key, way);
         if asked_as != 0 {
-            tell(ring, asked_as, way);
+            tell(&mut self.ring, asked_as, way);
         }
     }
 
