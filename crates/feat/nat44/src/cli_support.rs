@@ -9,7 +9,7 @@ use crate::tuple::MAX_TABLE;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
-use thalweg_cli::{Args, CliError, Output, Task, TaskPoll};
+use thalweg_cli::{Args, CliError, Output, Task, TaskPoll, counted};
 use thalweg_device::{SwIfIndex, interface_arg};
 use thalweg_graph::Control;
 use thalweg_wire::ip;
@@ -131,7 +131,7 @@ impl Task<Control> for Storing {
             None => return TaskPoll::At(Instant::now() + Duration::from_micros(200)),
             Some(Err(e)) => return TaskPoll::Failed(stored(e)),
             Some(Ok(Done::Saved(n))) => {
-                out.line(format_args!("{n} sessions saved"));
+                out.line(format_args!("{} saved", counted(n, "session")));
                 out.json(json!({ "saved": n }));
             }
             Some(Ok(Done::NoFile)) => {
@@ -145,7 +145,7 @@ impl Task<Control> for Storing {
 }
 
 fn restored(r: &Restored, out: &mut Output) {
-    out.line(format_args!("{} sessions restored", r.done));
+    out.line(format_args!("{} restored", counted(r.done, "session")));
     let others = [
         (r.over, "over", "whose time has come"),
         (r.homeless, "homeless", "whose address, port or mapping is not there"),

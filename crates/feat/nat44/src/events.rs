@@ -3,6 +3,7 @@
 use crate::time;
 use crate::worker::Refusal;
 use std::sync::Arc;
+use thalweg_cli::counted;
 use thalweg_graph::{BuildCx, Control, Event, NodeCx, Topic};
 
 /// Kinds of event.
@@ -54,8 +55,12 @@ pub(crate) fn refused(_: &mut Control, event: &Event) {
             "nat44: worker {worker} has no room for new sessions ({count} refused); see `nat44 plugin enable sessions`"
         ),
         3 => tracing::warn!(
-            "nat44: worker {worker} refused {count} sessions beyond a limit; see `show nat44 session limits`"
+            "nat44: worker {worker} refused {} beyond a limit; see `show nat44 session limits`",
+            counted(count.into(), "session")
         ),
-        _ => tracing::warn!("nat44: worker {worker} refused {count} sessions that exist already"),
+        _ => tracing::warn!(
+            "nat44: worker {worker} refused {} that exist already",
+            counted(count.into(), "session")
+        ),
     }
 }

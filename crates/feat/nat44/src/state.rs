@@ -266,7 +266,8 @@ pub fn enable(c: &mut Control, sessions: Option<u32>) -> Result<(), NatError> {
     if let Some(now) = nat.borrow().sessions {
         return match sessions {
             Some(n) if n != now => {
-                let what = format!("nat44 with {now} sessions (disable it to have {n})");
+                let now = thalweg_cli::counted(now.into(), "session");
+                let what = format!("nat44 with {now} (disable it to have {n})");
                 Err(NatError::Exists(what))
             }
             _ => Ok(()),

@@ -2,7 +2,7 @@
 
 use crate::cli_support::document;
 use crate::work;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, counted};
 use thalweg_config::declare::Catalog;
 use thalweg_graph::Control;
 
@@ -38,7 +38,7 @@ impl Command<Control> for ConfigCheck {
         let job = move |catalog: &Catalog<Control>, _| Ok(checked.read(catalog)?.items().len());
         work::answer(c, Some(&source), out, job, |_, n, out| {
             out.json(serde_json::json!({ "valid": true, "settings": n }));
-            out.line(format_args!("valid: {n} settings"));
+            out.line(format_args!("valid: {}", counted(n as u64, "setting")));
             Ok(())
         })
     }

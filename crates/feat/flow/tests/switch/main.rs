@@ -103,7 +103,7 @@ fn the_four_rules_let_one_side_open() {
     let far = summary.lines().find(|line| line.contains("out of window")).expect("a count");
     assert!(far.ends_with(" 1"), "{summary}");
     assert_eq!(lab.cli("clear conntrack ct_nw_src=9.9.9.9"), "0 connections forgotten\n");
-    assert_eq!(lab.cli("clear conntrack zone=0"), "1 connections forgotten\n");
+    assert_eq!(lab.cli("clear conntrack zone=0"), "1 connection forgotten\n");
     assert_eq!(lab.cli("show conntrack"), "");
     assert_eq!(lab.cli("show conntrack | json"), "[]\n");
     lab.close();

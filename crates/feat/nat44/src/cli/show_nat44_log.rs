@@ -3,7 +3,7 @@
 use crate::{Nat44, view};
 use serde_json::json;
 use std::sync::atomic::Ordering;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, counted};
 use thalweg_graph::Control;
 
 /// `show nat44 log`
@@ -39,7 +39,11 @@ impl Command<Control> for ShowNat44Log {
         let t = &log.totals;
         let [written, limited, failed] =
             [&t.written, &t.limited, &t.failed].map(|n| n.load(Ordering::Relaxed));
-        out.line(format_args!("{}, {} records a second at most", log.target, log.rate));
+        out.line(format_args!(
+            "{}, {} a second at most",
+            log.target,
+            counted(log.rate.into(), "record")
+        ));
         out.line(format_args!("written: {written}"));
         out.line(format_args!("beyond the rate: {limited}"));
         out.line(format_args!("not taken by file or network: {failed}"));

@@ -2,7 +2,7 @@
 
 use crate::Nat44;
 use serde_json::json;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, counted};
 use thalweg_graph::Control;
 
 /// `show nat44 session limits`
@@ -30,13 +30,14 @@ impl Command<Control> for ShowNat44SessionLimits {
         let nat = c.state::<Nat44>();
         let nat = nat.borrow();
         let full = if nat.refuses() { "refuse" } else { "recycle" };
-        out.line(format_args!("each worker: {} sessions", nat.sessions().unwrap_or(0)));
+        let sessions = |n: u32| counted(n.into(), "session");
+        out.line(format_args!("each worker: {}", sessions(nat.sessions().unwrap_or(0))));
         out.line(format_args!("when they are all in use: {full}"));
         for (table, most) in nat.limits() {
-            out.line(format_args!("vrf {table}: {most} sessions"));
+            out.line(format_args!("vrf {table}: {}", sessions(*most)));
         }
         if nat.per_host() > 0 {
-            out.line(format_args!("each host: {} sessions", nat.per_host()));
+            out.line(format_args!("each host: {}", sessions(nat.per_host())));
         }
         let tables = nat.limits().iter().map(|(t, n)| json!({ "vrf": t, "sessions": n }));
         out.json(json!({

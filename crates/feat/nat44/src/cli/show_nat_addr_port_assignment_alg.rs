@@ -2,7 +2,7 @@
 
 use crate::{Nat44, words};
 use serde_json::json;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, counted};
 use thalweg_graph::Control;
 
 /// `show nat addr-port-assignment-alg`
@@ -29,7 +29,8 @@ impl Command<Control> for ShowNatAddrPortAssignmentAlg {
         args.end()?;
         let scheme = c.state::<Nat44>().borrow().scheme();
         let (text, count) = (words::scheme_text(scheme), scheme.count());
-        out.line(format_args!("NAT address and port assignment: {text}, {count} ports"));
+        let ports = counted(count.into(), "port");
+        out.line(format_args!("NAT address and port assignment: {text}, {ports}"));
         out.json(json!({ "algorithm": text, "ports": count }));
         Ok(Outcome::Done)
     }

@@ -88,6 +88,8 @@ fn a_table_may_have_so_many() {
     n.lab.ok("set nat44 session limit 9 vrf 0\nset nat44 session limit 1 vrf 7");
     let all: usize = (2..40).map(|host| ports(&mut n, host, 1..2).len()).sum();
     assert_eq!(all, 9);
+    let text = n.lab.cli("show nat44 session limits");
+    assert!(text.contains("vrf 0: 9 sessions\nvrf 7: 1 session\n"), "{text}");
     n.lab.ok("set nat44 session limit 0\nset nat44 session limit 0 vrf 7");
     assert_eq!(ports(&mut n, 50, 1..20).len(), 19);
     n.close();

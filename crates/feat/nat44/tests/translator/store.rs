@@ -2,6 +2,7 @@
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
+use thalweg_cli::counted;
 
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -108,8 +109,8 @@ fn what_has_no_home_stays_away() {
     let mut n3 = Nat::of(2);
     n3.lab.ok(MAPPING);
     let text = n3.lab.cli(&format!("nat44 restore {}", saved.path()));
-    let sessions = n3.sessions().len();
-    assert!(text.starts_with(&format!("{sessions} sessions restored\n")), "{text}");
+    let sessions = n3.sessions().len() as u64;
+    assert!(text.starts_with(&format!("{} restored\n", counted(sessions, "session"))), "{text}");
     assert!((1..204).contains(&sessions), "{sessions}");
     n3.close();
     n.close();
@@ -149,6 +150,6 @@ fn it_is_saved_again_and_again() {
         n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
     }
     let text = n.lab.cli(&format!("nat44 restore {}", file.display()));
-    assert_eq!(text.trim(), "1 sessions restored");
+    assert_eq!(text.trim(), "1 session restored");
     n.close();
 }
