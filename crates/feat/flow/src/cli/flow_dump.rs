@@ -1,7 +1,10 @@
 //! `flow dump`.
 
+use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
+
+use crate::RuleView;
 
 /// The command.
 pub static COMMAND: FlowDump = FlowDump;
@@ -30,9 +33,14 @@ impl Command<Control> for FlowDump {
         let all = crate::rules(cx);
         let following = crate::following(cx);
         for (number, rules) in all.iter().filter(|(n, _)| set.is_none_or(|set| set == **n)) {
+            let on = following.iter().filter(|(_, s)| *s == number);
+            let names: Vec<String> = on.map(|(i, _)| cx.interface_name(*i)).collect();
+            if out.wants_json() {
+                let rules: Vec<Value> = rules.iter().map(told).collect();
+                out.element(json!({ "set": number, "interfaces": names, "rules": rules }));
+                continue;
+            }
             if set.is_none() {
-                let on = following.iter().filter(|(_, s)| *s == number);
-                let names: Vec<String> = on.map(|(i, _)| cx.interface_name(*i)).collect();
                 let names = if names.is_empty() { "no interface".into() } else { names.join(" ") };
                 out.line(format_args!("set {number} on {names}"));
             }
@@ -50,6 +58,24 @@ impl Command<Control> for FlowDump {
                 ));
             }
         }
+        out.end_elements();
         Ok(Outcome::Done)
     }
+}
+
+/// A rule, in parts and as `flow add` takes it.
+fn told(view: &RuleView) -> Value {
+    let rule = &view.rule;
+    json!({
+        "table": rule.table,
+        "priority": rule.priority,
+        "cookie": rule.cookie,
+        "match": rule.match_text(),
+        "actions": rule.actions_text(),
+        "rule": rule.to_string(),
+        "packets": view.packets,
+        "bytes": view.bytes,
+        "age_ms": view.age.as_millis() as u64,
+        "number": view.number,
+    })
 }

@@ -188,6 +188,11 @@ impl Rule {
         parts.join(",")
     }
 
+    /// The packets that it takes; nothing if it takes all.
+    pub fn match_text(&self) -> String {
+        self.fields.join(",")
+    }
+
     /// The actions.
     pub fn actions_text(&self) -> String {
         let parts: Vec<String> = self.actions.iter().map(Action::to_string).collect();

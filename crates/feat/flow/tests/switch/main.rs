@@ -346,12 +346,50 @@ fn tables_zones_marks_and_copies() {
     assert_eq!(lab.cli("show conntrack zone=0"), "");
     lab.ok("flow del 7 table=1");
     assert_eq!(lab.cli("flow dump 7").lines().count(), 2);
+    dumped_for_machines(&mut lab);
     lab.ok("flow del 7");
     let arp = Packet::arp_request(CLIENT_MAC, CLIENT, SERVER).build();
     assert!(lab.pass(0, std::slice::from_ref(&arp)).is_empty(), "no rules, no packets");
     lab.ok("set interface flow port0 disable");
     assert_eq!(lab.pass(0, std::slice::from_ref(&arp)), [(right, arp)]);
     lab.close();
+}
+
+/// Set 7's two rules, one of which takes packets.
+fn dumped_for_machines(lab: &mut Lab) {
+    let read = |lab: &mut Lab, command: &str| -> serde_json::Value {
+        serde_json::from_str(&lab.cli(&format!("{command} | json"))).expect("JSON")
+    };
+    let sets = read(lab, "flow dump");
+    let set = sets.as_array().and_then(|all| all.iter().find(|s| s["set"] == 7)).expect("set 7");
+    assert_eq!(read(lab, "flow dump 7")[0]["interfaces"], set["interfaces"]);
+    let rules = set["rules"].as_array().expect("rules");
+    let text = lab.cli("flow dump 7");
+    assert_eq!(rules.len(), text.lines().count());
+    for (rule, line) in rules.iter().zip(text.lines()) {
+        let part = |key: &str| rule[key].as_str().expect(key).to_owned();
+        assert!(
+            line.contains(&format!(
+                ", table={}, n_packets={}, n_bytes={}, priority={}",
+                rule["table"], rule["packets"], rule["bytes"], rule["priority"]
+            )),
+            "{rule} {line}"
+        );
+        assert!(line.ends_with(&format!("{} actions={}", part("match"), part("actions"))));
+        assert!(rule["age_ms"].is_u64() && rule["number"].is_u64() && rule["cookie"].is_u64());
+    }
+    // They can be added again as they are told.
+    for rule in rules {
+        lab.ok(&format!("flow add 8 {}", rule["rule"].as_str().expect("a rule")));
+    }
+    let again = read(lab, "flow dump 8");
+    let texts = |rules: &serde_json::Value| -> Vec<String> {
+        rules.as_array().expect("rules").iter().map(|r| r["rule"].to_string()).collect()
+    };
+    assert_eq!(texts(&again[0]["rules"]), texts(&set["rules"]));
+    assert_eq!(again[0]["interfaces"], serde_json::json!([]));
+    lab.ok("flow del 8");
+    assert_eq!(lab.cli("flow dump 8 | json"), "[]\n");
 }
 
 #[test]
