@@ -10,7 +10,7 @@ TIME ?= 60
 CARGO ?= cargo
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test test-psample lint bench bench-full bench-docs bench-accept profile soak fuzz doc install setup setup-bench clean
+.PHONY: help build demo test test-psample lint bench bench-full bench-names bench-docs bench-accept profile soak fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -33,11 +33,14 @@ lint: ## formatting, clippy and documentation, without a warning
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: setup-bench build ## measure for twenty to thirty minutes; a report in target/bench
+bench: bench-names setup-bench build ## measure for twenty to thirty minutes; a report in target/bench
 	$(CARGO) run --release -p thalweg-bench-report -- run $(ONLY)
 
-bench-full: setup-bench build ## the same with more and longer rounds (ONLY="words" selects benchmarks)
+bench-full: bench-names setup-bench build ## the same with more and longer rounds (ONLY="words" selects benchmarks)
 	$(CARGO) run --release -p thalweg-bench-report -- run --full $(ONLY)
+
+bench-names: # before anything is built, which takes minutes
+	@scripts/bench-names.sh $(ONLY)
 
 bench-docs: ## put the last run's tables into docs/performance.md
 	$(CARGO) run --release -p thalweg-bench-report -- docs

@@ -30,15 +30,10 @@ struct Target {
     manifest: PathBuf,
 }
 
-/// Builds the benchmarks in the folder `bench`, and those of other packages, of whose names `wanted`
-/// is true, and lists them.
-pub fn programs(wanted: impl Fn(&str) -> bool) -> Result<Vec<Program>> {
-    let text = cargo(&["metadata", "--no-deps", "--format-version=1"])?;
-    let metadata = serde_json::from_str(&text).context("read what cargo metadata says")?;
-    let all: Vec<Target> = targets(&metadata).into_iter().filter(|t| wanted(&t.name)).collect();
-    if all.is_empty() {
-        return Ok(Vec::new());
-    }
+/// Builds the benchmarks in the folder `bench`, and those of other packages, whose names contain one
+/// of the words, or all if there are none, and lists them.
+pub fn programs(words: &[&String]) -> Result<Vec<Program>> {
+    let all = select(known()?, words)?;
     let mut args = vec!["bench", "--no-run", "--message-format=json-render-diagnostics"];
     for target in &all {
         args.extend(["-p", &target.package, "--bench", &target.bench]);
@@ -51,6 +46,23 @@ pub fn programs(wanted: impl Fn(&str) -> bool) -> Result<Vec<Program>> {
     let rank = |name: &str| ORDER.iter().position(|n| *n == name).unwrap_or(ORDER.len());
     programs.sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
     Ok(programs)
+}
+
+/// All that there are.
+fn known() -> Result<Vec<Target>> {
+    let text = cargo(&["metadata", "--no-deps", "--format-version=1"])?;
+    Ok(targets(&serde_json::from_str(&text).context("read what cargo metadata says")?))
+}
+
+/// Those whose names contain a word. A word that is in none is a mistake.
+fn select(all: Vec<Target>, words: &[&String]) -> Result<Vec<Target>> {
+    for word in words {
+        let names = || all.iter().map(|t| &*t.name).collect::<Vec<_>>().join(" ");
+        let found = all.iter().any(|t| t.name.contains(*word));
+        ensure!(found, "no benchmark's name contains {word:?}; there are: {}", names());
+    }
+    let wanted = |t: &Target| words.is_empty() || words.iter().any(|word| t.name.contains(*word));
+    Ok(all.into_iter().filter(wanted).collect())
 }
 
 /// What Cargo prints.
@@ -127,6 +139,43 @@ mod tests {
         let pg = ("x", "thalweg-bench-pg", "x");
         assert_eq!(names, [pg, ("conntrack-x", "thalweg-conntrack", "x")]);
         assert!(targets(&json!({})).is_empty());
+    }
+
+    #[test]
+    fn words_select_and_none_is_for_nothing() {
+        let all = || {
+            let package = |dir| package("thalweg-conntrack", dir, "bench");
+            targets(&json!({"packages": [package("/w/bench/pg"), package("/w/crates/conntrack")]}))
+        };
+        let names = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+            let some = select(all(), &words.iter().collect::<Vec<_>>())?;
+            anyhow::Ok(some.into_iter().map(|t| t.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[]).unwrap(), ["x", "conntrack-x"]);
+        assert_eq!(names(&["track"]).unwrap(), ["conntrack-x"]);
+        assert_eq!(names(&["track", "x"]).unwrap(), ["x", "conntrack-x"]);
+        let said = names(&["x", "nonsense"]).unwrap_err().to_string();
+        assert_eq!(said, "no benchmark's name contains \"nonsense\"; there are: x conntrack-x");
+    }
+
+    #[test]
+    fn make_knows_the_names_before_it_builds() {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench-names.sh");
+        let ask = |words: &[&str]| Command::new(script).args(words).output().unwrap();
+        let said = String::from_utf8(ask(&["--list"]).stdout).unwrap();
+        let mut names: Vec<String> = known().unwrap().into_iter().map(|t| t.name).collect();
+        names.sort();
+        let mut listed: Vec<&str> = said.lines().collect();
+        listed.sort();
+        assert_eq!(listed, names);
+        for words in [&[][..], &["--full"], &["forward", "--full"], &[&names[0], &names[1]]] {
+            assert!(ask(words).status.success(), "{words:?}");
+        }
+        let refused = ask(&["forward", "nonsense"]);
+        assert_eq!(refused.status.code(), Some(1));
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains("\"nonsense\"") && said.contains(&names[0]), "{said}");
     }
 
     #[test]
