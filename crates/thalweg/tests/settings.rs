@@ -662,6 +662,37 @@ fn revisions_are_saved_and_come_back() {
 }
 
 #[test]
+fn behind_apply_nothing_differs_from_the_file() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let before = router.dump();
+    let file = router.dir.path().join("a.yaml");
+    let text = "
+interfaces:
+  pg0: {addresses: [10.0.7.1/24], description: to the north}
+  pg1: {mtu: 9000, state: down}
+loopbacks:
+  loop8: {}
+thalweg:
+  nat44: {sessions: 1000}
+  interfaces:
+    pg0: {nat44: in}
+";
+    std::fs::write(&file, text).unwrap();
+    router.apply(&file);
+    let diff = format!("config diff {}", file.display());
+    assert_eq!(router.run(&diff), "");
+    assert_eq!(router.run(&format!("{diff} | json")), "[]\n");
+    router.run("set interface mtu packet 1400 pg0");
+    assert_eq!(router.run(&diff), "+ interfaces.pg0.mtu: 1400\n");
+    router.run("set interface mtu packet 1500 pg0\nset interface state pg1 up");
+    let lines = router.run(&diff);
+    assert!(lines.contains("- interfaces.pg1.state: down") && !lines.contains("pg0"), "{lines}");
+    router.become_(&before);
+    router.stop();
+}
+
+#[test]
 fn what_nobody_confirms_is_taken_back() {
     use std::time::{Duration, Instant};
     let _one = ONE.lock();

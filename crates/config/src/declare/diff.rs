@@ -1,6 +1,9 @@
 //! Two documents side by side.
 
+use super::catalog::Document;
+use super::item::Item;
 use super::node::{Node, Value};
+use std::collections::HashMap;
 use std::fmt;
 
 /// One setting that two documents do not share.
@@ -52,6 +55,79 @@ pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
     all
 }
 
+/// What a running configuration has otherwise than a document asks for. That the document leaves out
+/// what is usual, or says it in other words, is no difference. `stays`: what stays as it is where a
+/// document does not speak of it is none either.
+pub fn differences(other: &Document, running: &Document, stays: bool) -> Vec<Difference> {
+    let all = diff(other.root(), running.root());
+    let mut unlike = unlike(other.items(), running.items(), stays);
+    let told: Vec<bool> = all.iter().map(|d| tells(d, &mut unlike)).collect();
+    // An item that none of the lines is about: rather too much than too little.
+    if unlike.values().any(|told| !told) {
+        return all;
+    }
+    all.into_iter().zip(told).filter_map(|(d, told)| told.then_some(d)).collect()
+}
+
+/// Where documents speak of items that are not the same, none of which has been told.
+fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool> {
+    let (old, new) = (by_key(other), by_key(running));
+    let mut paths = HashMap::new();
+    let mut add = |item: &Item| _ = paths.insert(place(item).to_owned(), false);
+    for item in running {
+        match old.get(&*item.key) {
+            Some(before) if before.set == item.set => {}
+            Some(before) => {
+                // What a document does not name is told at a place above.
+                let (a, b) = (place(before), place(item));
+                if !is_above(a, b) {
+                    add(before);
+                }
+                if !is_above(b, a) || a == b {
+                    add(item);
+                }
+            }
+            None => {
+                let with = item.needs.iter().chain(&item.with).all(|key| old.contains_key(&**key));
+                if !(stays && with && (item.sticky || item.with.is_some())) {
+                    add(item);
+                }
+            }
+        }
+    }
+    other.iter().filter(|item| !new.contains_key(&*item.key)).for_each(add);
+    paths
+}
+
+fn by_key(items: &[Item]) -> HashMap<&str, &Item> {
+    items.iter().map(|item| (&*item.key, item)).collect()
+}
+
+/// The path to an item, or to the list that it is in.
+fn place(item: &Item) -> &str {
+    let list = item.path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
+    list.map_or(&item.path, |(list, _)| list)
+}
+
+/// Whether a path is that of something, or of what it is in.
+fn is_above(path: &str, of: &str) -> bool {
+    of.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Whether a difference is about items that are not the same, which have been told then; or for people
+/// only.
+fn tells(d: &Difference, unlike: &mut HashMap<String, bool>) -> bool {
+    let path = d.path.split_once(": - ").map_or(&*d.path, |(list, _)| list);
+    let mut tells = path.ends_with(".description");
+    let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+    for above in ends.map(|end| &path[..end]) {
+        if let Some(told) = unlike.get_mut(above) {
+            (*told, tells) = (true, true);
+        }
+    }
+    tells
+}
+
 type Flat = indexmap::IndexMap<String, String>;
 
 fn flat(root: &Node) -> Flat {
@@ -83,7 +159,105 @@ fn leaves(node: &Node, path: &str, out: &mut Flat) {
 #[cfg(test)]
 mod tests {
     use super::super::yaml::parse;
+    use super::super::{Catalog, Doc, Draft, Dump, Section, interface_key, rank};
     use super::*;
+
+    /// Ports with an MTU, 1500 unless named; they may have addresses, and a MAC address that stays.
+    struct Ports;
+
+    impl Section<()> for Ports {
+        fn supports(&self) -> &'static [&'static str] {
+            &[
+                "interfaces.*.mtu",
+                "interfaces.*.mac",
+                "interfaces.*.state",
+                "interfaces.*.addresses.[]",
+                "loopbacks.*.mtu",
+            ]
+        }
+        fn dump(&self, (): &(), _: &mut Dump<'_>) {}
+        fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+            for i in doc.interfaces() {
+                out.claim(i.name);
+                let port = interface_key(i.name);
+                out.add(Item::new(rank::CREATE, port.clone(), i.path(""), port.clone()));
+                let mtu = i.get("mtu").map(|f| (f.node.u32(), f.path));
+                let (mtu, path) = mtu.unwrap_or_else(|| (Some(1500), i.path("")));
+                let key = format!("mtu {}", i.name);
+                out.add(Item::new(rank::MTU, key, path, format!("mtu {mtu:?}")).needs(&port));
+                if let Some(mac) = i.get("mac") {
+                    let set = format!("mac {}", mac.node.value);
+                    let item = Item::new(rank::MAC, format!("mac {}", i.name), mac.path, set);
+                    out.add(item.needs(&port).sticky());
+                }
+                for a in i.list("addresses") {
+                    let key = format!("address {} {}", i.name, a.node.value);
+                    out.add(Item::new(rank::ADDRESS, key.clone(), a.path, key));
+                }
+            }
+        }
+    }
+
+    fn told(other: &str, running: &str, stays: bool) -> Vec<String> {
+        let catalog = Catalog::new(vec![&Ports as &dyn Section<()>]).unwrap();
+        let read = |text: &str| catalog.read("f.yaml", text).unwrap();
+        let all = differences(&read(other), &read(running), stays);
+        all.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_usual_is_no_difference() {
+        let file = "interfaces:\n  host-a: {addresses: [10.0.0.1/8]}\n  host-b: {}\nacls: {}\n";
+        let running = |b: &str| {
+            format!(
+                "interfaces:\n  host-a: {{addresses: [10.0.0.1/8], mtu: 1500, state: up}}\n  \
+                 host-b: {{mtu: 1500{b}}}\n"
+            )
+        };
+        assert!(told(file, &running(""), true).is_empty());
+        assert!(told(&running(""), file, true).is_empty());
+        // What is not is told, alone.
+        let lines = told(file, &running(", addresses: [10.0.0.2/8]"), true);
+        assert_eq!(lines, ["+ interfaces.host-b.addresses: - 10.0.0.2/8"]);
+        let lines = told(&running(", addresses: [10.0.0.2/8]"), file, true);
+        assert_eq!(lines, ["- interfaces.host-b.addresses: - 10.0.0.2/8"]);
+        let more = running("").replace("1500, state", "9000, state");
+        assert_eq!(told(file, &more, true), ["+ interfaces.host-a.mtu: 9000"]);
+        assert_eq!(told(&more, file, true), ["- interfaces.host-a.mtu: 9000"]);
+        let other = more.replace("9000", "8000");
+        assert_eq!(
+            told(&other, &more, true),
+            ["- interfaces.host-a.mtu: 8000\n+ interfaces.host-a.mtu: 9000"]
+        );
+        // Of a port that is new, all is.
+        let lines = told("interfaces:\n  host-a: {}\n", &running(""), true);
+        assert_eq!(
+            lines,
+            ["+ interfaces.host-a.addresses: - 10.0.0.1/8", "+ interfaces.host-b.mtu: 1500"]
+        );
+        assert_eq!(told("", "interfaces:\n  host-b: {}\n", true), ["+ interfaces.host-b"]);
+    }
+
+    #[test]
+    fn what_stays_is_told_where_it_was_not_saved() {
+        let port = "interfaces:\n  host-a: {}\n";
+        let with = "interfaces:\n  host-a: {mac: '02:00:00:00:00:01'}\n";
+        assert!(told(port, with, true).is_empty());
+        assert_eq!(told(port, with, false), ["+ interfaces.host-a.mac: 02:00:00:00:00:01"]);
+        assert_eq!(told(with, port, true), ["- interfaces.host-a.mac: 02:00:00:00:00:01"]);
+        assert_eq!(told("", with, true).len(), 1);
+    }
+
+    #[test]
+    fn notes_for_people_are_told() {
+        let port =
+            |note: &str| format!("interfaces:\n  host-a: {{description: {note}, mtu: 1500}}\n");
+        let lines = told(&port("north"), &port("south"), true);
+        assert_eq!(
+            lines,
+            ["- interfaces.host-a.description: north\n+ interfaces.host-a.description: south"]
+        );
+    }
 
     #[test]
     fn settings_are_compared_by_path() {

@@ -19,7 +19,7 @@ mod section;
 mod yaml;
 
 pub use catalog::{Catalog, Collected, Document, NoRule};
-pub use diff::{Difference, diff};
+pub use diff::{Difference, diff, differences};
 pub use item::{Draft, Item, interface_key, rank};
 pub use node::{Node, Place, Value};
 pub use plan::{Phase, Plan, Step, plan};

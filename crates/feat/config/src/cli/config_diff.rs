@@ -4,7 +4,7 @@ use crate::cli_support::{Shown, document, number, revision};
 use crate::work;
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_config::declare::{Catalog, Difference, Document, diff};
+use thalweg_config::declare::{Catalog, Difference, Document, differences};
 use thalweg_graph::Control;
 
 /// `config diff`
@@ -33,6 +33,7 @@ impl Command<Control> for ConfigDiff {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
+        let is_file = args.peek().is_some_and(|word| word != "rollback");
         let other = match (args.is_empty(), args.peek()) {
             (true, _) => revision(c, 0),
             (_, Some("rollback")) => {
@@ -51,7 +52,7 @@ impl Command<Control> for ConfigDiff {
         let source = other.clone();
         let format = out.format();
         let job = move |catalog: &Catalog<Control>, running: Document| {
-            let all = diff(other.read(catalog)?.root(), running.root());
+            let all = differences(&*other.read(catalog)?, &running, is_file);
             let row = |d: &Difference| json!({ "path": d.path, "other": d.old, "running": d.new });
             let lines = || all.iter().map(|d| format!("{d}\n")).collect();
             Ok(Shown::new(format, || all.iter().map(row).collect(), lines))
