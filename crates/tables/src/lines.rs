@@ -60,8 +60,7 @@ pub fn channel(lines: usize) -> (LineWriter, LineReader) {
     let limit = lines as u64;
     let lines = Lines { first: NonNull::from_ref(&*ring.lines).cast(), mask: lines - 1 };
     let writer = ring.clone();
-    let writer =
-        LineWriter { ring: writer, lines, written: 0, published: 0, limit, asked: false };
+    let writer = LineWriter { ring: writer, lines, written: 0, published: 0, limit, asked: false };
     (writer, LineReader { ring, lines, read: 0, released: 0, limit: 0 })
 }
 

@@ -226,7 +226,9 @@ impl Service {
         let mut records = std::mem::take(&mut self.records);
         records.clear();
         let (output, before, after) = match facts.way {
-            Way::Unknown | Way::Marked { .. } | Way::Elsewhere(_) => (Interface::UNKNOWN, head.tag, None),
+            Way::Unknown | Way::Marked { .. } | Way::Elsewhere(_) => {
+                (Interface::UNKNOWN, head.tag, None)
+            }
             Way::Delivered => (Interface::INTERNAL, head.tag, None),
             Way::Several { outputs } => (Interface::Multiple(outputs.into()), head.tag, None),
             Way::Dropped(reason) => {
