@@ -226,6 +226,8 @@ pub trait Tap: Send + 'static {
     fn delivered(&mut self, _key: PacketKey, _asked_as: u32) {}
     /// A packet so marked lives on as another one.
     fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
+    /// A packet so marked is no more, and what became of it has no name. Its buffer may soon be another's.
+    fn gone(&mut self, _key: PacketKey) {}
     /// A packet so marked leaves by so many interfaces, and has lost its mark; `asked_as` is its
     /// number, or 0.
     fn copied(&mut self, _key: PacketKey, _asked_as: u32, _outputs: u16) {}
@@ -396,6 +398,9 @@ impl<T: Tap> Tap for OwnLines<T> {
     }
     fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
         self.0.copied(key, asked_as, outputs);
+    }
+    fn gone(&mut self, key: PacketKey) {
+        self.0.gone(key);
     }
     fn settle(&mut self, cx: &mut TapCx) {
         self.0.settle(cx);

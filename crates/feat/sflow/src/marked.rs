@@ -117,3 +117,200 @@ fn search(ring: &SampleWriter, key: PacketKey) -> Option<Ticket> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Cause, Facts};
+    use crate::ring::{self, Bell, MAX_HEADER, SampleReader};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use thalweg_buffer::{Cache, Pool, PoolConfig};
+
+    /// What becomes of a frame.
+    #[derive(Clone, Copy, Debug)]
+    enum End {
+        /// It leaves as it came.
+        Leaves,
+        /// Its packets leave in the other order.
+        Turned,
+        /// Each is delivered by itself.
+        Delivered,
+        /// Another packet stands for the first one, then all leave.
+        Replaced,
+        /// Its packets are no more.
+        Consumed,
+    }
+
+    const ENDS: [End; 5] = [End::Leaves, End::Turned, End::Delivered, End::Replaced, End::Consumed];
+
+    struct Lab {
+        cache: Cache,
+        marked: Marked,
+        ring: SampleWriter,
+        reader: SampleReader,
+        /// Of each sample what is to be told.
+        expected: Vec<Way>,
+        /// The samples of packets that are under way.
+        live: HashMap<u64, Vec<usize>>,
+    }
+
+    impl Lab {
+        fn new() -> Lab {
+            let config = PoolConfig { buffers: 256, data_size: 256, page_size: None };
+            let (ring, reader) = ring::channel(Bell::default());
+            Lab {
+                cache: Cache::new(Pool::new(&config).unwrap()),
+                marked: Marked::new(&ring),
+                ring,
+                reader,
+                expected: Vec::new(),
+                live: HashMap::new(),
+            }
+        }
+
+        fn push(&mut self, cause: Cause, way: Way) {
+            let facts = Facts { cause, pool: self.expected.len() as u64, way, ..Facts::default() };
+            assert!(self.ring.push(&facts, &[7; 70]).is_some());
+            self.expected.push(if cause == Cause::Received { Way::Unknown } else { way });
+        }
+
+        /// A frame whose packets have so many samples.
+        fn arrives(&mut self, samples: &[u8]) -> Box<Frame> {
+            let mut frame = Frame::new();
+            self.cache.alloc_into(&mut frame, samples.len(), 60);
+            for (row, n) in samples.iter().enumerate().filter(|(_, n)| **n > 0) {
+                let key = frame.key(row as u8);
+                if *n > 1 {
+                    self.marked.several();
+                }
+                self.live.insert(key.bits(), Vec::new());
+                for _ in 0..*n {
+                    self.live.get_mut(&key.bits()).unwrap().push(self.expected.len());
+                    self.push(Cause::Received, Way::Marked { key, row: row as u8 });
+                    frame.mark_sampled(row as u8);
+                }
+            }
+            frame
+        }
+
+        fn expect(&mut self, key: PacketKey, way: Way) {
+            for at in self.live.remove(&key.bits()).unwrap_or_default() {
+                self.expected[at] = way;
+            }
+        }
+
+        fn leaves(&mut self, frame: &Frame) {
+            let tx_if = self.expected.len() as u32;
+            let way = |row: u8| Way::Out { tx_if, entry: row.into(), headers: None };
+            self.marked.of_frame(&mut self.ring, frame, way);
+            frame.sampled().iter().for_each(|row| self.expect(frame.key(row), way(row)));
+        }
+
+        fn ends(&mut self, mut frame: Box<Frame>, end: End) {
+            match end {
+                End::Leaves => self.leaves(&frame),
+                End::Turned => {
+                    let mut turned = Frame::new();
+                    while let Some(packet) = frame.pop() {
+                        assert!(turned.push(packet).is_ok());
+                    }
+                    self.leaves(&turned);
+                    frame = turned;
+                }
+                End::Delivered => {
+                    for row in frame.sampled().iter() {
+                        let key = frame.key(row);
+                        self.marked.complete(&mut self.ring, key, Way::Delivered);
+                        self.expect(key, Way::Delivered);
+                    }
+                }
+                End::Replaced => {
+                    let (old, mut others) = (frame.key(0), Frame::new());
+                    self.cache.alloc_into(&mut others, 1, 60);
+                    let new = others.key(0);
+                    if let Some(samples) = self.live.remove(&old.bits()) {
+                        self.marked.rename(&mut self.ring, old, new);
+                        self.live.insert(new.bits(), samples);
+                        others.mark_sampled(0);
+                        frame.pkt(0).unmark(thalweg_buffer::Flags::SAMPLED);
+                    }
+                    self.leaves(&frame);
+                    self.leaves(&others);
+                    self.cache.free_frame(&mut others);
+                }
+                End::Consumed => {
+                    for row in frame.sampled().iter() {
+                        let key = frame.key(row);
+                        self.marked.complete(&mut self.ring, key, Way::Unknown);
+                        self.expect(key, Way::Unknown);
+                    }
+                }
+            }
+            self.cache.free_frame(&mut frame);
+        }
+
+        /// All that there is, as the service finds it.
+        fn publish(&mut self) -> Vec<Way> {
+            self.ring.publish();
+            self.marked.clear(&self.ring);
+            let mut header = [0; MAX_HEADER];
+            let ways = std::iter::from_fn(|| self.reader.pop(&mut header)).map(|(f, _)| f.way);
+            let ways = ways.collect();
+            self.reader.release();
+            ways
+        }
+    }
+
+    proptest! {
+        /// Whatever order packets leave in, each sample is told what became of its own packet.
+        #[test]
+        fn samples_find_their_packets(
+            turns in prop::collection::vec(
+                prop::collection::vec(
+                    (
+                        prop::collection::vec(prop_oneof![9 => 0u8..=1, 1 => 2u8..4], 1..20),
+                        prop::sample::select(ENDS.as_slice()),
+                        any::<bool>(),
+                    ),
+                    1..8,
+                ),
+                1..8,
+            ),
+        ) {
+            let mut lab = Lab::new();
+            for turn in turns {
+                let (mut waiting, begin) = (Vec::new(), lab.expected.len());
+                for (samples, end, at_once) in turn {
+                    let frame = lab.arrives(&samples);
+                    if at_once {
+                        lab.ends(frame, end);
+                    } else {
+                        // Sampled on the way out as well: that waits for nothing.
+                        lab.push(Cause::Sent, Way::Delivered);
+                        waiting.push((frame, end));
+                    }
+                }
+                for (frame, end) in waiting {
+                    lab.ends(frame, end);
+                }
+                let found = lab.publish();
+                prop_assert_eq!(&found, &lab.expected[begin..]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_service_may_have_seen_is_left_alone() {
+        let mut lab = Lab::new();
+        let frame = lab.arrives(&[1, 0, 1]);
+        assert_eq!(lab.publish(), [Way::Unknown; 2]);
+        lab.leaves(&frame);
+        let again = lab.arrives(&[1]);
+        lab.leaves(&again);
+        lab.ends(frame, End::Delivered);
+        lab.ends(again, End::Consumed);
+        let found = lab.publish();
+        assert!(matches!(found[..], [Way::Out { entry: 0, .. }]), "{found:?}");
+    }
+}

@@ -120,6 +120,9 @@ impl<'w> NodeCx<'w> {
 
     /// Ends an owned packet that other packets replace.
     pub fn consume(&mut self, packet: Packet) {
+        if packet.meta().flags().contains(Flags::SAMPLED) {
+            self.core.sampled_gone(packet.key());
+        }
         self.core.stats.totals.consumed.add(1);
         self.core.cache.free(packet);
     }
@@ -174,10 +177,11 @@ impl<'w> NodeCx<'w> {
     pub fn sent_frame(&mut self, mut frame: Box<Frame>) {
         // Here, not where it is counted as sent: features of the output arc may change it or drop it, and
         // nobody foresees whether a frame has a sample, so that once is enough to ask.
-        if frame.flags().contains(Flags::SAMPLED)
-            && let Iface::Uniform(sw_if @ 1..) = frame.tx()
-        {
-            self.core.sampled_end(&frame, Fate::Sent(sw_if));
+        if frame.flags().contains(Flags::SAMPLED) {
+            match frame.tx() {
+                Iface::Uniform(sw_if @ 1..) => self.core.sampled_end(&frame, Fate::Sent(sw_if)),
+                _ => frame.sampled().iter().for_each(|i| self.core.sampled_gone(frame.key(i))),
+            }
         }
         self.core.stats.totals.tx.add(frame.len() as u64);
         self.core.cache.free_frame(&mut frame);

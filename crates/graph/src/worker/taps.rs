@@ -321,6 +321,12 @@ impl Core {
         self.taps.markers(|tap| tap.copied(key, asked_as, outputs));
     }
 
+    /// Tells taps that a sampled packet is no more.
+    #[cold]
+    pub(super) fn sampled_gone(&mut self, key: PacketKey) {
+        self.taps.markers(|tap| tap.gone(key));
+    }
+
     /// Tells taps that a packet stands for a sampled one from here on.
     #[cold]
     pub(super) fn sampled_replaced(&mut self, old: &Packet, new: &Packet) {

@@ -534,6 +534,10 @@ impl Tap for SFlowTap {
         self.marked.rename(&mut self.ring, old, new);
     }
 
+    fn gone(&mut self, key: PacketKey) {
+        self.marked.complete(&mut self.ring, key, Way::Unknown);
+    }
+
     fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
         let way = Way::Several { outputs };
         self.marked.complete(&mut self.ring, key, way);
