@@ -369,11 +369,11 @@ fn rates_hold_and_endless_streams_stop() {
     lab.run(&format!(
         "packet-generator new {{ name fast limit -1 interface pg0 maxframe 32 {data} }}"
     ));
+    let start = Instant::now();
     lab.run("packet-generator enable-stream slow");
     let text = lab.run("show packet-generator");
     assert!(text.contains("slow                 Yes    "), "{text}");
     assert!(lab.fail("packet-generator configure slow rate 5").contains("is enabled"));
-    let start = Instant::now();
     while start.elapsed() < Duration::from_millis(300) {
         lab.c.run_once(Some(Duration::from_millis(20)));
     }
