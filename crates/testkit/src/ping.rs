@@ -25,6 +25,8 @@ pub struct PingOptions {
     pub ttl: Option<u8>,
     /// Whether to forbid fragmentation (`-M do`).
     pub dont_fragment: bool,
+    /// Whether to allow it to routers (`-M dont`), too.
+    pub may_fragment: bool,
 }
 
 impl Default for PingOptions {
@@ -36,6 +38,7 @@ impl Default for PingOptions {
             patience: Duration::from_secs(1),
             ttl: None,
             dont_fragment: false,
+            may_fragment: false,
         }
     }
 }
@@ -124,6 +127,9 @@ pub fn ping(ns: &Netns, addr: impl Into<IpAddr>, options: &PingOptions) -> Resul
     }
     if options.dont_fragment {
         cmd = cmd.args(["-M", "do"]);
+    }
+    if options.may_fragment {
+        cmd = cmd.args(["-M", "dont"]);
     }
     let turn = PINGS.begin();
     let heard = answers(ns)?;

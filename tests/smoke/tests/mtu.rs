@@ -47,16 +47,15 @@ lab_test! {
     fn fragments() {
         let lab = narrow_right(Offloads::OFF)?;
         let router = Router::start(&lab.router, &host_pair())?;
-        for size in ["1473", "2000", "4000", "8972"] {
-            let text = lab
-                .left
-                .ns
-                .command("ping")
-                .args(["-n", "-M", "dont", "-c", "5", "-i", "0.002", "-W", "2", "-s", size])
-                .arg(lab.right.addr.to_string())
-                .output()
-                .with_context(|| format!("{size} bytes"))?;
-            ensure!(text.contains(" 5 received, 0% packet loss"), "{text}");
+        for size in [1473, 2000, 4000, 8972] {
+            let options = PingOptions {
+                size,
+                may_fragment: true,
+                interval: Duration::from_millis(2),
+                ..PingOptions::default()
+            };
+            let answers = ping(&lab.left.ns, lab.right.addr, &options)?;
+            answers.all_answered().with_context(|| format!("{size} bytes"))?;
         }
         let snmp = lab.right.ns.snmp()?;
         ensure!(snmp["Ip.ReasmOKs"] == 20, "{} packets put together", snmp["Ip.ReasmOKs"]);
