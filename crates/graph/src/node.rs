@@ -9,6 +9,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use thalweg_buffer::simd::{self, Lanes, Level};
 use thalweg_buffer::{Flags, Frame, Iface, PacketKey, PktMut, Rows};
+use thalweg_tables::prefetch::Line;
 
 /// A counter of a node, by its position in the declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,6 +216,10 @@ pub trait Tap: Send + 'static {
         }
         self.frame(cx, frame, Iface::Uniform(sw_if));
     }
+    /// Where it has what it needs of an interface, should there be one such place: asked when it begins to look at that.
+    fn line(&self, _sw_if: u32) -> Option<Line> {
+        None
+    }
     /// True if it marks packets by [`Frame::mark_sampled`], and so is told of those that are marked: asked once.
     fn marks(&self) -> bool {
         false
@@ -386,6 +391,9 @@ impl<T: Tap> Tap for OwnLines<T> {
     #[inline]
     fn ends(&mut self, frame: &Frame, fate: Fate) {
         self.0.ends(frame, fate);
+    }
+    fn line(&self, sw_if: u32) -> Option<Line> {
+        self.0.line(sw_if)
     }
     fn marks(&self) -> bool {
         self.0.marks()

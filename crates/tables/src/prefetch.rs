@@ -1,5 +1,8 @@
 //! Hints to the processor that safe code may give.
 
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+
 /// Asks for the line of `at` to be this core's own soon: another core has read it, and a store would
 /// wait for that core to give it up. A hint; without the instruction nothing is done.
 #[inline]
@@ -43,6 +46,25 @@ pub fn first_for_read<T>(at: &T, bytes: usize) {
     }
 }
 
+/// The line of something that will be wanted, for those who know when, but not what it is. It keeps nothing alive: what
+/// was there may be gone, and the hint in vain.
+#[derive(Clone, Copy, Debug)]
+pub struct Line(NonZeroUsize);
+
+impl Line {
+    /// That of `at`, or its first one.
+    #[inline]
+    pub fn of<T: ?Sized>(at: &T) -> Line {
+        Line(NonNull::from_ref(at).cast::<u8>().addr())
+    }
+
+    /// Asks for it. A hint.
+    #[inline]
+    pub fn fetch(self) {
+        read_line(std::ptr::without_provenance(self.0.get()));
+    }
+}
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -69,6 +91,10 @@ mod tests {
         super::first_for_read(&[7u64; 40], 70);
         super::lines_for_read(&());
         super::for_write(&());
+        let line = super::Line::of(&values[..]);
+        line.fetch();
         assert!(values.iter().copied().eq(0..1000));
+        drop(values);
+        line.fetch();
     }
 }

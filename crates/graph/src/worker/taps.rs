@@ -12,6 +12,7 @@ use crate::node::{Fate, MOST_REST, Tap, TapCx};
 use crate::stats::{MAX_INTERFACES, WorkerStats};
 use std::time::Duration;
 use thalweg_buffer::{Frame, Iface, Packet, PacketKey};
+use thalweg_tables::prefetch::Line;
 
 /// The count at which nobody is due.
 const NEVER: u64 = u64::MAX;
@@ -41,29 +42,41 @@ struct TapSlot {
     node: NodeId,
 }
 
-/// An interface on an arc whose taps look now and then.
-#[derive(Clone, Copy, Default)]
-struct Watch {
+/// An interface on an arc whose taps look now and then. Each frame asks whether they do, so that the rest, on the
+/// same line, is at hand when they do.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Gate {
+    /// The packet count of the interface at which taps are due.
+    due: u64,
     /// The interface's packets when taps last looked, or were told of what has passed.
     mark: u64,
     /// Which taps, one bit each.
     taps: u32,
     /// The slot of the tap, if there is one only; else beyond them.
     only: u32,
+    /// What that tap needs first, which may have left the nearest cache by the time: its slot, and what it has of the
+    /// interface. Nobody foresees when a gate opens, and these come while the core turns to the other way.
+    ahead: Option<[Line; 2]>,
 }
 
 const SEVERAL: u32 = u32::MAX;
 
+impl Gate {
+    const CLOSED: Gate = Gate { due: NEVER, mark: 0, taps: 0, only: SEVERAL, ahead: None };
+}
+
 /// All taps of a worker.
 pub(super) struct Taps {
     slots: Vec<TapSlot>,
-    /// Positions in `slots` of taps that mark packets.
+    /// The position in `slots` of the tap that marks packets, if there is one only; else beyond them.
+    marker: u32,
+    /// The positions of all of these.
     marking: Vec<u32>,
     /// Positions in `slots` by arc and bit.
     on: Vec<Vec<usize>>,
-    /// The packet count of an interface at which taps are due, by arc.
-    due: [Box<[u64; MAX_INTERFACES]>; GATED.len()],
-    watch: [Box<[Watch; MAX_INTERFACES]>; GATED.len()],
+    /// By arc and interface.
+    gates: [Box<[Gate; MAX_INTERFACES]>; GATED.len()],
     /// Gates that are not closed.
     open: Vec<(usize, u32)>,
     /// The arcs that these gates stand for.
@@ -135,10 +148,10 @@ impl Default for Taps {
     fn default() -> Taps {
         Taps {
             slots: Vec::new(),
+            marker: SEVERAL,
             marking: Vec::new(),
             on: Vec::new(),
-            due: [boxed(NEVER), boxed(NEVER)],
-            watch: [boxed(Watch::default()), boxed(Watch::default())],
+            gates: [boxed(Gate::CLOSED), boxed(Gate::CLOSED)],
             open: Vec::new(),
             generation: 0,
             unsettled: false,
@@ -160,6 +173,7 @@ impl Taps {
         let at = self.slots.len();
         if tap.marks() {
             self.marking.push(at as u32);
+            self.marker = if self.marking.len() == 1 { at as u32 } else { SEVERAL };
         }
         self.slots.push(TapSlot { tap, cx, node, calls: 0, packets: 0, until_timed: 1, timed: 0 });
         // Gates may name the one that stood there.
@@ -185,7 +199,10 @@ impl Taps {
     /// True if a frame after which the interface's packets are `count` has to be shown to taps.
     #[inline]
     pub(super) fn due(&self, arc: ArcId, sw_if: u32, count: u64, offload: bool) -> bool {
-        let due = self.due[arc.0 as usize][sw_if as usize % MAX_INTERFACES];
+        let Gate { due, ahead, .. } = self.gates[arc.0 as usize][sw_if as usize % MAX_INTERFACES];
+        if let Some(ahead) = ahead {
+            ahead.iter().for_each(|line| line.fetch());
+        }
         // What stands for several packets on the wire is not counted as such: taps have to look.
         count >= due || (offload && due != NEVER)
     }
@@ -200,12 +217,9 @@ impl Taps {
     #[inline]
     fn markers(&mut self, tell: impl Fn(&mut dyn Tap)) {
         self.unsettled = true;
-        if let [at] = self.marking[..]
-            && let Some(slot) = self.slots.get_mut(at as usize)
-        {
-            tell(&mut *slot.tap);
-        } else {
-            self.each_marker(tell);
+        match self.slots.get_mut(self.marker as usize) {
+            Some(slot) => tell(&mut *slot.tap),
+            None => self.each_marker(tell),
         }
     }
 
@@ -219,13 +233,13 @@ impl Taps {
     /// Tells taps of what has passed a gate.
     fn told(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, u32)) {
         let arc = ArcId(a as u8);
-        let watch = &mut self.watch[a][sw_if as usize];
+        let gate = &mut self.gates[a][sw_if as usize];
         let count = packets(stats, a, sw_if);
-        let passed = count - std::mem::replace(&mut watch.mark, count);
+        let passed = count - std::mem::replace(&mut gate.mark, count);
         if passed == 0 {
             return;
         }
-        for bit in bits(watch.taps) {
+        for bit in bits(gate.taps) {
             if let Some(slot) = self.slot(arc, bit) {
                 let (tap, cx) = slot.place(now, arc);
                 tap.passed(cx, sw_if, passed);
@@ -278,17 +292,17 @@ impl Core {
         let (now, taps) = (self.now, &mut self.taps);
         let (a, at) = (arc.0 as usize, sw_if as usize % MAX_INTERFACES);
         taps.unsettled = true;
-        let watch = &mut taps.watch[a][at];
-        let passed = count - frame.len() as u64 - watch.mark;
-        watch.mark = count;
-        let (only, mask) = (watch.only as usize, watch.taps);
+        let gate = &mut taps.gates[a][at];
+        let passed = count - frame.len() as u64 - gate.mark;
+        gate.mark = count;
+        let (only, mask) = (gate.only as usize, gate.taps);
         let rest = match taps.slots.get_mut(only) {
             Some(slot) => slot.look((now, arc), frame, |tap, cx, frame| {
                 tap.passed_and_frame(cx, (sw_if, passed), frame);
             }),
             None => taps.look_all((now, arc), mask, (sw_if, passed), frame),
         };
-        taps.due[a][at] = count + rest + 1;
+        taps.gates[a][at].due = count + rest + 1;
     }
 
     /// Lets the taps of `mask` look at a frame on an arc without gates.
@@ -347,7 +361,7 @@ impl Core {
         let Core { taps, stats, .. } = self;
         taps.generation = arcs.generation;
         for (arc, sw_if) in taps.open.drain(..) {
-            taps.due[arc][sw_if as usize] = NEVER;
+            taps.gates[arc][sw_if as usize] = Gate::CLOSED;
         }
         for (a, arc) in GATED.into_iter().enumerate() {
             for sw_if in 0..arcs.tap_rows(arc).min(MAX_INTERFACES) as u32 {
@@ -358,8 +372,9 @@ impl Core {
                     let first = row.get(mask.trailing_zeros() as usize);
                     let only =
                         first.filter(|_| mask.is_power_of_two()).map_or(SEVERAL, |at| *at as u32);
-                    taps.watch[a][sw_if as usize] = Watch { mark, taps: mask, only };
-                    taps.due[a][sw_if as usize] = 0;
+                    let slot = taps.slots.get(only as usize);
+                    let ahead = slot.and_then(|s| Some([Line::of(s), s.tap.line(sw_if)?]));
+                    taps.gates[a][sw_if as usize] = Gate { due: 0, mark, taps: mask, only, ahead };
                     taps.open.push((a, sw_if));
                 }
             }
@@ -397,11 +412,11 @@ impl Core {
     /// Passes a message on to a tap, if `node` is one. It may want to look sooner than it said.
     pub(super) fn tap_message(&mut self, node: NodeId, message: Box<dyn std::any::Any + Send>) {
         self.settle_taps();
-        let Taps { slots, open, due, .. } = &mut self.taps;
+        let Taps { slots, open, gates, .. } = &mut self.taps;
         if let Some(slot) = slots.iter_mut().rev().find(|slot| slot.node == node) {
             slot.tap.message(message);
             for (arc, sw_if) in open.iter() {
-                due[*arc][*sw_if as usize] = 0;
+                gates[*arc][*sw_if as usize].due = 0;
             }
         }
     }
