@@ -207,7 +207,7 @@ impl Frame {
     /// Marks packet `i` as sampled; its metadata is not touched.
     #[inline]
     pub fn mark_sampled(&mut self, i: u8) {
-        self.check(i);
+        debug_assert!(usize::from(i) < self.n, "packet index beyond the frame");
         self.flags.insert(Flags::SAMPLED);
         self.sampled.insert(i);
     }
@@ -283,6 +283,15 @@ impl Frame {
         self.check(i);
         // SAFETY: row i is a packet of ours.
         unsafe { bytes(self.bufs[i as usize], self.views[i as usize]) }
+    }
+
+    /// Packet `i`'s number and the bytes of its first segment, looked for once.
+    #[inline]
+    pub fn key_and_data(&self, i: u8) -> (PacketKey, &[u8]) {
+        self.check(i);
+        let buf = self.bufs[i as usize];
+        // SAFETY: row i is a packet of ours.
+        (PacketKey(buf.as_ptr() as usize), unsafe { bytes(buf, self.views[i as usize]) })
     }
 
     /// How many bytes lie before packet `i`'s current header that nodes have stepped over since it

@@ -157,6 +157,12 @@ impl LineWriter {
         Position(self.published)
     }
 
+    /// That of the record that comes next.
+    #[inline]
+    pub fn end(&self) -> Position {
+        Position(self.written)
+    }
+
     /// The words of a record that the reader may not see yet; `None` if there is none at that position.
     #[inline]
     pub fn words(&self, at: Position) -> Option<[u64; WORDS]> {

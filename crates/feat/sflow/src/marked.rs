@@ -11,14 +11,25 @@ use thalweg_buffer::{Frame, PacketKey, Rows};
 pub(crate) struct Marked {
     /// Behind the one that was found last.
     next: Ticket,
+    /// The only one that waits, if it is known to be.
+    lone: Option<Lone>,
     /// Some packet has more than one.
     several: bool,
+}
+
+/// A sample that waits.
+#[derive(Clone, Copy, Debug)]
+struct Lone {
+    at: Ticket,
+    behind: Ticket,
+    key: PacketKey,
+    row: u8,
 }
 
 impl Marked {
     /// Of a ring with nothing in it.
     pub(crate) fn new(ring: &SampleWriter) -> Marked {
-        Marked { next: ring.unpublished(), several: false }
+        Marked { next: ring.unpublished(), lone: None, several: false }
     }
 
     /// A packet may have more than one sample from here on.
@@ -26,20 +37,46 @@ impl Marked {
         self.several = true;
     }
 
+    /// A sample waits for the packet in that row.
+    #[inline]
+    pub(crate) fn waits(&mut self, ring: &SampleWriter, at: Ticket, (key, row): (PacketKey, u8)) {
+        let lone = Lone { at, behind: ring.end(), key, row };
+        self.lone = (at == self.next).then_some(lone);
+    }
+
     /// Begins anew: all were published.
     #[inline]
     pub(crate) fn clear(&mut self, ring: &SampleWriter) {
-        (self.next, self.several) = (ring.unpublished(), false);
+        *self = Marked::new(ring);
+    }
+
+    /// Completes the sample of a frame's only sampled packet, if it is the only one that waits, by what `way` says of
+    /// its row; false, and nothing done, if it is not, or not known to be. At low rates this is what nearly all are, and
+    /// nothing need be read.
+    #[inline]
+    pub(crate) fn of_lone(
+        &mut self,
+        ring: &mut SampleWriter,
+        frame: &Frame,
+        way: impl FnOnce(u8) -> Way,
+    ) -> bool {
+        let Some(Lone { at, behind, key, row }) = self.lone else { return false };
+        let is = frame.sampled_packets() == 1 && frame.holds(row, key);
+        if is {
+            ring.complete(at, way(row));
+            (self.next, self.lone) = (behind, None);
+        }
+        is
     }
 
     /// Completes the samples of a frame's packets by what `way` says of their rows.
-    #[inline]
     pub(crate) fn of_frame(
         &mut self,
         ring: &mut SampleWriter,
         frame: &Frame,
         mut way: impl FnMut(u8) -> Way,
     ) {
+        self.lone = None;
         let (mut left, mut told) = (frame.sampled_packets(), Rows::NONE);
         if !self.several {
             // A frame mostly leaves as it came: then nothing need be searched.
@@ -91,6 +128,7 @@ impl Marked {
 
     /// Says of each sample of a packet what `way` says.
     fn each(&mut self, ring: &mut SampleWriter, key: PacketKey, way: impl Fn(u8) -> Way) {
+        self.lone = None;
         let is_next = matches!(ring.marked(self.next), Some((Some((k, _)), _)) if k == key);
         let found = if is_next { Some(self.next) } else { search(ring, key) };
         let Some(mut at) = found else { return };
@@ -171,7 +209,10 @@ mod tests {
 
         fn push(&mut self, cause: Cause, way: Way) {
             let facts = Facts { cause, pool: self.expected.len() as u64, way, ..Facts::default() };
-            assert!(self.ring.push(&facts, &[7; 70]).is_some());
+            let ticket = self.ring.push(&facts, &[7; 70]).unwrap();
+            if let Way::Marked { key, row } = way {
+                self.marked.waits(&self.ring, ticket, (key, row));
+            }
             self.expected.push(if cause == Cause::Received { Way::Unknown } else { way });
         }
 
@@ -203,7 +244,9 @@ mod tests {
         fn leaves(&mut self, frame: &Frame) {
             let tx_if = self.expected.len() as u32;
             let way = |row: u8| Way::Out { tx_if, entry: row.into(), headers: None };
-            self.marked.of_frame(&mut self.ring, frame, way);
+            if !self.marked.of_lone(&mut self.ring, frame, way) {
+                self.marked.of_frame(&mut self.ring, frame, way);
+            }
             frame.sampled().iter().for_each(|row| self.expect(frame.key(row), way(row)));
         }
 
@@ -263,7 +306,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever order packets leave in, each sample is told what became of its own packet.
+        /// Whatever order packets leave in, alone or in frames, each sample is told what became of its own packet.
         #[test]
         fn samples_find_their_packets(
             turns in prop::collection::vec(

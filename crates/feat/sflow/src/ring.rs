@@ -82,6 +82,12 @@ impl SampleWriter {
         Ticket(self.lines.unpublished())
     }
 
+    /// Behind the last sample.
+    #[inline]
+    pub(crate) fn end(&self) -> Ticket {
+        Ticket(self.lines.end())
+    }
+
     /// The packet that a sample waits for, and its row, if it waits; and the sample behind it. `None` if there is no
     /// such sample, or the service may have seen it.
     #[inline]

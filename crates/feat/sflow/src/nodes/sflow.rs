@@ -21,6 +21,7 @@ use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{
     Built, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NodeDecl, Tap, TapCx,
 };
+use thalweg_tables::prefetch::Line;
 
 thalweg_graph::errors! {
     PROCESSED: Info, 256, "sflow packets processed";
@@ -157,9 +158,45 @@ impl SFlowTap {
         debug_assert!(free, "a sample was missed");
     }
 
-    /// Looks at a frame behind `passed` other packets.
+    /// Looks at a frame behind `passed` other packets. It is called for one that mostly has a single sample, and so
+    /// seldom that its code is not at hand: hence as little of that as there can be, and all else elsewhere.
     #[inline]
     fn look<const SENT: bool>(
+        &mut self,
+        cx: &mut TapCx,
+        (sw_if, passed): (u32, u64),
+        frame: &mut Frame,
+    ) {
+        if frame.flags().intersects(Flags::OFFLOAD.union(Flags::CHAINED)) {
+            return self.look_closely::<SENT>(cx, (sw_if, passed), frame);
+        }
+        let SFlowTap { ports, ring, random, marked, header_bytes, dirty, .. } = self;
+        let Some(port) = ports.get_mut(sw_if as usize) else { return };
+        let (n, now) = (frame.len() as u64, cx.now());
+        let before = port.seen + passed;
+        port.see(passed + n, dirty, sw_if);
+        let countdown = port.countdown(SENT);
+        let free = countdown.pass(passed);
+        debug_assert!(free, "a sample was missed");
+        let mut free = countdown.free();
+        if let Some(skipped) = countdown.next(n, random) {
+            let place = (sw_if, before + skipped, now);
+            let to = (ring, marked, *header_bytes);
+            let room = take::<SENT, true>(port, to, place, frame, skipped as u8);
+            let countdown = port.countdown(SENT);
+            let alone = countdown.pass(n - skipped - 1);
+            free = countdown.free();
+            if !alone {
+                free = self.look_on::<SENT>((sw_if, before, now), frame, skipped + 1, room);
+            }
+        }
+        cx.rest(free);
+    }
+
+    /// The same for a frame with packets in several segments, or that stand for several on the wire.
+    #[cold]
+    #[inline(never)]
+    fn look_closely<const SENT: bool>(
         &mut self,
         cx: &mut TapCx,
         (sw_if, passed): (u32, u64),
@@ -168,59 +205,39 @@ impl SFlowTap {
         if frame.flags().contains(Flags::OFFLOAD) {
             return self.look_wire(cx, (sw_if, passed), frame, SENT);
         }
-        let SFlowTap { ports, ring, random, header_bytes, dirty, .. } = self;
-        let Some(port) = ports.get_mut(sw_if as usize) else { return };
+        self.skip(SENT, sw_if, passed);
+        let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
+        let before = port.seen;
+        port.see(frame.len() as u64, &mut self.dirty, sw_if);
+        cx.rest(self.look_on::<SENT>((sw_if, before, cx.now()), frame, 0, true));
+    }
+
+    /// Looks at the packets of a frame from `at` on; `room` says whether there was room for the sample before.
+    /// Returns how many packets may pass behind the frame.
+    #[inline(never)]
+    fn look_on<const SENT: bool>(
+        &mut self,
+        (sw_if, before, now): (u32, u64, u64),
+        frame: &mut Frame,
+        mut at: u64,
+        mut room: bool,
+    ) -> u64 {
+        let SFlowTap { ports, ring, random, marked, header_bytes, .. } = self;
+        let port = &mut ports[sw_if as usize];
         let n = frame.len() as u64;
-        let before = port.seen + passed;
-        port.see(passed + n, dirty, sw_if);
-        let (generation, known_lost, now) = (port.generation, port.lost as u32, cx.now());
-        let countdown = port.countdown(SENT);
-        let free = countdown.pass(passed);
-        debug_assert!(free, "a sample was missed");
-        let rate = countdown.rate();
-        let (mut taken, mut lost) = (0, 0);
-        countdown.sample(n, random, |at| {
-            if lost > 0 {
+        while let Some(skipped) = port.countdown(SENT).next(n - at, random) {
+            at += skipped;
+            if room {
+                let place = (sw_if, before + at, now);
+                let to = (&mut *ring, &mut *marked, *header_bytes);
+                room = take::<SENT, false>(port, to, place, frame, at as u8);
+            } else {
                 // There was no room a moment ago, and there will be none before the turn ends.
-                lost += 1;
-                return;
+                port.lost += 1;
             }
-            let i = at as u8;
-            // Made where it is needed: else it would lie in memory before it becomes words.
-            let facts = |frame: &Frame| Facts {
-                cause: if SENT { Cause::Sent } else { Cause::Received },
-                sw_if,
-                generation,
-                rate,
-                frame_length: frame.total_len(i) as u32,
-                pool: before + at + 1,
-                lost: known_lost,
-                rx_if: if SENT { frame.rx_if(i) } else { sw_if },
-                at: now,
-                way: if SENT {
-                    way_out(frame, i, sw_if)
-                } else {
-                    Way::Marked { key: frame.key(i), row: i }
-                },
-                ..Facts::default()
-            };
-            let ticket = match header(frame, i, *header_bytes) {
-                Some(header) => ring.push_here(&facts(frame), header),
-                None => push_gathered(ring, &facts(frame), frame, i, *header_bytes),
-            };
-            match ticket {
-                Some(_) => {
-                    taken += 1;
-                    if !SENT {
-                        frame.mark_sampled(i);
-                    }
-                }
-                None => lost += 1,
-            }
-        });
-        cx.rest(countdown.free());
-        port.taken += taken;
-        port.lost += lost;
+            at += 1;
+        }
+        port.countdown(SENT).free()
     }
 
     /// The same for a frame in which packets may stand for several on the wire.
@@ -289,10 +306,11 @@ impl SFlowTap {
         let port = &mut self.ports[facts.sw_if as usize];
         (facts.frame_length, facts.lost) = (length, port.lost as u32);
         match self.ring.push(&facts, header) {
-            Some(_) => {
+            Some(ticket) => {
                 port.taken += 1;
                 if !sent {
                     frame.mark_sampled(i);
+                    self.marked.waits(&self.ring, ticket, (frame.key(i), i));
                 }
             }
             None => port.lost += 1,
@@ -315,8 +333,19 @@ impl SFlowTap {
         self.marked.clear(&self.ring);
     }
 
-    /// What becomes of the sampled packets of a frame that may be changed ones, or others' or that do not
-    /// simply leave.
+    /// What becomes of the sampled packets of a frame. They may be changed ones, or others', or not simply leave.
+    #[inline(never)]
+    fn ends_of_all(&mut self, frame: &Frame, fate: Fate) {
+        let SFlowTap { marked, ring, .. } = self;
+        match fate {
+            // What nearly all are.
+            Fate::Sent(tx_if) if !frame.flags().intersects(UNUSUAL) => {
+                marked.of_frame(ring, frame, |i| way_sent(frame, i, tx_if));
+            }
+            _ => self.ends_otherwise(frame, fate),
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn ends_otherwise(&mut self, frame: &Frame, fate: Fate) {
@@ -379,29 +408,97 @@ impl SFlowTap {
     }
 }
 
-/// The first bytes of a packet, if they lie together.
+/// Frames with such marks have packets of which there is more to tell.
+const UNUSUAL: Flags = Flags::LOCAL.union(Flags::TRANSLATED).union(Flags::META);
+
+/// The way of a packet that left as nearly all do.
 #[inline]
-fn header(frame: &Frame, i: u8, limit: usize) -> Option<&[u8]> {
-    let data = frame.data(i);
-    if data.len() >= limit {
-        return Some(&data[..limit]);
-    }
-    (frame.total_len(i) <= data.len()).then_some(data)
+fn way_sent(frame: &Frame, i: u8, tx_if: u32) -> Way {
+    Way::Out { tx_if, entry: frame.aux()[usize::from(i)], headers: None }
 }
 
-/// Puts in the sample of a packet whose header goes on in the next segment.
+/// Where samples go, and how long their headers may be.
+type To<'t> = (&'t mut SampleWriter, &'t mut Marked, usize);
+
+/// What there is to say of packet `i`, before which `before` could have been sampled.
+#[inline(always)]
+fn facts<const SENT: bool>(
+    port: &mut Port,
+    (sw_if, before, now): (u32, u64, u64),
+    (frame, i): (&Frame, u8),
+    (key, length): (PacketKey, usize),
+) -> Facts {
+    Facts {
+        cause: if SENT { Cause::Sent } else { Cause::Received },
+        sw_if,
+        generation: port.generation,
+        rate: port.countdown(SENT).rate(),
+        frame_length: length as u32,
+        pool: before + 1,
+        lost: port.lost as u32,
+        rx_if: if SENT { frame.rx_if(i) } else { sw_if },
+        at: now,
+        way: if SENT { way_out(frame, i, sw_if) } else { Way::Marked { key, row: i } },
+        ..Facts::default()
+    }
+}
+
+/// Takes the sample of packet `i`, before which `before` others could have been sampled; false if there is no room.
+/// `WHOLE` says that all packets lie in one piece.
+#[inline(always)]
+fn take<const SENT: bool, const WHOLE: bool>(
+    port: &mut Port,
+    (ring, marked, header_bytes): To,
+    place: (u32, u64, u64),
+    frame: &mut Frame,
+    i: u8,
+) -> bool {
+    let (key, data) = frame.key_and_data(i);
+    if !WHOLE && data.len() < header_bytes && frame.total_len(i) > data.len() {
+        return take_gathered::<SENT>(port, (ring, marked, header_bytes), place, frame, i);
+    }
+    let length = if WHOLE { data.len() } else { frame.total_len(i) };
+    let header = &data[..data.len().min(header_bytes)];
+    let ticket = ring.push_here(&facts::<SENT>(port, place, (frame, i), (key, length)), header);
+    taken::<SENT>(port, (ring, marked), ticket, frame, (key, i))
+}
+
+/// The same for a packet whose header goes on in the next segment.
 #[cold]
 #[inline(never)]
-fn push_gathered(
-    ring: &mut SampleWriter,
-    facts: &Facts,
-    frame: &Frame,
+fn take_gathered<const SENT: bool>(
+    port: &mut Port,
+    (ring, marked, header_bytes): To,
+    place: (u32, u64, u64),
+    frame: &mut Frame,
     i: u8,
-    limit: usize,
-) -> Option<Ticket> {
+) -> bool {
     let mut gathered = [0; MAX_HEADER];
-    let n = gather(frame, i, &mut gathered[..limit]);
-    ring.push(facts, &gathered[..n])
+    let n = gather(frame, i, &mut gathered[..header_bytes]);
+    let (key, length) = (frame.key(i), frame.total_len(i));
+    let ticket = ring.push(&facts::<SENT>(port, place, (frame, i), (key, length)), &gathered[..n]);
+    taken::<SENT>(port, (ring, marked), ticket, frame, (key, i))
+}
+
+/// Marks a packet whose sample was taken, and counts it, or that there was no room.
+#[inline(always)]
+fn taken<const SENT: bool>(
+    port: &mut Port,
+    (ring, marked): (&SampleWriter, &mut Marked),
+    ticket: Option<Ticket>,
+    frame: &mut Frame,
+    (key, i): (PacketKey, u8),
+) -> bool {
+    let Some(ticket) = ticket else {
+        port.lost += 1;
+        return false;
+    };
+    port.taken += 1;
+    if !SENT {
+        frame.mark_sampled(i);
+        marked.waits(ring, ticket, (key, i));
+    }
+    true
 }
 
 /// Copies as many of a packet's bytes as there is room for; returns how many.
@@ -505,18 +602,20 @@ impl Tap for SFlowTap {
 
     #[inline]
     fn ends(&mut self, frame: &Frame, fate: Fate) {
-        let unusual = Flags::LOCAL.union(Flags::TRANSLATED).union(Flags::META);
-        match fate {
-            // What nearly all are.
-            Fate::Sent(tx_if) if !frame.flags().intersects(unusual) => {
-                let SFlowTap { marked, ring, .. } = self;
-                marked.of_frame(ring, frame, |i| {
-                    let entry = frame.aux()[usize::from(i)];
-                    Way::Out { tx_if, entry, headers: None }
-                });
+        if let Fate::Sent(tx_if) = fate
+            && !frame.flags().intersects(UNUSUAL)
+        {
+            let SFlowTap { marked, ring, .. } = self;
+            let way = |i| way_sent(frame, i, tx_if);
+            if marked.of_lone(ring, frame, way) {
+                return;
             }
-            _ => self.ends_otherwise(frame, fate),
         }
+        self.ends_of_all(frame, fate);
+    }
+
+    fn line(&self, sw_if: u32) -> Option<Line> {
+        self.ports.get(sw_if as usize).map(Line::of)
     }
 
     fn marks(&self) -> bool {
