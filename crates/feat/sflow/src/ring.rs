@@ -13,10 +13,11 @@ use thalweg_tables::lines::{self, LINE, LineReader, LineWriter, Position};
 
 /// Most bytes of a sampled header.
 pub const MAX_HEADER: usize = 256;
-/// Lines that there are: 32,768 samples of 64 bytes. A worker samples four million a second at 1:100.
-/// The service sleeps a millisecond, or is woken when 8,192 have come, and where another thread has its
-/// processor, waits for that one's turn to end, which a tick does: 4 ms later at 250 Hz. In 6 ms 24,000 come.
-const LINES: usize = 1 << 16;
+/// Lines that there are: 65,536 samples of 64 bytes, 8 MiB. A worker samples four million a second at 1:100. The
+/// service sleeps a millisecond, or is woken when 8,192 have come, and where another thread has its processor, waits
+/// for that one's turn to end, which a tick does: 4 ms later at 250 Hz. In 6 ms 24,000 come; but a guest's processor
+/// may be away for 10 ms more.
+const LINES: usize = 1 << 17;
 /// Samples that fit, whatever their headers' length.
 pub const RING_SAMPLES: usize = LINES / MAX_LINES;
 
@@ -24,7 +25,7 @@ const MAX_LINES: usize = 1 + MAX_HEADER / LINE;
 
 /// Lines that may wait before the service is woken. It sleeps longer than they take to come only
 /// where samples had been rare.
-const MANY: u64 = LINES as u64 / 4;
+const MANY: u64 = LINES as u64 / 8;
 
 /// Wakes the service. To ring it costs a system call if the service sleeps, and little if not.
 #[derive(Clone, Debug, Default)]
