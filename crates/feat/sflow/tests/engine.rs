@@ -275,6 +275,25 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     lab.close();
 }
 
+/// Each change of the rate shows the next frame to the tap, though it may hold no sample.
+#[test]
+fn frames_shown_early_let_no_sample_pass() {
+    const ROUNDS: u64 = 300;
+    let mut lab = Lab::new(1);
+    let sw_if = lab.interface();
+    lab.cli("sflow enable loop0");
+    for n in 0..ROUNDS {
+        lab.cli(&format!("sflow sampling-rate {}", 1000 + n % 2));
+        // That none was missed, the tap itself asserts.
+        lab.receive(0, sw_if, frames(0, [256; 8]));
+    }
+    let packets = ROUNDS * 8 * 256;
+    lab.until("all are counted", |lab| lab.count("sflow packets processed") == packets);
+    // One is due within 2,000 packets of each change.
+    assert!(lab.count("sflow packets sampled") >= ROUNDS);
+    lab.close();
+}
+
 #[test]
 fn counters_are_polled() {
     let mut lab = Lab::new(2);

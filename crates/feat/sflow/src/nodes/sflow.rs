@@ -178,18 +178,18 @@ impl SFlowTap {
         let countdown = port.countdown(SENT);
         let free = countdown.pass(passed);
         debug_assert!(free, "a sample was missed");
-        let mut free = countdown.free();
-        if let Some(skipped) = countdown.next(n, random) {
-            let place = (sw_if, before + skipped, now);
-            let to = (ring, marked, *header_bytes);
-            let room = take::<SENT, true>(port, to, place, frame, skipped as u8);
-            let countdown = port.countdown(SENT);
-            let alone = countdown.pass(n - skipped - 1);
-            free = countdown.free();
-            if !alone {
-                free = self.look_on::<SENT>((sw_if, before, now), frame, skipped + 1, room);
-            }
-        }
+        let Some(skipped) = countdown.next(n, random) else {
+            cx.rest(countdown.free());
+            return;
+        };
+        let place = (sw_if, before + skipped, now);
+        let to = (ring, marked, *header_bytes);
+        let room = take::<SENT, true>(port, to, place, frame, skipped as u8);
+        let countdown = port.countdown(SENT);
+        let free = match countdown.pass(n - skipped - 1) {
+            true => countdown.free(),
+            false => self.look_on::<SENT>((sw_if, before, now), frame, skipped + 1, room),
+        };
         cx.rest(free);
     }
 
