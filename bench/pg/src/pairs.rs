@@ -35,6 +35,12 @@ pub struct Paired {
 }
 
 impl Paired {
+    /// More pairs of the same settings.
+    pub fn extend(&mut self, more: Paired) {
+        self.without.extend(more.without);
+        self.with.extend(more.with);
+    }
+
     fn each(&self, f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
         self.without.iter().zip(&self.with).map(|(off, on)| f(*off, *on)).collect()
     }

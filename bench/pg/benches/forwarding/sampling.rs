@@ -19,14 +19,36 @@ const RARE: u32 = 100_000;
 /// ring, and what is left is what they cost the worker.
 const ALONE: [(&str, u32); 2] = [("1:1k", 1_000), ("1:100", 100)];
 
+/// All rates have a turn, with a part of their pairs, and another, so many times: a bad minute of the machine's is
+/// everybody's, and nobody's median.
+const PARTS: usize = 10;
+
 struct Outcome {
     rate: (&'static str, u32),
     /// Samples go to a collector.
     sent: bool,
     paired: Paired,
     samples: Samples,
-    /// Clocks per sample, by the tap's own account.
-    tap: f64,
+    /// Clocks of the tap, by its own account.
+    tap: u64,
+}
+
+impl Outcome {
+    fn none(rate: (&'static str, u32), sent: bool) -> Outcome {
+        Outcome { rate, sent, paired: Paired::default(), samples: Samples::default(), tap: 0 }
+    }
+
+    fn extend(&mut self, more: Outcome) {
+        self.paired.extend(more.paired);
+        self.samples.taken += more.samples.taken;
+        self.samples.lost += more.samples.lost;
+        self.samples.sent += more.samples.sent;
+        self.tap += more.tap;
+    }
+
+    fn tap_per_sample(&self) -> f64 {
+        self.tap as f64 / (self.samples.taken + self.samples.lost).max(1) as f64
+    }
 }
 
 fn tap_clocks(r: &mut Router) -> u64 {
@@ -39,33 +61,41 @@ fn run(case: Case, plan: Pairing) -> Vec<Outcome> {
     case.set_up(&mut r);
     // Nobody else listens either.
     r.cli("sflow netlink disable");
-    // While worker and service have a core each, if that can be had.
-    let measure = |r: &mut Router, rate, sent| {
-        let measured = on_two_cores(|| {
-            r.cli("packet-generator enable-stream");
-            let outcome = outcome(r, case, plan, rate, sent);
-            r.cli("packet-generator disable-stream");
-            Ok::<_, Infallible>(outcome)
-        });
-        let Ok((outcome, _)) = measured;
-        outcome
-    };
-    let mut all: Vec<_> = ALONE.into_iter().map(|rate| measure(&mut r, rate, false)).collect();
+    let mut all = rows(&mut r, case, plan, &ALONE, false);
     let _collector = r.collect();
-    all.extend(RATES.into_iter().map(|rate| measure(&mut r, rate, true)));
+    all.extend(rows(&mut r, case, plan, &RATES, true));
     r.stop();
     all
 }
 
-fn outcome(
+fn rows(
     r: &mut Router,
     case: Case,
     plan: Pairing,
-    rate: (&'static str, u32),
+    rates: &[(&'static str, u32)],
     sent: bool,
-) -> Outcome {
-    let to = if sent { "" } else { ", no collector" };
-    eprintln!("{}: {} pairs with sFlow {}{to}", case.name(), plan.pairs, rate.0);
+) -> Vec<Outcome> {
+    let part = Pairing { pairs: plan.pairs.div_ceil(PARTS), ..plan };
+    let mut rows: Vec<_> = rates.iter().map(|rate| Outcome::none(*rate, sent)).collect();
+    for n in 0..PARTS {
+        let to = if sent { "" } else { ", no collector" };
+        eprintln!("{}: sFlow at {} rates{to}, {n} of {PARTS}", case.name(), rates.len());
+        for row in &mut rows {
+            // While worker and service have a core each, if that can be had.
+            let measured = on_two_cores(|| {
+                r.cli("packet-generator enable-stream");
+                let more = outcome(r, part, row.rate, sent);
+                r.cli("packet-generator disable-stream");
+                Ok::<_, Infallible>(more)
+            });
+            let Ok((more, _)) = measured;
+            row.extend(more);
+        }
+    }
+    rows
+}
+
+fn outcome(r: &mut Router, plan: Pairing, rate: (&'static str, u32), sent: bool) -> Outcome {
     r.cli(&format!("sflow sampling-rate {}", rate.1));
     r.cli("sflow enable-disable pg0");
     let (before, tap) = (r.samples(), tap_clocks(r));
@@ -92,7 +122,6 @@ fn outcome(
         lost: after.lost - before.lost,
         sent: after.sent - before.sent,
     };
-    let tap = tap as f64 / (samples.taken + samples.lost).max(1) as f64;
     Outcome { rate, sent, paired, samples, tap }
 }
 
@@ -154,7 +183,7 @@ pub fn tables(plan: Plan) -> Vec<Table> {
                     o.rate.0.into(),
                     Cell::Added(o.paired.toll(), 2),
                     Cell::Added(o.paired.added(rate), 0),
-                    Cell::Number(o.tap, 0),
+                    Cell::Number(o.tap_per_sample(), 0),
                 ]);
                 continue;
             }
@@ -168,7 +197,7 @@ pub fn tables(plan: Plan) -> Vec<Table> {
                 Cell::Added(o.paired.ratio(), 3),
                 Cell::Added(o.paired.toll(), 2),
                 if often { Cell::Added(o.paired.added(rate), 0) } else { Cell::None },
-                if often { Cell::Number(o.tap, 0) } else { Cell::None },
+                if often { Cell::Number(o.tap_per_sample(), 0) } else { Cell::None },
                 Cell::Number(taken as f64, 0),
                 share(lost, taken + lost),
                 share(sent, taken),
@@ -177,12 +206,13 @@ pub fn tables(plan: Plan) -> Vec<Table> {
     }
     table.note(format!(
         "{} pairs of turns of {} ms with sFlow and without, in the order of ABBA, in one process; the \
-         first {} ms after each change are left out. Medians of the pairs' differences, with the \
-         interval in which the median lies with 95 % certainty (sign test). Clocks are those of the \
-         worker's whole loop, the generator's input and interruptions included; in the tap is what \
-         the tap takes by its own account. Samples go to a UDP socket on this host. Before and \
-         behind each row a bare loop that fills a core ran on one processor and on both; the row is \
-         measured again if both did less than 1.9 times as much, in five tries at most.",
+         first {} ms after each change are left out. All rates take turns, with a tenth of their pairs each \
+         time. Medians of the pairs' differences, with the interval in which the median lies with 95 % \
+         certainty (sign test). Clocks are those of the worker's whole loop, the generator's input and \
+         interruptions included; in the tap is what the tap takes by its own account. Samples go to a UDP \
+         socket on this host. Before and behind each such part a bare loop that fills a core ran on one \
+         processor and on both; it is measured again if both did less than 1.9 times as much, in five \
+         tries at most.",
         plan.pairs,
         plan.turn.as_millis(),
         plan.settle.as_millis(),
