@@ -242,6 +242,8 @@ pub struct Report {
     pub ports: Vec<PortReport>,
     /// Packets seen, samples taken and lost on all interfaces that ever had sFlow.
     pub totals: PortTotals,
+    /// Dropped packets that were too many to be told of.
+    pub drops_untold: u64,
     /// What the service has done, or why it does not run.
     pub service: Result<Status, String>,
     /// Sockets that listen to netlink's samples, counters and drops, where that is known.
@@ -263,8 +265,10 @@ pub(crate) fn init(c: &mut Control) {
     all.borrow_mut().subscribe(|c, event| match event {
         InterfaceEvent::Created(sw_if) => {
             let born = c.interface_totals_raw(sw_if);
-            c.state::<SFlow>().borrow_mut().identify(sw_if, born);
-            if c.state::<SFlow>().borrow().settings.drop_monitoring {
+            let state = c.state::<SFlow>();
+            state.borrow_mut().identify(sw_if, born);
+            let sampling = !state.borrow().ports.is_empty();
+            if sampling {
                 // Its nodes have reasons of their own.
                 publish(c);
             }
@@ -535,7 +539,9 @@ pub fn report(c: &Control) -> Report {
     let told = service.as_ref().is_ok_and(|status| status.netlink_wanted);
     let listeners = Channel::ALL.map(|channel| told.then(|| listeners(channel)).flatten());
     let totals = PortTotals::of_all(state.taps.iter().map(Arc::as_ref));
-    Report { settings: state.settings.clone(), ports, totals, service, listeners }
+    let by_service = service.as_ref().map_or(0, |status| status.drops_limited);
+    let drops_untold = state.taps.iter().map(|tap| tap.suppressed.get()).sum::<u64>() + by_service;
+    Report { settings: state.settings.clone(), ports, totals, drops_untold, service, listeners }
 }
 
 /// The interface, if packets are sampled on its kind.

@@ -29,12 +29,14 @@ pub struct TapStats {
     ports: Box<[PortCounters]>,
     /// All interfaces together, those too that have no sFlow any more, or are gone.
     pub all: PortCounters,
+    /// Dropped packets that were not told of, as they were too many.
+    pub suppressed: Counter,
 }
 
 impl Default for TapStats {
     fn default() -> Self {
         let ports = (0..MAX_INTERFACES).map(|_| PortCounters::default()).collect();
-        TapStats { ports, all: PortCounters::default() }
+        TapStats { ports, all: PortCounters::default(), suppressed: Counter::default() }
     }
 }
 

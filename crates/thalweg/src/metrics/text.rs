@@ -251,7 +251,7 @@ fn sflow(f: &Figures, page: &mut Page<'_>) -> Result {
             ("packet", "no collector", status.samples_unwanted),
             ("packet", "interface gone", status.samples_stale),
             ("counter", "too large", status.counters_refused),
-            ("drop", "rate limit", status.drops_untold),
+            ("drop", "rate limit", report.drops_untold),
             ("drop", "too large", status.drops_refused),
         ];
         lost.into_iter()

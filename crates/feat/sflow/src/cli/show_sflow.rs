@@ -114,7 +114,7 @@ fn to_text(r: &Report) -> String {
         status.counters_sent,
         status.counters_refused,
         status.drops_sent,
-        status.drops_untold + status.drops_refused,
+        r.drops_untold + status.drops_refused,
     );
     if status.host_samples > 0 {
         let _ = writeln!(text, "  host samples sent: {}", status.host_samples);
@@ -240,7 +240,7 @@ fn to_json(r: &Report) -> Value {
         "counter_samples": { "sent": status.counters_sent, "dropped": status.counters_refused },
         "drop_samples": {
             "sent": status.drops_sent,
-            "dropped": status.drops_untold + status.drops_refused,
+            "dropped": r.drops_untold + status.drops_refused,
         },
         "host_samples": { "sent": status.host_samples },
         "collectors": collectors.collect::<Vec<_>>(),

@@ -403,6 +403,7 @@ impl SFlowTap {
         }
         cx.count(DISCARDS, seen);
         if seen > told {
+            self.stats.suppressed.add(seen - told);
             cx.count(DISCARDS_DROPPED, seen - told);
         }
     }

@@ -97,8 +97,8 @@ pub struct Status {
     pub drops_sent: u64,
     /// Dropped packets that did not fit into a datagram.
     pub drops_refused: u64,
-    /// Dropped packets that were too many to be told of.
-    pub drops_untold: u64,
+    /// Dropped packets that workers told of, and that were too many with those of other workers.
+    pub drops_limited: u64,
     /// Samples of the host's counters sent.
     pub host_samples: u64,
     /// Packet samples sent by interface.

@@ -324,10 +324,10 @@ impl Service {
         *told += u64::from(facts.lost.wrapping_sub(*told as u32));
         // Each worker keeps within the limit; all together must, too.
         if !self.limiter.allow(facts.at) {
+            self.status.drops_limited += 1;
             return;
         }
-        let untold = self.untold.iter().sum::<u64>() + u64::from(self.limiter.suppressed());
-        self.status.drops_untold = untold;
+        let untold = self.untold.iter().sum::<u64>() + self.status.drops_limited;
         let Way::Dropped(reason) = facts.way else { return };
         let reasons = Arc::clone(&self.setup.reasons);
         let reason = reasons.get(reason as usize);
