@@ -382,6 +382,13 @@ fn collectors_come_and_go_and_none_disturbs_another() {
     lab.flows(&mut second, 41);
     assert_eq!(second.datagrams.last(), Some(&1));
     assert_eq!(second.agents.last().map(String::as_str), Some("198.51.100.1"));
+    // Under the name that it had before, it goes on.
+    let number = second.datagrams[second.datagrams.len() - 2];
+    lab.cli("sflow agent-address auto");
+    lab.receive(0, sw_if, frames(0, [1]));
+    lab.flows(&mut second, 42);
+    assert_eq!(second.datagrams.last(), Some(&(number + 1)));
+    assert_eq!(second.flows.last().map(|f| f.sequence), Some(61));
     assert!(!first.receive() && first.flows.len() == 40);
     let json = lab.json();
     assert_eq!(json["collectors"].as_array().unwrap().len(), 2);

@@ -62,6 +62,14 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
+    fn name(&self) -> Name {
+        (self.agent_address, self.sub_agent_id)
+    }
+
+    fn encoder(&self) -> DatagramEncoder {
+        DatagramEncoder::new(self.agent_address, self.sub_agent_id, self.datagram_bytes)
+    }
+
     /// The usual settings for an agent of that address.
     #[must_use]
     pub fn new(agent_address: IpAddr) -> Self {
@@ -292,9 +300,23 @@ impl Sources {
     }
 }
 
+/// Names that an agent had before, and whose numbering it keeps.
+const FORMER_NAMES: usize = 16;
+
+/// An address and a sub-agent: what collectors know an agent by.
+type Name = (IpAddr, u32);
+
+/// What is numbered under a name: datagrams, and samples by source.
+#[derive(Debug)]
+struct Numbering {
+    encoder: DatagramEncoder,
+    sources: Sources,
+}
+
 /// An sFlow agent that gives its datagrams to a transport.
 #[derive(Debug)]
 pub struct Agent<T> {
+    name: Name,
     encoder: DatagramEncoder,
     header_bytes: usize,
     datagram_bytes: usize,
@@ -303,6 +325,8 @@ pub struct Agent<T> {
     /// When the oldest sample that has not been sent came.
     pending_since: Option<Instant>,
     sources: Sources,
+    /// Where numbering stands under other names, the latest last.
+    former: Vec<(Name, Numbering)>,
     batch: Batch,
     transport: T,
     stats: AgentStats,
@@ -315,27 +339,34 @@ impl<T: Transport> Agent<T> {
     /// When the configuration is impossible.
     pub fn new(config: &AgentConfig, now: Instant, transport: T) -> Result<Self, AgentError> {
         config.check()?;
-        let AgentConfig { agent_address, sub_agent_id, datagram_bytes, .. } = *config;
+        let datagram_bytes = config.datagram_bytes;
         Ok(Agent {
-            encoder: DatagramEncoder::new(agent_address, sub_agent_id, datagram_bytes),
+            name: config.name(),
+            encoder: config.encoder(),
             header_bytes: config.header_bytes,
             datagram_bytes,
             max_delay: config.max_delay,
             started: now,
             pending_since: None,
             sources: Sources::default(),
+            former: Vec::new(),
             batch: Batch::new(),
             transport,
             stats: AgentStats::default(),
         })
     }
 
-    /// Takes other lengths and another delay. The agent's name stays what it is.
+    /// Takes other lengths, another delay, or another name. Under a name that it had before, its numbers go on
+    /// from where they were: a collector that knows it would take those that begin again for old ones.
     ///
     /// # Errors
     /// When the configuration is impossible; then nothing changes.
-    pub fn reconfigure(&mut self, config: &AgentConfig) -> Result<(), AgentError> {
+    pub fn reconfigure(&mut self, config: &AgentConfig, now: Instant) -> Result<(), AgentError> {
         config.check()?;
+        if config.name() != self.name {
+            self.flush(now);
+            self.rename(config);
+        }
         self.encoder.set_limit(config.datagram_bytes);
         self.header_bytes = config.header_bytes;
         self.datagram_bytes = config.datagram_bytes;
@@ -343,10 +374,26 @@ impl<T: Transport> Agent<T> {
         Ok(())
     }
 
-    /// What takes the datagrams, when there is no agent any more. What was not sent is lost.
-    #[must_use]
-    pub fn into_transport(self) -> T {
-        self.transport
+    fn rename(&mut self, config: &AgentConfig) {
+        let name = config.name();
+        let known = self.former.iter().position(|(former, _)| *former == name);
+        let Numbering { encoder, sources } = match known {
+            Some(at) => self.former.remove(at).1,
+            None => Numbering { encoder: config.encoder(), sources: Sources::default() },
+        };
+        if self.former.len() == FORMER_NAMES {
+            self.former.remove(0);
+        }
+        let encoder = std::mem::replace(&mut self.encoder, encoder);
+        let sources = std::mem::replace(&mut self.sources, sources);
+        let before = std::mem::replace(&mut self.name, name);
+        self.former.push((before, Numbering { encoder, sources }));
+    }
+
+    /// What is known of sources under any name.
+    fn all_sources(&mut self) -> impl Iterator<Item = &mut Sources> {
+        let former = self.former.iter_mut().map(|(_, numbering)| &mut numbering.sources);
+        std::iter::once(&mut self.sources).chain(former)
     }
 
     /// What was packed.
@@ -490,14 +537,14 @@ impl<T: Transport> Agent<T> {
     /// The counters of a source have started again: so does their numbering, which tells collectors
     /// not to take a delta.
     pub fn reset_counters(&mut self, source: DataSource) {
-        if let Some(state) = self.sources.known(source) {
+        for state in self.all_sources().filter_map(|sources| sources.known(source)) {
             state.counter_sequence = 0;
         }
     }
 
     /// Forgets a source that is no more.
     pub fn remove_source(&mut self, source: DataSource) {
-        self.sources.remove(source);
+        self.all_sources().for_each(|sources| sources.remove(source));
     }
 
     /// Data sources known.

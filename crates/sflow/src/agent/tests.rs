@@ -334,6 +334,41 @@ fn numbers_go_round() {
 }
 
 #[test]
+fn a_name_that_comes_back_goes_on_with_its_numbers() {
+    let now = Instant::now();
+    let (mut agent, sent) = agent(now);
+    let named = |n: u8| AgentConfig { sub_agent_id: n.into(), ..config() };
+    let run = |agent: &mut Agent<Memory>, pool: u64| {
+        assert!(agent.flow_sample(now, &sample(1, pool, 0)));
+        agent.flush(now);
+        let datagram = sent.borrow().last().unwrap().clone();
+        let datagram = Datagram::parse(&datagram).unwrap();
+        let (_, sequence, pool, _) = *flows(&sent).last().unwrap();
+        (datagram.sub_agent, datagram.sequence, sequence, pool)
+    };
+    let first = config().sub_agent_id;
+    assert_eq!(run(&mut agent, 100), (first, 1, 1, 100));
+    assert_eq!(run(&mut agent, 200), (first, 2, 2, 200));
+    // What waits has the old name.
+    assert!(agent.flow_sample(now, &sample(1, 250, 0)));
+    agent.reconfigure(&named(77), now).unwrap();
+    assert_eq!(run(&mut agent, 300), (77, 1, 1, 300));
+    agent.reconfigure(&config(), now).unwrap();
+    assert_eq!(run(&mut agent, 400), (first, 4, 4, 400));
+    agent.reconfigure(&named(77), now).unwrap();
+    // An interface that is gone is gone under all names.
+    agent.remove_source(DataSource::interface(1));
+    assert_eq!(run(&mut agent, 7), (77, 2, 1, 7));
+    // Names are not kept without end.
+    for n in 100..100 + FORMER_NAMES as u8 {
+        agent.reconfigure(&named(n), now).unwrap();
+    }
+    assert_eq!(agent.former.len(), FORMER_NAMES);
+    agent.reconfigure(&config(), now).unwrap();
+    assert_eq!(run(&mut agent, 9), (first, 1, 1, 9));
+}
+
+#[test]
 fn sources_are_limited_and_may_be_reused() {
     let now = Instant::now();
     let (mut agent, _sent) = agent(now);

@@ -82,6 +82,9 @@ struct SourceKey {
     source: DataSource,
 }
 
+/// Samples with old numbers in a row that can be those of datagrams that were overtaken; more begin anew, though
+/// the pool went on, as with agents that number anew under another name and back.
+const MOST_BEHIND: u32 = 64;
 /// Fewer samples between counter samples say too little about their number per packet.
 const MIN_COUNTED_SAMPLES: u64 = 100;
 
@@ -99,6 +102,8 @@ struct Source {
     pool_counts: bool,
     /// Sequence number, pool and drops of the latest sample.
     last: Option<(u32, u32, u32)>,
+    /// Samples in a row with numbers before its.
+    behind: u32,
     ingress: u64,
     /// The latest counters, and the samples that came since.
     counters: Option<(InterfaceCounters, u64)>,
@@ -129,11 +134,14 @@ impl Source {
         if step == 0 || step > u32::MAX / 2 {
             // Reordered on the way, or the agent has started again.
             self.pool += u64::from(sample.rate);
-            if sample.pool < pool {
+            self.behind += 1;
+            if sample.pool < pool || self.behind >= MOST_BEHIND {
                 self.last = Some((sample.sequence, sample.pool, sample.drops));
+                self.behind = 0;
             }
             return;
         }
+        self.behind = 0;
         self.lost += u64::from(step - 1);
         let packets = sample.pool.wrapping_sub(pool);
         self.pool += u64::from(packets);

@@ -94,11 +94,10 @@ pub struct Relay<T = Collectors> {
     conf: HsflowdConf,
     hide: Option<Regex>,
     agent: Option<Agent<T>>,
-    /// Kept while there is no agent.
+    /// Kept until there is an agent.
     transport: Option<T>,
+    /// What names the agent; without, nothing is sent.
     address: Option<IpAddr>,
-    /// The address and the number that the agent has.
-    name: Option<(IpAddr, u32)>,
     election: Instant,
     electing: Option<Errand<Option<IpAddr>>>,
     host: HostPoller,
@@ -131,7 +130,6 @@ impl<T: Transport> Relay<T> {
             agent: None,
             transport: Some(transport),
             address: None,
-            name: None,
             election: now,
             electing: None,
             host: HostPoller::default(),
@@ -176,30 +174,29 @@ impl<T: Transport> Relay<T> {
 
     /// Makes the agent of this address, or lets it go on with other settings.
     fn rename(&mut self, address: Option<IpAddr>, now: Instant) -> Result<(), AgentError> {
-        if let Some(mut agent) = self.agent.take() {
-            agent.flush(now);
-            let wanted = address.map(|address| config(&self.conf, address));
-            let same = |c: &AgentConfig| self.name == Some((c.agent_address, c.sub_agent_id));
-            if let Some(wanted) = wanted.filter(same) {
-                let done = agent.reconfigure(&wanted);
-                self.agent = Some(agent);
-                return done;
-            }
-            self.transport = Some(agent.into_transport());
-        }
-        self.address = address;
+        let before = std::mem::replace(&mut self.address, address);
         let Some(address) = address else {
+            self.flush(now);
             tracing::warn!("sflow: this host has no address to name the agent: nothing is sent");
             return Ok(());
         };
         let config = config(&self.conf, address);
-        config.check()?;
-        if let Some(transport) = self.transport.take() {
+        if before != Some(address) {
             tracing::info!("sflow: agent {address}, sub-agent {}", config.sub_agent_id);
-            self.name = Some((address, config.sub_agent_id));
-            self.agent = Some(Agent::new(&config, self.started, transport)?);
+        }
+        match (&mut self.agent, self.transport.take()) {
+            (Some(agent), _) => agent.reconfigure(&config, now)?,
+            (none, Some(transport)) => {
+                *none = Some(Agent::new(&config, self.started, transport)?);
+            }
+            (None, None) => {}
         }
         Ok(())
+    }
+
+    /// The agent, if it has a name.
+    fn named(&mut self) -> Option<&mut Agent<T>> {
+        self.agent.as_mut().filter(|_| self.address.is_some())
     }
 
     /// What was done.
@@ -222,7 +219,7 @@ impl<T: Transport> Relay<T> {
 
     /// Takes a message.
     pub fn handle(&mut self, message: &Message<'_>, now: Instant) {
-        if self.agent.is_none() {
+        if self.named().is_none() {
             self.stats.nameless += 1;
             return;
         }
@@ -269,10 +266,15 @@ impl<T: Transport> Relay<T> {
             self.electing = Errand::start("sflow-elect", move || choice.elect(current)).ok();
         }
         let host = self.host.poll(now);
-        if let (Some(host), Some(agent)) = (host, &mut self.agent) {
-            self.stats.host_samples += u64::from(agent.host_counters(now, &host));
+        if let Some(host) = host
+            && let Some(agent) = self.named()
+        {
+            let good = agent.host_counters(now, &host);
+            self.stats.host_samples += u64::from(good);
         }
-        self.poll_linux(now);
+        if self.named().is_some() {
+            self.poll_linux(now);
+        }
         if let Some(agent) = &mut self.agent {
             agent.tick(now);
         }

@@ -309,6 +309,7 @@ mod tests {
                 port(2, "pg0", Some(100), 160, 1, 2),
             ],
             totals: PortTotals { seen: 141_000, taken: 14, dropped: 2 },
+            drops_untold: 0,
             service: Ok(status),
             listeners: [None, Some(Listeners { sockets: 1, lost: 3 }), None],
         }
@@ -321,6 +322,7 @@ mod tests {
             settings: Settings::default(),
             ports: Vec::new(),
             totals: PortTotals::default(),
+            drops_untold: 0,
             service: Err("no more threads".into()),
             listeners: [None; 3],
         };

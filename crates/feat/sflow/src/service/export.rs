@@ -1,6 +1,6 @@
 //! The agent and its collectors, which come and go without it.
 //!
-//! Sequence numbers belong to the agent: it is made once per agent address. Collectors outlive it.
+//! Sequence numbers belong to the agent's name: where it has had a name before, they go on.
 
 use super::Status;
 use crate::exporting::ExportSettings;
@@ -54,7 +54,7 @@ impl Exporter {
     }
 
     /// Takes other settings. A collector that stays keeps its socket and its counts, the agent its
-    /// sequence numbers unless it is renamed. The host's counters are only sent while sFlow is
+    /// sequence numbers unless it gets a name that it has not had before. The host's counters are only sent while sFlow is
     /// `enabled` on some interface.
     pub(super) fn configure(&mut self, settings: &ExportSettings, enabled: bool) {
         let now = Instant::now();
@@ -67,17 +67,9 @@ impl Exporter {
             self.collectors.borrow_mut().configure(&settings.collectors, now);
         }
         let old = std::mem::replace(&mut self.settings, settings.clone());
-        if old.sub_agent != settings.sub_agent {
+        if (old.sub_agent, old.datagram_bytes) != (settings.sub_agent, settings.datagram_bytes) {
             self.flush(now);
-            self.agent = None;
-        } else if old.datagram_bytes != settings.datagram_bytes {
-            self.flush(now);
-            let config = self.address.map(|address| self.config(address));
-            if let (Some(agent), Some(config)) = (&mut self.agent, config)
-                && let Err(error) = agent.reconfigure(&config)
-            {
-                tracing::error!("sflow: {error}");
-            }
+            self.reconfigure(now);
         }
         let chosen_anew = old.agent != settings.agent || self.address.is_none();
         self.wanted = !settings.collectors.is_empty();
@@ -117,7 +109,18 @@ impl Exporter {
     fn rename(&mut self, address: Option<IpAddr>, now: Instant) {
         if address != self.address {
             self.flush(now);
-            (self.address, self.agent) = (address, None);
+            self.address = address;
+            self.reconfigure(now);
+        }
+    }
+
+    /// Tells the agent its name and its lengths, if it has a name.
+    fn reconfigure(&mut self, now: Instant) {
+        let config = self.address.map(|address| self.config(address));
+        if let (Some(agent), Some(config)) = (&mut self.agent, config)
+            && let Err(error) = agent.reconfigure(&config, now)
+        {
+            tracing::error!("sflow: {error}");
         }
     }
 
@@ -129,7 +132,7 @@ impl Exporter {
     /// The agent, if there is somebody to send to and a name to send by.
     #[inline]
     pub(super) fn agent(&mut self) -> Option<&mut Agent<Shared>> {
-        if !self.wanted {
+        if !self.wanted || self.address.is_none() {
             return None;
         }
         if self.agent.is_none() {
