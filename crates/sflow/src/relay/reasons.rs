@@ -125,13 +125,15 @@ pub(super) fn reason(drop: &PacketDrop<'_>) -> Option<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::dropmon::kernel_reason;
+    use crate::netlink::dropmon::reason_word;
 
-    /// What a router says in the kernel's words is what it meant.
+    /// What a router says is what it meant.
     #[test]
     fn words_that_are_sent_are_understood() {
         for (meant, _) in R::ALL {
-            let Some(word) = kernel_reason(*meant) else { continue };
+            let word = reason_word(*meant);
+            assert_eq!(word.is_none(), *meant == R::UNKNOWN, "{meant}");
+            let Some(word) = word else { continue };
             let drop = PacketDrop { reason: Some(Text::from(word)), ..PacketDrop::default() };
             assert_eq!(reason(&drop), Some(*meant), "{word}");
         }

@@ -20,7 +20,7 @@ thalweg_graph::next_nodes! {
     ICMP_ERROR => "ip4-icmp-error",
 }
 thalweg_graph::errors! {
-    NO_ROUTE: Error, 269, "no route";
+    NO_ROUTE: Error, 0, "no route";
     UNREACHABLE: Error, 1, "unreachable route";
     PROHIBITED: Error, 13, "prohibited route";
     BLACKHOLE: Error, 269, "drop route";

@@ -323,7 +323,7 @@ impl Netlink {
             trap_group: Some(Text::from(d.group)),
             trap: Some(Text::from(d.trap)),
             // All traps of routers are of unknown reason to hsflowd, which looks here first.
-            reason: dropmon::kernel_reason(d.code).map(Text::from),
+            reason: dropmon::reason_word(d.code).map(Text::from),
             ..PacketDrop::default()
         };
         sender.push(|out, header| drop.encode(out, header));
@@ -471,7 +471,9 @@ mod tests {
                 assert_eq!((d.input, d.input_name), (3, Some(Text(b"host-a"))));
                 assert_eq!(d.trap_group, Some(Text(b"vpp_ip4-input")));
                 assert_eq!(d.trap, Some(Text(b"vpp_ip4_ttl_<=_1")));
-                assert_eq!(d.reason, (d.protocol != 0x800).then_some(Text(b"PKT_TOO_BIG")));
+                let reason: &[u8] =
+                    if d.protocol == 0x800 { b"ttl_exceeded" } else { b"PKT_TOO_BIG" };
+                assert_eq!(d.reason, Some(Text(reason)));
                 (d.protocol, d.original_length, d.data.len())
             }
             other => panic!("{other:?}"),
