@@ -86,24 +86,37 @@ pub fn fuzz_conf(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
+    /// Files of a folder of `fuzz/`; none if it is not there.
+    fn files(folder: &str) -> impl Iterator<Item = Vec<u8>> {
+        let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(folder);
+        let entries = std::fs::read_dir(path).into_iter().flatten();
+        entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+    }
+
     /// Inputs that fuzzing has found to matter; see `fuzz/README.md`.
     #[test]
     fn the_crash_corpus_passes() {
-        let corpus =
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus-crashes/sflow_capture");
-        for entry in std::fs::read_dir(corpus).unwrap() {
-            super::fuzz_capture(&std::fs::read(entry.unwrap().path()).unwrap());
+        let targets: [(&str, fn(&[u8])); 4] = [
+            ("sflow_capture", super::fuzz_capture),
+            ("sflow_decode", super::fuzz_decode),
+            ("sflow_netlink", super::fuzz_netlink),
+            ("hsflowd_conf", super::fuzz_conf),
+        ];
+        let mut count = 0;
+        for (target, run) in targets {
+            for input in files(&format!("corpus-crashes/{target}")) {
+                run(&input);
+                count += 1;
+            }
         }
+        assert!(count > 0, "the corpus is elsewhere");
     }
 
     #[test]
     fn the_netlink_seeds_pass() {
-        let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/sflow_netlink");
-        let mut count = 0;
-        for entry in std::fs::read_dir(seeds).unwrap() {
-            super::fuzz_netlink(&std::fs::read(entry.unwrap().path()).unwrap());
-            count += 1;
-        }
+        let count = files("seeds/sflow_netlink").inspect(|seed| super::fuzz_netlink(seed)).count();
         assert!(count >= 4);
     }
 }

@@ -1,8 +1,8 @@
 //! Datagrams of real agents, damaged in ways that matter to a decoder.
 //!
 //! `data/mutants.pcap` is a committed selection, one for each kind of damage and each complaint, with
-//! the complaints in `data/mutants.errors.txt`; `UPDATE_GOLDEN=1` makes both anew. Some thousands more are
-//! made on the fly.
+//! the complaints in `data/mutants.errors.txt`; the fuzzer begins with the same datagrams.
+//! `UPDATE_GOLDEN=1` makes all of them anew. Some thousands more are made on the fly.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -174,6 +174,13 @@ fn select() -> Vec<Vec<u8>> {
     selected
 }
 
+/// The selection as what the fuzzer begins with.
+fn seeds() -> impl Iterator<Item = (PathBuf, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/sflow_decode");
+    let all = datagrams("mutants.pcap").into_iter().enumerate();
+    all.map(move |(n, datagram)| (folder.join(format!("mutant-{:02}", n + 1)), datagram))
+}
+
 #[test]
 fn the_committed_mutants_are_reported_as_they_were() {
     let file = data("mutants.pcap");
@@ -184,6 +191,12 @@ fn the_committed_mutants_are_reported_as_they_were() {
             out.add(Moment::default(), Some(source), &datagram);
         }
         std::fs::write(&file, out.bytes()).unwrap();
+        for (seed, datagram) in seeds() {
+            std::fs::write(seed, datagram).unwrap();
+        }
+    }
+    for (seed, datagram) in seeds() {
+        assert_eq!(std::fs::read(&seed).ok(), Some(datagram), "{}", seed.display());
     }
     let mut report = String::new();
     for (n, datagram) in datagrams("mutants.pcap").iter().enumerate() {
