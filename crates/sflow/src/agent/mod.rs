@@ -83,6 +83,9 @@ impl AgentConfig {
     }
 }
 
+/// Headers of datagram, sample and record around the sampled bytes, with an IPv6 agent.
+const AROUND: usize = 44 + 60 + 24;
+
 /// Why an agent cannot work as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AgentError {
@@ -100,7 +103,10 @@ pub enum AgentError {
         max: usize,
     },
     /// A sampled header would not fit into a datagram.
-    #[error("headers of {header} bytes do not fit into datagrams of {datagram} bytes")]
+    #[error(
+        "headers of {header} bytes do not fit into datagrams of {datagram} bytes: these need {} or more",
+        header + AROUND
+    )]
     HeaderBytes {
         /// Header bytes asked for.
         header: usize,
@@ -125,9 +131,7 @@ impl AgentConfig {
                 max: *DATAGRAM_BYTES.end(),
             });
         }
-        // Headers of datagram, sample and record around the sampled bytes, with an IPv6 agent.
-        let around = 44 + 60 + 24;
-        if self.header_bytes + around > self.datagram_bytes {
+        if self.header_bytes + AROUND > self.datagram_bytes {
             let (header, datagram) = (self.header_bytes, self.datagram_bytes);
             return Err(AgentError::HeaderBytes { header, datagram });
         }

@@ -217,7 +217,10 @@ fn impossible_settings_are_refused() {
     let error = check(|c| c.datagram_bytes = 100);
     assert_eq!(error, "datagrams of 100 bytes are out of range: 200 to 65507 are possible");
     let error = check(|c| c.header_bytes = 1400);
-    assert_eq!(error, "headers of 1400 bytes do not fit into datagrams of 1400 bytes");
+    assert_eq!(
+        error,
+        "headers of 1400 bytes do not fit into datagrams of 1400 bytes: these need 1528 or more"
+    );
 }
 
 /// Numbers as a collector checks them: by what they count.

@@ -21,9 +21,10 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-use crate::agent::{AgentChoice, CollectorConfig, Host};
+use crate::agent::{AgentChoice, AgentConfig, CollectorConfig, Host};
 use crate::encode::DEFAULT_DATAGRAM_BYTES;
 use crate::host::DEFAULT_INTERVAL;
 use crate::value::Uuid;
@@ -225,6 +226,8 @@ impl fmt::Display for ConfError {
 
 impl std::error::Error for ConfError {}
 
+/// Bytes that a router may take of a packet, whatever the file says: it can be told otherwise any time.
+const ROUTER_HEADER_BYTES: usize = 256;
 /// More mistakes than this are not worth reading in one go.
 const MAX_PROBLEMS: usize = 20;
 /// Objects within objects that are read over.
@@ -264,6 +267,7 @@ impl HsflowdConf {
             tokens: tokens(text),
             next: 0,
             conf: HsflowdConf::default(),
+            lengths: None,
             errors: Vec::new(),
             warnings: Vec::new(),
         };
@@ -284,6 +288,8 @@ struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     next: usize,
     conf: HsflowdConf,
+    /// What was said last of lengths.
+    lengths: Option<Token<'a>>,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
 }
@@ -353,9 +359,24 @@ impl<'a> Parser<'a> {
         if let Some(more) = self.take() {
             self.error(more, "nothing can follow the } that ends sflow { }".into());
         }
+        self.check_lengths();
         if self.conf.collectors.is_empty() && self.errors.is_empty() {
             let hint = "there is no collector: give collector { ip = ADDRESS }";
             self.error(first, hint.into());
+        }
+    }
+
+    /// Datagrams must hold the headers that they are to.
+    fn check_lengths(&mut self) {
+        let Some(said) = self.lengths else { return };
+        let header_bytes = match self.reader {
+            Reader::Agent => self.conf.header_bytes,
+            Reader::Router => ROUTER_HEADER_BYTES,
+        };
+        let datagram_bytes = self.conf.datagram_bytes;
+        let usual = AgentConfig::new(Ipv6Addr::LOCALHOST.into());
+        if let Err(why) = (AgentConfig { header_bytes, datagram_bytes, ..usual }).check() {
+            self.error(said, why.to_string());
         }
     }
 
@@ -382,16 +403,14 @@ impl<'a> Parser<'a> {
             return;
         }
         let nobody = |c: &CollectorConfig| matches!(&c.host, Host::Name(n) if n.is_empty());
-        match self.conf.collectors.last() {
-            Some(collector) if nobody(collector) => {
-                self.error(name, "a collector needs an address: ip = ADDRESS".into());
-            }
-            Some(collector) => {
-                if let Err(why) = collector.check() {
-                    self.error(name, why);
-                }
-            }
-            None => {}
+        let Some((collector, others)) = self.conf.collectors.split_last() else { return };
+        if nobody(collector) {
+            self.error(name, "a collector needs an address: ip = ADDRESS".into());
+        } else if let Err(why) = collector.check() {
+            self.error(name, why);
+        } else if others.contains(collector) {
+            self.warn(name, format!("collector {collector} is there already: it gets all once"));
+            self.conf.collectors.pop();
         }
     }
 
@@ -437,7 +456,10 @@ impl<'a> Parser<'a> {
                 let expected = format!("a number from {low} to {high}");
                 let Some(value) = self.value(token, &expected) else { return };
                 match number(value.text).filter(|n| range.contains(n)) {
-                    Some(n) => set(&mut self.conf, n),
+                    Some(n) => {
+                        set(&mut self.conf, n);
+                        self.note_number(name, value, n);
+                    }
                     None => self.error(value, format!("`{}' is not {expected}", value.text)),
                 }
             }
@@ -455,6 +477,18 @@ impl<'a> Parser<'a> {
                     self.error(value, format!("{why}: {name} is {expected}"));
                 }
             }
+        }
+    }
+
+    /// Looks at numbers of which there is more to say.
+    fn note_number(&mut self, name: &str, value: Token<'a>, n: u64) {
+        match name {
+            "datagramBytes" | "headerBytes" => self.lengths = Some(value),
+            "polling" if n == 0 && self.reader == Reader::Router => {
+                let why = "the host's counters end, those of interfaces are sent as before";
+                self.warn(value, format!("polling = 0: {why}"));
+            }
+            _ => {}
         }
     }
 

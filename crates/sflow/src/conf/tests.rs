@@ -167,7 +167,7 @@ fn no_word_is_accepted_silently() {
                     }
                     continue;
                 }
-                _ => &["7", "off", "on", "201", "192.0.2.9", "10.0.0.0/8", "eth9", UUID],
+                _ => &["7", "off", "on", "201", "500", "192.0.2.9", "10.0.0.0/8", "eth9", UUID],
             };
             for reader in [Reader::Agent, Reader::Router] {
                 let seen = |(conf, warnings): &(HsflowdConf, Vec<Problem>)| {
@@ -232,6 +232,28 @@ fn mistakes_have_their_place() {
     one("sflow { collector { ip = fe80::1 } }", "say which, such as fe80::1%eth0");
     one("sflow { collector { ip = x udpport = 0 } }", "a number from 1 to 65535");
     one("sflow { collector { ip = x namespace = ../y } }", "no name of a network namespace");
+}
+
+#[test]
+fn lengths_fit_together_and_collectors_are_told_apart() {
+    let read = |reader, text: &str| HsflowdConf::parse(reader, "h.conf", text);
+    let c = "collector{ip=192.0.2.1}";
+    let error = read(Reader::Agent, &format!("sflow {{\n {c}\n datagramBytes = 200\n}}"));
+    let error = error.unwrap_err();
+    assert_eq!(error.0[0].place, "h.conf:3:18");
+    let why = "headers of 128 bytes do not fit into datagrams of 200 bytes: these need 256 or more";
+    assert_eq!(error.0[0].message, why);
+    let text = format!("sflow {{ {c} datagramBytes = 300 headerBytes=128 }}");
+    assert!(read(Reader::Agent, &text).is_ok());
+    let error = read(Reader::Router, &text).unwrap_err().to_string();
+    assert!(error.contains("headers of 256 bytes") && error.contains("need 384"), "{error}");
+    let text = format!("sflow {{ {c} collector {{ ip=192.0.2.1 udpport=7000 }}\n {c} polling=0 }}");
+    let (conf, warnings) = read(Reader::Router, &text).unwrap();
+    assert_eq!(conf.collectors.len(), 2);
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("h.conf:2:2: collector 192.0.2.1"), "{said:?}");
+    assert!(said[1].contains("those of interfaces are sent as before"), "{said:?}");
 }
 
 #[test]

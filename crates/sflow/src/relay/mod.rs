@@ -566,7 +566,7 @@ fn generic(index: u32, c: &PortCounters<'_>) -> InterfaceCounters {
         in_broadcast: c.rx_broadcasts as u32,
         in_discards: c.rx_discards as u32,
         in_errors: c.rx_errors as u32,
-        in_unknown_protocols: u32::MAX,
+        in_unknown_protocols: 0,
         out_octets: c.tx_octets,
         out_unicast: unicast(c.tx_packets, c.tx_multicasts, c.tx_broadcasts),
         out_multicast: c.tx_multicasts as u32,
