@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_device::interface;
 use thalweg_feat_sflow::state::report;
 use thalweg_sflow::Interface;
+use thalweg_sflow::value::Mac;
 
 #[test]
 fn at_one_in_one_every_packet_arrives_once_in_order_and_whole() {
@@ -436,6 +437,24 @@ fn samples_know_where_their_packets_went() {
         assert_eq!(vlans, Some((7, after)));
         assert_eq!(collector.flows[before].vlans, None);
     }
+    lab.close();
+}
+
+/// An adapter of the host's has the number that its interface has in all other samples.
+#[test]
+fn the_hosts_adapters_are_the_routers_interfaces() {
+    let mut lab = Lab::new(1);
+    let (_, b) = (lab.interface(), lab.interface());
+    bring_up(&mut lab, b);
+    let mut collector = lab.collector();
+    lab.cli("sflow host-interval 1");
+    lab.cli("sflow enable loop0");
+    lab.until("they are told", |_| {
+        collector.receive();
+        !collector.adapters.is_empty()
+    });
+    let mac = interface::view(&lab.c, b).expect("an interface").mac;
+    assert_eq!(collector.adapters, [(b, vec![Mac(mac)])]);
     lab.close();
 }
 

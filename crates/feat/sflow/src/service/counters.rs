@@ -4,9 +4,11 @@ use super::Service;
 use std::time::Instant;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::agent::InterfaceCountersIn;
-use thalweg_sflow::model::InterfaceCounters;
+use thalweg_sflow::model::{HostAdapter, HostAdapters, InterfaceCounters};
+use thalweg_sflow::value::Mac;
 
 use super::PortSetup;
+use crate::state::is_port;
 
 /// ifType (RFC 2863, IANAifType) of Ethernet and of loopbacks.
 const ETHERNET: u32 = 6;
@@ -56,6 +58,14 @@ impl Service {
 fn due(passed: (u64, u64), interval: u64, sw_if: u64) -> bool {
     let turns = |second: u64| (second + interval - sw_if % interval) / interval;
     turns(passed.1) > turns(passed.0)
+}
+
+/// The record (0:2001) of interfaces that are up.
+pub(super) fn adapters<'p>(ports: impl Iterator<Item = &'p PortSetup>) -> HostAdapters {
+    let up = ports.filter(|port| port.view.admin_up && is_port(&port.view));
+    let adapter =
+        |port: &PortSetup| HostAdapter { index: port.view.sw_if, macs: vec![Mac(port.view.mac)] };
+    HostAdapters(up.map(adapter).collect())
 }
 
 /// The generic record (0:1) of an interface.

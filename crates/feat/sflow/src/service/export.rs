@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use thalweg_sflow::DataSource;
 use thalweg_sflow::agent::{Agent, AgentConfig, Collectors, Errand};
 use thalweg_sflow::host::HostPoller;
+use thalweg_sflow::model::HostAdapters;
 
 /// How long a sample may wait for others to share its datagram.
 const MAX_DELAY: Duration = Duration::from_millis(100);
@@ -177,12 +178,14 @@ impl Exporter {
         samples.into_iter().chain(self.host.deadline(now)).min()
     }
 
-    /// Sends what has waited long enough, and does what is due.
-    pub(super) fn tick(&mut self, now: Instant) {
+    /// Sends what has waited long enough, and does what is due. Among the host's counters, `adapters` are the
+    /// router's: the system's have numbers that samples give to the router's.
+    pub(super) fn tick(&mut self, now: Instant, adapters: impl FnOnce() -> HostAdapters) {
         self.elect(now);
-        if let Some(host) = self.host.poll(now)
+        if let Some(mut host) = self.host.poll(now)
             && let Some(agent) = self.agent()
         {
+            host.adapters = adapters();
             let good = agent.host_counters(now, &host);
             self.host_samples += u64::from(good);
         }

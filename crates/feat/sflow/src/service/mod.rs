@@ -327,7 +327,7 @@ impl Service {
         let drained = self.drain();
         let now = Instant::now();
         self.poll_counters(now);
-        self.exporter.tick(now);
+        self.exporter.tick(now, || counters::adapters(self.setup.ports.iter()));
         if self.netlink.tick(now) {
             self.poll_all();
         }

@@ -17,6 +17,7 @@ use thalweg_graph::{
     Poll, Runner,
 };
 use thalweg_sflow::model::InterfaceCounters;
+use thalweg_sflow::value::Mac;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
 
 /// Bytes that a buffer holds.
@@ -181,6 +182,8 @@ pub struct Collector {
     pub counters: Vec<Counters>,
     pub datagrams: Vec<u32>,
     pub agents: Vec<String>,
+    /// Index and addresses of the host's adapters, as they came last.
+    pub adapters: Vec<(u32, Vec<Mac>)>,
 }
 
 impl Collector {
@@ -196,6 +199,7 @@ impl Collector {
             counters: Vec::new(),
             datagrams: Vec::new(),
             agents: Vec::new(),
+            adapters: Vec::new(),
         }
     }
 
@@ -250,7 +254,13 @@ impl Collector {
                     });
                 }
                 // The host's come at random.
-                Sample::Counters(c) if c.source == DataSource::HOST => {}
+                Sample::Counters(c) if c.source == DataSource::HOST => {
+                    for record in c.records.clone() {
+                        if let CounterRecord::HostAdapters(all) = record.expect("a record") {
+                            self.adapters = all.0.into_iter().map(|a| (a.index, a.macs)).collect();
+                        }
+                    }
+                }
                 Sample::Counters(c) => {
                     let mut counters = Counters {
                         sequence: c.sequence,
