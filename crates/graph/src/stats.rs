@@ -125,6 +125,14 @@ interface_counters! {
     tx_multicast_bytes => "tx multicast bytes",
     /// Bytes of sent broadcast packets.
     tx_broadcast_bytes => "tx broadcast bytes",
+    /// Packets that came as parts of super-packets, beyond the one that each of these is counted as.
+    rx_gso => "rx gso packets",
+    /// Bytes of headers that these have on the wire.
+    rx_gso_bytes => "rx gso bytes",
+    /// The same of what was sent.
+    tx_gso => "tx gso packets",
+    /// Bytes of headers that these have on the wire.
+    tx_gso_bytes => "tx gso bytes",
 }
 
 /// Where all packets of a worker have gone:

@@ -12,6 +12,44 @@ pub fn suits(frame: &Frame, caps: Caps) -> bool {
     (0..frame.len()).all(|i| lacks(frame.meta(i as u8), caps) == Lack::Nothing)
 }
 
+/// How a super-packet of a frame will be cut, of which `before` bytes stand before its data; `None` if it is an
+/// ordinary packet, or cannot be cut: then it is one.
+pub fn plan(frame: &Frame, i: u8, before: usize) -> Option<gso::Plan> {
+    let meta = frame.meta(i);
+    if !meta.flags().contains(Flags::OFFLOAD) || meta.offload.gso == GsoKind::None {
+        return None;
+    }
+    let mut head = [0; gso::MAX_HEADERS];
+    let n = copy(frame, i, before, 0, &mut head);
+    let length = before + frame.total_len(i);
+    gso::Plan::new(&head[..n], length, usize::from(meta.offload.gso_size)).ok()
+}
+
+/// Copies a packet's bytes from `skip` on, over all its segments and `before` bytes that stand before these;
+/// returns how many there were.
+pub fn copy(frame: &Frame, i: u8, before: usize, mut skip: usize, to: &mut [u8]) -> usize {
+    let mut n = 0;
+    for segment in std::iter::once(frame.before(i, before)).chain(frame.segments(i)) {
+        let from = skip.min(segment.len());
+        skip -= from;
+        let more = (segment.len() - from).min(to.len() - n);
+        to[n..n + more].copy_from_slice(&segment[from..from + more]);
+        n += more;
+    }
+    n
+}
+
+/// What a frame is on the wire beyond its packets and their bytes: super-packets are cut, and each piece has
+/// headers of its own.
+#[cold]
+pub fn more_on_wire(frame: &Frame) -> (u64, u64) {
+    let plans = (0..frame.len()).filter_map(|i| plan(frame, i as u8, 0));
+    plans.fold((0, 0), |(packets, bytes), plan| {
+        let more = plan.segment_count().saturating_sub(1) as u64;
+        (packets + more, bytes + more * plan.header_len() as u64)
+    })
+}
+
 #[derive(PartialEq, Eq)]
 enum Lack {
     Nothing,

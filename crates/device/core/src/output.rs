@@ -64,13 +64,19 @@ impl Runner for Output {
         if frame.flags().intersects(Flags::GROUP.union(Flags::LOCAL)) && row.mac != [0; 6] {
             count_groups(cx, &frame, self.sw_if);
         }
-        if frame.flags().contains(Flags::OFFLOAD) && !offload::suits(&frame, caps) {
-            let reasons = offload::Reasons { no_buffers: NO_BUFFERS, bad: BAD_OFFLOAD };
+        if frame.flags().contains(Flags::OFFLOAD) {
             let sw_if = self.sw_if;
-            offload::finish(cx, frame, caps, reasons, &mut self.scratch, |cx, f| {
-                cx.interface_output(f, sw_if);
-            });
-            return;
+            if !offload::suits(&frame, caps) {
+                let reasons = offload::Reasons { no_buffers: NO_BUFFERS, bad: BAD_OFFLOAD };
+                offload::finish(cx, frame, caps, reasons, &mut self.scratch, |cx, f| {
+                    cx.interface_output(f, sw_if);
+                });
+                return;
+            }
+            let (packets, bytes) = offload::more_on_wire(&frame);
+            let stats = cx.stats().interface(sw_if);
+            stats.tx_gso.add(packets);
+            stats.tx_gso_bytes.add(bytes);
         }
         cx.interface_output(frame, self.sw_if);
     }

@@ -1,31 +1,22 @@
 //! Super-packets as what they are on the wire: the packets that they are cut into.
 
 use crate::ring::MAX_HEADER;
-use thalweg_buffer::{Flags, Frame, GsoKind};
+use thalweg_buffer::Frame;
+use thalweg_device::offload::{copy, plan};
 use thalweg_wire::checksum::Checksum;
-use thalweg_wire::gso::Plan;
+use thalweg_wire::gso::{MAX_HEADERS, Plan};
 
 /// What a packet of a frame is on the wire.
 pub(crate) struct Wire {
     plan: Option<Plan>,
+    /// Bytes before its data that belong to it.
+    before: usize,
 }
 
-/// Bytes before a super-packet's payload, at most: what is read of it to see how it is cut.
-const HEAD: usize = thalweg_wire::gso::MAX_HEADERS;
-
 impl Wire {
-    /// Of packet `i`, which begins with its Ethernet header.
-    pub(crate) fn of(frame: &Frame, i: u8) -> Wire {
-        let meta = frame.meta(i);
-        let is_super = meta.flags().contains(Flags::OFFLOAD) && meta.offload.gso != GsoKind::None;
-        if !is_super {
-            return Wire { plan: None };
-        }
-        let mut head = [0; HEAD];
-        let n = copy(frame, i, 0, &mut head);
-        // What cannot be cut will be dropped: it is one packet.
-        let size = usize::from(meta.offload.gso_size);
-        Wire { plan: Plan::new(&head[..n], frame.total_len(i), size).ok() }
+    /// Of packet `i`, which begins with its Ethernet header `before` bytes before its data.
+    pub(crate) fn of(frame: &Frame, i: u8, before: usize) -> Wire {
+        Wire { plan: plan(frame, i, before), before }
     }
 
     /// How many packets it is.
@@ -43,45 +34,32 @@ impl Wire {
         buf: &'b mut [u8; MAX_HEADER],
     ) -> (u32, &'b [u8]) {
         let limit = limit.min(MAX_HEADER);
-        let whole = frame.total_len(i);
+        let copy = |skip, to: &mut [u8]| copy(frame, i, self.before, skip, to);
         let segment = self.plan.as_ref().and_then(|plan| {
             let segment = plan.segments().nth(at as usize)?;
-            let mut head = [0; HEAD];
-            let n = copy(frame, i, 0, &mut head);
-            let mut out = [0; HEAD];
+            let mut head = [0; MAX_HEADERS];
+            let n = copy(0, &mut head);
+            let mut out = [0; MAX_HEADERS];
             // Checksums of the sample's own headers are left as if there were no payload.
             plan.write_header(&head[..n], segment, Checksum::new(), &mut out).ok()?;
             Some((plan.header_len(), segment, out))
         });
         let Some((header_len, segment, out)) = segment else {
-            let n = copy(frame, i, 0, &mut buf[..limit]);
-            return (whole as u32, &buf[..n]);
+            let n = copy(0, &mut buf[..limit]);
+            return ((self.before + frame.total_len(i)) as u32, &buf[..n]);
         };
         let first = header_len.min(limit);
         buf[..first].copy_from_slice(&out[..first]);
         let room = segment.len.min(limit - first);
-        let more = copy(frame, i, header_len + segment.start, &mut buf[first..first + room]);
+        let more = copy(header_len + segment.start, &mut buf[first..first + room]);
         ((header_len + segment.len) as u32, &buf[..first + more])
     }
-}
-
-/// Copies a packet's bytes from `skip` on, over all its segments; returns how many there were.
-fn copy(frame: &Frame, i: u8, mut skip: usize, to: &mut [u8]) -> usize {
-    let mut n = 0;
-    for segment in frame.segments(i) {
-        let from = skip.min(segment.len());
-        skip -= from;
-        let more = (segment.len() - from).min(to.len() - n);
-        to[n..n + more].copy_from_slice(&segment[from..from + more]);
-        n += more;
-    }
-    n
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thalweg_buffer::{Cache, Pool, PoolConfig};
+    use thalweg_buffer::{Cache, Flags, GsoKind, Pool, PoolConfig};
 
     /// A TCP super-packet of three segments of 1000 bytes and one of 10.
     #[test]
@@ -101,7 +79,7 @@ mod tests {
         packet.mark(Flags::OFFLOAD);
         let mut frame = Frame::new();
         assert!(frame.push(packet).is_ok());
-        let wire = Wire::of(&frame, 0);
+        let wire = Wire::of(&frame, 0, 0);
         assert_eq!(wire.packets(), 4);
         let mut buf = [0; MAX_HEADER];
         for (at, payload) in [(0usize, 1000), (1, 1000), (2, 1000), (3, 10)] {
@@ -114,9 +92,18 @@ mod tests {
             assert_eq!(sequence as usize, 100 + at * 1000);
             assert_eq!(header[headers..], bytes[headers + at * 1000..][..header.len() - headers]);
         }
+        // What routing steps over belongs to it.
+        assert!(frame.pkt(0).pull(14));
+        let wire = Wire::of(&frame, 0, 14);
+        assert_eq!(wire.packets(), 4);
+        let (length, header) = wire.packet(&frame, 0, 3, 128, &mut buf);
+        assert_eq!((length as usize, header.len()), (headers + 10, headers + 10));
+        assert_eq!(header[headers..], bytes[headers + 3000..]);
+        assert_eq!(header[..14], bytes[..14]);
+        assert!(frame.pkt(0).push(14).is_some());
         // What cannot be cut is one packet.
         frame.pkt(0).meta_mut().offload.gso_size = 0;
-        let wire = Wire::of(&frame, 0);
+        let wire = Wire::of(&frame, 0, 0);
         assert_eq!(wire.packets(), 1);
         let (length, header) = wire.packet(&frame, 0, 0, 64, &mut buf);
         assert_eq!((length as usize, header), (bytes.len(), &bytes[..64]));

@@ -586,6 +586,32 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.close();
 }
 
+/// A super-packet that is dropped is the packets that it would have been.
+#[test]
+fn dropped_super_packets_are_told_of_as_on_the_wire() {
+    let mut lab = Lab::new(1);
+    let a = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow drop-monitoring enable limit 1000000");
+    lab.cli("sflow sampling-rate 0");
+    lab.cli("sflow enable loop0");
+    lab.packets_go(DROP);
+    lab.gso = 100;
+    let mut tcp = vec![2; 12];
+    tcp.extend([0x08, 0, 0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1]);
+    tcp.extend([0, 80, 0, 81, 0, 0, 0, 100, 0, 0, 0, 0, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
+    tcp.extend((0..250).map(|i| (i / 10) as u8));
+    lab.receive(0, a, vec![vec![tcp.clone(), tcp.clone()]]);
+    lab.until("they are here", |_| {
+        collector.receive();
+        collector.discards.len() >= 6
+    });
+    let lengths = collector.discards.iter().map(|d| (d.frame_length - 54, d.header[41]));
+    assert_eq!(lengths.collect::<Vec<_>>(), [(100, 100), (100, 200), (50, 44)].repeat(2));
+    assert_eq!(lab.count("sflow discards processed"), 6);
+    lab.close();
+}
+
 /// Drops are told of without a rate to sample at, as soon as that is wanted, and no more of an interface
 /// whose sFlow ends.
 #[test]

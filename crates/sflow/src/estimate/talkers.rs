@@ -85,6 +85,8 @@ struct SourceKey {
 /// Samples with old numbers in a row that can be those of datagrams that were overtaken; more begin anew, though
 /// the pool went on, as with agents that number anew under another name and back.
 const MOST_BEHIND: u32 = 64;
+/// Standard deviations of the number of samples within which counters and a counted pool agree.
+const DEVIATIONS: f64 = 4.0;
 /// Fewer samples between counter samples say too little about their number per packet.
 const MIN_COUNTED_SAMPLES: u64 = 100;
 
@@ -200,8 +202,15 @@ impl Source {
         let (sampled, basis) = self.sampled_scale();
         if let Some(packets) = self.counted_packets() {
             let counted = packets as f64 / self.counted.2 as f64;
-            // Far apart, the counters count something else than what is sampled.
-            let plausible = (0.5..=2.0).contains(&(counted / sampled));
+            // Far apart, the counters count something else than what is sampled: super-packets, or packets that
+            // hardware forwards. A pool that is counted as well differs by chance only.
+            let ratio = counted / sampled;
+            let plausible = match basis {
+                ScaleBasis::Pool if self.pool_counts => {
+                    (ratio - 1.0).abs() <= DEVIATIONS / (self.counted.2 as f64).sqrt()
+                }
+                _ => (0.5..=2.0).contains(&ratio),
+            };
             if self.counted.2 >= MIN_COUNTED_SAMPLES && plausible {
                 return (counted, ScaleBasis::Counters);
             }

@@ -75,6 +75,10 @@ const GROUP_BYTES: &[Counter] = &[
     (&[("direction", "tx"), ("cast", "multicast")], |t| t.tx_multicast_bytes),
     (&[("direction", "tx"), ("cast", "broadcast")], |t| t.tx_broadcast_bytes),
 ];
+const GSO: &[Counter] =
+    &[(&[("direction", "rx")], |t| t.rx_gso), (&[("direction", "tx")], |t| t.tx_gso)];
+const GSO_BYTES: &[Counter] =
+    &[(&[("direction", "rx")], |t| t.rx_gso_bytes), (&[("direction", "tx")], |t| t.tx_gso_bytes)];
 const PROTOCOLS: &[Counter] =
     &[(&[("protocol", "ip4")], |t| t.ip4), (&[("protocol", "ip6")], |t| t.ip6)];
 const ERRORS: &[Counter] = &[
@@ -90,6 +94,8 @@ const INTERFACE: &[(&str, &str, &[Counter])] = &[
     ("thalweg_interface_bytes", "Bytes received and sent, from the Ethernet header on", BYTES),
     ("thalweg_interface_group_packets", "Packets to groups and to all, by kind", GROUPS),
     ("thalweg_interface_group_bytes", "Bytes of such packets", GROUP_BYTES),
+    ("thalweg_interface_gso_packets", "Packets in super-packets beyond one of each", GSO),
+    ("thalweg_interface_gso_bytes", "Bytes of headers that these have on the wire", GSO_BYTES),
     ("thalweg_interface_protocol_packets", "Packets received, by protocol", PROTOCOLS),
     ("thalweg_interface_drops", "Received packets that were dropped", &[(&[], |t| t.drops)]),
     (

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
+use thalweg_device::offload::more_on_wire;
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, RxMode};
 
@@ -140,6 +141,11 @@ impl Queue {
         let bad = after.truncated + after.malformed - before.truncated - before.malformed;
         if bad > 0 {
             s.rx_error.add(bad);
+        }
+        if frame.flags().contains(Flags::OFFLOAD) {
+            let (packets, bytes) = more_on_wire(&frame);
+            s.rx_gso.add(packets);
+            s.rx_gso_bytes.add(bytes);
         }
         let (sw_if, queue) = (self.sw_if, self.queue);
         cx.device_input(frame, sw_if, |f, i, out| trace(sw_if, queue, framing, f, i, out));

@@ -261,7 +261,7 @@ impl SFlowTap {
 
     /// Takes the samples of the packets that packet `i` stands for.
     fn sample_wire(&mut self, now: u64, frame: &mut Frame, i: u8, sw_if: u32, sent: bool) {
-        let wire = Wire::of(frame, i);
+        let wire = Wire::of(frame, i, 0);
         let n = wire.packets();
         let port = &mut self.ports[sw_if as usize];
         let before = port.seen;
@@ -369,36 +369,33 @@ impl SFlowTap {
         }
     }
 
-    /// Takes samples of dropped packets.
+    /// Takes samples of dropped packets: of super-packets, of what these would have been on the wire. Of those beyond
+    /// the limit nothing is looked at.
     fn drops(&mut self, cx: &mut TapCx, frame: &Frame) {
         let (mut told, mut seen) = (0, 0);
+        let offload = frame.flags().contains(Flags::OFFLOAD);
         for i in 0..frame.len() as u16 {
             let i = i as u8;
             let rx_if = frame.rx_if(i);
             let Some(port) = self.ports.get(rx_if as usize).filter(|p| p.drops) else { continue };
-            seen += 1;
-            if !self.limiter.allow(cx.now()) {
-                continue;
-            }
-            let mut gathered = [0; MAX_HEADER];
-            let stepped = frame.stepped(i);
-            let bytes = dropped_header(frame, i, stepped, self.header_bytes, &mut gathered);
-            let facts = Facts {
-                cause: Cause::Dropped,
-                sw_if: rx_if,
-                generation: port.generation,
-                frame_length: (stepped + frame.total_len(i)) as u32,
-                rx_if,
-                at: cx.now(),
-                lost: self.limiter.suppressed(),
-                bare: stepped == 0 && frame.meta(i).flags().contains(Flags::LOCAL),
-                way: Way::Dropped(frame.aux()[usize::from(i)]),
-                ..Facts::default()
+            let generation = port.generation;
+            let packets = match offload {
+                true => Wire::of(frame, i, frame.stepped(i)).packets(),
+                false => 1,
             };
-            if self.ring.push(&facts, bytes).is_some() {
-                told += 1;
-            } else {
-                self.limiter.suppress();
+            seen += packets;
+            for at in 0..packets {
+                if self.limiter.allow(cx.now()) {
+                    let facts = Facts {
+                        cause: Cause::Dropped,
+                        sw_if: rx_if,
+                        generation,
+                        rx_if,
+                        at: cx.now(),
+                        ..Facts::default()
+                    };
+                    told += u64::from(self.push_dropped(facts, frame, i, at));
+                }
             }
         }
         cx.count(DISCARDS, seen);
@@ -406,6 +403,22 @@ impl SFlowTap {
             self.stats.suppressed.add(seen - told);
             cx.count(DISCARDS_DROPPED, seen - told);
         }
+    }
+
+    /// Puts in one of the packets that dropped packet `i` is on the wire: headers that were stepped over come first.
+    fn push_dropped(&mut self, mut facts: Facts, frame: &Frame, i: u8, at: u64) -> bool {
+        let stepped = frame.stepped(i);
+        let mut buf = [0; MAX_HEADER];
+        let wire = Wire::of(frame, i, stepped);
+        let (length, bytes) = wire.packet(frame, i, at, self.header_bytes, &mut buf);
+        (facts.frame_length, facts.lost) = (length, self.limiter.suppressed());
+        facts.bare = stepped == 0 && frame.meta(i).flags().contains(Flags::LOCAL);
+        facts.way = Way::Dropped(frame.aux()[usize::from(i)]);
+        let done = self.ring.push(&facts, bytes).is_some();
+        if !done {
+            self.limiter.suppress();
+        }
+        done
     }
 }
 
@@ -512,22 +525,6 @@ fn gather(frame: &Frame, i: u8, to: &mut [u8]) -> usize {
         n += more;
     }
     n
-}
-
-/// The first bytes of a packet from where a device had put it: headers that were stepped over come
-/// first.
-fn dropped_header<'a>(
-    frame: &Frame,
-    i: u8,
-    stepped: usize,
-    limit: usize,
-    gathered: &'a mut [u8; MAX_HEADER],
-) -> &'a [u8] {
-    let before = frame.before(i, stepped);
-    let first = before.len().min(limit);
-    gathered[..first].copy_from_slice(&before[..first]);
-    let n = first + gather(frame, i, &mut gathered[first..limit]);
-    &gathered[..n]
 }
 
 /// Where a packet goes that is on its way out. It is only looked at if its headers may be others than

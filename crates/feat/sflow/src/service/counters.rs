@@ -37,7 +37,7 @@ impl Service {
             }
             let mut totals = IfTotals::default();
             self.workers.iter().for_each(|w| totals.add(w.interface(sw_if as u32)));
-            let totals = totals.since(&port.setup.born);
+            let totals = on_wire(totals.since(&port.setup.born));
             let counters = record(&port.setup, &totals);
             let (if_type, speed) = (counters.network_type, counters.speed);
             let told = self.netlink.counters(&port.setup, &totals, if_type, speed);
@@ -58,6 +58,15 @@ impl Service {
 fn due(passed: (u64, u64), interval: u64, sw_if: u64) -> bool {
     let turns = |second: u64| (second + interval - sw_if % interval) / interval;
     turns(passed.1) > turns(passed.0)
+}
+
+/// Counters with super-packets as what they are on the wire, where samples count them so.
+fn on_wire(mut totals: IfTotals) -> IfTotals {
+    totals.rx_packets += totals.rx_gso;
+    totals.rx_bytes += totals.rx_gso_bytes;
+    totals.tx_packets += totals.tx_gso;
+    totals.tx_bytes += totals.tx_gso_bytes;
+    totals
 }
 
 /// The record (0:2001) of interfaces that are up.

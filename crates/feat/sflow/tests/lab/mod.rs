@@ -9,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use thalweg_buffer::{Flags, Frame, PoolConfig};
+use thalweg_buffer::{Flags, Frame, GsoKind, PoolConfig};
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_device::loopback::create_loopback;
 use thalweg_graph::{
@@ -49,6 +49,8 @@ pub struct Make {
     pub frames: Vec<Vec<Vec<u8>>>,
     /// Bytes that the first segment has at most; it could have as many as a buffer.
     pub first: usize,
+    /// They are TCP super-packets that are to be cut into segments of so many bytes; 0: they are not.
+    pub gso: u16,
 }
 
 static INPUT: NodeDecl = NodeDecl {
@@ -60,12 +62,12 @@ static INPUT: NodeDecl = NodeDecl {
 
 #[derive(Default)]
 struct Input {
-    frames: VecDeque<(u32, usize, Vec<Vec<u8>>)>,
+    frames: VecDeque<(u32, usize, u16, Vec<Vec<u8>>)>,
 }
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some((sw_if, first, packets)) = self.frames.pop_front() else { return Poll::Idle };
+        let Some((sw_if, first, gso, packets)) = self.frames.pop_front() else { return Poll::Idle };
         let mut frame = cx.new_frame();
         for bytes in &packets {
             let mut p = cx.cache().alloc().expect("a buffer");
@@ -78,6 +80,10 @@ impl InputNode for Input {
                 assert!(p.fill(&padded, cx.cache()), "buffers for {} bytes", bytes.len());
                 assert!(p.pull(spare));
             }
+            if gso > 0 {
+                (p.meta_mut().offload.gso_size, p.meta_mut().offload.gso) = (gso, GsoKind::Tcp4);
+                p.mark(Flags::OFFLOAD);
+            }
             assert!(frame.push(p).is_ok(), "a frame holds 256");
         }
         cx.device_input(frame, sw_if, |_, _, _| {});
@@ -86,7 +92,8 @@ impl InputNode for Input {
 
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         let make = message.downcast::<Make>().expect("input takes Make");
-        self.frames.extend(make.frames.into_iter().map(|f| (make.sw_if, make.first, f)));
+        let frames = make.frames.into_iter();
+        self.frames.extend(frames.map(|f| (make.sw_if, make.first, make.gso, f)));
     }
 }
 
@@ -294,6 +301,8 @@ pub struct Lab {
     sent: u64,
     /// Bytes that the first segment of a packet has at most.
     pub first: usize,
+    /// Bytes of the segments that packets are to be cut into, 0 if not.
+    pub gso: u16,
 }
 
 impl Lab {
@@ -311,7 +320,7 @@ impl Lab {
         c.start(&features).expect("graph");
         let commands = thalweg_feat_sflow::FEATURE.commands.to_vec();
         let tree = CommandTree::new(commands).expect("commands");
-        Lab { c, seen, tree, sent: 0, first: BUFFER }
+        Lab { c, seen, tree, sent: 0, first: BUFFER, gso: 0 }
     }
 
     /// Creates `loop<n>` and returns its index.
@@ -350,7 +359,11 @@ impl Lab {
     pub fn receive(&mut self, worker: usize, sw_if: u32, frames: Vec<Vec<Vec<u8>>>) {
         self.sent += frames.iter().map(Vec::len).sum::<usize>() as u64;
         let input = self.c.node("test-input").expect("the input");
-        self.c.message(worker, input, Box::new(Make { sw_if, frames, first: self.first }));
+        self.c.message(
+            worker,
+            input,
+            Box::new(Make { sw_if, frames, first: self.first, gso: self.gso }),
+        );
         self.through();
     }
 
@@ -361,7 +374,8 @@ impl Lab {
         for frame in frames {
             for sw_if in ports {
                 self.sent += frame.len() as u64;
-                let make = Make { sw_if: *sw_if, frames: vec![frame.clone()], first: self.first };
+                let frames = vec![frame.clone()];
+                let make = Make { sw_if: *sw_if, frames, first: self.first, gso: self.gso };
                 self.c.message(worker, input, Box::new(make));
             }
         }

@@ -135,6 +135,26 @@ fn counters_decide_when_they_are_known() {
     assert_eq!(feed.talkers.sources().next().unwrap().basis, ScaleBasis::Pool);
 }
 
+/// As of an agent whose counters take a super-packet for one, and whose pool counts what it is cut into.
+#[test]
+fn a_pool_that_is_counted_outweighs_counters_of_something_else() {
+    let mut feed = Feed::new(100);
+    let pools = |feed: &mut Feed, counted_by_rate: bool| {
+        feed.counters(0, 0);
+        for _ in 0..1000 {
+            feed.packet(1, 1000, true);
+            feed.pool += u32::from(!counted_by_rate);
+        }
+        feed.counters(60_000, 60_000_000);
+        let report = feed.talkers.sources().next().unwrap();
+        (report.basis, feed.talkers.total().0.value.round())
+    };
+    assert_eq!(pools(&mut feed, false), (ScaleBasis::Pool, 100_999.0));
+    // Where the pool is the rate times the samples, it says nothing of its own.
+    let mut feed = Feed::new(100);
+    assert_eq!(pools(&mut feed, true), (ScaleBasis::Counters, 60_000.0));
+}
+
 #[test]
 fn the_number_of_conversations_is_limited() {
     let mut feed = Feed::new(5);
