@@ -6,6 +6,9 @@ use super::Estimate;
 use crate::decode::DiscardSample;
 use crate::model::{DataSource, DiscardReason};
 
+/// Data sources whose losses are followed: a sender could make them up.
+const MOST_SOURCES: usize = 65_536;
+
 /// Discards of one agent. Those that its rate limit held back are counted by the agent, though not by
 /// reason: their reasons are taken to be like those of the others.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +24,12 @@ impl Discards {
     /// Takes a sample.
     pub fn feed(&mut self, sample: &DiscardSample<'_>) {
         self.told += 1;
-        *self.reasons.entry(sample.reason).or_default() += 1;
+        // Codes without a name could be any number of them.
+        let named = sample.reason.name().map(|_| sample.reason);
+        *self.reasons.entry(named.unwrap_or(DiscardReason::UNKNOWN)).or_default() += 1;
+        if self.last.len() >= MOST_SOURCES && !self.last.contains_key(&sample.source) {
+            return;
+        }
         let now = (sample.sequence, sample.drops);
         let Some((sequence, drops)) = self.last.insert(sample.source, now) else { return };
         let step = sample.sequence.wrapping_sub(sequence);

@@ -85,6 +85,10 @@ struct SourceKey {
 /// Samples with old numbers in a row that can be those of datagrams that were overtaken; more begin anew, though
 /// the pool went on, as with agents that number anew under another name and back.
 const MOST_BEHIND: u32 = 64;
+/// Data sources that are told apart: a sender could make them up. Samples of more are passed over.
+const MOST_SOURCES: usize = 65_536;
+/// Sources per conversation, on average, whose samples of it are told apart.
+const SOURCES_EACH: usize = 4;
 /// Standard deviations of the number of samples within which counters and a counted pool agree.
 const DEVIATIONS: f64 = 4.0;
 /// Fewer samples between counter samples say too little about their number per packet.
@@ -226,6 +230,9 @@ pub struct TopTalkers {
     sources: Vec<(SourceKey, Source)>,
     source_index: HashMap<SourceKey, usize>,
     flows: HashMap<FlowKey, Vec<(usize, Tally)>>,
+    /// Tallies of all conversations.
+    tallies: usize,
+    passed_over: u64,
 }
 
 impl TopTalkers {
@@ -237,11 +244,14 @@ impl TopTalkers {
             sources: Vec::new(),
             source_index: HashMap::new(),
             flows: HashMap::new(),
+            tallies: 0,
+            passed_over: 0,
         }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
+        (self.tallies, self.passed_over) = (0, 0);
         self.sources.clear();
         self.source_index.clear();
         self.flows.clear();
@@ -270,14 +280,26 @@ impl TopTalkers {
         }
     }
 
-    fn source(&mut self, datagram: &Datagram<'_>, source: DataSource) -> usize {
+    /// Where a source is, made if need be; `None` if it is one too many.
+    fn source(&mut self, datagram: &Datagram<'_>, source: DataSource) -> Option<usize> {
         let Datagram { agent, sub_agent, .. } = *datagram;
         let key = SourceKey { agent, sub_agent, source };
-        let sources = &mut self.sources;
-        *self.source_index.entry(key).or_insert_with(|| {
-            sources.push((key, Source::default()));
-            sources.len() - 1
-        })
+        if let Some(at) = self.source_index.get(&key) {
+            return Some(*at);
+        }
+        if self.sources.len() >= MOST_SOURCES {
+            self.passed_over += 1;
+            return None;
+        }
+        self.sources.push((key, Source::default()));
+        self.source_index.insert(key, self.sources.len() - 1);
+        Some(self.sources.len() - 1)
+    }
+
+    /// Samples of sources beyond those that are told apart.
+    #[must_use]
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
     }
 
     /// Takes one flow sample; only the header of `datagram` is looked at.
@@ -286,7 +308,7 @@ impl TopTalkers {
         else {
             return;
         };
-        let index = self.source(datagram, sample.source);
+        let Some(index) = self.source(datagram, sample.source) else { return };
         let source = &mut self.sources[index].1;
         source.flow(sample);
         source.total.add(length);
@@ -299,13 +321,15 @@ impl TopTalkers {
             return;
         }
         let tallies = self.flows.entry(key).or_default();
-        match tallies.iter_mut().find(|(i, _)| *i == index) {
-            Some((_, tally)) => tally.add(length),
-            None => {
-                let mut tally = Tally::default();
-                tally.add(length);
-                tallies.push((index, tally));
-            }
+        if let Some((_, tally)) = tallies.iter_mut().find(|(i, _)| *i == index) {
+            tally.add(length);
+        } else if !tallies.is_empty() && self.tallies >= SOURCES_EACH * self.limit {
+            source.other.add(length);
+        } else {
+            let mut tally = Tally::default();
+            tally.add(length);
+            tallies.push((index, tally));
+            self.tallies += 1;
         }
     }
 
@@ -313,7 +337,7 @@ impl TopTalkers {
     pub fn feed_counters(&mut self, datagram: &Datagram<'_>, sample: &CounterSample<'_>) {
         for record in sample.records.clone().flatten() {
             if let CounterRecord::Interface(counters) = record {
-                let index = self.source(datagram, sample.source);
+                let Some(index) = self.source(datagram, sample.source) else { return };
                 self.sources[index].1.counters(&counters);
             }
         }

@@ -114,6 +114,16 @@ impl Multicast {
         })
     }
 
+    /// Whether the kernel still knows the family by the number that messages have: a module that was loaded again has
+    /// another. True if it cannot be asked.
+    #[must_use]
+    pub fn is_current(&self, channel: Channel) -> bool {
+        channel.family().is_none_or(|(family, _, _)| match Family::resolve(family) {
+            Ok(found) => found.is_some_and(|found| found.id == self.family),
+            Err(_) => true,
+        })
+    }
+
     /// Limits datagrams to so many bytes; 0 is a message each.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;

@@ -217,6 +217,10 @@ impl Netlink {
     fn open(&mut self, now: Instant) {
         self.retry = now + RETRY;
         for line in self.lines() {
+            if line.sender.as_ref().is_ok_and(|sender| !sender.is_current(line.channel)) {
+                tracing::info!("sflow: netlink channel {} is gone, or another", line.channel);
+                line.close();
+            }
             if line.sender.is_err() {
                 line.open();
             }
@@ -479,6 +483,20 @@ mod tests {
             other => panic!("{other:?}"),
         });
         assert_eq!(seen, [(0x800, Some(98), 15), (0x86dd, Some(54), 54)]);
+    }
+
+    /// As when a module was loaded again: its family has another number, or none.
+    #[test]
+    fn a_family_that_has_gone_is_noticed() {
+        let mut netlink = netlink();
+        assert!(netlink.samples.sender.is_ok());
+        netlink.open(Instant::now());
+        let known = Family::resolve("psample").unwrap().is_some();
+        assert_eq!(netlink.samples.sender.is_ok(), known);
+        assert!(
+            netlink.samples.sender.as_ref().is_ok_and(|s| s.is_current(Channel::Psample)) == known
+        );
+        assert!(netlink.counters.sender.is_ok(), "this one is the kernel's own");
     }
 
     #[test]

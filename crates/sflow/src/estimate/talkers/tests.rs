@@ -168,3 +168,36 @@ fn the_number_of_conversations_is_limited() {
     assert!(feed.talkers.is_empty());
     assert_eq!(feed.talkers.total().0.samples, 0);
 }
+
+/// Whoever sends datagrams can make up any number of sources.
+#[test]
+fn the_number_of_sources_is_limited() {
+    let mut feed = Feed::new(10);
+    let mut encoder = DatagramEncoder::new("192.0.2.1".parse().unwrap(), 0, 1400);
+    let mut header = vec![0; 34];
+    header[12..15].copy_from_slice(&[8, 0, 0x45]);
+    let raw = RawHeader {
+        protocol: HeaderProtocol::ETHERNET,
+        frame_length: 64,
+        stripped: 4,
+        header: &header,
+    };
+    let more = 100;
+    for n in 0..MOST_SOURCES as u32 + more {
+        let sample = FlowSampleOut {
+            sequence: 1,
+            source: DataSource::interface(n),
+            rate: 1,
+            pool: 1,
+            drops: 0,
+            input: Interface::Index(n),
+            output: Interface::UNKNOWN,
+        };
+        let _ = encoder.flow_sample(&sample, Some(raw), &[]).unwrap();
+        feed.talkers.feed(&Datagram::parse(encoder.finish(0).unwrap()).unwrap());
+    }
+    assert_eq!(feed.talkers.sources().count(), MOST_SOURCES);
+    assert_eq!(feed.talkers.passed_over(), more.into());
+    assert_eq!((feed.talkers.len(), feed.talkers.tallies), (1, SOURCES_EACH * 10));
+    assert_eq!(feed.talkers.total().0.value, MOST_SOURCES as f64);
+}
