@@ -341,6 +341,37 @@ lab_test! {
         router.stop().map(drop)
     }
 
+    /// The decoder takes datagrams at a port, and looks on as they pass by an interface.
+    fn the_decoder_listens_and_looks_on() {
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &host_pair().commands(
+            "sflow collector add 127.0.0.1 port 7343
+             sflow agent-address 10.10.1.1
+             sflow sampling-rate 1
+             sflow enable host-eth0",
+        ))?;
+        let program = thalweg()?;
+        let program = program.to_str().context("a path")?;
+        let words = ["sflow", "decode", "-p", "7343", "-l"];
+        let mut port = lab.router.spawn(program, &words)?;
+        let mut aside = lab.router.spawn(program, &[&words[..], &["-i", "lo"]].concat())?;
+        lab.ping_all()?;
+        let flow =
+            thalweg_smoke::Flow::start(&lab.left.ns, lab.right.addr, Duration::from_millis(20))?;
+        for decoder in [&mut port, &mut aside] {
+            decoder.wait_for_output(LIMIT, "sampled packets", |out, _| {
+                let is_flow =
+                    |l: &&str| l.starts_with("FLOW,10.10.1.1,") && l.contains(",10.10.1.2,10.10.2.2,");
+                (out.lines().filter(is_flow).count() > 3).then_some(())
+            })?;
+        }
+        flow.stop()?;
+        for decoder in [port, aside] {
+            decoder.stop(LIMIT)?.success()?;
+        }
+        router.stop().map(drop)
+    }
+
     /// At 1:100 the number of samples times the rate estimates the packets.
     fn sampling_estimates_traffic() {
         let lab = Lab::new()?;
