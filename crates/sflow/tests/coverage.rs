@@ -35,6 +35,11 @@ impl Random {
         1 + ((1.0 - self.share()).ln() / (1.0 - 1.0 / f64::from(n)).ln()) as u64
     }
 
+    /// The same as Thalweg's sampler draws it: any number from 1 to 2N - 1 alike.
+    fn even_skip(&mut self, n: u32) -> u64 {
+        1 + self.next() % u64::from(2 * n - 1)
+    }
+
     /// How many of `n` are of a part with this share.
     fn part(&mut self, n: u64, share: f64) -> u64 {
         if share >= 1.0 - 1e-9 {
@@ -199,6 +204,8 @@ struct Case {
     clipped: Option<u64>,
     /// Whether the agent counts packets, or adds the rate for each sample.
     counts: bool,
+    /// How the next sampled packet is found.
+    skip: fn(&mut Random, u32) -> u64,
 }
 
 /// Packets and bytes of each class over all trials.
@@ -213,7 +220,7 @@ fn run(case: &Case) -> (Covered, Covered) {
         let total = case.samples * u64::from(case.rate);
         let mut at = 0;
         for taken in 0.. {
-            let skip = skips.skip(case.rate);
+            let skip = (case.skip)(&mut skips, case.rate);
             if at + skip > total {
                 traffic.skip(total - at);
                 break;
@@ -250,17 +257,30 @@ fn intervals_hold_the_truth_at_every_rate() {
     let cases =
         [(10, true), (100, true), (1000, true), (10_000, true), (10, false), (10_000, false)];
     for (rate, counts) in cases {
-        let (packets, bytes) = run(&Case { rate, samples: 1000, clipped: None, counts });
+        let skip = Random::skip;
+        let (packets, bytes) = run(&Case { rate, samples: 1000, clipped: None, counts, skip });
         let pool = if counts { "counted" } else { "made up" };
         packets.is_right(&format!("packets at 1:{rate}, pool {pool}"));
         bytes.is_right(&format!("bytes at 1:{rate}, pool {pool}"));
     }
 }
 
+/// As the dataplane samples, which has less chance in it.
+#[test]
+fn intervals_hold_the_truth_with_even_skips() {
+    for (rate, clipped) in [(10, None), (100, None), (1000, Some(8)), (10_000, None)] {
+        let skip = Random::even_skip;
+        let (packets, bytes) = run(&Case { rate, samples: 1000, clipped, counts: true, skip });
+        packets.is_right(&format!("packets at 1:{rate}, even skips"));
+        bytes.is_right(&format!("bytes at 1:{rate}, even skips"));
+    }
+}
+
 #[test]
 fn intervals_hold_the_truth_when_samples_are_clipped() {
     for (rate, clipped) in [(10, 12), (1000, 4), (10_000, 8)] {
-        let case = Case { rate, samples: 2000, clipped: Some(clipped), counts: true };
+        let (clipped_at, skip) = (Some(clipped), Random::skip);
+        let case = Case { rate, samples: 2000, clipped: clipped_at, counts: true, skip };
         let (packets, bytes) = run(&case);
         packets.is_right(&format!("packets at 1:{rate}, {clipped} of 16 samples kept"));
         bytes.is_right(&format!("bytes at 1:{rate}, {clipped} of 16 samples kept"));
@@ -271,7 +291,8 @@ fn intervals_hold_the_truth_when_samples_are_clipped() {
 #[test]
 fn few_samples_are_on_the_safe_side() {
     for rate in [10, 10_000] {
-        let (packets, bytes) = run(&Case { rate, samples: 60, clipped: None, counts: true });
+        let skip = Random::skip;
+        let (packets, bytes) = run(&Case { rate, samples: 60, clipped: None, counts: true, skip });
         println!("few at 1:{rate}: {:.2} %, {:.2} %", packets.percent(), bytes.percent());
         assert!(packets.percent() >= 94.5, "packets at 1:{rate}: {:.2} %", packets.percent());
         // Lengths that were not met cannot be known.
