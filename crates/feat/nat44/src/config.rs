@@ -59,6 +59,10 @@ pub struct Config {
     pub(crate) roles: Vec<u8>,
     /// Addresses that stand for hosts inside: of pools, and of static mappings.
     pub(crate) addresses: HashSet<u32, Quick>,
+    /// Those of them of which hosts inside get ports.
+    pub(crate) pooled: HashSet<u32, Quick>,
+    /// Addresses of which hosts outside get ports.
+    pub(crate) twice: HashSet<u32, Quick>,
     /// Static mappings.
     pub(crate) mappings: Mappings,
     /// Milliseconds by class.

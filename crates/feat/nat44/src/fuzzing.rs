@@ -10,6 +10,7 @@ use crate::saved::{Header, RECORD, Saved};
 use crate::tuple::Tuple;
 use crate::worker::{Nat, Sweep};
 use crate::{session, translate};
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use thalweg_wire::build::Packet;
 
@@ -33,7 +34,7 @@ fn config() -> Config {
         Mapping { external_port: 81, local_port: 2, twice: TwiceNat::Always, ..mapping.clone() };
     Config {
         addresses: [SHARED.to_bits()].into_iter().collect(),
-        mappings: Mappings::new(vec![mapping, twice]),
+        mappings: Mappings::new(vec![mapping, twice], &HashSet::default()),
         timeouts: Timeouts { udp: 3, tcp_established: 9, tcp_transitory: 2, icmp: 1 }.by_class(),
         mss: 1000,
         ..Config::default()

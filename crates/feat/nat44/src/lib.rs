@@ -25,6 +25,7 @@ pub mod log;
 pub mod mapping;
 mod node;
 pub mod nodes;
+mod owners;
 pub mod packet;
 pub mod pool;
 pub mod ports;

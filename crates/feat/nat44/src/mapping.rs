@@ -1,6 +1,7 @@
 //! Static mappings: what the outside may call by an address and port of its own.
 
-use std::collections::HashMap;
+use crate::owners::Rule;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv4Addr;
 use thalweg_tables::hash::mix64;
@@ -152,16 +153,24 @@ pub struct Mappings {
     all: Vec<Mapping>,
     outside: HashMap<Called, u32, Quick>,
     inside: HashMap<(Called, u32), u32, Quick>,
+    /// Those inside whose sessions do not go by the host; of hosts as a whole, and of ports.
+    rules: HashMap<(Called, u32), Rule, Quick>,
 }
 
 impl Mappings {
-    /// From a list.
-    pub fn new(all: Vec<Mapping>) -> Mappings {
+    /// From a list, beside addresses of which hosts inside get ports.
+    pub fn new(all: Vec<Mapping>, pooled: &HashSet<u32, Quick>) -> Mappings {
         let mut m = Mappings { all, ..Mappings::default() };
         for (i, mapping) in m.all.iter().enumerate() {
             let protocol = mapping.protocol;
             let called = (mapping.external.to_bits(), mapping.external_port, protocol);
             m.outside.insert(called, i as u32);
+            if mapping.is_address_only() && pooled.contains(&called.0) {
+                m.rules.insert(((mapping.local.to_bits(), 0, 0), mapping.table), Rule::Port);
+            }
+            for b in &mapping.backends {
+                m.rules.insert(((b.address.to_bits(), b.port, protocol), b.table), Rule::Peer);
+            }
             let mut enter = |address: Ipv4Addr, port, table| {
                 m.inside.entry(((address.to_bits(), port, protocol), table)).or_insert(i as u32);
             };
@@ -189,6 +198,16 @@ impl Mappings {
         let exact = self.outside.get(&(address, port, protocol));
         let index = exact.or_else(|| self.outside.get(&(address, 0, 0)))?;
         self.all.get(*index as usize)
+    }
+
+    /// By what the sessions of an address and port inside are shared out.
+    pub(crate) fn rule(&self, address: u32, port: u16, protocol: u8, table: u32) -> Rule {
+        if self.rules.is_empty() {
+            return Rule::Host;
+        }
+        let exact = self.rules.get(&((address, port, protocol), table));
+        let rule = exact.or_else(|| self.rules.get(&((address, 0, 0), table)));
+        rule.copied().unwrap_or(Rule::Host)
     }
 
     /// The mapping of what a host inside sends from a port.
@@ -223,7 +242,7 @@ mod tests {
 
     #[test]
     fn ports_come_before_addresses() {
-        let m = Mappings::new(vec![mapping(0, 0, 0), mapping(6, 80, 8080)]);
+        let m = Mappings::new(vec![mapping(0, 0, 0), mapping(6, 80, 8080)], &HashSet::default());
         let (outside, inside) = (0xc000_0201, 0x0a00_0001);
         let caller = Ipv4Addr::new(198, 51, 100, 7);
         let target = |port, protocol| m.called(outside, port, protocol)?.target(caller, 1, port);
@@ -251,7 +270,8 @@ mod tests {
         assert!((850..1150).contains(&counts[1]), "{counts:?}");
         m.backends.clear();
         m.out2in_only = true;
-        assert!(Mappings::new(vec![m]).of_host(0x0a00_0001, 0, 17, 0).is_none());
+        let m = Mappings::new(vec![m], &HashSet::default());
+        assert!(m.of_host(0x0a00_0001, 0, 17, 0).is_none());
     }
 
     #[test]

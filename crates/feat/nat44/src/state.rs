@@ -238,6 +238,10 @@ impl Nat44 {
         self.saving_turn += 1;
         self.saving_turn
     }
+    /// What workers have been told.
+    pub(crate) fn config(&self) -> &Config {
+        self.writer.get()
+    }
     /// Static mappings.
     pub fn mappings(&self) -> &[StaticMapping] {
         &self.mappings
@@ -671,13 +675,18 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         roles[*sw_if as usize] = (INSIDE * inside) | (OUTSIDE * outside);
     }
     let own = addresses.iter().map(|a| a.address.to_bits());
+    let kind = |twice| addresses.iter().filter(move |a| a.twice == twice);
+    let [pooled, twice] =
+        [false, true].map(|twice| kind(twice).map(|a| a.address.to_bits()).collect());
     // What keeps its name is no address of the translator's.
     let mapped = mappings.iter().filter(|m| m.external != m.local).map(|m| m.external.to_bits());
     let addresses = own.chain(mapped).collect();
     Config {
         roles,
         addresses,
-        mappings: Mappings::new(mappings),
+        mappings: Mappings::new(mappings, &pooled),
+        pooled,
+        twice,
         timeouts: nat.timeouts.by_class(),
         forwarding: nat.forwarding,
         mss: nat.mss,

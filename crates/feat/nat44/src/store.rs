@@ -214,13 +214,17 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
     if c.state::<Nat44>().borrow().sessions().is_none() {
         return Err(StoreError::Disabled);
     }
-    let owners = c.state::<Nat44>().borrow().owners(c.workers());
+    let (config, workers) = (c.state::<Nat44>().borrow().config().clone(), c.workers());
     let from = file.to_owned();
     begin(file, move |main| match File::open(&from) {
         Err(e) if optional && e.kind() == ErrorKind::NotFound => Ok(Done::NoFile),
         Err(source) => Err(StoreError::File { file: from, source }),
         Ok(opened) => {
-            let done = read_all(opened, &owners, |worker, batch, elapsed| {
+            let owner = |s: &Saved| {
+                let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));
+                config.owner_of_session((&inside, &outside), s.marks, workers)
+            };
+            let done = read_all(opened, (owner, workers), |worker, batch, elapsed| {
                 give(&main, worker, batch, elapsed)
             });
             match done {
@@ -265,11 +269,11 @@ impl From<FormatError> for ReadError {
     }
 }
 
-/// Reads a file's sessions, each for that of `owners` that its host belongs to; `give` takes a worker's next
+/// Reads a file's sessions, each for the worker of so many that `owner` says; `give` takes a worker's next
 /// ones and how long ago they were saved. Nothing is given of a file that is not whole.
 fn read_all(
     mut file: File,
-    owners: &[usize],
+    (owner, workers): (impl Fn(&Saved) -> usize, usize),
     mut give: impl FnMut(usize, Vec<Saved>, u64) -> Option<Restored>,
 ) -> Result<Restored, ReadError> {
     let length = file.metadata()?.len();
@@ -297,23 +301,23 @@ fn read_all(
         return Err(FormatError::Damaged.into());
     }
     let elapsed = unix_millis().saturating_sub(header.at);
-    let mut batches = vec![Vec::with_capacity(BATCH); owners.len().max(1)];
+    let mut batches = vec![Vec::with_capacity(BATCH); workers];
     let mut done = Restored::default();
     each(&mut |record| {
         let Some(saved) = Saved::read(record) else {
             done.bad += 1;
             return Ok(());
         };
-        let owner = worker::owner(Tuple::of(&saved.inside).src, batches.len());
+        let owner = owner(&saved);
         batches[owner].push(saved);
         if batches[owner].len() == BATCH {
             let full = std::mem::take(&mut batches[owner]);
-            done = done.and(give(owners[owner], full, elapsed).ok_or(ReadError::NoAnswer)?);
+            done = done.and(give(owner, full, elapsed).ok_or(ReadError::NoAnswer)?);
         }
         Ok(())
     })?;
     for (owner, rest) in batches.into_iter().enumerate().filter(|(_, rest)| !rest.is_empty()) {
-        done = done.and(give(owners[owner], rest, elapsed).ok_or(ReadError::NoAnswer)?);
+        done = done.and(give(owner, rest, elapsed).ok_or(ReadError::NoAnswer)?);
     }
     Ok(done)
 }
@@ -412,9 +416,9 @@ mod tests {
         let sum = records.iter().fold(0, saved::sum);
         let header = Header { count: 1001, at: unix_millis(), sum };
         let mut got = Vec::new();
-        let done = read_all(file(&records, header), &[0, 2, 5], |worker, all, elapsed| {
+        let of = |s: &Saved| [0, 2, 5][worker::owner(Tuple::of(&s.inside).src, 3)];
+        let done = read_all(file(&records, header), (of, 6), |worker, all, elapsed| {
             assert!(all.len() <= BATCH && elapsed < 60_000);
-            let of = |s: &Saved| [0, 2, 5][worker::owner(Tuple::of(&s.inside).src, 3)];
             assert!(all.iter().all(|s| of(s) == worker));
             got.extend(all.iter().copied());
             Some(Restored { done: all.len() as u64, ..Restored::default() })
@@ -429,13 +433,15 @@ mod tests {
         let sum = records.iter().fold(0, saved::sum);
         let good = Header { count: 2, at: 0, sum };
         let refused = |records: &[[u8; RECORD]], header| {
-            let done = read_all(file(records, header), &[0], |_, _, _| panic!("given"));
+            let done =
+                read_all(file(records, header), (|_: &Saved| 0, 1), |_, _, _| panic!("given"));
             format!("{:?}", done.unwrap_err())
         };
         assert!(refused(&records[..1], good).contains("Length"));
         assert!(refused(&records, Header { sum: 1, ..good }).contains("Damaged"));
         assert!(refused(&[records[1], records[0]], good).contains("Damaged"));
-        let short = read_all(tempfile::tempfile().unwrap(), &[0], |_, _, _| panic!("given"));
+        let short =
+            read_all(tempfile::tempfile().unwrap(), (|_: &Saved| 0, 1), |_, _, _| panic!("given"));
         assert!(format!("{short:?}").contains("Foreign"));
     }
 }

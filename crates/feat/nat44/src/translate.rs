@@ -7,6 +7,7 @@ use crate::config::{Config, INSIDE};
 use crate::events::Alarm;
 use crate::fragments::Fate;
 use crate::kernel;
+use crate::owners::{Places, Search};
 use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
@@ -27,6 +28,17 @@ use thalweg_wire::ip::protocol;
 pub(crate) const NEED: usize = 40;
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
+
+/// Flags of TCP of which a packet that opens a connection has but one, SYN.
+const OPENS: u8 = tcp::flag::SYN | tcp::flag::ACK | tcp::flag::RST | tcp::flag::FIN;
+
+/// Where a packet's session is looked for.
+enum NextPlace {
+    /// Here; and if it is not here, there.
+    Here(Option<(usize, Search)>),
+    /// At another worker first.
+    There(usize),
+}
 
 /// Queues by which workers hand packets to each other, and the nodes that these lead to.
 /// By [`Direction`].
@@ -242,19 +254,29 @@ impl Translator {
         if parsed.kind == Kind::Unknown {
             return self.untracked(cx, p, &parsed);
         }
+        let mut other = None;
         if self.workers > 1 {
-            let owner = self.owner(cx, &parsed);
-            if owner != self.worker {
-                if let Some(datagram) = parsed.datagram {
-                    self.remember(nat, datagram, Fate::Worker(owner as u16));
+            let search = Search::take(p);
+            match self.next_place(cx, &parsed, search) {
+                NextPlace::Here(next) => other = next,
+                NextPlace::There(owner) => {
+                    if let Some(datagram) = parsed.datagram {
+                        self.remember(nat, datagram, Fate::Worker(owner as u16));
+                    }
+                    return self.queue.to(owner);
                 }
-                return self.queue.to(owner);
             }
         }
-        match nat.find(&parsed.key, self.now) {
-            Some(found) => self.translate(cx, nat, p, &parsed, found),
-            None if self.direction == Direction::Out2In => self.first_outside(cx, nat, p, &parsed),
-            None => self.first_inside(cx, nat, p, &parsed),
+        match (nat.find(&parsed.key, self.now), other) {
+            (Some(found), _) => self.translate(cx, nat, p, &parsed, found),
+            (None, Some((worker, search))) => {
+                search.note(p);
+                self.queue.to(worker)
+            }
+            (None, None) if self.direction == Direction::Out2In => {
+                self.first_outside(cx, nat, p, &parsed)
+            }
+            (None, None) => self.first_inside(cx, nat, p, &parsed),
         }
     }
 
@@ -294,25 +316,30 @@ impl Translator {
         verdict
     }
 
-    /// The worker that has a packet's session.
-    fn owner(&self, cx: &NodeCx<'_>, parsed: &Parsed) -> usize {
-        let t = Tuple::of(&parsed.key);
+    /// The worker at which a packet's session is looked for next, and what is known by then; if that is
+    /// here, where it is looked for if it is not here.
+    fn next_place(&self, cx: &NodeCx<'_>, parsed: &Parsed, search: Search) -> NextPlace {
         let config = self.config.load(cx.guard());
-        let of = |host| config.owner(host, self.workers);
-        let ip = t.protocol;
-        match self.direction {
-            _ if !matches!(ip, protocol::TCP | protocol::UDP | protocol::ICMP) => {
-                of(if self.direction == Direction::Out2In { t.src } else { t.dst })
+        let (t, outside) = (Tuple::of(&parsed.key), self.direction == Direction::Out2In);
+        let Places { owner, before } = config.places(&t, outside, self.worker, self.workers);
+        let elsewhere = |worker: &usize| *worker != self.worker;
+        match search {
+            Search::New if elsewhere(&owner) => NextPlace::There(owner),
+            // What opens a connection belongs to none, and other fragments would follow this one astray.
+            Search::New if self.cannot_be_old(parsed) => NextPlace::Here(None),
+            Search::New => NextPlace::Here(before.filter(elsewhere).map(|w| (w, Search::Before))),
+            Search::Before => {
+                NextPlace::Here(Some(owner).filter(elsewhere).map(|w| (w, Search::Done)))
             }
-            Direction::In2Out | Direction::Output => of(t.src),
-            Direction::Out2In => {
-                let mapping = config.mappings.called(t.dst.to_bits(), t.dport, ip);
-                match mapping.and_then(|m| m.target(t.src, t.sport, t.dport)) {
-                    Some((local, ..)) => of(local),
-                    None => config.owner_of_port(t.dport, self.workers).unwrap_or(self.worker),
-                }
-            }
+            Search::Done => NextPlace::Here(None),
         }
+    }
+
+    fn cannot_be_old(&self, parsed: &Parsed) -> bool {
+        let opens = parsed.kind == Kind::Ports
+            && parsed.protocol == protocol::TCP
+            && parsed.flags & OPENS == tcp::flag::SYN;
+        opens || parsed.datagram.is_some()
     }
 
     /// A packet that belongs to no session for what it is.
@@ -443,13 +470,12 @@ impl Translator {
 
     /// Why a packet cannot begin a session, if so.
     fn cannot_begin(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
-        const SYN: u8 = tcp::flag::SYN | tcp::flag::ACK | tcp::flag::RST | tcp::flag::FIN;
         let kind = p.data().get(self.l2() + parsed.l4).copied().unwrap_or(0);
         match parsed.kind {
             Kind::Error(_) => Some(self.names.no_translation),
             Kind::Query if !packet::asks(kind) => Some(self.names.no_translation),
             Kind::Ports if parsed.protocol == protocol::TCP => {
-                (parsed.flags & SYN != tcp::flag::SYN).then_some(self.names.not_syn)
+                (parsed.flags & OPENS != tcp::flag::SYN).then_some(self.names.not_syn)
             }
             _ => None,
         }

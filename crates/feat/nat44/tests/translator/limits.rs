@@ -91,6 +91,7 @@ fn a_table_may_have_so_many() {
     let text = n.lab.cli("show nat44 session limits");
     assert!(text.contains("vrf 0: 9 sessions\nvrf 7: 1 session\n"), "{text}");
     n.lab.ok("set nat44 session limit 0\nset nat44 session limit 0 vrf 7");
+    n.lab.c.sync();
     assert_eq!(ports(&mut n, 50, 1..20).len(), 19);
     n.close();
 }

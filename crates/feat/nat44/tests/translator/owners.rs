@@ -1,8 +1,10 @@
 //! Which workers have sessions.
 
 use crate::lab::ip;
-use crate::nat::{FAR, Nat, SHARED, tcp, udp};
+use crate::nat::{FAR, Nat, Out, SHARED, tcp, udp};
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use thalweg_feat_nat44::worker::owner;
 
 const MAPPING: &str = "nat44 add static mapping tcp local 10.0.0.9 8080 external 192.0.2.1 80";
 
@@ -65,4 +67,166 @@ fn only_those_that_are_named_have_sessions() {
         assert!(text.contains(why), "{text}");
     }
     n.close();
+}
+
+type End = (Ipv4Addr, u16);
+
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// Connections that stand, with what each end calls the other.
+#[derive(Debug)]
+struct Stands {
+    near: End,
+    far: End,
+    name: End,
+}
+
+impl Stands {
+    /// Whether packets pass both ways, by whichever worker the device gives them to.
+    fn lives(&self, n: &mut Nat, workers: usize) -> bool {
+        (0..workers).all(|worker| {
+            let out = n.pass_on(worker, 0, vec![tcp(self.near, self.far, ACK).build()]);
+            let back = n.pass_on(worker, 1, vec![tcp(self.far, self.name, ACK).build()]);
+            let named = |o: &Out| {
+                (o.port, o.src(), o.ports()) == (1, self.name.0, (self.name.1, self.far.1))
+            };
+            let reached = |o: &Out| {
+                (o.port, o.dst(), o.ports()) == (0, self.near.0, (self.far.1, self.near.1))
+            };
+            out.iter().map(named).eq([true]) && back.iter().map(reached).eq([true])
+        })
+    }
+}
+
+/// A connection that a host inside opens.
+fn opened(n: &mut Nat, host: u8, port: u16, far: End) -> Stands {
+    let near = (ip(0, host), port);
+    let out = n.one(0, 1, tcp(near, far, SYN));
+    let s = Stands { near, far, name: (out.src(), out.ports().0) };
+    n.one(1, 0, tcp(far, s.name, SYN | ACK));
+    n.one(0, 1, tcp(near, far, ACK));
+    s
+}
+
+/// A connection that a host outside opens, by whichever worker.
+fn called(n: &mut Nat, worker: usize, far: End, name: End) -> Stands {
+    let got = n.pass_on(worker, 1, vec![tcp(far, name, SYN).build()]);
+    assert_eq!((got.len(), got[0].port), (1, 0), "{got:02x?}");
+    let s = Stands { near: (got[0].dst(), got[0].ports().1), far, name };
+    n.one(0, 1, tcp(s.near, far, SYN | ACK));
+    n.one(1, 0, tcp(far, name, ACK));
+    s
+}
+
+/// An address that hosts share becomes the name of one of them, too: all others keep theirs, and get new
+/// ones.
+#[test]
+fn a_shared_address_is_also_a_hosts_name() {
+    for workers in [1, 2, 3] {
+        let mut n = Nat::of(workers);
+        n.know(3..30);
+        let hosts = |n: &mut Nat, port: u16| -> Vec<Stands> {
+            (2..20).map(|host| opened(n, host, port, (FAR, 80))).collect()
+        };
+        let mut all = hosts(&mut n, 5000);
+        n.lab.ok("nat44 add static mapping local 10.0.0.4 external 192.0.2.1");
+        let wrong =
+            |n: &mut Nat, all: &[Stands]| all.iter().filter(|s| !s.lives(n, workers)).count();
+        assert_eq!(wrong(&mut n, &all), 0, "{workers} workers: those that stood");
+        all.extend(hosts(&mut n, 6000));
+        for (i, port) in [22, 80, 1024, 20_000, 40_000, 65_535].into_iter().enumerate() {
+            let far = (FAR, 7000 + i as u16);
+            let s = called(&mut n, i % workers, far, (SHARED, port));
+            assert_eq!(s.near, (ip(0, 4), port));
+            all.push(s);
+        }
+        assert_eq!(wrong(&mut n, &all), 0, "{workers} workers: those and new ones");
+        // Datagrams, and what opens no connection: looked for twice, and then an end of it.
+        for worker in 0..workers {
+            let far = (FAR, 9000 + worker as u16);
+            let got = n.pass_on(worker, 1, vec![udp(far, (SHARED, 50_000)).build()]);
+            assert_eq!(got.iter().map(|o| o.dst()).collect::<Vec<_>>(), [ip(0, 4)]);
+            let lost = n.pass_on(worker, 1, vec![tcp(far, (SHARED, 50_000), ACK).build()]);
+            assert!(lost.is_empty());
+        }
+        // The name goes with its connections, and with no others.
+        let old = n.sessions().len();
+        n.lab.ok("nat44 add static mapping local 10.0.0.4 external 192.0.2.1 del");
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while n.sessions().len() == old {
+            assert!(std::time::Instant::now() < end);
+        }
+        let others = all.iter().filter(|s| s.near.0 != ip(0, 4)).collect::<Vec<_>>();
+        let lost = others.iter().filter(|s| !s.lives(&mut n, workers)).count();
+        assert_eq!(lost, 0, "{workers} workers: others, behind it");
+        n.close();
+    }
+}
+
+/// What a caller of the balance sends comes to a host inside, and what this answers comes back, by
+/// whichever worker; the host, if so.
+fn answered(n: &mut Nat, workers: usize, far: End, flags: u8) -> Option<End> {
+    let mut near = None;
+    for worker in 0..workers {
+        let got = n.pass_on(worker, 1, vec![tcp(far, (SHARED, 80), flags).build()]);
+        let got = got.first()?;
+        let (host, caller) = ((got.dst(), got.ports().1), (got.src(), got.ports().0));
+        let back = n.pass_on(worker, 0, vec![tcp(host, caller, flags | ACK).build()]);
+        let back = back.first()?;
+        assert_eq!((back.src(), back.dst(), back.ports()), (SHARED, far.0, (80, far.1)));
+        assert_eq!(*near.get_or_insert(host), host);
+    }
+    near
+}
+
+/// Hosts come to a balance and go from it: nothing that stands breaks but with its own host.
+#[test]
+fn connections_outlive_changes_of_a_balance() {
+    for (workers, options) in [(1, ""), (2, ""), (3, ""), (2, " affinity 60"), (2, " twice-nat")] {
+        let mut n = Nat::of(workers);
+        n.know(3..30);
+        let what = format!("{workers} workers{options}");
+        // The first two are of different workers, if there are several.
+        let of = |worker| (2..30).find(|h| owner(ip(0, *h), workers) == worker).expect("a host");
+        let first = of(0);
+        let second = if workers > 1 { of(workers - 1) } else { first + 1 };
+        let third = (2..30).find(|h| *h != first && *h != second).expect("a host");
+        n.lab.ok(&format!(
+            "nat44 add load-balancing static mapping protocol tcp external 192.0.2.1:80 \
+             local 10.0.0.{first}:8080 probability 50 local 10.0.0.{second}:8080 probability 50\
+             {options}"
+        ));
+        if options.contains("twice") {
+            n.lab.ok("nat44 add address 10.9.9.9 twice-nat\n\
+                      ip route add 10.9.9.0/24 via 10.0.1.2 test1");
+        }
+        let far = |i: u16| (Ipv4Addr::from(FAR.to_bits() + u32::from(i % 5)), 4000 + i);
+        let open = |n: &mut Nat, some: std::ops::Range<u16>| -> Vec<(End, End)> {
+            let one = |i| (far(i), answered(n, workers, far(i), SYN).expect("an answer"));
+            some.map(one).collect()
+        };
+        let alive = |n: &mut Nat, all: &[(End, End)]| {
+            let alive = |(far, near): &&(End, End)| answered(n, workers, *far, ACK) == Some(*near);
+            all.iter().filter(alive).count()
+        };
+        let mut all = open(&mut n, 0..24);
+        assert_eq!(alive(&mut n, &all), 24, "{what}: at first");
+        let back_end = "nat44 add load-balancing back-end protocol tcp external 192.0.2.1:80";
+        n.lab.ok(&format!("{back_end} local 10.0.0.{third}:8080 probability 50"));
+        assert_eq!(alive(&mut n, &all), 24, "{what}: one has come");
+        all.extend(open(&mut n, 24..48));
+        assert_eq!(alive(&mut n, &all), 48, "{what}: all");
+        assert!(all.iter().any(|(_, near)| near.0 == ip(0, third)), "{all:?}");
+        n.lab.ok(&format!("{back_end} local 10.0.0.{second}:8080 probability 50 del"));
+        let is_gone = |(_, near): &(End, End)| near.0 == ip(0, second);
+        let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_gone);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while n.sessions().len() > kept.len() {
+            assert!(std::time::Instant::now() < end);
+        }
+        assert_eq!(alive(&mut n, &kept), kept.len(), "{what}: one has gone");
+        assert_eq!(alive(&mut n, &gone), 0, "{what}: its connections");
+        n.close();
+    }
 }
