@@ -2,10 +2,12 @@
 //! not as most are is left for the per-packet function.
 
 use crate::config::Config;
+use crate::mapping::Quick;
 use crate::session::{self, FAST_IN, tcp};
 use crate::translate::{Direction, NEED};
 use crate::tuple::{self, Key};
 use crate::worker::Nat;
+use std::collections::HashSet;
 use thalweg_buffer::{Frame, Rows};
 use thalweg_tables::flow::Millis;
 use thalweg_wire::ip::protocol;
@@ -20,6 +22,15 @@ const SHAPE: u64 = 0xff3f_0000_0000_00ff;
 const PLAIN: u64 = 0x45;
 /// Of the next eight, protocol and source.
 const SOURCE: u64 = 0xffff_ffff_0000_ff00;
+
+/// The packets that are for one of these addresses.
+#[inline(always)]
+pub(crate) fn called<const N: usize>(frame: &Frame, addresses: &HashSet<u32, Quick>) -> Rows {
+    let to = |head: &[u8; N]| u32::from_be_bytes([head[16], head[17], head[18], head[19]]);
+    // A packet that is too short for the fast way may be for one, too.
+    let is = |head: &[u8; N]| head[0] == 0 || addresses.contains(&to(head));
+    Rows::of(frame.heads::<N>().map(is))
+}
 
 #[inline(always)]
 fn load(h: &[u8], at: usize) -> u64 {

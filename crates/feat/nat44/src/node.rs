@@ -1,4 +1,4 @@
-//! The nodes that translate: one shape, one table of counters, three places in the graph.
+//! The nodes that translate: one shape, one table of counters, four places in the graph.
 
 use crate::translate::{Direction, Names, QUEUES, Translator};
 use std::fmt::Write;

@@ -462,6 +462,9 @@ fn features(role: Role) -> Vec<(&'static str, &'static str)> {
     if role.inside && !role.output {
         all.push(("ip4-unicast", "nat44-ed-in2out"));
     }
+    if role.inside && role.output {
+        all.push(("ip4-unicast", "nat44-ed-hairpin"));
+    }
     if role.outside {
         all.push(("ip4-unicast", "nat44-ed-out2in"));
     }

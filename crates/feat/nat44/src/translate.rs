@@ -42,10 +42,11 @@ enum NextPlace {
 
 /// Queues by which workers hand packets to each other, and the nodes that these lead to.
 /// By [`Direction`].
-pub(crate) const QUEUES: [(&str, &str); 3] = [
+pub(crate) const QUEUES: [(&str, &str); 4] = [
     ("nat44-ed-in2out-handoff", "nat44-ed-in2out"),
     ("nat44-ed-out2in-handoff", "nat44-ed-out2in"),
     ("nat44-ed-output-handoff", "nat44-ed-in2out-output"),
+    ("nat44-ed-hairpin-handoff", "nat44-ed-hairpin"),
 ];
 
 /// Counters and next nodes of the nodes that translate.
@@ -75,6 +76,9 @@ pub(crate) enum Direction {
     Out2In,
     /// From the inside, with a link header in front already.
     Output,
+    /// From the inside, and translated on the way out if it is for the outside: only what hosts inside
+    /// send each other by their names outside.
+    Hairpin,
 }
 
 impl Direction {
@@ -83,7 +87,8 @@ impl Direction {
         match number {
             0 => Direction::In2Out,
             1 => Direction::Out2In,
-            _ => Direction::Output,
+            2 => Direction::Output,
+            _ => Direction::Hairpin,
         }
     }
 }
@@ -151,6 +156,15 @@ impl Translator {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
+        if self.direction == Direction::Hairpin {
+            let config = self.config.load(cx.guard());
+            let rows = kernel::called::<N>(frame, &config.addresses);
+            if rows.is_empty() {
+                return FrameVerdict::Whole(Verdict::CONTINUE);
+            }
+            each[..frame.len()].fill(Verdict::CONTINUE);
+            return FrameVerdict::Each(rows);
+        }
         if !self.uniform || frame.flags().intersects(Flags::CHAINED.union(Flags::OFFLOAD)) {
             return FrameVerdict::PerPacket;
         }
@@ -242,8 +256,12 @@ impl Translator {
         if l2 > 0 && p.data()[l2 - 2..l2] != [8, 0] {
             return Verdict::CONTINUE;
         }
+        if self.direction == Direction::Hairpin && !self.calls_inside(cx, l3) {
+            return Verdict::CONTINUE;
+        }
         // The answer to a packet that dies here goes to who sent it.
-        if self.direction == Direction::In2Out && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
+        let from_inside = matches!(self.direction, Direction::In2Out | Direction::Hairpin);
+        if from_inside && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
             return self.dies(cx, p);
         }
         let table = self.tables.load(cx.guard()).fib_id(p.rx_if());
@@ -278,6 +296,12 @@ impl Translator {
             }
             (None, None) => self.first_inside(cx, nat, p, &parsed),
         }
+    }
+
+    /// Whether a packet is for an address that stands for hosts inside.
+    fn calls_inside(&self, cx: &NodeCx<'_>, l3: &[u8]) -> bool {
+        let to = l3.get(16..20).and_then(|b| b.first_chunk()).map(|b| u32::from_be_bytes(*b));
+        to.is_some_and(|to| self.config.load(cx.guard()).addresses.contains(&to))
     }
 
     /// A packet on its last hop goes where the others go, so that who sent it learns of this hop.
@@ -374,7 +398,7 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let way = |to: std::net::Ipv4Addr| tables.way(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
-            Direction::Out2In => way(t.dst).kind != Way::Local,
+            Direction::Out2In | Direction::Hairpin => way(t.dst).kind != Way::Local,
             Direction::Output => {
                 // What the router says itself needs no other name.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
@@ -448,6 +472,8 @@ impl Translator {
             && config.mappings.called(called, t.dport, t.protocol).is_some();
         let (outside, marks) = match self.direction {
             _ if hairpin => (t.table, session::HAIRPIN),
+            // Whatever else it is, it leaves by an interface outside, or is for the router.
+            Direction::Hairpin => return Verdict::CONTINUE,
             Direction::In2Out => match self.way_out(cx, config, p, called) {
                 Out::Stays => return Verdict::CONTINUE,
                 Out::Closed => return Verdict::drop(self.names.closed),
