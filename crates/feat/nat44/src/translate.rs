@@ -468,8 +468,8 @@ impl Translator {
         let t = Tuple::of(&parsed.key);
         let called = t.dst.to_bits();
         // One host inside calls another by its name outside.
-        let hairpin = config.addresses.contains(&called)
-            && config.mappings.called(called, t.dport, t.protocol).is_some();
+        let named = config.addresses.contains(&called);
+        let hairpin = named && config.mappings.called(called, t.dport, t.protocol).is_some();
         let (outside, marks) = match self.direction {
             _ if hairpin => (t.table, session::HAIRPIN),
             // Whatever else it is, it leaves by an interface outside, or is for the router.
@@ -482,6 +482,10 @@ impl Translator {
             _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
             _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
         };
+        if named && !hairpin {
+            // It would come back here, and belong to nobody.
+            return Verdict::drop(self.names.no_translation);
+        }
         if let Some(why) = self.cannot_begin(p, parsed) {
             return Verdict::drop(why);
         }

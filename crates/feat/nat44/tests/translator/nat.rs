@@ -233,6 +233,24 @@ fn strangers_are_dropped_unless_forwarding_is_on() {
 }
 
 #[test]
+fn what_calls_no_name_inside_begins_nothing() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add static mapping udp local 10.0.0.3 53 external 192.0.2.1 53\n\
+              nat44 add address 10.0.1.77\nnat44 add interface address test1\n\
+              ip route add 192.0.2.0/24 via 10.0.1.2 test1");
+    let wrong = [(SHARED, 54), (Ipv4Addr::new(10, 0, 1, 77), 53)];
+    for to in wrong {
+        assert!(n.pass(0, udp((ip(0, 2), 5000), to)).is_empty());
+        assert!(n.pass(0, tcp((ip(0, 2), 5000), to, 2)).is_empty());
+    }
+    assert_eq!(n.lab.count("nat44-ed-in2out", "no session and no mapping"), 4);
+    assert!(n.sessions().is_empty());
+    // The router answers by its own address, shared or not.
+    assert_eq!(n.one(0, 0, echo(ip(0, 2), ip(1, 1), 1)).src(), ip(1, 1));
+    n.close();
+}
+
+#[test]
 fn errors_about_what_was_sent_come_back() {
     let mut n = Nat::new();
     for first in [

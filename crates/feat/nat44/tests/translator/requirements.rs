@@ -194,6 +194,11 @@ fn hairpin_on_the_way_out(n: &mut Nat) {
         assert_eq!((back.src(), back.dst(), back.ports()), (SHARED, ip(0, 2), (80, 5000)));
     }
     filtering(n);
+    // What has no name is not for the inside, and begins nothing.
+    n.lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1");
+    let before = n.sessions().len();
+    assert!(n.pass(0, udp(near(5000), (SHARED, 7))).is_empty());
+    assert_eq!(n.sessions().len(), before);
 }
 
 fn payload_stays(n: &mut Nat) {
