@@ -137,7 +137,7 @@ pub struct Ports {
     words: Box<[u64]>,
     left: u32,
     count: u32,
-    /// Ports that are not given away, and whether somebody still has them from before.
+    /// Ports that are not given away, in order, and whether somebody still has them from before.
     kept: Vec<(u16, bool)>,
 }
 
@@ -242,16 +242,23 @@ impl Ports {
 
     /// Gives this port to nobody any more. Who has it may give it back once.
     pub fn keep(&mut self, port: u16) {
-        if self.at(port).is_some() && self.kept.iter().all(|k| k.0 != port) {
+        if self.at(port).is_some()
+            && let Err(at) = self.find_kept(port)
+        {
             let in_use = !self.take_this(port);
-            self.kept.push((port, in_use));
+            self.kept.insert(at, (port, in_use));
         }
+    }
+
+    /// Where a port stands that is kept, or would.
+    fn find_kept(&self, port: u16) -> Result<usize, usize> {
+        self.kept.binary_search_by_key(&port, |k| k.0)
     }
 
     /// Ends [`keep`](Self::keep).
     pub fn release(&mut self, port: u16) {
-        if let Some(i) = self.kept.iter().position(|k| k.0 == port)
-            && !self.kept.swap_remove(i).1
+        if let Ok(i) = self.find_kept(port)
+            && !self.kept.remove(i).1
         {
             self.give_back(port);
         }
@@ -259,8 +266,8 @@ impl Ports {
 
     /// Gives a port back. Nothing happens if it is free, or not one of these.
     pub fn give_back(&mut self, port: u16) {
-        if let Some(kept) = self.kept.iter_mut().find(|k| k.0 == port) {
-            kept.1 = false;
+        if let Ok(i) = self.find_kept(port) {
+            self.kept[i].1 = false;
             return;
         }
         let Some(at) = self.at(port) else { return };
@@ -277,7 +284,7 @@ impl Ports {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use thalweg_tables::hash::mix64;
 
     const SCHEMES: [Scheme; 6] = [
@@ -398,10 +405,13 @@ mod tests {
         fn agrees_with_a_set(
             first in 1024u16..2000,
             count in 1u32..300,
-            steps in prop::collection::vec((0u8..3, any::<u64>()), 0..600),
+            steps in prop::collection::vec((0u8..5, any::<u64>()), 0..600),
         ) {
             let mut ports = Ports::new(Scheme::All, (u32::from(first - FIRST), count));
             let mut free: BTreeSet<u16> = (first..first + count as u16).collect();
+            // Of ports that are kept: whether somebody has them.
+            let mut kept: BTreeMap<u16, bool> = BTreeMap::new();
+            let mine = first..first + count as u16;
             for (what, random) in steps {
                 let port = first.wrapping_add((random % 310) as u16).wrapping_sub(5);
                 match what {
@@ -411,11 +421,26 @@ mod tests {
                         if let Some(p) = taken { prop_assert!(free.remove(&p)); }
                     }
                     1 => prop_assert_eq!(ports.take_this(port), free.remove(&port)),
-                    _ => {
+                    2 => {
                         ports.give_back(port);
-                        if (first..first + count as u16).contains(&port) { free.insert(port); }
+                        match kept.get_mut(&port) {
+                            Some(had) => *had = false,
+                            None if mine.contains(&port) => drop(free.insert(port)),
+                            None => {}
+                        }
+                    }
+                    3 => {
+                        ports.keep(port);
+                        if mine.contains(&port) && !kept.contains_key(&port) {
+                            kept.insert(port, !free.remove(&port));
+                        }
+                    }
+                    _ => {
+                        ports.release(port);
+                        if kept.remove(&port) == Some(false) { free.insert(port); }
                     }
                 }
+                prop_assert_eq!(ports.kept() as usize, kept.values().filter(|had| !**had).count());
                 prop_assert_eq!(ports.left() as usize, free.len());
             }
         }
