@@ -51,7 +51,10 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.load-balancing", Kind::List(0, crate::state::MAX_MAPPINGS)),
     Rule::new("thalweg.nat44.load-balancing.[]", Kind::Other(line)),
     Rule::new("thalweg.interfaces.*.nat44", Kind::Word(&SIDES)),
-    Rule::new("thalweg.interfaces.*.nat44-address", Kind::Word(&["pool", "twice-nat"])),
+    Rule::new(
+        "thalweg.interfaces.*.nat44-address",
+        Kind::Word(&["pool", "twice-nat", "pool twice-nat"]),
+    ),
 ];
 
 fn line(value: &Value) -> Result<(), String> {
@@ -142,7 +145,11 @@ impl Section<Control> for Settings {
         }
         for (sw_if, twice) in nat.borrowed() {
             let name = c.interface_name(*sw_if);
-            let word = if *twice { "twice-nat" } else { "pool" };
+            let word = match (twice, nat.borrowed().contains(&(*sw_if, !twice))) {
+                (_, true) => "pool twice-nat",
+                (true, false) => "twice-nat",
+                (false, false) => "pool",
+            };
             out.put(&["thalweg", "interfaces", &name, "nat44-address"], word);
         }
     }
@@ -282,12 +289,14 @@ fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
             }
         }
         if let Some(f) = doc.at(&["thalweg", "interfaces", i.name, "nat44-address"]) {
-            let twice = if f.node.text() == Some("twice-nat") { " twice-nat" } else { "" };
-            let set = format!("nat44 add interface address {}{twice}", i.name);
-            let key = format!("nat44 interface address {}", i.name);
-            let item = Item::new(rank::SERVICE, key, &f.path, set.clone());
-            let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
-            out.add(item.anew());
+            for word in f.node.text().unwrap_or_default().split(' ') {
+                let twice = if word == "twice-nat" { " twice-nat" } else { "" };
+                let set = format!("nat44 add interface address {}{twice}", i.name);
+                let key = format!("nat44 interface address {}{twice}", i.name);
+                let item = Item::new(rank::SERVICE, key, &f.path, set.clone());
+                let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
+                out.add(item.anew());
+            }
         }
     }
 }

@@ -101,7 +101,7 @@ pub struct Nat44 {
     sessions: Option<u32>,
     addresses: BTreeSet<Address>,
     /// Interfaces whose addresses are used, and whether for sources.
-    borrowed: BTreeMap<SwIfIndex, bool>,
+    borrowed: BTreeSet<(SwIfIndex, bool)>,
     roles: BTreeMap<SwIfIndex, Role>,
     timeouts: Timeouts,
     forwarding: bool,
@@ -135,7 +135,7 @@ impl Nat44 {
         Nat44 {
             sessions: None,
             addresses: BTreeSet::new(),
-            borrowed: BTreeMap::new(),
+            borrowed: BTreeSet::new(),
             roles: BTreeMap::new(),
             timeouts: Timeouts::default(),
             forwarding: false,
@@ -170,7 +170,7 @@ impl Nat44 {
         &self.told
     }
     /// Interfaces whose addresses are used, and whether for sources.
-    pub fn borrowed(&self) -> &BTreeMap<SwIfIndex, bool> {
+    pub fn borrowed(&self) -> &BTreeSet<(SwIfIndex, bool)> {
         &self.borrowed
     }
     /// What interfaces are.
@@ -370,6 +370,15 @@ pub fn set_addresses(
     }
     let nat = c.state::<Nat44>();
     let count = (last.to_bits() - first.to_bits()) as usize + 1;
+    if add && table.is_some() {
+        let (ip4, nat) = (c.state::<Ip4>(), nat.borrow());
+        let ip4 = ip4.borrow();
+        let lent = nat.borrowed.iter().filter(|b| b.1 == twice);
+        let mut lent = lent.flat_map(|b| ip4.addresses(b.0).iter().map(|a| a.0));
+        if let Some(wrong) = lent.find(|a| (first..=last).contains(a)) {
+            return Err(NatError::Exists(format!("{wrong}, an interface's for all hosts,")));
+        }
+    }
     {
         let mut nat = nat.borrow_mut();
         if add && nat.addresses.len() + count > MAX_ADDRESSES {
@@ -410,12 +419,23 @@ pub fn set_interface_address(
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
-        let what = || format!("use of addresses of `{name}`");
-        match (nat.borrowed.get(&sw_if), add) {
-            (Some(_), true) => return Err(NatError::Exists(what())),
-            (None, false) => return Err(NatError::Missing(what())),
-            (None, true) => drop(nat.borrowed.insert(sw_if, twice)),
-            (Some(_), false) => drop(nat.borrowed.remove(&sw_if)),
+        let words = if twice { " with twice-nat" } else { "" };
+        let what = || format!("use of addresses of `{name}`{words}");
+        match (nat.borrowed.contains(&(sw_if, twice)), add) {
+            (true, true) => return Err(NatError::Exists(what())),
+            (false, false) => return Err(NatError::Missing(what())),
+            (false, true) => {
+                let ip4 = c.state::<Ip4>();
+                let lent: Vec<Ipv4Addr> =
+                    ip4.borrow().addresses(sw_if).iter().map(|a| a.0).collect();
+                let kept = |a: &&Address| a.twice == twice && a.table.is_some();
+                let kept = nat.addresses.iter().filter(kept).find(|a| lent.contains(&a.address));
+                if let Some(Address { address, table: Some(table), .. }) = kept {
+                    return Err(NatError::Exists(format!("address {address} tenant-vrf {table}")));
+                }
+                nat.borrowed.insert((sw_if, twice));
+            }
+            (true, false) => drop(nat.borrowed.remove(&(sw_if, twice))),
         }
     }
     publish(c);
@@ -613,7 +633,11 @@ fn publish(c: &mut Control) {
                 address: *address,
                 table: None,
             });
-            addresses.extend(lent);
+            // Twice the same would give its ports away twice; what was said of an address itself holds.
+            let said = |l: &Address| {
+                nat.addresses.iter().any(|a| (a.twice, a.address) == (l.twice, l.address))
+            };
+            addresses.extend(lent.filter(|l| !said(l)));
         }
         let named = |m: &StaticMapping| {
             let mut mapping = m.mapping.clone();
@@ -710,7 +734,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         let nat = c.state::<Nat44>();
         {
             let mut nat = nat.borrow_mut();
-            nat.borrowed.remove(&gone);
+            nat.borrowed.retain(|b| b.0 != gone);
             nat.mappings.retain(|m| m.external_if != Some(gone));
         }
         publish(c);
@@ -721,7 +745,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         let uses = {
             let nat = nat.borrow();
             let mapped = nat.mappings.iter().any(|m| m.external_if == Some(sw_if));
-            nat.borrowed.contains_key(&sw_if) || mapped
+            nat.borrowed.iter().any(|b| b.0 == sw_if) || mapped
         };
         if uses {
             publish(c);

@@ -147,3 +147,41 @@ fn mappings_belong_to_one_worker() {
     assert_eq!(n.sessions().len(), 8);
     n.close();
 }
+
+/// Those of one that hosts inside share may be lent for sources from outside, too.
+#[test]
+fn an_interface_lends_its_addresses_for_both() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add address 192.0.2.1 del\nnat44 add interface address test1\n\
+              nat44 add interface address test1 twice-nat\n\
+              nat44 add static mapping tcp local 10.0.0.2 80 external test1 80 twice-nat");
+    let text = n.lab.cli("show nat44 interface address");
+    assert_eq!(text.matches("test1").count(), 2, "{text}");
+    assert_eq!(n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53))).src(), ip(1, 1));
+    assert_eq!(n.one(1, 0, tcp((FAR, 4000), (ip(1, 1), 80), 2)).src(), ip(1, 1));
+    n.lab.ok("nat44 add interface address test1 twice-nat del");
+    let text = n.lab.cli("show nat44 interface address");
+    assert_eq!(text.matches("test1").count(), 1, "{text}");
+    assert_eq!(n.one(0, 1, udp((ip(0, 2), 5001), (FAR, 53))).src(), ip(1, 1));
+    n.close();
+}
+
+/// An address is there once, or its ports would be given away twice.
+#[test]
+fn an_address_is_there_once() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add address 10.0.1.1 tenant-vrf 7");
+    let text = n.lab.cli("nat44 add interface address test1");
+    assert!(text.contains("address 10.0.1.1 tenant-vrf 7 is there already"), "{text}");
+    n.lab.ok("nat44 add address 10.0.1.1 tenant-vrf 7 del\nnat44 add interface address test1");
+    let text = n.lab.cli("nat44 add address 10.0.1.0 - 10.0.1.9 tenant-vrf 7");
+    assert!(text.contains("10.0.1.1, an interface's for all hosts, is there already"), "{text}");
+    // One that the interface gets later; and what was said of it goes.
+    n.lab.ok("nat44 add address 10.0.9.1 tenant-vrf 7\nset interface ip address test1 10.0.9.1/24");
+    let count = |n: &mut Nat| n.lab.cli("show nat44 addresses").matches("10.0.9.1").count();
+    assert_eq!(count(&mut n), 1);
+    assert!(n.lab.cli("show nat44 addresses").contains("tenant VRF: 7"));
+    n.lab.ok("nat44 add address 10.0.9.1 tenant-vrf 7 del");
+    assert_eq!(count(&mut n), 1);
+    n.close();
+}
