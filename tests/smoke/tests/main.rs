@@ -17,6 +17,7 @@ mod idle;
 mod mtu;
 mod nat44;
 mod nat44_lives;
+mod nat44_workers;
 mod neighbours;
 mod netlink;
 mod ping;
