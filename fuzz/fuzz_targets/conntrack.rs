@@ -30,7 +30,8 @@ fn segment(b: &[u8; 8]) -> Vec<u8> {
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut tracker = Tracker::new(ROOM, 0).expect("room for eight");
-    tracker.set_policy(None, Policy::parse("udp_first=1 tcp_syn_sent=2 tcp_established=9").ok());
+    let policy = Policy::parse("udp_first=1 tcp_syn_sent=2 tcp_established=9");
+    tracker.set_policy(None, policy.ok().map(Box::new));
     let mut batch = Batch::default();
     let mut now = 0;
     let mut states = [State::NONE; 16];

@@ -146,7 +146,7 @@ impl Stage {
         let short = Policy::parse("tcp_close=1 tcp_syn_sent=1")?;
         match case {
             Case::Established(flows) => stage.establish(flows),
-            _ => stage.tracker.set_policy(None, Some(short)),
+            _ => drop(stage.tracker.set_policy(None, Some(Box::new(short)))),
         }
         Ok(stage)
     }

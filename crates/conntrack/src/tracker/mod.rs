@@ -717,14 +717,13 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// Sets timeouts of a zone, or of all that have none of their own; without, takes them back. They
-    /// hold from the next packet of each connection on.
-    pub fn set_policy(&mut self, zone: Option<u16>, policy: Option<Policy>) {
-        self.zones.set_policy(zone, policy);
-    }
-
-    /// Takes back all timeouts and limits of zones.
-    pub fn clear_zones(&mut self) {
-        self.zones.clear();
+    /// hold from the next packet of each connection on. Returns a box that is not needed any more.
+    pub fn set_policy(
+        &mut self,
+        zone: Option<u16>,
+        policy: Option<Box<Policy>>,
+    ) -> Option<Box<Policy>> {
+        self.zones.set_policy(zone, policy)
     }
 
     /// Sets how many connections a zone may have, or those without a limit of their own; 0: as many as

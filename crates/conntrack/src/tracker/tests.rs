@@ -179,7 +179,7 @@ fn errors_are_related_to_what_they_quote() {
 fn zones_are_apart() {
     let mut lab = Lab::new(10);
     lab.tracker.set_zone_limit(Some(5), Some(1));
-    lab.tracker.set_policy(Some(5), Some(Policy::parse("tcp_syn_sent=7").unwrap()));
+    lab.tracker.set_policy(Some(5), Policy::parse("tcp_syn_sent=7").ok().map(Box::new));
     let how = Commit { mark: Some((0x105, 0xff)), label: Some((9, !0)), ..Commit::default() };
     let first = lab.look(5, &to(1, SYN, 1, 0, 0), Some(&how));
     assert_eq!(lab.timeout(), 7);

@@ -5,23 +5,24 @@ use std::collections::BTreeMap;
 use crate::timeout::Policy;
 
 /// A zone. All zero is one that nobody has said anything about.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Zone {
     count: u32,
     /// Its own limit and one more; 0: it has none of its own.
     limit: u32,
-    /// Number of its timeouts; 0: those of all.
-    policy: u16,
+    /// Its own timeouts.
+    policy: Option<Box<Policy>>,
 }
 
-/// All zones.
+/// All zones. Whatever is said about one is said in a few steps, however many others there are.
 #[derive(Debug)]
 pub(super) struct Zones {
     zones: Vec<Zone>,
     /// For zones without a limit of their own; 0: as many as there is room for.
     default_limit: u32,
-    /// Those of all zones first.
-    policies: Vec<Policy>,
+    /// Of zones without timeouts of their own, and how many have some.
+    policy: Policy,
+    policies: u32,
 }
 
 impl Zones {
@@ -29,46 +30,33 @@ impl Zones {
         Zones {
             zones: vec![Zone::default(); usize::from(u16::MAX) + 1],
             default_limit: 0,
-            policies: vec![Policy::default()],
+            policy: Policy::default(),
+            policies: 0,
         }
     }
 
     #[inline]
     pub(super) fn policy(&self, zone: u16) -> &Policy {
-        let at = if self.policies.len() == 1 { 0 } else { self.zones[usize::from(zone)].policy };
-        &self.policies[usize::from(at)]
+        if self.policies == 0 {
+            return &self.policy;
+        }
+        self.zones[usize::from(zone)].policy.as_deref().unwrap_or(&self.policy)
     }
 
-    pub(super) fn set_policy(&mut self, zone: Option<u16>, policy: Option<Policy>) {
+    /// Returns a box that is not needed any more, so that who calls need not give memory back.
+    pub(super) fn set_policy(
+        &mut self,
+        zone: Option<u16>,
+        policy: Option<Box<Policy>>,
+    ) -> Option<Box<Policy>> {
         let Some(zone) = zone else {
-            self.policies[0] = policy.unwrap_or_default();
-            return;
+            self.policy = policy.as_deref().cloned().unwrap_or_default();
+            return policy;
         };
-        let at = self.zones[usize::from(zone)].policy;
-        match (policy, at) {
-            (Some(policy), 0) => {
-                let used: Vec<u16> = self.zones.iter().map(|z| z.policy).collect();
-                let free = (1..self.policies.len()).find(|n| !used.contains(&(*n as u16)));
-                let at = free.unwrap_or(self.policies.len());
-                self.policies.resize(self.policies.len().max(at + 1), Policy::default());
-                self.policies[at] = policy;
-                self.zones[usize::from(zone)].policy = at as u16;
-            }
-            (Some(policy), at) => self.policies[usize::from(at)] = policy,
-            (None, _) => self.zones[usize::from(zone)].policy = 0,
-        }
-        if self.zones.iter().all(|zone| zone.policy == 0) {
-            self.policies.truncate(1);
-        }
-    }
-
-    /// Takes back all that was set.
-    pub(super) fn clear(&mut self) {
-        for zone in &mut self.zones {
-            (zone.limit, zone.policy) = (0, 0);
-        }
-        self.default_limit = 0;
-        self.policies = vec![Policy::default()];
+        self.policies += u32::from(policy.is_some());
+        let old = std::mem::replace(&mut self.zones[usize::from(zone)].policy, policy);
+        self.policies -= u32::from(old.is_some());
+        old
     }
 
     pub(super) fn set_default_limit(&mut self, limit: u32) {
@@ -125,17 +113,18 @@ mod tests {
     #[test]
     fn zones_have_limits_and_timeouts_of_their_own() {
         let mut zones = Zones::new();
-        let policy = |s: u32| Policy::parse(&format!("udp_first={s}")).unwrap();
+        let policy = |s: u32| Policy::parse(&format!("udp_first={s}")).ok().map(Box::new);
         let first = |zones: &Zones, zone| zones.policy(zone).millis(Timeout::UdpFirst) / 1000;
         assert_eq!(first(&zones, 7), 60);
-        zones.set_policy(Some(7), Some(policy(1)));
-        zones.set_policy(Some(65535), Some(policy(2)));
-        zones.set_policy(None, Some(policy(3)));
+        assert_eq!(zones.set_policy(Some(7), policy(1)), None);
+        zones.set_policy(Some(65535), policy(2));
+        assert_eq!(zones.set_policy(None, policy(3)), policy(3));
         assert_eq!([7, 65535, 0].map(|zone| first(&zones, zone)), [1, 2, 3]);
-        zones.set_policy(Some(7), None);
-        zones.set_policy(Some(8), Some(policy(4)));
+        assert_eq!(zones.set_policy(Some(7), None), policy(1));
+        zones.set_policy(Some(8), policy(9));
+        assert_eq!(zones.set_policy(Some(8), policy(4)), policy(9));
         assert_eq!([7, 65535, 8].map(|zone| first(&zones, zone)), [3, 2, 4]);
-        assert_eq!(zones.policies.len(), 3);
+        assert_eq!(zones.policies, 2);
 
         zones.set_default_limit(2);
         zones.set_limit(1, Some(0));
@@ -148,7 +137,7 @@ mod tests {
         zones.went(3);
         assert_eq!((zones.is_full(2), zones.count(3)), (false, 0));
         assert_eq!(zones.limits(), BTreeMap::from([(1, 0)]));
-        zones.clear();
-        assert_eq!((zones.limit(3), first(&zones, 8), zones.count(1)), (0, 60, 3));
+        zones.set_policy(None, None);
+        assert_eq!([7, 65535, 8].map(|zone| first(&zones, zone)), [60, 2, 4]);
     }
 }

@@ -35,6 +35,24 @@ pub struct Tracking {
     labels: bool,
 }
 
+/// What a command says about tracking.
+pub(crate) enum Change {
+    /// How many connections there may be.
+    Limit(u32),
+    /// What becomes of new ones when there is no room.
+    WhenFull(WhenFull),
+    /// Whether TCP's sequence numbers are held against windows.
+    CheckWindows(bool),
+    /// Whether checksums are verified.
+    Checksums(bool),
+    /// Where events are told.
+    Events(Option<String>),
+    /// Connections of a zone, or of those that have no limit of their own.
+    ZoneLimit(Option<u16>, Option<u32>),
+    /// Timeouts of a zone, or of those that have none of their own.
+    Timeouts(Option<u16>, Option<Policy>),
+}
+
 /// Connections, unless said otherwise.
 pub const DEFAULT_LIMIT: u32 = 1 << 20;
 /// The most that may be asked for.
@@ -125,42 +143,98 @@ pub(crate) fn prepare(c: &mut Control) {
         }
     }
     let needed = !c.state::<Sets>().borrow().is_idle();
-    let prepared = c.state::<Tracking>().borrow().prepared;
-    if needed && !prepared {
-        c.state::<Tracking>().borrow_mut().prepared = true;
-        apply(c);
-    }
-}
-
-/// Tells workers the settings.
-///
-/// Trackers that are too small are made anew if they are empty.
-pub(crate) fn apply(c: &mut Control) {
-    let settings = c.state::<Tracking>().borrow().clone();
-    if !settings.prepared {
-        return;
-    }
-    let workers = c.workers();
-    if let Err(e) = provide(c, share(settings.limit, workers), settings.labels) {
-        tracing::error!("connection tracking: {e}");
-    }
-    ask(c, move |engine| settings.apply(engine, workers));
-}
-
-/// Gives workers trackers with room for so many, if theirs are too small and empty. They are made here,
-/// and what they replace is dropped here: finding memory takes longer than a worker may.
-fn provide(c: &mut Control, limit: u32, labels: bool) -> Result<(), thalweg_tables::MapError> {
-    let is_small = move |engine: &Engine| {
-        engine.tracker.as_ref().is_none_or(|t| t.is_empty() && t.capacity() < limit)
+    let settings = {
+        let state = c.state::<Tracking>();
+        let mut state = state.borrow_mut();
+        if !needed || state.prepared {
+            return;
+        }
+        state.prepared = true;
+        state.clone()
     };
-    for worker in 0..c.workers() {
+    provide(c, &settings);
+    ask(c, move |engine| engine.verify = settings.checksums);
+}
+
+fn set<T>(all: &mut BTreeMap<Option<u16>, T>, zone: Option<u16>, value: Option<T>) {
+    match value {
+        Some(value) => drop(all.insert(zone, value)),
+        None => drop(all.remove(&zone)),
+    }
+}
+
+/// Changes one thing, of which workers are told: what they have to do does not depend on all the rest, and
+/// they neither find memory for it nor give any back.
+pub(crate) fn change(c: &mut Control, change: Change) {
+    let (prepared, workers) = (c.state::<Tracking>().borrow().prepared, c.workers());
+    let state = c.state::<Tracking>();
+    let mut settings = state.borrow_mut();
+    match change {
+        Change::Limit(limit) => {
+            settings.limit = limit;
+            let all = settings.clone();
+            drop(settings);
+            if prepared {
+                provide(c, &all);
+                tell(c, move |tracker| tracker.set_limit(share(limit, workers)));
+            }
+        }
+        Change::WhenFull(when_full) => {
+            settings.when_full = when_full;
+            drop(settings);
+            tell(c, move |tracker| tracker.set_when_full(when_full));
+        }
+        Change::CheckWindows(check) => {
+            settings.check_windows = check;
+            drop(settings);
+            tell(c, move |tracker| tracker.set_check_windows(check));
+        }
+        Change::Checksums(verify) => {
+            settings.checksums = verify;
+            drop(settings);
+            ask(c, move |engine| engine.verify = verify);
+        }
+        Change::Events(path) => settings.events = path,
+        Change::ZoneLimit(zone, limit) => {
+            set(&mut settings.zone_limits, zone, limit);
+            drop(settings);
+            let limit = limit.map(|limit| share(limit, workers));
+            tell(c, move |tracker| tracker.set_zone_limit(zone, limit));
+        }
+        Change::Timeouts(zone, policy) => {
+            set(&mut settings.policies, zone, policy.clone());
+            drop(settings);
+            let given = || policy.clone().map(Box::new);
+            ask_with(c, given, move |engine, policy| match engine.tracker.as_deref_mut() {
+                Some(tracker) => tracker.set_policy(zone, policy),
+                None => policy,
+            });
+        }
+    }
+}
+
+/// Has workers that have trackers do something to these.
+fn tell(c: &mut Control, f: impl Fn(&mut Tracker<IPV4>) + Clone + Send + 'static) {
+    ask(c, move |engine| engine.tracker.as_deref_mut().map(&f));
+}
+
+/// Gives workers trackers with room for their share of what is set, if theirs are too small and empty. They are
+/// made here, with all that is set, and what they replace is dropped here: finding memory takes longer than a
+/// worker may.
+fn provide(c: &mut Control, settings: &Tracking) {
+    let workers = c.workers();
+    let limit = share(settings.limit, workers);
+    let is_small = move |engine: &Engine| {
+        engine.tracker.as_deref().is_none_or(|t| t.is_empty() && t.capacity() < limit)
+    };
+    for worker in 0..workers {
         if ask_one(c, worker, move |engine| is_small(engine)) != Some(true) {
             continue;
         }
-        let mut tracker = Box::new(Tracker::<IPV4>::new(limit, millis(clock::ticks()))?);
-        if let Err(e) = tracker.prepare(labels) {
-            tracing::warn!("connections' memory is cleared as they come to it: {e}");
-        }
+        let tracker = match settings.tracker(workers) {
+            Ok(tracker) => tracker,
+            Err(e) => return tracing::error!("connection tracking: {e}"),
+        };
         // One that has had a connection meanwhile is kept.
         let unused = ask_one(c, worker, move |engine| match is_small(engine) {
             true => engine.tracker.replace(tracker),
@@ -168,7 +242,6 @@ fn provide(c: &mut Control, limit: u32, labels: bool) -> Result<(), thalweg_tabl
         });
         drop(unused);
     }
-    Ok(())
 }
 
 impl Tracking {
@@ -177,20 +250,22 @@ impl Tracking {
         self.prepared
     }
 
-    fn apply(&self, engine: &mut Engine, workers: usize) {
-        engine.verify = self.checksums;
-        let Some(tracker) = engine.tracker.as_deref_mut() else { return };
-        tracker.set_limit(share(self.limit, workers));
+    /// A tracker of one of so many workers.
+    fn tracker(&self, workers: usize) -> Result<Box<Tracker<IPV4>>, thalweg_tables::MapError> {
+        let (limit, now) = (share(self.limit, workers), millis(clock::ticks()));
+        let mut tracker = Box::new(Tracker::new(limit, now)?);
+        if let Err(e) = tracker.prepare(self.labels) {
+            tracing::warn!("connections' memory is cleared as they come to it: {e}");
+        }
         tracker.set_when_full(self.when_full);
         tracker.set_check_windows(self.check_windows);
-        tracker.clear_zones();
         for (zone, policy) in &self.policies {
-            tracker.set_policy(*zone, Some(policy.clone()));
+            tracker.set_policy(*zone, Some(Box::new(policy.clone())));
         }
         for (zone, limit) in &self.zone_limits {
-            let limit = share(*limit, workers);
-            tracker.set_zone_limit(*zone, Some(limit));
+            tracker.set_zone_limit(*zone, Some(share(*limit, workers)));
         }
+        Ok(tracker)
     }
 }
 

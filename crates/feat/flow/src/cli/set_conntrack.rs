@@ -4,8 +4,7 @@ use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_graph::Control;
 
-use crate::Tracking;
-use crate::tracking::{self, MAX_LIMIT};
+use crate::tracking::{self, Change, MAX_LIMIT};
 
 /// The command.
 pub static COMMAND: SetConntrack = SetConntrack;
@@ -37,53 +36,50 @@ impl Command<Control> for SetConntrack {
     ) -> Result<Outcome<Control>, CliError> {
         let words =
             ["limit", "when-full", "tcp-seq-chk", "checksums", "events", "zone-limit", "timeouts"];
-        let mut settings = cx.state::<Tracking>().borrow().clone();
-        match args.one_of(&words)? {
+        let change = match args.one_of(&words)? {
             Some("limit") => {
-                settings.limit = args.number("connections", 1, MAX_LIMIT.into())? as u32;
-                check_room(cx, settings.limit)?;
+                let limit = args.number("connections", 1, MAX_LIMIT.into())? as u32;
+                check_room(cx, limit)?;
+                Change::Limit(limit)
             }
-            Some("when-full") => {
-                settings.when_full = match args.one_of(&["refuse", "recycle"])? {
-                    Some("recycle") => WhenFull::Recycle,
-                    Some(_) => WhenFull::Refuse,
-                    None => return Err(args.bad("policy", "refuse or recycle")),
-                };
-            }
-            Some("tcp-seq-chk") => settings.check_windows = args.enable_disable("checking")?,
-            Some("checksums") => settings.checksums = args.enable_disable("verification")?,
+            Some("when-full") => Change::WhenFull(match args.one_of(&["refuse", "recycle"])? {
+                Some("recycle") => WhenFull::Recycle,
+                Some(_) => WhenFull::Refuse,
+                None => return Err(args.bad("policy", "refuse or recycle")),
+            }),
+            Some("tcp-seq-chk") => Change::CheckWindows(args.enable_disable("checking")?),
+            Some("checksums") => Change::Checksums(args.enable_disable("verification")?),
             Some("events") => {
                 let path = args.word("path, or disable")?;
-                settings.events = (path != "disable").then(|| path.to_owned());
+                let events = (path != "disable").then(|| path.to_owned());
                 args.end()?;
-                crate::events::listen(cx, settings.events.as_deref())
+                crate::events::listen(cx, events.as_deref())
                     .map_err(|e| CliError::failed(format!("cannot listen at {path}: {e}")))?;
+                Change::Events(events)
             }
             Some("zone-limit") => {
                 let zone = zone(args)?;
-                match args.exact("none") {
-                    true => settings.zone_limits.remove(&zone),
-                    false => settings.zone_limits.insert(zone, args.u32("connections")?),
-                };
+                let none = args.exact("none");
+                let limit = if none { None } else { Some(args.u32("connections")?) };
+                Change::ZoneLimit(zone, limit)
             }
             Some("timeouts") => {
                 let zone = zone(args)?;
                 if args.exact("none") {
-                    settings.policies.remove(&zone);
+                    Change::Timeouts(zone, None)
                 } else {
                     let text = args.rest();
                     let policy = Policy::parse(text).map_err(CliError::failed)?;
                     if policy.to_string().is_empty() {
                         return Err(args.bad("timeouts", "NAME=SECONDS, such as udp_first=1"));
                     }
-                    settings.policies.insert(zone, policy);
+                    Change::Timeouts(zone, Some(policy))
                 }
             }
             _ => return Err(args.bad("setting", words.join(", "))),
-        }
+        };
         args.end()?;
-        *cx.state::<Tracking>().borrow_mut() = settings;
-        tracking::apply(cx);
+        tracking::change(cx, change);
         Ok(Outcome::Done)
     }
 }

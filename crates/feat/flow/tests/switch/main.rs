@@ -319,6 +319,48 @@ fn a_full_table_refuses_or_recycles() {
     lab.close();
 }
 
+/// A command tells workers what it changes, and not all the rest.
+#[test]
+fn settings_of_many_zones_do_not_make_each_other_slow() {
+    const ZONES: u16 = 1000;
+    let mut lab = guarded(1);
+    let began = std::time::Instant::now();
+    for zone in 1..=ZONES {
+        lab.ok(&format!("set conntrack timeouts {zone} udp_first={}", 1 + zone));
+        lab.ok(&format!("set conntrack zone-limit {zone} {}", u32::from(zone) + 5));
+    }
+    for turn in 0..100 {
+        let word = if turn % 2 == 0 { "disable" } else { "enable" };
+        lab.ok(&format!("set conntrack tcp-seq-chk {word}"));
+    }
+    // Each took tenths of a second when all zones were told again with it.
+    let took = began.elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "2100 commands took {took:?}");
+    lab.ok("set conntrack timeouts 7 none
+         set conntrack zone-limit 8 1
+         set conntrack timeouts default udp_first=5000");
+    lab.ok("flow del 1
+         flow add 1 priority=1,udp,tp_dst=7,actions=ct(commit,zone=7),normal
+         flow add 1 priority=1,udp,tp_dst=8,actions=ct(commit,zone=8),normal
+         flow add 1 priority=1,udp,tp_dst=1000,actions=ct(commit,zone=1000),normal");
+    let from = |sport: u16, dport: u16| {
+        Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER).udp(sport, dport).build()
+    };
+    let frames: Vec<Vec<u8>> =
+        (1..4).flat_map(|sport| [7, 8, 1000].map(|dport| from(sport, dport))).collect();
+    assert_eq!(lab.pass(0, &frames).len(), frames.len());
+    let shown = lab.cli("show conntrack -s");
+    let of = |zone: u16, least: u32, most: u32| {
+        let word = format!(",zone={zone},timeout=");
+        let left = shown.lines().filter_map(|line| line.split_once(&word));
+        let left = left.map(|(_, rest)| rest.split(',').next()?.parse().ok());
+        left.filter(|left| left.is_some_and(|left: u32| (least..=most).contains(&left))).count()
+    };
+    // Its own timeouts were taken back; its own limit was changed; all as it was set at first.
+    assert_eq!([of(7, 4000, 5000), of(8, 1, 9), of(1000, 900, 1001)], [3, 1, 3], "{shown}");
+    lab.close();
+}
+
 #[test]
 fn tables_zones_marks_and_copies() {
     let mut lab = Lab::new(1, 2048);
