@@ -79,13 +79,25 @@ pub struct Tracker<const W: usize> {
 
 impl<const W: usize> Tracker<W> {
     /// A tracker for so many connections; for fewer, if more than a quarter of them is translated, which
-    /// take the room of up to two. Memory is used as they come.
+    /// take the room of up to two. Memory is used as they come: 128 bytes for each.
     ///
     /// # Errors
     /// [`MapError`] if there is no address space for them.
     pub fn new(capacity: u32, now: Millis) -> Result<Self, MapError> {
+        Self::with_keys(capacity, 1, now)
+    }
+
+    /// A tracker for so many connections, be they translated or not: 136 bytes for each.
+    ///
+    /// # Errors
+    /// [`MapError`] if there is no address space for them.
+    pub fn for_translated(capacity: u32, now: Millis) -> Result<Self, MapError> {
+        Self::with_keys(capacity, 2, now)
+    }
+
+    fn with_keys(capacity: u32, keys: usize, now: Millis) -> Result<Self, MapError> {
         Ok(Tracker {
-            table: FlowTable::new(capacity, 1, now)?,
+            table: FlowTable::new(capacity, keys, now)?,
             labels: PagedTable::with_pages(capacity as usize, Pages::Huge)?,
             has_labels: false,
             zones: Zones::new(),
@@ -396,6 +408,8 @@ impl<const W: usize> Tracker<W> {
         let flow = loop {
             match self.table.add(key, second, end, value) {
                 Ok(flow) => break flow,
+                // Two keys may need the room of two that go.
+                Err(AddError::Full) if self.recycles() && self.recycle(now) => {}
                 Err(AddError::Full) => {
                     self.counts.full += 1;
                     return None;
@@ -694,6 +708,11 @@ impl<const W: usize> Tracker<W> {
     /// Connections that the tracker was made for.
     pub fn capacity(&self) -> u32 {
         self.table.capacity()
+    }
+
+    /// Connections that there may be if all are translated.
+    pub fn capacity_translated(&self) -> u32 {
+        self.table.capacity_of_two()
     }
 
     /// Connections that there may be.

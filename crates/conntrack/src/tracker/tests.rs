@@ -259,6 +259,41 @@ fn a_full_table_refuses_or_recycles() {
     assert_eq!(lab.tracker.len(), 3);
 }
 
+/// Each has two keys, for which the index of a tracker that was not made for that has no room.
+#[test]
+fn translated_connections_are_recycled_as_others_are() {
+    for (made_for_them, most) in [(true, 64), (false, 40)] {
+        let mut lab = Lab::new(64);
+        if made_for_them {
+            lab.tracker = Tracker::for_translated(64, lab.now).unwrap();
+        }
+        assert_eq!(lab.tracker.capacity_translated(), most);
+        let open = |lab: &mut Lab, port: u16| {
+            let (src, dst) = (SERVER.into(), Ipv4Addr::new(192, 0, 2, 1).into());
+            let reply = Tuple { src, dst, protocol: 6, sport: 80, dport: port };
+            let how = Commit { reply: Some(reply), ..Commit::default() };
+            lab.look(0, &to(port, SYN, 100, 0, 0), Some(&how)).flow.is_some()
+        };
+        let came = (1..=200).filter(|port| open(&mut lab, *port)).count() as u32;
+        assert_eq!((came, lab.tracker.counts().full), (most, u64::from(200 - most)));
+        lab.tracker.set_when_full(WhenFull::Recycle);
+        assert!((201..=400).all(|port| open(&mut lab, port)));
+        assert_eq!((lab.tracker.len(), lab.tracker.counts().recycled), (most, 200));
+        // Those without a second key need one place.
+        assert_eq!(lab.commit(&to(500, SYN, 100, 0, 0)), "new|trk");
+        assert_eq!((lab.tracker.len(), lab.tracker.counts().recycled), (most, 201));
+    }
+}
+
+/// What is promised of memory.
+#[test]
+fn a_connection_takes_no_more_than_it_may() {
+    const COUNT: u32 = 1 << 20;
+    let each = |t: &Tracker<2>| t.bytes() / COUNT as usize;
+    assert_eq!(each(&Tracker::new(COUNT, 0).unwrap()), 128);
+    assert_eq!(each(&Tracker::for_translated(COUNT, 0).unwrap()), 136);
+}
+
 #[test]
 fn force_turns_the_direction_round() {
     let mut lab = Lab::new(3);

@@ -93,6 +93,11 @@ impl Sets {
         self.following.values().any(|set| self.compiled.get(set).is_some_and(|set| set.labels))
     }
 
+    /// Whether rules that interfaces follow have connections translated.
+    pub(crate) fn translate(&self) -> bool {
+        self.following.values().any(|set| self.compiled.get(set).is_some_and(|set| set.translates))
+    }
+
     /// Whether no interface follows rules.
     pub(crate) fn is_idle(&self) -> bool {
         self.following.is_empty()
@@ -440,7 +445,7 @@ fn compile(
         by_table.entry(rule.table).or_default().push((rule, p.slot));
     }
     let mut zones: BTreeMap<u16, usize> = BTreeMap::new();
-    let mut labels = false;
+    let (mut labels, mut translates) = (false, false);
     for (table, rules) in by_table {
         let numbered = rules.iter().zip(0u32..).map(|((r, _), n)| (&r.matches, r.priority, n));
         let classifier = Classifier::new(numbered);
@@ -449,6 +454,7 @@ fn compile(
                 if let Action::Ct(ct) = action {
                     *zones.entry(ct.zone).or_default() += 1;
                     labels |= ct.label.is_some();
+                    translates |= ct.nat.as_ref().is_some_and(|nat| nat.range.is_some());
                 }
             }
             let steps = rule.actions.iter().filter_map(|action| step(action, &number)).collect();
@@ -459,7 +465,7 @@ fn compile(
         set.tables.resize_with(set.tables.len().max(at + 1), || None);
         set.tables[at] = Some(Table { classifier, rules: compiled });
     }
-    (set.tracks, set.labels) = (!zones.is_empty(), labels);
+    (set.tracks, set.labels, set.translates) = (!zones.is_empty(), labels, translates);
     let most = zones.iter().max_by_key(|(_, count)| **count);
     set.zone = most.map_or(0, |(zone, _)| *zone);
     set

@@ -60,6 +60,8 @@ pub(crate) struct Compilation {
     pub(crate) tracks: bool,
     /// Whether connections get labels.
     pub(crate) labels: bool,
+    /// Whether connections are translated.
+    pub(crate) translates: bool,
     /// The zone in which it is asked first, or in most rules.
     pub(crate) zone: u16,
 }

@@ -33,6 +33,8 @@ pub struct Tracking {
     prepared: bool,
     /// Whether these have memory for labels.
     labels: bool,
+    /// Whether there is room for as many translated connections.
+    translates: bool,
 }
 
 /// What a command says about tracking.
@@ -70,6 +72,7 @@ impl Default for Tracking {
             zone_limits: BTreeMap::new(),
             prepared: false,
             labels: false,
+            translates: false,
         }
     }
 }
@@ -142,14 +145,18 @@ pub(crate) fn prepare(c: &mut Control) {
             std::thread::sleep(PATIENCE / 100);
         }
     }
-    let needed = !c.state::<Sets>().borrow().is_idle();
+    let (needed, translates) = {
+        let sets = c.state::<Sets>();
+        let sets = sets.borrow();
+        (!sets.is_idle(), sets.translate())
+    };
     let settings = {
         let state = c.state::<Tracking>();
         let mut state = state.borrow_mut();
-        if !needed || state.prepared {
+        if !needed || (state.prepared && (state.translates || !translates)) {
             return;
         }
-        state.prepared = true;
+        (state.prepared, state.translates) = (true, translates);
         state.clone()
     };
     provide(c, &settings);
@@ -223,9 +230,12 @@ fn tell(c: &mut Control, f: impl Fn(&mut Tracker<IPV4>) + Clone + Send + 'static
 /// worker may.
 fn provide(c: &mut Control, settings: &Tracking) {
     let workers = c.workers();
-    let limit = share(settings.limit, workers);
+    let (limit, translates) = (share(settings.limit, workers), settings.translates);
     let is_small = move |engine: &Engine| {
-        engine.tracker.as_deref().is_none_or(|t| t.is_empty() && t.capacity() < limit)
+        let room = |t: &Tracker<IPV4>| {
+            if translates { t.capacity_translated() } else { t.capacity() }
+        };
+        engine.tracker.as_deref().is_none_or(|t| t.is_empty() && room(t) < limit)
     };
     for worker in 0..workers {
         if ask_one(c, worker, move |engine| is_small(engine)) != Some(true) {
@@ -253,7 +263,10 @@ impl Tracking {
     /// A tracker of one of so many workers.
     fn tracker(&self, workers: usize) -> Result<Box<Tracker<IPV4>>, thalweg_tables::MapError> {
         let (limit, now) = (share(self.limit, workers), millis(clock::ticks()));
-        let mut tracker = Box::new(Tracker::new(limit, now)?);
+        let mut tracker = Box::new(match self.translates {
+            true => Tracker::for_translated(limit, now)?,
+            false => Tracker::new(limit, now)?,
+        });
         if let Err(e) = tracker.prepare(self.labels) {
             tracing::warn!("connections' memory is cleared as they come to it: {e}");
         }

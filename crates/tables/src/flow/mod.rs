@@ -278,6 +278,11 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         self.flows.capacity() as u32
     }
 
+    /// Flows that there may be if all have two keys.
+    pub fn capacity_of_two(&self) -> u32 {
+        self.capacity().min((self.room / 2) as u32)
+    }
+
     /// What happened so far.
     pub fn counts(&self) -> FlowCounts {
         self.counts

@@ -319,6 +319,35 @@ fn a_full_table_refuses_or_recycles() {
     lab.close();
 }
 
+/// Each takes the room of two, as answers come with other addresses.
+#[test]
+fn translated_connections_fill_the_table_and_are_recycled() {
+    let mut lab = Lab::new(1, 8192);
+    lab.ok("set conntrack limit 800
+         flow add 7 table=0,ip,actions=ct(table=1,nat)
+         flow add 7 table=1,ip,ct_state=+new,actions=ct(commit,nat(src=192.0.2.1)),normal
+         flow add 7 table=1,ip,ct_state=+est,actions=normal
+         set interface flow port0 7");
+    let ask = |n: u16| {
+        Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER).udp(1024 + n, 53).build()
+    };
+    let frames: Vec<Vec<u8>> = (0..2000).map(ask).collect();
+    let told = |lab: &mut Lab, name: &str| -> u64 {
+        let text = lab.cli("show conntrack summary");
+        let line = text.lines().find(|line| line.contains(name)).expect("a count");
+        line.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a number")
+    };
+    assert_eq!(lab.pass(0, &frames[..900]).len(), 900);
+    let full = told(&mut lab, "connections refused: table full");
+    assert_eq!((lab.cli("show conntrack").lines().count(), full), (800, 100));
+    lab.ok("set conntrack when-full recycle");
+    assert_eq!(lab.pass(0, &frames[900..]).len(), 1100);
+    assert_eq!(lab.cli("show conntrack").lines().count(), 800);
+    let counts = ["recycled", "refused: table full"].map(|what| told(&mut lab, what));
+    assert_eq!(counts, [1100, 100]);
+    lab.close();
+}
+
 /// A command tells workers what it changes, and not all the rest.
 #[test]
 fn settings_of_many_zones_do_not_make_each_other_slow() {
