@@ -14,6 +14,7 @@
 //! | [`mac`] | bridges' addresses |
 //! | [`exchange`] | bounded ways from thread to thread, and back for what is used up |
 //! | [`flow`] | connections, owned by one worker each |
+//! | [`fragments`] | what became of datagrams' first fragments, and others that wait |
 //! | [`hash`] | hashing of small integer keys |
 //! | [`shared`] | memory that other processes read |
 //! | [`sorted`] | sorting bit by bit |
@@ -21,6 +22,7 @@
 
 pub mod exchange;
 pub mod flow;
+pub mod fragments;
 pub mod hash;
 pub mod index;
 pub mod lines;

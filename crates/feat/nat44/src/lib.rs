@@ -16,7 +16,6 @@ pub mod cli;
 mod cli_support;
 mod config;
 mod events;
-mod fragments;
 #[doc(hidden)]
 pub mod fuzzing;
 mod kernel;

@@ -5,7 +5,6 @@
 
 use crate::config::{Config, INSIDE};
 use crate::events::Alarm;
-use crate::fragments::Fate;
 use crate::kernel;
 use crate::owners::{Places, Search};
 use crate::packet::{self, Change, Kind, Parsed};
@@ -13,7 +12,7 @@ use crate::session::{self, FAST_IN, tcp};
 use crate::time;
 use crate::tuple::{self, Key, Tuple};
 use crate::ways::{self, Out};
-use crate::worker::{self, Nat, Refusal};
+use crate::worker::{self, Fate, Nat, Refusal};
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut};
 use thalweg_feat_ip4::icmp::{self, Cause};
@@ -199,7 +198,7 @@ impl Translator {
                 self.release(cx, &mut nat, &datagram);
             } else if nat.fragments.has_room(&datagram) {
                 let (packet, kept) = cx.take(p);
-                nat.fragments.wait(datagram, self.direction as u8, self.now, packet);
+                nat.fragments.wait(datagram, self.now, (self.direction as u8, packet));
                 verdict = kept;
             }
         }
@@ -211,7 +210,8 @@ impl Translator {
     #[cold]
     fn release(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, datagram: &Key) {
         let Some(fate) = nat.fragments.find(datagram, self.now) else { return };
-        while let Some(mut packet) = nat.fragments.next_of(datagram, self.direction as u8) {
+        let here = self.direction as u8;
+        while let Some((_, mut packet)) = nat.fragments.next_of(datagram, |w| w.0 == here) {
             let verdict = self.follow(fate, packet.data_mut());
             if let Some(table) = fate.across() {
                 packet.set_aux(table);

@@ -4,7 +4,6 @@
 //! a frame and puts them back. What the main thread wants to know or change it asks the worker to do.
 
 use crate::config::Config;
-use crate::fragments::Fragments;
 use crate::limits::{Limits, Orders};
 use crate::log::{Pen, What};
 use crate::mapping::{Mapping, TwiceNat};
@@ -14,10 +13,11 @@ use crate::tuple::{Key, Tuple};
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use thalweg_buffer::FRAME_SIZE;
+use thalweg_buffer::{FRAME_SIZE, Packet};
 use thalweg_graph::clock;
 use thalweg_tables::MapError;
 use thalweg_tables::flow::{AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis};
+use thalweg_tables::fragments::Fragments;
 use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_wire::ip::protocol;
 
@@ -76,6 +76,34 @@ pub struct Counts {
     pub by_protocol: [u32; 4],
 }
 
+/// What became of a first fragment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It went to another worker.
+    Worker(u16),
+    /// It got other addresses, which the header's sum follows by so much; and went to out2in, if so.
+    Translated {
+        /// The addresses.
+        addresses: u64,
+        /// What is to be added to the sum.
+        l3: u16,
+        /// Whether both ends are inside.
+        hairpin: bool,
+        /// The table that it is looked up in, if not its interface's.
+        across: Option<u32>,
+    },
+}
+
+impl Fate {
+    /// The table that packets are looked up in, if not their interface's.
+    pub fn across(&self) -> Option<u32> {
+        match self {
+            Fate::Translated { across, .. } => *across,
+            Fate::Worker(_) => None,
+        }
+    }
+}
+
 /// A worker's sessions.
 #[derive(Debug)]
 pub struct Nat {
@@ -83,7 +111,8 @@ pub struct Nat {
     pub(crate) pools: Pools,
     pub(crate) counts: Counts,
     pub(crate) columns: Box<Columns>,
-    pub(crate) fragments: Fragments,
+    /// Those that wait with the node at which they do.
+    pub(crate) fragments: Fragments<Fate, (u8, Packet)>,
     pub(crate) limits: Limits,
     /// Where sessions are noted, if they are.
     pub(crate) pen: Option<Box<Pen>>,

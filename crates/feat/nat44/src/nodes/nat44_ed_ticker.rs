@@ -61,7 +61,7 @@ struct Ticker {
 
 /// Drops fragments that have waited for long enough, or all.
 fn drop_waiting(cx: &mut NodeCx<'_>, nat: &mut Nat, all: bool) {
-    while let Some(packet) = nat.fragments.next_overdue(time::millis(cx.now()), all) {
+    while let Some((_, packet)) = nat.fragments.next_overdue(time::millis(cx.now()), all) {
         cx.send(packet, Verdict::drop(ALONE));
     }
 }
