@@ -30,12 +30,14 @@ impl Checks {
 }
 
 /// What a packet is to the tracker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
     /// Cannot be tracked.
     #[default]
     Invalid,
+    /// A fragment behind the first, which has no ports: see [`Fragment`].
+    Fragment,
     /// TCP.
     Tcp,
     /// UDP, or another protocol without states.
@@ -44,6 +46,14 @@ pub enum Kind {
     Query,
     /// An ICMP error, about the connection of its key.
     Related,
+}
+
+impl Kind {
+    /// Whether there is a key to track it by.
+    #[inline]
+    pub(crate) fn is_tracked(self) -> bool {
+        self > Kind::Fragment
+    }
 }
 
 /// A packet's headers, as far as they matter.
@@ -69,6 +79,8 @@ pub struct Batch<const W: usize> {
     pub(crate) len: usize,
     /// Packets from this one on have not been asked for.
     pub(crate) ahead: usize,
+    /// Whether any packet is a fragment.
+    fragments: bool,
 }
 
 impl<const W: usize> Default for Batch<W> {
@@ -80,6 +92,7 @@ impl<const W: usize> Default for Batch<W> {
             guesses: Box::new([Guess::default(); ROOM]),
             len: 0,
             ahead: 0,
+            fragments: false,
         }
     }
 }
@@ -88,6 +101,7 @@ impl<const W: usize> Batch<W> {
     /// Forgets all packets.
     pub fn clear(&mut self) {
         self.len = 0;
+        self.fragments = false;
     }
 
     /// How many packets there are.
@@ -98,6 +112,12 @@ impl<const W: usize> Batch<W> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether any packet that was added from its bytes is a fragment.
+    #[inline]
+    pub fn has_fragments(&self) -> bool {
+        self.fragments
     }
 
     /// Whether there is no room for another one.
@@ -112,7 +132,7 @@ impl<const W: usize> Batch<W> {
 
     /// The tuple of a packet, or of the connection that an error is about.
     pub fn tuple(&self, i: usize) -> Option<Tuple> {
-        let headers = self.headers(i).filter(|h| h.kind != Kind::Invalid)?;
+        let headers = self.headers(i).filter(|h| h.kind.is_tracked())?;
         Some(Tuple::of_key(&self.keys[i], headers.swapped))
     }
 
@@ -132,7 +152,7 @@ impl<const W: usize> Batch<W> {
     #[inline]
     pub fn owner_hash(&self, i: usize) -> Option<u32> {
         let headers = self.headers[..self.len].get(i)?;
-        if headers.kind == Kind::Invalid {
+        if !headers.kind.is_tracked() {
             return None;
         }
         Some(owner_hash(&self.keys[i]))
@@ -161,8 +181,51 @@ impl Batch<IPV4> {
             && (checks == Checks::NONE || intact(l3, checks)))
         {
             (*key, *headers) = read_ipv4(zone, l3, bytes, checks);
+            self.fragments |= is_fragment(l3);
         }
     }
+}
+
+/// A part of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// What its datagram is found by in its zone: no connection has such a key.
+    pub key: Key<IPV4>,
+    /// Where its data begins in the datagram, and where it ends.
+    pub data: (usize, usize),
+}
+
+/// In the lowest byte of the key of a fragment, and of one whatever the zone.
+const IN_ZONE: u64 = 1;
+const ANYWHERE: u64 = 2;
+
+impl Fragment {
+    /// Reads a packet that begins with this IPv4 header; nothing if it is whole.
+    pub fn read(zone: u16, l3: &[u8]) -> Option<Fragment> {
+        let ip = Ipv4View::parse_prefix(l3).ok().filter(Ipv4View::is_fragment)?;
+        let addresses = u64::from(ip.src().to_bits()) << 32 | u64::from(ip.dst().to_bits());
+        let last = last_word(ip.id(), 0, zone, ip.protocol()) | IN_ZONE;
+        let from = ip.fragment_offset();
+        let bytes = usize::from(ip.total_len()).saturating_sub(ip.header_len());
+        Some(Fragment { key: [addresses, last], data: (from, from + bytes) })
+    }
+
+    /// Whether it is the first part.
+    pub fn is_first(&self) -> bool {
+        self.data.0 == 0
+    }
+
+    /// What its datagram is found by, whatever the zone.
+    pub fn anywhere(&self) -> Key<IPV4> {
+        let [addresses, last] = self.key;
+        [addresses, last & !(0xffff << 16 | 0xff) | ANYWHERE]
+    }
+}
+
+/// Whether a packet is a fragment, if its header is all there.
+fn is_fragment(l3: &[u8]) -> bool {
+    let parts = fragment::MORE_FRAGMENTS | fragment::OFFSET_MASK;
+    l3.len() >= 20 && be16(l3, 6) & parts != 0
 }
 
 #[inline]
@@ -256,12 +319,12 @@ fn read_ipv4(zone: u16, l3: &[u8], bytes: usize, checks: Checks) -> (Key<IPV4>, 
     let total = usize::from(ip.total_len());
     let header = ip.header_len();
     let whole = total <= l3.len();
-    if total < header
-        || total > bytes
-        || ip.fragment_offset() != 0
-        || (checks.network && !ip.checksum_ok())
-    {
+    if total < header || total > bytes || (checks.network && !ip.checksum_ok()) {
         return invalid;
+    }
+    if ip.fragment_offset() != 0 {
+        let headers = Headers { bytes: total as u32, kind: Kind::Fragment, ..Headers::default() };
+        return ([0; IPV4], headers);
     }
     let read = Ip {
         zone,
@@ -317,7 +380,8 @@ impl Ip<'_> {
     fn udp_is_right(&self, l4: &[u8]) -> Option<bool> {
         let header = l4.first_chunk::<8>()?;
         let length = usize::from(be16(header, 4));
-        if length < 8 || length > self.length {
+        // Of a first fragment, it is that of the whole datagram.
+        if length < 8 || (length > self.length && !self.ip.more_fragments()) {
             return Some(false);
         }
         if !self.verify || be16(header, 6) == 0 {
@@ -445,11 +509,12 @@ mod tests {
             packet[at] = value;
             read(&packet, Checks::NONE).0.kind
         };
-        // Version, length, fragment, port, offset.
-        for (at, value) in [(0, 0x65), (3, 200), (3, 30), (7, 1), (32, 0x40), (32, 0xf0)] {
+        // Version, length, port, offset.
+        for (at, value) in [(0, 0x65), (3, 200), (3, 30), (32, 0x40), (32, 0xf0)] {
             assert_eq!(with(at, value), Kind::Invalid, "{at}: {value:#x}");
         }
         assert_eq!(with(6, 0x20), Kind::Tcp, "a first fragment");
+        assert_eq!(with(7, 1), Kind::Fragment);
         let mut no_port = tcp.clone();
         no_port[22..24].fill(0);
         assert_eq!(read(&no_port, Checks::NONE).0.kind, Kind::Invalid);
@@ -462,6 +527,32 @@ mod tests {
             assert_eq!(read(&packet, checks).0.kind, Kind::Invalid);
             assert_eq!(read(&packet, Checks::NONE).0.kind, Kind::Tcp);
         }
+    }
+
+    /// The length of UDP is that of all fragments together; later ones tell no ports.
+    #[test]
+    fn fragments_are_known_by_their_datagram() {
+        let mut first = Packet::new().ipv4(A, B).udp(1000, 53).payload_len(100).build();
+        (first[6], first[25]) = (0x20, 255);
+        assert_eq!(read(&first, Checks::NONE).0.kind, Kind::Datagram);
+        let whole = Packet::new().ipv4(A, B).udp(1000, 53).build();
+        assert_eq!(Fragment::read(5, &whole), None);
+        let mut later = first.clone();
+        (later[6], later[7]) = (0, 16);
+        let mut batch = Batch::default();
+        batch.add_ipv4(5, &whole, whole.len(), Checks::ALL);
+        assert!(!batch.has_fragments());
+        batch.add_ipv4(5, &later, later.len(), Checks::NONE);
+        assert!(batch.has_fragments());
+        assert_eq!((batch.headers[1].kind, batch.tuple(1)), (Kind::Fragment, None));
+        assert_eq!(batch.owner_hash(1), None);
+        let [one, two] = [&first, &later].map(|l3| Fragment::read(5, l3).unwrap());
+        assert_eq!((one.key, one.anywhere()), (two.key, two.anywhere()));
+        assert_eq!((one.data, two.data, one.is_first()), ((0, 108), (128, 236), true));
+        let other = Fragment::read(6, &later).unwrap();
+        assert_eq!((other.key == one.key, other.anywhere() == one.anywhere()), (false, true));
+        later[5] ^= 1;
+        assert_ne!(Fragment::read(5, &later).unwrap().anywhere(), one.anywhere());
     }
 
     proptest! {

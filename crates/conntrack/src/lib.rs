@@ -30,13 +30,13 @@ pub mod timeout;
 pub mod tracker;
 pub mod tuple;
 
-pub use batch::{Batch, Checks};
+pub use batch::{Batch, Checks, Fragment};
 pub use connection::{Connection, Detail};
 pub use filter::Filter;
 pub use state::State;
 pub use thalweg_tables::flow::{FlowId, Millis};
 pub use timeout::{Policy, Timeout};
-pub use tracker::{Commit, Tracked, Tracker, WhenFull};
+pub use tracker::{Commit, FirstPart, Tracked, Tracker, WhenFull};
 pub use tuple::Tuple;
 
 /// Words of an IPv4 connection's key.

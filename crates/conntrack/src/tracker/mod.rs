@@ -1,14 +1,14 @@
 //! Connections: found, moved on, committed, ended.
 
+mod accounts;
 mod events;
+mod first;
 #[cfg(test)]
 mod model;
 mod stats;
 #[cfg(test)]
 mod tests;
 mod zones;
-
-use std::collections::VecDeque;
 
 use thalweg_tables::flow::{
     AHEAD, AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis, is_due,
@@ -21,9 +21,10 @@ use crate::entry::{self, Entry, Seen, flag};
 use crate::filter::Filter;
 use crate::state::State;
 use crate::tcp::{Outcome, Pair};
-use crate::timeout::{Policy, Timeout};
+use crate::timeout::Timeout;
 use crate::tuple::{Key, Tuple, protocol_of, zone_of};
 pub use events::{Event, ROOM as EVENTS, What, Why};
+pub use first::FirstPart;
 pub use stats::{Counts, Live};
 use zones::Zones;
 
@@ -158,7 +159,7 @@ impl<const W: usize> Tracker<W> {
     #[inline]
     pub fn track(&mut self, batch: &mut Batch<W>, i: usize, now: Millis) -> Tracked {
         let headers = batch.headers[..batch.len][i];
-        if headers.kind == Kind::Invalid {
+        if !headers.kind.is_tracked() {
             self.counts.invalid_headers += 1;
             return self.invalid(None, false);
         }
@@ -219,7 +220,7 @@ impl<const W: usize> Tracker<W> {
             Kind::Tcp => headers.segment.may_open(),
             Kind::Datagram => true,
             Kind::Query => !headers.swapped,
-            Kind::Related | Kind::Invalid => false,
+            Kind::Related | Kind::Fragment | Kind::Invalid => false,
         };
         if !may_open {
             match headers.kind {
@@ -691,112 +692,4 @@ fn translated<const W: usize>(
         entry::set(&mut value, flag::DNAT);
     }
     (value, Some(second))
-}
-
-/// Settings and accounts.
-impl<const W: usize> Tracker<W> {
-    /// Connections that there are.
-    pub fn len(&self) -> u32 {
-        self.table.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
-    /// Connections that the tracker was made for.
-    pub fn capacity(&self) -> u32 {
-        self.table.capacity()
-    }
-
-    /// Connections that there may be if all are translated.
-    pub fn capacity_translated(&self) -> u32 {
-        self.table.capacity_of_two()
-    }
-
-    /// Connections that there may be.
-    pub fn limit(&self) -> u32 {
-        self.limit
-    }
-
-    /// Sets how many connections there may be: not more than the tracker was made for.
-    pub fn set_limit(&mut self, limit: u32) {
-        self.limit = limit.min(self.table.capacity());
-    }
-
-    /// Sets what becomes of new connections when there is no room.
-    pub fn set_when_full(&mut self, when_full: WhenFull) {
-        self.when_full = when_full;
-    }
-
-    /// Sets whether sequence numbers of TCP are held against windows.
-    pub fn set_check_windows(&mut self, check: bool) {
-        self.check_windows = check;
-    }
-
-    /// Sets timeouts of a zone, or of all that have none of their own; without, takes them back. They
-    /// hold from the next packet of each connection on. Returns a box that is not needed any more.
-    pub fn set_policy(
-        &mut self,
-        zone: Option<u16>,
-        policy: Option<Box<Policy>>,
-    ) -> Option<Box<Policy>> {
-        self.zones.set_policy(zone, policy)
-    }
-
-    /// Sets how many connections a zone may have, or those without a limit of their own; 0: as many as
-    /// there is room for. Without, takes it back.
-    pub fn set_zone_limit(&mut self, zone: Option<u16>, limit: Option<u32>) {
-        match zone {
-            Some(zone) => self.zones.set_limit(zone, limit),
-            None => self.zones.set_default_limit(limit.unwrap_or(0)),
-        }
-    }
-
-    /// The limit of zones that have none of their own; 0: none.
-    pub fn default_zone_limit(&self) -> u32 {
-        self.zones.default_limit()
-    }
-
-    /// Zones that have a limit of their own, and it.
-    pub fn zone_limits(&self) -> std::collections::BTreeMap<u16, u32> {
-        self.zones.limits()
-    }
-
-    /// Connections of a zone.
-    pub fn zone_len(&self, zone: u16) -> u32 {
-        self.zones.count(zone)
-    }
-
-    /// What happened so far.
-    pub fn counts(&self) -> Counts {
-        Counts { unready: self.counts.unready + self.table.counts().unready, ..self.counts }
-    }
-
-    /// Connections that there are, by protocol.
-    pub fn live(&self) -> Live {
-        self.live
-    }
-
-    /// Bytes of memory when all connections are in use, without labels.
-    pub fn bytes(&self) -> usize {
-        self.table.bytes()
-    }
-
-    /// Sets whether events are kept for [`take_events`](Self::take_events).
-    pub fn set_events(&mut self, wanted: bool) {
-        self.events.wanted = wanted;
-    }
-
-    /// Takes all events that were kept, the oldest first. The next ones go into `room`, which is empty: with
-    /// room for [`EVENTS`], nothing is allocated for them.
-    pub fn take_events(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
-        self.events.swap(room)
-    }
-
-    /// Events that found no room.
-    pub fn events_lost(&self) -> u64 {
-        self.events.lost
-    }
 }

@@ -4,6 +4,7 @@ use super::model::{self, Class, Model};
 use super::*;
 use crate::batch::Checks;
 use crate::connection::Detail;
+use crate::timeout::Policy;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use thalweg_wire::build;

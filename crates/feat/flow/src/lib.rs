@@ -10,6 +10,7 @@
 
 pub mod cli;
 mod events;
+mod fragments;
 pub mod nodes;
 mod outputs;
 mod rewriting;

@@ -53,13 +53,13 @@ pub(crate) fn translate(frame: &mut [u8], to: &Tuple, partial: bool) -> Option<(
     Some(())
 }
 
-/// The fields of a packet that was [translated](translate).
-pub(crate) fn note(words: &mut Words, to: &Tuple) {
+/// The fields of a packet that was [translated](translate); a fragment behind the first has no ports.
+pub(crate) fn note(words: &mut Words, to: &Tuple, is_later: bool) {
     if let (std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst)) = (to.src, to.dst) {
         key::NW_SRC.set(words, src.to_bits().into());
         key::NW_DST.set(words, dst.to_bits().into());
     }
-    if matches!(to.protocol, protocol::TCP | protocol::UDP) {
+    if matches!(to.protocol, protocol::TCP | protocol::UDP) && !is_later {
         key::TP_SRC.set(words, to.sport.into());
         key::TP_DST.set(words, to.dport.into());
     }

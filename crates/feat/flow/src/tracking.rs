@@ -35,6 +35,8 @@ pub struct Tracking {
     labels: bool,
     /// Whether there is room for as many translated connections.
     translates: bool,
+    /// Ticks since interfaces last followed rules.
+    idle: u32,
 }
 
 /// What a command says about tracking.
@@ -73,6 +75,7 @@ impl Default for Tracking {
             prepared: false,
             labels: false,
             translates: false,
+            idle: 0,
         }
     }
 }
@@ -282,11 +285,19 @@ impl Tracking {
     }
 }
 
+/// Ticks after the last rules: as long as fragments may wait, and some.
+const LAST_TICKS: u32 = 2 * crate::fragments::PATIENCE / crate::TICK.as_millis() as u32;
+
 /// Has workers end connections whose time has come, should no packet do so.
 pub(crate) fn tick(c: &mut Control) {
     let used = !c.state::<Sets>().borrow().is_idle();
-    let prepared = c.state::<Tracking>().borrow().prepared;
-    let Some(node) = c.node("flow-rules").filter(|_| used && prepared) else { return };
+    let goes_on = {
+        let state = c.state::<Tracking>();
+        let mut state = state.borrow_mut();
+        state.idle = if used { 0 } else { state.idle.saturating_add(1) };
+        state.prepared && state.idle < LAST_TICKS
+    };
+    let Some(node) = c.node("flow-rules").filter(|_| goes_on) else { return };
     c.message_all(node, |_| {
         let order: Order = Box::new(|_| {});
         Box::new(order)

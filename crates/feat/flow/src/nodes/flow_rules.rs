@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
-use thalweg_conntrack::{Batch, Checks, Commit, Millis, State, Tracked, Tracker, Tuple};
+use thalweg_conntrack::{Batch, Checks, Commit, FirstPart, Millis, State, Tracked, Tracker, Tuple};
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, Verdict, clock,
 };
@@ -22,6 +22,7 @@ use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::QUEUE;
+use crate::fragments::{Fragments, Part};
 use crate::outputs::Outputs;
 use crate::rewriting::{self, End};
 use crate::rule::Ct;
@@ -35,6 +36,8 @@ thalweg_graph::errors! {
     BY_RULE: Error, 258, "flow: dropped by a rule";
     TOO_DEEP: Error, 258, "flow: tables lead in a circle";
     NO_ROOM: Error, 258, "flow: no room for another tag";
+    ALONE: Error, 258, "flow: fragment whose first part never came";
+    TOO_MANY: Error, 258, "flow: too many fragments wait for their first part";
 }
 
 /// The declaration.
@@ -75,18 +78,18 @@ struct Note {
 
 /// A worker's state.
 pub(crate) struct Engine {
-    worker: usize,
+    pub(crate) worker: usize,
     workers: usize,
     /// Made when it is first needed.
     pub(crate) tracker: Option<Box<Tracker<{ thalweg_conntrack::IPV4 }>>>,
     /// Whether checksums are verified where a device has not.
     pub(crate) verify: bool,
-    batch: Batch<{ thalweg_conntrack::IPV4 }>,
+    pub(crate) batch: Batch<{ thalweg_conntrack::IPV4 }>,
     /// The zone of the batch.
     zone: u16,
     /// For packets that are tracked in another zone.
     single: Batch<{ thalweg_conntrack::IPV4 }>,
-    words: Box<[Words; 256]>,
+    pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
     pub(crate) ways: Ways,
     notes: Box<[Note; 256]>,
@@ -99,6 +102,9 @@ pub(crate) struct Engine {
     said: Option<(u16, Tracked)>,
     /// Whether addresses or ports of the packet in hand are not those that were read.
     rewritten: bool,
+    /// Whether the packet in hand is a fragment, and what is known of datagrams in parts.
+    pub(crate) part: Part,
+    pub(crate) fragments: Fragments,
     /// For choosing what connections are translated to.
     salt: u64,
     random: u64,
@@ -106,12 +112,12 @@ pub(crate) struct Engine {
 }
 
 /// A packet on its way through tables.
-struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     published: &'a Published,
-    set: &'a Compilation,
+    pub(crate) set: &'a Compilation,
     tallies: &'a Tallies,
     bytes: u64,
-    i: usize,
+    pub(crate) i: usize,
 }
 
 /// Where a packet goes on, and what the tracker has said about it.
@@ -153,6 +159,8 @@ impl Engine {
             ending: Ending::default(),
             said: None,
             rewritten: false,
+            part: Part::Whole,
+            fragments: Fragments::new(random_seed()),
             salt: random_seed(),
             random: random_seed(),
             lookups: 0,
@@ -203,7 +211,7 @@ impl Engine {
 
     /// The worker that owns the packet's connection, if it is another one.
     #[inline]
-    fn owner(&self, hand_off: &HandOff, i: usize) -> Option<usize> {
+    pub(crate) fn owner(&self, hand_off: &HandOff, i: usize) -> Option<usize> {
         if self.workers < 2 {
             return None;
         }
@@ -378,7 +386,7 @@ impl Engine {
         let partial = out.is_partial();
         out.change(cx, |data| rewriting::translate(data, &to, partial));
         if !tracked.state.contains(State::RELATED) {
-            rewriting::note(words, &to);
+            rewriting::note(words, &to, self.part == Part::Later);
         }
         self.rewritten = true;
     }
@@ -388,6 +396,9 @@ impl Engine {
             let state = State::TRACKED | State::INVALID;
             return Tracked { state, ..Tracked::default() };
         };
+        if self.part == Part::Later {
+            return self.track_later(ct, out);
+        }
         let (batch, at) = if ct.zone == self.zone && !self.rewritten {
             (&mut self.batch, i)
         } else {
@@ -424,6 +435,22 @@ impl Engine {
             let how = Commit { force: ct.force, mark: ct.mark, label: ct.label, reply };
             tracked = tracker.commit(batch, at, tracked, &how, self.now);
         }
+        if self.part == Part::First {
+            self.fragments.tracked(ct.zone, out, FirstPart::of(batch, at, tracked), self.now);
+        }
+        self.said = Some((ct.zone, tracked));
+        tracked
+    }
+
+    /// What the tracker says about a fragment behind the first: what it has said about that one, which was
+    /// committed if this one would be.
+    #[cold]
+    fn track_later(&mut self, ct: &Ct, out: &Outputs<'_>) -> Tracked {
+        let Some(tracker) = self.tracker.as_deref_mut() else { return Tracked::default() };
+        let tracked = match self.said {
+            Some((zone, tracked)) if zone == ct.zone => tracked,
+            _ => self.fragments.follow(tracker, ct.zone, out, self.now),
+        };
         self.said = Some((ct.zone, tracked));
         tracked
     }
@@ -492,7 +519,7 @@ impl Ending {
 impl Engine {
     /// Takes each step of a packet's rules.
     #[inline]
-    fn steps(&mut self, cx: &mut NodeCx<'_>, walk: &Walk<'_>, p: PktMut<'_>) -> Verdict {
+    pub(crate) fn steps(&mut self, cx: &mut NodeCx<'_>, walk: &Walk<'_>, p: PktMut<'_>) -> Verdict {
         (self.said, self.lookups, self.rewritten) = (None, 0, false);
         let mut words = self.words[walk.i];
         let mut out = Outputs::new(p, NO_RULE);
@@ -650,13 +677,16 @@ impl Node for FlowRules {
         let i = usize::from(p.index());
         let engine = &mut self.engine;
         engine.notes[i] = Note::default();
+        let bytes = p.total_len() as u64;
+        let walk = Walk { published, set, tallies: &self.tallies, bytes, i };
+        if engine.batch.has_fragments() && set.tracks {
+            return engine.with_fragments(cx, &walk, &self.hand_off, p);
+        }
         if set.tracks
             && let Some(owner) = engine.owner(&self.hand_off, i)
         {
             return self.hand_off.to(owner);
         }
-        let bytes = p.total_len() as u64;
-        let walk = Walk { published, set, tallies: &self.tallies, bytes, i };
         engine.steps(cx, &walk, p)
     }
 
@@ -670,6 +700,9 @@ impl Node for FlowRules {
         let FlowRules { snapshot, tallies, hand_off, engine } = self;
         let published = snapshot.load(cx.guard());
         let Some(set) = published.common_set(frame) else { return FrameVerdict::PerPacket };
+        if engine.batch.has_fragments() {
+            return FrameVerdict::PerPacket;
+        }
         let words = &engine.words[..frame.len()];
         let way = if engine.ways.begin() { engine.ways.find(set, &words[0]) } else { None };
         let Some(way) = way else { return FrameVerdict::PerPacket };
@@ -699,6 +732,7 @@ impl Node for FlowRules {
     fn again(&mut self, cx: &mut NodeCx<'_>) {
         self.engine.now = millis(cx.now());
         self.engine.expire(cx.now(), STEPS);
+        self.engine.drop_overdue(cx);
         if self.engine.behind {
             cx.ask_again();
         }

@@ -442,14 +442,26 @@ impl Lab {
 
     /// Frames come in by a port of the first worker; what left by the ports because of them.
     pub fn pass(&mut self, port: usize, frames: &[Vec<u8>]) -> Vec<(SwIfIndex, Vec<u8>)> {
+        self.pass_until(port, frames, frames.len())
+    }
+
+    /// As [`pass`](Lab::pass), without waiting for more than so many of them to end.
+    pub fn pass_until(
+        &mut self,
+        port: usize,
+        frames: &[Vec<u8>],
+        count: usize,
+    ) -> Vec<(SwIfIndex, Vec<u8>)> {
         let port = self.ports[port];
         let worlds = self.worlds.clone();
         let bytes = frames.to_vec();
         worlds.iter().for_each(|world| world.lock().unwrap().records = true);
         let before = self.ended();
         worlds[0].lock().unwrap().arriving.push((port, bytes));
-        let all = frames.len() as u64;
-        self.wait(|lab| lab.ended() >= before + all);
+        self.wait(|lab| {
+            let taken = worlds[0].lock().unwrap().arriving.is_empty();
+            taken && lab.ended() >= before + count as u64
+        });
         self.c.sync();
         let seen = worlds.iter().flat_map(|w| std::mem::take(&mut w.lock().unwrap().seen));
         seen.collect()
