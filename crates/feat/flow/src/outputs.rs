@@ -4,7 +4,7 @@ use thalweg_buffer::{Flags, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 
-use crate::nodes::flow_rules::NO_ROOM;
+use crate::nodes::flow_rules::{NO_BUFFER, NO_ROOM};
 use crate::rule::key::Words;
 use crate::tags::{self, Tag};
 
@@ -70,10 +70,10 @@ impl<'p> Outputs<'p> {
     }
 
     fn send_pending(&mut self, cx: &mut NodeCx<'_>) {
-        if let Some(to) = self.pending.take()
-            && let Some(copy) = copy(cx, &self.packet)
-        {
-            cx.send(copy, to);
+        let Some(to) = self.pending.take() else { return };
+        match copy(cx, &self.packet) {
+            Some(copy) => cx.send(copy, to),
+            None => cx.count(NO_BUFFER, 1),
         }
     }
 

@@ -37,6 +37,7 @@ thalweg_graph::errors! {
     TOO_DEEP: Error, 258, "flow: tables lead in a circle";
     NO_ROOM: Error, 258, "flow: no room for another tag";
     ALONE: Error, 258, "flow: fragment whose first part never came";
+    NO_BUFFER: Warning, 259, "flow: copies not sent: no buffers";
     TOO_MANY: Error, 258, "flow: too many fragments wait for their first part";
 }
 

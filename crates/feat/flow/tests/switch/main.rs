@@ -1,5 +1,6 @@
 //! Rules followed by the real graph, with clients and a server behind its ports.
 
+mod actions;
 mod fragments;
 mod lab;
 mod ways;
