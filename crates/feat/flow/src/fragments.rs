@@ -158,7 +158,7 @@ impl Engine {
         let Some(table) = walk.set.table(0) else { return false };
         let (rule, _) = table.classifier.find_needed(&self.words[walk.i]);
         let steps = rule.map_or(&[][..], |rule| &table.rules[rule as usize].steps);
-        steps.iter().any(|step| matches!(step, Step::Ct(_) | Step::Resubmit(_)))
+        steps.iter().any(|step| matches!(step, Step::Ct(_) | Step::Resubmit(..)))
     }
 
     /// Drops fragments that have waited for long enough.

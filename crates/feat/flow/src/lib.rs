@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod ending;
 mod events;
 mod fragments;
 pub mod nodes;

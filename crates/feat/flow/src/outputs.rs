@@ -46,15 +46,25 @@ impl<'p> Outputs<'p> {
         self.pending = Some(to).filter(|_| self.refused.is_none());
     }
 
-    /// Changes it, for places that are said from here on.
+    /// Changes it, for places that are said from here on. False if there is nothing of that kind in it.
     pub(crate) fn change(
         &mut self,
         cx: &mut NodeCx<'_>,
         change: impl FnOnce(&mut [u8]) -> Option<()>,
-    ) {
+    ) -> bool {
         self.send_pending(cx);
-        let _ = change(self.packet.data_mut());
+        let done = change(self.packet.data_mut()).is_some();
         self.packet.note_translation();
+        done
+    }
+
+    /// It goes nowhere any more.
+    pub(crate) fn refuse(&mut self, why: ErrorCode) {
+        self.refused = Some(why);
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.is_some()
     }
 
     /// Changes its tags, for places that are said from here on. If that fails there are none of them.
@@ -65,7 +75,7 @@ impl<'p> Outputs<'p> {
             self.packet.note_translation();
             tags::note(words, tag, was, self.packet.data());
         } else {
-            self.refused = Some(NO_ROOM);
+            self.refuse(NO_ROOM);
         }
     }
 
@@ -115,10 +125,10 @@ fn replace(header: &mut [u8; 20], at: usize, new: [u8; 2]) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Sets the upper six bits of the type of service.
-pub(crate) fn set_tos(frame: &mut [u8], tos: u8) -> Option<()> {
+/// Sets these bits of the type of service.
+pub(crate) fn set_tos(frame: &mut [u8], tos: u8, mask: u8) -> Option<()> {
     let header = ipv4_header(frame)?;
-    let new = [header[0], tos & 0xfc | header[1] & 3];
+    let new = [header[0], tos & mask | header[1] & !mask];
     replace(header, 0, new);
     Some(())
 }
@@ -151,7 +161,7 @@ mod tests {
             let header: [u8; 20] = frame[at..at + 20].try_into().unwrap();
             let sum = checksum::ipv4_header(&header);
             frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
-            assert!(set_tos(&mut frame, 0xb8).is_some() && set_ttl(&mut frame, 9).is_some());
+            assert!(set_tos(&mut frame, 0xb8, 0xfc).is_some() && set_ttl(&mut frame, 9).is_some());
             let ip = Ipv4View::parse(&frame[at..]).unwrap();
             assert_eq!((ip.tos(), ip.ttl(), ip.checksum_ok()), (0xb9, 9, true));
         }

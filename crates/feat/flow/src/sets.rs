@@ -457,7 +457,8 @@ fn compile(
                     translates |= ct.nat.as_ref().is_some_and(|nat| nat.range.is_some());
                 }
             }
-            let steps = rule.actions.iter().filter_map(|action| step(action, &number)).collect();
+            let steps =
+                rule.actions.iter().filter_map(|action| step(action, table, &number)).collect();
             Compiled { slot: *slot, steps }
         });
         let compiled = compiled.collect();
@@ -471,20 +472,30 @@ fn compile(
     set
 }
 
-fn step(
+pub(crate) fn step(
     action: &Action,
+    table: u8,
     number: &impl Fn(&str) -> Option<(u32, thalweg_graph::NodeId)>,
 ) -> Option<Step> {
     Some(match action {
         Action::Normal => Step::Normal,
         Action::Output(name) => Step::Output(number(name)?.1),
         Action::InPort => Step::InPort,
-        Action::Resubmit(table) => Step::Resubmit(*table),
+        Action::Resubmit(port, other) => {
+            let port = match port {
+                Some(name) => Some(number(name)?.0),
+                None => None,
+            };
+            Step::Resubmit(other.unwrap_or(table), port)
+        }
         Action::Ct(ct) => Step::Ct(ct.clone()),
         Action::CtClear => Step::CtClear,
         Action::SetSource(mac) => Step::SetSource(*mac),
         Action::SetDestination(mac) => Step::SetDestination(*mac),
         Action::SetTos(tos) => Step::SetTos(*tos),
+        Action::SetEcn(ecn) => Step::SetEcn(*ecn),
+        Action::DecTtl => Step::DecTtl,
+        Action::SetBits(bits) => Step::SetBits(bits.field, bits.value, bits.mask),
         Action::SetTtl(ttl) => Step::SetTtl(*ttl),
         Action::SetAddress(source, to) => Step::Set(*source, End::Address(to.to_bits())),
         Action::SetPort(source, port) => Step::Set(*source, End::Port(*port)),

@@ -153,11 +153,8 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
             let item = Item::new(rank::SERVICE, format!("flow {set} {left}"), path, command);
             let mut item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
             for i in doc.interfaces() {
-                let named = |word: &str| {
-                    word.strip_prefix("in_port=") == Some(i.name)
-                        || word.strip_prefix("output:") == Some(i.name)
-                };
-                if text.split([',', ' ', '=']).any(|w| w == i.name) || text.split(',').any(named) {
+                // `in_port=NAME`, `output:NAME`, `resubmit(NAME,1)`.
+                if text.split([',', ' ', '=', ':', '(', ')']).any(|word| word == i.name) {
                     item = item.needs(interface_key(i.name));
                 }
             }

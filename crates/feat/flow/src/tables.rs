@@ -10,6 +10,7 @@ use thalweg_tables::{MapError, PagedTable};
 use crate::rewriting::End;
 use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
+use crate::rule::set::Field;
 use crate::tags::Tag;
 
 /// Rules that there may be, over all sets.
@@ -21,13 +22,18 @@ pub(crate) enum Step {
     Normal,
     Output(NodeId),
     InPort,
-    Resubmit(u8),
+    /// A table, and the port that is looked for in place of the packet's.
+    Resubmit(u8, Option<u32>),
     Ct(Ct),
     CtClear,
     SetSource([u8; 6]),
     SetDestination([u8; 6]),
     SetTos(u8),
+    SetEcn(u8),
     SetTtl(u8),
+    DecTtl,
+    /// These bits of a field, which are in the second number, become these.
+    SetBits(Field, u64, u64),
     /// The source's end, or else the destination's.
     Set(bool, End),
     Tag(Tag),

@@ -10,7 +10,6 @@
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
@@ -22,6 +21,7 @@ use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::QUEUE;
+use crate::ending::{CHUNK, Ending, STEPS};
 use crate::fragments::{Fragments, Part};
 use crate::outputs::Outputs;
 use crate::rewriting::{self, End};
@@ -37,6 +37,7 @@ thalweg_graph::errors! {
     TOO_DEEP: Error, 258, "flow: tables lead in a circle";
     NO_ROOM: Error, 258, "flow: no room for another tag";
     ALONE: Error, 258, "flow: fragment whose first part never came";
+    EXPIRED: Error, 257, "flow: time to live is over";
     NO_BUFFER: Warning, 259, "flow: copies not sent: no buffers";
     TOO_MANY: Error, 258, "flow: too many fragments wait for their first part";
 }
@@ -106,6 +107,8 @@ pub(crate) struct Engine {
     /// Whether the packet in hand is a fragment, and what is known of datagrams in parts.
     pub(crate) part: Part,
     pub(crate) fragments: Fragments,
+    /// The port that the next look-up sees in place of the packet's.
+    port: Option<u32>,
     /// For choosing what connections are translated to.
     salt: u64,
     random: u64,
@@ -162,6 +165,7 @@ impl Engine {
             rewritten: false,
             part: Part::Whole,
             fragments: Fragments::new(random_seed()),
+            port: None,
             salt: random_seed(),
             random: random_seed(),
             lookups: 0,
@@ -252,6 +256,7 @@ impl Engine {
         out: &mut Outputs<'_>,
     ) -> Option<Next> {
         self.lookups += 1;
+        let port = self.port.take();
         if self.lookups > DEEPEST {
             out.why = TOO_DEEP;
             return None;
@@ -259,14 +264,22 @@ impl Engine {
         let set = walk.set;
         let table = set.table(number)?;
         let rules = set.generation + u64::from(number);
-        let rule = self.cache.find(&table.classifier, rules, words, self.lookups)?;
+        let rule = match port {
+            None => self.cache.find(&table.classifier, rules, words, self.lookups)?,
+            // The port that it came from is this one for the look-up alone.
+            Some(port) => {
+                let mut seen = *words;
+                key::IN_PORT.set(&mut seen, port.into());
+                self.cache.find(&table.classifier, rules, &seen, self.lookups)?
+            }
+        };
         let rule = &table.rules[rule as usize];
         walk.tallies.0[self.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
         out.why = BY_RULE;
         for (left, step) in (0..rule.steps.len()).rev().zip(&rule.steps) {
             let next = self.step(cx, walk, step, words, out);
-            if left == 0 {
+            if left == 0 || out.is_refused() {
                 return next;
             }
             if let Some(next) = next {
@@ -298,7 +311,10 @@ impl Engine {
                     out.send(cx, Verdict::node(node));
                 }
             }
-            Step::Resubmit(table) => self.table(cx, walk, *table, words, out),
+            Step::Resubmit(table, port) => {
+                self.port = *port;
+                self.table(cx, walk, *table, words, out);
+            }
             Step::CtClear => key::set_tracked(words, State::NONE, 0, 0, 0),
             other => self.change(cx, other, words, out),
         }
@@ -323,9 +339,26 @@ impl Engine {
                 key::DL_DST.set(words, mac_bits(mac));
             }
             Step::SetTos(tos) => {
-                out.change(cx, |data| crate::outputs::set_tos(data, *tos));
-                let ecn = key::NW_TOS.get(words) & 3;
-                key::NW_TOS.set(words, u64::from(*tos) | ecn);
+                let is_set = out.change(cx, |data| crate::outputs::set_tos(data, *tos, 0xfc));
+                if is_set {
+                    key::NW_DSCP.set(words, u64::from(*tos) >> 2);
+                }
+            }
+            Step::SetEcn(ecn) => {
+                let is_set = out.change(cx, |data| crate::outputs::set_tos(data, *ecn, 3));
+                if is_set {
+                    key::NW_ECN.set(words, (*ecn).into());
+                }
+            }
+            Step::DecTtl => match key::NW_TTL.get(words) as u8 {
+                0 | 1 => out.refuse(EXPIRED),
+                ttl => self.change(cx, &Step::SetTtl(ttl - 1), words, out),
+            },
+            Step::SetBits(field, value, mask) => {
+                let all = field.of(words) & !mask | value;
+                if let Some(step) = crate::sets::step(&field.whole(all), 0, &|_: &str| None) {
+                    self.change(cx, &step, words, out);
+                }
             }
             Step::Set(source, end) => {
                 let partial = out.is_partial();
@@ -340,8 +373,10 @@ impl Engine {
                 self.rewritten |= key::DL_TYPE.get(words) != was;
             }
             Step::SetTtl(ttl) => {
-                out.change(cx, |data| crate::outputs::set_ttl(data, *ttl));
-                key::NW_TTL.set(words, u64::from(*ttl));
+                let is_set = out.change(cx, |data| crate::outputs::set_ttl(data, *ttl));
+                if is_set {
+                    key::NW_TTL.set(words, u64::from(*ttl));
+                }
             }
             _ => {}
         }
@@ -482,40 +517,6 @@ impl Engine {
     }
 }
 
-/// What loops spend on ending connections.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ending {
-    /// When this loop began.
-    begun: u64,
-    /// Clocks that it has spent, and that it may spend in any case.
-    spent: u64,
-    slice: u64,
-    /// Connections that had been committed when the loop began.
-    came: u64,
-    /// Steps that keep up with connections that came in the loop before, as far as these are left to do.
-    owed: usize,
-}
-
-impl Ending {
-    /// Another loop begins, with so many connections committed so far.
-    fn next(&mut self, begun: u64, came: u64) {
-        // While there are connections to end, loops follow each other.
-        let is_long = begun.wrapping_sub(self.begun) > clock::ticks_in(LONG);
-        let slice = clock::ticks_in(if is_long { LITTLE } else { SLICE });
-        let owed = 2 * came.wrapping_sub(self.came).min(MOST_OWED) as usize;
-        *self = Ending { begun, spent: 0, slice, came, owed };
-    }
-
-    /// Whether a loop that has taken so many more steps in so many clocks has done enough: more than its
-    /// part, or all that it may.
-    fn are_enough(&mut self, steps: usize, clocks: u64) -> bool {
-        self.spent += clocks;
-        self.owed = self.owed.saturating_sub(steps);
-        let may = if self.owed > 0 { clock::ticks_in(LIMIT) } else { self.slice };
-        self.spent >= may
-    }
-}
-
 /// Ways of whole frames.
 impl Engine {
     /// Takes each step of a packet's rules.
@@ -649,19 +650,6 @@ fn mac_bits(mac: &[u8; 6]) -> u64 {
     mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// Steps of a loop in which there is time, at most.
-const STEPS: usize = 256;
-/// Steps between looks at the clock: one to two microseconds.
-const CHUNK: usize = 16;
-/// Time of a loop for ending connections, and if the one before was long.
-const SLICE: Duration = Duration::from_micros(10);
-const LITTLE: Duration = Duration::from_micros(5);
-const LONG: Duration = Duration::from_micros(50);
-/// Time of a loop for ending as many connections as the one before brought.
-const LIMIT: Duration = Duration::from_micros(30);
-/// Connections that a loop may have brought, for this.
-const MOST_OWED: u64 = 1024;
-
 impl Node for FlowRules {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.engine.now = millis(cx.now());
@@ -737,48 +725,5 @@ impl Node for FlowRules {
         if self.engine.behind {
             cx.ask_again();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn micros(n: u64) -> u64 {
-        clock::ticks_in(Duration::from_micros(n))
-    }
-
-    /// Steps of a loop of which every sixteen take `each` microseconds.
-    fn steps(ending: &mut Ending, each: u64) -> usize {
-        (1..1000).find(|_| ending.are_enough(CHUNK, micros(each) + 1)).unwrap_or(1000) * CHUNK
-    }
-
-    #[test]
-    fn a_loop_ends_connections_for_as_long_as_it_may() {
-        let mut ending = Ending::default();
-        let mut at = micros(1_000_000);
-        ending.next(at, 100);
-        at += micros(20);
-        // Nobody has come since.
-        ending.next(at, 100);
-        assert_eq!(steps(&mut ending, 1), 10 * CHUNK);
-        assert!(ending.are_enough(CHUNK, 0), "in another frame of the same loop");
-        // Slow memory: fewer.
-        ending.next(at + micros(20), 100);
-        assert_eq!(steps(&mut ending, 4), 3 * CHUNK);
-        // After a long loop, too.
-        ending.next(at + micros(100), 100);
-        assert_eq!(steps(&mut ending, 1), 5 * CHUNK);
-    }
-
-    #[test]
-    fn more_end_than_come_but_not_for_longer_than_a_loop_may_take() {
-        let mut ending = Ending::default();
-        let at = micros(1_000_000);
-        ending.next(at, 0);
-        ending.next(at + micros(60), 120);
-        assert_eq!(steps(&mut ending, 1), 240);
-        ending.next(at + micros(120), 120 + 256);
-        assert_eq!(steps(&mut ending, 3), 10 * CHUNK);
     }
 }

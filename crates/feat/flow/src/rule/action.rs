@@ -7,6 +7,7 @@ use super::key::{self, ether};
 use super::known;
 use super::matching::{Match, masked, number};
 use super::nat::Nat;
+use super::set::{self, Bits, Field};
 use super::text::{Names, RuleError, split};
 use crate::tags::Tag;
 
@@ -21,8 +22,8 @@ pub enum Action {
     InPort,
     /// Nothing: it ends here.
     Drop,
-    /// It is looked up in another table.
-    Resubmit(u8),
+    /// It is looked up in another table, or the same one, as if it had come from another port.
+    Resubmit(Option<String>, Option<u8>),
     /// The tracker looks at it.
     Ct(Ct),
     /// What the tracker said is forgotten.
@@ -33,8 +34,14 @@ pub enum Action {
     SetDestination([u8; 6]),
     /// The upper six bits of its type of service are set.
     SetTos(u8),
+    /// Its other two bits are set.
+    SetEcn(u8),
     /// Its time to live is set.
     SetTtl(u8),
+    /// Its time to live is one less; where that is none left, nothing more happens to it.
+    DecTtl,
+    /// Some bits of a field are set.
+    SetBits(Bits),
     /// Its source address is set, or else that of its destination.
     SetAddress(bool, Ipv4Addr),
     /// The port of its source is set, or else that of its destination.
@@ -115,10 +122,14 @@ impl Action {
         let ipv4 = matches.exact(key::DL_TYPE) == Some(0x0800);
         match self {
             Action::Ct(ct) => ct.check(word, matches),
-            Action::SetAddress(..) if !ipv4 => {
+            Action::SetAddress(..) | Action::SetEcn(_) | Action::DecTtl if !ipv4 => {
+                Err(RuleError::new(word, "the rule has to match ip, or a protocol on it"))
+            }
+            Action::SetBits(bits) if !bits.field.is_ethernet() && !ipv4 => {
                 Err(RuleError::new(word, "the rule has to match ip, or a protocol on it"))
             }
             Action::SetPort(..)
+            | Action::SetBits(Bits { field: Field::SourcePort | Field::DestinationPort, .. })
                 if !ipv4 || !matches!(matches.exact(key::NW_PROTO), Some(6 | 17)) =>
             {
                 Err(RuleError::new(word, "the rule has to match tcp or udp"))
@@ -158,13 +169,27 @@ impl Action {
             "output" if argument.eq_ignore_ascii_case("in_port") => Action::InPort,
             "output" => return port(argument),
             "resubmit" => {
-                let last = argument.trim_start_matches(',');
-                if argument.contains(',') && !argument.starts_with(',') {
-                    return Err(RuleError::new(word, "resubmit(,TABLE) expected: no other port"));
+                let (port, number) = match argument.split_once(',') {
+                    Some((port, number)) => (port.trim(), Some(number.trim())),
+                    None => (argument, None),
+                };
+                let as_it_came = port.is_empty() || port.eq_ignore_ascii_case("in_port");
+                if !as_it_came && names.number(port).is_none() {
+                    return Err(RuleError::new(
+                        word,
+                        "resubmit(,TABLE), or the name of an interface in it, expected",
+                    ));
                 }
-                Action::Resubmit(table(word, last)?)
+                let number = number.map(|number| table(word, number)).transpose()?;
+                if as_it_came && number.is_none() {
+                    return Err(RuleError::new(
+                        word,
+                        "a table or the name of an interface expected",
+                    ));
+                }
+                Action::Resubmit((!as_it_came).then(|| port.to_owned()), number)
             }
-            "goto_table" | "goto" => Action::Resubmit(table(word, argument)?),
+            "goto_table" | "goto" => Action::Resubmit(None, Some(table(word, argument)?)),
             "ct" => Action::Ct(Ct::read(word, argument)?),
             "ct_clear" => Action::CtClear,
             "mod_dl_src" => Action::SetSource(mac(word, argument)?),
@@ -173,6 +198,17 @@ impl Action {
                 tos if tos & 3 == 0 => Action::SetTos(tos),
                 _ => return Err(RuleError::new(word, "a multiple of 4 expected")),
             },
+            "mod_nw_ecn" => match byte(word, argument)? {
+                ecn if ecn < 4 => Action::SetEcn(ecn),
+                _ => return Err(RuleError::new(word, "a number up to 3 expected")),
+            },
+            "dec_ttl" if argument.is_empty() => Action::DecTtl,
+            "dec_ttl" => {
+                return Err(RuleError::new(
+                    word,
+                    "dec_ttl without arguments expected: nobody is told of packets",
+                ));
+            }
             "mod_nw_ttl" => Action::SetTtl(byte(word, argument)?),
             "mod_nw_src" => Action::SetAddress(true, address(word, argument)?),
             "mod_nw_dst" => Action::SetAddress(false, address(word, argument)?),
@@ -188,17 +224,18 @@ impl Action {
             "mod_vlan_pcp" | "set_vlan_pcp" => {
                 Action::Tag(Tag::Priority(priority(word, argument)?))
             }
-            "set_field" => set_field(word, argument)?,
+            "set_field" => set::set_field(word, argument)?,
+            "load" => set::load(word, argument)?,
             "note" if argument.chars().all(|c| c.is_ascii_hexdigit() || c == '.') => {
                 Action::Note(argument.to_owned())
             }
             "note" => return Err(RuleError::new(word, "hexadecimal digits and dots expected")),
             _ if rest.is_empty() && names.number(name).is_some() => return port(name),
             lower => {
-                let known = "normal, drop, output:PORT, in_port, ct(…), ct_clear, resubmit(,TABLE), \
+                let known = "normal, drop, output:PORT, in_port, ct(…), ct_clear, resubmit(PORT,TABLE), \
                              goto_table:TABLE, mod_dl_src, mod_dl_dst, mod_nw_src, mod_nw_dst, \
-                             mod_nw_tos, mod_nw_ttl, mod_tp_src, mod_tp_dst, push_vlan, pop_vlan, \
-                             strip_vlan, mod_vlan_vid, mod_vlan_pcp, set_field and note";
+                             mod_nw_tos, mod_nw_ecn, mod_nw_ttl, dec_ttl, mod_tp_src, mod_tp_dst, push_vlan, \
+                             pop_vlan, strip_vlan, mod_vlan_vid, mod_vlan_pcp, set_field, load and note";
                 let what = known::action(lower);
                 let what = what.unwrap_or_else(|| "no such action".into());
                 return Err(RuleError::new(word, format!("{what}; there are {known}")));
@@ -215,44 +252,6 @@ fn vlan_id(word: &str, text: &str) -> Result<u16, RuleError> {
 fn priority(word: &str, text: &str) -> Result<u8, RuleError> {
     let number = number(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n < 8);
     number.ok_or_else(|| RuleError::new(word, "a priority from 0 to 7 expected"))
-}
-
-/// `vlan_vid` has a bit for the tag's being there.
-fn present_vlan_id(word: &str, text: &str) -> Result<u16, RuleError> {
-    let number = number(text).and_then(|n| u16::try_from(n).ok());
-    let id = number.filter(|n| n & 0xf000 == 0x1000).map(|n| n & 0xfff);
-    id.ok_or_else(|| {
-        let right =
-            "4096 + the VLAN expected, as vlan_vid has a bit for the tag; or mod_vlan_vid:VLAN";
-        RuleError::new(word, right)
-    })
-}
-
-fn set_field(word: &str, argument: &str) -> Result<Action, RuleError> {
-    let (value, field) = argument
-        .split_once("->")
-        .ok_or_else(|| RuleError::new(word, "set_field:VALUE->FIELD expected"))?;
-    match field {
-        "eth_src" | "dl_src" => Ok(Action::SetSource(mac(word, value)?)),
-        "eth_dst" | "dl_dst" => Ok(Action::SetDestination(mac(word, value)?)),
-        "nw_ttl" => Ok(Action::SetTtl(byte(word, value)?)),
-        "nw_src" | "ip_src" => Ok(Action::SetAddress(true, address(word, value)?)),
-        "nw_dst" | "ip_dst" => Ok(Action::SetAddress(false, address(word, value)?)),
-        "tp_src" | "tcp_src" | "udp_src" => Ok(Action::SetPort(true, port_number(word, value)?)),
-        "tp_dst" | "tcp_dst" | "udp_dst" => Ok(Action::SetPort(false, port_number(word, value)?)),
-        "vlan_vid" => Ok(Action::Tag(Tag::Id(present_vlan_id(word, value)?))),
-        "vlan_pcp" => Ok(Action::Tag(Tag::Priority(priority(word, value)?))),
-        "ct_mark" | "ct_label" => Err(RuleError::new(
-            word,
-            "cannot set CT fields outside of ct action: ct(commit,exec(…))",
-        )),
-        _ => {
-            let known = "eth_src, eth_dst, vlan_vid, vlan_pcp, nw_src, nw_dst, nw_ttl, tp_src \
-                         and tp_dst";
-            let why = known::field(field).map_or(String::new(), |why| format!("{why}; "));
-            Err(RuleError::new(word, format!("{why}the fields to set are {known}")))
-        }
-    }
 }
 
 impl Ct {
@@ -353,7 +352,12 @@ impl fmt::Display for Action {
             Action::Output(name) => write!(f, "output:{name}"),
             Action::InPort => f.write_str("in_port"),
             Action::Drop => f.write_str("drop"),
-            Action::Resubmit(table) => write!(f, "resubmit(,{table})"),
+            Action::Resubmit(port, Some(table)) => {
+                write!(f, "resubmit({},{table})", port.as_deref().unwrap_or_default())
+            }
+            Action::Resubmit(port, None) => {
+                write!(f, "resubmit:{}", port.as_deref().unwrap_or_default())
+            }
             Action::Ct(ct) => ct.fmt(f),
             Action::CtClear => f.write_str("ct_clear"),
             Action::SetSource(mac) => f.write_str("mod_dl_src:").and_then(|()| hex_mac(f, mac)),
@@ -361,6 +365,9 @@ impl fmt::Display for Action {
                 f.write_str("mod_dl_dst:").and_then(|()| hex_mac(f, mac))
             }
             Action::SetTos(tos) => write!(f, "mod_nw_tos:{tos}"),
+            Action::SetEcn(ecn) => write!(f, "mod_nw_ecn:{ecn}"),
+            Action::DecTtl => f.write_str("dec_ttl"),
+            Action::SetBits(bits) => bits.fmt(f),
             Action::SetTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),
             Action::SetAddress(true, to) => write!(f, "mod_nw_src:{to}"),
             Action::SetAddress(false, to) => write!(f, "mod_nw_dst:{to}"),

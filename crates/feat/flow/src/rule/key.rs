@@ -24,10 +24,16 @@ pub(crate) const IN_PORT: Place = place(0, 0, 32);
 pub(crate) const DL_TYPE: Place = place(0, 32, 16);
 /// The tag with bit 12 set, or 0 without one.
 pub(crate) const VLAN: Place = place(0, 48, 16);
+/// Parts of it.
+pub(crate) const VLAN_ID: Place = place(0, 48, 12);
+pub(crate) const VLAN_PRIORITY: Place = place(0, 61, 3);
 pub(crate) const DL_DST: Place = place(1, 0, 48);
 /// Of ARP, the operation.
 pub(crate) const NW_PROTO: Place = place(1, 48, 8);
 pub(crate) const NW_TOS: Place = place(1, 56, 8);
+/// Parts of it.
+pub(crate) const NW_ECN: Place = place(1, 56, 2);
+pub(crate) const NW_DSCP: Place = place(1, 58, 6);
 pub(crate) const DL_SRC: Place = place(2, 0, 48);
 pub(crate) const CT_STATE: Place = place(2, 48, 8);
 pub(crate) const NW_TTL: Place = place(2, 56, 8);
@@ -39,11 +45,38 @@ pub(crate) const TP_SRC: Place = place(4, 0, 16);
 pub(crate) const TP_DST: Place = place(4, 16, 16);
 pub(crate) const CT_ZONE: Place = place(4, 32, 16);
 pub(crate) const TCP_FLAGS: Place = place(4, 48, 8);
+/// [`fragment`] bits.
+pub(crate) const NW_FRAG: Place = place(4, 56, 2);
+/// Ethernet addresses within ARP lie where IP has ports, flags and so on: first the upper bits.
+pub(crate) const ARP_SHA: [Place; 2] = [place(4, 48, 16), place(4, 0, 32)];
+pub(crate) const ARP_THA: [Place; 3] = [NW_TOS, NW_TTL, place(5, 32, 32)];
 pub(crate) const CT_MARK: Place = place(5, 0, 32);
 pub(crate) const CT_LABEL_LOW: Place = place(6, 0, 64);
 pub(crate) const CT_LABEL_HIGH: Place = place(7, 0, 64);
 
+/// Which part of a datagram a packet is.
+pub(crate) mod fragment {
+    /// Any but the whole.
+    pub(crate) const ANY: u64 = 1;
+    /// One behind the first.
+    pub(crate) const LATER: u64 = 2;
+}
+
+/// Sets a field that lies in several places, the upper bits in the first.
+pub(crate) fn set_parts(words: &mut Words, places: &[Place], value: u64) {
+    let mut value = value;
+    for place in places.iter().rev() {
+        place.set(words, value);
+        value >>= place.bits;
+    }
+}
+
 impl Place {
+    /// How many bits it has.
+    pub(crate) const fn bits(self) -> u32 {
+        self.bits
+    }
+
     /// A mask of all its bits, at the right end.
     #[inline]
     pub(crate) const fn ones(self) -> u64 {
@@ -115,7 +148,7 @@ fn plain_tcp(h: &[u8; 54]) -> bool {
     (be16(h, 12) == u64::from(ether::IPV4))
         & (h[14] == 0x45)
         & (h[23] == 6)
-        & (be16(h, 20) & 0x1fff == 0)
+        & (be16(h, 20) & 0x3fff == 0)
 }
 
 /// Reads the fields of an Ethernet frame that arrived on a port; returns where the network header is,
@@ -159,12 +192,18 @@ pub(crate) fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usiz
             let arp = frame.get(at..at + 28)?;
             NW_PROTO.set(words, be16(arp, 6));
             words[3] = be32(arp, 14) << 32 | be32(arp, 24);
+            // Of hardware that is Ethernet.
+            if arp[4] == 6 && arp[5] == 4 {
+                set_parts(words, &ARP_SHA, be48(arp, 8));
+                set_parts(words, &ARP_THA, be48(arp, 18));
+            }
             None
         }
         ether::IPV6 => {
             let ip = frame.get(at..at + 40)?;
             NW_PROTO.set(words, ip[6].into());
             NW_TTL.set(words, ip[7].into());
+            NW_TOS.set(words, be16(ip, 0) >> 4 & 0xff);
             transport(ip[6], &frame[at + 40..], words);
             None
         }
@@ -178,7 +217,11 @@ fn ipv4(l3: &[u8], words: &mut Words) {
     words[1] |= u64::from(ip[9]) << 48 | u64::from(ip[1]) << 56;
     words[2] |= u64::from(ip[8]) << 56;
     words[3] = be32(ip, 12) << 32 | be32(ip, 16);
-    let later = be16(ip, 6) & 0x1fff != 0;
+    let part = be16(ip, 6);
+    let later = part & 0x1fff != 0;
+    if part & 0x3fff != 0 {
+        NW_FRAG.set(words, fragment::ANY | if later { fragment::LATER } else { 0 });
+    }
     if let Some(l4) = l3.get(usize::from(ip[0] & 0xf) * 4..)
         && !later
     {
@@ -190,8 +233,8 @@ fn ipv4(l3: &[u8], words: &mut Words) {
 fn transport(protocol: u8, l4: &[u8], words: &mut Words) {
     let Some(ports) = l4.first_chunk::<4>() else { return };
     match protocol {
-        6 | 17 | 132 => words[4] = be16(ports, 0) | be16(ports, 2) << 16,
-        1 | 58 => words[4] = u64::from(ports[0]) | u64::from(ports[1]) << 16,
+        6 | 17 | 132 => words[4] |= be16(ports, 0) | be16(ports, 2) << 16,
+        1 | 58 => words[4] |= u64::from(ports[0]) | u64::from(ports[1]) << 16,
         _ => return,
     }
     if let (6, Some(flags)) = (protocol, l4.get(13)) {
@@ -226,6 +269,10 @@ mod tests {
         assert_eq!(read(3, &arp, &mut words), None);
         assert_eq!((DL_TYPE.get(&words), NW_PROTO.get(&words)), (0x806, 1));
         assert_eq!((NW_SRC.get(&words), NW_DST.get(&words)), (0x0a00_0001, 0x0a00_0002));
+        let all = |places: &[Place]| {
+            places.iter().fold(0, |sum, place| sum << place.bits | place.get(&words))
+        };
+        assert_eq!((all(&ARP_SHA), all(&ARP_THA)), (0x0202_0202_0202, 0));
         // The short way says what the whole one does, of which the header has an option.
         let tcp = Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6])).ipv4(a, b);
         let tcp = tcp.ttl(9).tos(8).tcp(1234, 80).flags(0x19);
@@ -234,13 +281,20 @@ mod tests {
         assert_eq!(read(3, &tcp.clone().build(), &mut words), Some(14));
         assert_eq!(read(3, &long, &mut other), Some(14));
         assert_eq!(words, other);
-        // A later fragment has no ports.
+        // A first fragment has ports, a later one none.
         let mut short = tcp.build();
+        for (part, bits, port) in [(0x20, fragment::ANY, 1234), (0, 0, 1234), (0x40, 0, 1234)] {
+            short[20] = part;
+            read(3, &short, &mut words);
+            assert_eq!((NW_FRAG.get(&words), TP_SRC.get(&words)), (bits, port));
+        }
+        short[20] = 0;
         for frame in [&mut short, &mut long] {
             frame[21] = 5;
         }
         assert_eq!(read(3, &short, &mut words), read(3, &long, &mut other));
         assert_eq!((words, TP_SRC.get(&words)), (other, 0));
+        assert_eq!(NW_FRAG.get(&words), fragment::ANY | fragment::LATER);
         for end in 0..tagged.len() {
             read(1, &tagged[..end], &mut words);
         }

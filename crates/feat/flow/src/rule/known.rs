@@ -54,9 +54,6 @@ const FIELDS: &[(&str, &[&str])] = &[
             "ct_ipv6_dst",
         ],
     ),
-    ("of ARP, arp_op, arp_spa and arp_tpa are read", &["arp_sha", "arp_tha"]),
-    ("fragments behind the first have tp_src=0 and tp_dst=0", &["ip_frag", "nw_frag"]),
-    ("nw_tos takes NUMBER/MASK", &["nw_ecn", "ip_ecn", "ip_dscp"]),
     (
         "the connection's first tuple cannot be matched; ct_mark can",
         &["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"],
@@ -119,7 +116,6 @@ const ACTIONS: &[(&str, &[&str])] = &[
     (
         "there are no registers; ct(commit,exec(set_field:N->ct_mark)) keeps a number",
         &[
-            "load",
             "move",
             "reg_load",
             "reg_move",
@@ -130,8 +126,6 @@ const ACTIONS: &[(&str, &[&str])] = &[
             "delete_field",
         ],
     ),
-    ("mod_nw_ttl:N sets it", &["dec_ttl"]),
-    ("mod_nw_tos:N leaves the last two bits alone", &["mod_nw_ecn"]),
     (
         "there are no tunnels below rules",
         &["set_tunnel", "set_tunnel64", "encap", "decap", "dec_nsh_ttl"],

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use thalweg_conntrack::State;
 
-use super::key::{self, Place, WORDS, Words, ether};
+use super::key::{self, Place, WORDS, Words, ether, fragment};
 use super::text::{Names, RuleError};
 
 /// Which packets a rule is about: fields, and which bits of them matter.
@@ -32,6 +32,9 @@ enum Form {
     Mac,
     Address,
     TcpFlags,
+    /// The last two bits are another field's, unless there is a mask.
+    Tos,
+    Fragment,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,7 @@ enum Needs {
     Nothing,
     /// IPv4 or IPv6.
     Ip,
+    Ipv4,
     /// IPv4, or ARP.
     Addresses,
     Arp,
@@ -62,7 +66,10 @@ const FIELDS: &[Field] = &[
     field(&["arp_tpa"], key::NW_DST, Form::Address, Needs::Arp),
     field(&["arp_op"], key::NW_PROTO, Form::Number, Needs::Arp),
     field(&["nw_proto", "ip_proto"], key::NW_PROTO, Form::Number, Needs::Ip),
-    field(&["nw_tos"], key::NW_TOS, Form::Number, Needs::Ip),
+    field(&["nw_tos"], key::NW_TOS, Form::Tos, Needs::Ip),
+    field(&["ip_dscp"], key::NW_DSCP, Form::Number, Needs::Ip),
+    field(&["nw_ecn", "ip_ecn"], key::NW_ECN, Form::Number, Needs::Ip),
+    field(&["nw_frag", "ip_frag"], key::NW_FRAG, Form::Fragment, Needs::Ipv4),
     field(&["nw_ttl"], key::NW_TTL, Form::Number, Needs::Ip),
     field(&["tp_src", "tcp_src", "udp_src", "sctp_src"], key::TP_SRC, Form::Number, Needs::Ports),
     field(&["tp_dst", "tcp_dst", "udp_dst", "sctp_dst"], key::TP_DST, Form::Number, Needs::Ports),
@@ -89,6 +96,15 @@ const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
     ("rarp", ether::RARP, None),
 ];
 
+/// Which part of a datagram, in Open vSwitch's words: bits that have to be set, and all that matter.
+const FRAGMENTS: [(&str, u64, u64); 5] = [
+    ("no", 0, fragment::ANY | fragment::LATER),
+    ("yes", fragment::ANY, fragment::ANY),
+    ("first", fragment::ANY, fragment::ANY | fragment::LATER),
+    ("later", fragment::ANY | fragment::LATER, fragment::ANY | fragment::LATER),
+    ("not_later", 0, fragment::LATER),
+];
+
 const TCP_FLAGS: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
 /// A number, decimal or hexadecimal.
@@ -111,6 +127,13 @@ pub(crate) fn masked(text: &str, all: u128) -> Option<(u128, u128)> {
 fn mac(text: &str) -> Option<u64> {
     let bytes = thalweg_config::declare::mac(text)?;
     Some(bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+}
+
+fn masked_mac(text: &str) -> Option<(u64, u64)> {
+    match text.split_once('/') {
+        Some((value, mask)) => mac(value).zip(mac(mask)).map(|(v, m)| (v & m, m)),
+        None => mac(text).map(|v| (v, (1 << 48) - 1)),
+    }
 }
 
 fn address(text: &str) -> Option<(u128, u128)> {
@@ -238,9 +261,24 @@ impl Match {
                 self.require(key::CT_LABEL_LOW, value as u64, mask as u64);
                 self.require(key::CT_LABEL_HIGH, (value >> 64) as u64, (mask >> 64) as u64);
             }
+            "arp_sha" => self.read_mac(&key::ARP_SHA, value, word)?,
+            "arp_tha" => self.read_mac(&key::ARP_THA, value, word)?,
             _ => return self.read_field(name, value, word),
         }
         Ok(true)
+    }
+
+    /// An Ethernet address within ARP.
+    fn read_mac(&mut self, places: &[Place], text: &str, word: &str) -> Result<(), RuleError> {
+        let (mut value, mut mask) = masked_mac(text).ok_or_else(|| {
+            RuleError::new(word, "an Ethernet address, or ADDRESS/MASK, expected")
+        })?;
+        self.check_needs(Needs::Arp, word)?;
+        for place in places.iter().rev() {
+            self.require(*place, value, mask & place.ones());
+            (value, mask) = (value >> place.bits(), mask >> place.bits());
+        }
+        Ok(())
     }
 
     fn read_field(&mut self, name: &str, value: &str, word: &str) -> Result<bool, RuleError> {
@@ -249,12 +287,13 @@ impl Match {
         let read = match field.form {
             Form::Number => masked(value, all),
             Form::Address => address(value),
-            Form::Mac => match value.split_once('/') {
-                Some((value, mask)) => {
-                    mac(value).zip(mac(mask)).map(|(v, m)| (u128::from(v & m), u128::from(m)))
-                }
-                None => mac(value).map(|v| (v.into(), all)),
-            },
+            Form::Mac => masked_mac(value).map(|(v, m)| (v.into(), m.into())),
+            Form::Tos if value.contains('/') => masked(value, all),
+            Form::Tos => number(value).filter(|v| *v <= 0xfc && v & 3 == 0).map(|v| (v, 0xfc)),
+            Form::Fragment => FRAGMENTS
+                .iter()
+                .find(|(name, ..)| *name == value)
+                .map(|(_, value, mask)| ((*value).into(), (*mask).into())),
             Form::TcpFlags => {
                 flags(value, |name| TCP_FLAGS.iter().position(|f| *f == name).map(|bit| 1 << bit))
             }
@@ -265,6 +304,8 @@ impl Match {
                 Form::Address => "an IPv4 address or prefix".into(),
                 Form::Mac => "an Ethernet address, or ADDRESS/MASK,".into(),
                 Form::TcpFlags => "flags such as +syn-ack".into(),
+                Form::Tos => "a multiple of 4 up to 252, or NUMBER/MASK,".into(),
+                Form::Fragment => "no, yes, first, later or not_later".into(),
             };
             RuleError::new(word, format!("{what} expected"))
         })?;
@@ -279,6 +320,7 @@ impl Match {
         let (met, what) = match needs {
             Needs::Nothing => (true, ""),
             Needs::Ip => (self.is_ip(), "ip or ipv6"),
+            Needs::Ipv4 => (kind == Some(ether::IPV4), "ip"),
             Needs::Addresses => {
                 (matches!(kind, Some(ether::IPV4 | ether::ARP | ether::RARP)), "ip or arp")
             }

@@ -6,6 +6,7 @@ pub mod key;
 mod known;
 mod matching;
 pub mod nat;
+pub mod set;
 #[cfg(test)]
 mod tests;
 pub mod text;

@@ -61,6 +61,13 @@ fn what_is_written_is_read_again() {
         "priority=1,vlan_tci=0x1000/0x1000,actions=drop",
         "priority=1,dl_vlan=7,vlan_pcp=3,actions=strip_vlan,mod_vlan_vid:4095,mod_vlan_pcp:7,normal",
         "priority=1,vlan_vid=0x1000/0x1000,actions=push_vlan:0x88a8,mod_vlan_vid:7,normal",
+        "priority=1,ip,nw_tos=184,nw_ecn=1,nw_ttl=9,nw_frag=later,actions=dec_ttl,mod_nw_ecn:2,normal",
+        "priority=1,ip,ip_dscp=46,nw_frag=not_later,actions=set_field:10.0.0.0/255.0.0.0->nw_src,normal",
+        "priority=1,arp,arp_sha=02:00:00:00:00:01,arp_tha=02:00:00:00:00:00/ff:00:00:00:00:00,actions=normal",
+        "priority=1,actions=set_field:02:00:00:00:00:00/ff:00:00:00:00:00->eth_src,resubmit(port1,2)",
+        "priority=1,actions=load:0x5->NXM_OF_ETH_DST[0..7],load:0x1->NXM_OF_ETH_SRC[47],resubmit:port0",
+        "priority=1,tcp,actions=set_field:80/0xff->tcp_dst,load:0x3->NXM_OF_TCP_SRC[8..9],normal",
+        "priority=1,udp,actions=set_field:8/0x38->ip_dscp,load:0x1->NXM_NX_IP_TTL[7],normal",
     ] {
         let rule = parse(text);
         assert_eq!(rule.to_string(), text);
@@ -69,6 +76,25 @@ fn what_is_written_is_read_again() {
     let same = "priority=1,ip,actions=ct(commit,zone=1,exec(load:0x1->NXM_NX_CT_MARK[]))";
     assert!(parse(same).to_string().contains("exec(set_field:0x1->ct_mark)"));
     assert_eq!(parse("ip,actions=port1").actions, [Action::Output("port1".into())]);
+    for (text, written) in [
+        ("set_field:184->nw_tos,set_field:46->ip_dscp", "mod_nw_tos:184,mod_nw_tos:184"),
+        ("set_field:2->nw_ecn,load:1->NXM_NX_IP_ECN[]", "mod_nw_ecn:2,mod_nw_ecn:1"),
+        ("load:0xa000001->NXM_OF_IP_SRC[]", "mod_nw_src:10.0.0.1"),
+        (
+            "load:7->NXM_OF_VLAN_TCI[0..11],load:2->NXM_OF_VLAN_TCI[13..15]",
+            "mod_vlan_vid:7,mod_vlan_pcp:2",
+        ),
+        ("load:46->NXM_OF_IP_TOS[2..7]", "mod_nw_tos:184"),
+        ("load:80->OXM_OF_TCP_DST[0..15]", "mod_tp_dst:80"),
+        ("set_field:32/224->nw_tos", "set_field:8/0x38->ip_dscp"),
+        ("resubmit(in_port,3),goto_table:4", "resubmit(,3),resubmit(,4)"),
+    ] {
+        assert_eq!(parse(&format!("tcp,actions={text}")).actions_text(), written);
+    }
+    assert_eq!(
+        parse("ip,nw_tos=184,actions=drop").matches,
+        parse("ip,ip_dscp=46,actions=drop").matches
+    );
     let tag = "dl_vlan=7,actions=pop_vlan,push_vlan:0x8100,set_field:4103->vlan_vid,set_field:2->vlan_pcp";
     assert_eq!(
         parse(tag).actions_text(),
@@ -129,6 +155,28 @@ fn wrong_rules_say_what_is_wrong() {
         ("dl_vlan=7,actions=pop_vlan,set_field:4103->vlan_vid", "has to match a tag"),
         ("dl_vlan=7,actions=set_field:7->vlan_vid", "4096 + the VLAN expected"),
         ("vlan_vid=7,actions=drop", "4096 + the VLAN"),
+        ("ip,nw_tos=185,actions=drop", "a multiple of 4"),
+        ("ip,nw_frag=some,actions=drop", "no, yes, first, later or not_later"),
+        ("ipv6,nw_frag=yes,actions=drop", "write ip before it"),
+        ("ip,arp_sha=02:00:00:00:00:01,actions=drop", "write arp before it"),
+        ("actions=dec_ttl", "match ip"),
+        ("ip,actions=dec_ttl(1,2)", "without arguments"),
+        ("ip,actions=mod_nw_ecn:4", "up to 3"),
+        ("actions=set_field:10.0.0.0/255.0.0.0->nw_src", "match ip"),
+        ("ip,actions=load:1->NXM_OF_TCP_SRC[0..7]", "match tcp or udp"),
+        ("ip,actions=load:256->NXM_OF_IP_SRC[0..7]", "fits into these bits"),
+        ("ip,actions=load:1->NXM_OF_IP_SRC[30..32]", "bits of one field"),
+        ("ip,actions=load:1->NXM_OF_IP_SRC[7..0]", "bits of one field"),
+        ("ip,actions=load:1->NXM_OF_VLAN_TCI[]", "bits of one field"),
+        ("ip,actions=load:1->NXM_OF_VLAN_TCI[0..3]", "bits of one field"),
+        ("ip,actions=load:1->NXM_NX_REG0[]", "there are no registers"),
+        ("ip,actions=load:1->NXM_OF_IP_SRC", "load:VALUE->FIELD[FIRST..LAST]"),
+        ("ip,actions=load:1->NXM_NX_CT_MARK[]", "outside of ct action"),
+        ("ip,actions=set_field:3->nw_tos", "a multiple of 4"),
+        ("dl_vlan=7,actions=set_field:4103/0x1001->vlan_vid", "no mask"),
+        ("ip,actions=resubmit(port9,1)", "the name of an interface"),
+        ("ip,actions=resubmit(,255)", "a table from 0 to 254"),
+        ("ip,ct_nw_src=10.0.0.1,actions=drop", "the connection's first tuple cannot be matched"),
         ("ip,actions=fly", "no such action; there are normal, drop"),
         ("ip,actions=drop,normal", "drop stands alone"),
         ("ip,actions=", "an action expected"),

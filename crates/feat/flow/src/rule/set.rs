@@ -1,0 +1,345 @@
+//! Fields that actions set, whole or some bits of them.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use super::action::Action;
+use super::key::{self, Place, Words};
+use super::known;
+use super::matching::number;
+use super::text::RuleError;
+use crate::tags::Tag;
+
+/// A field that actions may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The Ethernet source.
+    EtherSource,
+    /// The Ethernet destination.
+    EtherDestination,
+    /// The VLAN of the outermost tag.
+    VlanId,
+    /// Its priority.
+    VlanPriority,
+    /// The IPv4 source.
+    Source,
+    /// The IPv4 destination.
+    Destination,
+    /// The upper six bits of the type of service.
+    Dscp,
+    /// Its other two.
+    Ecn,
+    /// The time to live.
+    Ttl,
+    /// The port of the source.
+    SourcePort,
+    /// The port of the destination.
+    DestinationPort,
+}
+
+/// How a field is told.
+struct Names {
+    field: Field,
+    place: Place,
+    /// In `set_field`.
+    words: &'static [&'static str],
+    /// In `load`, and at which bit of that the field begins.
+    load: &'static [(&'static str, u32)],
+}
+
+const fn names(
+    field: Field,
+    place: Place,
+    words: &'static [&'static str],
+    load: &'static [(&'static str, u32)],
+) -> Names {
+    Names { field, place, words, load }
+}
+
+const FIELDS: &[Names] = &[
+    names(
+        Field::EtherSource,
+        key::DL_SRC,
+        &["eth_src", "dl_src"],
+        &[("nxm_of_eth_src", 0), ("oxm_of_eth_src", 0)],
+    ),
+    names(
+        Field::EtherDestination,
+        key::DL_DST,
+        &["eth_dst", "dl_dst"],
+        &[("nxm_of_eth_dst", 0), ("oxm_of_eth_dst", 0)],
+    ),
+    names(Field::VlanId, key::VLAN_ID, &["vlan_vid"], &[("nxm_of_vlan_tci", 0)]),
+    names(
+        Field::VlanPriority,
+        key::VLAN_PRIORITY,
+        &["vlan_pcp"],
+        &[("nxm_of_vlan_tci", 13), ("oxm_of_vlan_pcp", 0)],
+    ),
+    names(
+        Field::Source,
+        key::NW_SRC,
+        &["nw_src", "ip_src"],
+        &[("nxm_of_ip_src", 0), ("oxm_of_ipv4_src", 0)],
+    ),
+    names(
+        Field::Destination,
+        key::NW_DST,
+        &["nw_dst", "ip_dst"],
+        &[("nxm_of_ip_dst", 0), ("oxm_of_ipv4_dst", 0)],
+    ),
+    names(Field::Dscp, key::NW_DSCP, &["ip_dscp"], &[("nxm_of_ip_tos", 2), ("oxm_of_ip_dscp", 0)]),
+    names(
+        Field::Ecn,
+        key::NW_ECN,
+        &["nw_ecn", "ip_ecn"],
+        &[("nxm_nx_ip_ecn", 0), ("oxm_of_ip_ecn", 0)],
+    ),
+    names(Field::Ttl, key::NW_TTL, &["nw_ttl"], &[("nxm_nx_ip_ttl", 0)]),
+    names(
+        Field::SourcePort,
+        key::TP_SRC,
+        &["tcp_src", "tp_src", "udp_src"],
+        &[
+            ("nxm_of_tcp_src", 0),
+            ("nxm_of_udp_src", 0),
+            ("oxm_of_tcp_src", 0),
+            ("oxm_of_udp_src", 0),
+        ],
+    ),
+    names(
+        Field::DestinationPort,
+        key::TP_DST,
+        &["tcp_dst", "tp_dst", "udp_dst"],
+        &[
+            ("nxm_of_tcp_dst", 0),
+            ("nxm_of_udp_dst", 0),
+            ("oxm_of_tcp_dst", 0),
+            ("oxm_of_udp_dst", 0),
+        ],
+    ),
+];
+
+/// Some bits of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bits {
+    /// Which field.
+    pub field: Field,
+    /// The bits to set, as they are to be.
+    pub value: u64,
+    /// Which bits.
+    pub mask: u64,
+    /// The field as it was written.
+    name: String,
+    /// The bits of the name, the first and the last, if it was `load`.
+    range: Option<(u32, u32)>,
+}
+
+fn parts(field: Field) -> &'static Names {
+    let found = FIELDS.iter().find(|names| names.field == field);
+    found.unwrap_or(&FIELDS[0])
+}
+
+fn mac_bytes(value: u64) -> [u8; 6] {
+    let [_, _, mac @ ..] = value.to_be_bytes();
+    mac
+}
+
+impl Field {
+    /// What it is in a packet with these fields.
+    pub(crate) fn of(self, words: &Words) -> u64 {
+        parts(self).place.get(words)
+    }
+
+    /// The action that sets all of it.
+    pub(crate) fn whole(self, value: u64) -> Action {
+        match self {
+            Field::EtherSource => Action::SetSource(mac_bytes(value)),
+            Field::EtherDestination => Action::SetDestination(mac_bytes(value)),
+            Field::VlanId => Action::Tag(Tag::Id(value as u16)),
+            Field::VlanPriority => Action::Tag(Tag::Priority(value as u8)),
+            Field::Source => Action::SetAddress(true, Ipv4Addr::from_bits(value as u32)),
+            Field::Destination => Action::SetAddress(false, Ipv4Addr::from_bits(value as u32)),
+            Field::Dscp => Action::SetTos((value as u8) << 2),
+            Field::Ecn => Action::SetEcn(value as u8),
+            Field::Ttl => Action::SetTtl(value as u8),
+            Field::SourcePort => Action::SetPort(true, value as u16),
+            Field::DestinationPort => Action::SetPort(false, value as u16),
+        }
+    }
+
+    /// Whether all frames have it.
+    pub(crate) fn is_ethernet(self) -> bool {
+        matches!(self, Field::EtherSource | Field::EtherDestination)
+    }
+
+    fn ones(self) -> u64 {
+        parts(self).place.ones()
+    }
+
+    /// Reads a value as it is written for this field.
+    fn read(self, text: &str) -> Option<u64> {
+        match self {
+            Field::EtherSource | Field::EtherDestination => {
+                let mac = thalweg_config::declare::mac(text)?;
+                Some(mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+            }
+            Field::Source | Field::Destination => {
+                text.parse::<Ipv4Addr>().ok().map(|a| a.to_bits().into())
+            }
+            _ => number(text).and_then(|n| u64::try_from(n).ok()),
+        }
+    }
+
+    fn expected(self) -> String {
+        match self {
+            Field::EtherSource | Field::EtherDestination => "an Ethernet address".into(),
+            Field::Source | Field::Destination => "an IPv4 address".into(),
+            _ => format!("a number up to {}", self.ones()),
+        }
+    }
+
+    fn write(self, value: u64, is_mask: bool) -> String {
+        match self {
+            Field::EtherSource | Field::EtherDestination => {
+                mac_bytes(value).map(|byte| format!("{byte:02x}")).join(":")
+            }
+            Field::Source | Field::Destination => Ipv4Addr::from_bits(value as u32).to_string(),
+            _ if is_mask => format!("{value:#x}"),
+            _ => value.to_string(),
+        }
+    }
+}
+
+/// `set_field:VALUE[/MASK]->FIELD`.
+pub(super) fn set_field(word: &str, argument: &str) -> Result<Action, RuleError> {
+    let wrong = |what: String| RuleError::new(word, what);
+    let (text, name) =
+        argument.split_once("->").ok_or_else(|| wrong("set_field:VALUE->FIELD expected".into()))?;
+    if matches!(name, "ct_mark" | "ct_label") {
+        let right = "cannot set CT fields outside of ct action: ct(commit,exec(…))";
+        return Err(wrong(right.into()));
+    }
+    // As nw_tos has it, the last two bits are another field's.
+    let (name, shift) = if name == "nw_tos" { ("ip_dscp", 2) } else { (name, 0) };
+    let Some(found) = FIELDS.iter().find(|names| names.words.contains(&name)) else {
+        let known = "eth_src, eth_dst, vlan_vid, vlan_pcp, nw_src, nw_dst, nw_tos, ip_dscp, nw_ecn, nw_ttl, \
+                     tp_src and tp_dst";
+        let why = known::field(name).map_or(String::new(), |why| format!("{why}; "));
+        return Err(wrong(format!("{why}the fields to set are {known}")));
+    };
+    let field = found.field;
+    let (text, mask) = match text.split_once('/') {
+        Some((text, mask)) => (text, Some(mask)),
+        None => (text, None),
+    };
+    if field == Field::VlanId {
+        return match (mask, number(text)) {
+            (None, Some(n)) if n & !0xfff == 0x1000 => Ok(field.whole(n as u64 & 0xfff)),
+            (None, _) => Err(wrong(
+                "4096 + the VLAN expected, as vlan_vid has a bit for the tag; or mod_vlan_vid:VLAN"
+                    .into(),
+            )),
+            _ => Err(wrong("all of a tag's VLAN is set: no mask".into())),
+        };
+    }
+    let ones = field.ones();
+    let read = |text: &str| {
+        let value = field.read(text).filter(|v| v & ((1 << shift) - 1) == 0).map(|v| v >> shift);
+        value.filter(|value| *value <= ones).ok_or_else(|| match shift {
+            0 => wrong(format!("{} expected", field.expected())),
+            _ => wrong("a multiple of 4 up to 252 expected".into()),
+        })
+    };
+    let value = read(text)?;
+    match mask.map(read).transpose()?.unwrap_or(ones) {
+        mask if mask == ones => Ok(field.whole(value)),
+        _ if field == Field::VlanPriority => {
+            Err(wrong("all of a tag's priority is set: no mask".into()))
+        }
+        mask => {
+            let name = name.to_owned();
+            Ok(Action::SetBits(Bits { field, value: value & mask, mask, name, range: None }))
+        }
+    }
+}
+
+/// `load:VALUE->FIELD[FIRST..LAST]`.
+pub(super) fn load(word: &str, argument: &str) -> Result<Action, RuleError> {
+    let wrong = |what: &str| RuleError::new(word, what);
+    let right = "load:VALUE->FIELD[FIRST..LAST] expected, such as load:1->NXM_OF_IP_SRC[0..7]";
+    let (text, place) = argument.split_once("->").ok_or_else(|| wrong(right))?;
+    let (name, range) = place.split_once('[').ok_or_else(|| wrong(right))?;
+    let range = range.strip_suffix(']').ok_or_else(|| wrong(right))?;
+    let lower = name.to_ascii_lowercase();
+    if lower.contains("ct_mark") || lower.contains("ct_label") {
+        return Err(wrong("cannot set CT fields outside of ct action: ct(commit,exec(…))"));
+    }
+    let bit = |text: &str| text.trim().parse::<u32>().ok().filter(|bit| *bit < 64);
+    let range = match range.split_once("..") {
+        _ if range.is_empty() => None,
+        Some((first, last)) => Some(bit(first).zip(bit(last)).ok_or_else(|| wrong(right))?),
+        None => Some(bit(range).map(|n| (n, n)).ok_or_else(|| wrong(right))?),
+    };
+    // The field that has the first of these bits: a tag has several.
+    let first = range.map_or(0, |(first, _)| first);
+    let begins = |names: &'static Names| {
+        let of = |(n, at): &(&str, u32)| (*n == lower).then_some(*at);
+        let at = names.load.iter().find_map(of);
+        let word = names.words.contains(&lower.as_str()).then_some(0);
+        let begins = at.or(word).filter(|at| *at <= first);
+        begins.map(|at| (at, names))
+    };
+    let known = FIELDS.iter().any(|names| {
+        names.load.iter().any(|(n, _)| *n == lower) || names.words.contains(&lower.as_str())
+    });
+    if !known {
+        let why = "there are no registers, and of fields those that set_field takes can be loaded";
+        return Err(RuleError::new(word, format!("not supported: {why}; {right}")));
+    }
+    let found = FIELDS.iter().filter_map(begins).max_by_key(|(at, _)| *at);
+    let outside = || {
+        wrong(
+            "bits of one field that can be set expected: of NXM_OF_VLAN_TCI [0..11] or [13..15], of NXM_OF_IP_TOS [2..7]",
+        )
+    };
+    let (at, names) = found.ok_or_else(outside)?;
+    let (field, ones) = (names.field, names.place.ones());
+    let bits = ones.count_ones();
+    let (first, last) = range.unwrap_or((at, at + bits - 1));
+    if last < first || last - at >= bits || (range.is_none() && lower == "nxm_of_vlan_tci") {
+        return Err(outside());
+    }
+    let mask = (u64::MAX >> (63 - (last - first))) << (first - at);
+    let value = number(text).and_then(|n| u64::try_from(n).ok());
+    let value = value.filter(|v| *v <= mask >> (first - at));
+    let value = value.ok_or_else(|| wrong("a number that fits into these bits expected"))?;
+    let value = value << (first - at);
+    match field {
+        _ if mask == ones => Ok(field.whole(value)),
+        Field::VlanId | Field::VlanPriority => Err(outside()),
+        _ => {
+            let is_short = names.words.contains(&lower.as_str());
+            let name = if is_short { lower } else { lower.to_ascii_uppercase() };
+            let range = Some((first, last));
+            Ok(Action::SetBits(Bits { field, value, mask, name, range }))
+        }
+    }
+}
+
+impl fmt::Display for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Bits { field, value, mask, name, range } = self;
+        match range {
+            Some((first, last)) => {
+                let value = value >> mask.trailing_zeros();
+                write!(f, "load:{value:#x}->{name}")?;
+                if first == last { write!(f, "[{first}]") } else { write!(f, "[{first}..{last}]") }
+            }
+            None => {
+                let (value, mask) = (field.write(*value, false), field.write(*mask, true));
+                write!(f, "set_field:{value}/{mask}->{name}")
+            }
+        }
+    }
+}
