@@ -25,6 +25,7 @@ tools=(
     tshark:tshark
     ethtool:ethtool
     socat:socat
+    nc:netcat-openbsd
     sysctl:procps
     setpriv:util-linux
     cc:gcc

@@ -169,6 +169,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("ethtool", "ethtool"),
     ("ip", "iproute2"),
     ("iperf3", "iperf3"),
+    ("nc", "netcat-openbsd"),
     ("ping", "iputils-ping"),
     ("python3", "python3"),
     ("setpriv", "util-linux"),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use thalweg_smoke::{Config, RawLink, Router, host_pair};
 use thalweg_testkit::{
     IperfOptions, Lab, LabOptions, Middle, Offloads, PingOptions, iperf3, lab_test, ping,
-    wait_until, wait_until_seen,
+    require_tools, wait_until, wait_until_seen,
 };
 use thalweg_wire::build::Packet;
 use thalweg_wire::tcp::flag::{ACK, PSH, SYN};
@@ -241,6 +241,36 @@ lab_test! {
             router.stop()?;
         }
         Ok(())
+    }
+
+    /// As people try it by hand.
+    fn netcat_gets_through() {
+        require_tools(&["nc"])?;
+        let lab = lab(Offloads::OFF)?;
+        let router = guarded(&lab, bridged())?;
+        let (left, right) = (lab.left.addr.to_string(), lab.right.addr.to_string());
+        for n in 0..20 {
+            let port = (9000 + n).to_string();
+            let text = format!("line {n}\n").repeat(1000);
+            let server = lab.right.ns.command("nc").args(["-l", "-N", &right, &port]);
+            let server = server.stdin(format!("answer {n}\n")).spawn()?;
+            wait_until(LIMIT, "a listener", || {
+                let listening = lab.right.ns.command("ss").args(["-Hltn", &format!("sport = {port}")]);
+                listening.output().is_ok_and(|text| !text.trim().is_empty()).then_some(())
+            })?;
+            let client = lab.left.ns.command("nc").args(["-N", &right, &port]).stdin(text.clone());
+            ensure!(client.output()? == format!("answer {n}\n"));
+            let got = server.finish(LIMIT)?.success()?.stdout;
+            ensure!(got == text, "{} of {} bytes of connection {n}", got.len(), text.len());
+        }
+        // The other way round nobody gets in.
+        let mut server = lab.left.ns.spawn("nc", &["-l", &left, "9100"])?;
+        let tried = lab.right.ns.command("nc").args(["-z", "-w", "1", &left, "9100"]).run()?;
+        ensure!(tried.success().is_err(), "the right host got in");
+        ensure!(server.try_status()?.is_none(), "the right host got in");
+        server.stop(LIMIT)?;
+        ensure!(counted(&router, &["counts", "created"])? >= 20);
+        router.stop().map(drop)
     }
 
     fn the_left_side_opens_thousands_of_connections() {
