@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# All the tests, in phases: unit tests, scenarios in network namespaces, those that forward on each level
-# of frame kernels, VPP's Python client, a machine whose kernel has PSAMPLE, instructions per packet, a
-# short fuzz run.
+# All the tests, in phases: unit tests, models of what threads share, scenarios in network namespaces,
+# those that forward on each level of frame kernels, VPP's Python client, a machine whose kernel has
+# PSAMPLE, instructions per packet, a short fuzz run.
 # Names of phases as arguments select some: scripts/test.sh unit smoke
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all=(unit smoke levels papi psample guard fuzz)
+all=(unit loom smoke levels papi psample guard fuzz)
 phases=("$@")
 ((${#phases[@]} > 0)) || phases=("${all[@]}")
 
 unit() {
     cargo test --workspace --exclude thalweg-smoke
+}
+
+# Models of what threads share, in all orders in which these may run that differ in so many places. Built
+# apart, as everything is compiled otherwise for them.
+loom() {
+    RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/loom \
+        cargo test -p thalweg-tables --lib loom
 }
 
 # Scenarios share the machine's processors, and their benchmarks would disturb each other.

@@ -12,13 +12,13 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{Builder, Thread};
 use std::time::Duration;
 
 use rustix::io::Errno;
 
 use crate::paged::{HUGE_PAGE, Region};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What lies ready beyond the flows that have been used, at least: at four million new flows per second,
 /// 30 milliseconds' need.
@@ -53,10 +53,30 @@ impl Shared {
     /// Flows below this may be used.
     fn ready(&self) -> u32 {
         let ready = self.ready.load(Ordering::Acquire);
-        match self.caught_up.load(Ordering::Acquire) {
+        match self.is_beside_ready() {
             true => ready.min(self.beside.load(Ordering::Acquire)),
             false => ready,
         }
+    }
+
+    /// Whether new flows wait for the memory beside them, which those that there are have.
+    fn is_beside_ready(&self) -> bool {
+        self.caught_up.load(Ordering::Acquire)
+    }
+
+    /// Flows below this have memory.
+    fn set_ready(&self, flows: u32) {
+        self.ready.store(flows, Ordering::Release);
+    }
+
+    /// Flows below this have memory beside them.
+    fn set_beside(&self, flows: u32) {
+        self.beside.store(flows, Ordering::Release);
+    }
+
+    /// All flows that there are have memory beside them, and new ones are going to.
+    fn catch_up(&self) {
+        self.caught_up.store(true, Ordering::Release);
     }
 }
 
@@ -153,7 +173,7 @@ impl Ahead {
 
     /// Whether there is memory beside the flows that there are, if any is kept there.
     pub(super) fn is_beside_ready(&self) -> bool {
-        !self.has_beside || self.shared.caught_up.load(Ordering::Acquire)
+        !self.has_beside || self.shared.is_beside_ready()
     }
 
     /// Whether all is ready that is to be, of so many flows; nothing if the kernel does not know how.
@@ -203,9 +223,9 @@ impl Filling {
                 Ok(false) => std::thread::park(),
                 // A kernel that has no such request (before Linux 5.14): memory is found as flows come.
                 Err(Errno::INVAL) => {
-                    self.shared.ready.store(u32::MAX, Ordering::Release);
-                    self.shared.beside.store(u32::MAX, Ordering::Release);
-                    self.shared.caught_up.store(true, Ordering::Release);
+                    self.shared.set_ready(u32::MAX);
+                    self.shared.set_beside(u32::MAX);
+                    self.shared.catch_up();
                     std::thread::park();
                 }
                 // There is none; there may be some later.
@@ -223,17 +243,17 @@ impl Filling {
         } else if *flows < self.flows.needed(used, lead) {
             more(&self.flows.region, flows)?;
             let ready = (*flows).min(self.flows.region.bytes()) / self.flows.size;
-            self.shared.ready.store(ready as u32, Ordering::Release);
+            self.shared.set_ready(ready as u32);
         } else if self.shared.wanted.load(Ordering::Acquire)
             && let Some(column) = &self.beside
         {
             if *beside >= column.needed(used, lead) {
-                self.shared.caught_up.store(true, Ordering::Release);
+                self.shared.catch_up();
                 return Ok(false);
             }
             more(&column.region, beside)?;
             let ready = (*beside).min(column.region.bytes()) / column.size;
-            self.shared.beside.store(ready as u32, Ordering::Release);
+            self.shared.set_beside(ready as u32);
         } else {
             return Ok(false);
         }
@@ -247,4 +267,112 @@ fn more(region: &Region, from: &mut usize) -> rustix::io::Result<()> {
     region.populate(*from..next)?;
     *from = next;
     Ok(())
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc as Shares;
+
+    const FLOWS: usize = 2;
+    /// As [`Filling::step`] has it, with a flow for what lies ready ahead.
+    const AHEAD: usize = 1;
+
+    /// Memory of flows, and beside them: whether it was found.
+    struct Memory {
+        shared: Arc<Shared>,
+        flows: [UnsafeCell<bool>; FLOWS],
+        beside: [UnsafeCell<bool>; FLOWS],
+    }
+
+    // SAFETY: a cell is written before it is published, and read only behind that, which loom checks.
+    unsafe impl Sync for Memory {}
+    // SAFETY: as above.
+    unsafe impl Send for Memory {}
+
+    impl Memory {
+        /// The thread, a few steps.
+        fn fill(&self, steps: usize) {
+            let found = |cell: &UnsafeCell<bool>| {
+                // SAFETY: nobody reads a cell before it is published.
+                cell.with_mut(|at| unsafe { *at = true });
+            };
+            let (mut ready, mut beside) = (0, 0);
+            for _ in 0..steps {
+                let needed = (self.shared.used.load(Ordering::Acquire) as usize + AHEAD).min(FLOWS);
+                if ready < needed {
+                    found(&self.flows[ready]);
+                    ready += 1;
+                    self.shared.set_ready(ready as u32);
+                } else if self.shared.wanted.load(Ordering::Acquire) {
+                    if beside >= needed {
+                        self.shared.catch_up();
+                    } else {
+                        found(&self.beside[beside]);
+                        beside += 1;
+                        self.shared.set_beside(beside as u32);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_there(cell: &UnsafeCell<bool>) -> bool {
+        // SAFETY: it was published, which loom checks.
+        cell.with(|at| unsafe { *at })
+    }
+
+    /// A worker that adds flows, of which the later ones need what is beside them.
+    fn explore(steps: usize, wanted: bool) {
+        loom::model(move || {
+            let shared = Arc::new(Shared::default());
+            let memory = Shares::new(Memory {
+                shared: Arc::clone(&shared),
+                flows: std::array::from_fn(|_| UnsafeCell::new(false)),
+                beside: std::array::from_fn(|_| UnsafeCell::new(false)),
+            });
+            let filling = Shares::clone(&memory);
+            let thread = loom::thread::spawn(move || filling.fill(steps));
+            let thread_to_wake = std::thread::current();
+            let mut ahead =
+                Ahead { shared, thread: thread_to_wake, step: 1, next: 0, has_beside: true };
+            let (mut fresh, mut mark) = (0, 0);
+            for turn in 0..FLOWS + 1 {
+                if wanted && turn == 1 {
+                    ahead.want_beside();
+                }
+                // As the tracker asks before it adds a flow that has something beside it.
+                let needs = ahead.is_beside_ready();
+                if fresh >= mark {
+                    match ahead.used(fresh) {
+                        Some(upto) => mark = upto,
+                        None => continue,
+                    }
+                }
+                if fresh as usize == FLOWS {
+                    break;
+                }
+                assert!(is_there(&memory.flows[fresh as usize]));
+                if needs {
+                    // And those that came before it may get something.
+                    for flow in 0..=fresh as usize {
+                        assert!(is_there(&memory.beside[flow]), "flow {flow} of {fresh}");
+                    }
+                }
+                fresh += 1;
+            }
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_flows_have_memory_before_they_come() {
+        explore(3, false);
+    }
+
+    #[test]
+    fn loom_what_is_beside_flows_is_there_once_it_is_said_to_be() {
+        explore(5, true);
+    }
 }
