@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
 use thalweg_smoke::{Collector, Config, Router, host_pair, thalweg};
 use thalweg_testkit::{
-    Capture, Cmd, IperfOptions, Lab, LabOptions, Netns, PingOptions, iperf3, lab_test, ping,
+    Capture, Cmd, IperfOptions, Lab, LabOptions, Netns, Offloads, PingOptions, iperf3, lab_test,
+    ping,
 };
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -374,7 +375,7 @@ lab_test! {
 
     /// At 1:100 the number of samples times the rate estimates the packets.
     fn sampling_estimates_traffic() {
-        let lab = Lab::new()?;
+        let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::default() })?;
         let _collector = Collector::listen(&lab.router)?;
         let router = Router::start(&lab.router, &sampling(100))?;
         lab.ping_all()?;
