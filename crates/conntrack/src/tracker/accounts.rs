@@ -101,7 +101,7 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// Takes all events that were kept, the oldest first. The next ones go into `room`, which is empty: with
-    /// room for [`EVENTS`], nothing is allocated for them.
+    /// room for [`EVENTS`](super::EVENTS), nothing is allocated for them.
     pub fn take_events(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
         self.events.swap(room)
     }
