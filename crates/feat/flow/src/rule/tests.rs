@@ -211,6 +211,69 @@ fn matches_within_others() {
     assert!(Rule::parse_match("ip,actions=drop", &Ports).is_err());
 }
 
+/// Values, masks, fields and bits, most of which go together.
+fn settings() -> impl Strategy<Value = String> {
+    let number = || {
+        prop_oneof![
+            4 => (0u64..300).prop_map(|n| n.to_string()),
+            1 => any::<u64>().prop_map(|n| format!("{n:#x}")),
+            2 => any::<[u8; 4]>().prop_map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}")),
+            2 => any::<[u8; 6]>().prop_map(|m| m.map(|byte| format!("{byte:02x}")).join(":")),
+        ]
+    };
+    const NAMES: &[&str] = &[
+        "eth_src",
+        "dl_dst",
+        "vlan_vid",
+        "vlan_pcp",
+        "nw_src",
+        "ip_dst",
+        "nw_tos",
+        "ip_dscp",
+        "nw_ecn",
+        "nw_ttl",
+        "tp_src",
+        "tcp_dst",
+        "NXM_OF_ETH_SRC",
+        "NXM_OF_VLAN_TCI",
+        "NXM_OF_IP_SRC",
+        "OXM_OF_IPV4_DST",
+        "NXM_OF_IP_TOS",
+        "NXM_NX_IP_ECN",
+        "NXM_NX_IP_TTL",
+        "NXM_OF_TCP_SRC",
+        "OXM_OF_IP_DSCP",
+        "ct_mark",
+        "reg0",
+    ];
+    let bits = prop_oneof![
+        Just("[]".to_owned()),
+        (0u32..64).prop_map(|n| format!("[{n}]")),
+        (0u32..50, 0u32..20).prop_map(|(n, more)| format!("[{n}..{}]", n + more)),
+        Just(String::new()),
+    ];
+    let mask = prop_oneof![Just(String::new()), number().prop_map(|mask| format!("/{mask}"))];
+    (any::<bool>(), number(), mask, prop::sample::select(NAMES), bits).prop_map(
+        |(load, value, mask, name, bits)| match load {
+            true => format!("load:{value}->{name}{bits}"),
+            false => format!("set_field:{value}{mask}->{name}"),
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fields_to_set_are_read_or_refused(text in settings()) {
+        if let Ok(rule) = Rule::parse(&format!("tcp,dl_vlan=7,actions={text}"), &Ports) {
+            let written = rule.to_string();
+            prop_assert_eq!(&parse(&written), &rule, "{} is written as {}", text, written);
+            prop_assert_eq!(parse(&written).to_string(), written);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "[a-z_=,() +/.:0-9>-]{0,60}", rest: String) {
