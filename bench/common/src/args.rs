@@ -43,7 +43,7 @@ impl Args {
 
     /// Rounds of what is slow: beside other programs, or over real interfaces.
     pub fn rounds(&self) -> usize {
-        if self.full { 9 } else { 3 }
+        if self.full { 9 } else { 5 }
     }
 
     /// Whether a case of this name is selected.

@@ -4,7 +4,7 @@
 //! `--json FILE` writes a report. Needs root or user namespaces, the program (`cargo build
 //! --release --bins`), and for the rows of Open vSwitch and of nft `scripts/setup.sh bench`.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -22,11 +22,12 @@ use thalweg_testkit::{
 
 const WARM_UP: Duration = Duration::from_millis(500);
 const WINDOW: Duration = Duration::from_millis(1500);
-/// Connections at a time.
-const CLIENTS: usize = 64;
-/// Ports of the server, so that a client's ports last.
-const PORTS: u16 = 16;
+/// Connections at a time: each client has a server's port to itself, so that its own ports last.
+const CLIENTS: u16 = 64;
 const FIRST_PORT: u16 = 9000;
+/// A request and its answer, in bytes: those of the generator that measures without interfaces.
+const DATA: usize = 40;
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Connections that each may remember, which is what Open vSwitch may unless told otherwise.
 const LIMIT: u32 = 3_000_000;
 
@@ -268,79 +269,79 @@ fn ovs(lab: &Lab, way: Way) -> Result<Ovs> {
     Ok(ovs)
 }
 
-/// Clients on the left and a server on the right, all on the first processor.
+/// Clients on the left and servers on the right, all on the first processor.
 struct Load {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
-    threads: Vec<JoinHandle<()>>,
+    clients: Vec<JoinHandle<()>>,
+    servers: Vec<JoinHandle<()>>,
 }
 
 impl Load {
     fn start(lab: &Lab) -> Result<Load> {
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let mut threads = Vec::new();
-        for n in 0..PORTS {
-            let at = SocketAddr::from((lab.right.addr, FIRST_PORT + n));
-            let listener = lab.right.ns.run(|| TcpListener::bind(at))??;
-            listener.set_nonblocking(false)?;
-            let stop = Arc::clone(&stop);
-            threads.push(std::thread::spawn(move || {
+        let (mut clients, mut servers) = (Vec::new(), Vec::new());
+        for server in servers_of(lab) {
+            let listener = lab.right.ns.run(|| TcpListener::bind(server))??;
+            let ended = Arc::clone(&stop);
+            servers.push(std::thread::spawn(move || {
                 let _ = pin(0, 0);
                 // Whoever stops connects once more, to say so.
                 while let Ok((stream, _)) = listener.accept() {
-                    drop(stream);
-                    if stop.load(Relaxed) {
+                    let _ = serve(stream);
+                    if ended.load(Relaxed) {
                         return;
                     }
                 }
             }));
-        }
-        let more = lab.left.ns.run(|| -> Vec<JoinHandle<()>> {
-            let client = |n: usize| {
-                let port = FIRST_PORT + (n % usize::from(PORTS)) as u16;
-                let to = SocketAddr::from((lab.right.addr, port));
-                let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
-                std::thread::spawn(move || {
-                    let _ = pin(0, 0);
-                    while !stop.load(Relaxed) {
-                        if connect(to).is_ok() {
-                            done.fetch_add(1, Relaxed);
-                        }
+            let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
+            let client = move || {
+                let _ = pin(0, 0);
+                while !stop.load(Relaxed) {
+                    if connect(server).is_ok() {
+                        done.fetch_add(1, Relaxed);
                     }
-                })
+                }
             };
-            (0..CLIENTS).map(client).collect()
-        })?;
-        threads.extend(more);
-        Ok(Load { stop, done, threads })
+            clients.push(lab.left.ns.run(|| std::thread::spawn(client))?);
+        }
+        Ok(Load { stop, done, clients, servers })
     }
 
     /// Clients end after the connection at hand, and servers with one more.
     fn stop(self, lab: &Lab) -> Result<()> {
         self.stop.store(true, Relaxed);
-        let (servers, clients): (Vec<_>, Vec<_>) =
-            self.threads.into_iter().enumerate().partition(|(n, _)| *n < usize::from(PORTS));
-        for (_, thread) in clients {
-            thread.join().map_err(|_| anyhow::anyhow!("a client failed"))?;
+        for client in self.clients {
+            client.join().map_err(|_| anyhow::anyhow!("a client failed"))?;
         }
-        // Those that have ended refuse.
-        lab.left.ns.run(|| {
-            for n in 0..PORTS {
-                let _ = connect(SocketAddr::from((lab.right.addr, FIRST_PORT + n)));
-            }
-        })?;
-        for (_, thread) in servers {
-            thread.join().map_err(|_| anyhow::anyhow!("a server failed"))?;
+        // A server that has ended refuses.
+        lab.left.ns.run(|| servers_of(lab).for_each(|server| drop(connect(server))))?;
+        for server in self.servers {
+            server.join().map_err(|_| anyhow::anyhow!("a server failed"))?;
         }
         Ok(())
     }
 }
 
-/// Opens a connection and waits for the server to close it; then closes it as well.
+fn servers_of(lab: &Lab) -> impl Iterator<Item = SocketAddr> {
+    let addr = lab.right.addr;
+    (0..CLIENTS).map(move |n| SocketAddr::from((addr, FIRST_PORT + n)))
+}
+
+/// Opens a connection, asks, and waits for the answer and for the server to close; then closes as well.
 fn connect(to: SocketAddr) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(2))?;
-    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(&[0; DATA])?;
+    stream.read_exact(&mut [0; DATA])?;
     stream.read(&mut [0]).map(drop)
+}
+
+/// The other side of [`connect`].
+fn serve(mut stream: TcpStream) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.read_exact(&mut [0; DATA])?;
+    stream.write_all(&[0; DATA])
 }
 
 fn main() -> Result<()> {

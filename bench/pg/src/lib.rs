@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accepted;
+pub mod collector;
 pub mod pairs;
 pub mod paths;
 mod router;

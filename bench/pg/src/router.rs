@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::collector::{self, Collector};
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
 use thalweg_feat_sflow::state;
@@ -151,10 +152,18 @@ impl Router {
     /// # Panics
     /// If there is no such socket.
     pub fn collect(&mut self) -> UdpSocket {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap_or_else(|e| panic!("a socket: {e}"));
+        let socket = collector::socket();
         let at = socket.local_addr().unwrap_or_else(|e| panic!("its address: {e}"));
         self.cli(&format!("sflow collector add 127.0.0.1 port {}", at.port()));
         socket
+    }
+
+    /// Has samples sent to a collector that reads and counts them.
+    ///
+    /// # Panics
+    /// If there can be none.
+    pub fn collect_and_count(&mut self) -> Collector {
+        Collector::start(self.collect())
     }
 
     /// Lets it run.

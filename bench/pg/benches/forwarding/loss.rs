@@ -1,6 +1,7 @@
 //! At which rate of samples loss begins, and who bears it: by worker and by interface.
 
 use thalweg_bench_common::{Cell, Column, Spread, Table};
+use thalweg_bench_pg::collector::Collector;
 use thalweg_bench_pg::paths::{PORTS, stream};
 use thalweg_bench_pg::turns::Plan;
 use thalweg_bench_pg::{Router, Samples, cores};
@@ -15,15 +16,26 @@ struct Setup {
     workers: usize,
     /// The generator's streams: port and worker.
     streams: &'static [(&'static str, usize)],
+    /// A collector reads what comes: it shares the agent's processor.
+    read: bool,
 }
 
-const SETUPS: [Setup; 3] = [
-    Setup { name: "one worker, one interface", workers: 1, streams: &[("pg0", 0)] },
-    Setup { name: "one worker, two interfaces", workers: 1, streams: &[("pg0", 0), ("pg2", 0)] },
+const ONE: &[(&str, usize)] = &[("pg0", 0)];
+
+const SETUPS: [Setup; 4] = [
+    Setup { name: "one worker, one interface", workers: 1, streams: ONE, read: false },
+    Setup { name: "the same, with a collector that reads", workers: 1, streams: ONE, read: true },
+    Setup {
+        name: "one worker, two interfaces",
+        workers: 1,
+        streams: &[("pg0", 0), ("pg2", 0)],
+        read: false,
+    },
     Setup {
         name: "two workers, one interface each",
         workers: 2,
         streams: &[("pg0", 0), ("pg2", 1)],
+        read: false,
     },
 ];
 
@@ -32,9 +44,16 @@ struct Window {
     seconds: f64,
     each: Vec<Samples>,
     sent: u64,
+    /// Samples that were read, and datagrams that were and that had not come.
+    read: Option<(u64, u64, u64)>,
 }
 
 impl Window {
+    /// Datagrams that did not come, in percent.
+    fn missing(&self) -> Option<f64> {
+        self.read.map(|(_, came, missing)| 100.0 * missing as f64 / (came + missing).max(1) as f64)
+    }
+
     fn all(&self) -> Samples {
         self.each.iter().fold(Samples { sent: self.sent, ..Samples::default() }, |all, s| Samples {
             taken: all.taken + s.taken,
@@ -84,16 +103,21 @@ fn look(r: &Router, setup: &Setup) -> (Vec<Samples>, u64, u64) {
 
 fn run(setup: &Setup, plan: Plan) -> Vec<Vec<Window>> {
     let mut r = start(setup);
-    let _collector = r.collect();
+    let (reader, _socket) = match setup.read {
+        true => (Some(r.collect_and_count()), None),
+        false => (None, Some(r.collect())),
+    };
+    let read = || reader.as_ref().map(Collector::counts);
     let mut all: Vec<Vec<Window>> = RATES.iter().map(|_| Vec::new()).collect();
     for round in 0..plan.rounds {
         eprintln!("{}: round {} of {}", setup.name, round + 1, plan.rounds);
         for (rate, windows) in RATES.iter().zip(&mut all) {
             r.cli(&format!("sflow sampling-rate {rate}"));
             r.wait(plan.warm_up);
-            let (before, sent, start) = look(&r, setup);
+            let (came, (before, sent, start)) = (read(), look(&r, setup));
             r.wait(plan.window);
-            let (after, sent_after, end) = look(&r, setup);
+            let (came_after, (after, sent_after, end)) = (read(), look(&r, setup));
+            let since = |((s, d, m), (s0, d0, m0)): (_, _)| (s - s0, d - d0, m - m0);
             let each = after.iter().zip(&before).map(|(a, b)| Samples {
                 taken: a.taken - b.taken,
                 lost: a.lost - b.lost,
@@ -103,6 +127,7 @@ fn run(setup: &Setup, plan: Plan) -> Vec<Vec<Window>> {
                 seconds: (end - start) as f64 / clock::hz(),
                 each: each.collect(),
                 sent: sent_after - sent,
+                read: came_after.zip(came).map(since),
             });
         }
     }
@@ -127,6 +152,8 @@ pub fn tables(plan: Plan) -> Vec<Table> {
             Column::values("samples", "million/s"),
             Column::values("sent", "million/s"),
             Column::values("lost", "%"),
+            Column::values("read", "million/s"),
+            Column::values("datagrams that did not come", "%"),
             Column::values("first's burden", "× fair"),
             Column::values("second's burden", "× fair"),
         ],
@@ -154,12 +181,20 @@ pub fn tables(plan: Plan) -> Vec<Table> {
                 }
                 _ => Cell::None,
             };
+            let of_read = |f: &dyn Fn(&Window) -> Option<f64>| {
+                let all: Option<Vec<f64>> = windows.iter().map(f).collect();
+                all.map(|all| Spread::of(&all))
+            };
+            let read = of_read(&|w| w.read.map(|read| read.0 as f64 / w.seconds / 1e6));
+            let missing = of_read(&Window::missing);
             table.row(vec![
                 setup.name.into(),
                 format!("1:{rate}").into(),
                 Cell::Spread(over(windows, Window::rate), 2),
                 Cell::Spread(over(windows, |w| w.sent as f64 / w.seconds / 1e6), 2),
                 Cell::Added(over(windows, |w| 100.0 * lost(w)), 2),
+                read.map_or(Cell::None, |s| Cell::Spread(s, 2)),
+                missing.map_or(Cell::None, |s| Cell::Added(s, 2)),
                 burden(0),
                 burden(1),
             ]);
