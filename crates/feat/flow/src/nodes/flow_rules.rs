@@ -36,10 +36,10 @@ thalweg_graph::errors! {
     BY_RULE: Error, 258, "flow: dropped by a rule";
     TOO_DEEP: Error, 258, "flow: tables lead in a circle";
     NO_ROOM: Error, 258, "flow: no room for another tag";
-    ALONE: Error, 258, "flow: fragment whose first part never came";
+    ALONE: Error, 289, "flow: fragment whose first part never came";
     EXPIRED: Error, 257, "flow: time to live is over";
     NO_BUFFER: Warning, 259, "flow: copies not sent: no buffers";
-    TOO_MANY: Error, 258, "flow: too many fragments wait for their first part";
+    TOO_MANY: Error, 259, "flow: too many fragments wait for their first part";
 }
 
 /// The declaration.
