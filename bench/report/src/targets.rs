@@ -141,6 +141,17 @@ const fn two_trackers(what: &'static str, row: &'static [&'static str]) -> Targe
     two(what, ("Tracking", row, "two over one"), 1.9)
 }
 
+/// What two workers do together.
+const fn both_trackers(
+    what: &'static str,
+    row: &'static [&'static str],
+    least: f64,
+    peer: &'static str,
+) -> Target {
+    let target = of(what, ("Tracking", row, "two workers together"), AtLeast(least), "Mpps");
+    Target { digits: 1, vpp: peer, ..target }
+}
+
 /// The longest loop of a worker's own while all of a table goes, or none above that more than the machine makes itself.
 const fn gone(what: &'static str, table: &'static str, row: &'static [&'static str]) -> Target {
     let at = (table, row, "longest loop of its own");
@@ -231,7 +242,23 @@ const TARGETS: &[Target] = &[
     tracking("tracker, new connections", &["new TCP connections"], 250.0, OVS[3]),
     tracking("tracker, short connections", &["short TCP connections, 6 packets"], 90.0, OVS[4]),
     two_trackers("two trackers over one, 1k connections", &["established TCP, 1k connections"]),
+    two_trackers("two trackers over one, 16k connections", &["established TCP, 16k connections"]),
+    two_trackers("two trackers over one, 1M connections", &["established TCP, 1M connections"]),
+    two_trackers("two trackers over one, new connections", &["new TCP connections"]),
     two_trackers("two trackers over one, short lives", &["short TCP connections, 6 packets"]),
+    // Ten times what Open vSwitch's two threads do together, and nine times; of six packets each.
+    both_trackers(
+        "two trackers, new connections",
+        &["new TCP connections"],
+        10.0 * 1.44,
+        "OvS 1.44",
+    ),
+    both_trackers(
+        "two trackers, short connections, 6 packets",
+        &["short TCP connections, 6 packets"],
+        9.0 * 1.01 * 6.0,
+        "OvS 6.06",
+    ),
     of(
         "connections through four rules, one worker",
         ("Connections", &["four rules, tracked", "1"], "rate"),
