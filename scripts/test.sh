@@ -18,7 +18,7 @@ unit() {
 # apart, as everything is compiled otherwise for them.
 loom() {
     RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/loom \
-        cargo test -p thalweg-tables --lib loom
+        cargo test -p thalweg-tables -p thalweg-graph --lib loom
 }
 
 # Scenarios share the machine's processors, and their benchmarks would disturb each other.

@@ -7,6 +7,10 @@ use rustix::event::EventfdFlags;
 use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, Ordering, fence};
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// A packet that the main thread sends through a worker.
@@ -140,5 +144,35 @@ impl Waker {
     /// Whether the thread sleeps, or is about to.
     pub(crate) fn sleeps(&self) -> bool {
         self.sleeping.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+
+    /// Whoever brings work while the thread goes to sleep wakes it, or the thread sees the work. Loom knows
+    /// nothing of the descriptor: what was written to it is looked at when all is done.
+    #[test]
+    fn loom_no_work_is_slept_over() {
+        loom::model(|| {
+            let waker = Arc::new(Waker::new().unwrap());
+            let work = loom::sync::Arc::new(AtomicBool::new(false));
+            let (called, brought) = (Arc::clone(&waker), loom::sync::Arc::clone(&work));
+            let other = loom::thread::spawn(move || {
+                brought.store(true, Ordering::Release);
+                called.wake();
+            });
+            waker.begin_sleep();
+            let sees = work.load(Ordering::Acquire);
+            let sleeps = !sees;
+            if sees {
+                waker.end_sleep(false);
+            }
+            other.join().unwrap();
+            let is_called = rustix::io::read(waker.fd(), &mut [0; 8]).is_ok();
+            assert!(is_called || !sleeps, "it sleeps, and nobody wakes it");
+            assert!(work.load(Ordering::Acquire));
+        });
     }
 }
