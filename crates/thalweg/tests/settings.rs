@@ -191,7 +191,15 @@ const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("metrics", &["metrics listen 127.0.0.1:0"]),
-    ("nat44 plugin", &["nat44 plugin enable sessions 1000"]),
+    (
+        "nat44 plugin",
+        &[
+            "nat44 plugin enable sessions 1000",
+            "nat44 plugin enable sessions 1000 inside-vrf 3 outside-vrf 4\n\
+             nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 80\n\
+             nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 81 vrf 0",
+        ],
+    ),
     (
         "nat44 add address",
         &[
@@ -202,7 +210,11 @@ const SETTERS: &[(&str, &[&str])] = &[
     ),
     (
         "nat44 add interface address",
-        &["nat44 add interface address pg0", "nat44 add interface address pg1 twice-nat"],
+        &[
+            "nat44 add interface address pg0",
+            "nat44 add interface address pg1 twice-nat",
+            "nat44 add interface address pg1 twice-nat\nnat44 add interface address pg1",
+        ],
     ),
     (
         "nat44 add static mapping",
@@ -212,6 +224,7 @@ const SETTERS: &[(&str, &[&str])] = &[
             "nat44 add static mapping local 10.0.0.2 external 192.0.2.1\n\
              nat44 add static mapping udp local 10.0.0.2 53 external pg1 53 out2in-only",
             "nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 80 twice-nat\n\
+             nat44 add static mapping tcp local 10.0.0.2 82 external 192.0.2.1 82 twice-nat exact 10.9.9.9\n\
              nat44 add static mapping tcp local 10.0.0.2 81 external 192.0.2.1 81 self-twice-nat",
         ],
     ),
@@ -375,6 +388,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("set interface l2 tag-rewrite", "says what is so anyway"),
     ("nat44 restore", "brings back what packets have begun"),
     ("nat44 del session", "ends what packets have begun"),
+    ("set nat frame-queue-nelts", "agrees to the length that queues have, or refuses"),
     ("set ip neighbor-advertise", "packets are sent"),
 ];
 

@@ -138,6 +138,7 @@ pub(crate) fn mapping_flags(m: &Mapping) -> NatConfigFlags {
 
 /// A mapping as messages tell it.
 pub(crate) fn mapping(
+    c: &Control,
     bits: NatConfigFlags,
     local: (Ipv4Addr, u16),
     external: (Ipv4Addr, u16),
@@ -164,11 +165,12 @@ pub(crate) fn mapping(
         external_port: port(external.1),
         local: local.0,
         local_port: port(local.1),
-        table: if vrf_id == u32::MAX { 0 } else { vrf_id },
+        table: if vrf_id == u32::MAX { state::inside_vrf(c) } else { vrf_id },
         twice,
         out2in_only: has(bits, NatConfigFlags::OUT2IN_ONLY),
         backends: Vec::new(),
         affinity: 0,
+        exact: None,
     };
     let external_if = (external_if != InterfaceIndex::NONE).then_some(external_if.0);
     Ok(StaticMapping { mapping, external_if, identity: false })

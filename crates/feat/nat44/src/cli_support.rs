@@ -81,16 +81,18 @@ pub(crate) struct Options {
     pub(crate) twice: TwiceNat,
     pub(crate) out2in_only: bool,
     pub(crate) affinity: u32,
+    pub(crate) exact: Option<Ipv4Addr>,
     pub(crate) add: bool,
 }
 
 impl Options {
-    pub(crate) fn take(args: &mut Args<'_>) -> Result<Options, CliError> {
+    pub(crate) fn take(c: &Control, args: &mut Args<'_>) -> Result<Options, CliError> {
         let mut o = Options {
-            table: 0,
+            table: state::inside_vrf(c),
             twice: TwiceNat::Never,
             out2in_only: false,
             affinity: 0,
+            exact: None,
             add: true,
         };
         while !args.is_empty() {
@@ -104,11 +106,22 @@ impl Options {
                 () if args.keyword("affinity") => {
                     o.affinity = args.number("seconds", 0, 86_400)? as u32;
                 }
+                () if args.keyword("exact") => o.exact = Some(args.ipv4("pool address")?),
                 () if args.exact("del") => o.add = false,
                 () => args.end()?,
             }
         }
         Ok(o)
+    }
+}
+
+impl Options {
+    /// For mappings that have no use for one pool address.
+    pub(crate) fn without_exact(&self) -> Result<(), CliError> {
+        match self.exact {
+            Some(_) => Err(CliError::failed("`exact' is for static mappings with twice-nat")),
+            None => Ok(()),
+        }
     }
 }
 

@@ -77,6 +77,8 @@ pub struct Config {
     pub(crate) scheme: Scheme,
     /// Tables whose hosts reach the tables that are named, in this order, and no others.
     pub(crate) vrfs: BTreeMap<u32, Vec<u32>>,
+    /// The table that is tried before theirs.
+    pub(crate) outside_vrf: Option<u32>,
     /// Interfaces outside, in the order of their numbers.
     pub(crate) outsides: Vec<u32>,
     /// Workers that have sessions; none named: all of them.

@@ -29,6 +29,7 @@ fn config() -> Config {
         out2in_only: false,
         backends: Vec::new(),
         affinity: 0,
+        exact: None,
     };
     let twice =
         Mapping { external_port: 81, local_port: 2, twice: TwiceNat::Always, ..mapping.clone() };

@@ -98,6 +98,8 @@ pub struct Mapping {
     /// Callers keep to the host inside that they have got, all flows of theirs: for so many seconds at
     /// least, and in fact for as long as it is there; 0: each flow for itself.
     pub affinity: u32,
+    /// With twice-nat, the one address that sources get.
+    pub exact: Option<Ipv4Addr>,
 }
 
 impl Mapping {
@@ -237,6 +239,7 @@ mod tests {
             out2in_only: false,
             backends: Vec::new(),
             affinity: 0,
+            exact: None,
         }
     }
 

@@ -152,6 +152,20 @@ impl Pools {
         None
     }
 
+    /// A port of this address for a host outside, whichever routing table it is for.
+    pub fn take_of(
+        &mut self,
+        address: u32,
+        own: u16,
+        at: usize,
+        random: u64,
+    ) -> Option<(u16, u16)> {
+        let like = (Some(at) == position(protocol::UDP)).then_some(own);
+        let place = self.find(address, true)?;
+        let port = self.all[usize::from(place)].ports[at].take(random, like)?;
+        Some((place, port))
+    }
+
     /// Takes this port of the address in a place. False if it is not free.
     pub fn take_this(&mut self, place: u16, at: usize, port: u16) -> bool {
         self.all.get_mut(usize::from(place)).is_some_and(|p| p.ports[at].take_this(port))

@@ -2,6 +2,7 @@
 
 use crate::ports::Scheme;
 use crate::state::{MAX_SESSIONS, SESSIONS};
+use crate::tuple::MAX_TABLE;
 use crate::words::{self, Family};
 use crate::{Nat44, Timeouts};
 use thalweg_config::declare::{
@@ -23,6 +24,8 @@ const SIDES: [&str; 6] =
 const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44", Kind::Keys),
     Rule::new("thalweg.nat44.sessions", Kind::Int(1, MAX_SESSIONS as i128)),
+    Rule::new("thalweg.nat44.inside-vrf", Kind::Int(0, MAX_TABLE as i128)),
+    Rule::new("thalweg.nat44.outside-vrf", Kind::Int(0, MAX_TABLE as i128)),
     Rule::new("thalweg.nat44.forwarding", Kind::Bool),
     Rule::new("thalweg.nat44.mss-clamping", Kind::Int(64, 65_535)),
     Rule::new("thalweg.nat44.port-assignment", Kind::Text(80)),
@@ -90,6 +93,12 @@ impl Section<Control> for Settings {
         let Some(sessions) = nat.sessions() else { return };
         let [a, b] = ROOT;
         out.put(&[a, b, "sessions"], u64::from(sessions));
+        let vrfs = nat.default_vrfs();
+        for (key, table) in [("inside-vrf", vrfs.inside), ("outside-vrf", vrfs.outside)] {
+            if table != 0 {
+                out.put(&[a, b, key], u64::from(table));
+            }
+        }
         if nat.forwarding() {
             out.put(&[a, b, "forwarding"], true);
         }
@@ -131,7 +140,7 @@ impl Section<Control> for Settings {
             out.push(&[a, b, "addresses"], words::range_text(&range));
         }
         for m in nat.mappings() {
-            let (family, text) = words::mapping_text(m, |i| c.interface_name(i));
+            let (family, text) = words::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
             out.push(&[a, b, family.key()], text);
         }
         for (sw_if, role) in nat.roles() {
@@ -167,7 +176,12 @@ impl Section<Control> for Settings {
         }
         let sessions = doc.at(&[a, b, "sessions"]);
         let n = sessions.as_ref().map_or(SESSIONS.to_string(), |f| f.node.value.to_string());
-        let enable = format!("nat44 plugin enable sessions {n}");
+        let mut enable = format!("nat44 plugin enable sessions {n}");
+        for key in ["inside-vrf", "outside-vrf"] {
+            if let Some(f) = doc.at(&[a, b, key]) {
+                enable += &format!(" {key} {}", f.node.value);
+            }
+        }
         let item = Item::new(rank::SERVICE, ENABLED, "thalweg.nat44", enable);
         out.add(item.unset("nat44 plugin disable").anew());
         let mut add = |order: u32, key: String, path: &str, set: String, unset: String| {

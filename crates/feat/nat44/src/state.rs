@@ -2,7 +2,7 @@
 
 use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
 use crate::log::{Log, Target};
-use crate::mapping::{Backend, Mapping, Mappings};
+use crate::mapping::{Backend, Mapping, Mappings, TwiceNat};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::pool::{self, Pool};
 use crate::ports::Scheme;
@@ -21,7 +21,8 @@ use thalweg_tables::snapshot;
 mod tuning;
 mod vrf;
 
-pub use vrf::{MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
+pub(crate) use vrf::inside_vrf;
+pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
 pub use tuning::{
     set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refusal, set_scheme, set_timeouts,
@@ -99,6 +100,7 @@ pub struct StaticMapping {
 pub struct Nat44 {
     /// Sessions of each worker, if it is enabled.
     sessions: Option<u32>,
+    default_vrfs: DefaultVrfs,
     addresses: BTreeSet<Address>,
     /// Interfaces whose addresses are used, and whether for sources.
     borrowed: BTreeSet<(SwIfIndex, bool)>,
@@ -134,6 +136,7 @@ impl Nat44 {
     pub(crate) fn new(writer: snapshot::Writer<Config>) -> Nat44 {
         Nat44 {
             sessions: None,
+            default_vrfs: DefaultVrfs::default(),
             addresses: BTreeSet::new(),
             borrowed: BTreeSet::new(),
             roles: BTreeMap::new(),
@@ -160,6 +163,10 @@ impl Nat44 {
     /// Sessions that each worker has room for; `None` while it is disabled.
     pub fn sessions(&self) -> Option<u32> {
         self.sessions
+    }
+    /// Routing tables that hold where none is named.
+    pub fn default_vrfs(&self) -> DefaultVrfs {
+        self.default_vrfs
     }
     /// Addresses as they were configured.
     pub fn addresses(&self) -> &BTreeSet<Address> {
@@ -261,12 +268,27 @@ fn order_one(c: &mut Control, worker: usize, what: Order) {
     }
 }
 
-/// Begins, with room for so many sessions on each worker.
+/// Begins, with room for so many sessions on each worker, and with these routing tables where none is
+/// named.
 ///
 /// # Errors
-/// [`NatError::Exists`] if it is enabled with another number; [`NatError::Memory`].
-pub fn enable(c: &mut Control, sessions: Option<u32>) -> Result<(), NatError> {
+/// [`NatError::Exists`] if it is enabled otherwise; [`NatError::Memory`].
+pub fn enable(
+    c: &mut Control,
+    sessions: Option<u32>,
+    vrfs: Option<DefaultVrfs>,
+) -> Result<(), NatError> {
     let nat = c.state::<Nat44>();
+    if let Some(vrfs) = vrfs {
+        check_table(vrfs.inside)?;
+        check_table(vrfs.outside)?;
+        let now = nat.borrow().default_vrfs;
+        if nat.borrow().sessions.is_some() && vrfs != now {
+            let DefaultVrfs { inside, outside } = now;
+            let what = format!("nat44 with inside-vrf {inside} outside-vrf {outside}");
+            return Err(NatError::Exists(format!("{what} (disable it to have others)")));
+        }
+    }
     if let Some(now) = nat.borrow().sessions {
         return match sessions {
             Some(n) if n != now => {
@@ -292,6 +314,7 @@ pub fn enable(c: &mut Control, sessions: Option<u32>) -> Result<(), NatError> {
     {
         let mut nat = nat.borrow_mut();
         nat.sessions = Some(sessions);
+        nat.default_vrfs = vrfs.unwrap_or_default();
         nat.told.clear();
         nat.kept.clear();
     }
@@ -306,7 +329,7 @@ pub fn enable(c: &mut Control, sessions: Option<u32>) -> Result<(), NatError> {
 /// # Errors
 /// [`NatError::Memory`].
 pub fn ensure(c: &mut Control) -> Result<(), NatError> {
-    enable(c, None)
+    enable(c, None, None)
 }
 
 /// Ends it: all that was configured is forgotten, as are all sessions.
@@ -319,6 +342,7 @@ pub fn disable(c: &mut Control) {
     {
         let mut nat = nat.borrow_mut();
         nat.sessions = None;
+        nat.default_vrfs = DefaultVrfs::default();
         nat.addresses.clear();
         nat.borrowed.clear();
         nat.mappings.clear();
@@ -536,6 +560,10 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
     if let Some(sw_if) = new.external_if {
         interface::view(c, sw_if)?;
     }
+    if new.mapping.exact.is_some() && new.mapping.twice == TwiceNat::Never {
+        let text = "a pool address is for mappings with twice-nat or self-twice-nat";
+        return Err(NatError::Invalid(text.into()));
+    }
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
@@ -721,6 +749,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         refuse: nat.refuse,
         vrfs: nat.vrfs.clone(),
         owners: nat.owners.clone(),
+        outside_vrf: Some(nat.default_vrfs.outside).filter(|table| *table != 0),
         outsides: nat.roles.iter().filter(|(_, r)| r.outside).map(|(sw_if, _)| *sw_if).collect(),
     }
 }

@@ -6,6 +6,7 @@
 use crate::config::{Config, INSIDE};
 use crate::events::Alarm;
 use crate::kernel;
+use crate::mapping::Mapping;
 use crate::owners::{Places, Search};
 use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
@@ -543,7 +544,10 @@ impl Translator {
                 return Verdict::drop(why);
             }
             let inside = config.addresses.contains(&t.src.to_bits());
-            let marks = if inside { session::HAIRPIN } else { 0 };
+            let mut marks = if inside { session::HAIRPIN } else { 0 };
+            if !inside && self.needs_outside_table(cx, &t, m) {
+                marks |= session::VIA;
+            }
             return match nat.open_mapped(config, &t, m, marks, self.now) {
                 Ok(_) => match nat.find(&parsed.key, self.now) {
                     Some(found) => self.translate(cx, nat, p, parsed, found),
@@ -561,6 +565,16 @@ impl Translator {
             return Verdict::CONTINUE;
         }
         Verdict::drop(self.names.no_translation)
+    }
+}
+
+impl Translator {
+    /// Whether what a host inside answers has to be looked up in the table of the outside, as its own has
+    /// no route.
+    fn needs_outside_table(&self, cx: &NodeCx<'_>, t: &Tuple, m: &Mapping) -> bool {
+        let tables = self.tables.load(cx.guard());
+        let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
+        table != t.table && tables.way_in(&self.dpos, table, t.src.to_bits()).kind == Way::Miss
     }
 }
 

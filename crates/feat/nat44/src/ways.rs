@@ -58,7 +58,8 @@ pub(crate) fn out(tables: &Tables, dpos: &DpoTable, config: &Config, rx_if: u32,
         return Out::Stays;
     }
     let mut last = own;
-    let others = config.outsides.iter().map(|sw_if| tables.fib_id(*sw_if)).filter(|table| {
+    let others = config.outsides.iter().map(|sw_if| tables.fib_id(*sw_if));
+    let others = config.outside_vrf.into_iter().chain(others).filter(|table| {
         let new = *table != own && *table != last;
         last = *table;
         new

@@ -99,6 +99,7 @@ fn protocol_word(ip: u8) -> &'static str {
 /// A static mapping as a command without the first words: which command, and what stands behind.
 pub(crate) fn mapping_text(
     m: &StaticMapping,
+    inside_vrf: u32,
     interface: impl Fn(u32) -> String,
 ) -> (Family, String) {
     let Mapping { protocol: ip, external, external_port, local, local_port, table, .. } = m.mapping;
@@ -136,7 +137,7 @@ pub(crate) fn mapping_text(
             Family::Static
         }
     };
-    if table != 0 && m.mapping.backends.is_empty() {
+    if table != inside_vrf && m.mapping.backends.is_empty() {
         text += &format!(" vrf {table}");
     }
     match m.mapping.twice {
@@ -146,6 +147,9 @@ pub(crate) fn mapping_text(
     }
     if m.mapping.out2in_only {
         text += " out2in-only";
+    }
+    if let Some(address) = m.mapping.exact {
+        text += &format!(" exact {address}");
     }
     if m.mapping.affinity != 0 {
         text += &format!(" affinity {}", m.mapping.affinity);

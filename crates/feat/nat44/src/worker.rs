@@ -441,7 +441,11 @@ impl Nat {
         }
         let at = pool::position(outside.protocol).ok_or(Refusal::NoPort)?;
         let random = self.chance();
-        let taken = self.pools.take((outside.src, outside.sport), (table, true), at, random);
+        let host = (outside.src, outside.sport);
+        let taken = match mapping.exact {
+            None => self.pools.take(host, (table, true), at, random),
+            Some(address) => self.pools.take_of(address.to_bits(), host.1, at, random),
+        };
         let (pool, port) = taken.ok_or(Refusal::NoPort)?;
         inside.dst = self.pools.address(pool);
         inside.dport = port;

@@ -36,7 +36,7 @@ fn handle(
     rq: Nat44AddDelIdentityMapping,
 ) -> Result<Nat44AddDelIdentityMappingReply, Retval> {
     let keeps = (rq.ip_address.0.into(), rq.port);
-    let mut m = mapping(rq.flags, keeps, keeps, rq.sw_if_index, rq.protocol, rq.vrf_id)?;
+    let mut m = mapping(c, rq.flags, keeps, keeps, rq.sw_if_index, rq.protocol, rq.vrf_id)?;
     m.identity = true;
     add_del(c, m, rq.is_add)?;
     Ok(Nat44AddDelIdentityMappingReply)

@@ -39,7 +39,7 @@ fn handle(
 ) -> Result<Nat44AddDelLbStaticMappingReply, Retval> {
     let external = (rq.external_addr.0.into(), rq.external_port);
     let none = (std::net::Ipv4Addr::UNSPECIFIED, 0);
-    let mut m = mapping(rq.flags, none, external, InterfaceIndex::NONE, rq.protocol, 0)?;
+    let mut m = mapping(c, rq.flags, none, external, InterfaceIndex::NONE, rq.protocol, 0)?;
     m.mapping.backends = rq.locals.iter().map(Nat44LbAddrPort::backend).collect();
     m.mapping.affinity = rq.affinity;
     if rq.is_add && (rq.locals.is_empty() || m.mapping.is_address_only()) {

@@ -40,6 +40,7 @@ fn handle(
     rq: Nat44AddDelStaticMapping,
 ) -> Result<Nat44AddDelStaticMappingReply, Retval> {
     let m = mapping(
+        c,
         rq.flags,
         (rq.local_ip_address.0.into(), rq.local_port),
         (rq.external_ip_address.0.into(), rq.external_port),

@@ -11,11 +11,11 @@ use thalweg_graph::Control;
 pub struct Nat44AddDelStaticMappingV2 {
     /// Adds, or takes away.
     pub is_add: bool,
-    /// Not used.
+    /// Hosts outside get one address of the twice-nat pool, and no other.
     pub match_pool: bool,
     /// Qualities.
     pub flags: NatConfigFlags,
-    /// Not used.
+    /// That address.
     pub pool_ip_address: Ip4Address,
     /// Address inside.
     pub local_ip_address: Ip4Address,
@@ -43,7 +43,8 @@ fn handle(
     c: &mut Control,
     rq: Nat44AddDelStaticMappingV2,
 ) -> Result<Nat44AddDelStaticMappingV2Reply, Retval> {
-    let m = mapping(
+    let mut m = mapping(
+        c,
         rq.flags,
         (rq.local_ip_address.0.into(), rq.local_port),
         (rq.external_ip_address.0.into(), rq.external_port),
@@ -51,6 +52,7 @@ fn handle(
         rq.protocol,
         rq.vrf_id,
     )?;
+    m.mapping.exact = rq.match_pool.then(|| rq.pool_ip_address.0.into());
     add_del(c, m, rq.is_add)?;
     Ok(Nat44AddDelStaticMappingV2Reply)
 }

@@ -1,7 +1,7 @@
 //! `nat44_ed_plugin_enable_disable`: enables the translator, or disables it.
 
 use crate::api_types::{NAT44_ED, Nat44ConfigFlags};
-use crate::state;
+use crate::state::{self, DefaultVrfs};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -9,9 +9,9 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44EdPluginEnableDisable {
-    /// Not used: each interface has its table.
+    /// Routing table of hosts inside, in mappings that name none.
     pub inside_vrf: u32,
-    /// Not used: each interface has its table.
+    /// Routing table of hosts outside, if it is not 0: where hosts inside go that have no route.
     pub outside_vrf: u32,
     /// Sessions of each worker; 0 for the default.
     pub sessions: u32,
@@ -32,8 +32,14 @@ fn handle(
     rq: Nat44EdPluginEnableDisable,
 ) -> Result<Nat44EdPluginEnableDisableReply, Retval> {
     if rq.enable {
+        if rq.flags.0 & !Nat44ConfigFlags::ENDPOINT_DEPENDENT.0 != 0 {
+            let text =
+                "it is endpoint dependent, with sessions for static mappings, and nothing else";
+            return Err(Retval::UNSUPPORTED.because(text));
+        }
         let sessions = (rq.sessions != 0).then_some(rq.sessions);
-        state::enable(c, sessions)?;
+        let vrfs = DefaultVrfs { inside: rq.inside_vrf, outside: rq.outside_vrf };
+        state::enable(c, sessions, Some(vrfs))?;
     } else {
         state::disable(c);
     }

@@ -15,9 +15,9 @@ pub struct Nat44ShowRunningConfig;
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct Nat44ShowRunningConfigReply {
-    /// Not used: each interface has its table.
+    /// Routing table of hosts inside, in mappings that name none.
     pub inside_vrf: u32,
-    /// Not used: each interface has its table.
+    /// Routing table of hosts outside; 0: those of interfaces.
     pub outside_vrf: u32,
     /// Not used.
     pub users: u32,
@@ -53,6 +53,8 @@ fn handle(
     let nat = nat.borrow();
     let t = nat.timeouts();
     Ok(Nat44ShowRunningConfigReply {
+        inside_vrf: nat.default_vrfs().inside,
+        outside_vrf: nat.default_vrfs().outside,
         sessions: nat.sessions().unwrap_or(0),
         forwarding_enabled: nat.forwarding(),
         ipfix_logging_enabled: nat.log().is_some_and(|l| matches!(l.target, Target::Ipfix(_))),

@@ -35,7 +35,8 @@ impl Command<Control> for Nat44AddIdentityMapping {
         let (address, external_if) = external(c, args)?;
         let ip = protocol(args).unwrap_or(0);
         let port = mapped_port(args, ip)?;
-        let options = Options::take(args)?;
+        let options = Options::take(c, args)?;
+        options.without_exact()?;
         let mapping = Mapping {
             protocol: ip,
             external: address,
@@ -47,6 +48,7 @@ impl Command<Control> for Nat44AddIdentityMapping {
             out2in_only: false,
             backends: Vec::new(),
             affinity: 0,
+            exact: None,
         };
         finish(c, StaticMapping { mapping, external_if, identity: true }, options.add)
             .map_err(failed)?;

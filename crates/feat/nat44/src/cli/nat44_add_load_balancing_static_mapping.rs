@@ -55,7 +55,8 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
     ) -> Result<Outcome<Control>, CliError> {
         let (external, ip) = service(args)?;
         let backends = backends(args)?;
-        let options = Options::take(args)?;
+        let options = Options::take(c, args)?;
+        options.without_exact()?;
         if options.add && backends.is_empty() {
             return Err(CliError::failed("hosts inside expected: `local' and an address and port"));
         }
@@ -70,6 +71,7 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
             out2in_only: options.out2in_only,
             backends,
             affinity: options.affinity,
+            exact: None,
         };
         let m = StaticMapping { mapping, external_if: None, identity: false };
         finish(c, m, options.add).map_err(failed)?;

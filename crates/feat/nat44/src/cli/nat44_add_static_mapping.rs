@@ -19,14 +19,16 @@ impl Command<Control> for Nat44AddStaticMapping {
 
     fn usage(&self) -> &'static str {
         "[tcp|udp|icmp] local <address> [<port>] external {<address> | <interface>} [<port>]\n    \
-         [vrf <table>] [twice-nat | self-twice-nat] [out2in-only] [del]"
+         [vrf <table>] [twice-nat | self-twice-nat] [out2in-only]\n    \
+         [exact <pool-address>] [del]"
     }
 
     fn help(&self) -> &'static str {
         "Give a host inside, or a port of it, an address and port outside\n\
          Without a protocol, all ports are mapped. With twice-nat, hosts outside get addresses as well;\n\
          with self-twice-nat, the host itself does when it calls itself. With out2in-only, what begins\n\
-         inside is translated as if there were no mapping."
+         inside is translated as if there were no mapping. With exact, hosts outside get this address, which\n\
+         was added with twice-nat, and no other."
     }
 
     fn run(
@@ -46,7 +48,7 @@ impl Command<Control> for Nat44AddStaticMapping {
         }
         let (external, external_if) = external(c, args)?;
         let external_port = mapped_port(args, ip)?;
-        let options = Options::take(args)?;
+        let options = Options::take(c, args)?;
         let mapping = Mapping {
             protocol: ip,
             external,
@@ -58,6 +60,7 @@ impl Command<Control> for Nat44AddStaticMapping {
             out2in_only: options.out2in_only,
             backends: Vec::new(),
             affinity: 0,
+            exact: options.exact,
         };
         if ip == 0 && options.twice != TwiceNat::Never {
             return Err(CliError::failed("twice-nat needs a protocol and ports"));

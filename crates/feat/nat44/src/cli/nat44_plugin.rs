@@ -1,7 +1,8 @@
 //! `nat44 plugin`.
 
 use crate::cli_support::failed;
-use crate::state;
+use crate::state::{self, DefaultVrfs};
+use crate::tuple::MAX_TABLE;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -11,19 +12,24 @@ pub struct Nat44Plugin;
 /// The command.
 pub static COMMAND: Nat44Plugin = Nat44Plugin;
 
+fn table(args: &mut Args<'_>) -> Result<u32, CliError> {
+    Ok(args.number("table", 0, u64::from(MAX_TABLE))? as u32)
+}
+
 impl Command<Control> for Nat44Plugin {
     fn path(&self) -> &'static str {
         "nat44 plugin"
     }
 
     fn usage(&self) -> &'static str {
-        "enable [sessions <number>] | disable"
+        "enable [sessions <number>] [inside-vrf <table>] [outside-vrf <table>] | disable"
     }
 
     fn help(&self) -> &'static str {
         "Enable address translation, or disable it and forget all its configuration\n\
          Each worker gets room for so many sessions, 64512 if nothing is said. Any other command of\n\
-         the family enables it, too."
+         the family enables it, too. inside-vrf is the table of mappings that name none; outside-vrf is\n\
+         where hosts inside go that their own table has no route for."
     }
 
     fn run(
@@ -34,12 +40,21 @@ impl Command<Control> for Nat44Plugin {
     ) -> Result<Outcome<Control>, CliError> {
         let on = args.enable_disable("state")?;
         let mut sessions = None;
-        if on && args.keyword("sessions") {
-            sessions = Some(args.number("sessions", 1, u64::from(state::MAX_SESSIONS))? as u32);
+        let mut vrfs: Option<DefaultVrfs> = None;
+        while on && !args.is_empty() {
+            if args.keyword("sessions") {
+                sessions = Some(args.number("sessions", 1, u64::from(state::MAX_SESSIONS))? as u32);
+            } else if args.keyword("inside-vrf") {
+                vrfs.get_or_insert_default().inside = table(args)?;
+            } else if args.keyword("outside-vrf") {
+                vrfs.get_or_insert_default().outside = table(args)?;
+            } else {
+                args.end()?;
+            }
         }
         args.end()?;
         if on {
-            state::enable(c, sessions).map_err(failed)?;
+            state::enable(c, sessions, vrfs).map_err(failed)?;
         } else {
             state::disable(c);
         }
@@ -49,7 +64,7 @@ impl Command<Control> for Nat44Plugin {
     fn complete(&self, _: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
             [] => vec!["enable".into(), "disable".into()],
-            ["enable"] => vec!["sessions".into()],
+            ["enable", ..] => ["sessions", "inside-vrf", "outside-vrf"].map(String::from).into(),
             _ => Vec::new(),
         }
     }

@@ -33,7 +33,7 @@ impl Command<Control> for ShowNat44StaticMappings {
         out.line("NAT44 static mappings:");
         let mut rows = Vec::new();
         for m in nat.mappings() {
-            let (family, text) = words::mapping_text(m, |i| c.interface_name(i));
+            let (family, text) = words::mapping_text(m, 0, |i| c.interface_name(i));
             let kind = match family {
                 Family::Static => "",
                 Family::Identity => "identity mapping ",

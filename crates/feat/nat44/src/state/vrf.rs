@@ -8,6 +8,21 @@ pub const MAX_VRFS: usize = 1024;
 /// Most tables that one reaches.
 pub const MAX_VRF_ROUTES: usize = 64;
 
+/// Routing tables that hold where none is named.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DefaultVrfs {
+    /// Of hosts inside, in mappings.
+    pub inside: u32,
+    /// Of hosts outside: where hosts inside go that their own table has no route for, before it is
+    /// looked where interfaces outside are. 0: only there.
+    pub outside: u32,
+}
+
+/// The routing table of hosts inside where none is named.
+pub(crate) fn inside_vrf(c: &Control) -> u32 {
+    c.state::<Nat44>().borrow().default_vrfs.inside
+}
+
 /// Has the hosts of a routing table reach only the tables that are named for it, none at first; or all
 /// that have an interface outside, again. Sessions that there are stay.
 ///

@@ -185,3 +185,33 @@ fn an_address_is_there_once() {
     assert_eq!(count(&mut n), 1);
     n.close();
 }
+
+/// One address of those that sources may get, and no other.
+#[test]
+fn a_mapping_may_name_the_address_that_sources_get() {
+    let mut n = Nat::new();
+    n.lab.ok("nat44 add address 10.9.9.1 - 10.9.9.8 twice-nat\n\
+              nat44 add address 10.9.9.9 tenant-vrf 7 twice-nat\n\
+              ip route add 10.9.9.0/24 via 10.0.1.2 test1\n\
+              nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 80 twice-nat exact 10.9.9.9\n\
+              nat44 add static mapping tcp local 10.0.0.3 80 external 192.0.2.1 81 twice-nat exact 10.9.9.10");
+    for caller in 1..20 {
+        let far = (Ipv4Addr::new(198, 51, 100, caller), 4000);
+        let out = n.one(1, 0, tcp(far, (SHARED, 80), 2));
+        assert_eq!((out.src(), out.dst()), (Ipv4Addr::new(10, 9, 9, 9), ip(0, 2)));
+    }
+    // One that is not there: callers are refused.
+    assert!(n.pass(1, tcp((FAR, 4000), (SHARED, 81), 2)).iter().all(|o| o.port == 1));
+    assert_eq!(n.lab.count("nat44-ed-out2in", "no address with a free port"), 1);
+    assert!(n.lab.cli("show nat44 static mappings").contains("exact 10.9.9.9"));
+    for (words, why) in [
+        ("tcp local 10.0.0.4 80 external 192.0.2.1 82 exact 10.9.9.9", "with twice-nat"),
+        ("local 10.0.0.4 external 192.0.2.5 exact 10.9.9.9", "with twice-nat"),
+    ] {
+        let text = n.lab.cli(&format!("nat44 add static mapping {words}"));
+        assert!(text.contains(why), "{text}");
+    }
+    let text = n.lab.cli("nat44 add identity mapping 10.0.0.2 exact 10.9.9.9");
+    assert!(text.contains("`exact' is for static mappings"), "{text}");
+    n.close();
+}

@@ -139,3 +139,37 @@ fn sessions_between_tables_survive_a_restart() {
     assert_eq!(n.one(1, 0, tcp((FAR, 80), (SHARED, port), ACK)).dst(), HOST.0);
     n.close();
 }
+
+/// Tables that hold where none is named.
+#[test]
+fn tables_by_default() {
+    let mut lab = Lab::of(1, 4096);
+    let [a, b, c, d, e, f] = host_mac(0, 2).0;
+    let mac = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+    lab.ok("set interface ip address del test0 all\n\
+         set interface ip address del test1 all\n\
+         ip table add 7\n\
+         ip table add 9\n\
+         set interface ip table test0 7\n\
+         set interface ip table test1 9\n\
+         set interface ip address test0 10.0.0.1/24\n\
+         set interface ip address test1 10.0.1.1/24\n\
+         ip route add 198.51.100.0/24 table 9 via 10.0.1.2 test1\n\
+         nat44 plugin enable sessions 1000 inside-vrf 7 outside-vrf 9\n\
+         nat44 add address 192.0.2.1\n\
+         nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80\n\
+         set interface nat44 in test0 out test1");
+    lab.ok(&format!("set ip neighbor test0 10.0.0.2 {mac} static"));
+    lab.neighbor(1, ip(1, 2), host_mac(1, 2));
+    lab.c.sync();
+    let mut n = Nat { lab };
+    let out = n.one(1, 0, tcp((FAR, 4000), (SHARED, 80), SYN));
+    assert_eq!((out.dst(), out.ports().1), (ip(0, 2), 8080));
+    assert_eq!(n.one(0, 1, tcp((ip(0, 2), 8080), (FAR, 4000), SYN | ACK)).src(), SHARED);
+    assert_eq!(n.one(0, 1, tcp((ip(0, 2), 5000), (FAR, 4000), SYN)).src(), SHARED);
+    let text = n.lab.cli("show nat44 static mappings");
+    assert!(text.contains("vrf 7"), "{text}");
+    let text = n.lab.cli("nat44 plugin enable inside-vrf 8");
+    assert!(text.contains("inside-vrf 7 outside-vrf 9 (disable it to have others)"), "{text}");
+    n.close();
+}
