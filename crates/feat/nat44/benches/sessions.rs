@@ -149,7 +149,11 @@ fn command(lab: &mut Lab, name: &str, rest: &str, format: Format) -> Took {
 
 /// The sessions of one host among all, as dumps by API walk them.
 fn of_a_host(lab: &mut Lab) -> Took {
-    let which = view::Which { host: Some(Ipv4Addr::new(10, 1, 200, 7)), table: Some(0) };
+    let which = view::Which {
+        host: Some(Ipv4Addr::new(10, 1, 200, 7)),
+        table: Some(0),
+        ..view::Which::default()
+    };
     let (mut watch, mut found, mut at) = (Watch::new(lab), 0, view::Cursor::default());
     while let Some((some, next)) = watch.step(|| view::some_sessions(&mut lab.c, at, which)) {
         (found, at) = (found + some.len(), next);

@@ -227,7 +227,7 @@ pub(crate) fn sessions_of(
         }
     };
     let table = (table != u32::MAX).then_some(table);
-    let which = Which { host: Some(host.0.into()), table };
+    let which = Which { host: Some(host.0.into()), table, ..Which::default() };
     let Some((some, next)) = view::some_sessions(c, *at, which) else { return (Vec::new(), false) };
     *at = next;
     (some.into_iter().map(tell).collect(), true)

@@ -192,6 +192,11 @@ impl Mappings {
         self.all.iter()
     }
 
+    /// How many keys they are found by, from the inside and from the outside.
+    pub fn keys(&self) -> (usize, usize) {
+        (self.inside.len(), self.outside.len())
+    }
+
     /// What an address, port and protocol stand for, called from outside.
     pub fn called(&self, address: u32, port: u16, protocol: u8) -> Option<&Mapping> {
         if self.all.is_empty() {

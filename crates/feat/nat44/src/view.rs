@@ -58,19 +58,70 @@ impl SessionView {
 /// Numbers of sessions that a worker looks at for one question: some tens of microseconds.
 const SLICE: u32 = 256;
 
-/// Sessions that are asked for: those of a host, if one is named, in a routing table, if one is named.
+/// What packets of one way look like that are asked for, as far as it is said.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Pattern {
+    /// From.
+    pub saddr: Option<Ipv4Addr>,
+    /// From its port.
+    pub sport: Option<u16>,
+    /// To.
+    pub daddr: Option<Ipv4Addr>,
+    /// To its port.
+    pub dport: Option<u16>,
+    /// IP protocol.
+    pub protocol: Option<u8>,
+}
+
+impl Pattern {
+    fn matches(&self, t: &Tuple) -> bool {
+        fn is<T: PartialEq>(wanted: Option<T>, is: T) -> bool {
+            wanted.is_none_or(|wanted| wanted == is)
+        }
+        is(self.saddr, t.src)
+            && is(self.sport, t.sport)
+            && is(self.daddr, t.dst)
+            && is(self.dport, t.dport)
+            && is(self.protocol, t.protocol)
+    }
+}
+
+/// Sessions that are asked for: those of a host, if one is named, in a routing table, if one is named, and
+/// whose packets look so.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Which {
     /// The host inside.
     pub host: Option<Ipv4Addr>,
     /// Its routing table.
     pub table: Option<u32>,
+    /// Packets from the inside.
+    pub i2o: Pattern,
+    /// Packets from the outside.
+    pub o2i: Pattern,
 }
 
 impl Which {
-    fn has(&self, inside: &Tuple) -> bool {
+    /// The sessions of one end: a host inside's own, or the name that it has outside.
+    pub fn of_end(inside: bool, (address, port): (Ipv4Addr, u16), ip: u8, table: u32) -> Which {
+        let (address, port, protocol) = (Some(address), Some(port), Some(ip));
+        let to = Pattern::default();
+        match inside {
+            true => {
+                let i2o = Pattern { saddr: address, sport: port, protocol, ..to };
+                Which { table: Some(table), i2o, ..Which::default() }
+            }
+            false => {
+                let o2i = Pattern { daddr: address, dport: port, protocol, ..to };
+                Which { o2i, ..Which::default() }
+            }
+        }
+    }
+
+    fn has(&self, (inside, outside): (&Tuple, &Tuple)) -> bool {
         self.host.is_none_or(|host| host == inside.src)
             && self.table.is_none_or(|table| table == inside.table)
+            && self.i2o.matches(inside)
+            && self.o2i.matches(outside)
     }
 }
 
@@ -93,7 +144,10 @@ fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionV
             left: (nat.table.end(flow).wrapping_sub(now) as i32).max(0) as Millis,
         }
     };
-    let wanted = |f: &FlowId| which == Which::default() || which.has(&Tuple::of(&nat.keys(*f).0));
+    let wanted = |f: &FlowId| {
+        let (inside, outside) = nat.keys(*f);
+        which == Which::default() || which.has((&Tuple::of(&inside), &Tuple::of(&outside)))
+    };
     let live = nat.table.list(&mut next, SLICE);
     let some = live.filter(|f| !nat.table.is_over(*f, now) && wanted(f)).map(view).collect();
     (some, next, next < nat.table.used())
@@ -156,6 +210,8 @@ pub(crate) fn named_workers<'a>(
 pub struct WorkerView {
     /// Sessions, those with them whose end has come.
     pub sessions: u32,
+    /// Most of them, and the bytes that these take.
+    pub room: (u32, u64),
     /// By kind.
     pub counts: Counts,
     /// How they came and went.
@@ -170,6 +226,7 @@ pub struct WorkerView {
 pub fn workers(c: &mut Control) -> Vec<WorkerView> {
     let look = |nat: &mut Nat| WorkerView {
         sessions: nat.table.len(),
+        room: (nat.table.capacity(), nat.table.bytes() as u64),
         counts: nat.counts,
         flows: nat.table.counts(),
         busy: nat
@@ -182,6 +239,13 @@ pub fn workers(c: &mut Control) -> Vec<WorkerView> {
     };
     let answers = c.ask(move |_| worker::with(look));
     answers.into_iter().map(|a| a.flatten().unwrap_or_default()).collect()
+}
+
+/// Ends some of the sessions that are asked for; how many, and where to go on.
+pub fn end_some(c: &mut Control, at: Cursor, which: Which) -> Option<(usize, Cursor)> {
+    let (some, next) = some_sessions(c, at, which)?;
+    let ended = some.iter().filter(|s| end_session(c, s.inside, true)).count();
+    Some((ended, next))
 }
 
 /// Ends the session that has this tuple, seen from the inside or the outside. False if there is none.

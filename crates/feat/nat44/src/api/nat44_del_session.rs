@@ -2,7 +2,7 @@
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::tuple::{MAX_TABLE, Tuple};
-use crate::view;
+use crate::view::{self, Cursor, Which};
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -21,7 +21,8 @@ pub struct Nat44DelSession {
     pub vrf_id: u32,
     /// Qualities.
     pub flags: NatConfigFlags,
-    /// Address of the host outside.
+    /// Address of the host outside; without, and without the bit that says that it is told, all sessions of
+    /// the address and port end.
     pub ext_host_address: Ip4Address,
     /// Port of the host outside.
     pub ext_host_port: u16,
@@ -43,6 +44,17 @@ fn handle(c: &mut Control, rq: Nat44DelSession) -> Result<Nat44DelSessionReply, 
     };
     if near.table > MAX_TABLE {
         return Err(Retval::INVALID_VALUE.because("there is no such table"));
+    }
+    if !has(rq.flags, NatConfigFlags::EXT_HOST_VALID) && near.dst.is_unspecified() {
+        let which = Which::of_end(inside, (near.src, near.sport), near.protocol, near.table);
+        let (mut at, mut ended) = (Cursor::default(), 0);
+        while let Some((some, next)) = view::end_some(c, at, which) {
+            (at, ended) = (next, ended + some);
+        }
+        return match ended {
+            0 => Err(Retval::NO_SUCH_ENTRY.because("there is no such session")),
+            _ => Ok(Nat44DelSessionReply),
+        };
     }
     let tuple = if inside { near } else { near.reversed() };
     match view::end_session(c, tuple, inside) {

@@ -24,9 +24,11 @@ pub mod nat_mss_clamping;
 pub mod set_interface_nat44;
 pub mod set_nat44_session_limit;
 pub mod set_nat44_table_full;
+pub mod set_nat_frame_queue_nelts;
 pub mod set_nat_timeout;
 pub mod set_nat_workers;
 pub mod show_nat44_addresses;
+pub mod show_nat44_hash_tables;
 pub mod show_nat44_interface_address;
 pub mod show_nat44_interfaces;
 pub mod show_nat44_log;
@@ -63,9 +65,11 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_interface_nat44::COMMAND,
     &set_nat44_session_limit::COMMAND,
     &set_nat44_table_full::COMMAND,
+    &set_nat_frame_queue_nelts::COMMAND,
     &set_nat_timeout::COMMAND,
     &set_nat_workers::COMMAND,
     &show_nat44_addresses::COMMAND,
+    &show_nat44_hash_tables::COMMAND,
     &show_nat44_interface_address::COMMAND,
     &show_nat44_interfaces::COMMAND,
     &show_nat44_log::COMMAND,

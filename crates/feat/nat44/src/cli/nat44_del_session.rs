@@ -1,8 +1,10 @@
 //! `nat44 del session`.
 
 use crate::tuple::{MAX_TABLE, Tuple};
-use crate::view;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use crate::view::{self, Cursor, Which};
+use std::net::SocketAddrV4;
+use std::time::Instant;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::Control;
 use thalweg_wire::ip::protocol;
 
@@ -18,13 +20,13 @@ impl Command<Control> for Nat44DelSession {
     }
 
     fn usage(&self) -> &'static str {
-        "in|out <address>:<port> tcp|udp|icmp external-host <address>:<port> [vrf <table>]"
+        "in|out <address>:<port> tcp|udp|icmp [vrf <table>] [external-host <address>:<port>]"
     }
 
     fn help(&self) -> &'static str {
-        "End a session\n\
+        "End a session, or all with an address and port if no host outside is named\n\
          in: the host's own address and port; out: those that it has outside. For ICMP the port is\n\
-         the query's identifier, on both sides."
+         the query's identifier, on both sides. What in names is in table vrf."
     }
 
     fn run(
@@ -51,8 +53,11 @@ impl Command<Control> for Nat44DelSession {
                 args.end()?;
             }
         }
-        let missing = || args.bad("host outside", "`external-host' and its address and port");
-        let far = far.ok_or_else(missing)?;
+        let from_inside = side == "in";
+        let Some(far) = far else {
+            let which = Which::of_end(from_inside, (*near.ip(), near.port()), ip, table);
+            return Ok(Outcome::pending(Ending { near, which, at: Cursor::default(), ended: 0 }));
+        };
         let inside = Tuple {
             src: *near.ip(),
             sport: near.port(),
@@ -61,11 +66,35 @@ impl Command<Control> for Nat44DelSession {
             protocol: ip,
             table,
         };
-        let from_inside = side == "in";
         let tuple = if from_inside { inside } else { inside.reversed() };
         if !view::end_session(c, tuple, from_inside) {
             return Err(CliError::failed(format!("there is no session of {near} with {far}")));
         }
         Ok(Outcome::Done)
+    }
+}
+
+/// Sessions of one end on their way out.
+struct Ending {
+    near: SocketAddrV4,
+    which: Which,
+    at: Cursor,
+    ended: usize,
+}
+
+impl Task<Control> for Ending {
+    fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
+        match view::end_some(c, self.at, self.which) {
+            Some((ended, next)) => {
+                self.ended += ended;
+                self.at = next;
+                TaskPoll::At(now)
+            }
+            None if self.ended == 0 => {
+                let text = format!("there is no session of {}", self.near);
+                TaskPoll::Failed(CliError::failed(text))
+            }
+            None => TaskPoll::Done,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `show nat44 sessions`.
 
+use crate::cli_support::protocol;
 use crate::session::{BALANCED, HAIRPIN, TWICE};
 use crate::state::protocol_name;
 use crate::tuple::Tuple;
@@ -21,11 +22,12 @@ impl Command<Control> for ShowNat44Sessions {
     }
 
     fn usage(&self) -> &'static str {
-        "[max <number>]"
+        "[filter i2o|o2i saddr|daddr <address> | sport|dport <number> | proto <protocol>]... [max <number>]"
     }
 
     fn help(&self) -> &'static str {
-        "Show sessions, worker by worker, 65536 at most if nothing is said\n\
+        "Show sessions, worker by worker, 65536 at most if nothing is said; with filters, those that\n\
+         pass them all\n\
          i2o flow: packets from the inside, as they come and as they leave; o2i flow: packets from the\n\
          outside."
     }
@@ -36,21 +38,49 @@ impl Command<Control> for ShowNat44Sessions {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let mut left = 65_536;
-        if args.keyword("max") {
-            left = args.number("sessions", 1, 1 << 32)?;
+        let (mut left, mut which) = (65_536, Which::default());
+        while !args.is_empty() {
+            if args.keyword("filter") {
+                filter(args, &mut which)?;
+            } else if args.keyword("max") {
+                left = args.number("sessions", 1, 1 << 32)?;
+            } else {
+                args.end()?;
+            }
         }
-        args.end()?;
         out.line("NAT44 ED sessions:");
         let counts = view::workers(c).iter().map(|w| w.sessions).collect();
-        let listing = Listing { counts, at: Cursor::default(), titled: 0, left };
+        let listing = Listing { counts, which, at: Cursor::default(), titled: 0, left };
         Ok(Outcome::pending(listing))
     }
+}
+
+/// What stands behind `filter`.
+fn filter(args: &mut Args<'_>, which: &mut Which) -> Result<(), CliError> {
+    let way = match args.choice("direction", &["i2o", "o2i"])? {
+        "i2o" => &mut which.i2o,
+        _ => &mut which.o2i,
+    };
+    let port = |args: &mut Args<'_>| Ok::<_, CliError>(Some(args.u16("port")?));
+    match args.choice("field", &["saddr", "sport", "daddr", "dport", "proto"])? {
+        "saddr" => way.saddr = Some(args.ipv4("address")?),
+        "sport" => way.sport = port(args)?,
+        "daddr" => way.daddr = Some(args.ipv4("address")?),
+        "dport" => way.dport = port(args)?,
+        _ => {
+            way.protocol = Some(match protocol(args) {
+                Some(ip) => ip,
+                None => args.number("protocol", 0, 255)? as u8,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A listing under way.
 struct Listing {
     counts: Vec<u32>,
+    which: Which,
     at: Cursor,
     /// Workers whose title has been printed.
     titled: usize,
@@ -59,7 +89,7 @@ struct Listing {
 
 impl Listing {
     fn next(&self, c: &mut Control) -> Option<(Vec<SessionView>, Cursor)> {
-        (self.left > 0).then(|| view::some_sessions(c, self.at, Which::default())).flatten()
+        (self.left > 0).then(|| view::some_sessions(c, self.at, self.which)).flatten()
     }
 }
 
@@ -90,11 +120,11 @@ impl Task<Control> for Listing {
 }
 
 fn print(s: &SessionView, out: &mut Output) {
-    let protocol = protocol_name(s.inside.protocol);
+    let name = protocol_name(s.inside.protocol);
     let (mapped, port) = s.mapped();
     let Tuple { src, sport, table, .. } = s.inside;
-    out.line(format_args!("    i2o {src} proto {protocol} port {sport} fib {table}"));
-    out.line(format_args!("    o2i {mapped} proto {protocol} port {port} fib {}", s.outside.table));
+    out.line(format_args!("    i2o {src} proto {name} port {sport} fib {table}"));
+    out.line(format_args!("    o2i {mapped} proto {name} port {port} fib {}", s.outside.table));
     let (external, external_port) = s.external();
     let seen = (s.inside.dst, s.inside.dport);
     if s.marks & TWICE != 0 {

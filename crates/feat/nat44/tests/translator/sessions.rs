@@ -171,3 +171,85 @@ fn what_is_shown() {
     assert!(text.contains("192.0.2.1\n  tenant VRF independent\n  1 busy udp ports\n"), "{text}");
     n.close();
 }
+
+/// Those that pass all filters, by either direction.
+#[test]
+fn listings_are_filtered() {
+    let mut n = Nat::of(2);
+    n.know(3..5);
+    n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80");
+    for host in 2..5 {
+        for port in [5000, 5001] {
+            n.one(0, 1, udp((ip(0, host), port), (FAR, 53)));
+        }
+    }
+    n.one(1, 0, tcp((FAR, 4000), (SHARED, 80), 2));
+    let mut count = |words: &str| -> usize {
+        let all = n.lab.cli(&format!("show nat44 sessions {words} | json"));
+        let all: serde_json::Value = serde_json::from_str(&all).expect(&all);
+        assert_eq!(
+            n.lab.cli(&format!("show nat44 sessions {words}")).matches("o2i flow").count(),
+            all.as_array().unwrap().len()
+        );
+        all.as_array().unwrap().len()
+    };
+    assert_eq!(count(""), 7);
+    assert_eq!(count("filter i2o saddr 10.0.0.3"), 2);
+    assert_eq!(count("filter i2o saddr 10.0.0.3 filter i2o sport 5001"), 1);
+    assert_eq!(count("filter i2o proto udp filter i2o dport 53 max 100"), 6);
+    assert_eq!(count("filter o2i proto 6"), 1);
+    assert_eq!(count("filter o2i saddr 198.51.100.7 filter o2i sport 4000"), 1);
+    assert_eq!(count("filter o2i daddr 192.0.2.1 filter o2i dport 80"), 1);
+    assert_eq!(count("filter i2o daddr 192.0.2.1"), 0);
+    for (words, why) in [
+        ("filter", "direction"),
+        ("filter i2o", "field"),
+        ("filter i2o saddr", "address"),
+        ("filter i2o proto xyz", "protocol"),
+        ("filter o2i sport 70000", "port"),
+    ] {
+        let text = n.lab.cli(&format!("show nat44 sessions {words}"));
+        assert!(text.contains(why), "{words}: {text}");
+    }
+    n.close();
+}
+
+/// All of one end, if no host outside is named.
+#[test]
+fn sessions_of_an_end_are_ended() {
+    let mut n = Nat::of(2);
+    n.know(3..4);
+    let near = (ip(0, 2), 5000);
+    for port in 53..63 {
+        n.one(0, 1, udp(near, (FAR, port)));
+    }
+    n.one(0, 1, udp((ip(0, 2), 5001), (FAR, 53)));
+    n.one(0, 1, udp((ip(0, 3), 5000), (FAR, 53)));
+    n.lab.ok("nat44 del session in 10.0.0.2:5000 udp external-host 198.51.100.7:53");
+    assert_eq!(n.sessions().len(), 11);
+    let text = n.lab.cli("nat44 del session in 10.0.0.2:5000 tcp");
+    assert!(text.contains("there is no session of 10.0.0.2:5000"), "{text}");
+    n.lab.ok("nat44 del session in 10.0.0.2:5000 udp");
+    assert_eq!(n.sessions().len(), 2);
+    let name = n.sessions()[0].mapped();
+    n.lab.ok(&format!("nat44 del session out {}:{} udp", name.0, name.1));
+    assert_eq!(n.sessions().len(), 1);
+    n.close();
+}
+
+#[test]
+fn tables_tell_how_full_they_are() {
+    let mut n = Nat::of(2);
+    n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80");
+    n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53)));
+    let text = n.lab.cli("show nat44 hash tables");
+    assert_eq!(text.matches("\n    1 active elements\n").count(), 2, "{text}");
+    assert_eq!(text.matches("    2 active elements, room for ").count(), 1, "{text}");
+    assert_eq!(text.matches("    0 active elements, room for ").count(), 1, "{text}");
+    assert_eq!(n.lab.cli("show nat44 hash tables detail"), text);
+    // Their length does not change.
+    let room = n.lab.cli("set nat frame-queue-nelts 64");
+    assert!(room.contains("have room for 32 frames, always"), "{room}");
+    n.lab.ok("set nat frame-queue-nelts 32");
+    n.close();
+}
