@@ -90,6 +90,11 @@ impl Limits {
         mine.all(|((_, most), n)| n < most) && self.of_host(host, table) < self.most()
     }
 
+    /// Whether a host has as many sessions as each may have.
+    pub fn is_spent(&self, host: Ipv4Addr, table: u32) -> bool {
+        self.of_host(host, table) >= self.most()
+    }
+
     fn most(&self) -> u32 {
         self.orders.per_host.checked_sub(1).map_or(u32::MAX, |m| m + 1)
     }

@@ -19,6 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_graph::clock;
@@ -33,6 +34,8 @@ const UNSEEN: u64 = 64;
 const PERIOD: Duration = Duration::from_millis(10);
 /// How often it looks whether the file is still the one that it writes.
 const REOPEN: Duration = Duration::from_secs(1);
+/// Notices that may wait for the thread.
+const NOTICES: usize = 1024;
 /// Records a second, if nothing is said.
 pub const RATE: u32 = 100_000;
 
@@ -108,6 +111,24 @@ pub(crate) enum What {
     Ends,
 }
 
+/// Something else that collectors of IPFIX messages learn of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Notice {
+    /// No address has a port left.
+    NoAddress,
+    /// There are as many sessions as there may be: so many of a worker, or a routing table.
+    Sessions(u32),
+    /// A host inside has as many as it may have.
+    PerHost {
+        /// So many.
+        most: u32,
+        /// The host.
+        host: Ipv4Addr,
+        /// Its routing table.
+        table: u32,
+    },
+}
+
 /// A worker's end of its ring.
 #[derive(Debug)]
 pub(crate) struct Pen {
@@ -155,6 +176,7 @@ pub struct Log {
     /// What became of them.
     pub totals: Arc<Totals>,
     stop: Arc<AtomicBool>,
+    notices: mpsc::SyncSender<Notice>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -166,11 +188,13 @@ impl Log {
     pub(crate) fn start(target: Target, rate: u32, workers: usize) -> io::Result<(Log, Vec<Pen>)> {
         let sink = Sink::open(&target)?;
         let (totals, stop) = (Arc::new(Totals::default()), Arc::new(AtomicBool::new(false)));
+        let (notices, told) = mpsc::sync_channel(NOTICES);
         let rings = (0..workers).map(|_| channel(RING));
         let (pens, readers): (Vec<_>, Vec<_>) =
             rings.map(|(ring, reader)| (Pen { ring, lost: 0 }, reader)).unzip();
         let writer = Writer {
             readers,
+            told,
             sink,
             totals: totals.clone(),
             rate: u64::from(rate),
@@ -181,11 +205,19 @@ impl Log {
         let thread = std::thread::Builder::new()
             .name("nat44-log".into())
             .spawn(move || writer.run(&ends))?;
-        Ok((Log { target, rate, totals, stop, thread: Some(thread) }, pens))
+        Ok((Log { target, rate, totals, stop, notices, thread: Some(thread) }, pens))
     }
 }
 
 impl Log {
+    /// Has collectors of IPFIX messages learn of something. There is one of a kind a second from each
+    /// worker, at most; those for which there is no room are not worth waiting for.
+    pub(crate) fn tell(&self, notice: Notice) {
+        if matches!(self.target, Target::Ipfix(_)) {
+            let _ = self.notices.try_send(notice);
+        }
+    }
+
     /// Has the thread write what there is and end, without waiting for it.
     pub(crate) fn end(mut self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -283,6 +315,7 @@ impl Sink {
 
 struct Writer {
     readers: Vec<LineReader>,
+    told: mpsc::Receiver<Notice>,
     sink: Sink,
     totals: Arc<Totals>,
     rate: u64,
@@ -322,6 +355,14 @@ impl Writer {
                 }
                 self.left -= 1;
                 match self.sink.write(&Record::new(&words, worker, ticks, unix)) {
+                    Ok(()) => written += 1,
+                    Err(_) => failed += 1,
+                }
+            }
+        }
+        if let Sink::Ipfix(exporter) = &mut self.sink {
+            for notice in self.told.try_iter() {
+                match exporter.tell(notice, unix) {
                     Ok(()) => written += 1,
                     Err(_) => failed += 1,
                 }

@@ -14,6 +14,7 @@ use crate::time;
 use crate::tuple::{self, Key, Tuple};
 use crate::ways::{self, Out};
 use crate::worker::{self, Fate, Nat, Refusal};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut};
 use thalweg_feat_ip4::icmp::{self, Cause};
@@ -397,7 +398,7 @@ impl Translator {
     ) -> bool {
         let t = Tuple::of(&parsed.key);
         let tables = self.tables.load(cx.guard());
-        let way = |to: std::net::Ipv4Addr| tables.way(&self.dpos, p.rx_if(), to.to_bits());
+        let way = |to: Ipv4Addr| tables.way(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
             Direction::Out2In | Direction::Hairpin => way(t.dst).kind != Way::Local,
             Direction::Output => {
@@ -495,7 +496,7 @@ impl Translator {
                 Some(found) => self.translate(cx, nat, p, parsed, found),
                 None => Verdict::drop(self.names.taken),
             },
-            Err(refusal) => self.refused(cx, p, refusal),
+            Err(refusal) => self.refused(cx, nat, p, refusal, (t.src, t.table)),
         }
     }
 
@@ -513,7 +514,14 @@ impl Translator {
     }
 
     #[cold]
-    fn refused(&mut self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, refusal: Refusal) -> Verdict {
+    fn refused(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        nat: &Nat,
+        p: &mut PktMut<'_>,
+        refusal: Refusal,
+        host: (Ipv4Addr, u32),
+    ) -> Verdict {
         let names = self.names;
         let (reason, cause) = match refusal {
             Refusal::NoPort => (names.no_port, Cause::HOST_UNREACHABLE),
@@ -521,7 +529,8 @@ impl Translator {
             Refusal::Taken => (names.taken, Cause::HOST_UNREACHABLE),
             Refusal::Limit => (names.limit, Cause::HOST_UNREACHABLE),
         };
-        self.alarm.raise(cx, refusal);
+        let own = refusal == Refusal::Limit && nat.limits.is_spent(host.0, host.1);
+        self.alarm.raise(cx, refusal, host, own);
         if self.l2() > 0 && !p.pull(self.l2()) {
             return Verdict::drop(reason);
         }
@@ -553,7 +562,11 @@ impl Translator {
                     Some(found) => self.translate(cx, nat, p, parsed, found),
                     None => Verdict::drop(self.names.taken),
                 },
-                Err(refusal) => self.refused(cx, p, refusal),
+                Err(refusal) => {
+                    let target = m.target(t.src, t.sport, t.dport);
+                    let host = target.map_or((t.dst, t.table), |(host, _, table)| (host, table));
+                    self.refused(cx, nat, p, refusal, host)
+                }
             };
         }
         // An interface may be both; then the other node comes next.

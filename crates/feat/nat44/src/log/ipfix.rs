@@ -1,6 +1,6 @@
 //! Records of sessions as IPFIX messages (RFC 7011), with the events of RFC 8158.
 
-use super::Record;
+use super::{Notice, Record};
 use std::io;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime};
@@ -23,12 +23,27 @@ const ELEMENTS: [(u16, u16); 12] = [
 /// What the record of an end has besides: octetTotalCount, packetTotalCount.
 const AT_END: [(u16, u16); 2] = [(85, 8), (86, 8)];
 
+/// What is said when no address is left: natPoolId.
+const NO_ADDRESS: [(u16, u16); 3] = [(323, 8), (230, 1), (283, 4)];
+/// When there are as many sessions as there may be: natQuotaExceededEvent, maxSessionEntries.
+const SESSIONS: [(u16, u16); 4] = [(323, 8), (230, 1), (466, 4), (471, 4)];
+/// When a host has as many as it may have: maxEntriesPerUser, sourceIPv4Address, ingressVRFID.
+const PER_HOST: [(u16, u16); 6] = [(323, 8), (230, 1), (466, 4), (473, 4), (8, 4), (234, 4)];
+
 /// Templates for the begin and the end of a session.
 const TEMPLATES: [u16; 2] = [256, 257];
+/// Templates for notices, in the order in which they stand above.
+const NOTICES: [u16; 3] = [258, 259, 260];
 /// The set that templates are in (RFC 7011 section 3.3.2).
 const TEMPLATE_SET: u16 = 2;
 /// natEvent of NAT44 sessions that begin and end (RFC 8158 section 4.4).
 const EVENTS: [u8; 2] = [4, 5];
+/// natEvent of addresses that are exhausted, and of a quota that is exceeded.
+const EXHAUSTED: u8 = 3;
+const QUOTA: u8 = 13;
+/// natQuotaExceededEvent: sessions altogether, and of one host.
+const MOST_SESSIONS: u32 = 1;
+const MOST_PER_HOST: u32 = 3;
 /// The observation domain, if nothing is said.
 pub(super) const DOMAIN: u32 = 1;
 const VERSION: u16 = 10;
@@ -73,16 +88,7 @@ impl Exporter {
     /// Adds a record; a message that is full is sent.
     pub(super) fn add(&mut self, record: &Record) -> io::Result<()> {
         let ends = usize::from(record.end.is_some());
-        let length = length(ends);
-        if self.message.len() + SET + length > LONGEST {
-            self.flush()?;
-        }
-        if self.message.is_empty() {
-            self.begin();
-        }
-        if self.set.1 != TEMPLATES[ends] {
-            self.open_set(TEMPLATES[ends]);
-        }
+        self.make_room(TEMPLATES[ends], length(ends))?;
         let m = &mut self.message;
         let (inside, outside) = (&record.inside, &record.outside);
         m.extend((record.unix.as_millis() as u64).to_be_bytes());
@@ -102,6 +108,49 @@ impl Exporter {
         }
         self.records += 1;
         self.close_set();
+        Ok(())
+    }
+
+    /// Adds what is no session's.
+    pub(super) fn tell(&mut self, notice: Notice, unix: Duration) -> io::Result<()> {
+        let (kind, fields) = match notice {
+            Notice::NoAddress => (0, &NO_ADDRESS[..]),
+            Notice::Sessions(_) => (1, &SESSIONS[..]),
+            Notice::PerHost { .. } => (2, &PER_HOST[..]),
+        };
+        let length = fields.iter().map(|(_, length)| usize::from(*length)).sum();
+        self.make_room(NOTICES[kind], length)?;
+        let m = &mut self.message;
+        m.extend((unix.as_millis() as u64).to_be_bytes());
+        let mut words = |event: u8, words: &[u32]| {
+            m.push(event);
+            words.iter().for_each(|w| m.extend(w.to_be_bytes()));
+        };
+        match notice {
+            // All addresses are one pool.
+            Notice::NoAddress => words(EXHAUSTED, &[0]),
+            Notice::Sessions(most) => words(QUOTA, &[MOST_SESSIONS, most]),
+            Notice::PerHost { most, host, table } => {
+                words(QUOTA, &[MOST_PER_HOST, most, host.to_bits(), table]);
+            }
+        }
+        self.records += 1;
+        self.close_set();
+        Ok(())
+    }
+
+    /// Has the message go on with a record of so many bytes of this template; if it is full, it is sent, and
+    /// the next begins.
+    fn make_room(&mut self, template: u16, length: usize) -> io::Result<()> {
+        if self.message.len() + SET + length > LONGEST {
+            self.flush()?;
+        }
+        if self.message.is_empty() {
+            self.begin();
+        }
+        if self.set.1 != template {
+            self.open_set(template);
+        }
         Ok(())
     }
 
@@ -138,12 +187,13 @@ impl Exporter {
         }
         self.templates_sent = Some(Instant::now());
         self.open_set(TEMPLATE_SET);
-        for (ends, number) in TEMPLATES.into_iter().enumerate() {
-            let more = &AT_END[..if ends == 1 { AT_END.len() } else { 0 }];
-            let count = (ELEMENTS.len() + more.len()) as u16;
+        let with_end = [&ELEMENTS[..], &AT_END].concat();
+        let sessions = TEMPLATES.into_iter().zip([&ELEMENTS[..], &with_end]);
+        let notices = NOTICES.into_iter().zip([&NO_ADDRESS[..], &SESSIONS, &PER_HOST]);
+        for (number, fields) in sessions.chain(notices) {
             self.message.extend(number.to_be_bytes());
-            self.message.extend(count.to_be_bytes());
-            for (element, length) in ELEMENTS.iter().chain(more) {
+            self.message.extend((fields.len() as u16).to_be_bytes());
+            for (element, length) in fields {
                 self.message.extend(element.to_be_bytes());
                 self.message.extend(length.to_be_bytes());
             }
@@ -258,5 +308,31 @@ mod tests {
             assert_eq!((r[&12], r[&226]), (0xc633_6407, 0xc633_6407));
             assert_eq!((r.get(&86), r.get(&85)), (ends.then_some(&3), ends.then_some(&180)));
         }
+    }
+
+    #[test]
+    fn notices_are_events_of_their_own() {
+        let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+        collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(collector.local_addr().unwrap()).unwrap();
+        let mut exporter = Exporter::new(socket, DOMAIN);
+        exporter.add(&record(7, None)).unwrap();
+        let all = [
+            Notice::NoAddress,
+            Notice::Sessions(1000),
+            Notice::PerHost { most: 5, host: [10, 0, 0, 2].into(), table: 7 },
+        ];
+        all.iter().for_each(|n| exporter.tell(*n, Duration::from_millis(4242)).unwrap());
+        exporter.flush().unwrap();
+        let mut buffer = [0; 2000];
+        let n = collector.recv(&mut buffer).unwrap();
+        let (_, records) = decode(&buffer[..n], &mut Templates::new());
+        let events: Vec<u64> = records.iter().map(|r| r[&230]).collect();
+        assert_eq!(events, [4, 3, 13, 13]);
+        assert_eq!((records[1][&323], records[1][&283]), (4242, 0));
+        assert_eq!((records[2][&466], records[2][&471]), (1, 1000));
+        assert_eq!((records[3][&466], records[3][&473]), (3, 5));
+        assert_eq!((records[3][&8], records[3][&234]), (0x0a00_0002, 7));
     }
 }

@@ -108,3 +108,46 @@ fn a_full_table_may_refuse() {
     assert_eq!(n.sessions()[0].mapped().0, SHARED);
     n.close();
 }
+
+/// Collectors of IPFIX messages learn of what runs out, once a second.
+#[test]
+fn what_runs_out_is_noted() {
+    let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    collector.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
+    let to = collector.local_addr().unwrap();
+    // The event, and what is said beside it, of the first record that is no session's.
+    let told = |n: &mut Nat, template: u16| -> Vec<u8> {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        loop {
+            assert!(std::time::Instant::now() < end);
+            n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
+            let mut m = [0; 2000];
+            let Ok(len) = collector.recv(&mut m) else { continue };
+            let mut at = 16;
+            while at < len {
+                let word = |at: usize| u16::from_be_bytes([m[at], m[at + 1]]);
+                let end = at + usize::from(word(at + 2));
+                if word(at) == template {
+                    return m[at + 4 + 8..end].to_vec();
+                }
+                at = end;
+            }
+        }
+    };
+    let mut n = Nat::new();
+    n.know(3..5);
+    n.lab.ok(&format!("nat44 log ipfix {to}\nset nat44 session limit 2 per-host"));
+    n.lab.c.sync();
+    assert_eq!(ports(&mut n, 2, 1..6).len(), 2);
+    assert_eq!(told(&mut n, 260), [13, 0, 0, 0, 3, 0, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0, 0]);
+    n.lab.ok("set nat44 session limit 0 per-host\nset nat44 session limit 4");
+    n.lab.c.sync();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!(ports(&mut n, 3, 1..6).len(), 2);
+    assert_eq!(told(&mut n, 259), [13, 0, 0, 0, 1, 0, 0, 0, 4]);
+    n.lab.ok("set nat44 session limit 0\nnat44 add address 192.0.2.1 del");
+    n.lab.c.sync();
+    assert_eq!(ports(&mut n, 4, 1..6).len(), 0);
+    assert_eq!(told(&mut n, 258), [3, 0, 0, 0, 0]);
+    n.close();
+}
