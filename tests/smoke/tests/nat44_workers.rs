@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use thalweg_smoke::{Router, host_pair_with};
-use thalweg_testkit::{Lab, LabOptions, Netns, Offloads, lab_test};
+use thalweg_testkit::{Lab, LabOptions, Netns, Offloads, PingOptions, lab_test, ping};
 
 /// The address that hosts inside share, and that of a balance.
 const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 2, 100);
@@ -160,6 +160,37 @@ lab_test! {
         callers.extend((0..24).map(call).collect::<Result<Vec<_>>>()?);
         ensure!(alive(&mut callers) == 48);
         ensure!(alive(&mut all) == 24);
+        router.stop_busy().map(drop)
+    }
+
+    /// Hosts inside call one of them by its name outside, which is the router's own address, where
+    /// translation happens on the way out.
+    fn hosts_inside_call_each_other_with_output_feature() {
+        let lab = lab()?;
+        let config = host_pair_with("num-rx-queues 2").stanza("cpu { workers 2 }").commands(
+            "nat44 plugin enable sessions 20000
+             nat44 add interface address host-eth1
+             set interface nat44 in host-eth0 output-feature
+             set interface nat44 out host-eth1 output-feature
+             nat44 add static mapping tcp local 10.10.1.3 8080 external host-eth1 80",
+        );
+        let router = Router::start(&lab.router, &config)?;
+        echo(&lab.right.ns, SERVER)?;
+        echo(&lab.left.ns, SocketAddrV4::new(host(3), 8080))?;
+        let name = SocketAddrV4::new(Ipv4Addr::new(10, 10, 2, 1), 80);
+        for n in HOSTS {
+            for _ in 0..10 {
+                lives(&mut dial(&lab.left.ns, host(n), name)?)?;
+            }
+        }
+        for _ in 0..10 {
+            lives(&mut dial(&lab.right.ns, *SERVER.ip(), name)?)?;
+        }
+        let made = converse(&lab, 10)?;
+        ensure!(made == 80, "{made} of 80 connections to the outside");
+        // The router's own address is the router's still.
+        let options = PingOptions { count: 3, ..PingOptions::default() };
+        ping(&lab.left.ns, *name.ip(), &options)?.all_answered()?;
         router.stop_busy().map(drop)
     }
 }
