@@ -152,16 +152,16 @@ impl Pools {
         None
     }
 
-    /// A port of this address for a host outside, whichever routing table it is for.
+    /// A port of this address, whichever routing table it is for.
     pub fn take_of(
         &mut self,
-        address: u32,
+        (address, twice): (u32, bool),
         own: u16,
         at: usize,
         random: u64,
     ) -> Option<(u16, u16)> {
         let like = (Some(at) == position(protocol::UDP)).then_some(own);
-        let place = self.find(address, true)?;
+        let place = self.find(address, twice)?;
         let port = self.all[usize::from(place)].ports[at].take(random, like)?;
         Some((place, port))
     }

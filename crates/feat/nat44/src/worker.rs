@@ -326,10 +326,17 @@ impl Nat {
     ) -> Result<FlowId, Refusal> {
         let Tuple { src, sport, protocol, table, .. } = *inside;
         let back = Tuple { table: outside, ..inside.reversed() };
+        let mut own = None;
         if let Some(m) = config.mappings.of_host(src.to_bits(), sport, protocol, table) {
             let dport = if m.is_address_only() { sport } else { m.external_port };
             let back = with_port(Tuple { dst: m.external, ..back }, dport);
-            return self.enter(config, inside, &back, [None; 2], marks | session::STATIC, now);
+            let done = self.enter(config, inside, &back, [None; 2], marks | session::STATIC, now);
+            // Of a shared address another host may have that port already: this one gets another.
+            let shared = m.is_address_only() && config.pooled.contains(&m.external.to_bits());
+            if !shared || done != Err(Refusal::Taken) {
+                return done;
+            }
+            own = Some(m.external.to_bits());
         }
         let Some(at) = pool::position(protocol) else {
             return self.open_without_ports(config, inside, &back, marks, now);
@@ -337,7 +344,10 @@ impl Nat {
         // A port that is free may be a static mapping's on the way to one destination.
         for _ in 0..4 {
             let random = self.chance();
-            let taken = self.pools.take((src, sport), (table, false), at, random);
+            let taken = match own {
+                None => self.pools.take((src, sport), (table, false), at, random),
+                Some(address) => self.pools.take_of((address, false), sport, at, random),
+            };
             let (pool, port) = taken.ok_or(Refusal::NoPort)?;
             let dst = self.pools.address(pool);
             let back = with_port(Tuple { dst, ..back }, port);
@@ -444,7 +454,7 @@ impl Nat {
         let host = (outside.src, outside.sport);
         let taken = match mapping.exact {
             None => self.pools.take(host, (table, true), at, random),
-            Some(address) => self.pools.take_of(address.to_bits(), host.1, at, random),
+            Some(address) => self.pools.take_of((address.to_bits(), true), host.1, at, random),
         };
         let (pool, port) = taken.ok_or(Refusal::NoPort)?;
         inside.dst = self.pools.address(pool);

@@ -164,6 +164,28 @@ fn a_shared_address_is_also_a_hosts_name() {
     }
 }
 
+/// Where another host has the port outside that the named host would keep, it gets another.
+#[test]
+fn a_port_of_a_name_may_be_anothers() {
+    for workers in [1, 2] {
+        let mut n = Nat::of(workers);
+        n.know(3..30);
+        n.lab.ok("nat44 add static mapping local 10.0.0.4 external 192.0.2.1");
+        for host in 10..20 {
+            let first = opened(&mut n, host, 5000, (FAR, 80));
+            let second = opened(&mut n, 4, first.name.1, (FAR, 80));
+            assert_eq!(second.name.0, SHARED);
+            assert_ne!(second.name.1, first.name.1);
+            assert!(first.lives(&mut n, workers) && second.lives(&mut n, workers));
+            // To others it keeps its own.
+            let third = opened(&mut n, 4, first.name.1, (FAR, 81));
+            assert_eq!(third.name, first.name);
+            assert!(third.lives(&mut n, workers));
+        }
+        n.close();
+    }
+}
+
 /// What a caller of the balance sends comes to a host inside, and what this answers comes back, by
 /// whichever worker; the host, if so.
 fn answered(n: &mut Nat, workers: usize, far: End, flags: u8) -> Option<End> {
