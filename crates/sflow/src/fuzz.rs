@@ -98,7 +98,8 @@ mod tests {
     /// Inputs that fuzzing has found to matter; see `fuzz/README.md`.
     #[test]
     fn the_crash_corpus_passes() {
-        let targets: [(&str, fn(&[u8])); 4] = [
+        type Target = (&'static str, fn(&[u8]));
+        let targets: [Target; 4] = [
             ("sflow_capture", super::fuzz_capture),
             ("sflow_decode", super::fuzz_decode),
             ("sflow_netlink", super::fuzz_netlink),
