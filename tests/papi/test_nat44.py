@@ -188,6 +188,20 @@ class Nat44(Case):
         self.ok(self.api.nat44_add_del_lb_static_mapping(is_add=False, **many))
         self.assertEqual(self.api.nat44_lb_static_mapping_dump(), [])
 
+    def test_words_that_are_not_heeded_are_refused(self):
+        one = {
+            "is_add": True, "local_ip_address": "10.0.0.2", "external_ip_address": "10.0.1.9", "protocol": 6,
+            "local_port": 80, "external_port": 80, "external_sw_if_index": 0xFFFFFFFF, "vrf_id": 0xFFFFFFFF,
+            "match_pool": True, "pool_ip_address": "10.9.9.9", "tag": "",
+        }
+        self.refused(self.api.nat44_add_del_static_mapping_v2(flags=0, **one))
+        self.ok(self.api.nat44_add_del_static_mapping_v2(flags=1, **one))
+        self.assertIn("exact 10.9.9.9", self.cli("show nat44 static mappings"))
+        for flags in (2, 4, 8):
+            self.refused(self.api.nat44_ed_plugin_enable_disable(enable=True, flags=flags))
+        self.refused(self.api.nat44_ed_plugin_enable_disable(enable=True, inside_vrf=7))
+        self.ok(self.api.nat44_ed_plugin_enable_disable(enable=True, flags=1))
+
     def test_sessions_there_are_none(self):
         self.assertEqual(self.api.nat44_user_dump(), [])
         for dump in ("", "_v2", "_v3"):
