@@ -354,9 +354,10 @@ fn main() -> Result<()> {
     let mut report =
         Report::start("tcp_connections", "Real TCP connections through a switch and a router");
     report.about(format!(
-        "{CLIENTS} clients open connections to a server that closes them, in namespaces: seven frames \
-         each. Clients and server have the first processor, the forwarder the last one. All take \
-         turns in each of {} rounds; ratios are taken within rounds.",
+        "{CLIENTS} clients open connections, each to a server of its own, ask with {DATA} bytes and are \
+         answered with as many by the server, which then closes; in namespaces. Clients and servers have \
+         the first processor, the forwarder the last one. All take turns in each of {} rounds; ratios \
+         are taken within rounds.",
         args.rounds()
     ));
     let mut all = Vec::new();
