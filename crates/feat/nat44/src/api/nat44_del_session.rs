@@ -3,8 +3,9 @@
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::tuple::{MAX_TABLE, Tuple};
 use crate::view::{self, Cursor, Which};
+use std::time::Duration;
 use thalweg_api::types::Ip4Address;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_graph::Control;
 
 /// Which one.
@@ -30,9 +31,9 @@ pub struct Nat44DelSession {
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44DelSession, Nat44DelSessionReply> =
-    Call::new(&NAT44_ED, handle);
+    Call::later(&NAT44_ED, handle);
 
-fn handle(c: &mut Control, rq: Nat44DelSession) -> Result<Nat44DelSessionReply, Retval> {
+fn handle(c: &mut Control, rq: Nat44DelSession, later: Later<Nat44DelSessionReply>) {
     let inside = has(rq.flags, NatConfigFlags::INSIDE);
     let near = Tuple {
         src: rq.address.0.into(),
@@ -43,22 +44,40 @@ fn handle(c: &mut Control, rq: Nat44DelSession) -> Result<Nat44DelSessionReply, 
         table: rq.vrf_id,
     };
     if near.table > MAX_TABLE {
-        return Err(Retval::INVALID_VALUE.because("there is no such table"));
+        return finish(later, Err(Retval::INVALID_VALUE.because("there is no such table")));
     }
     if !has(rq.flags, NatConfigFlags::EXT_HOST_VALID) && near.dst.is_unspecified() {
         let which = Which::of_end(inside, (near.src, near.sport), near.protocol, near.table);
-        let (mut at, mut ended) = (Cursor::default(), 0);
-        while let Some((some, next)) = view::end_some(c, at, which) {
-            (at, ended) = (next, ended + some);
-        }
-        return match ended {
-            0 => Err(Retval::NO_SUCH_ENTRY.because("there is no such session")),
-            _ => Ok(Nat44DelSessionReply),
-        };
+        return end_all(c, which, Cursor::default(), 0, later);
     }
     let tuple = if inside { near } else { near.reversed() };
-    match view::end_session(c, tuple, inside) {
-        true => Ok(Nat44DelSessionReply),
-        false => Err(Retval::NO_SUCH_ENTRY.because("there is no such session")),
+    let ended = usize::from(view::end_session(c, tuple, inside));
+    finish(later, some_of(ended));
+}
+
+fn some_of(ended: usize) -> Result<(), Retval> {
+    match ended {
+        0 => Err(Retval::NO_SUCH_ENTRY.because("there is no such session")),
+        _ => Ok(()),
+    }
+}
+
+fn finish(later: Later<Nat44DelSessionReply>, result: Result<(), Retval>) {
+    later.answer(result.map_or_else(|e| e.0, |()| 0), &Nat44DelSessionReply);
+}
+
+/// Ends some of them, and the others in later turns of the main thread: there may be millions to look at.
+fn end_all(
+    c: &mut Control,
+    which: Which,
+    at: Cursor,
+    ended: usize,
+    later: Later<Nat44DelSessionReply>,
+) {
+    match view::end_some(c, at, which) {
+        None => finish(later, some_of(ended)),
+        Some((some, next)) => {
+            c.after(Duration::ZERO, move |c| end_all(c, which, next, ended + some, later));
+        }
     }
 }
