@@ -1,6 +1,6 @@
 //! What workers read of the configuration.
 
-use crate::mapping::{Mappings, Quick};
+use crate::mapping::{Hosts, Mappings, Quick};
 use crate::ports::Scheme;
 use crate::session::Class;
 use crate::worker;
@@ -65,6 +65,8 @@ pub struct Config {
     pub(crate) twice: HashSet<u32, Quick>,
     /// Static mappings.
     pub(crate) mappings: Mappings,
+    /// Hosts that had the name of a shared address once: what they began then is where ports said.
+    pub(crate) once_named: Hosts,
     /// Milliseconds by class.
     pub(crate) timeouts: [Millis; 4],
     /// Packets from the outside that belong to no session are let pass.

@@ -149,6 +149,9 @@ impl Mapping {
 /// Where a mapping is called: address, port, protocol; port and protocol 0 for a whole address.
 type Called = (u32, u16, u8);
 
+/// Hosts inside, with their routing tables.
+pub(crate) type Hosts = HashSet<(u32, u32), Quick>;
+
 /// All static mappings, to be found from either side.
 #[derive(Clone, Debug, Default)]
 pub struct Mappings {
@@ -190,6 +193,12 @@ impl Mappings {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
         self.all.iter()
+    }
+
+    /// Hosts that have the name of a shared address.
+    pub(crate) fn named(&self) -> Hosts {
+        let named = self.rules.iter().filter(|(_, rule)| **rule == Rule::Port);
+        named.map(|(((host, _, _), table), _)| (*host, *table)).collect()
     }
 
     /// How many keys they are found by, from the inside and from the outside.

@@ -1,8 +1,8 @@
 //! Which worker has a session.
 //!
 //! It follows from the packet alone, the same both ways, and not from what sessions there are; nor does
-//! it change when a load balance gets another host. Where a mapping has come since, a session may live
-//! where it belonged before: that worker is asked once, too.
+//! it change when a load balance gets another host. Where a mapping has come or gone since, a session may
+//! live where it belonged before: that worker is asked once, too.
 
 use crate::config::Config;
 use crate::session;
@@ -70,6 +70,12 @@ impl Config {
         (owner.unwrap_or_else(|| self.owner(src, workers)), rule)
     }
 
+    /// Whether the host inside went by [`Rule::Port`] once.
+    fn was_named(&self, inside: &Tuple) -> bool {
+        let host = (inside.src.to_bits(), inside.table);
+        !self.once_named.is_empty() && self.once_named.contains(&host)
+    }
+
     /// Where the session of a packet may be that came from the outside or not; `here` if it could be
     /// anywhere.
     pub(crate) fn places(&self, t: &Tuple, outside: bool, here: usize, workers: usize) -> Places {
@@ -79,7 +85,11 @@ impl Config {
         }
         if !outside {
             let (owner, rule) = self.owner_inside(t, (t.dst, t.dport), workers);
-            let before = (rule != Rule::Host).then(|| of(t.src));
+            let before = match rule {
+                Rule::Host if self.was_named(t) => self.owner_of_port(t.sport, workers),
+                Rule::Host => None,
+                Rule::Port | Rule::Peer => Some(of(t.src)),
+            };
             return Places { owner, before };
         }
         let given = || self.owner_of_port(t.dport, workers);

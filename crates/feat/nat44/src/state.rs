@@ -2,7 +2,7 @@
 
 use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
 use crate::log::{Log, Target};
-use crate::mapping::{Backend, Mapping, Mappings, TwiceNat};
+use crate::mapping::{Hosts, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::pool::{self, Pool};
 use crate::ports::Scheme;
@@ -18,9 +18,11 @@ use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
 
+mod statics;
 mod tuning;
 mod vrf;
 
+pub use statics::{MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
@@ -37,8 +39,6 @@ pub const MAX_SESSIONS: u32 = 1 << 26;
 pub const MAX_ADDRESSES: usize = 4096;
 /// Most routing tables with a limit.
 pub const MAX_LIMITS: usize = 64;
-/// Most static mappings.
-pub const MAX_MAPPINGS: usize = 1 << 20;
 
 /// Why something cannot be configured.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +126,9 @@ pub struct Nat44 {
     /// How often that was changed.
     saving_turn: u64,
     mappings: Vec<StaticMapping>,
+    /// Hosts that have the name of a shared address, and those that had one once.
+    named: Hosts,
+    once_named: Hosts,
     writer: snapshot::Writer<Config>,
     /// What workers have been told: addresses, and ports that are kept.
     told: BTreeSet<Address>,
@@ -154,6 +157,8 @@ impl Nat44 {
             saving: None,
             saving_turn: 0,
             mappings: Vec::new(),
+            named: Hosts::default(),
+            once_named: Hosts::default(),
             writer,
             told: BTreeSet::new(),
             kept: BTreeSet::new(),
@@ -362,6 +367,7 @@ pub fn disable(c: &mut Control) {
     }
     order(c, |_| Order::Stop);
     publish(c);
+    c.state::<Nat44>().borrow_mut().once_named.clear();
 }
 
 fn check_table(table: u32) -> Result<(), NatError> {
@@ -540,107 +546,6 @@ fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
     }
 }
 
-/// Whether two mappings are called by the same name.
-fn same_name(a: &StaticMapping, b: &StaticMapping) -> bool {
-    let name = |m: &StaticMapping| {
-        let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
-        (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
-    };
-    // What keeps its name may do so in several tables.
-    name(a) == name(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
-}
-
-/// Adds a static mapping.
-///
-/// # Errors
-/// [`NatError`].
-pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> {
-    ensure(c)?;
-    check_table(new.mapping.table)?;
-    if let Some(sw_if) = new.external_if {
-        interface::view(c, sw_if)?;
-    }
-    if new.mapping.exact.is_some() && new.mapping.twice == TwiceNat::Never {
-        let text = "a pool address is for mappings with twice-nat or self-twice-nat";
-        return Err(NatError::Invalid(text.into()));
-    }
-    let nat = c.state::<Nat44>();
-    {
-        let mut nat = nat.borrow_mut();
-        if nat.mappings.iter().any(|m| same_name(m, &new)) {
-            return Err(NatError::Exists("a mapping of that address and port".into()));
-        }
-        if nat.mappings.len() >= MAX_MAPPINGS {
-            let text = format!("no more than {MAX_MAPPINGS} mappings can be kept");
-            return Err(NatError::Invalid(text));
-        }
-        nat.mappings.push(new);
-    }
-    publish(c);
-    Ok(())
-}
-
-/// Removes the static mapping with this name, and its sessions.
-///
-/// # Errors
-/// [`NatError::Missing`].
-pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError> {
-    let nat = c.state::<Nat44>();
-    {
-        let mut nat = nat.borrow_mut();
-        let at = nat.mappings.iter().position(|m| same_name(m, gone));
-        let at = at.ok_or_else(|| NatError::Missing("mapping of that address and port".into()))?;
-        nat.mappings.remove(at);
-    }
-    publish(c);
-    order(c, |_| Order::Sweep(Sweep::Mapped));
-    Ok(())
-}
-
-/// Adds a host to those that share what comes for an address, port and protocol, or takes it away with
-/// its sessions.
-///
-/// # Errors
-/// [`NatError`].
-pub fn set_backend(
-    c: &mut Control,
-    (external, port, protocol): (Ipv4Addr, u16, u8),
-    backend: Backend,
-    add: bool,
-) -> Result<(), NatError> {
-    check_table(backend.table)?;
-    let nat = c.state::<Nat44>();
-    {
-        let mut nat = nat.borrow_mut();
-        let called = |m: &&mut StaticMapping| {
-            let name = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
-            name == (external, port, protocol) && !m.mapping.backends.is_empty()
-        };
-        let mapping = nat.mappings.iter_mut().find(called);
-        let missing = || format!("load-balancing mapping of {external}:{port}");
-        let all = &mut mapping.ok_or_else(|| NatError::Missing(missing()))?.mapping.backends;
-        let key = |b: &Backend| (b.address, b.port, b.table);
-        let what = || format!("host {}:{}", backend.address, backend.port);
-        match (all.iter().position(|b| key(b) == key(&backend)), add) {
-            (Some(_), true) => return Err(NatError::Exists(what())),
-            (None, false) => return Err(NatError::Missing(what())),
-            (None, true) => all.push(backend),
-            (Some(_), false) if all.len() == 1 => {
-                return Err(NatError::Invalid(format!(
-                    "{} is the last: delete the mapping",
-                    what()
-                )));
-            }
-            (Some(at), false) => drop(all.remove(at)),
-        }
-    }
-    publish(c);
-    if !add {
-        order(c, |_| Order::Sweep(Sweep::Mapped));
-    }
-    Ok(())
-}
-
 /// Ends all sessions.
 pub fn clear_sessions(c: &mut Control) {
     order(c, |_| Order::Sweep(Sweep::All));
@@ -649,7 +554,7 @@ pub fn clear_sessions(c: &mut Control) {
 /// Tells workers all there is to know.
 fn publish(c: &mut Control) {
     let nat = c.state::<Nat44>();
-    let (config, addresses, kept) = {
+    let (mut config, addresses, kept) = {
         let nat = nat.borrow();
         let ip4 = c.state::<Ip4>();
         let ip4 = ip4.borrow();
@@ -716,6 +621,7 @@ fn publish(c: &mut Control) {
     {
         let mut nat = nat.borrow_mut();
         (nat.told, nat.kept) = (addresses, kept);
+        config.once_named = nat.note_names(config.mappings.named());
         nat.writer.publish(c.domain(), config);
     }
     thalweg_feat_arp::answer_for(c, lent);
@@ -740,6 +646,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         roles,
         addresses,
         mappings: Mappings::new(mappings, &pooled),
+        once_named: Hosts::default(),
         pooled,
         twice,
         timeouts: nat.timeouts.by_class(),

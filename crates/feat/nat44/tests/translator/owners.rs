@@ -252,3 +252,37 @@ fn connections_outlive_changes_of_a_balance() {
         n.close();
     }
 }
+
+/// What the host of a name has begun itself outlives the name, as nothing of it was the name's: the name is
+/// for what is called from outside only.
+#[test]
+fn what_a_named_host_began_outlives_the_name() {
+    for workers in [1, 2, 3] {
+        let mut n = Nat::of(workers);
+        n.know(3..30);
+        let name = "nat44 add static mapping local 10.0.0.4 external 192.0.2.1 out2in-only";
+        n.lab.ok(name);
+        // Ports of all workers.
+        let begun: Vec<Stands> =
+            (0..40).map(|i| opened(&mut n, 4, 1100 + 1600 * i, (FAR, 80))).collect();
+        let met: Vec<Stands> = [22, 20_000, 40_000, 65_535]
+            .into_iter()
+            .enumerate()
+            .map(|(i, port)| called(&mut n, i % workers, (FAR, 7000 + i as u16), (SHARED, port)))
+            .collect();
+        let alive =
+            |n: &mut Nat, all: &[Stands]| all.iter().filter(|s| s.lives(n, workers)).count();
+        assert_eq!((alive(&mut n, &begun), alive(&mut n, &met)), (40, 4), "{workers} workers");
+        n.lab.ok(&format!("{name} del"));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while n.sessions().len() > begun.len() {
+            assert!(std::time::Instant::now() < end, "{workers} workers: {:?}", n.sessions());
+        }
+        assert_eq!(alive(&mut n, &begun), 40, "{workers} workers: behind the name");
+        assert_eq!(n.sessions().len(), 40, "{workers} workers: none began anew");
+        // What begins now belongs to the host's own worker, as before the name.
+        let new = opened(&mut n, 4, 6000, (FAR, 80));
+        assert!(new.lives(&mut n, workers));
+        n.close();
+    }
+}

@@ -1,0 +1,126 @@
+//! Static mappings, those of load balances with them.
+
+use super::{
+    MAX_ADDRESSES, Nat44, NatError, Order, StaticMapping, check_table, ensure, order, publish,
+};
+use crate::mapping::{Backend, Hosts, TwiceNat};
+use crate::worker::Sweep;
+use std::net::Ipv4Addr;
+use thalweg_device::interface;
+use thalweg_graph::Control;
+
+/// Most static mappings.
+pub const MAX_MAPPINGS: usize = 1 << 20;
+
+impl Nat44 {
+    /// Notes which hosts have the name of a shared address now; returns those that had one once.
+    pub(super) fn note_names(&mut self, named: Hosts) -> Hosts {
+        let gone = self.named.difference(&named).copied().collect::<Vec<_>>();
+        // An address has one such host: there are few.
+        let room = MAX_ADDRESSES.saturating_sub(self.once_named.len());
+        self.once_named.extend(gone.into_iter().take(room));
+        self.named = named;
+        self.once_named.clone()
+    }
+}
+
+/// Whether two mappings are called by the same name.
+fn same_name(a: &StaticMapping, b: &StaticMapping) -> bool {
+    let name = |m: &StaticMapping| {
+        let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
+        (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
+    };
+    // What keeps its name may do so in several tables.
+    name(a) == name(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
+}
+
+/// Adds a static mapping.
+///
+/// # Errors
+/// [`NatError`].
+pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> {
+    ensure(c)?;
+    check_table(new.mapping.table)?;
+    if let Some(sw_if) = new.external_if {
+        interface::view(c, sw_if)?;
+    }
+    if new.mapping.exact.is_some() && new.mapping.twice == TwiceNat::Never {
+        let text = "a pool address is for mappings with twice-nat or self-twice-nat";
+        return Err(NatError::Invalid(text.into()));
+    }
+    let nat = c.state::<Nat44>();
+    {
+        let mut nat = nat.borrow_mut();
+        if nat.mappings.iter().any(|m| same_name(m, &new)) {
+            return Err(NatError::Exists("a mapping of that address and port".into()));
+        }
+        if nat.mappings.len() >= MAX_MAPPINGS {
+            let text = format!("no more than {MAX_MAPPINGS} mappings can be kept");
+            return Err(NatError::Invalid(text));
+        }
+        nat.mappings.push(new);
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Removes the static mapping with this name, and its sessions.
+///
+/// # Errors
+/// [`NatError::Missing`].
+pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError> {
+    let nat = c.state::<Nat44>();
+    {
+        let mut nat = nat.borrow_mut();
+        let at = nat.mappings.iter().position(|m| same_name(m, gone));
+        let at = at.ok_or_else(|| NatError::Missing("mapping of that address and port".into()))?;
+        nat.mappings.remove(at);
+    }
+    publish(c);
+    order(c, |_| Order::Sweep(Sweep::Mapped));
+    Ok(())
+}
+
+/// Adds a host to those that share what comes for an address, port and protocol, or takes it away with
+/// its sessions.
+///
+/// # Errors
+/// [`NatError`].
+pub fn set_backend(
+    c: &mut Control,
+    (external, port, protocol): (Ipv4Addr, u16, u8),
+    backend: Backend,
+    add: bool,
+) -> Result<(), NatError> {
+    check_table(backend.table)?;
+    let nat = c.state::<Nat44>();
+    {
+        let mut nat = nat.borrow_mut();
+        let called = |m: &&mut StaticMapping| {
+            let name = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
+            name == (external, port, protocol) && !m.mapping.backends.is_empty()
+        };
+        let mapping = nat.mappings.iter_mut().find(called);
+        let missing = || format!("load-balancing mapping of {external}:{port}");
+        let all = &mut mapping.ok_or_else(|| NatError::Missing(missing()))?.mapping.backends;
+        let key = |b: &Backend| (b.address, b.port, b.table);
+        let what = || format!("host {}:{}", backend.address, backend.port);
+        match (all.iter().position(|b| key(b) == key(&backend)), add) {
+            (Some(_), true) => return Err(NatError::Exists(what())),
+            (None, false) => return Err(NatError::Missing(what())),
+            (None, true) => all.push(backend),
+            (Some(_), false) if all.len() == 1 => {
+                return Err(NatError::Invalid(format!(
+                    "{} is the last: delete the mapping",
+                    what()
+                )));
+            }
+            (Some(at), false) => drop(all.remove(at)),
+        }
+    }
+    publish(c);
+    if !add {
+        order(c, |_| Order::Sweep(Sweep::Mapped));
+    }
+    Ok(())
+}
