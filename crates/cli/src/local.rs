@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -44,6 +45,11 @@ pub struct LocalConfig {
     pub group: Option<u32>,
 }
 
+impl LocalConfig {
+    /// A stream for the router's own user.
+    pub const OWN: LocalConfig = LocalConfig { kind: SocketType::STREAM, mode: 0o600, group: None };
+}
+
 /// A socket that clients connect to; it never blocks. Its file goes with it.
 #[derive(Debug)]
 pub struct LocalSocket {
@@ -77,8 +83,6 @@ impl LocalSocket {
         }
         let permissions = fs::Permissions::from_mode(config.mode);
         fs::set_permissions(path, permissions).map_err(fail("set the permissions of"))?;
-        // Only now: nobody connects with other permissions.
-        rustix::net::listen(&socket.fd, BACKLOG).map_err(|e| fail("listen on")(e.into()))?;
         Ok(socket)
     }
 
@@ -119,9 +123,13 @@ fn open(kind: SocketType) -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
 }
 
+/// Listens at once, as who sees the file may connect. Until others may, it is its owner's alone.
 fn bind(path: &Path, kind: SocketType) -> Result<OwnedFd, Errno> {
-    let fd = open(kind)?;
-    rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
+    let (fd, address) = (open(kind)?, SocketAddrUnix::new(path)?);
+    // The file gets the permissions that its socket has (unix(7) has only the mask), so there is no moment between.
+    rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&fd, &address)?;
+    rustix::net::listen(&fd, BACKLOG)?;
     Ok(fd)
 }
 
@@ -150,7 +158,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    const CONFIG: LocalConfig = LocalConfig { kind: SocketType::STREAM, mode: 0o600, group: None };
+    const CONFIG: LocalConfig = LocalConfig::OWN;
 
     #[test]
     fn a_socket_comes_and_goes_with_its_file() {
@@ -167,6 +175,15 @@ mod tests {
         }
         drop(socket);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_socket_is_its_owners_before_it_is_anybodys() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.sock");
+        let _fd = bind(&path, SocketType::STREAM).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        UnixStream::connect(&path).unwrap();
     }
 
     #[test]
