@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
+use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
 use thalweg_conntrack::connection::Progress;
 use thalweg_conntrack::tracker::{EVENTS, Event, What, Why};
 use thalweg_conntrack::{Connection, Tuple};
@@ -25,7 +25,7 @@ const WAITING: usize = 4 << 20;
 /// A socket and who listens to it.
 #[derive(Default)]
 pub(crate) struct Events {
-    socket: Option<(UnixListener, PathBuf)>,
+    socket: Option<LocalSocket>,
     listeners: Vec<Listener>,
     /// Whether workers keep events.
     kept: bool,
@@ -41,41 +41,20 @@ struct Listener {
     lost: u64,
 }
 
-impl Drop for Events {
-    fn drop(&mut self) {
-        if let Some((_, path)) = self.socket.take() {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// Has events told on a socket at a path, or not any more. A socket that is there is replaced.
+/// Has events told on a socket at a path, or not any more. A socket that nobody listens at is replaced.
 ///
 /// # Errors
-/// If it cannot be made, or something else is there.
-pub(crate) fn listen(c: &mut Control, path: Option<&str>) -> io::Result<()> {
+/// If it cannot be made, or somebody listens there, or something else is there.
+pub(crate) fn listen(c: &mut Control, path: Option<&str>) -> Result<(), LocalError> {
     let state = c.state::<Events>();
     let mut state = state.borrow_mut();
     let path = path.map(Path::new);
-    if state.socket.as_ref().map(|(_, path)| path.as_path()) == path {
+    if state.socket.as_ref().map(LocalSocket::path) == path {
         return Ok(());
     }
-    let socket = path.map(bind).transpose()?;
-    if let Some((_, old)) = state.socket.take() {
-        let _ = std::fs::remove_file(old);
-    }
+    state.socket = path.map(|path| LocalSocket::listen(path, LocalConfig::OWN)).transpose()?;
     state.listeners.clear();
-    state.socket = socket;
     Ok(())
-}
-
-fn bind(path: &Path) -> io::Result<(UnixListener, PathBuf)> {
-    if std::fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket()) {
-        std::fs::remove_file(path)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
-    Ok((listener, path.to_owned()))
 }
 
 /// Looks after listeners from now on.
@@ -90,8 +69,8 @@ fn serve(c: &mut Control) -> bool {
     let (listens, kept) = {
         let mut state = state.borrow_mut();
         let Events { socket, listeners, .. } = &mut *state;
-        if let Some((socket, _)) = socket {
-            while let Ok((stream, _)) = socket.accept() {
+        if let Some(socket) = socket {
+            while let Ok(stream) = socket.accept().map(UnixStream::from) {
                 if stream.set_nonblocking(true).is_ok() {
                     listeners.push(Listener { stream, waiting: Vec::new(), lost: 0 });
                 }

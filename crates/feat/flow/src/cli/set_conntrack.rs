@@ -53,8 +53,7 @@ impl Command<Control> for SetConntrack {
                 let path = args.word("path, or disable")?;
                 let events = (path != "disable").then(|| path.to_owned());
                 args.end()?;
-                crate::events::listen(cx, events.as_deref())
-                    .map_err(|e| CliError::failed(format!("cannot listen at {path}: {e}")))?;
+                crate::events::listen(cx, events.as_deref()).map_err(CliError::failed)?;
                 Change::Events(events)
             }
             Some("zone-limit") => {
