@@ -76,13 +76,21 @@ impl LocalSocket {
                 .map_err(fail("make the directory of"))?;
         }
         remove_stale(path, config.kind)?;
-        let fd = bind(path, config.kind).map_err(|e| fail("listen on")(e.into()))?;
-        let socket = LocalSocket { fd, path: path.to_owned(), id: inode(path) };
+        let fresh = beside(path);
+        remove_stale(&fresh, config.kind)?;
+        // Clients could not connect to a longer one.
+        SocketAddrUnix::new(path).map_err(|e| fail("listen on")(e.into()))?;
+        let fd = bind(&fresh, config.kind).map_err(|e| fail("listen on")(e.into()))?;
+        let id = inode(&fresh);
+        let mut socket = LocalSocket { fd, path: fresh, id };
         if let Some(group) = config.group {
-            chown(path, None, Some(group)).map_err(fail("set the group of"))?;
+            chown(&socket.path, None, Some(group)).map_err(fail("set the group of"))?;
         }
         let permissions = fs::Permissions::from_mode(config.mode);
-        fs::set_permissions(path, permissions).map_err(fail("set the permissions of"))?;
+        fs::set_permissions(&socket.path, permissions).map_err(fail("set the permissions of"))?;
+        // Who waits for the file to come finds all of it done.
+        fs::rename(&socket.path, path).map_err(fail("put in its place the"))?;
+        path.clone_into(&mut socket.path);
         Ok(socket)
     }
 
@@ -123,7 +131,14 @@ fn open(kind: SocketType) -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
 }
 
-/// Listens at once, as who sees the file may connect. Until others may, it is its owner's alone.
+/// Where a socket is made: clients that saw it before it listens would be refused.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// A socket that listens, its owner's alone.
 fn bind(path: &Path, kind: SocketType) -> Result<OwnedFd, Errno> {
     let (fd, address) = (open(kind)?, SocketAddrUnix::new(path)?);
     // The file gets the permissions that its socket has (unix(7) has only the mask), so there is no moment between.
@@ -131,6 +146,11 @@ fn bind(path: &Path, kind: SocketType) -> Result<OwnedFd, Errno> {
     rustix::net::bind(&fd, &address)?;
     rustix::net::listen(&fd, BACKLOG)?;
     Ok(fd)
+}
+
+/// Connects, and never waits for room among those that wait.
+fn try_to_connect(path: &Path, kind: SocketType) -> Result<(), Errno> {
+    rustix::net::connect(open(kind)?, &SocketAddrUnix::new(path)?)
 }
 
 /// Removes the socket of a process that ended without doing so.
@@ -144,8 +164,7 @@ fn remove_stale(path: &Path, kind: SocketType) -> Result<(), LocalError> {
     if !found.is_socket() {
         return Err(LocalError::NotASocket(path.to_owned()));
     }
-    let connect = || rustix::net::connect(open(kind)?, &SocketAddrUnix::new(path)?);
-    match connect() {
+    match try_to_connect(path, kind) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(fail("remove the stale")),
         // It may be busy, or of another kind: somebody listens in any case.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(LocalError::InUse(path.to_owned())),
@@ -186,11 +205,41 @@ mod tests {
         UnixStream::connect(&path).unwrap();
     }
 
+    /// Who looks for the file all the time finds it as it is to be.
+    #[test]
+    fn a_socket_is_there_when_all_of_it_is_done() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.sock");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                let mut met = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let Ok(meta) = fs::metadata(&path) else { continue };
+                    assert_eq!(meta.mode() & 0o777, 0o660);
+                    met += usize::from(try_to_connect(&path, SocketType::STREAM).is_ok());
+                }
+                met
+            });
+            let config = LocalConfig { mode: 0o660, ..CONFIG };
+            for _ in 0..200 {
+                let socket = LocalSocket::listen(&path, config).unwrap();
+                std::thread::sleep(std::time::Duration::from_micros(200));
+                drop(socket);
+            }
+            done.store(true, Ordering::Relaxed);
+            assert!(client.join().unwrap() > 0);
+        });
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
     #[test]
     fn what_was_left_behind_is_replaced_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.sock");
         drop(UnixListener::bind(&path).unwrap());
+        drop(UnixListener::bind(beside(&path)).unwrap());
         let socket = LocalSocket::listen(&path, CONFIG).unwrap();
         // Somebody else's by now.
         fs::remove_file(&path).unwrap();
