@@ -180,9 +180,17 @@ impl Batch<IPV4> {
         if !(plain_tcp(zone, l3, bytes, key, headers)
             && (checks == Checks::NONE || intact(l3, checks)))
         {
-            (*key, *headers) = read_ipv4(zone, l3, bytes, checks);
-            self.fragments |= is_fragment(l3);
+            self.reread(zone, l3, bytes, checks);
         }
+    }
+
+    /// Reads the last packet as any packet is read: elsewhere, so that the few words of [`plain_tcp`] are all that
+    /// most packets need registers for.
+    #[inline(never)]
+    fn reread(&mut self, zone: u16, l3: &[u8], bytes: usize, checks: Checks) {
+        let at = self.len - 1;
+        (self.keys[at], self.headers[at]) = read_ipv4(zone, l3, bytes, checks);
+        self.fragments |= is_fragment(l3);
     }
 }
 
@@ -262,10 +270,10 @@ fn plain_tcp(
     let before = 20 + usize::from(h[32] >> 4) * 4;
     let (sport, dport) = (be16(h, 20), be16(h, 22));
     let flags = h[33];
-    // One test of all that is unusual.
+    // One test of all that is unusual. Fragments and protocol are told by one word.
+    const ASKED: u64 = !((fragment::DONT_FRAGMENT as u64) << 16) & 0xffff_00ff;
     let plain = (h[0] == 0x45)
-        & (h[9] == protocol::TCP)
-        & (be16(h, 6) & !fragment::DONT_FRAGMENT == 0)
+        & (u64::from(be32(h, 6)) & ASKED == u64::from(protocol::TCP))
         & ((flags & flag::SYN == 0) | (before == 40))
         & (before >= 40)
         & (before <= total)
@@ -294,7 +302,7 @@ fn plain_tcp(
 }
 
 /// Whether the sums of a plain TCP packet are right, as far as asked for and at hand.
-#[inline]
+#[inline(never)]
 fn intact(l3: &[u8], checks: Checks) -> bool {
     let Some(h) = l3.first_chunk::<40>() else { return false };
     let (ip, mut tcp) = checksum::ipv4_and_tcp(h);

@@ -141,14 +141,13 @@ impl<const W: usize> Tracker<W> {
         batch.ahead = 0;
     }
 
-    #[inline]
-    fn find(&self, batch: &mut Batch<W>, i: usize) -> Option<Found> {
-        if i >= batch.ahead {
-            let n = batch.len;
-            self.table.fetch_ahead(&batch.hashes[..n], &mut batch.guesses[..n], i);
-            batch.ahead = i + AHEAD;
-        }
-        self.table.find_guessed(&batch.keys[i], batch.hashes[i], batch.guesses[i])
+    /// Has the connections of packets behind packet `i` come. Elsewhere, as is all of which most packets have no need:
+    /// what they do need has the registers then.
+    #[inline(never)]
+    fn fetch_ahead(&self, batch: &mut Batch<W>, i: usize) {
+        let n = batch.len;
+        self.table.fetch_ahead(&batch.hashes[..n], &mut batch.guesses[..n], i);
+        batch.ahead = i + AHEAD;
     }
 
     /// Moves the connection of packet `i` on, and says what the packet is. The batch must have been
@@ -158,33 +157,84 @@ impl<const W: usize> Tracker<W> {
     /// If the batch has no packet `i`.
     #[inline]
     pub fn track(&mut self, batch: &mut Batch<W>, i: usize, now: Millis) -> Tracked {
-        let headers = batch.headers[..batch.len][i];
+        if i >= batch.ahead {
+            self.fetch_ahead(batch, i);
+        }
+        self.ordinary(batch, i, now).unwrap_or_else(|found| self.rest(batch, i, found, now))
+    }
+
+    /// A segment of an established connection that is where it was expected. Nothing happens if it is anything else;
+    /// what it belongs to, if that was there.
+    #[inline(always)]
+    fn ordinary(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        now: Millis,
+    ) -> Result<Tracked, Option<(FlowId, bool)>> {
+        let headers = &batch.headers[..batch.len][i];
+        let guessed = self.table.guessed(&batch.keys[i], batch.guesses[i]);
+        let Some((found, end, value)) = guessed else { return Err(None) };
+        if is_due(*end, now) || !headers.kind.is_tracked() {
+            return Err(None);
+        }
+        let Some(reply) = direction(value, found, headers.swapped) else { return Err(None) };
+        let may_be = headers.kind == Kind::Tcp && entry::may_be_ordinary(value, &headers.segment);
+        if !may_be || !entry::ordinary(value, reply, &headers.segment) {
+            return Err(Some((found.flow(), reply)));
+        }
+        entry::count(value, reply, headers.bytes);
+        self.counts.established += 1;
+        let policy = self.zones.policy(zone_of(&batch.keys[i]));
+        let later = now.wrapping_add(policy.millis(Timeout::TcpEstablished));
+        if is_due(*end, later) {
+            *end = later;
+        } else {
+            self.end_sooner(found.flow(), later);
+        }
+        Ok(known(found.flow(), reply))
+    }
+
+    /// The policy has become a shorter one.
+    #[cold]
+    fn end_sooner(&mut self, flow: FlowId, end: Millis) {
+        self.table.set_end(flow, end);
+    }
+
+    /// A packet that is no ordinary one, and what it belongs to if that is known.
+    #[inline]
+    fn rest(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        found: Option<(FlowId, bool)>,
+        now: Millis,
+    ) -> Tracked {
+        match found {
+            Some((flow, reply)) => self.move_on(batch, i, flow, reply, now),
+            None => self.other(batch, i, now),
+        }
+    }
+
+    /// Any packet.
+    #[inline(never)]
+    fn other(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
+        let headers = &batch.headers[i];
         if !headers.kind.is_tracked() {
             self.counts.invalid_headers += 1;
             return self.invalid(None, false);
         }
-        let Some(found) = self.find(batch, i) else { return self.unknown(&headers) };
+        let found = self.table.find(&batch.keys[i], batch.hashes[i]);
+        let Some(found) = found else { return self.unknown(headers) };
         let flow = found.flow();
         let (_, end, value) = self.table.whole(flow);
         if is_due(*end, now) {
-            return self.unknown(&headers);
+            return self.unknown(headers);
         }
-        let Some(reply) = direction(value, found, headers.swapped) else {
-            return self.unknown(&headers);
-        };
-        if headers.kind == Kind::Tcp && entry::ordinary(value, reply, &headers.segment) {
-            entry::count(value, reply, headers.bytes);
-            self.counts.established += 1;
-            let policy = self.zones.policy(zone_of(&batch.keys[i]));
-            let later = now.wrapping_add(policy.millis(Timeout::TcpEstablished));
-            if is_due(*end, later) {
-                *end = later;
-            } else {
-                self.table.set_end(flow, later);
-            }
-            return known(flow, reply);
+        match direction(value, found, headers.swapped) {
+            Some(reply) => self.move_on(batch, i, flow, reply, now),
+            None => self.unknown(headers),
         }
-        self.move_on(batch, i, flow, reply, now)
     }
 
     /// Tracks all packets, and commits those that are new if `commit` says how. `states` gets as many
@@ -198,13 +248,21 @@ impl<const W: usize> Tracker<W> {
     ) {
         self.look_up(batch);
         let paints = commit.is_some_and(|commit| *commit != Commit::default());
-        for (i, state) in states.iter_mut().enumerate().take(batch.len) {
-            let tracked = self.track(batch, i, now);
-            *state = tracked.state;
-            if let Some(commit) = commit
-                && (tracked.flow.is_none() || paints)
-            {
-                self.commit(batch, i, tracked, commit, now);
+        let n = batch.len.min(states.len());
+        for (part, states) in states[..n].chunks_mut(AHEAD).enumerate() {
+            self.fetch_ahead(batch, part * AHEAD);
+            for (i, state) in (part * AHEAD..).zip(states) {
+                let (tracked, commits) = match self.ordinary(batch, i, now) {
+                    Ok(tracked) => (tracked, paints),
+                    Err(found) => {
+                        let tracked = self.rest(batch, i, found, now);
+                        (tracked, tracked.flow.is_none() || paints)
+                    }
+                };
+                *state = tracked.state;
+                if commits && let Some(commit) = commit {
+                    self.commit(batch, i, tracked, commit, now);
+                }
             }
         }
     }
@@ -234,6 +292,7 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// Everything but a segment of an established connection.
+    #[inline(never)]
     fn move_on(
         &mut self,
         batch: &Batch<W>,

@@ -1,5 +1,6 @@
 //! The memory of a flow.
 
+use super::Found;
 use super::timer::Millis;
 use crate::paged::AllZeroValid;
 use crate::prefetch;
@@ -38,6 +39,13 @@ pub(super) struct Entry<const W: usize, V> {
 unsafe impl<const W: usize, V: AllZeroValid> AllZeroValid for Entry<W, V> {}
 
 impl<const W: usize, V> Entry<W, V> {
+    /// Whether a key is the one of this flow that was found.
+    #[inline]
+    pub(super) fn has(&self, key: &[u64; W], found: Found) -> bool {
+        let wants = if found.by_second() { LIVE | TWO_KEYS } else { LIVE };
+        self.state & wants == wants && self.keys[usize::from(found.by_second())] == *key
+    }
+
     /// Asks for what a packet of the flow needs.
     #[inline]
     pub(super) fn fetch(&self) {
