@@ -9,7 +9,8 @@ use thalweg_graph::clock;
 /// What there is to know about a machine when comparing figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
-    /// The processor's model.
+    /// The processor: its name, and where there are numbers, its family and model, as a virtual machine's name may
+    /// stand for several kinds.
     pub cpu: String,
     /// Processors that this process may use.
     pub cores: usize,
@@ -32,7 +33,7 @@ impl Machine {
         let cpuinfo = read("/proc/cpuinfo");
         let huge = read("/sys/kernel/mm/transparent_hugepage/enabled");
         Machine {
-            cpu: field(&cpuinfo, "model name").unwrap_or("unknown").to_owned(),
+            cpu: processor(&cpuinfo),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             tsc_mhz: (clock::hz() / 1e5).round() / 10.0,
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -53,6 +54,14 @@ impl fmt::Display for Machine {
              huge pages: {}",
             self.cpu, self.cores, self.tsc_mhz, self.memory_gib, self.kernel, self.huge_pages
         )
+    }
+}
+
+fn processor(cpuinfo: &str) -> String {
+    let name = field(cpuinfo, "model name").unwrap_or("unknown");
+    match (field(cpuinfo, "cpu family"), field(cpuinfo, "model")) {
+        (Some(family), Some(model)) => format!("{name}, family {family} model {model}"),
+        _ => name.to_owned(),
     }
 }
 
@@ -139,6 +148,9 @@ mod tests {
         let cpuinfo = "processor\t: 0\nmodel name\t: Some CPU: X\nflags\t: fpu hypervisor\n";
         assert_eq!(field(cpuinfo, "model name"), Some("Some CPU: X"));
         assert_eq!(field("", "model name"), None);
+        assert_eq!(processor(cpuinfo), "Some CPU: X");
+        let numbered = "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n";
+        assert_eq!(processor(numbered), "AMD EPYC, family 25 model 17");
         assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
         assert_eq!(memory_gib("MemTotal:       25165824 kB\n"), 24.0);
         let ticks = Some([1, 2, 3, 4, 5, 6, 7, 8]);

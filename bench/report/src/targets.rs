@@ -247,12 +247,7 @@ const TARGETS: &[Target] = &[
     two_trackers("two trackers over one, new connections", &["new TCP connections"]),
     two_trackers("two trackers over one, short lives", &["short TCP connections, 6 packets"]),
     // Ten times what Open vSwitch's two threads do together, and nine times; of six packets each.
-    both_trackers(
-        "two trackers, new connections",
-        &["new TCP connections"],
-        10.0 * 1.44,
-        "OvS 1.44",
-    ),
+    both_trackers("two trackers, new connections", &["new TCP connections"], 14.4, "OvS 1.44"),
     both_trackers(
         "two trackers, short connections, 6 packets",
         &["short TCP connections, 6 packets"],
