@@ -58,6 +58,7 @@ impl Kind {
 
 /// A packet's headers, as far as they matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Headers {
     /// Of TCP: numbers, flags and windows.
     pub segment: Segment,
@@ -211,11 +212,10 @@ impl Fragment {
     /// Reads a packet that begins with this IPv4 header; nothing if it is whole.
     pub fn read(zone: u16, l3: &[u8]) -> Option<Fragment> {
         let ip = Ipv4View::parse_prefix(l3).ok().filter(Ipv4View::is_fragment)?;
-        let addresses = u64::from(ip.src().to_bits()) << 32 | u64::from(ip.dst().to_bits());
         let last = last_word(ip.id(), 0, zone, ip.protocol()) | IN_ZONE;
         let from = ip.fragment_offset();
         let bytes = usize::from(ip.total_len()).saturating_sub(ip.header_len());
-        Some(Fragment { key: [addresses, last], data: (from, from + bytes) })
+        Some(Fragment { key: [addresses(&ip), last], data: (from, from + bytes) })
     }
 
     /// Whether it is the first part.
@@ -246,14 +246,20 @@ fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Key and direction of two endpoints with ports, without a branch: directions alternate.
 #[inline]
-fn ordered(zone: u16, number: u8, src: (u32, u16), dst: (u32, u16)) -> (Key<IPV4>, bool) {
-    let one = |(address, port): (u32, u16)| u64::from(address) << 16 | u64::from(port);
-    let (src, dst) = (one(src), one(dst));
-    let (low, high) = (src.min(dst), src.max(dst));
-    let addresses = (low >> 16) << 32 | high >> 16;
-    ([addresses, last_word(low as u16, high as u16, zone, number)], src > dst)
+fn be64(bytes: &[u8; 40], at: usize) -> u64 {
+    bytes[at..].first_chunk().map_or(0, |word| u64::from_be_bytes(*word))
+}
+
+/// Key and direction of two endpoints with ports, each pair as it lies in the headers, the source first. Without a
+/// branch: directions alternate.
+#[inline]
+fn ordered(zone: u16, number: u8, addresses: u64, ports: u32) -> (Key<IPV4>, bool) {
+    let whole = |addresses: u64, ports: u32| u128::from(addresses) << 64 | u128::from(ports);
+    let back = (addresses.rotate_left(32), ports.rotate_left(16));
+    let swapped = whole(addresses, ports) > whole(back.0, back.1);
+    let (addresses, ports) = if swapped { back } else { (addresses, ports) };
+    ([addresses, u64::from(ports) << 32 | last_word(0, 0, zone, number)], swapped)
 }
 
 /// Most packets: TCP behind a header without options, no fragment, no SYN with options. False for all others.
@@ -266,35 +272,37 @@ fn plain_tcp(
     headers: &mut Headers,
 ) -> bool {
     let Some(h) = l3.first_chunk::<40>() else { return false };
-    let total = usize::from(be16(h, 2));
-    let before = 20 + usize::from(h[32] >> 4) * 4;
-    let (sport, dport) = (be16(h, 20), be16(h, 22));
-    let flags = h[33];
-    // One test of all that is unusual. Fragments and protocol are told by one word.
-    const ASKED: u64 = !((fragment::DONT_FRAGMENT as u64) << 16) & 0xffff_00ff;
-    let plain = (h[0] == 0x45)
-        & (u64::from(be32(h, 6)) & ASKED == u64::from(protocol::TCP))
-        & ((flags & flag::SYN == 0) | (before == 40))
-        & (before >= 40)
-        & (before <= total)
-        & (total <= bytes)
-        & (sport != 0)
-        & (dport != 0);
+    let total = u32::from(be16(h, 2));
+    // Length of the header, flags and window.
+    let last = be32(h, 32);
+    let before = 20 + (last >> 26 & 0x3c);
+    let (ports, flags) = (be32(h, 20), (last >> 16) as u8);
+    let parts = fragment::MORE_FRAGMENTS | fragment::OFFSET_MASK | fragment::RESERVED;
+    let plain = h[0] == 0x45
+        && h[9] == protocol::TCP
+        && be16(h, 6) & parts == 0
+        && before >= 40
+        && before <= total
+        && total as usize <= bytes
+        && ports as u16 != 0
+        && ports >> 16 != 0
+        && (flags & flag::SYN == 0 || before == 40);
     if !plain {
         return false;
     }
-    let (k, swapped) = ordered(zone, protocol::TCP, (be32(h, 12), sport), (be32(h, 16), dport));
+    let (k, swapped) = ordered(zone, protocol::TCP, be64(h, 12), ports);
     *key = k;
+    let numbers = be64(h, 24);
     *headers = Headers {
         segment: Segment {
-            seq: be32(h, 24),
-            ack: be32(h, 28),
-            payload: (total - before) as u32,
-            window: be16(h, 34),
+            ack: numbers as u32,
+            seq: (numbers >> 32) as u32,
+            payload: total - before,
+            window: last as u16,
             flags,
             scale: Scale::NONE,
         },
-        bytes: total as u32,
+        bytes: total,
         kind: Kind::Tcp,
         swapped,
     };
@@ -363,7 +371,7 @@ impl Ip<'_> {
             protocol::TCP => self.tcp(l4),
             protocol::ICMP => self.icmp(l4),
             _ => {
-                let ports = if has_ports(number) { self.ports(l4)? } else { (0, 0) };
+                let ports = if has_ports(number) { self.ports(l4)? } else { 0 };
                 if number == protocol::UDP && !self.udp_is_right(l4)? {
                     return None;
                 }
@@ -373,16 +381,14 @@ impl Ip<'_> {
         }
     }
 
-    fn key(&self, number: u8, ports: (u16, u16)) -> (Key<IPV4>, bool) {
-        let (src, dst) = (self.ip.src().to_bits(), self.ip.dst().to_bits());
-        ordered(self.zone, number, (src, ports.0), (dst, ports.1))
+    fn key(&self, number: u8, ports: u32) -> (Key<IPV4>, bool) {
+        ordered(self.zone, number, addresses(self.ip), ports)
     }
 
     /// Both ports, neither of which may be 0.
-    fn ports(&self, l4: &[u8]) -> Option<(u16, u16)> {
-        let ports = l4.first_chunk::<4>()?;
-        let ports = (be16(ports, 0), be16(ports, 2));
-        (ports.0 != 0 && ports.1 != 0).then_some(ports)
+    fn ports(&self, l4: &[u8]) -> Option<u32> {
+        let ports = u32::from_be_bytes(*l4.first_chunk()?);
+        (ports as u16 != 0 && ports >> 16 != 0).then_some(ports)
     }
 
     fn udp_is_right(&self, l4: &[u8]) -> Option<bool> {
@@ -431,8 +437,7 @@ impl Ip<'_> {
             if code != 0 {
                 return None;
             }
-            let (src, dst) = (self.ip.src().to_bits(), self.ip.dst().to_bits());
-            let key = query_key(self.zone, be16(header, 4), query, (src, dst), asks);
+            let key = query_key(self.zone, be16(header, 4), query, addresses(self.ip), asks);
             let headers = Headers { kind: Kind::Query, swapped: !asks, ..Headers::default() };
             return Some((key, headers));
         }
@@ -451,9 +456,13 @@ fn offered(tcp: &TcpView<'_>) -> Scale {
     shift.map_or(Scale::NONE, Scale::offered)
 }
 
-fn query_key(zone: u16, id: u16, query: u8, (src, dst): (u32, u32), asks: bool) -> Key<IPV4> {
-    let (low, high) = if asks { (src, dst) } else { (dst, src) };
-    let addresses = u64::from(low) << 32 | u64::from(high);
+/// The addresses of a packet, the source first.
+fn addresses(ip: &Ipv4View<'_>) -> u64 {
+    u64::from(ip.src().to_bits()) << 32 | u64::from(ip.dst().to_bits())
+}
+
+fn query_key(zone: u16, id: u16, query: u8, addresses: u64, asks: bool) -> Key<IPV4> {
+    let addresses = if asks { addresses } else { addresses.rotate_left(32) };
     [addresses, last_word(id, u16::from(query), zone, protocol::ICMP)]
 }
 
@@ -465,15 +474,13 @@ fn quoted(zone: u16, outer: &Ipv4View<'_>, quote: &[u8]) -> Option<(Key<IPV4>, H
     }
     let number = ip.protocol();
     let l4 = ip.payload();
-    let (src, dst) = (ip.src().to_bits(), ip.dst().to_bits());
     let (key, swapped) = if number == protocol::ICMP {
         let header = l4.first_chunk::<8>()?;
         let (query, asks) = icmp_query(number, header[0])?;
-        (query_key(zone, be16(header, 4), query, (src, dst), asks), !asks)
+        (query_key(zone, be16(header, 4), query, addresses(&ip), asks), !asks)
     } else {
-        let ports = l4.first_chunk::<4>().filter(|_| has_ports(number));
-        let ports = ports.map_or((0, 0), |p| (be16(p, 0), be16(p, 2)));
-        ordered(zone, number, (src, ports.0), (dst, ports.1))
+        let ports = l4.first_chunk().filter(|_| has_ports(number));
+        ordered(zone, number, addresses(&ip), ports.map_or(0, |p| u32::from_be_bytes(*p)))
     };
     Some((key, Headers { kind: Kind::Related, swapped: !swapped, ..Headers::default() }))
 }

@@ -1,48 +1,55 @@
-//! The value of a connection in the table: words whose parts have names.
+//! The value of a connection in the table: words of 32 bits whose parts have names.
 //!
-//! | word | what is in it |
+//! | words | what is in them |
 //! | --- | --- |
-//! | 0, 1 | by direction: what was sent, and up to where more is accepted |
-//! | 2 | by direction, 32 bits each: window, scale, state and four flags |
-//! | 3, 4 | by direction: bytes |
-//! | 5, 6 | by direction: packets |
-//! | 7 | the mark, and when it was committed |
+//! | 0 to 3 | by direction: what was sent, and up to where more is accepted |
+//! | 4, 5 | by direction: window, scale, state and four flags |
+//! | 6 to 9 | by direction: bytes, the lower half first |
+//! | 10 to 13 | by direction: packets, the lower half first |
+//! | 14 | the mark |
+//! | 15 | when it was committed |
 //!
-//! The first three are in the cache line of the keys.
+//! The first six are in the cache line of the first key.
 
 use thalweg_tables::flow::Millis;
 
 use thalweg_wire::tcp::flag::{ACK, FIN, RST, SYN};
 
-use crate::tcp::{MAX_ACK_OFF, Pair, Scale, Segment, Side, TcpState};
+use crate::tcp::{self, MAX_ACK_OFF, Pair, Scale, Segment, Side, TcpState};
+use crate::timeout::Timeout;
 
 /// Words of a value.
-pub(crate) const WORDS: usize = 8;
+pub(crate) const WORDS: usize = 16;
 
 /// A connection in the table.
-pub(crate) type Entry = [u64; WORDS];
+pub(crate) type Entry = [u32; WORDS];
 
-const META: usize = 2;
-const BYTES: usize = 3;
-const PACKETS: usize = 5;
-const MARK: usize = 7;
+const SENT: usize = 0;
+const LIMIT: usize = 1;
+const META: usize = 4;
+const BYTES: usize = 6;
+const PACKETS: usize = 10;
+const MARK: usize = 14;
+const SINCE: usize = 15;
 
 /// Flags, in the upper half of the states' bytes.
 pub(crate) mod flag {
+    /// A flag: which direction's word it is in, and where.
+    pub(crate) type Flag = (usize, u32);
+
     const FIRST: u32 = 24 + 4;
-    const SECOND: u32 = 32 + FIRST;
     /// The one that opened it is the higher endpoint of the first key.
-    pub(crate) const SWAPPED: u64 = 1 << FIRST;
+    pub(crate) const SWAPPED: Flag = (0, 1 << FIRST);
     /// It has a second key, that of translated replies.
-    pub(crate) const TRANSLATED: u64 = 2 << FIRST;
+    pub(crate) const TRANSLATED: Flag = (0, 2 << FIRST);
     /// The source that it was opened with is translated.
-    pub(crate) const SNAT: u64 = 4 << FIRST;
+    pub(crate) const SNAT: Flag = (0, 4 << FIRST);
     /// The destination that it was opened with is translated.
-    pub(crate) const DNAT: u64 = 8 << FIRST;
+    pub(crate) const DNAT: Flag = (0, 8 << FIRST);
     /// Who replies is the higher endpoint of the second key.
-    pub(crate) const REPLY_SWAPPED: u64 = 1 << SECOND;
+    pub(crate) const REPLY_SWAPPED: Flag = (1, 1 << FIRST);
     /// Both sides know it.
-    pub(crate) const ESTABLISHED: u64 = 2 << SECOND;
+    pub(crate) const ESTABLISHED: Flag = (1, 2 << FIRST);
 }
 
 /// What a connection of a protocol without states has seen.
@@ -57,59 +64,55 @@ pub(crate) enum Seen {
     Both,
 }
 
-/// The part of a direction in the word of windows and states.
+/// Window, scale and state of a direction.
 #[inline]
-pub(crate) fn meta(entry: &Entry, reply: bool) -> u32 {
-    (entry[META] >> (32 * u32::from(reply))) as u32
+fn meta(entry: &Entry, reply: bool) -> u32 {
+    entry[META + usize::from(reply)]
 }
 
 #[inline]
-pub(crate) fn has(entry: &Entry, flag: u64) -> bool {
-    entry[META] & flag != 0
+pub(crate) fn has(entry: &Entry, (word, bit): flag::Flag) -> bool {
+    entry[META + word] & bit != 0
 }
 
 #[inline]
-pub(crate) fn set(entry: &mut Entry, flag: u64) {
-    entry[META] |= flag;
+pub(crate) fn set(entry: &mut Entry, (word, bit): flag::Flag) {
+    entry[META + word] |= bit;
 }
 
 const STATE_SHIFT: u32 = 24;
 const STATE: u32 = 0xf << STATE_SHIFT;
 const SIDE: u32 = STATE | 0x00ff_ffff;
-/// Both sides' states.
-const STATES: u64 = (STATE as u64) << 32 | STATE as u64;
-const BOTH_ESTABLISHED: u64 = {
-    let one = (TcpState::Established as u64) << STATE_SHIFT;
-    one << 32 | one
-};
 
-fn side(numbers: u64, meta: u32) -> Side {
+/// The bits of a state in a direction's word.
+const fn bits(state: TcpState) -> u32 {
+    (state as u32) << STATE_SHIFT
+}
+
+fn side(entry: &Entry, reply: bool) -> Side {
+    let (numbers, meta) = (2 * usize::from(reply), meta(entry, reply));
     Side {
-        sent: numbers as u32,
-        limit: (numbers >> 32) as u32,
+        sent: entry[numbers + SENT],
+        limit: entry[numbers + LIMIT],
         window: meta as u16,
         scale: Scale::from_bits((meta >> 16) as u8),
         state: TcpState::from_number((meta & STATE) >> STATE_SHIFT),
     }
 }
 
-fn words(side: &Side) -> (u64, u32) {
-    let meta = u32::from(side.window)
-        | u32::from(side.scale.bits()) << 16
-        | (side.state as u32) << STATE_SHIFT;
-    (u64::from(side.limit) << 32 | u64::from(side.sent), meta)
-}
-
 /// The sides of a TCP connection.
 pub(crate) fn pair(entry: &Entry) -> Pair {
-    Pair { sides: [side(entry[0], meta(entry, false)), side(entry[1], meta(entry, true))] }
+    Pair { sides: [side(entry, false), side(entry, true)] }
 }
 
 pub(crate) fn put_pair(entry: &mut Entry, pair: &Pair) {
-    let [(opener, low), (other, high)] = [words(&pair.sides[0]), words(&pair.sides[1])];
-    (entry[0], entry[1]) = (opener, other);
-    let kept = entry[META] & !(u64::from(SIDE) << 32 | u64::from(SIDE));
-    entry[META] = kept | u64::from(high) << 32 | u64::from(low);
+    for (way, side) in pair.sides.iter().enumerate() {
+        let scale = u32::from(side.scale.bits()) << 16;
+        entry[2 * way + SENT] = side.sent;
+        entry[2 * way + LIMIT] = side.limit;
+        let kept = entry[META + way] & !SIDE;
+        entry[META + way] = kept | u32::from(side.window) | scale | bits(side.state);
+    }
 }
 
 pub(crate) fn seen(entry: &Entry) -> Seen {
@@ -121,86 +124,172 @@ pub(crate) fn seen(entry: &Entry) -> Seen {
 }
 
 pub(crate) fn put_seen(entry: &mut Entry, seen: Seen) {
-    entry[META] = entry[META] & !u64::from(STATE) | u64::from(seen as u8) << STATE_SHIFT;
+    entry[META] = entry[META] & !STATE | (seen as u32) << STATE_SHIFT;
 }
 
 /// Whether a segment is one of data, or an acknowledgement, between two established sides.
 #[inline]
 pub(crate) fn may_be_ordinary(entry: &Entry, s: &Segment) -> bool {
-    entry[META] & STATES == BOTH_ESTABLISHED && s.flags & (ACK | FIN | RST | SYN) == ACK
+    let established = bits(TcpState::Established);
+    let other = |meta| (meta & STATE) ^ established;
+    (other(entry[META]) | other(entry[META + 1]) == 0) && s.flags & (ACK | FIN | RST | SYN) == ACK
 }
 
 /// Moves the numbers on for a segment that [may be ordinary](may_be_ordinary), if it is within the window. False, and
-/// nothing changed, if it is not. What it does, and to which, is what [`Pair::update`] does.
+/// nothing changed, if it is not.
 ///
 /// Not inlined: it has a use for all registers.
 #[inline(never)]
 pub(crate) fn ordinary(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
-    let from = usize::from(reply);
-    let (numbers, peer) = (entry[from], entry[1 - from]);
-    let (sent, limit) = (numbers as u32, (numbers >> 32) as u32);
-    let (peer_sent, peer_limit) = (peer as u32, (peer >> 32) as u32);
-    let place = 32 * u32::from(reply);
-    let metas = entry[META].rotate_right(place);
-    let (m, peer_m) = (metas as u32, (metas >> 32) as u32);
-    let both = m & peer_m & 0x00f0_0000 != 0;
-    let mask = if both { 0xf } else { 0 };
-    let (shift, peer_shift) = (m >> 16 & mask, peer_m >> 16 & mask);
-    let empty = s.payload == 0;
+    slide::<true>(entry, reply, s)
+}
+
+/// Moves a connection on by a segment of data, an acknowledgement or a FIN, if both sides have been heard before and it
+/// is within the window. False, and nothing changed, for any other.
+#[inline(never)]
+pub(crate) fn usual(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
+    const { assert!(TcpState::SynSent as u32 == 2) };
+    let heard = |meta: u32| meta & (STATE & STATE << 1) != 0;
+    heard(entry[META])
+        && heard(entry[META + 1])
+        && s.flags & (ACK | RST | SYN) == ACK
+        && slide::<false>(entry, reply, s)
+}
+
+/// By the shift of a window: from how far ahead to how far behind an acknowledgement may be.
+static ACK_RANGE: [u32; 16] = {
+    let mut all = [MAX_ACK_OFF; 16];
+    let mut shift = 0;
+    while shift < 16 {
+        // There are shifts up to 14.
+        all[shift] += MAX_ACK_OFF << if shift < 14 { shift } else { 14 };
+        shift += 1;
+    }
+    all
+};
+
+/// What a side's state becomes as it is acknowledged, four bits each.
+const ACKNOWLEDGED: u64 = {
+    let (mut all, mut state) = (0, 0);
+    while state < 16 {
+        let next = TcpState::from_number(state).acknowledged();
+        all |= (next as u64) << (4 * state);
+        state += 1;
+    }
+    all
+};
+
+/// What [`Pair::update`] does for a segment within the window, and to which, without its branches. Both sides have
+/// been heard. `SETTLED`: states do not change.
+#[inline(always)]
+fn slide<const SETTLED: bool>(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
+    let (from, to) = (usize::from(reply), usize::from(!reply));
+    let (sent, limit) = (entry[2 * from + SENT], entry[2 * from + LIMIT]);
+    let (peer_sent, peer_limit) = (entry[2 * to + SENT], entry[2 * to + LIMIT]);
+    let (m, peer_m) = (entry[META + from], entry[META + to]);
+    // Once both were heard, these are the shifts that both go by: there are none, or two.
+    let (shift, peer_shift) = (m >> 16 & 0xf, peer_m >> 16 & 0xf);
+    let fin = !SETTLED && s.flags & FIN != 0;
+    let numbered = s.payload + u32::from(fin);
+    let empty = numbered == 0;
     let seq = if empty { sent } else { s.seq };
-    let end = if empty { sent } else { s.seq.wrapping_add(s.payload) };
-    let behind = peer_sent.wrapping_sub(s.ack) as i32;
+    let end = if empty { sent } else { s.seq.wrapping_add(numbered) };
     let allowed = (peer_m & 0xffff) << peer_shift;
+    // From the furthest that it may be ahead, to the furthest that it may be behind.
+    let behind = peer_sent.wrapping_sub(s.ack).wrapping_add(MAX_ACK_OFF);
     // All at once: what is within the window is the rule, and a branch each would be no help.
     let fits = (limit.wrapping_sub(end) < 1 << 31)
         & (seq.wrapping_sub(sent.wrapping_sub(allowed)) < 1 << 31)
-        & (behind >= -(MAX_ACK_OFF as i32))
-        & (i64::from(behind) <= i64::from(MAX_ACK_OFF) << shift);
+        & (behind <= ACK_RANGE[shift as usize]);
     if !fits {
         return false;
     }
-    let sent = if end.wrapping_sub(sent) < 1 << 31 { end } else { sent };
+    if end.wrapping_sub(sent) < 1 << 31 {
+        entry[2 * from + SENT] = end;
+    }
     let offered = u32::from(s.window) << shift;
-    let further = s.ack.wrapping_add(offered).wrapping_sub(peer_limit) < 1 << 31;
-    let peer_limit = if further { s.ack.wrapping_add(offered.max(1)) } else { peer_limit };
-    entry[from] = u64::from(limit) << 32 | u64::from(sent);
-    entry[1 - from] = u64::from(peer_limit) << 32 | u64::from(peer_sent);
-    if u32::from(s.window) > m & 0xffff {
-        entry[META] = entry[META] & !(0xffff << place) | u64::from(s.window) << place;
+    if s.ack.wrapping_add(offered).wrapping_sub(peer_limit) < 1 << 31 {
+        entry[2 * to + LIMIT] = s.ack.wrapping_add(offered.max(1));
+    }
+    if !SETTLED {
+        let state = m & STATE;
+        let state = if fin { state.max(bits(TcpState::Closing)) } else { state };
+        let peer_state = (ACKNOWLEDGED >> (peer_m >> (STATE_SHIFT - 2) & 0x3c)) as u32 & 0xf;
+        let window = s.window.max(m as u16);
+        entry[META + from] = m & !(STATE | 0xffff) | state | u32::from(window);
+        entry[META + to] = peer_m & !STATE | peer_state << STATE_SHIFT;
+    } else if u32::from(s.window) > m & 0xffff {
+        entry[META + from] = m & !0xffff | u32::from(s.window);
     }
     true
 }
 
+/// What the end of a TCP connection depends on.
+#[inline]
+pub(crate) fn timeout(entry: &Entry) -> Timeout {
+    static TIMEOUTS: [Timeout; 256] = {
+        let mut all = [Timeout::TcpClose; 256];
+        let mut states = 0;
+        while states < 256 {
+            let (a, b) = (states as u32 & 15, states as u32 >> 4);
+            all[states] = tcp::timeout(TcpState::from_number(a), TcpState::from_number(b));
+            states += 1;
+        }
+        all
+    };
+    let states = entry[META] >> STATE_SHIFT & 0xf | entry[META + 1] >> (STATE_SHIFT - 4) & 0xf0;
+    TIMEOUTS[states as usize]
+}
+
+/// Whether both sides of a TCP connection have been acknowledged, and nobody has said so yet.
+#[inline]
+pub(crate) fn becomes_established(entry: &Entry) -> bool {
+    let is = |meta: u32| meta & STATE >= bits(TcpState::Established);
+    !has(entry, flag::ESTABLISHED) && is(entry[META]) && is(entry[META + 1])
+}
+
+/// A number of two words.
+#[inline]
+fn long(entry: &Entry, at: usize) -> u64 {
+    u64::from(entry[at]) | u64::from(entry[at + 1]) << 32
+}
+
+#[inline]
+fn add(entry: &mut Entry, at: usize, more: u64) {
+    let sum = long(entry, at) + more;
+    (entry[at], entry[at + 1]) = (sum as u32, (sum >> 32) as u32);
+}
+
 #[inline]
 pub(crate) fn count(entry: &mut Entry, reply: bool, bytes: u32) {
-    let way = usize::from(reply);
-    entry[BYTES + way] += u64::from(bytes);
-    entry[PACKETS + way] += 1;
+    let way = 2 * usize::from(reply);
+    add(entry, BYTES + way, u64::from(bytes));
+    add(entry, PACKETS + way, 1);
 }
 
 pub(crate) fn bytes(entry: &Entry) -> [u64; 2] {
-    [entry[BYTES], entry[BYTES + 1]]
+    [long(entry, BYTES), long(entry, BYTES + 2)]
 }
 
 pub(crate) fn packets(entry: &Entry) -> [u64; 2] {
-    [entry[PACKETS], entry[PACKETS + 1]]
+    [long(entry, PACKETS), long(entry, PACKETS + 2)]
 }
 
 #[inline]
 pub(crate) fn mark(entry: &Entry) -> u32 {
-    entry[MARK] as u32
+    entry[MARK]
 }
 
 pub(crate) fn set_mark(entry: &mut Entry, mark: u32) {
-    entry[MARK] = entry[MARK] >> 32 << 32 | u64::from(mark);
+    entry[MARK] = mark;
 }
 
 pub(crate) fn since(entry: &Entry) -> Millis {
-    (entry[MARK] >> 32) as Millis
+    entry[SINCE]
 }
 
 pub(crate) fn set_since(entry: &mut Entry, since: Millis) {
-    entry[MARK] = u64::from(since) << 32 | u64::from(mark(entry));
+    entry[SINCE] = since;
 }
 
 #[cfg(test)]
@@ -224,27 +313,33 @@ mod tests {
             let all = [flag::SWAPPED, flag::TRANSLATED, flag::SNAT, flag::DNAT,
                 flag::REPLY_SWAPPED, flag::ESTABLISHED];
             let chosen = all.iter().enumerate().filter(|(i, _)| flags >> i & 1 == 1);
-            let chosen = chosen.fold(0, |sum, (_, f)| sum | f);
-            set(&mut entry, chosen);
+            let chosen: Vec<_> = chosen.map(|(_, f)| *f).collect();
+            chosen.iter().for_each(|f| set(&mut entry, *f));
             set_since(&mut entry, at);
             set_mark(&mut entry, mark);
             put_pair(&mut entry, &Pair { sides });
             prop_assert_eq!(pair(&entry), Pair { sides });
-            prop_assert_eq!(all.iter().filter(|f| has(&entry, **f)).sum::<u64>(), chosen);
+            let found: Vec<_> = all.into_iter().filter(|f| has(&entry, *f)).collect();
+            prop_assert_eq!(found, chosen);
             prop_assert_eq!((since(&entry), super::mark(&entry)), (at, mark));
         }
 
-        /// Near the windows' edges, the short way agrees with the whole rule.
+        /// Near the windows' edges, the short ways agree with the whole rule.
         #[test]
-        fn the_short_way_is_the_whole_one(
+        fn the_short_ways_are_the_whole_one(
             mut sides in [sides(), sides()], reply: bool, near in prop::array::uniform3(-70000i32..70000),
             window: u16, payload in prop_oneof![Just(0u32), 0u32..65000], flags in 0u8..64,
-            settled in prop::bool::weighted(0.9),
+            settled: bool, acknowledges in prop::bool::weighted(0.9),
         ) {
             if settled {
                 sides.iter_mut().for_each(|s| s.state = TcpState::Established);
             }
+            let flags = if acknowledges { flags & !(SYN | RST) | ACK } else { flags };
             let (src, dst) = (usize::from(reply), usize::from(!reply));
+            if !sides[src].scale.is_with(sides[dst].scale) {
+                // As it is once both have been heard.
+                sides.iter_mut().for_each(|s| s.scale = Scale::NONE);
+            }
             sides[src].limit = sides[src].sent.wrapping_add_signed(near[0]);
             let segment = Segment {
                 seq: sides[src].sent.wrapping_add_signed(near[1]),
@@ -254,16 +349,30 @@ mod tests {
                 flags,
                 scale: Scale::NONE,
             };
-            let mut entry = [0; WORDS];
-            put_pair(&mut entry, &Pair { sides });
+            let mut before = [0; WORDS];
+            put_pair(&mut before, &Pair { sides });
             let mut whole = Pair { sides };
             let outcome = whole.update(reply, &segment, true);
-            if may_be_ordinary(&entry, &segment) && ordinary(&mut entry, reply, &segment) {
-                prop_assert_eq!(outcome, Outcome::Valid);
-                prop_assert_eq!(pair(&entry), whole);
-            } else {
-                prop_assert_eq!(pair(&entry), Pair { sides });
+            let ordinary = |entry: &mut Entry, reply, s: &Segment| {
+                may_be_ordinary(entry, s) && ordinary(entry, reply, s)
+            };
+            for short in [ordinary, usual] {
+                let mut entry = before;
+                if short(&mut entry, reply, &segment) {
+                    prop_assert_eq!(outcome, Outcome::Valid);
+                    prop_assert_eq!(pair(&entry), whole);
+                    prop_assert_eq!(timeout(&entry), whole.timeout());
+                    prop_assert_eq!(becomes_established(&entry), whole.is_established());
+                } else {
+                    prop_assert_eq!(entry, before);
+                }
             }
+            // What the usual way leaves to the whole one: what is not valid, who was not heard before, and flags.
+            let heard = sides.iter().all(|side| side.state >= TcpState::SynSent);
+            let usual_flags = segment.flags & (ACK | RST | SYN) == ACK;
+            let mut entry = before;
+            let expected = outcome == Outcome::Valid && heard && usual_flags;
+            prop_assert_eq!(usual(&mut entry, reply, &segment), expected);
         }
     }
 }

@@ -48,8 +48,22 @@ impl TcpState {
     ];
 
     #[inline]
-    pub(crate) fn from_number(number: u32) -> TcpState {
-        TcpState::ALL.get(number as usize).copied().unwrap_or_default()
+    pub(crate) const fn from_number(number: u32) -> TcpState {
+        if number < TcpState::ALL.len() as u32 {
+            TcpState::ALL[number as usize]
+        } else {
+            TcpState::Closed
+        }
+    }
+
+    /// What a side's state becomes as the other one acknowledges what it has sent.
+    #[inline]
+    pub(crate) const fn acknowledged(self) -> TcpState {
+        match self {
+            TcpState::SynSent => TcpState::Established,
+            TcpState::Closing => TcpState::FinWait2,
+            state => state,
+        }
     }
 
     /// Its name in lists of connections.
@@ -113,12 +127,16 @@ impl Scale {
         u32::from(self.0 & Scale::SHIFT)
     }
 
+    /// Whether two sides scale, which they do only if both offer it, or both are unknown to have.
+    #[inline]
+    pub(crate) fn is_with(self, other: Scale) -> bool {
+        self.0 & other.0 & !Scale::SHIFT != 0
+    }
+
     /// Shifts of two sides, which scale only if both do.
     #[inline]
-    pub(crate) fn of_both(self, other: Scale) -> (u32, u32) {
-        let both = self.0 & other.0 & !Scale::SHIFT != 0;
-        let mask = if both { u32::from(Scale::SHIFT) } else { 0 };
-        (u32::from(self.0) & mask, u32::from(other.0) & mask)
+    fn of_both(self, other: Scale) -> (u32, u32) {
+        if self.is_with(other) { (self.shift(), other.shift()) } else { (0, 0) }
     }
 }
 
@@ -131,19 +149,21 @@ pub struct Side {
     pub limit: u32,
     /// Its largest window, before scaling.
     pub window: u16,
-    /// How its windows are scaled.
+    /// How its windows are scaled. Once both sides have been heard, both have a shift that holds, or none has.
     pub scale: Scale,
     /// Its state.
     pub state: TcpState,
 }
 
-/// A segment, as far as it matters.
+/// A segment, as far as it matters. Its fields lie as they do in a header whose bytes are turned round, so that few
+/// stores write them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Segment {
-    /// Number of the first byte.
-    pub seq: u32,
     /// Number of the next byte expected.
     pub ack: u32,
+    /// Number of the first byte.
+    pub seq: u32,
     /// Bytes of data.
     pub payload: u32,
     /// The window, before scaling.
@@ -290,19 +310,8 @@ impl Pair {
     /// What its end depends on.
     #[inline]
     pub fn timeout(&self) -> Timeout {
-        let [a, b] = self.sides.map(|side| side.state);
-        let (young, old) = (a.min(b), a.max(b));
-        if young >= TcpState::FinWait2 {
-            Timeout::TcpClose
-        } else if young >= TcpState::Closing {
-            Timeout::TcpTimeWait
-        } else if young < TcpState::Established {
-            Timeout::TcpSynRecv
-        } else if old >= TcpState::Closing {
-            Timeout::TcpFinWait
-        } else {
-            Timeout::TcpEstablished
-        }
+        let [a, b] = &self.sides;
+        timeout(a.state, b.state)
     }
 
     /// The state that stands for both: that of the older one.
@@ -319,6 +328,23 @@ impl Pair {
     #[inline]
     pub fn is_established(&self) -> bool {
         self.sides.iter().all(|side| side.state >= TcpState::Established)
+    }
+}
+
+/// What the end of a connection depends on whose sides are in these states.
+pub(crate) const fn timeout(a: TcpState, b: TcpState) -> Timeout {
+    let (a, b) = (a as u8, b as u8);
+    let (young, old) = if a < b { (a, b) } else { (b, a) };
+    if young >= TcpState::FinWait2 as u8 {
+        Timeout::TcpClose
+    } else if young >= TcpState::Closing as u8 {
+        Timeout::TcpTimeWait
+    } else if young < TcpState::Established as u8 {
+        Timeout::TcpSynRecv
+    } else if old >= TcpState::Closing as u8 {
+        Timeout::TcpFinWait
+    } else {
+        Timeout::TcpEstablished
     }
 }
 
@@ -341,6 +367,9 @@ fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) ->
                 dst.scale = Scale::NONE;
             }
         }
+    }
+    if !src.scale.is_with(dst.scale) {
+        (src.scale, dst.scale) = (Scale::NONE, Scale::NONE);
     }
     src.sent = segment.seq;
     src.state = TcpState::SynSent;
@@ -423,11 +452,7 @@ fn advance(src: &mut Side, dst: &mut Side, segment: &Segment) {
         src.state = src.state.max(TcpState::Closing);
     }
     if segment.has(ACK) {
-        match dst.state {
-            TcpState::SynSent => dst.state = TcpState::Established,
-            TcpState::Closing => dst.state = TcpState::FinWait2,
-            _ => {}
-        }
+        dst.state = dst.state.acknowledged();
     }
     if segment.has(RST) {
         (src.state, dst.state) = (TcpState::TimeWait, TcpState::TimeWait);

@@ -5,13 +5,16 @@ mod events;
 mod first;
 #[cfg(test)]
 mod model;
+mod opened;
 mod stats;
 #[cfg(test)]
 mod tests;
 mod zones;
 
+use std::ops::Range;
+
 use thalweg_tables::flow::{
-    AHEAD, AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis, is_due,
+    AHEAD, AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Guess, Millis, is_due,
 };
 use thalweg_tables::{MapError, PagedTable, Pages};
 
@@ -20,11 +23,12 @@ use crate::connection::Connection;
 use crate::entry::{self, Entry, Seen, flag};
 use crate::filter::Filter;
 use crate::state::State;
-use crate::tcp::{Outcome, Pair};
+use crate::tcp::Outcome;
 use crate::timeout::Timeout;
 use crate::tuple::{Key, Tuple, protocol_of, zone_of};
 pub use events::{Event, ROOM as EVENTS, What, Why};
 pub use first::FirstPart;
+use opened::{opened, translated};
 pub use stats::{Counts, Live};
 use zones::Zones;
 
@@ -61,6 +65,9 @@ pub struct Commit {
     /// How replies will look, if the connection is translated.
     pub reply: Option<Tuple>,
 }
+
+/// A connection, and whether a packet is a reply of it.
+type Place = (FlowId, bool);
 
 /// Connections of one worker, with keys of `W` words.
 #[derive(Debug)]
@@ -160,63 +167,74 @@ impl<const W: usize> Tracker<W> {
         if i >= batch.ahead {
             self.fetch_ahead(batch, i);
         }
-        self.ordinary(batch, i, now).unwrap_or_else(|found| self.rest(batch, i, found, now))
+        match self.usual(batch, i, batch.guesses[i], now) {
+            Ok(tracked) => tracked,
+            Err(place) => self.rest(batch, i, place, now),
+        }
     }
 
-    /// A segment of an established connection that is where it was expected. Nothing happens if it is anything else;
-    /// what it belongs to, if that was there.
+    /// A packet of which there is nothing more to say than of nearly all, if its connection is where it is guessed to
+    /// be. Nothing happens if it is anything else; what it belongs to, if that was there.
     #[inline(always)]
-    fn ordinary(
+    fn usual(
         &mut self,
         batch: &Batch<W>,
         i: usize,
+        guess: Guess,
         now: Millis,
-    ) -> Result<Tracked, Option<(FlowId, bool)>> {
-        let headers = &batch.headers[..batch.len][i];
-        let guessed = self.table.guessed(&batch.keys[i], batch.guesses[i]);
+    ) -> Result<Tracked, Option<Place>> {
+        let (headers, key) = (&batch.headers[..batch.len][i], &batch.keys[i]);
+        let guessed = self.table.guessed(key, guess);
         let Some((found, end, value)) = guessed else { return Err(None) };
-        if is_due(*end, now) || !headers.kind.is_tracked() {
+        if is_due(*end, now) {
             return Err(None);
         }
         let Some(reply) = direction(value, found, headers.swapped) else { return Err(None) };
-        let may_be = headers.kind == Kind::Tcp && entry::may_be_ordinary(value, &headers.segment);
-        if !may_be || !entry::ordinary(value, reply, &headers.segment) {
-            return Err(Some((found.flow(), reply)));
+        let flow = found.flow();
+        if headers.kind != Kind::Tcp {
+            return Err(headers.kind.is_tracked().then_some((flow, reply)));
+        }
+        let settled = entry::may_be_ordinary(value, &headers.segment);
+        let fits = match settled {
+            true => entry::ordinary(value, reply, &headers.segment),
+            false => entry::usual(value, reply, &headers.segment),
+        };
+        if !fits {
+            return Err(Some((flow, reply)));
         }
         entry::count(value, reply, headers.bytes);
         self.counts.established += 1;
-        let policy = self.zones.policy(zone_of(&batch.keys[i]));
-        let later = now.wrapping_add(policy.millis(Timeout::TcpEstablished));
+        let (timeout, becomes) = match settled {
+            true => (Timeout::TcpEstablished, false),
+            false => (entry::timeout(value), entry::becomes_established(value)),
+        };
+        let later = now.wrapping_add(self.zones.policy(zone_of(key)).millis(timeout));
         if is_due(*end, later) {
             *end = later;
         } else {
-            self.end_sooner(found.flow(), later);
+            self.end_sooner(flow, later);
         }
-        Ok(known(found.flow(), reply))
+        if becomes {
+            self.established(flow);
+        }
+        Ok(known(flow, reply))
     }
 
-    /// The policy has become a shorter one.
-    #[cold]
+    #[inline(never)]
     fn end_sooner(&mut self, flow: FlowId, end: Millis) {
         self.table.set_end(flow, end);
     }
 
-    /// A packet that is no ordinary one, and what it belongs to if that is known.
+    /// A packet that is no usual one, and what it belongs to if that is known.
     #[inline]
-    fn rest(
-        &mut self,
-        batch: &Batch<W>,
-        i: usize,
-        found: Option<(FlowId, bool)>,
-        now: Millis,
-    ) -> Tracked {
-        match found {
+    fn rest(&mut self, batch: &Batch<W>, i: usize, place: Option<Place>, now: Millis) -> Tracked {
+        match place {
             Some((flow, reply)) => self.move_on(batch, i, flow, reply, now),
             None => self.other(batch, i, now),
         }
     }
 
-    /// Any packet.
+    /// A packet whose connection is not where it was guessed to be, or that has none.
     #[inline(never)]
     fn other(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
         let headers = &batch.headers[i];
@@ -225,15 +243,19 @@ impl<const W: usize> Tracker<W> {
             return self.invalid(None, false);
         }
         let found = self.table.find(&batch.keys[i], batch.hashes[i]);
-        let Some(found) = found else { return self.unknown(headers) };
-        let flow = found.flow();
-        let (_, end, value) = self.table.whole(flow);
-        if is_due(*end, now) {
-            return self.unknown(headers);
-        }
-        match direction(value, found, headers.swapped) {
-            Some(reply) => self.move_on(batch, i, flow, reply, now),
+        match found {
+            Some(found) => self.elsewhere(batch, i, found, now),
             None => self.unknown(headers),
+        }
+    }
+
+    /// A packet whose connection was found elsewhere than where it was guessed to be.
+    #[inline(never)]
+    fn elsewhere(&mut self, batch: &Batch<W>, i: usize, found: Found, now: Millis) -> Tracked {
+        match self.usual(batch, i, found.into(), now) {
+            Ok(tracked) => tracked,
+            Err(Some((flow, reply))) => self.move_on(batch, i, flow, reply, now),
+            Err(None) => self.unknown(&batch.headers[i]),
         }
     }
 
@@ -247,24 +269,61 @@ impl<const W: usize> Tracker<W> {
         states: &mut [State],
     ) {
         self.look_up(batch);
-        let paints = commit.is_some_and(|commit| *commit != Commit::default());
+        let paints = commit.filter(|commit| **commit != Commit::default());
         let n = batch.len.min(states.len());
-        for (part, states) in states[..n].chunks_mut(AHEAD).enumerate() {
-            self.fetch_ahead(batch, part * AHEAD);
-            for (i, state) in (part * AHEAD..).zip(states) {
-                let (tracked, commits) = match self.ordinary(batch, i, now) {
-                    Ok(tracked) => (tracked, paints),
-                    Err(found) => {
-                        let tracked = self.rest(batch, i, found, now);
-                        (tracked, tracked.flow.is_none() || paints)
-                    }
+        for at in (0..n).step_by(AHEAD) {
+            self.fetch_ahead(batch, at);
+            let mut rows = at..n.min(at + AHEAD);
+            while !rows.is_empty() {
+                let place = match batch.guesses[rows.start].is_nothing() {
+                    true => None,
+                    false => match self.usual_ones(batch, &mut rows, (paints, now), states) {
+                        Some(place) => place,
+                        None => break,
+                    },
                 };
-                *state = tracked.state;
-                if commits && let Some(commit) = commit {
-                    self.commit(batch, i, tracked, commit, now);
+                let i = rows.start;
+                let tracked = self.rest(batch, i, place, now);
+                states[i] = tracked.state;
+                if let Some(commit) = commit
+                    && (tracked.flow.is_none() || paints.is_some())
+                {
+                    self.commit_here(batch, i, tracked, commit, now);
+                }
+                rows.start += 1;
+            }
+        }
+    }
+
+    /// Tracks packets as long as they are usual ones; what the first of the others belongs to, if that was where it
+    /// was guessed to be, if there is one. Apart from what only those need, so that the loop has the registers.
+    #[inline(never)]
+    fn usual_ones(
+        &mut self,
+        batch: &Batch<W>,
+        rows: &mut Range<usize>,
+        (paints, now): (Option<&Commit>, Millis),
+        states: &mut [State],
+    ) -> Option<Option<Place>> {
+        let end = rows.end.min(batch.len).min(states.len());
+        let (mut i, states) = (rows.start, &mut states[..end]);
+        while i < end {
+            match self.usual(batch, i, batch.guesses[i], now) {
+                Ok(tracked) => {
+                    states[i] = tracked.state;
+                    if let Some(paints) = paints {
+                        self.commit(batch, i, tracked, paints, now);
+                    }
+                    i += 1;
+                }
+                Err(place) => {
+                    rows.start = i;
+                    return Some(place);
                 }
             }
         }
+        rows.start = end;
+        None
     }
 
     fn invalid(&mut self, flow: Option<FlowId>, reply: bool) -> Tracked {
@@ -291,7 +350,7 @@ impl<const W: usize> Tracker<W> {
         Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false }
     }
 
-    /// Everything but a segment of an established connection.
+    /// What needs the whole rule, or is not TCP.
     #[inline(never)]
     fn move_on(
         &mut self,
@@ -351,7 +410,7 @@ impl<const W: usize> Tracker<W> {
             Outcome::Valid | Outcome::Stray | Outcome::Repeated => {}
         }
         entry::put_pair(value, &pair);
-        if pair.is_established() && !entry::has(value, flag::ESTABLISHED) {
+        if entry::becomes_established(value) {
             self.established(flow);
         }
         match outcome {
@@ -408,6 +467,19 @@ impl<const W: usize> Tracker<W> {
     /// # Panics
     /// If the batch has no packet `i`.
     pub fn commit(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        tracked: Tracked,
+        how: &Commit,
+        now: Millis,
+    ) -> Tracked {
+        self.commit_here(batch, i, tracked, how, now)
+    }
+
+    /// What [`commit`](Self::commit) does, without a call.
+    #[inline(always)]
+    fn commit_here(
         &mut self,
         batch: &Batch<W>,
         i: usize,
@@ -707,48 +779,4 @@ fn direction(entry: &Entry, found: Found, swapped: bool) -> Option<bool> {
     }
     let expected = if found.by_second() { entry::has(entry, flag::REPLY_SWAPPED) } else { first };
     (swapped == expected).then_some(found.by_second())
-}
-
-/// The value of a connection that begins with this packet, and its timer.
-fn opened(headers: &Headers) -> (Entry, Timeout) {
-    let mut value = [0; entry::WORDS];
-    let timeout = match headers.kind {
-        Kind::Tcp => {
-            entry::put_pair(&mut value, &Pair::open(&headers.segment));
-            Timeout::TcpSynSent
-        }
-        Kind::Query => Timeout::IcmpFirst,
-        _ => Timeout::UdpFirst,
-    };
-    if headers.swapped {
-        entry::set(&mut value, flag::SWAPPED);
-    }
-    entry::count(&mut value, false, headers.bytes);
-    (value, timeout)
-}
-
-/// Adds how replies will look, if not as the packet turned round.
-fn translated<const W: usize>(
-    mut value: Entry,
-    key: &Key<W>,
-    headers: &Headers,
-    how: &Commit,
-) -> (Entry, Option<Key<W>>) {
-    let Some(reply) = how.reply else { return (value, None) };
-    let Some((second, swapped)) = reply.key::<W>(zone_of(key)) else { return (value, None) };
-    let mirror = Tuple::of_key(key, headers.swapped).reversed();
-    if mirror == reply || second == *key {
-        return (value, None);
-    }
-    entry::set(&mut value, flag::TRANSLATED);
-    if swapped {
-        entry::set(&mut value, flag::REPLY_SWAPPED);
-    }
-    if (mirror.dst, mirror.dport) != (reply.dst, reply.dport) {
-        entry::set(&mut value, flag::SNAT);
-    }
-    if (mirror.src, mirror.sport) != (reply.src, reply.sport) {
-        entry::set(&mut value, flag::DNAT);
-    }
-    (value, Some(second))
 }

@@ -112,13 +112,12 @@ struct Fast {
     l4: u16,
 }
 
-/// What a session does to packets, if they need no second look.
+/// What a session does to packets, if they need no second look; `other` is its key on the way back.
 #[inline(always)]
-fn fast(keys: &[Key; 2], word: u64, second: bool) -> Option<Fast> {
+fn fast(other: &Key, word: u64, second: bool) -> Option<Fast> {
     if word & (FAST_IN << u32::from(second)) == 0 {
         return None;
     }
-    let other = &keys[usize::from(!second)];
     let flip = if second { 0xffff } else { 0 };
     Some(Fast {
         addresses: tuple::reversed_addresses(other),
@@ -172,23 +171,22 @@ pub(crate) fn one_flow<const N: usize>(
     let found = nat.table.find(key, nat.table.hash(key));
     let all = |frame: &Frame| Rows::of((0..frame.len()).map(|_| true));
     let Some(found) = found else { return all(frame) };
-    let (flow, second) = (found.flow(), found.by_second());
-    if nat.table.is_over(flow, now) {
+    let (other, end, words) = nat.table.counterpart(found);
+    if now.wrapping_sub(*end) < 1 << 31 {
         return all(frame);
     }
-    let (keys, word) = (nat.keys(flow), nat.table.get(flow)[0]);
-    let Some(f) = fast(&[keys.0, keys.1], word, second) else { return all(frame) };
+    let word = words[0];
+    let Some(f) = fast(other, word, found.by_second()) else { return all(frame) };
     let done = if (key[1] >> 32) as u8 == protocol::UDP {
         rewrite_all::<N, true>(frame, &f)
     } else {
         rewrite_all::<N, false>(frame, &f)
     };
     let Some((packets, bytes, rest)) = done else { return all(frame) };
-    let words = nat.table.get_mut(flow);
     words[1] += packets;
     words[2] += bytes;
     if packets > 0 {
-        nat.table.put_off(flow, now.wrapping_add(config.timeouts[session::class_number(word)]));
+        *end = now.wrapping_add(config.timeouts[session::class_number(word)]);
     }
     rest
 }
@@ -245,9 +243,9 @@ pub(crate) fn many_flows<const N: usize>(
             continue;
         };
         let h = &mut w[N - NEED..];
-        let (keys, end, words) = table.whole(found.flow());
+        let (other, end, words) = table.counterpart(*found);
         let over = now.wrapping_sub(*end) < 1 << 31;
-        let f = fast(keys, words[0], found.by_second()).filter(|_| !over);
+        let f = fast(other, words[0], found.by_second()).filter(|_| !over);
         match f {
             Some(f) if rewrite(h, &f) => {
                 words[1] += 1;

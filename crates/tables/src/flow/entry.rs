@@ -21,15 +21,17 @@ pub(super) const TWO_KEYS: u8 = 2;
 /// It may be given up for another.
 pub(super) const YOUNG: u8 = 4;
 
-/// A flow. What a packet needs comes first. Flows of less than 128 bytes do not begin with cache lines.
+/// A flow. What a packet needs that was found by the first key comes first. Flows of less than 128 bytes do not begin
+/// with cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Entry<const W: usize, V> {
-    pub(super) keys: [[u64; W]; 2],
+    pub(super) first: [u64; W],
     pub(super) end: Millis,
     pub(super) slot: u16,
     pub(super) state: u8,
     pub(super) value: V,
+    pub(super) second: [u64; W],
     pub(super) timer: Links,
     /// Neighbours among the young; of a free one, `next` is the next free one.
     pub(super) age: Links,
@@ -39,16 +41,27 @@ pub(super) struct Entry<const W: usize, V> {
 unsafe impl<const W: usize, V: AllZeroValid> AllZeroValid for Entry<W, V> {}
 
 impl<const W: usize, V> Entry<W, V> {
+    #[inline]
+    pub(super) fn key(&self, second: bool) -> &[u64; W] {
+        if second { &self.second } else { &self.first }
+    }
+
     /// Whether a key is the one of this flow that was found.
     #[inline]
     pub(super) fn has(&self, key: &[u64; W], found: Found) -> bool {
         let wants = if found.by_second() { LIVE | TWO_KEYS } else { LIVE };
-        self.state & wants == wants && self.keys[usize::from(found.by_second())] == *key
+        self.state & wants == wants && self.key(found.by_second()) == key
     }
 
-    /// Asks for what a packet of the flow needs.
+    /// Asks for what a packet needs that is found by the first key.
     #[inline]
     pub(super) fn fetch(&self) {
+        prefetch::first_for_read(self, std::mem::offset_of!(Self, second));
+    }
+
+    /// Asks for what a packet needs that is to have the other key, or is found by the second.
+    #[inline]
+    pub(super) fn fetch_both(&self) {
         prefetch::first_for_read(self, std::mem::offset_of!(Self, timer));
     }
 

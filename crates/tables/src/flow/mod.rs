@@ -74,6 +74,21 @@ impl Found {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guess(Option<Found>);
 
+impl Guess {
+    /// Whether there is none: then the key is nowhere, or behind others.
+    #[inline]
+    pub fn is_nothing(self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl From<Found> for Guess {
+    #[inline]
+    fn from(found: Found) -> Guess {
+        Guess(Some(found))
+    }
+}
+
 /// Why a flow was not added. The table is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddError {
@@ -321,7 +336,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
 
     #[inline]
     fn holds(&self, place: Place, key: &[u64; W]) -> bool {
-        self.entry(place.flow()).keys[usize::from(place.is_second())] == *key
+        self.entry(place.flow()).key(place.is_second()) == key
     }
 
     /// Asks for what [`find`](Self::find) with this hash will read first.
@@ -397,18 +412,10 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     fn guess(&self, hash: FlowHash) -> Guess {
         let place = self.index.guess(hash);
         if let Some(place) = place {
+            // Most flows that are guessed have one key.
             self.entry(place.flow()).fetch();
         }
         Guess(place.map(Found::at))
-    }
-
-    /// What [`find`](Self::find) says, faster if the guess is right, whenever it was made.
-    #[inline]
-    pub fn find_guessed(&self, key: &[u64; W], hash: FlowHash, guess: Guess) -> Option<Found> {
-        match guess.0 {
-            Some(found) if self.entry(found.flow().0).has(key, found) => Some(found),
-            _ => self.find(key, hash),
-        }
     }
 
     /// Where a key is if the guess is right, when that flow ends, which may be put off, and its value: all that
@@ -427,7 +434,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     #[inline]
     fn fetch_guess(&self, hash: FlowHash) {
         if let Some(place) = self.index.guess(hash) {
-            self.entry(place.flow()).fetch();
+            self.entry(place.flow()).fetch_both();
         }
     }
 
@@ -446,16 +453,15 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     /// The keys of a flow: the first, and the second if it has one.
     pub fn keys(&self, flow: FlowId) -> (&[u64; W], Option<&[u64; W]>) {
         let entry = self.entry(flow.0);
-        let [first, second] = &entry.keys;
-        (first, (entry.state & TWO_KEYS != 0).then_some(second))
+        (&entry.first, (entry.state & TWO_KEYS != 0).then_some(&entry.second))
     }
 
-    /// A flow's keys (zeros for one that it has not), its end, which may be put off, and its value:
-    /// all that a packet needs, at once.
+    /// The other key of the flow that was found (zeros if it has none), when it ends, which may be put off, and its
+    /// value: all that a translation needs, at once.
     #[inline]
-    pub fn whole(&mut self, flow: FlowId) -> (&[[u64; W]; 2], &mut Millis, &mut V) {
-        let Entry { keys, end, value, .. } = self.entry_mut(flow.0);
-        (keys, end, value)
+    pub fn counterpart(&mut self, found: Found) -> (&[u64; W], &mut Millis, &mut V) {
+        let Entry { first, second, end, value, .. } = self.entry_mut(found.flow().0);
+        (if found.by_second() { first } else { second }, end, value)
     }
 
     /// When a flow ends.
@@ -530,7 +536,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
             state |= TWO_KEYS;
         }
         let entry = self.entry_mut(flow);
-        entry.keys = [key.0, second.map_or([0; W], |second| second.0)];
+        (entry.first, entry.second) = (key.0, second.map_or([0; W], |second| second.0));
         (entry.end, entry.state, entry.value) = (end, state, value);
         self.wheel.add(self.flows.as_mut_slice(), flow, end);
         self.young.add(self.flows.as_mut_slice(), flow);
@@ -570,13 +576,13 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     }
 
     fn take_out(&mut self, flow: u32) -> V {
-        let Entry { keys, state, value, .. } = *self.entry(flow);
+        let Entry { first, second, state, value, .. } = *self.entry(flow);
         debug_assert!(state & LIVE != 0, "flow {flow} was removed before");
-        self.index.remove(self.hash(&keys[0]), Place::new(flow, false));
+        self.index.remove(self.hash(&first), Place::new(flow, false));
         self.keys -= 1;
         if state & TWO_KEYS != 0 {
             self.keys -= 1;
-            self.index.remove(self.hash(&keys[1]), Place::new(flow, true));
+            self.index.remove(self.hash(&second), Place::new(flow, true));
         }
         let flows = self.flows.as_mut_slice();
         self.wheel.remove(flows, flow);
@@ -655,10 +661,10 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     /// Asks for where the index says that a flow is.
     #[inline]
     fn fetch_places(&self, flow: u32) {
-        let Entry { keys, state, .. } = self.entry(flow);
-        self.index.prefetch(self.hash(&keys[0]));
+        let Entry { first, second, state, .. } = self.entry(flow);
+        self.index.prefetch(self.hash(first));
         if state & TWO_KEYS != 0 {
-            self.index.prefetch(self.hash(&keys[1]));
+            self.index.prefetch(self.hash(second));
         }
     }
 

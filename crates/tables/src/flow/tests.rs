@@ -13,6 +13,20 @@ fn with_hash(table: &Table, key: Key) -> (Key, FlowHash) {
     (key, table.hash(&key))
 }
 
+#[test]
+fn the_only_flow_is_guessed() {
+    let mut table = Table::new(100, 2, 0).unwrap();
+    let (key, hash) = with_hash(&table, key(7));
+    let flow = table.add((key, hash), None, 1000, 5).unwrap();
+    let (mut hashes, mut guesses) = ([hash; 1], [Guess::default(); 1]);
+    table.hash_all(&[key], &mut hashes, &mut guesses);
+    assert_eq!(hashes, [hash]);
+    let (found, end, value) = table.guessed(&key, guesses[0]).unwrap();
+    assert_eq!((found.flow(), found.by_second(), *end, *value), (flow, false, 1000, 5));
+    table.remove(flow);
+    assert!(table.guessed(&key, guesses[0]).is_none());
+}
+
 /// Checks what holds at any time, and that an emptied table is as new.
 fn empty(table: &mut Table) {
     let mut at = 0;
@@ -113,7 +127,7 @@ fn check_add(table: &mut Table, model: &mut Model, keys: &[Key], end: Millis) {
     }
 }
 
-fn check_find(table: &Table, model: &mut Model, keys: &[Key]) {
+fn check_find(table: &mut Table, model: &mut Model, keys: &[Key]) {
     let mut hashes = vec![FlowHash::default(); keys.len()];
     let mut found = vec![None; keys.len()];
     let mut guesses = vec![Guess::default(); keys.len()];
@@ -121,10 +135,13 @@ fn check_find(table: &Table, model: &mut Model, keys: &[Key]) {
     (0..keys.len()).step_by(AHEAD).for_each(|at| table.fetch_ahead(&hashes, &mut guesses, at));
     for (i, key) in keys.iter().enumerate() {
         let expected = table.find(key, hashes[i]);
-        assert_eq!(table.find_guessed(key, hashes[i], guesses[i]), expected);
-        // Old ones, and those of others.
+        // Those of others and old ones as well.
         for guess in model.guesses.iter().chain(&guesses) {
-            assert_eq!(table.find_guessed(key, hashes[i], *guess), expected);
+            if let Some((found, end, value)) = table.guessed(key, *guess) {
+                let (end, value) = (*end, *value);
+                assert_eq!(Some(found), expected);
+                assert_eq!((table.end(found.flow()), *table.get(found.flow())), (end, value));
+            }
         }
     }
     model.guesses = guesses;
@@ -182,7 +199,7 @@ proptest! {
                 }
                 Step::Find { keys } => {
                     let keys: Vec<Key> = keys.into_iter().map(key).collect();
-                    check_find(&table, &mut model, &keys);
+                    check_find(&mut table, &mut model, &keys);
                 }
                 Step::Remove { nth } => if let Some((serial, flow)) = model.nth(nth) {
                     prop_assert_eq!(table.remove(flow), serial);

@@ -1,0 +1,54 @@
+//! What a connection is as it begins.
+
+use super::Commit;
+use crate::batch::{Headers, Kind};
+use crate::entry::{self, Entry, flag};
+use crate::tcp::Pair;
+use crate::timeout::Timeout;
+use crate::tuple::{Key, Tuple, zone_of};
+
+/// The value of a connection that begins with this packet, and its timer.
+#[inline]
+pub(super) fn opened(headers: &Headers) -> (Entry, Timeout) {
+    let mut value = [0; entry::WORDS];
+    let timeout = match headers.kind {
+        Kind::Tcp => {
+            entry::put_pair(&mut value, &Pair::open(&headers.segment));
+            Timeout::TcpSynSent
+        }
+        Kind::Query => Timeout::IcmpFirst,
+        _ => Timeout::UdpFirst,
+    };
+    if headers.swapped {
+        entry::set(&mut value, flag::SWAPPED);
+    }
+    entry::count(&mut value, false, headers.bytes);
+    (value, timeout)
+}
+
+/// Adds how replies will look, if not as the packet turned round.
+#[inline]
+pub(super) fn translated<const W: usize>(
+    mut value: Entry,
+    key: &Key<W>,
+    headers: &Headers,
+    how: &Commit,
+) -> (Entry, Option<Key<W>>) {
+    let Some(reply) = how.reply else { return (value, None) };
+    let Some((second, swapped)) = reply.key::<W>(zone_of(key)) else { return (value, None) };
+    let mirror = Tuple::of_key(key, headers.swapped).reversed();
+    if mirror == reply || second == *key {
+        return (value, None);
+    }
+    entry::set(&mut value, flag::TRANSLATED);
+    if swapped {
+        entry::set(&mut value, flag::REPLY_SWAPPED);
+    }
+    if (mirror.dst, mirror.dport) != (reply.dst, reply.dport) {
+        entry::set(&mut value, flag::SNAT);
+    }
+    if (mirror.src, mirror.sport) != (reply.src, reply.sport) {
+        entry::set(&mut value, flag::DNAT);
+    }
+    (value, Some(second))
+}
