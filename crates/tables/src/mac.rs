@@ -15,7 +15,7 @@ use crate::hash::{fold, random_seed};
 use crate::index::IndexPool;
 use crate::paged::MapError;
 #[cfg(not(loom))]
-use crate::paged::PagedTable;
+use crate::paged::{HUGE_PAGE, PagedTable, Pages};
 use crate::prefetch;
 use crate::qsbr::{Domain, Tag};
 use crate::snapshot::{self, Snapshot};
@@ -25,6 +25,9 @@ use crate::sync::{AtomicU64, Ordering};
 const WAYS: usize = 4;
 /// Buckets of a fresh table: 16 KiB.
 const FIRST_BUCKETS: usize = if cfg!(loom) { 1 } else { 256 };
+/// From so many bytes on, a table lies in huge pages.
+#[cfg(not(loom))]
+const LARGE: usize = 1 << 18;
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// Set in the value of every entry, so that none is zero.
@@ -130,7 +133,12 @@ impl MacBuckets {
     #[cfg(not(loom))]
     fn new(buckets: usize, seeds: [u64; 2]) -> Result<Self, MapError> {
         let mask = buckets as u64 - 1;
-        let table = PagedTable::new(buckets)?;
+        // A larger one has a huge page at least: it takes more small ones than the processor remembers.
+        let (room, pages) = match buckets * size_of::<Bucket>() {
+            LARGE.. => (buckets.max(HUGE_PAGE / size_of::<Bucket>()), Pages::Huge),
+            _ => (buckets, Pages::Normal),
+        };
+        let table = PagedTable::with_pages(room, pages)?;
         // Keys may come anywhere, and workers look everywhere.
         table.make_ready(0..buckets);
         Ok(MacBuckets { buckets: table, mask, seeds })
@@ -178,19 +186,43 @@ impl MacBuckets {
         }
         (found != 0).then_some(MacValue(found))
     }
-    /// The key's value, or 0. All places are looked at: which one it is cannot be foretold, and a
-    /// branch that is taken wrongly costs more than the line's other words. A key that goes from one
-    /// place to another meanwhile is met in both, with two values: either will do, but no mixture.
+    /// Looks many keys up, each one's line on its way some keys ahead: as few as it takes to come, as the nearest cache
+    /// has other things to keep.
+    #[inline(always)]
+    pub fn find_each(
+        &self,
+        keys: &[MacKey],
+        mut each: impl FnMut(usize, MacKey, Option<MacValue>),
+    ) {
+        const AHEAD: usize = 16;
+        let mut hashes = [MacHash::default(); 2 * AHEAD];
+        let ask = |hashes: &mut [MacHash; 2 * AHEAD], i: usize| {
+            if let Some(key) = keys.get(i) {
+                let hash = self.hash(*key);
+                self.prefetch(hash);
+                hashes[i % (2 * AHEAD)] = hash;
+            }
+        };
+        (0..AHEAD).for_each(|i| ask(&mut hashes, i));
+        for (i, key) in keys.iter().enumerate() {
+            ask(&mut hashes, i + AHEAD);
+            each(i, *key, self.find(*key, hashes[i % (2 * AHEAD)]));
+        }
+    }
+    /// The key's value, or 0. All keys are looked at: in which place it is cannot be foretold, and a branch that is
+    /// taken wrongly costs more than the line's other words. A key that goes from one place to another meanwhile is met
+    /// in both, with two values: either will do.
     #[inline(always)]
     fn find_in(bucket: &[AtomicU64; 2 * WAYS], key: MacKey) -> u64 {
-        let mut found = 0;
+        let mut places = 0u32;
         for way in 0..WAYS {
-            let here = bucket[2 * way].load(Ordering::Acquire);
-            let value = bucket[2 * way + 1].load(Ordering::Acquire);
-            let this = u64::from(here == key.0).wrapping_neg();
-            found = found & !this | value & this;
+            let is = bucket[2 * way].load(Ordering::Acquire) == key.0;
+            places |= u32::from(is) << (2 * way);
         }
-        found
+        if places == 0 {
+            return 0;
+        }
+        bucket[(places.trailing_zeros() as usize | 1) % (2 * WAYS)].load(Ordering::Acquire)
     }
 }
 
@@ -463,6 +495,34 @@ mod tests {
         let guard = reader.enter();
         let table = table.load(&guard);
         table.find(key, table.hash(key))
+    }
+
+    #[test]
+    fn many_are_found_as_one_by_one() {
+        let domain = Domain::new();
+        let mut macs = MacTable::new(100_000).unwrap();
+        let mut reader = domain.register().unwrap();
+        // Small, and in a huge page.
+        for upto in [500, 20_000] {
+            for n in (0..upto).step_by(2) {
+                macs.set(&domain, key(n), n, n % 7 == 0).unwrap();
+            }
+            let guard = reader.enter();
+            let shared = macs.shared();
+            let table = shared.load(&guard);
+            for count in [0, 1, 15, 16, 17, 33, 256] {
+                let keys: Vec<MacKey> = (0..count).map(|n| key(n * 61 % upto)).collect();
+                let mut found = Vec::new();
+                table.find_each(&keys, |i, key, value| found.push((i, key, value)));
+                let expected: Vec<_> = keys
+                    .iter()
+                    .enumerate()
+                    .map(|(i, key)| (i, *key, table.find(*key, table.hash(*key))))
+                    .collect();
+                assert_eq!(found, expected);
+                assert!(count < 2 || found.iter().any(|(.., value)| value.is_some()));
+            }
+        }
     }
 
     #[test]

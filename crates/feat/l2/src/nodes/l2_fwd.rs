@@ -12,7 +12,7 @@ use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::mac::{MacBuckets, MacHash, MacKey, MacValue};
+use thalweg_tables::mac::{MacBuckets, MacKey, MacValue};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { FLOOD => "l2-flood" }
@@ -153,21 +153,16 @@ impl Node for L2Forward {
         if !differ {
             return FrameVerdict::Whole(from.to(keys[0], from.find(keys[0])));
         }
-        let mut hashes = [MacHash::default(); 256];
-        for (hash, key) in hashes.iter_mut().zip(&keys[..n]) {
-            *hash = from.macs.hash(*key);
-            from.macs.prefetch(*hash);
-        }
-        // Most frames have few ports to go to.
-        let mut last = (None, FLOOD);
-        for ((verdict, key), hash) in each.iter_mut().zip(&keys[..n]).zip(&hashes) {
-            let found = if key.is_group() { None } else { from.macs.find(*key, *hash) };
-            let way = found.map(MacValue::way);
-            if way.is_none() || way != last.0 {
-                last = (way, from.to(*key, found));
+        // Most frames have few ports to go to. No way is 0.
+        let mut last = (0, FLOOD);
+        let each = &mut each[..n];
+        from.macs.find_each(&keys[..n], |i, key, found| {
+            let way = found.map_or(0, MacValue::way);
+            if way != last.0 || way == 0 || key.is_group() {
+                last = (way, from.to(key, found));
             }
-            *verdict = last.1;
-        }
+            each[i] = last.1;
+        });
         FrameVerdict::Each(thalweg_buffer::Rows::NONE)
     }
 

@@ -14,7 +14,7 @@ use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut, Rows};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Topic, Verdict, clock};
-use thalweg_tables::mac::{MacBuckets, MacHash, MacKey, Seen};
+use thalweg_tables::mac::{MacBuckets, MacHash, MacKey, MacValue, Seen};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { FORWARD => "l2-fwd" }
@@ -69,7 +69,13 @@ impl L2Learn {
     /// True if the address is known there; it is marked as seen then.
     #[inline(always)]
     fn is_known(&self, macs: &MacBuckets, key: MacKey, hash: MacHash, port: u32) -> bool {
-        match macs.find(key, hash) {
+        self.is_there(macs.find(key, hash), port)
+    }
+
+    /// The same of an address that was looked up.
+    #[inline(always)]
+    fn is_there(&self, found: Option<MacValue>, port: u32) -> bool {
+        match found {
             Some(value) if value.port() == port => {
                 self.seen.note(value.entry());
                 true
@@ -144,13 +150,12 @@ impl Node for L2Learn {
             let known = n > 0 && self.is_known(macs, keys[0], macs.hash(keys[0]), port);
             return if known { FrameVerdict::Whole(FORWARD) } else { FrameVerdict::PerPacket };
         }
-        let mut hashes = [MacHash::default(); 256];
-        for (hash, key) in hashes.iter_mut().zip(&keys[..n]) {
-            *hash = macs.hash(*key);
-            macs.prefetch(*hash);
-        }
-        let all = keys[..n].iter().zip(&hashes);
-        let rest = Rows::of(all.map(|(key, hash)| !self.is_known(macs, *key, *hash, port)));
+        let mut rest = Rows::NONE;
+        macs.find_each(&keys[..n], |i, _, found| {
+            if !self.is_there(found, port) {
+                rest.insert(i as u8);
+            }
+        });
         if rest.is_empty() {
             return FrameVerdict::Whole(FORWARD);
         }
