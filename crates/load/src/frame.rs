@@ -1,5 +1,6 @@
 //! TCP segments as Ethernet frames: written from a pattern, and read.
 
+use std::hint::black_box;
 use std::net::Ipv4Addr;
 
 use thalweg_wire::MacAddr;
@@ -45,12 +46,15 @@ impl Segment {
         let Some((h, data)) = frame.split_first_chunk_mut::<HEADERS>() else { return };
         let length = usize::from(self.data).min(data.len()).min(DATA.len());
         let (data, padding) = data.split_at_mut(length);
-        // Copies and constants: clearing a few bytes, however many, is slow on some processors.
-        data.copy_from_slice(&DATA[..length]);
+        // Copies and constants, which the compiler is not to see through: to set a few bytes, however many they are, is
+        // slow on some processors.
+        if length > 0 {
+            data.copy_from_slice(&black_box(&DATA)[..length]);
+        }
         if let Some(all) = padding.first_chunk_mut::<{ SHORTEST - HEADERS }>() {
             *all = [0; SHORTEST - HEADERS];
-        } else if !padding.is_empty() {
-            padding.fill(0);
+        } else {
+            padding.iter_mut().for_each(|byte| *byte = black_box(0));
         }
         h[..6].copy_from_slice(&macs.1.0);
         h[6..12].copy_from_slice(&macs.0.0);
@@ -109,14 +113,11 @@ impl Segment {
         }
         let total = be16(IP + 2);
         let data = rest.get(..usize::from(total).checked_sub(40)?)?;
-        let mut ip = Checksum::new();
-        ip.add(&h[IP..TCP_AT]);
-        // Addresses are the end of one header, and begin the pseudo-header of the other.
-        let mut tcp = Checksum::new();
-        tcp.add(&h[IP + 12..]);
-        tcp.add_u16(u16::from(TCP));
-        tcp.add_u16(total - 20);
-        tcp.add(data);
+        let (ip, mut tcp) = checksum::ipv4_and_tcp(h[IP..].first_chunk()?);
+        tcp.add_u16(u16::from(TCP) + (total - 20));
+        if !data.is_empty() {
+            tcp.add(data);
+        }
         if !ip.is_valid() || !tcp.is_valid() {
             return None;
         }

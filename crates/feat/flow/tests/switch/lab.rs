@@ -212,6 +212,7 @@ impl Runner for Hear {
         let spread = self.1[here].lock().unwrap().spread;
         let workers = if spread { 1 } else { self.1.len() };
         for i in 0..frame.len() {
+            frame.prefetch_data(i + 8);
             let data = frame.data(i as u8);
             // Clients are of the worker that opened their connections.
             let owner = if workers == 1 { None } else { owner(data, workers) }.unwrap_or(here);
