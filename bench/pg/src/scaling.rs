@@ -65,7 +65,7 @@ pub fn of_turns(
     mut start: impl FnMut() -> Router,
     mut begin: impl FnMut(&mut Router),
 ) -> Scaling {
-    let measured = on_two_cores(|| {
+    let measured = on_two_cores(5, || {
         let mut r = start();
         let mut s = Scaling::default();
         let mut turn = |r: &mut Router, streams: &[&str], idle| {

@@ -82,7 +82,7 @@ fn rows(
         eprintln!("{}: sFlow at {} rates{to}, {n} of {PARTS}", case.name(), rates.len());
         for row in &mut rows {
             // While worker and service have a core each, if that can be had.
-            let measured = on_two_cores(|| {
+            let measured = on_two_cores(2, || {
                 r.cli("packet-generator enable-stream");
                 let more = outcome(r, part, row.rate, sent);
                 r.cli("packet-generator disable-stream");
@@ -211,8 +211,8 @@ pub fn tables(plan: Plan) -> Vec<Table> {
          certainty (sign test). Clocks are those of the worker's whole loop, the generator's input and \
          interruptions included; in the tap is what the tap takes by its own account. Samples go to a UDP \
          socket on this host. Before and behind each such part a bare loop that fills a core ran on one \
-         processor and on both; it is measured again if both did less than 1.9 times as much, in five \
-         tries at most.",
+         processor and on both; it is measured again if both did less than 1.9 times as much, or one less than \
+         95 % of the most that it did in this run, in two tries at most.",
         plan.pairs,
         plan.turn.as_millis(),
         plan.settle.as_millis(),

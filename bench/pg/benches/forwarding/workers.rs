@@ -112,7 +112,8 @@ pub fn tables(plan: Plan) -> Vec<Table> {
          what the machine allows: two processors of a virtual machine may be two threads of a core, and always \
          share its memory. Either worker alone and both take turns, in which a processor without work spins. Before \
          and behind each path a bare loop that fills a core ran on one processor and on both, and the path is measured \
-         again if both did less than 1.9 times as much, in five tries at most; the lesser of the two factors is in the \
+         again if both did less than 1.9 times as much, or one less than 95 % of the most that it did in this \
+         run, in five tries at most; the lesser of the two factors is in the \
          last column. The main thread and the sFlow service run on either.",
     );
     vec![table, beside_sampling(plan)]
