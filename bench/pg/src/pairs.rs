@@ -27,6 +27,12 @@ impl Pairing {
     }
 }
 
+/// Turns that take no longer than so many times the fastest tenth are quiet: a guest that has the other thread of the
+/// core makes a third of difference.
+pub const QUIET: f64 = 1.02;
+/// So many times four turns have to be quiet.
+pub const ENOUGH: usize = 12;
+
 /// Clocks per packet of the worker, pair by pair.
 #[derive(Clone, Debug, Default)]
 pub struct Paired {
@@ -48,6 +54,21 @@ impl Paired {
     /// Clocks that the second setting adds for each `n` packets.
     pub fn added(&self, n: f64) -> Spread {
         Spread::interval(&self.each(|off, on| (on - off) * n))
+    }
+
+    /// The same of those runs of four turns, without it, with it, with it, and without it, of which both turns without
+    /// it were within [`QUIET`] of the fastest tenth of all of these; zeros if they are fewer than [`ENOUGH`]. Turns with
+    /// it have no say in which these are: what they meet by chance counts.
+    pub fn added_when_quiet(&self, n: f64) -> Spread {
+        let mut sorted = self.without.clone();
+        sorted.sort_by(f64::total_cmp);
+        let Some(fast) = sorted.get(sorted.len() / 10) else { return Spread::default() };
+        let limit = fast * QUIET;
+        let fours = self.without.as_chunks::<2>().0.iter().zip(self.with.as_chunks::<2>().0);
+        let quiet = fours.filter(|(off, _)| off.iter().all(|clocks| *clocks <= limit));
+        let added: Vec<f64> =
+            quiet.map(|(off, on)| (on[0] + on[1] - off[0] - off[1]) / 2.0 * n).collect();
+        if added.len() < ENOUGH { Spread::default() } else { Spread::interval(&added) }
     }
 
     /// By how many percent the second setting lowers the rate.
@@ -81,4 +102,28 @@ pub fn alternate(plan: Pairing, r: &mut Router, mut set: impl FnMut(&mut Router,
         }
     }
     paired
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_turns_are_those_whose_neighbours_without_are_fast() {
+        let mut paired = Paired::default();
+        for four in 0..100 {
+            // Every other run of four has a guest beside its first turn, and a turn with sFlow that took longer.
+            let loud = four % 2 == 1;
+            let first = if loud { 6.0 } else { 4.0 };
+            paired.extend(Paired {
+                without: vec![first, 4.0],
+                with: vec![4.5, 4.5 + 2.0 * f64::from(loud)],
+            });
+        }
+        let added = paired.added_when_quiet(100.0);
+        assert_eq!((added.median, added.rounds), (50.0, 50));
+        let few = Paired { without: vec![4.0; 22], with: vec![5.0; 22] };
+        assert_eq!(few.added_when_quiet(1.0), Spread::default());
+        assert_eq!(Paired::default().added_when_quiet(1.0), Spread::default());
+    }
 }

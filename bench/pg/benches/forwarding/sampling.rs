@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 
 use thalweg_bench_common::{Cell, Column, Spread, Table, on_two_cores};
-use thalweg_bench_pg::pairs::{Paired, Pairing, alternate};
+use thalweg_bench_pg::pairs::{Paired, Pairing, QUIET, alternate};
 use thalweg_bench_pg::paths::Case;
 use thalweg_bench_pg::turns::Plan;
 use thalweg_bench_pg::{Router, Samples};
@@ -18,6 +18,8 @@ const RARE: u32 = 100_000;
 /// Rates that are measured without a collector, too: then the service drops samples as they lie in the
 /// ring, and what is left is what they cost the worker.
 const ALONE: [(&str, u32); 2] = [("1:1k", 1_000), ("1:100", 100)];
+
+const WHEN_QUIET: &str = "clocks/sample when quiet";
 
 /// All rates have a turn, with a part of their pairs, and another, so many times: a bad minute of the machine's is
 /// everybody's, and nobody's median.
@@ -44,6 +46,12 @@ impl Outcome {
         self.samples.lost += more.samples.lost;
         self.samples.sent += more.samples.sent;
         self.tap += more.tap;
+    }
+
+    /// Clocks per sample in turns that have their core for themselves; a dash if those were too few.
+    fn when_quiet(&self) -> Cell {
+        let added = self.paired.added_when_quiet(f64::from(self.rate.1));
+        if added.rounds > 0 { Cell::Added(added, 0) } else { Cell::None }
     }
 
     fn tap_per_sample(&self) -> f64 {
@@ -157,6 +165,7 @@ pub fn tables(plan: Plan) -> Vec<Table> {
             Column::values("of unsampled", ""),
             Column::values("toll", "%"),
             Column::values("clocks/sample", "clocks"),
+            Column::values(WHEN_QUIET, "clocks"),
             Column::values("in the tap", "clocks/sample"),
             Column::values("samples taken", ""),
             Column::values("lost", ""),
@@ -170,6 +179,7 @@ pub fn tables(plan: Plan) -> Vec<Table> {
             Column::text("sFlow"),
             Column::values("toll", "%"),
             Column::values("clocks/sample", "clocks"),
+            Column::values(WHEN_QUIET, "clocks"),
             Column::values("in the tap", "clocks/sample"),
         ],
     );
@@ -183,6 +193,7 @@ pub fn tables(plan: Plan) -> Vec<Table> {
                     o.rate.0.into(),
                     Cell::Added(o.paired.toll(), 2),
                     Cell::Added(o.paired.added(rate), 0),
+                    o.when_quiet(),
                     Cell::Number(o.tap_per_sample(), 0),
                 ]);
                 continue;
@@ -197,6 +208,7 @@ pub fn tables(plan: Plan) -> Vec<Table> {
                 Cell::Added(o.paired.ratio(), 3),
                 Cell::Added(o.paired.toll(), 2),
                 if often { Cell::Added(o.paired.added(rate), 0) } else { Cell::None },
+                if often { o.when_quiet() } else { Cell::None },
                 if often { Cell::Number(o.tap_per_sample(), 0) } else { Cell::None },
                 Cell::Number(taken as f64, 0),
                 share(lost, taken + lost),
@@ -209,13 +221,16 @@ pub fn tables(plan: Plan) -> Vec<Table> {
          first {} ms after each change are left out. All rates take turns, with a tenth of their pairs each \
          time. Medians of the pairs' differences, with the interval in which the median lies with 95 % \
          certainty (sign test). Clocks are those of the worker's whole loop, the generator's input and \
-         interruptions included; in the tap is what the tap takes by its own account. Samples go to a UDP \
+         interruptions included; when quiet are those of four turns, without sFlow, with it twice, and without, \
+         of which both without took no longer than {:.0} % more than the fastest tenth of all without: nobody \
+         else had the other thread of the core then; in the tap is what the tap takes by its own account. Samples go to a UDP \
          socket on this host. Before and behind each such part a bare loop that fills a core ran on one \
          processor and on both; it is measured again if both did less than 1.9 times as much, or one less than \
          95 % of the most that it did in this run, in two tries at most.",
         plan.pairs,
         plan.turn.as_millis(),
         plan.settle.as_millis(),
+        100.0 * (QUIET - 1.0),
     ));
     alone.note(
         "As above, but without a collector: samples are dropped as they lie in the worker's ring. The \
