@@ -6,6 +6,7 @@
 //! words, and write each of them rarely; the writer asks how far the reader is only when its last
 //! answer leaves no room.
 
+use crate::prefetch;
 use crate::sync::{AtomicU64, Ordering, Padded};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -15,6 +16,9 @@ use std::sync::Arc;
 pub const LINE: usize = 64;
 /// Words of a record's first line.
 pub const WORDS: usize = LINE / size_of::<u64>();
+
+/// Lines behind a record that are asked for: as many as most take.
+const AHEAD: u64 = 2;
 
 #[repr(align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
@@ -132,6 +136,8 @@ impl LineWriter {
             }
         }
         self.written = end;
+        // The reader's core had the next record's lines last: they are on their way by the time that there is one.
+        (0..AHEAD).for_each(|n| prefetch::address_for_write(lines.line(end + n)));
         Some(Position(at))
     }
 

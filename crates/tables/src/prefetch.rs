@@ -7,13 +7,19 @@ use std::ptr::NonNull;
 /// wait for that core to give it up. A hint; without the instruction nothing is done.
 #[inline]
 pub fn for_write<T>(at: &T) {
+    address_for_write(std::ptr::from_ref(at).cast());
+}
+
+/// The same of an address, behind which there need be nothing.
+#[inline]
+pub(crate) fn address_for_write(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch never faults and changes no register, flag or memory. Processors without
     // the instruction take it for one that does nothing.
     unsafe {
         std::arch::asm!(
             "prefetchw byte ptr [{}]",
-            in(reg) std::ptr::from_ref(at),
+            in(reg) at,
             options(nostack, preserves_flags, readonly),
         );
     }
