@@ -38,7 +38,7 @@ mod table;
 
 pub use args::Args;
 pub use machine::{Machine, Processors, Usage};
-pub use pair::{Bare, Pair, Pauses, on_two_cores, pauses, pin, spin, steps};
+pub use pair::{Bare, Pair, Pauses, on_two_cores, pauses, pin, spin, steps, with_others_awake};
 pub use report::Report;
 pub use series::{Apart, NEAR, NOISY, Rounds, Series, Spread};
 pub use stalls::{Loops, Stalls};

@@ -148,6 +148,32 @@ pub fn spin(cpu: usize, over: &AtomicBool) {
     }
 }
 
+/// Does something while all processors but the last keep busy, but give way to who has something to do there: whether
+/// the others are awake says by up to a percent how fast the last one is.
+pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
+    /// Tells threads to end even if what is done panics.
+    struct Over<'o>(&'o AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ended = Over(&over);
+        for cpu in 0..processors - 1 {
+            let over = &over;
+            scope.spawn(move || {
+                // Of this thread, on Linux. Where it is refused, others wait for their turns.
+                let _ = rustix::process::nice(19);
+                spin(cpu, over);
+            });
+        }
+        what()
+    })
+}
+
 /// What a loop that walks through memory, and does nothing else, met with on a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pauses {

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use thalweg_bench_common::{Cell, Column, Spread, Table, on_two_cores};
+use thalweg_bench_common::{Cell, Column, Spread, Table, on_two_cores, with_others_awake};
 use thalweg_bench_pg::pairs::{Paired, Pairing, QUIET, alternate};
 use thalweg_bench_pg::paths::Case;
 use thalweg_bench_pg::turns::Plan;
@@ -92,7 +92,7 @@ fn rows(
             // While worker and service have a core each, if that can be had.
             let measured = on_two_cores(2, || {
                 r.cli("packet-generator enable-stream");
-                let more = outcome(r, part, row.rate, sent);
+                let more = with_others_awake(|| outcome(r, part, row.rate, sent));
                 r.cli("packet-generator disable-stream");
                 Ok::<_, Infallible>(more)
             });
@@ -224,7 +224,8 @@ pub fn tables(plan: Plan) -> Vec<Table> {
          interruptions included; when quiet are those of four turns, without sFlow, with it twice, and without, \
          of which both without took no longer than {:.0} % more than the fastest tenth of all without: nobody \
          else had the other thread of the core then; in the tap is what the tap takes by its own account. Samples go to a UDP \
-         socket on this host. Before and behind each such part a bare loop that fills a core ran on one \
+         socket on this host. In all turns the other processors are awake: threads that give way to everybody \
+         keep them so. Before and behind each such part a bare loop that fills a core ran on one \
          processor and on both; it is measured again if both did less than 1.9 times as much, or one less than \
          95 % of the most that it did in this run, in two tries at most.",
         plan.pairs,
