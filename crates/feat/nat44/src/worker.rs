@@ -61,8 +61,9 @@ pub enum Refusal {
     Limit,
 }
 
-/// Columns of a frame.
+/// Columns of a frame. Workers' lie one behind the other, and are written with each frame: on lines of their own.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Columns {
     pub(crate) keys: [Key; FRAME_SIZE],
     pub(crate) hashes: [FlowHash; FRAME_SIZE],
@@ -104,8 +105,9 @@ impl Fate {
     }
 }
 
-/// A worker's sessions.
+/// A worker's sessions; no line of it is another worker's.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Nat {
     pub(crate) table: Table,
     pub(crate) pools: Pools,
