@@ -34,15 +34,31 @@ fn origin() -> Origin {
         return Origin { instant: Instant::now(), wall: SystemTime::now(), ticks: 0, hz: 1e9 };
         #[cfg(target_arch = "x86_64")]
         {
-            let (instant, wall, start) = (Instant::now(), SystemTime::now(), ticks());
+            let (wall, (instant, start)) = (SystemTime::now(), by_both_clocks());
             // Long enough for an error of some parts in 100,000.
             while instant.elapsed() < Duration::from_millis(20) {
                 std::hint::spin_loop();
             }
-            let hz = (ticks() - start) as f64 / instant.elapsed().as_secs_f64();
+            let (then, end) = by_both_clocks();
+            let hz = (end - start) as f64 / (then - instant).as_secs_f64();
             Origin { instant, wall, ticks: start, hz }
         }
     })
+}
+
+/// One moment by the system's clock and by the counter. On a busy machine, who asks may lose the processor between one
+/// answer and the other: the moment of those tried at which they came soonest after each other.
+#[cfg(target_arch = "x86_64")]
+fn by_both_clocks() -> (Instant, u64) {
+    let one = || {
+        let before = ticks();
+        let instant = Instant::now();
+        let took = ticks() - before;
+        (took, instant, before + took / 2)
+    };
+    let rest = (1..8).map(|_| one());
+    let (_, instant, ticks) = rest.fold(one(), |a, b| if b.0 < a.0 { b } else { a });
+    (instant, ticks)
 }
 
 /// Measures the counter's frequency (20 ms, once) and sets the start of time.
