@@ -46,7 +46,7 @@ fn add(table: &mut Table, flows: Range<u32>) {
         });
         let hashed: Vec<_> = hashed.collect();
         for ((there, back), n) in hashed.into_iter().zip(frame) {
-            let added = table.add(there, Some(back), 30_000, [u64::from(n); 9]);
+            let added = table.add(there, Some(back), 30_000, ([u64::from(n); 9], ()));
             assert!(added.is_ok(), "{added:?}");
         }
     }

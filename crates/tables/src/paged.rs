@@ -44,6 +44,9 @@ macro_rules! all_zero_valid {
 }
 all_zero_valid!(u8, u16, u32, u64, AtomicU8, AtomicU16, AtomicU32, AtomicU64);
 
+// SAFETY: it has no bytes.
+unsafe impl AllZeroValid for () {}
+
 // SAFETY: an array has no bytes of its own.
 unsafe impl<T: AllZeroValid, const N: usize> AllZeroValid for [T; N] {}
 

@@ -538,7 +538,7 @@ impl<const W: usize> Tracker<W> {
         let mut value = value;
         entry::set_since(&mut value, now);
         let flow = loop {
-            match self.table.add(key, second, end, value) {
+            match self.table.add(key, second, end, (value, ())) {
                 Ok(flow) => break flow,
                 // Two keys may need the room of two that go.
                 Err(AddError::Full) if self.recycles() && self.recycle(now) => {}

@@ -148,7 +148,9 @@ impl Limits {
                 }
             }
             // There is room for as many hosts as for sessions.
-            (None, true) => drop(hosts.add((key, hash), None, now.wrapping_add(MAX_TIMEOUT), 1)),
+            (None, true) => {
+                let _ = hosts.add((key, hash), None, now.wrapping_add(MAX_TIMEOUT), (1, ()));
+            }
             (None, false) => {}
         }
     }

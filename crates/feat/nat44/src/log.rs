@@ -489,7 +489,7 @@ mod tests {
         let (log, mut pens) = Log::start(Target::File(file.clone()), 10, 2).unwrap();
         let now = time::millis(clock::ticks());
         let mut s = Session::new(&keys().0, &keys().1, now);
-        (s.0[1], s.0[2]) = (3, 180);
+        (s.words[1], s.words[2]) = (3, 180);
         pens[1].write(What::Begins, &keys(), &s, now);
         pens[1].write(What::Ends, &keys(), &s, now.wrapping_add(1500));
         pens[1].publish();

@@ -44,7 +44,7 @@ impl Nat {
     /// A session as a file keeps it.
     pub fn saved(&self, flow: FlowId, now: Millis) -> Saved {
         let (inside, outside) = self.keys(flow);
-        let s = Session(*self.table.get(flow));
+        let s = self.session(flow);
         Saved {
             inside,
             outside,
@@ -151,7 +151,7 @@ impl Nat {
         now: Millis,
     ) -> Result<(), Refusal> {
         let mut session = Session::new(&s.inside, &s.outside, now.wrapping_sub(s.age));
-        (session.0[1], session.0[2]) = (s.packets, s.bytes);
+        (session.words[1], session.words[2]) = (s.packets, s.bytes);
         if let Some(place) = places[0] {
             session.set_pool(place);
         }

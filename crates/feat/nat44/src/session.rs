@@ -4,8 +4,10 @@ use crate::tuple::{self, Key};
 use thalweg_tables::flow::Millis;
 use thalweg_wire::ip::protocol;
 
-/// A session's words, as the table keeps them.
-pub type Words = [u64; 9];
+/// A session's words, as the table keeps them: those that packets need lie on one line with its keys.
+pub type Words = [u64; 3];
+/// The other ones; four are free, so that sessions begin with lines.
+pub type Rest = [u64; 6];
 
 /// Packets from the inside need no second look.
 pub const FAST_IN: u64 = 1 << 32;
@@ -116,7 +118,12 @@ pub mod tcp {
 
 /// A session's words with names.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Session(pub Words);
+pub struct Session {
+    /// What each packet needs.
+    pub words: Words,
+    /// What is needed when it comes, goes, or is looked at.
+    pub rest: Rest,
+}
 
 impl Session {
     /// A session that packets from the inside with the first key make, and packets from the outside
@@ -137,64 +144,64 @@ impl Session {
             _ => (0, Class::Udp),
         };
         let mut s = Session::default();
-        s.0[0] = u64::from(addresses) | u64::from(l4) << 16 | (class as u64) << CLASS;
-        s.0[3] = u64::from(now) | u64::from(NO_POOL) << 32;
+        s.words[0] = u64::from(addresses) | u64::from(l4) << 16 | (class as u64) << CLASS;
+        s.rest[0] = u64::from(now) | u64::from(NO_POOL) << 32;
         s
     }
 
     /// Deltas of the sums over addresses, and over addresses and ports, towards the outside.
     #[inline(always)]
     pub fn deltas(&self) -> (u16, u16) {
-        (self.0[0] as u16, (self.0[0] >> 16) as u16)
+        (self.words[0] as u16, (self.words[0] >> 16) as u16)
     }
     /// TCP state.
     pub fn state(&self) -> u8 {
-        (self.0[0] >> STATE) as u8
+        (self.words[0] >> STATE) as u8
     }
     /// Which timeout holds.
     pub fn class(&self) -> Class {
-        Class::of(self.0[0] >> CLASS)
+        Class::of(self.words[0] >> CLASS)
     }
     /// Packets of both directions.
     pub fn packets(&self) -> u64 {
-        self.0[1]
+        self.words[1]
     }
     /// Bytes of both directions, IP headers included.
     pub fn bytes(&self) -> u64 {
-        self.0[2]
+        self.words[2]
     }
     /// When it began.
     pub fn created(&self) -> Millis {
-        self.0[3] as u32
+        self.rest[0] as u32
     }
     /// Position of the address of which it has a port, if it has one.
     pub fn pool(&self) -> Option<u16> {
-        Some((self.0[3] >> 32) as u16).filter(|p| *p != NO_POOL)
+        Some((self.rest[0] >> 32) as u16).filter(|p| *p != NO_POOL)
     }
     /// Marks.
     pub fn marks(&self) -> u16 {
-        (self.0[3] >> 48) as u16
+        marks(&self.rest)
     }
     /// Says which address it has a port of.
     pub fn set_pool(&mut self, pool: u16) {
-        self.0[3] = self.0[3] & !(0xffff << 32) | u64::from(pool) << 32;
+        self.rest[0] = self.rest[0] & !(0xffff << 32) | u64::from(pool) << 32;
     }
     /// Position of the address of which the host outside has a port, seen from the inside.
     pub fn twice_pool(&self) -> Option<u16> {
-        (self.0[4] as u16).checked_sub(1)
+        (self.rest[1] as u16).checked_sub(1)
     }
     /// Says which address that is.
     pub fn set_twice_pool(&mut self, pool: u16) {
-        self.0[4] = u64::from(pool) + 1;
+        self.rest[1] = u64::from(pool) + 1;
     }
     /// Sets the TCP state, the timeout that holds, and whether packets need a second look.
     pub fn set_standing(&mut self, state: u8, class: Class, fast: u64) {
-        let kept = self.0[0] & 0xffff_ffff;
-        self.0[0] = kept | fast | u64::from(state) << STATE | (class as u64) << CLASS;
+        let kept = self.words[0] & 0xffff_ffff;
+        self.words[0] = kept | fast | u64::from(state) << STATE | (class as u64) << CLASS;
     }
     /// Adds marks.
     pub fn mark(&mut self, marks: u16) {
-        self.0[3] |= u64::from(marks) << 48;
+        self.rest[0] |= u64::from(marks) << 48;
     }
 }
 
@@ -214,6 +221,11 @@ pub fn note_tcp(word: &mut u64, flags: u8, outside: bool, slow: bool) {
     *word = kept | fast | u64::from(state) << STATE | (class as u64) << CLASS;
 }
 
+/// A session's marks.
+pub fn marks(rest: &Rest) -> u16 {
+    (rest[0] >> 48) as u16
+}
+
 /// The number of the timeout in a session's first word, below 4.
 #[inline(always)]
 pub fn class_number(word: u64) -> usize {
@@ -228,7 +240,7 @@ mod tests {
     fn run(steps: &[(u8, bool)]) -> Session {
         let mut s = Session::default();
         for (flags, outside) in steps {
-            note_tcp(&mut s.0[0], *flags, *outside, false);
+            note_tcp(&mut s.words[0], *flags, *outside, false);
         }
         s
     }
@@ -239,11 +251,11 @@ mod tests {
         assert_eq!(run(&up[..1]).class(), Class::TcpTransitory);
         assert_eq!(run(&up[..2]).class(), Class::TcpTransitory);
         assert_eq!(run(&up).class(), Class::TcpEstablished);
-        assert_ne!(run(&up).0[0] & FAST_OUT, 0);
+        assert_ne!(run(&up).words[0] & FAST_OUT, 0);
         let fin = flag::FIN | flag::ACK;
         let half = [&up[..], &[(fin, false)]].concat();
         assert_eq!(run(&half).class(), Class::TcpEstablished);
-        assert_eq!(run(&half).0[0] & (FAST_IN | FAST_OUT), 0);
+        assert_eq!(run(&half).words[0] & (FAST_IN | FAST_OUT), 0);
         let down = [&half[..], &[(fin, true), (flag::ACK, false)]].concat();
         assert_eq!(run(&down).class(), Class::TcpTransitory);
         let again = [&down[..], &up].concat();

@@ -431,7 +431,7 @@ impl Translator {
         let change = change(nat, found);
         let bytes = (p.total_len() - l2) as u64;
         let Some(l3) = p.data_mut().get_mut(l2..) else { return Verdict::CONTINUE };
-        let marks = session::Session(*nat.table.get(flow)).marks();
+        let marks = session::marks(nat.table.rest(flow));
         let hairpin = marks & session::HAIRPIN != 0 && !outside;
         let across = marks & if outside { session::ACROSS } else { session::VIA } != 0;
         let across = across.then(|| {
@@ -594,7 +594,7 @@ impl Translator {
 /// What a session does to packets that were found by one of its keys.
 pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     let (inside, outside) = nat.keys(found.flow());
-    let (l3, l4) = session::Session(*nat.table.get(found.flow())).deltas();
+    let (l3, l4) = nat.session(found.flow()).deltas();
     let back = |key: &Key| (tuple::reversed_addresses(key), tuple::reversed_ports(key));
     if found.by_second() {
         let (addresses, ports) = back(&inside);
@@ -625,11 +625,11 @@ pub(crate) fn note(
     now: Millis,
 ) {
     let (flow, outside) = (found.flow(), found.by_second());
+    let answered = session::marks(nat.table.rest(flow)) & session::FROM_OUTSIDE != 0;
     let words = nat.table.get_mut(flow);
     words[1] += 1;
     words[2] += bytes;
     let tcp = parsed.protocol == protocol::TCP;
-    let answered = session::Session(*words).marks() & session::FROM_OUTSIDE != 0;
     let is_answer = outside != answered;
     if tcp {
         session::note_tcp(&mut words[0], parsed.flags, outside, slow);

@@ -1,6 +1,6 @@
 //! Looking at sessions from the main thread: bit by bit, so that no worker stands still.
 
-use crate::session::{self, Class, Session, tcp};
+use crate::session::{self, Class, tcp};
 use crate::time;
 use crate::tuple::Tuple;
 use crate::worker::{self, Counts, Nat};
@@ -129,7 +129,7 @@ fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionV
     let (now, mut next) = (time::millis(clock::ticks()), from);
     let view = |flow| {
         let (inside, outside) = nat.keys(flow);
-        let s = Session(*nat.table.get(flow));
+        let s = nat.session(flow);
         SessionView {
             worker,
             index: flow.index(),

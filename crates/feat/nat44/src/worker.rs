@@ -8,7 +8,7 @@ use crate::limits::{Limits, Orders};
 use crate::log::{Pen, What};
 use crate::mapping::{Mapping, TwiceNat};
 use crate::pool::{self, Pool, Pools};
-use crate::session::{self, Class, Session, Words};
+use crate::session::{self, Class, Rest, Session, Words};
 use crate::tuple::{Key, Tuple};
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
@@ -46,7 +46,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Nat) -> R) -> Option<R> {
 }
 
 /// The table of sessions.
-pub type Table = FlowTable<2, Words>;
+pub type Table = FlowTable<2, Words, Rest>;
 
 /// Why there is no session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -181,12 +181,12 @@ pub(crate) struct Shares<'a> {
 
 impl Shares<'_> {
     /// Gives back what a session had.
-    fn release(&mut self, flow: FlowId, keys: (Key, Key), words: &Words, now: Millis) {
-        let (session, inside, outside) = (Session(*words), Tuple::of(&keys.0), Tuple::of(&keys.1));
+    fn release(&mut self, flow: FlowId, keys: (Key, Key), session: &Session, now: Millis) {
+        let (inside, outside) = (Tuple::of(&keys.0), Tuple::of(&keys.1));
         count(self.counts, inside.protocol, -1);
         self.limits.went(flow, &keys.0);
         if let Some(pen) = self.pen {
-            pen.write(What::Ends, &keys, &session, now);
+            pen.write(What::Ends, &keys, session, now);
         }
         let at = pool::position(inside.protocol);
         let parts = [(session.pool(), outside.dport), (session.twice_pool(), inside.dport)];
@@ -202,6 +202,11 @@ impl Shares<'_> {
 fn keys(table: &Table, flow: FlowId) -> (Key, Key) {
     let (inside, outside) = table.keys(flow);
     (*inside, outside.copied().unwrap_or_default())
+}
+
+/// A session.
+fn session(table: &Table, flow: FlowId) -> Session {
+    Session { words: *table.get(flow), rest: *table.rest(flow) }
 }
 
 impl Nat {
@@ -246,6 +251,11 @@ impl Nat {
         keys(&self.table, flow)
     }
 
+    /// A session.
+    pub fn session(&self, flow: FlowId) -> Session {
+        session(&self.table, flow)
+    }
+
     /// The live session of a key; one whose end has come is removed.
     pub fn find(&mut self, key: &Key, now: Millis) -> Option<Found> {
         let found = self.table.find(key, self.table.hash(key))?;
@@ -264,14 +274,18 @@ impl Nat {
     /// Ends a session.
     pub fn remove(&mut self, flow: FlowId, now: Millis) {
         let keys = self.keys(flow);
-        let words = self.table.remove(flow);
-        self.parts().1.release(flow, keys, &words, now);
+        let session = self.session(flow);
+        self.table.remove(flow);
+        self.parts().1.release(flow, keys, &session, now);
     }
 
     /// Gives the address of the session that has been half open for longest to another.
     fn recycle(&mut self, now: Millis) -> bool {
         let (table, mut shares) = self.parts();
-        table.recycle(|table, flow| shares.release(flow, keys(table, flow), table.get(flow), now))
+        let release = |table: &Table, flow| {
+            shares.release(flow, keys(table, flow), &session(table, flow), now);
+        };
+        table.recycle(release)
     }
 
     /// Adds a session, in the place of one that is half open if there is no room and it may.
@@ -286,7 +300,7 @@ impl Nat {
         let inside = (*inside, self.table.hash(inside));
         let outside = (*outside, self.table.hash(outside));
         for _ in 0..3 {
-            match self.table.add(inside, Some(outside), end, session.0) {
+            match self.table.add(inside, Some(outside), end, (session.words, session.rest)) {
                 Ok(flow) => {
                     // The very next number belongs to what is counted: no gap may come to be.
                     if self.limits.is_none() {
@@ -414,7 +428,7 @@ impl Nat {
             } else {
                 session::FAST_IN
             };
-            session.0[0] |= first;
+            session.words[0] |= first;
         }
         let end = now.wrapping_add(config.timeouts[session.class() as usize]);
         self.add(&inside, &outside, end, session, (!config.refuse, now))
@@ -481,7 +495,7 @@ impl Nat {
         let (mut left, began) = ((32 + 2 * new).min(STEPS), clock::ticks());
         let more = loop {
             let more = table.expire(now, left.min(CHUNK), |table, flow| {
-                shares.release(flow, keys(table, flow), table.get(flow), now);
+                shares.release(flow, keys(table, flow), &session(table, flow), now);
                 AtEnd::Remove
             });
             left = left.saturating_sub(CHUNK);
@@ -532,7 +546,7 @@ impl Nat {
             let flows: Vec<FlowId> = self.table.list(&mut from, CHUNK as u32).collect();
             self.table.fetch_removal(&flows);
             for flow in flows {
-                let session = Session(*self.table.get(flow));
+                let session = self.session(flow);
                 let pools = [session.pool(), session.twice_pool()];
                 let given = |at: &u16| self.pools.get(*at).is_none_or(|p| !p.live);
                 let mapped = which == Sweep::Mapped

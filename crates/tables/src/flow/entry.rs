@@ -21,26 +21,27 @@ pub(super) const TWO_KEYS: u8 = 2;
 /// It may be given up for another.
 pub(super) const YOUNG: u8 = 4;
 
-/// A flow. What a packet needs that was found by the first key comes first. Flows of less than 128 bytes do not begin
-/// with cache lines.
+/// A flow. What a packet needs that was found by the first key comes first, then what one needs that is to have the
+/// other key, or is found by that. Flows of less than 128 bytes do not begin with cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct Entry<const W: usize, V> {
+pub(super) struct Entry<const W: usize, V, R> {
     pub(super) first: [u64; W],
     pub(super) end: Millis,
     pub(super) slot: u16,
     pub(super) state: u8,
     pub(super) value: V,
     pub(super) second: [u64; W],
+    pub(super) rest: R,
     pub(super) timer: Links,
     /// Neighbours among the young; of a free one, `next` is the next free one.
     pub(super) age: Links,
 }
 
-// SAFETY: integers and a value for all of which zero is a value.
-unsafe impl<const W: usize, V: AllZeroValid> AllZeroValid for Entry<W, V> {}
+// SAFETY: integers and two values for all of which zero is a value.
+unsafe impl<const W: usize, V: AllZeroValid, R: AllZeroValid> AllZeroValid for Entry<W, V, R> {}
 
-impl<const W: usize, V> Entry<W, V> {
+impl<const W: usize, V, R> Entry<W, V, R> {
     #[inline]
     pub(super) fn key(&self, second: bool) -> &[u64; W] {
         if second { &self.second } else { &self.first }
@@ -62,7 +63,7 @@ impl<const W: usize, V> Entry<W, V> {
     /// Asks for what a packet needs that is to have the other key, or is found by the second.
     #[inline]
     pub(super) fn fetch_both(&self) {
-        prefetch::first_for_read(self, std::mem::offset_of!(Self, timer));
+        prefetch::first_for_read(self, std::mem::offset_of!(Self, rest));
     }
 
     /// Asks for all of it, as one that comes or goes is in lists as well.
@@ -79,7 +80,7 @@ pub(super) trait Slots {
     fn age(&mut self, flow: u32) -> &mut Links;
 }
 
-impl<const W: usize, V> Slots for [Entry<W, V>] {
+impl<const W: usize, V, R> Slots for [Entry<W, V, R>] {
     #[inline]
     fn timer(&mut self, flow: u32) -> &mut Links {
         &mut self[flow as usize].timer

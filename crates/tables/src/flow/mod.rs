@@ -129,13 +129,14 @@ pub enum AtEnd {
     Until(Millis),
 }
 
-/// Flows with keys of `W` words and values `V`.
+/// Flows with keys of `W` words, a value `V` that packets need, and of which the rest is an `R`.
 ///
 /// Keys need every bit in them to tell flows apart, and nothing else: padding has to be zero. With two
-/// words, and a value of 64 bytes, the hot ones first, a flow takes 120 bytes, and each key 8 of index.
+/// words, and a value of 64 bytes, the hot ones first, a flow takes 120 bytes, and each key 8 of index. Where both
+/// keys are needed of most flows, a value of 24 bytes lies on one line with them; a rest of 48 makes that 128 bytes.
 #[derive(Debug)]
-pub struct FlowTable<const W: usize, V: AllZeroValid> {
-    flows: PagedTable<Entry<W, V>>,
+pub struct FlowTable<const W: usize, V: AllZeroValid, R: AllZeroValid = ()> {
+    flows: PagedTable<Entry<W, V, R>>,
     index: Index,
     wheel: Wheel,
     young: Young,
@@ -160,7 +161,7 @@ const BATCH: usize = 16;
 /// Keys that [`FlowTable::fetch_ahead`] asks for at once.
 pub const AHEAD: usize = 8;
 
-impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
+impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W, V, R> {
     /// A table for `capacity` flows with one key each, or two. If most have one, and some two: flows with
     /// two take the room of up to two.
     ///
@@ -225,7 +226,8 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         name: &str,
         beside: Option<(ahead::Column, bool)>,
     ) -> std::io::Result<()> {
-        let flows = ahead::Column { region: self.flows.region(), size: size_of::<Entry<W, V>>() };
+        let flows =
+            ahead::Column { region: self.flows.region(), size: size_of::<Entry<W, V, R>>() };
         self.ahead = None;
         self.mark = u32::MAX;
         self.ahead = Some(ahead::Ahead::start(name, flows, self.index.region(), beside)?);
@@ -305,7 +307,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
 
     /// Bytes of memory when all flows are in use.
     pub fn bytes(&self) -> usize {
-        self.flows.capacity() * size_of::<Entry<W, V>>() + self.index.bytes()
+        self.flows.capacity() * size_of::<Entry<W, V, R>>() + self.index.bytes()
     }
 
     /// The hash of a key, which outsiders cannot foretell.
@@ -325,12 +327,12 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
     }
 
     #[inline]
-    fn entry(&self, flow: u32) -> &Entry<W, V> {
+    fn entry(&self, flow: u32) -> &Entry<W, V, R> {
         &self.flows.as_slice()[flow as usize]
     }
 
     #[inline]
-    fn entry_mut(&mut self, flow: u32) -> &mut Entry<W, V> {
+    fn entry_mut(&mut self, flow: u32) -> &mut Entry<W, V, R> {
         &mut self.flows.as_mut_slice()[flow as usize]
     }
 
@@ -450,6 +452,12 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         &mut self.entry_mut(flow.0).value
     }
 
+    /// The rest of a flow's value.
+    #[inline]
+    pub fn rest(&self, flow: FlowId) -> &R {
+        &self.entry(flow.0).rest
+    }
+
     /// The keys of a flow: the first, and the second if it has one.
     pub fn keys(&self, flow: FlowId) -> (&[u64; W], Option<&[u64; W]>) {
         let entry = self.entry(flow.0);
@@ -503,8 +511,8 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         }
     }
 
-    /// Adds a young flow with a key and its hash, a second key and its hash, and an end at most
-    /// [`MAX_TIMEOUT`] away.
+    /// Adds a young flow with a key and its hash, a second key and its hash, an end at most
+    /// [`MAX_TIMEOUT`] away, and its value with the rest of that.
     ///
     /// # Errors
     ///
@@ -515,7 +523,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         key: ([u64; W], FlowHash),
         second: Option<([u64; W], FlowHash)>,
         end: Millis,
-        value: V,
+        (value, rest): (V, R),
     ) -> Result<FlowId, AddError> {
         for (key, hash) in [Some(key), second].iter().flatten() {
             if let Some(found) = self.find(key, *hash) {
@@ -537,7 +545,7 @@ impl<const W: usize, V: AllZeroValid + Copy> FlowTable<W, V> {
         }
         let entry = self.entry_mut(flow);
         (entry.first, entry.second) = (key.0, second.map_or([0; W], |second| second.0));
-        (entry.end, entry.state, entry.value) = (end, state, value);
+        (entry.end, entry.state, entry.value, entry.rest) = (end, state, value, rest);
         self.wheel.add(self.flows.as_mut_slice(), flow, end);
         self.young.add(self.flows.as_mut_slice(), flow);
         self.live += 1;

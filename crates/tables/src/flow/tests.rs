@@ -17,7 +17,7 @@ fn with_hash(table: &Table, key: Key) -> (Key, FlowHash) {
 fn the_only_flow_is_guessed() {
     let mut table = Table::new(100, 2, 0).unwrap();
     let (key, hash) = with_hash(&table, key(7));
-    let flow = table.add((key, hash), None, 1000, 5).unwrap();
+    let flow = table.add((key, hash), None, 1000, (5, ())).unwrap();
     let (mut hashes, mut guesses) = ([hash; 1], [Guess::default(); 1]);
     table.hash_all(&[key], &mut hashes, &mut guesses);
     assert_eq!(hashes, [hash]);
@@ -108,7 +108,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn check_add(table: &mut Table, model: &mut Model, keys: &[Key], end: Millis) {
     let second = keys.get(1).map(|key| with_hash(table, *key));
-    let added = table.add(with_hash(table, keys[0]), second, end, model.serial);
+    let added = table.add(with_hash(table, keys[0]), second, end, (model.serial, ()));
     let taken = keys.iter().find_map(|key| model.by_key.get(key));
     match (added, taken) {
         (Err(AddError::Taken(found)), Some((flow, second))) => {
@@ -273,7 +273,7 @@ fn stays_right_when_full() {
             }
             None => {
                 let second = Some(with_hash(&table, key(!n)));
-                match table.add(with_hash(&table, key(n)), second, round as u32, n) {
+                match table.add(with_hash(&table, key(n)), second, round as u32, (n, ())) {
                     Ok(flow) => _ = known.insert(n, flow),
                     Err(error) => {
                         assert_eq!((error, known.len()), (AddError::Full, FLOWS as usize));
@@ -293,7 +293,7 @@ fn many_ends_at_once() {
     const FLOWS: u64 = 300_000;
     let mut table = Table::new(FLOWS as u32, 1, 0).unwrap();
     for n in 0..FLOWS {
-        table.add(with_hash(&table, key(n)), None, 60_000, n).unwrap();
+        table.add(with_hash(&table, key(n)), None, 60_000, (n, ())).unwrap();
     }
     assert!(!table.expire(59_999, 1000, |_, _| unreachable!()));
     let (mut ended, mut rounds) = (0, 0);
@@ -329,8 +329,11 @@ fn hashes_spread_and_differ_between_tables() {
 
 #[test]
 fn a_flow_takes_two_lines() {
-    assert_eq!(size_of::<Entry<2, [u64; 9]>>(), 128);
-    assert_eq!(size_of::<Entry<2, [u64; 8]>>(), 120);
+    assert_eq!(size_of::<Entry<2, [u64; 9], ()>>(), 128);
+    assert_eq!(size_of::<Entry<2, [u64; 8], ()>>(), 120);
+    // With a short value, both keys and that are on the first of them.
+    type Both = Entry<2, [u64; 3], [u64; 6]>;
+    assert_eq!((size_of::<Both>(), std::mem::offset_of!(Both, rest)), (128, 64));
     let table = FlowTable::<2, [u64; 9]>::new(1_000_000, 2, 0).unwrap();
     assert!(table.bytes() <= 144 * 1_000_001, "{}", table.bytes());
     assert!(Table::new(u32::MAX, 1, 0).is_err());
@@ -346,14 +349,14 @@ fn second_keys_take_room() {
     let full = loop {
         let n = flows.len() as u64;
         let [first, second] = [[n, 1], [n, 2]].map(|key| (key, table.hash(&key)));
-        match table.add(first, Some(second), 1, n) {
+        match table.add(first, Some(second), 1, (n, ())) {
             Ok(flow) => flows.push(flow),
             Err(e) => break e,
         }
     };
     assert_eq!((full, flows.len()), (AddError::Full, 500));
     flows.into_iter().for_each(|flow| assert_eq!(table.remove(flow), u64::from(flow.index())));
-    assert!((0..800).all(|n| table.add(([n, 1], table.hash(&[n, 1])), None, 1, n).is_ok()));
+    assert!((0..800).all(|n| table.add(([n, 1], table.hash(&[n, 1])), None, 1, (n, ())).is_ok()));
     assert_eq!(table.counts().refused, 1);
 }
 
@@ -381,13 +384,13 @@ fn memory_is_ready_before_flows_come() {
             wait_for_memory(&tables[1]);
         }
         for table in &mut tables {
-            let flow = table.add(with_hash(table, key(n)), None, 1000, n).unwrap();
+            let flow = table.add(with_hash(table, key(n)), None, 1000, (n, ())).unwrap();
             assert_eq!((flow.index(), *table.get(flow)), (n as u32, n));
         }
     }
     let [plain, mut table] = tables;
     let more = with_hash(&table, key(capacity.into()));
-    assert_eq!(table.add(more, None, 1, 0), Err(AddError::Full));
+    assert_eq!(table.add(more, None, 1, (0, ())), Err(AddError::Full));
     assert_eq!(FlowCounts { refused: 0, ..table.counts() }, plain.counts());
     empty(&mut table);
 }
@@ -407,7 +410,7 @@ fn who_adds_flows_never_finds_memory() {
     let mut beside = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
     let mut table = Table::new(capacity, 1, 0).unwrap();
     table.prepare_with("test-memory", &beside, false).unwrap();
-    let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, n);
+    let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, (n, ()));
     (0..1000).for_each(|n| _ = add(&mut table, n).unwrap());
     table.want_beside();
     if !wait_for_memory(&table) {
@@ -438,7 +441,7 @@ fn no_flow_waits_for_what_is_beside_others() {
     let mut table = Table::new(capacity, 1, 0).unwrap();
     assert!(table.has_beside(), "without a thread nobody waits for it");
     table.prepare_with("test-memory", &beside, false).unwrap();
-    let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, n);
+    let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, (n, ()));
     for n in 0..300_000 {
         while let Err(e) = add(&mut table, n) {
             assert_eq!(e, AddError::Unready);
@@ -466,7 +469,7 @@ fn no_flow_comes_before_its_memory() {
     let mut table = Table::new(20_000_000, 1, 0).unwrap();
     table.prepare("test-memory").unwrap();
     let mut refused = 0;
-    while let Err(e) = table.add(with_hash(&table, key(1)), None, 1000, 1) {
+    while let Err(e) = table.add(with_hash(&table, key(1)), None, 1000, (1, ())) {
         assert_eq!((e, table.len(), table.used()), (AddError::Unready, 0, 0));
         if refused == 0 {
             assert!(!table.is_ready());
@@ -489,7 +492,7 @@ fn what_is_wanted_at_first_is_ready_at_once() {
         table.prepare_with("test-memory", &beside, wanted).unwrap();
         let knows = table.is_all_ready().is_some();
         assert!(table.is_ready() || !knows);
-        assert!(table.add(with_hash(&table, key(1)), None, 1000, 1).is_ok() || !knows);
+        assert!(table.add(with_hash(&table, key(1)), None, 1000, (1, ())).is_ok() || !knows);
         empty(&mut table);
     }
 }
