@@ -5,27 +5,33 @@
 //! `cargo bench -p thalweg-bench-pg --bench instructions -- accept` accepts what is counted now
 //! (`make bench-accept`).
 //!
-//! What is counted is what runs in nodes and taps; not the generator's input, nor the loop around
-//! them. callgrind knows no AVX-512: the levels below it stand in.
+//! What is counted is what runs in nodes and taps, and the tracker by itself; not the generator's
+//! input, nor the loop around them. callgrind knows no AVX-512: the levels below it stand in.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use thalweg_bench_common::{Args, Cell, Column, Report, Table};
-use thalweg_bench_pg::Router;
 use thalweg_bench_pg::accepted::{Accepted, TOLERANCE, Verdict};
-use thalweg_bench_pg::paths::Case;
+use thalweg_bench_pg::paths::{self, Case, nat};
+use thalweg_bench_pg::{Router, cores};
 use thalweg_buffer::simd::Level;
+use thalweg_conntrack::{Batch, Checks, Commit, State, Tracker};
+use thalweg_wire::build::Packet;
+use thalweg_wire::tcp::flag::{ACK, SYN};
 
 /// Whole frames, so many that a few calls more or less do not show.
 const PACKETS: u64 = 256 * 1024;
 /// What is counted: functions by their demangled names.
-const COUNTED: [&str; 3] = [
+const COUNTED: [&str; 4] = [
     "*thalweg_graph::node::Runner>::run*",
     "*worker::taps::*::run_gate*",
     "*worker::taps::*::run_taps*",
+    "instructions::track",
 ];
 const LEVELS: [Level; 3] = [Level::PerPacket, Level::Scalar, Level::Avx2];
 
@@ -33,25 +39,56 @@ const LEVELS: [Level; 3] = [Level::PerPacket, Level::Scalar, Level::Avx2];
 struct Way {
     word: &'static str,
     name: &'static str,
-    case: Case,
-    sflow: Option<u32>,
-    /// Packets that come together.
-    frame: usize,
+    drive: Drive,
+}
+
+/// What handles the packets.
+enum Drive {
+    /// A router that is set up so, its stream `s0` included.
+    Router {
+        set_up: fn(&mut Router),
+        sflow: Option<u32>,
+        /// Packets that come together.
+        frame: usize,
+    },
+    /// The tracker alone, which is the same at all levels.
+    Tracker,
 }
 
 impl Way {
-    const fn of(word: &'static str, name: &'static str, case: Case) -> Way {
-        Way { word, name, case, sflow: None, frame: 256 }
+    const fn of(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> Way {
+        Way { word, name, drive: Drive::Router { set_up, sflow: None, frame: 256 } }
+    }
+
+    const fn lone(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> Way {
+        Way { word, name, drive: Drive::Router { set_up, sflow: None, frame: 1 } }
+    }
+
+    const fn sampled(word: &'static str, name: &'static str, rate: u32) -> Way {
+        let set_up = |r: &mut Router| Case::OneFlow.set_up(r);
+        Way { word, name, drive: Drive::Router { set_up, sflow: Some(rate), frame: 256 } }
+    }
+
+    fn levels(&self) -> impl Iterator<Item = Level> {
+        let levels = match self.drive {
+            Drive::Router { .. } => &LEVELS[..],
+            Drive::Tracker => &LEVELS[..1],
+        };
+        levels.iter().copied().filter(|l| *l <= Level::best())
     }
 }
 
-const PATHS: [Way; 6] = [
-    Way::of("l2", "L2 cross connect", Case::L2),
-    Way::of("flow", "IPv4, 1 flow", Case::OneFlow),
-    Way::of("hops", "IPv4, 16 next hops", Case::NextHops),
-    Way { sflow: Some(1000), ..Way::of("sflow", "IPv4, 1 flow, sFlow 1:1k", Case::OneFlow) },
-    Way { frame: 1, ..Way::of("l2-lone", "L2 cross connect, lone packets", Case::L2) },
-    Way { frame: 1, ..Way::of("flow-lone", "IPv4, lone packets", Case::OneFlow) },
+const PATHS: [Way; 10] = [
+    Way::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
+    Way::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
+    Way::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
+    Way::of("hops", "IPv4, 16 next hops", |r| Case::NextHops.set_up(r)),
+    Way::of("nat", "NAT44, 1024 sessions", nat44),
+    Way::sampled("sflow", "IPv4, 1 flow, sFlow 1:1k", 1000),
+    Way::sampled("sflow100", "IPv4, 1 flow, sFlow 1:100", 100),
+    Way::lone("l2-lone", "L2 cross connect, lone packets", |r| Case::L2.set_up(r)),
+    Way::lone("flow-lone", "IPv4, lone packets", |r| Case::OneFlow.set_up(r)),
+    Way { word: "tracker", name: "tracker, 1024 connections", drive: Drive::Tracker },
 ];
 
 fn main() -> ExitCode {
@@ -86,15 +123,16 @@ fn act() -> Result<()> {
     }
 }
 
-/// Forwards the packets of a path, in the process that is counted.
+/// Handles the packets of a path, in the process that is counted.
 fn drive(word: &str) -> Result<()> {
     let path = PATHS.iter().find(|p| p.word == word).context("no such path")?;
+    let Drive::Router { set_up, sflow, frame } = path.drive else { return track_packets() };
     let mut r = Router::start(&[None]);
-    path.case.set_up(&mut r);
-    if let Some(rate) = path.sflow {
+    set_up(&mut r);
+    if let Some(rate) = sflow {
         r.cli(&format!("sflow sampling-rate {rate}\nsflow enable-disable pg0"));
     }
-    r.cli(&format!("packet-generator configure s0 limit {PACKETS} maxframe {}", path.frame));
+    r.cli(&format!("packet-generator configure s0 limit {PACKETS} maxframe {frame}"));
     r.cli("packet-generator enable-stream s0");
     let end = Instant::now() + Duration::from_secs(120);
     while r.control().worker_stats(0).totals.tx.get() < PACKETS {
@@ -103,6 +141,61 @@ fn drive(word: &str) -> Result<()> {
     }
     r.stop();
     Ok(())
+}
+
+/// Sessions, and connections that are tracked.
+const FLOWS: u32 = 1024;
+
+/// Translation of packets that come in turn.
+fn nat44(r: &mut Router) {
+    nat::set_up(r, 2 * FLOWS);
+    paths::stream_of(r, "s0", 0, (0..FLOWS).map(nat::packet));
+    r.cli("set interface nat44 in pg0 out pg1");
+}
+
+/// Tracks segments of connections that stand, a frame at a time, in either direction.
+fn track_packets() -> Result<()> {
+    let at = |n: u32| Ipv4Addr::from_bits(0x1000_0000 + n);
+    let segment = |n: u32, server: bool, flags, seq, ack| {
+        let ip = Packet::new();
+        let tcp = match server {
+            false => ip.ipv4(at(n), at(FLOWS)).tcp(1024, 80),
+            true => ip.ipv4(at(FLOWS), at(n)).tcp(80, 1024),
+        };
+        tcp.flags(flags).seq(seq).ack(ack).window(60000).build()
+    };
+    let mut tracker = Tracker::new(2 * FLOWS, 0).context("no memory for the tracker")?;
+    let mut batch = Batch::default();
+    for n in 0..FLOWS {
+        let opening = [(false, SYN, 100, 0), (true, SYN | ACK, 500, 101), (false, ACK, 101, 501)];
+        let opening = opening.map(|(server, flags, seq, ack)| segment(n, server, flags, seq, ack));
+        track(&mut tracker, &mut batch, &opening);
+    }
+    let frames: Vec<Vec<Vec<u8>>> = [false, true]
+        .into_iter()
+        .flat_map(|server| {
+            let (seq, ack) = if server { (501, 101) } else { (101, 501) };
+            let all: Vec<_> = (0..FLOWS).map(|n| segment(n, server, ACK, seq, ack)).collect();
+            all.chunks(256).map(<[Vec<u8>]>::to_vec).collect::<Vec<_>>()
+        })
+        .collect();
+    for frame in frames.iter().cycle().take(PACKETS as usize / 256) {
+        track(&mut tracker, &mut batch, frame);
+    }
+    let stand = tracker.counts().established;
+    ensure!(stand > PACKETS, "only {stand} packets were of connections that stand");
+    Ok(())
+}
+
+/// Headers read, connections looked up, moved on and committed.
+#[inline(never)]
+fn track(tracker: &mut Tracker<2>, batch: &mut Batch<2>, frame: &[Vec<u8>]) {
+    let mut states = [State::NONE; 256];
+    batch.clear();
+    for l3 in frame {
+        batch.add_ipv4(0, l3, l3.len(), Checks::NONE);
+    }
+    tracker.track_all(batch, Some(&Commit::default()), 0, &mut states);
 }
 
 fn valgrind() -> Result<()> {
@@ -142,11 +235,23 @@ fn guard(args: &Args, mut report: Report) -> Result<()> {
     let accepting = args.only.iter().any(|word| word == "accept");
     let dir = tempfile::tempdir().context("a folder for callgrind")?;
     let mut now = Accepted::by_this_compiler()?;
-    for path in &PATHS {
-        for level in LEVELS.into_iter().filter(|l| *l <= Level::best()) {
+    let all: Vec<_> = PATHS.iter().flat_map(|p| p.levels().map(move |l| (p, l))).collect();
+    let next = AtomicUsize::new(0);
+    // What runs beside it changes no count: as many at a time as there are processors.
+    let counter = || {
+        let mut counted = Vec::new();
+        while let Some((path, level)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             eprintln!("instructions: {}, {}", path.name, level.name());
-            now.set(path.name, level.name(), count(path, level, dir.path())?);
+            counted.push((path.name, level.name(), count(path, *level, dir.path())?));
         }
+        Ok(counted)
+    };
+    let counted = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores()).map(|_| scope.spawn(counter)).collect();
+        threads.into_iter().map(|t| t.join().expect("no panic")).collect::<Result<Vec<_>>>()
+    })?;
+    for (path, level, n) in counted.into_iter().flatten() {
+        now.set(path, level, n);
     }
     let before = if accepting { now.clone() } else { Accepted::read(&accepted_file())? };
     let mut table = Table::new(
@@ -167,7 +272,7 @@ fn guard(args: &Args, mut report: Report) -> Result<()> {
         table.row([row, vec![Cell::Number(v.now, 2), change]].concat());
     }
     table.note(format!(
-        "In nodes and taps, without the generator's input and the loop around nodes. Accepted with \
+        "In nodes, taps and the tracker, without the generator's input and the loop around nodes. Accepted with \
          {}; counted with {}.",
         before.rustc, now.rustc
     ));

@@ -248,6 +248,38 @@ pub fn flow_packet(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> [u8; 64] {
     p
 }
 
+/// Translation of addresses, from `pg0` to `pg1`.
+pub mod nat {
+    use super::{Ipv4Addr, PORTS, Router, address, flow_packet};
+
+    /// Where all flows go.
+    const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(48, 0, 0, 1), 443);
+    /// Flows of a host inside.
+    const PORTS_EACH: u32 = 16;
+
+    /// The source of a flow: hosts from 10.64.0.0 on.
+    pub fn source(flow: u32) -> (Ipv4Addr, u16) {
+        let host = Ipv4Addr::from_bits(0x0a40_0000 + flow / PORTS_EACH);
+        (host, 1024 + (flow % PORTS_EACH) as u16)
+    }
+
+    /// A packet of a flow, from the inside.
+    pub fn packet(flow: u32) -> [u8; 64] {
+        flow_packet(source(flow), SERVER)
+    }
+
+    /// Has a fresh router know how to translate so many sessions.
+    pub fn set_up(r: &mut Router, sessions: u32) {
+        r.cli(PORTS);
+        address(r);
+        r.cli(&format!(
+            "ip route add 48.0.0.0/8 via 10.1.0.1 pg1
+             nat44 plugin enable sessions {sessions}
+             nat44 add address 203.0.113.0 - 203.0.113.63"
+        ));
+    }
+}
+
 /// 64 bytes of Ethernet, IPv4 and UDP from 10.0.0.1, for `pg0` to receive.
 pub fn packet(to: u32) -> [u8; 64] {
     let mut p = [0; 64];

@@ -1,11 +1,10 @@
 //! What translation adds to IPv4: sessions that stand, few and many, in order and at random; and
 //! sessions that begin.
 
-use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use thalweg_bench_common::{Cell, Column, Series, Table};
-use thalweg_bench_pg::paths::{self, PORTS, flow_packet, stream_of};
+use thalweg_bench_pg::paths::{nat, stream_of};
 use thalweg_bench_pg::scaling::{Scaling, of_turns, of_workers};
 use thalweg_bench_pg::turns::{Plan, Turns, in_turn};
 use thalweg_bench_pg::{Router, cores};
@@ -13,27 +12,9 @@ use thalweg_feat_nat44::worker::owner;
 use thalweg_graph::clock;
 use thalweg_tables::hash::mix64;
 
-/// Where all flows go.
-const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(48, 0, 0, 1), 443);
-
-/// Flows of a host inside.
-const PORTS_EACH: u32 = 16;
-
-/// The source of a flow: hosts from 10.64.0.0 on.
-fn source(flow: u32) -> (Ipv4Addr, u16) {
-    let host = Ipv4Addr::from_bits(0x0a40_0000 + flow / PORTS_EACH);
-    (host, 1024 + (flow % PORTS_EACH) as u16)
-}
-
 fn set_up(workers: &[Option<usize>], sessions: u32) -> Router {
     let mut r = Router::start(workers);
-    r.cli(PORTS);
-    paths::address(&mut r);
-    r.cli(&format!(
-        "ip route add 48.0.0.0/8 via 10.1.0.1 pg1
-         nat44 plugin enable sessions {sessions}
-         nat44 add address 203.0.113.0 - 203.0.113.63"
-    ));
+    nat::set_up(&mut r, sessions);
     r
 }
 
@@ -54,9 +35,9 @@ fn standing(plan: Plan, sessions: u32, random: bool) -> [Turns; 2] {
     let nth = move |n: u32| {
         if random { (mix64(u64::from(n)) % u64::from(sessions)) as u32 } else { n % sessions }
     };
-    let all = (0..sessions).map(|n| flow_packet(source(n), SERVER));
+    let all = (0..sessions).map(nat::packet);
     stream_of(&mut r, "all", 0, all);
-    stream_of(&mut r, "s0", 0, (0..packets).map(|n| flow_packet(source(nth(n)), SERVER)));
+    stream_of(&mut r, "s0", 0, (0..packets).map(|n| nat::packet(nth(n))));
     let mut on = false;
     translate(&mut r, &mut on, true);
     // All of them once, in order, so that each has a session before it is measured.
@@ -129,7 +110,7 @@ fn beginning(plan: Plan) -> Table {
         ],
     );
     let mut r = set_up(&[Some(cores() - 1)], ALL + 1024);
-    stream_of(&mut r, "s0", 0, (0..ALL).map(|n| flow_packet(source(n), SERVER)));
+    stream_of(&mut r, "s0", 0, (0..ALL).map(nat::packet));
     r.cli("set interface nat44 in pg0 out pg1");
     let (mut rate, mut whole, mut node) = (Series::default(), Series::default(), Series::default());
     // The first round has the memory of all sessions come into being.
@@ -170,7 +151,7 @@ impl Pair {
     fn flows(self, worker: usize) -> Vec<u32> {
         // Numbers enough that half of the hosts are as many as are needed, however they fall.
         const ALL: u32 = 1 << 22;
-        let mine = |n: &u32| !self.apart || owner(source(*n).0, 2) == worker;
+        let mine = |n: &u32| !self.apart || owner(nat::source(*n).0, 2) == worker;
         let flows = (0..ALL).map(|n| n + (worker as u32) * ALL).filter(mine);
         flows.take(self.sessions as usize / 2).collect()
     }
@@ -181,7 +162,7 @@ impl Pair {
         for worker in 0..2 {
             let mut flows = self.flows(worker);
             let stream = |r: &mut Router, name: &str, flows: &[u32]| {
-                let packets = flows.iter().map(|n| flow_packet(source(*n), SERVER));
+                let packets = flows.iter().map(|n| nat::packet(*n));
                 stream_of(r, &format!("{name}{worker}"), worker, packets);
             };
             stream(&mut r, "all", &flows);
