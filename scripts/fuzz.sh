@@ -33,23 +33,29 @@ flags=(
 RUSTFLAGS="${flags[*]}" cargo build --locked --quiet --release --manifest-path fuzz/Cargo.toml \
     --target "$host" "${targets[@]/#/--bin=}"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-for target in "${targets[@]}"; do
-    corpus=fuzz/corpus/$target
-    artifacts=fuzz/artifacts/$target
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+# One target; says how it went when it is through.
+fuzz() {
+    local target=$1 log=$logs/$1
+    local corpus=fuzz/corpus/$target artifacts=fuzz/artifacts/$target known=() dir
     mkdir -p "$corpus" "$artifacts"
-    known=()
     for dir in "fuzz/seeds/$target" "fuzz/corpus-crashes/$target"; do
         [[ -d $dir ]] && known+=("$dir")
     done
-    echo "fuzz $target for $time s"
     if ! "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$time" -timeout=10 \
         -rss_limit_mb=1024 -artifact_prefix="$artifacts/" "$corpus" "${known[@]}" >"$log" 2>&1; then
         tail -n 60 "$log" >&2
         echo "fuzz: $target failed; its input is in $artifacts" >&2
-        exit 1
+        return 1
     fi
     # The last line of progress: inputs tried, and code reached.
-    sed -n 's/^#\([0-9]*\)\tDONE *cov: \([0-9]*\).*/     \1 inputs, \2 places reached/p' "$log"
-done
+    sed -n "s/^#\([0-9]*\)\tDONE *cov: \([0-9]*\).*/fuzz $target: \1 inputs, \2 places reached/p" "$log"
+}
+export -f fuzz
+export host time logs
+
+# As many at a time as there are processors.
+echo "fuzz: ${#targets[@]} targets, $time s each"
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I '{}' bash -c 'fuzz "$1"' fuzz '{}'
