@@ -38,7 +38,8 @@ pub use feature::Feature;
 pub use loop_times::{LoopCounts, LoopTimes};
 pub use mailbox::{Event, Inject, Topic};
 pub use node::{
-    ErrorCode, Fate, FrameVerdict, InputNode, Node, Poll, Runner, RxMode, Tap, TapCx, Verdict,
+    ErrorCode, Fate, FrameVerdict, InputNode, NEEDED, Node, Poll, Runner, RxMode, Tap, TapCx,
+    Verdict,
 };
 pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx};
 

@@ -216,8 +216,9 @@ pub trait Tap: Send + 'static {
         }
         self.frame(cx, frame, Iface::Uniform(sw_if));
     }
-    /// Where it has what it needs of an interface, should there be one such place: asked when it begins to look at that.
-    fn line(&self, _sw_if: u32) -> Option<Line> {
+    /// The lines that it needs first when it looks at an interface's frames, so that they are asked for together before
+    /// it is called: asked when it begins to look at that interface.
+    fn lines(&self, _sw_if: u32) -> Option<[Line; NEEDED]> {
         None
     }
     /// True if it marks packets by [`Frame::mark_sampled`], and so is told of those that are marked: asked once.
@@ -242,6 +243,9 @@ pub trait Tap: Send + 'static {
     /// Takes a message from the main thread.
     fn message(&mut self, _message: Box<dyn Any + Send>) {}
 }
+
+/// How many lines a tap may name that it needs first.
+pub const NEEDED: usize = 3;
 
 /// No tap rests for more packets: a sum with a count of packets is not too much for 64 bits.
 pub(crate) const MOST_REST: u64 = 1 << 62;
@@ -392,8 +396,8 @@ impl<T: Tap> Tap for OwnLines<T> {
     fn ends(&mut self, frame: &Frame, fate: Fate) {
         self.0.ends(frame, fate);
     }
-    fn line(&self, sw_if: u32) -> Option<Line> {
-        self.0.line(sw_if)
+    fn lines(&self, sw_if: u32) -> Option<[Line; NEEDED]> {
+        self.0.lines(sw_if)
     }
     fn marks(&self) -> bool {
         self.0.marks()

@@ -18,7 +18,7 @@ pub const LINE: usize = 64;
 pub const WORDS: usize = LINE / size_of::<u64>();
 
 /// Lines behind a record that are asked for: as many as most take.
-const AHEAD: u64 = 2;
+const AHEAD: usize = 2;
 
 #[repr(align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
@@ -137,7 +137,8 @@ impl LineWriter {
         }
         self.written = end;
         // The reader's core had the next record's lines last: they are on their way by the time that there is one.
-        (0..AHEAD).for_each(|n| prefetch::address_for_write(lines.line(end + n)));
+        let next = lines.line(end);
+        (0..AHEAD).for_each(|n| prefetch::address_for_write(next.wrapping_add(n * LINE)));
         Some(Position(at))
     }
 

@@ -11,25 +11,23 @@ use thalweg_buffer::{Frame, PacketKey, Rows};
 pub(crate) struct Marked {
     /// Behind the one that was found last.
     next: Ticket,
-    /// The only one that waits, if it is known to be.
-    lone: Option<Lone>,
+    /// The one at `next` is known to be the only one that waits: what is behind it, and its packet. Not an option, so
+    /// that all of this is half a line.
+    is_lone: bool,
+    row: u8,
     /// Some packet has more than one.
     several: bool,
-}
-
-/// A sample that waits.
-#[derive(Clone, Copy, Debug)]
-struct Lone {
-    at: Ticket,
     behind: Ticket,
     key: PacketKey,
-    row: u8,
 }
 
 impl Marked {
     /// Of a ring with nothing in it.
     pub(crate) fn new(ring: &SampleWriter) -> Marked {
-        Marked { next: ring.unpublished(), lone: None, several: false }
+        const { assert!(size_of::<Marked>() == 32) };
+        let next = ring.unpublished();
+        let key = PacketKey::from_bits(0);
+        Marked { next, is_lone: false, row: 0, several: false, behind: next, key }
     }
 
     /// A packet may have more than one sample from here on.
@@ -40,8 +38,8 @@ impl Marked {
     /// A sample waits for the packet in that row.
     #[inline]
     pub(crate) fn waits(&mut self, ring: &SampleWriter, at: Ticket, (key, row): (PacketKey, u8)) {
-        let lone = Lone { at, behind: ring.end(), key, row };
-        self.lone = (at == self.next).then_some(lone);
+        self.is_lone = at == self.next;
+        (self.behind, self.key, self.row) = (ring.end(), key, row);
     }
 
     /// Begins anew: all were published.
@@ -60,11 +58,10 @@ impl Marked {
         frame: &Frame,
         way: impl FnOnce(u8) -> Way,
     ) -> bool {
-        let Some(Lone { at, behind, key, row }) = self.lone else { return false };
-        let is = frame.sampled_packets() == 1 && frame.holds(row, key);
+        let is = self.is_lone && frame.sampled_packets() == 1 && frame.holds(self.row, self.key);
         if is {
-            ring.complete(at, way(row));
-            (self.next, self.lone) = (behind, None);
+            ring.complete(self.next, way(self.row));
+            (self.next, self.is_lone) = (self.behind, false);
         }
         is
     }
@@ -76,7 +73,7 @@ impl Marked {
         frame: &Frame,
         mut way: impl FnMut(u8) -> Way,
     ) {
-        self.lone = None;
+        self.is_lone = false;
         let (mut left, mut told) = (frame.sampled_packets(), Rows::NONE);
         if !self.several {
             // A frame mostly leaves as it came: then nothing need be searched.
@@ -128,7 +125,7 @@ impl Marked {
 
     /// Says of each sample of a packet what `way` says.
     fn each(&mut self, ring: &mut SampleWriter, key: PacketKey, way: impl Fn(u8) -> Way) {
-        self.lone = None;
+        self.is_lone = false;
         let is_next = matches!(ring.marked(self.next), Some((Some((k, _)), _)) if k == key);
         let found = if is_next { Some(self.next) } else { search(ring, key) };
         let Some(mut at) = found else { return };

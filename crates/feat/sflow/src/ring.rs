@@ -55,8 +55,9 @@ pub fn channel(bell: Bell) -> (SampleWriter, SampleReader) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(Position);
 
-/// The worker's end.
+/// The worker's end. What each sample needs comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SampleWriter {
     lines: LineWriter,
     bell: Bell,

@@ -8,7 +8,7 @@ use super::{Core, DEVICE_INPUT, INTERFACE_OUTPUT};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcId, NodeId};
-use crate::node::{Fate, MOST_REST, Tap, TapCx};
+use crate::node::{Fate, MOST_REST, NEEDED, Tap, TapCx};
 use crate::stats::{MAX_INTERFACES, WorkerStats};
 use std::time::Duration;
 use thalweg_buffer::{Frame, Iface, Packet, PacketKey};
@@ -43,7 +43,7 @@ struct TapSlot {
 }
 
 /// An interface on an arc whose taps look now and then. Each frame asks whether they do, so that the rest, on the
-/// same line, is at hand when they do.
+/// same line, is at hand when they do. Nobody foresees when that is.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Gate {
@@ -55,15 +55,17 @@ struct Gate {
     taps: u32,
     /// The slot of the tap, if there is one only; else beyond them.
     only: u32,
-    /// What that tap needs first, which may have left the nearest cache by the time: its slot, and what it has of the
-    /// interface. Nobody foresees when a gate opens, and these come while the core turns to the other way.
-    ahead: Option<[Line; 2]>,
+    /// What that tap needs, which may have left the nearest cache by the time: its slot, and what it has itself. One
+    /// leads to the other; from here they come all at once.
+    needs: Option<(Line, [Line; NEEDED])>,
 }
+
+const _: () = assert!(size_of::<Gate>() == 64);
 
 const SEVERAL: u32 = u32::MAX;
 
 impl Gate {
-    const CLOSED: Gate = Gate { due: NEVER, mark: 0, taps: 0, only: SEVERAL, ahead: None };
+    const CLOSED: Gate = Gate { due: NEVER, mark: 0, taps: 0, only: SEVERAL, needs: None };
 }
 
 /// All taps of a worker.
@@ -199,10 +201,7 @@ impl Taps {
     /// True if a frame after which the interface's packets are `count` has to be shown to taps.
     #[inline]
     pub(super) fn due(&self, arc: ArcId, sw_if: u32, count: u64, offload: bool) -> bool {
-        let Gate { due, ahead, .. } = self.gates[arc.0 as usize][sw_if as usize % MAX_INTERFACES];
-        if let Some(ahead) = ahead {
-            ahead.iter().for_each(|line| line.fetch());
-        }
+        let due = self.gates[arc.0 as usize][sw_if as usize % MAX_INTERFACES].due;
         // What stands for several packets on the wire is not counted as such: taps have to look.
         count >= due || (offload && due != NEVER)
     }
@@ -291,8 +290,12 @@ impl Core {
     pub(super) fn run_gate(&mut self, arc: ArcId, sw_if: u32, count: u64, frame: &mut Frame) {
         let (now, taps) = (self.now, &mut self.taps);
         let (a, at) = (arc.0 as usize, sw_if as usize % MAX_INTERFACES);
-        taps.unsettled = true;
         let gate = &mut taps.gates[a][at];
+        if let Some((slot, tap)) = gate.needs {
+            slot.fetch();
+            tap.iter().for_each(|line| line.fetch());
+        }
+        taps.unsettled = true;
         let passed = count - frame.len() as u64 - gate.mark;
         gate.mark = count;
         let (only, mask) = (gate.only as usize, gate.taps);
@@ -373,8 +376,8 @@ impl Core {
                     let only =
                         first.filter(|_| mask.is_power_of_two()).map_or(SEVERAL, |at| *at as u32);
                     let slot = taps.slots.get(only as usize);
-                    let ahead = slot.and_then(|s| Some([Line::of(s), s.tap.line(sw_if)?]));
-                    taps.gates[a][sw_if as usize] = Gate { due: 0, mark, taps: mask, only, ahead };
+                    let needs = slot.and_then(|s| Some((Line::of(s), s.tap.lines(sw_if)?)));
+                    taps.gates[a][sw_if as usize] = Gate { due: 0, mark, taps: mask, only, needs };
                     taps.open.push((a, sw_if));
                 }
             }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PacketKey};
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{
-    Built, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NodeDecl, Tap, TapCx,
+    Built, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NEEDED, NodeDecl, Tap, TapCx,
 };
 use thalweg_tables::prefetch::Line;
 
@@ -117,16 +117,22 @@ fn note(dirty: &mut Vec<u32>, sw_if: u32) {
     dirty.push(sw_if);
 }
 
-/// The sampler of one worker. What a sample needs comes first, on as few lines as there can be.
+/// Ports of which nothing is sampled; not by way of the stack.
+fn ports() -> Box<[Port; MAX_INTERFACES]> {
+    let all: Box<[Port]> = (0..MAX_INTERFACES).map(|_| Port::default()).collect();
+    all.try_into().unwrap_or_else(|_| unreachable!("as many as asked for"))
+}
+
+/// The sampler of one worker. What a sample needs comes first, on two lines.
 #[repr(C)]
 pub struct SFlowTap {
-    ports: Box<[Port]>,
+    ports: Box<[Port; MAX_INTERFACES]>,
     /// The turn in which it was called last.
     now: u64,
     random: Random,
+    header_bytes: usize,
     marked: Marked,
     ring: SampleWriter,
-    header_bytes: usize,
     /// Ports whose counters are not in the stats yet.
     dirty: Vec<u32>,
     stats: Arc<TapStats>,
@@ -138,7 +144,7 @@ impl SFlowTap {
     #[must_use]
     pub fn new(ring: SampleWriter, stats: Arc<TapStats>) -> SFlowTap {
         SFlowTap {
-            ports: (0..MAX_INTERFACES).map(|_| Port::default()).collect(),
+            ports: ports(),
             random: Random::from_system(),
             header_bytes: usize::from(crate::state::DEFAULT_HEADER_BYTES),
             marked: Marked::new(&ring),
@@ -158,9 +164,16 @@ impl SFlowTap {
         debug_assert!(free, "a sample was missed");
     }
 
+    /// Looks at a frame that is sent, behind `passed` other packets: elsewhere, so that for what is received there is
+    /// less to put aside.
+    #[inline(never)]
+    fn look_sent(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
+        self.look::<true>(cx, passed, frame);
+    }
+
     /// Looks at a frame behind `passed` other packets. It is called for one that mostly has a single sample, and so
     /// seldom that its code is not at hand: hence as little of that as there can be, and all else elsewhere.
-    #[inline]
+    #[inline(always)]
     fn look<const SENT: bool>(
         &mut self,
         cx: &mut TapCx,
@@ -223,7 +236,7 @@ impl SFlowTap {
         mut room: bool,
     ) -> u64 {
         let SFlowTap { ports, ring, random, marked, header_bytes, .. } = self;
-        let port = &mut ports[sw_if as usize];
+        let port = &mut ports[sw_if as usize % MAX_INTERFACES];
         let n = frame.len() as u64;
         while let Some(skipped) = port.countdown(SENT).next(n - at, random) {
             at += skipped;
@@ -592,7 +605,7 @@ impl Tap for SFlowTap {
     fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
         self.turn(cx.now());
         if cx.arc() == INTERFACE_OUTPUT {
-            self.look::<true>(cx, passed, frame);
+            self.look_sent(cx, passed, frame);
         } else {
             self.look::<false>(cx, passed, frame);
         }
@@ -612,8 +625,8 @@ impl Tap for SFlowTap {
         self.ends_of_all(frame, fate);
     }
 
-    fn line(&self, sw_if: u32) -> Option<Line> {
-        self.ports.get(sw_if as usize).map(Line::of)
+    fn lines(&self, sw_if: u32) -> Option<[Line; NEEDED]> {
+        Some([Line::of(self.ports.get(sw_if as usize)?), Line::of(self), Line::of(&self.ring)])
     }
 
     fn marks(&self) -> bool {
