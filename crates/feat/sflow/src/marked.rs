@@ -11,14 +11,15 @@ use thalweg_buffer::{Frame, PacketKey, Rows};
 pub(crate) struct Marked {
     /// Behind the one that was found last.
     next: Ticket,
-    /// The one at `next` is known to be the only one that waits: what is behind it, and its packet. Not an option, so
-    /// that all of this is half a line.
+    /// The one at `next` is known to be the only one that waits. No option, so that all of this is half a line.
     is_lone: bool,
+    /// If so, the row of its packet, and that packet.
     row: u8,
+    key: PacketKey,
+    /// If so, behind it.
+    behind: Ticket,
     /// Some packet has more than one.
     several: bool,
-    behind: Ticket,
-    key: PacketKey,
 }
 
 impl Marked {
@@ -27,7 +28,7 @@ impl Marked {
         const { assert!(size_of::<Marked>() == 32) };
         let next = ring.unpublished();
         let key = PacketKey::from_bits(0);
-        Marked { next, is_lone: false, row: 0, several: false, behind: next, key }
+        Marked { next, is_lone: false, row: 0, key, behind: next, several: false }
     }
 
     /// A packet may have more than one sample from here on.
