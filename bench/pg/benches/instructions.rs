@@ -272,8 +272,8 @@ fn guard(args: &Args, mut report: Report) -> Result<()> {
         table.row([row, vec![Cell::Number(v.now, 2), change]].concat());
     }
     table.note(format!(
-        "In nodes, taps and the tracker, without the generator's input and the loop around nodes. Accepted with \
-         {}; counted with {}.",
+        "In nodes, taps and the tracker, without the generator's input and the loop around nodes. \
+         Accepted with {}; counted with {}.",
         before.rustc, now.rustc
     ));
     report.table(table);

@@ -117,6 +117,9 @@ fn note(dirty: &mut Vec<u32>, sw_if: u32) {
     dirty.push(sw_if);
 }
 
+// What `lines` names are these two.
+const _: () = assert!(std::mem::offset_of!(SFlowTap, ring) == 64);
+
 /// Ports of which nothing is sampled; not by way of the stack.
 fn ports() -> Box<[Port; MAX_INTERFACES]> {
     let all: Box<[Port]> = (0..MAX_INTERFACES).map(|_| Port::default()).collect();
