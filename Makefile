@@ -25,12 +25,13 @@ test: setup ## unit tests, scenarios in namespaces, clients, an emulated machine
 	scripts/test.sh
 
 test-psample: setup build ## router and monitor beside a kernel with PSAMPLE, in an emulated machine
-	$(CARGO) run --release -p thalweg-psample-test
+	scripts/test.sh psample
 
 lint: ## formatting, clippy and documentation, without a warning
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --test smoke -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
 bench: bench-names setup-bench build ## measure for twenty to thirty minutes; a report in target/bench

@@ -10,8 +10,9 @@ all=(unit loom smoke levels papi psample guard fuzz)
 phases=("$@")
 ((${#phases[@]} > 0)) || phases=("${all[@]}")
 
+# Without the scenarios, which are tests only for those who name them.
 unit() {
-    cargo test --workspace --exclude thalweg-smoke
+    cargo test --workspace
 }
 
 # Models of what threads share, in all orders in which these may run that differ in so many places. Built
@@ -21,25 +22,28 @@ loom() {
         cargo test -p thalweg-tables -p thalweg-graph --lib loom
 }
 
-# Scenarios share the machine's processors, and their benchmarks would disturb each other.
+# Scenarios; words select some. What drives them is built as the unit tests are, what is driven as users have
+# it. They share the machine's processors, and those that measure would disturb each other.
+scenarios() {
+    cargo build --release -p thalweg --bins
+    cargo test --workspace --test smoke -- --test-threads=1 "$@"
+}
+
 smoke() {
     scripts/setup.sh sflow
-    cargo build --release -p thalweg --bins
-    cargo test -p thalweg-smoke --release -- --test-threads=1
+    scenarios
 }
 
 # What forwards, again with each level of frame kernels that this processor has: with one worker and
 # two in turn, or as WORKERS says (WORKERS="1 2": each level with both).
 levels() {
-    cargo build --release -p thalweg --bins
     local level workers turn=1
     for level in per-packet scalar avx2 avx512; do
         case $level in avx*) grep -q "$level" /proc/cpuinfo || continue ;; esac
         for workers in ${WORKERS:-$turn}; do
             echo "== levels: $level, workers: $workers"
             THALWEG_SIMD=$level THALWEG_TEST_WORKERS=$workers \
-                cargo test -p thalweg-smoke --release --test smoke -- --test-threads=1 \
-                bad_input:: cross_connect:: mtu:: routing:: wire::
+                scenarios bad_input:: cross_connect:: mtu:: routing:: wire::
         done
         turn=$((3 - turn))
     done
@@ -60,7 +64,8 @@ papi() {
 # In an emulated machine with a kernel of Debian's, which the program fetches and keeps.
 psample() {
     cargo build --release -p thalweg --bins
-    cargo run --release -p thalweg-psample-test
+    cargo build --workspace --bin thalweg-psample-test
+    "${CARGO_TARGET_DIR:-target}/debug/thalweg-psample-test"
 }
 
 # Instructions per packet, beside those that were accepted last.
