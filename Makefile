@@ -10,7 +10,7 @@ TIME ?= 60
 CARGO ?= cargo
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test test-psample lint bench bench-full bench-names bench-docs bench-accept profile soak fuzz doc install setup setup-bench clean
+.PHONY: help build demo test test-psample lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -54,6 +54,9 @@ profile: ## a flame graph of a worker in target/bench (CASE=l2|bridge|stations|i
 	@scripts/setup.sh profile
 	$(CARGO) run --release -p thalweg-bench-report --target-dir $(or $(CARGO_TARGET_DIR),target)/profile \
 		--config 'build.rustflags=["-Csymbol-mangling-version=v0"]' -- profile $(CASE)
+
+sharing: setup ## whether two workers write cache lines that the other touches (twenty minutes)
+	$(CARGO) run --release -p thalweg-bench-pg --example thalweg-sharing
 
 soak: setup build ## churn through translation and rules for SOAK=30 minutes; in the end nothing may be held
 	$(CARGO) run --release -p thalweg-smoke --bin thalweg-soak -- $(or $(SOAK),30)

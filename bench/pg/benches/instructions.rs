@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use thalweg_bench_common::{Args, Cell, Column, Report, Table};
 use thalweg_bench_pg::accepted::{Accepted, TOLERANCE, Verdict};
 use thalweg_bench_pg::paths::{self, Case, nat};
-use thalweg_bench_pg::{Router, cores};
+use thalweg_bench_pg::{Router, cores, valgrind};
 use thalweg_buffer::simd::Level;
 use thalweg_conntrack::{Batch, Checks, Commit, State, Tracker};
 use thalweg_wire::build::Packet;
@@ -110,7 +110,7 @@ fn act() -> Result<()> {
     }
     let Some(args) = Args::from_env()? else { return Ok(()) };
     let mut report = Report::start("instructions", "Instructions per packet, counted by callgrind");
-    match valgrind() {
+    match valgrind::check() {
         Ok(()) => guard(&args, report),
         // Where tests must not pass by not running, this must not, either.
         Err(e) if std::env::var_os("CI").is_some() => Err(e),
@@ -196,13 +196,6 @@ fn track(tracker: &mut Tracker<2>, batch: &mut Batch<2>, frame: &[Vec<u8>]) {
         batch.add_ipv4(0, l3, l3.len(), Checks::NONE);
     }
     tracker.track_all(batch, Some(&Commit::default()), 0, &mut states);
-}
-
-fn valgrind() -> Result<()> {
-    let out = Command::new("valgrind").arg("--version").output();
-    let out = out.context("valgrind cannot be run; `scripts/setup.sh' installs it")?;
-    ensure!(out.status.success(), "valgrind --version: {}", out.status);
-    Ok(())
 }
 
 /// Instructions per packet of one path at one level.

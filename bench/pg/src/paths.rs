@@ -251,9 +251,10 @@ pub fn flow_packet(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> [u8; 64] {
 /// Translation of addresses, from `pg0` to `pg1`.
 pub mod nat {
     use super::{Ipv4Addr, PORTS, Router, address, flow_packet};
+    use thalweg_feat_nat44::worker::owner;
 
     /// Where all flows go.
-    const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(48, 0, 0, 1), 443);
+    pub const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(48, 0, 0, 1), 443);
     /// Flows of a host inside.
     const PORTS_EACH: u32 = 16;
 
@@ -266,6 +267,15 @@ pub mod nat {
     /// A packet of a flow, from the inside.
     pub fn packet(flow: u32) -> [u8; 64] {
         flow_packet(source(flow), SERVER)
+    }
+
+    /// Flows for one of two workers, in the order of their numbers, none of which the other one gets; if workers are
+    /// `apart`, their hosts are that worker's.
+    pub fn flows(worker: usize, apart: bool) -> impl Iterator<Item = u32> {
+        // Numbers enough that half of the hosts are as many as are needed, however they fall.
+        const ALL: u32 = 1 << 22;
+        let mine = move |n: &u32| !apart || owner(source(*n).0, 2) == worker;
+        (0..ALL).map(move |n| n + (worker as u32) * ALL).filter(mine)
     }
 
     /// Has a fresh router know how to translate so many sessions.

@@ -8,7 +8,6 @@ use thalweg_bench_pg::paths::{nat, stream_of};
 use thalweg_bench_pg::scaling::{Scaling, of_turns, of_workers};
 use thalweg_bench_pg::turns::{Plan, Turns, in_turn};
 use thalweg_bench_pg::{Router, cores};
-use thalweg_feat_nat44::worker::owner;
 use thalweg_graph::clock;
 use thalweg_tables::hash::mix64;
 
@@ -149,11 +148,7 @@ struct Pair {
 impl Pair {
     /// The flows of a worker's stream, in the order of their numbers.
     fn flows(self, worker: usize) -> Vec<u32> {
-        // Numbers enough that half of the hosts are as many as are needed, however they fall.
-        const ALL: u32 = 1 << 22;
-        let mine = |n: &u32| !self.apart || owner(nat::source(*n).0, 2) == worker;
-        let flows = (0..ALL).map(|n| n + (worker as u32) * ALL).filter(mine);
-        flows.take(self.sessions as usize / 2).collect()
+        nat::flows(worker, self.apart).take(self.sessions as usize / 2).collect()
     }
 
     fn set_up(self) -> Router {
