@@ -269,15 +269,23 @@ impl<const W: usize> Tracker<W> {
         states: &mut [State],
     ) {
         self.look_up(batch);
-        let paints = commit.filter(|commit| **commit != Commit::default());
         let n = batch.len.min(states.len());
+        if let Some(commit) = commit.filter(|commit| **commit != Commit::default()) {
+            // There is something to be done for each of them.
+            for (i, state) in states[..n].iter_mut().enumerate() {
+                let tracked = self.track(batch, i, now);
+                *state = tracked.state;
+                self.commit(batch, i, tracked, commit, now);
+            }
+            return;
+        }
         for at in (0..n).step_by(AHEAD) {
             self.fetch_ahead(batch, at);
             let mut rows = at..n.min(at + AHEAD);
             while !rows.is_empty() {
                 let place = match batch.guesses[rows.start].is_nothing() {
                     true => None,
-                    false => match self.usual_ones(batch, &mut rows, (paints, now), states) {
+                    false => match self.usual_ones(batch, &mut rows, now, states) {
                         Some(place) => place,
                         None => break,
                     },
@@ -286,7 +294,7 @@ impl<const W: usize> Tracker<W> {
                 let tracked = self.rest(batch, i, place, now);
                 states[i] = tracked.state;
                 if let Some(commit) = commit
-                    && (tracked.flow.is_none() || paints.is_some())
+                    && tracked.flow.is_none()
                 {
                     self.commit_here(batch, i, tracked, commit, now);
                 }
@@ -302,25 +310,20 @@ impl<const W: usize> Tracker<W> {
         &mut self,
         batch: &Batch<W>,
         rows: &mut Range<usize>,
-        (paints, now): (Option<&Commit>, Millis),
+        now: Millis,
         states: &mut [State],
     ) -> Option<Option<Place>> {
         let end = rows.end.min(batch.len).min(states.len());
         let (mut i, states) = (rows.start, &mut states[..end]);
         while i < end {
             match self.usual(batch, i, batch.guesses[i], now) {
-                Ok(tracked) => {
-                    states[i] = tracked.state;
-                    if let Some(paints) = paints {
-                        self.commit(batch, i, tracked, paints, now);
-                    }
-                    i += 1;
-                }
+                Ok(tracked) => states[i] = tracked.state,
                 Err(place) => {
                     rows.start = i;
                     return Some(place);
                 }
             }
+            i += 1;
         }
         rows.start = end;
         None
@@ -444,6 +447,7 @@ impl<const W: usize> Tracker<W> {
         Moved::On(Some(timeout), seen != Seen::Both)
     }
 
+    #[inline(never)]
     fn established(&mut self, flow: FlowId) {
         entry::set(self.table.get_mut(flow), flag::ESTABLISHED);
         self.table.grow_up(flow);
