@@ -26,6 +26,12 @@ unsafe impl Send for Cache {}
 /// fit: buffers that go by way of the depot come back from other workers, whose cores own their lines.
 const HIGH: usize = 8192;
 
+/// Free buffers that an empty cache takes at least, of a pool that has room. They lie side by side, so that those in use
+/// here, which are the last of them, have others before and behind them that nobody uses: a core that goes through
+/// a frame's buffers fetches ahead beyond their last, and were that another worker's, its core would have to get the
+/// line back.
+const RUN: usize = 1024;
+
 impl Cache {
     /// An empty cache of `pool`, its only one.
     pub fn new(pool: Pool) -> Cache {
@@ -74,12 +80,9 @@ impl Cache {
 
     #[cold]
     fn refill(&mut self, want: usize) {
-        while self.stack.len() < want {
-            if !self.pool.inner.pop_batch(&mut self.stack) {
-                self.misses += 1;
-                break;
-            }
-        }
+        let run = want.max(RUN.min(self.high));
+        while self.stack.len() < run && self.pool.inner.pop_batch(&mut self.stack) {}
+        self.misses += u64::from(self.stack.len() < want);
     }
 
     /// A fresh packet: empty, with headroom. `None` if the pool is exhausted.
@@ -184,5 +187,51 @@ impl Drop for Cache {
             self.pool.inner.push_batch(batch);
         }
         self.pool.inner.unregister_cache(&self.published);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::PoolConfig;
+
+    #[test]
+    fn buffers_in_use_by_two_are_far_apart() {
+        let pool = Pool::new(&PoolConfig { buffers: 4096, ..PoolConfig::default() }).unwrap();
+        let mut caches = [Cache::one_of(pool, 2), Cache::one_of(pool, 2)];
+        let mut frames = [Frame::new(), Frame::new()];
+        // Both begin at once, and take a few at a time.
+        for _ in 0..4 {
+            for (cache, frame) in caches.iter_mut().zip(&mut frames) {
+                assert_eq!(cache.alloc_into(frame, 64, 60), 64);
+            }
+        }
+        let ends = frames.each_ref().map(|frame| {
+            let places = || frame.bufs().iter().map(|buf| buf.addr().get() / pool.stride());
+            (places().min().unwrap(), places().max().unwrap())
+        });
+        let between = ends[0].0.max(ends[1].0).saturating_sub(ends[0].1.min(ends[1].1));
+        assert!(between > 256, "{ends:?}");
+        for (cache, frame) in caches.iter_mut().zip(&mut frames) {
+            cache.free_frame(frame);
+        }
+    }
+
+    #[test]
+    fn a_small_pool_is_shared_out_and_what_is_not_there_is_missed_once() {
+        let pool = Pool::new(&PoolConfig { buffers: 256, ..PoolConfig::default() }).unwrap();
+        let mut caches = [Cache::one_of(pool, 2), Cache::one_of(pool, 2)];
+        let packets: Vec<_> = caches.iter_mut().map(|cache| cache.alloc().unwrap()).collect();
+        assert_eq!(
+            caches.each_ref().map(|cache| (cache.stack.len(), cache.misses())),
+            [(63, 0); 2]
+        );
+        let mut frame = Frame::new();
+        assert_eq!(caches[0].alloc_into(&mut frame, 255, 60), 191);
+        assert_eq!((caches[0].misses(), caches[1].misses()), (1, 0));
+        caches[0].free_frame(&mut frame);
+        for (cache, packet) in caches.iter_mut().zip(packets) {
+            cache.free(packet);
+        }
     }
 }
