@@ -94,15 +94,61 @@ pub fn steps(what: Bare, on: &[usize], time: Duration) -> Option<f64> {
         let one = |core: &usize| {
             let (core, barrier) = (*core, &barrier);
             scope.spawn(move || {
-                let mut set = CpuSet::new();
-                set.set(core);
-                let pinned = sched_setaffinity(None, &set).is_ok();
+                let pinned = pin(core);
                 let rate = what.run(barrier, time);
                 pinned.then_some(rate)
             })
         };
         let threads: Vec<_> = on.iter().map(one).collect();
         threads.into_iter().map(|t| t.join().ok().flatten()).sum()
+    })
+}
+
+/// Nanoseconds until a store of one processor is seen by the other, or nothing if one of them is not ours to use. Those
+/// of a virtual machine may be near each other at one time and not at another.
+pub fn transfer(on: [usize; 2], time: Duration) -> Option<f64> {
+    const OVER: u64 = u64::MAX;
+    #[repr(align(128))]
+    struct Alone(AtomicU64);
+    let (word, barrier) = (&Alone(AtomicU64::new(0)), &Barrier::new(2));
+    // Without a hint that this waits: on that, a hypervisor may take the processor away.
+    let wait = |last: u64| {
+        loop {
+            let now = word.0.load(Ordering::Acquire);
+            if now != last {
+                break now;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let answering = scope.spawn(move || {
+            let pinned = pin(on[1]);
+            barrier.wait();
+            let mut last = 0;
+            loop {
+                match wait(last) {
+                    OVER => break pinned,
+                    now => last = now + 1,
+                }
+                word.0.store(last, Ordering::Release);
+            }
+        });
+        let asking = scope.spawn(move || {
+            let pinned = pin(on[0]);
+            barrier.wait();
+            let (start, mut last) = (Instant::now(), 0);
+            while start.elapsed() < time {
+                for _ in 0..16 {
+                    word.0.store(last + 1, Ordering::Release);
+                    last = wait(last + 1);
+                }
+            }
+            let took = start.elapsed();
+            word.0.store(OVER, Ordering::Release);
+            pinned.then_some(took.as_nanos() as f64 / last as f64)
+        });
+        let pinned = answering.join().unwrap_or(false);
+        asking.join().ok().flatten().filter(|_| pinned)
     })
 }
 
@@ -113,13 +159,15 @@ pub struct Pair {
     pub one: Option<f64>,
     /// How much more two do: 2 if they are two cores, about 1.2 if they are two threads of one.
     pub factor: Option<f64>,
+    /// Nanoseconds that a line takes from one to the other: see [`transfer`].
+    pub line: Option<f64>,
 }
 
 impl Pair {
     /// Measures it, in about 150 ms. Processors that are not there say nothing.
     pub fn measure() -> Pair {
         let time = Duration::from_millis(15);
-        let (mut ones, mut factors) = (Vec::new(), Vec::new());
+        let (mut ones, mut factors, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..3 {
             let rate = |on: &[usize]| steps(Bare::Dense, on, time);
             let alone = [rate(&[0]), rate(&[1])];
@@ -127,17 +175,18 @@ impl Pair {
             if let ([Some(a), Some(b)], Some(both)) = (alone, rate(&[0, 1])) {
                 factors.push(2.0 * both / (a + b));
             }
+            lines.extend(transfer([0, 1], time / 3));
         }
         let median = |of: &[f64]| (!of.is_empty()).then(|| Spread::of(of).median);
-        Pair { one: median(&ones), factor: median(&factors) }
+        Pair { one: median(&ones), factor: median(&factors), line: median(&lines) }
     }
 }
 
-/// Has this thread stay on a processor; where that is not allowed, it moves as it likes.
-pub fn pin(cpu: usize) {
+/// Has this thread stay on a processor; where that is not allowed, it moves as it likes, and this is false.
+pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);
-    let _ = sched_setaffinity(None, &set);
+    sched_setaffinity(None, &set).is_ok()
 }
 
 /// Keeps a processor from becoming somebody else's until `over`.
@@ -235,7 +284,7 @@ struct Quiet {
 
 impl Quiet {
     fn measure() -> Option<Quiet> {
-        let Pair { one: Some(one), factor: Some(two) } = Pair::measure() else { return None };
+        let Pair { one: Some(one), factor: Some(two), .. } = Pair::measure() else { return None };
         let best = f64::from_bits(BEST.load(Ordering::Relaxed)).max(one);
         BEST.store(best.to_bits(), Ordering::Relaxed);
         Some(Quiet { two, one: one / best })
@@ -297,6 +346,8 @@ mod tests {
             assert!(steps(what, &[0], time).is_some_and(|rate| rate > 1e3), "{what:?}");
         }
         assert!(steps(Bare::Dense, &[CpuSet::MAX_CPU - 1], time).is_none());
+        assert!(transfer([0, 1], time).is_none_or(|line| line > 1.0));
+        assert!(transfer([0, CpuSet::MAX_CPU - 1], time).is_none());
         let (step, limit) = (Duration::from_micros(10), Duration::ZERO);
         let found = pauses(0, &mut [0; 4096], step, limit, time);
         assert!(found.longest > 0.0 && found.long > 0, "{found:?}");

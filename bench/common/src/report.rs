@@ -99,6 +99,7 @@ impl Report {
             "noisy": self.is_noisy(),
             "one_processor": pairs.map(|p| p.one.map(f64::round)),
             "two_processors": pairs.map(|p| p.factor),
+            "line_ns": pairs.map(|p| p.line.map(f64::round)),
             "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
         })
     }
@@ -116,6 +117,9 @@ fn said(pairs: Pairs) -> String {
     }
     if let [Some(first), Some(end)] = pairs.map(|p| p.factor) {
         text += &format!("; two did {first:.2} times as much at first, {end:.2} in the end");
+    }
+    if let [Some(first), Some(end)] = pairs.map(|p| p.line) {
+        text += &format!("; a line took {first:.0} ns from one to the other, {end:.0} in the end");
     }
     text
 }
@@ -150,8 +154,8 @@ mod tests {
         let mut table = Table::new("T", vec![Column::values("v", "s")]);
         table.row(vec![Cell::Spread(Spread::of(&[1.0, 2.0]), 0)]);
         report.table(table);
-        let pair = |one, factor| Pair { one: Some(one), factor: Some(factor) };
-        let pairs = [pair(740.4, 1.25), pair(945.0, 2.0)];
+        let pair = |one, factor, line| Pair { one: Some(one), factor: Some(factor), line };
+        let pairs = [pair(740.4, 1.25, Some(206.1)), pair(945.0, 2.0, Some(50.0))];
         let json = report.json("later", 0.5, pairs);
         for field in ["bench", "machine", "started", "ended", "noisy", "tables", "steal_percent"] {
             assert!(!json[field].is_null(), "{field}: {json}");
@@ -162,11 +166,13 @@ mod tests {
         assert!(started.len() == 20 && started.ends_with('Z'), "{started}");
         assert_eq!(json["two_processors"], json!([1.25, 2.0]));
         assert_eq!(json["one_processor"], json!([740.0, 945.0]));
+        assert_eq!(json["line_ns"], json!([206.0, 50.0]));
         let text = report.markdown("later", 0.5, pairs);
         assert!(text.contains("## X beside Y\n\nIn turns.\n"), "{text}");
         assert!(
             text.contains("stolen by other machines; one processor did 740 million")
-                && text.contains("945 in the end; two did 1.25 times as much at first, 2.00 in"),
+                && text.contains("945 in the end; two did 1.25 times as much at first, 2.00 in")
+                && text.contains("a line took 206 ns from one to the other, 50 in the end"),
             "{text}"
         );
         assert!(text.contains("### T\n\n| v, s |"), "{text}");

@@ -88,7 +88,7 @@ fn runs(ran: &[Ran], benches: &[Bench]) -> String {
     let mut text = String::from(
         "<section id=runs><h2>Runs</h2><div class=wide><table><thead><tr><th>benchmark</th>\
          <th>from</th><th>to</th><th class=n>took</th><th class=n>stolen</th>\
-         <th class=n>one processor, M steps/s</th><th class=n>two processors</th></tr></thead><tbody>\n",
+         <th class=n>one processor, M steps/s</th><th class=n>two processors</th><th class=n>a line, ns</th></tr></thead><tbody>\n",
     );
     for one in ran {
         let name = escape(&one.name);
@@ -96,17 +96,18 @@ fn runs(ran: &[Ran], benches: &[Bench]) -> String {
             (None, Some(b)) => writeln!(
                 text,
                 "<tr><td>{name}</td><td>{}</td><td>{}</td><td class=n>{:.0} s</td>\
-                 <td class=n>{:.1} %</td><td class=n>{}</td><td class=n>{}</td></tr>",
+                 <td class=n>{:.1} %</td><td class=n>{}</td><td class=n>{}</td><td class=n>{}</td></tr>",
                 escape(&b.started),
                 escape(&b.ended),
                 one.seconds,
                 b.steal_percent,
                 b.one().unwrap_or_default(),
-                b.two().unwrap_or_default()
+                b.two().unwrap_or_default(),
+                b.line().unwrap_or_default()
             ),
             (why, _) => writeln!(
                 text,
-                "<tr><td>{name}</td><td class=bad colspan=6><pre>{}</pre></td></tr>",
+                "<tr><td>{name}</td><td class=bad colspan=7><pre>{}</pre></td></tr>",
                 escape(why.as_deref().unwrap_or("no results"))
             ),
         };

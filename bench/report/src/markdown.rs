@@ -70,32 +70,38 @@ pub fn targets(reached: &[Reached]) -> String {
 /// Each benchmark, when it ran and for how long.
 pub fn runs(ran: &[Ran], benches: &[Bench]) -> String {
     let mut text = String::from(
-        "| benchmark | from | to | took | stolen | one processor, M steps/s | two processors | noisy |\n\
-         | --- | --- | --- | ---: | ---: | --- | --- | --- |\n",
+        "| benchmark | from | to | took | stolen | one processor, M steps/s | two processors | a line, ns | noisy |\n\
+         | --- | --- | --- | ---: | ---: | --- | --- | --- | --- |\n",
     );
     for one in ran {
         let bench = benches.iter().find(|b| b.bench == one.name);
         let _ = match (bench, &one.failed) {
             (Some(b), _) => {
                 let (noisy, of) = b.noise();
-                let (alone, two) = (b.one().unwrap_or_default(), b.two().unwrap_or_default());
+                let [alone, two, line] =
+                    [b.one(), b.two(), b.line()].map(Option::unwrap_or_default);
                 writeln!(
                     text,
-                    "| {} | {} | {} | {:.0} s | {:.1} % | {alone} | {two} | {noisy} of {of} |",
+                    "| {} | {} | {} | {:.0} s | {:.1} % | {alone} | {two} | {line} | {noisy} of {of} |",
                     one.name, b.started, b.ended, one.seconds, b.steal_percent
                 )
             }
             (None, why) => {
                 let why =
                     why.as_deref().unwrap_or("no results").replace('\n', " ").replace('|', "/");
-                writeln!(text, "| {} | failed: {why} | | {:.0} s | | | | |", one.name, one.seconds)
+                writeln!(
+                    text,
+                    "| {} | failed: {why} | | {:.0} s | | | | | |",
+                    one.name, one.seconds
+                )
             }
         };
     }
     text + "\nStolen is the share of the processors' time that the hypervisor gave to others. One \
             processor: what it did of arithmetic that fills a core, before the benchmark and behind it; \
             where that is less than elsewhere on one machine, it was a slow hour. Two processors: how \
-            much more two did; two threads of one core do about 1.2 times as much as one. A value \
+            much more two did; two threads of one core do about 1.2 times as much as one. A line: \
+            what a store takes until the other processor sees it, which says how near they are. A value \
             is noisy when its rounds spread by more than 10 %.\n"
 }
 
@@ -107,7 +113,7 @@ mod tests {
     fn a_failure_is_a_row() {
         let ran = [Ran { name: "x".into(), seconds: 2.0, failed: Some("exit 1\nwhy | so".into()) }];
         let text = head(&ran, &[], &crate::targets::reached(&[]));
-        assert!(text.contains("| x | failed: exit 1 why / so | | 2 s | | | | |"), "{text}");
+        assert!(text.contains("| x | failed: exit 1 why / so | | 2 s | | | | | |"), "{text}");
         assert!(text.contains("| not measured |  | 24–25 |"), "{text}");
     }
 }

@@ -30,6 +30,9 @@ pub struct Bench {
     /// How much more two processors did than one, at first and in the end.
     #[serde(default)]
     pub two_processors: [Option<f64>; 2],
+    /// Nanoseconds that a line took from one processor to the other, at first and in the end.
+    #[serde(default)]
+    pub line_ns: [Option<f64>; 2],
     pub tables: Vec<Table>,
 }
 
@@ -76,6 +79,12 @@ impl Bench {
     pub fn two(&self) -> Option<String> {
         let [Some(first), Some(end)] = self.two_processors else { return None };
         Some(format!("{first:.2}, {end:.2}"))
+    }
+
+    /// What a line took from one to the other, while it ran.
+    pub fn line(&self) -> Option<String> {
+        let [Some(first), Some(end)] = self.line_ns else { return None };
+        Some(format!("{first:.0}, {end:.0}"))
     }
 
     /// What one processor did, while it ran.
