@@ -6,6 +6,7 @@
 //! words, and write each of them rarely; the writer asks how far the reader is only when its last
 //! answer leaves no room.
 
+use crate::paged::{AllZeroValid, HUGE_PAGE, PagedTable, Pages};
 use crate::prefetch;
 use crate::sync::{AtomicU64, Ordering, Padded};
 use std::cell::UnsafeCell;
@@ -23,13 +24,18 @@ const AHEAD: usize = 2;
 #[repr(align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
 
+// SAFETY: a line is used by one thread at a time, as is said of the ring.
+unsafe impl Sync for Line {}
+// SAFETY: bytes, of which zero is a value.
+unsafe impl AllZeroValid for Line {}
+
 /// Positions are lines since the ring was made; their low bits name the line.
 struct Ring {
     /// The lines from here on, up to `read` and once round, are the writer's.
     written: Padded<AtomicU64>,
     /// The lines from here to `written` are the reader's.
     read: Padded<AtomicU64>,
-    lines: Box<[Line]>,
+    lines: PagedTable<Line>,
 }
 
 // SAFETY: a line is used by one thread at a time: by the writer while its position is not published,
@@ -51,18 +57,45 @@ impl Lines {
         // SAFETY: the number is one of a line, and whoever asks keeps the ring.
         unsafe { self.first.add(position as usize & self.mask).as_ref() }.0.get().cast()
     }
+
+    /// Copies bytes into as many lines as they need, from position `at` on.
+    ///
+    /// # Safety
+    /// Nobody else uses these lines.
+    #[inline(never)]
+    unsafe fn copy(self, bytes: &[u8], at: u64) {
+        let (whole, rest) = bytes.as_chunks::<LINE>();
+        // SAFETY: by contract; the rest is shorter than a line.
+        unsafe {
+            for (line, at) in whole.iter().zip(at..) {
+                self.line(at).cast::<[u8; LINE]>().write(*line);
+            }
+            if !rest.is_empty() {
+                copy_less_than_a_line(rest, self.line(at + whole.len() as u64));
+            }
+        }
+    }
 }
 
-/// Makes a ring of so many lines, rounded up to a power of two.
+/// Makes a ring of so many lines, rounded up to a power of two, with memory for all of them.
+///
+/// # Panics
+/// If there is no such memory.
+#[must_use]
 pub fn channel(lines: usize) -> (LineWriter, LineReader) {
     let lines = lines.next_power_of_two();
+    // A ring goes through all of its memory: of small pages it would take one after the other.
+    let pages = if lines * LINE < HUGE_PAGE { Pages::Normal } else { Pages::Huge };
+    let table = PagedTable::with_pages(lines, pages).unwrap_or_else(|e| panic!("{e}"));
+    table.make_ready(0..lines);
     let ring = Arc::new(Ring {
         written: Padded(AtomicU64::new(0)),
         read: Padded(AtomicU64::new(0)),
-        lines: (0..lines).map(|_| Line(UnsafeCell::new([0; LINE]))).collect(),
+        lines: table,
     });
     let limit = lines as u64;
-    let lines = Lines { first: NonNull::from_ref(&*ring.lines).cast(), mask: lines - 1 };
+    let first = NonNull::from_ref(ring.lines.as_slice()).cast();
+    let lines = Lines { first, mask: lines - 1 };
     let writer = ring.clone();
     let writer = LineWriter { ring: writer, lines, written: 0, published: 0, limit, asked: false };
     (writer, LineReader { ring, lines, read: 0, released: 0, limit: 0 })
@@ -121,18 +154,10 @@ impl LineWriter {
         // has released what they held, since `end` is at most `limit`.
         unsafe {
             lines.line(at).cast::<[u64; WORDS]>().write(*words);
-            let (whole, rest) = bytes.as_chunks::<LINE>();
-            let copy = |line: &[u8; LINE], n| {
-                lines.line(at + 1 + n as u64).cast::<[u8; LINE]>().write(*line);
-            };
-            match whole {
-                // Without a loop, which would have to be set up.
-                [] => {}
-                [one] => copy(one, 0),
-                all => all.iter().enumerate().for_each(|(n, line)| copy(line, n)),
-            }
-            if !rest.is_empty() {
-                copy_less_than_a_line(rest, lines.line(end - 1));
+            // Others elsewhere: what is here is little enough to be at hand when it is wanted.
+            match <&[u8; LINE]>::try_from(bytes) {
+                Ok(line) => lines.line(at + 1).cast::<[u8; LINE]>().write(*line),
+                Err(_) => lines.copy(bytes, at + 1),
             }
         }
         self.written = end;
