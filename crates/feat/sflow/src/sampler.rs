@@ -5,6 +5,9 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+/// More packets than there will ever be, and few enough to be added to others.
+const NEVER: u64 = 1 << 62;
+
 /// A small random generator (wyrand by Wang Yi), seeded by the operating system.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
@@ -44,7 +47,7 @@ impl Random {
     /// A skip for rate `n`: 0 takes no packet, 1 takes all.
     #[inline]
     pub fn skip(&mut self, n: u32) -> u64 {
-        if n == 0 { u64::MAX } else { self.skip_of(n) }
+        if n == 0 { NEVER } else { self.skip_of(n) }
     }
 
     /// The same for a rate that takes packets.
@@ -65,7 +68,7 @@ pub struct Countdown {
 impl Default for Countdown {
     /// Takes nothing.
     fn default() -> Self {
-        Countdown { left: u64::MAX, rate: 0 }
+        Countdown { left: NEVER, rate: 0 }
     }
 }
 
@@ -81,6 +84,13 @@ impl Countdown {
         if rate != self.rate {
             (self.rate, self.left) = (rate, random.skip(rate));
         }
+    }
+
+    /// Packets up to and including the next sample.
+    #[inline]
+    #[must_use]
+    pub(crate) fn left(&self) -> u64 {
+        self.left
     }
 
     /// How many packets may pass before the one that is due.
@@ -111,6 +121,27 @@ impl Countdown {
         // There is one due, so that this is no rate of none.
         self.left = random.skip_of(self.rate);
         Some(passed)
+    }
+
+    /// The same for `n` packets behind `passed` others, of which none is due: one comparison says whether a sample is
+    /// among them, and that it is none of those.
+    #[inline(always)]
+    pub(crate) fn next_behind(&mut self, passed: u64, n: u64, random: &mut Random) -> Option<u64> {
+        let at = (self.left - 1).wrapping_sub(passed);
+        if at >= n {
+            self.none_behind(passed + n);
+            return None;
+        }
+        // There is one due, so that this is no rate of none.
+        self.left = random.skip_of(self.rate);
+        Some(at)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn none_behind(&mut self, packets: u64) {
+        debug_assert!(packets < self.left, "a sample was missed");
+        self.left = self.left.saturating_sub(packets).max(1);
     }
 }
 
@@ -172,6 +203,26 @@ mod tests {
             let (seen, taken) = run(&mut countdown, &mut random, frames.into_iter());
             let expected: Vec<u64> = (0..seen).filter(|_| model.packet()).collect();
             prop_assert_eq!(&taken, &expected);
+        }
+
+        #[test]
+        fn what_is_behind_others_is_sampled_as_one_by_one(
+            seed: u64,
+            rate in prop_oneof![Just(0u32), Just(1), 2u32..40, 100u32..2000],
+            frames in prop::collection::vec((0u64..300, 1u64..=256), 1..60),
+        ) {
+            let mut countdown = Countdown::default();
+            let mut random = Random::with_seed(seed);
+            countdown.set_rate(rate, &mut random);
+            let (mut model, mut model_random) = (countdown.clone(), random.clone());
+            for (passed, n) in frames {
+                // No more than may pass.
+                let passed = passed.min(model.free());
+                prop_assert!(model.pass(passed));
+                let expected = model.next(n, &mut model_random);
+                prop_assert_eq!(countdown.next_behind(passed, n, &mut random), expected);
+                prop_assert_eq!((countdown.left(), random.bits()), (model.left(), model_random.bits()));
+            }
         }
 
         #[test]

@@ -1,5 +1,6 @@
 //! What a node may do while it runs.
 
+use super::taps::{RX, TX};
 use super::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx};
 use crate::arc::ArcTable;
 use crate::clock;
@@ -237,8 +238,8 @@ impl<'w> NodeCx<'w> {
         stats.totals.rx.add(n);
         self.trace_input(&mut frame, trace);
         let offload = frame.flags().contains(Flags::OFFLOAD);
-        if self.core.taps.due(DEVICE_INPUT, sw_if, count, offload) {
-            self.core.run_gate(DEVICE_INPUT, sw_if, count, &mut frame);
+        if self.core.taps.due::<RX>(sw_if, count, offload) {
+            self.core.run_gate::<RX>(sw_if, count, &mut frame);
         }
         let to = self.arcs.start(DEVICE_INPUT, sw_if);
         self.core.enqueue(frame, to);
@@ -262,8 +263,8 @@ impl<'w> NodeCx<'w> {
         i.tx_packets.set(count);
         i.tx_bytes.add(frame.bytes());
         let offload = frame.flags().contains(Flags::OFFLOAD);
-        if self.core.taps.due(INTERFACE_OUTPUT, sw_if, count, offload) {
-            self.core.run_gate(INTERFACE_OUTPUT, sw_if, count, &mut frame);
+        if self.core.taps.due::<TX>(sw_if, count, offload) {
+            self.core.run_gate::<TX>(sw_if, count, &mut frame);
         }
         let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
         self.core.enqueue(frame, to);

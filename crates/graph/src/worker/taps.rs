@@ -16,8 +16,12 @@ use thalweg_tables::prefetch::Line;
 
 /// The count at which nobody is due.
 const NEVER: u64 = u64::MAX;
-/// Arcs with gates: the first ones.
+/// Arcs with gates: the first ones, by their numbers.
 const GATED: [ArcId; 2] = [DEVICE_INPUT, INTERFACE_OUTPUT];
+/// The number of `device-input`.
+pub(super) const RX: usize = DEVICE_INPUT.0 as usize;
+/// The number of `interface-output`.
+pub(super) const TX: usize = INTERFACE_OUTPUT.0 as usize;
 /// How long taps go on without bringing up to date what others see of them.
 const SETTLE: Duration = Duration::from_millis(1);
 
@@ -198,10 +202,10 @@ impl Taps {
         *self = Taps::default();
     }
 
-    /// True if a frame after which the interface's packets are `count` has to be shown to taps.
+    /// True if a frame on arc `A` after which the interface's packets are `count` has to be shown to taps.
     #[inline]
-    pub(super) fn due(&self, arc: ArcId, sw_if: u32, count: u64, offload: bool) -> bool {
-        let due = self.gates[arc.0 as usize][sw_if as usize % MAX_INTERFACES].due;
+    pub(super) fn due<const A: usize>(&self, sw_if: u32, count: u64, offload: bool) -> bool {
+        let due = self.gates[A][sw_if as usize % MAX_INTERFACES].due;
         // What stands for several packets on the wire is not counted as such: taps have to look.
         count >= due || (offload && due != NEVER)
     }
@@ -285,12 +289,12 @@ fn packets(stats: &WorkerStats, arc: usize, sw_if: u32) -> u64 {
 }
 
 impl Core {
-    /// Lets the taps of an interface look at a frame, with which its packets are `count`.
+    /// Lets the taps of an interface look at a frame on arc `A`, with which its packets are `count`.
     #[inline(never)]
-    pub(super) fn run_gate(&mut self, arc: ArcId, sw_if: u32, count: u64, frame: &mut Frame) {
-        let (now, taps) = (self.now, &mut self.taps);
-        let (a, at) = (arc.0 as usize, sw_if as usize % MAX_INTERFACES);
-        let gate = &mut taps.gates[a][at];
+    pub(super) fn run_gate<const A: usize>(&mut self, sw_if: u32, count: u64, frame: &mut Frame) {
+        let (now, taps, arc) = (self.now, &mut self.taps, GATED[A]);
+        let at = sw_if as usize % MAX_INTERFACES;
+        let gate = &mut taps.gates[A][at];
         if let Some((slot, tap)) = gate.needs {
             slot.fetch();
             tap.iter().for_each(|line| line.fetch());
@@ -305,7 +309,7 @@ impl Core {
             }),
             None => taps.look_all((now, arc), mask, (sw_if, passed), frame),
         };
-        taps.gates[a][at].due = count + rest + 1;
+        taps.gates[A][at].due = count + rest + 1;
     }
 
     /// Lets the taps of `mask` look at a frame on an arc without gates.

@@ -159,6 +159,13 @@ impl SFlowTap {
         }
     }
 
+    /// Looks at a frame behind which no others have passed.
+    #[cold]
+    #[inline(never)]
+    fn frame_alone(&mut self, cx: &mut TapCx, sw_if: u32, frame: &mut Frame) {
+        self.passed_and_frame(cx, (sw_if, 0), frame);
+    }
+
     /// Lets packets pass that are not looked at.
     fn skip(&mut self, sent: bool, sw_if: u32, packets: u64) {
         let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
@@ -188,23 +195,21 @@ impl SFlowTap {
         }
         let SFlowTap { ports, ring, random, marked, header_bytes, dirty, .. } = self;
         let Some(port) = ports.get_mut(sw_if as usize) else { return };
-        let (n, now) = (frame.len() as u64, cx.now());
-        let before = port.seen + passed;
+        let n = frame.len() as u64;
+        // That of the packet that is due: as many have been seen, and pass with it.
+        let pool = port.seen + port.countdown(SENT).left();
         port.see(passed + n, dirty, sw_if);
         let countdown = port.countdown(SENT);
-        let free = countdown.pass(passed);
-        debug_assert!(free, "a sample was missed");
-        let Some(skipped) = countdown.next(n, random) else {
+        let Some(skipped) = countdown.next_behind(passed, n, random) else {
             cx.rest(countdown.free());
             return;
         };
-        let place = (sw_if, before + skipped, now);
         let to = (ring, marked, *header_bytes);
-        let room = take::<SENT, true>(port, to, place, frame, skipped as u8);
+        let room = take::<SENT, true>(port, to, (sw_if, pool, cx.now()), frame, skipped as u8);
         let countdown = port.countdown(SENT);
         let free = match countdown.pass(n - skipped - 1) {
             true => countdown.free(),
-            false => self.look_on::<SENT>((sw_if, before, now), frame, skipped + 1, room),
+            false => self.look_on::<SENT>((sw_if, cx.now()), frame, skipped + 1, room),
         };
         cx.rest(free);
     }
@@ -223,17 +228,16 @@ impl SFlowTap {
         }
         self.skip(SENT, sw_if, passed);
         let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
-        let before = port.seen;
         port.see(frame.len() as u64, &mut self.dirty, sw_if);
-        cx.rest(self.look_on::<SENT>((sw_if, before, cx.now()), frame, 0, true));
+        cx.rest(self.look_on::<SENT>((sw_if, cx.now()), frame, 0, true));
     }
 
-    /// Looks at the packets of a frame from `at` on; `room` says whether there was room for the sample before.
-    /// Returns how many packets may pass behind the frame.
+    /// Looks at the packets of a frame that was seen, from `at` on; `room` says whether there was room for the sample
+    /// before. Returns how many packets may pass behind the frame.
     #[inline(never)]
     fn look_on<const SENT: bool>(
         &mut self,
-        (sw_if, before, now): (u32, u64, u64),
+        (sw_if, now): (u32, u64),
         frame: &mut Frame,
         mut at: u64,
         mut room: bool,
@@ -241,10 +245,11 @@ impl SFlowTap {
         let SFlowTap { ports, ring, random, marked, header_bytes, .. } = self;
         let port = &mut ports[sw_if as usize % MAX_INTERFACES];
         let n = frame.len() as u64;
+        let before = port.seen - n;
         while let Some(skipped) = port.countdown(SENT).next(n - at, random) {
             at += skipped;
             if room {
-                let place = (sw_if, before + at, now);
+                let place = (sw_if, before + at + 1, now);
                 let to = (&mut *ring, &mut *marked, *header_bytes);
                 room = take::<SENT, false>(port, to, place, frame, at as u8);
             } else {
@@ -450,11 +455,11 @@ fn way_sent(frame: &Frame, i: u8, tx_if: u32) -> Way {
 /// Where samples go, and how long their headers may be.
 type To<'t> = (&'t mut SampleWriter, &'t mut Marked, usize);
 
-/// What there is to say of packet `i`, before which `before` could have been sampled.
+/// What there is to say of packet `i`, which is the `pool`-th that could have been sampled.
 #[inline(always)]
 fn facts<const SENT: bool>(
     port: &mut Port,
-    (sw_if, before, now): (u32, u64, u64),
+    (sw_if, pool, now): (u32, u64, u64),
     (frame, i): (&Frame, u8),
     (key, length): (PacketKey, usize),
 ) -> Facts {
@@ -464,7 +469,7 @@ fn facts<const SENT: bool>(
         generation: port.generation,
         rate: port.countdown(SENT).rate(),
         frame_length: length as u32,
-        pool: before + 1,
+        pool,
         lost: port.lost as u32,
         rx_if: if SENT { frame.rx_if(i) } else { sw_if },
         at: now,
@@ -473,7 +478,7 @@ fn facts<const SENT: bool>(
     }
 }
 
-/// Takes the sample of packet `i`, before which `before` others could have been sampled; false if there is no room.
+/// Takes the sample of packet `i`, at that place: see [`facts`]; false if there is no room.
 /// `WHOLE` says that all packets lie in one piece.
 #[inline(always)]
 fn take<const SENT: bool, const WHOLE: bool>(
@@ -596,7 +601,7 @@ impl Tap for SFlowTap {
             return;
         }
         if let Iface::Uniform(sw_if) = on {
-            self.passed_and_frame(cx, (sw_if, 0), frame);
+            self.frame_alone(cx, sw_if, frame);
         }
     }
 
@@ -604,7 +609,8 @@ impl Tap for SFlowTap {
         self.skip(cx.arc() == INTERFACE_OUTPUT, sw_if, packets);
     }
 
-    #[inline]
+    // Within what the engine calls, so that there is one call less.
+    #[inline(always)]
     fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
         self.turn(cx.now());
         if cx.arc() == INTERFACE_OUTPUT {
