@@ -24,7 +24,9 @@ const AHEAD: usize = 2;
 #[repr(align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
 
-// SAFETY: a line is used by one thread at a time, as is said of the ring.
+// SAFETY: a line is used by one thread at a time: by the writer while its position is not published,
+// by the reader from then on, and by the writer again once it is released. Storing a position with
+// release and loading it with acquire order the uses.
 unsafe impl Sync for Line {}
 // SAFETY: bytes, of which zero is a value.
 unsafe impl AllZeroValid for Line {}
@@ -37,11 +39,6 @@ struct Ring {
     read: Padded<AtomicU64>,
     lines: PagedTable<Line>,
 }
-
-// SAFETY: a line is used by one thread at a time: by the writer while its position is not published,
-// by the reader from then on, and by the writer again once it is released. Storing a position with
-// release and loading it with acquire order the uses.
-unsafe impl Sync for Ring {}
 
 /// Where the lines are: a copy for each end, so that neither has to look into the ring for them.
 #[derive(Clone, Copy)]

@@ -159,7 +159,7 @@ impl SFlowTap {
         }
     }
 
-    /// Looks at a frame behind which no others have passed.
+    /// Looks at a frame before which none has passed unseen.
     #[cold]
     #[inline(never)]
     fn frame_alone(&mut self, cx: &mut TapCx, sw_if: u32, frame: &mut Frame) {
