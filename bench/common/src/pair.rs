@@ -159,7 +159,7 @@ pub struct Pair {
     pub one: Option<f64>,
     /// How much more two do: 2 if they are two cores, about 1.2 if they are two threads of one.
     pub factor: Option<f64>,
-    /// Nanoseconds that a line takes from one to the other: see [`transfer`].
+    /// Nanoseconds that a line takes from one to the other: see `transfer`.
     pub line: Option<f64>,
 }
 
