@@ -8,6 +8,8 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 # Seconds per fuzz target.
 TIME ?= 60
 CARGO ?= cargo
+# Built with the features of the whole workspace, so that nothing is compiled twice.
+XTASK = $(CARGO) build --quiet --workspace --bin xtask && $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
 .PHONY: help build demo test test-psample lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-bench clean
@@ -21,13 +23,15 @@ build: ## build thalweg and thalctl, optimised
 demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it running)
 	$(RELEASE)/thalweg demo $(if $(KEEP),--keep)
 
-test: setup ## unit tests, scenarios in namespaces, clients, an emulated machine, a short fuzz run
-	scripts/test.sh
+test: setup ## all tests, side by side; ONLY="words" selects, BUSY=1, REPEAT=n, JOBS=n, PAUSE=1
+	$(XTASK) test $(if $(BUSY),--busy) $(if $(REPEAT),--repeat $(REPEAT)) \
+		$(if $(JOBS),--jobs $(JOBS)) $(if $(PAUSE),--pause) $(ONLY)
 
-test-psample: setup build ## router and monitor beside a kernel with PSAMPLE, in an emulated machine
-	scripts/test.sh psample
+test-psample: setup ## router and monitor with a kernel that has PSAMPLE, in an emulated machine
+	$(XTASK) test psample
 
-lint: ## formatting, clippy and documentation, without a warning
+lint: ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
+	$(XTASK) tidy $(if $(filter no,$(SUBJECTS)),--no-subjects)
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings

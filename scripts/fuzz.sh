@@ -6,12 +6,16 @@
 #
 #   TIME=600 scripts/fuzz.sh startup_conf
 #
+# `--build` as the first argument only builds, `--run` only runs what is built.
+#
 # An input that crashes is left in fuzz/artifacts/TARGET. Move it to fuzz/corpus-crashes/TARGET
 # under a name that says what it is about: the parser's own tests replay that folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 time=${TIME:-60}
+only=
+case ${1:-} in --build | --run) only=$1 && shift ;; esac
 if (($# > 0)); then
     targets=("$@")
 else
@@ -30,8 +34,11 @@ flags=(
     -Cllvm-args=-sanitizer-coverage-trace-compares
     -Ccodegen-units=1
 )
-RUSTFLAGS="${flags[*]}" cargo build --locked --quiet --release --manifest-path fuzz/Cargo.toml \
-    --target "$host" "${targets[@]/#/--bin=}"
+if [[ $only != --run ]]; then
+    RUSTFLAGS="${flags[*]}" cargo build --locked --quiet --release --manifest-path fuzz/Cargo.toml \
+        --target "$host" "${targets[@]/#/--bin=}"
+fi
+[[ $only != --build ]] || exit 0
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

@@ -31,6 +31,7 @@ tools=(
     cc:gcc
     c++:g++
     valgrind:valgrind
+    gdb:gdb
     qemu-system-x86_64:qemu-system-x86
 )
 needed=" ip ping setpriv cc "

@@ -33,7 +33,9 @@ mod ping;
 mod privilege;
 mod process;
 mod registry;
+mod stacks;
 mod wait;
+mod watchdog;
 
 pub use anyhow::Result;
 pub use capture::{Capture, CaptureCounts, tshark_fields, tshark_json};
@@ -50,6 +52,7 @@ pub use privilege::{
 };
 pub use process::{Cmd, Output, Running, Signal};
 pub use registry::{GeneratedList, check_feature_lists};
+pub use stacks::{descendants, stacks};
 pub use wait::{
     udp_port_is_bound, wait_for_file, wait_for_link_up, wait_for_tcp_listener, wait_for_udp_port,
     wait_for_udp_reader, wait_for_unix_socket, wait_until, wait_until_seen,

@@ -14,6 +14,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getgid, getuid};
 
 use crate::process::Cmd;
+use crate::watchdog::Watchdog;
 
 /// Whether network namespaces can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +114,10 @@ pub fn run_lab_test(path: &str, body: impl FnOnce() -> Result<()>) {
         }
     };
     match Privilege::check() {
-        Privilege::Root => finish(body()),
+        Privilege::Root => {
+            let _watchdog = Watchdog::start(path, || {});
+            finish(body());
+        }
         Privilege::UserNamespaces if env::var_os(INNER).is_none() => finish(run_inside(path)),
         Privilege::UserNamespaces => panic!("{path}: no network namespaces in a user namespace"),
         Privilege::None(why) if env::var_os("CI").is_some() => panic!("{path}: {why}"),

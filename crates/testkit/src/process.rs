@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::privilege::{find_program, missing_program};
 use crate::wait::readable;
+use crate::watchdog::Note;
 
 /// How long [`Cmd::run`] lets a program run unless told otherwise.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
@@ -155,6 +156,7 @@ impl Cmd {
             }
         };
         let printed = Arc::new(Printed::default());
+        remember(&what, &printed);
         let out = child.stdout.take().context("stdout was asked for as a pipe")?;
         let err = child.stderr.take().context("stderr was asked for as a pipe")?;
         collect(out, printed.clone(), |streams| &mut streams.stdout);
@@ -288,6 +290,37 @@ fn collect(
     });
 }
 
+/// Programs that were started, for [`running_programs`].
+static STARTED: Mutex<Vec<(String, Weak<Printed>)>> = Mutex::new(Vec::new());
+
+fn remember(what: &str, printed: &Arc<Printed>) {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    started.retain(|(_, printed)| printed.strong_count() > 0);
+    started.push((what.to_owned(), Arc::downgrade(printed)));
+}
+
+/// Programs that still run, each with the end of what it has printed.
+pub(crate) fn running_programs() -> String {
+    const LINES: usize = 40;
+    let mut text = String::new();
+    for (what, printed) in &*STARTED.lock().unwrap_or_else(PoisonError::into_inner) {
+        let Some(printed) = printed.upgrade() else { continue };
+        let streams = printed.lock();
+        if streams.closed == 2 {
+            continue;
+        }
+        text.push_str(&format!("running: {what}\n"));
+        for stream in [&streams.stdout, &streams.stderr] {
+            let all = String::from_utf8_lossy(stream);
+            let lines: Vec<_> = all.lines().collect();
+            for line in &lines[lines.len().saturating_sub(LINES)..] {
+                text.push_str(&format!("    {line}\n"));
+            }
+        }
+    }
+    text
+}
+
 /// A program that ran to its end.
 #[derive(Clone, Debug)]
 pub struct Output {
@@ -393,6 +426,7 @@ impl Running {
         what: &str,
         mut probe: impl FnMut(&str, &str) -> Option<T>,
     ) -> Result<T> {
+        let _note = Note::new(&format!("{what} of {}", self.what));
         let deadline = Instant::now() + budget;
         let mut streams = self.printed.lock();
         loop {
@@ -434,6 +468,7 @@ impl Running {
         if let Some(status) = self.status {
             return Ok(status);
         }
+        let _note = Note::new(&format!("the end of {}", self.what));
         if !readable(self.pidfd.as_fd(), Instant::now() + budget)? {
             bail!(
                 "{} still runs after {budget:?}{}",

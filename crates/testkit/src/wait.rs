@@ -19,6 +19,7 @@ use rustix::fs::inotify;
 
 use crate::netlink::LinkEvents;
 use crate::netns::Netns;
+use crate::watchdog::Note;
 
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
@@ -52,6 +53,7 @@ pub fn wait_until_seen<T, S: Debug>(
     what: &str,
     mut probe: impl FnMut() -> Result<T, S>,
 ) -> Result<T> {
+    let _note = Note::new(what);
     let start = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -88,6 +90,7 @@ pub(crate) fn readable(fd: impl AsFd, deadline: Instant) -> Result<bool> {
 
 /// Waits until interface `dev` of `ns` is up and has carrier.
 pub fn wait_for_link_up(ns: &Netns, dev: &str, budget: Duration) -> Result<()> {
+    let _note = Note::new(&format!("link {dev} of namespace {} to come up", ns.label()));
     let deadline = Instant::now() + budget;
     ns.run(|| -> Result<()> {
         // Listen first and look afterwards, so that no change falls between the two.

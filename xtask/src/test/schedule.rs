@@ -1,0 +1,113 @@
+//! Runs jobs side by side, and those that measure alone.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+
+use super::job::{Job, Outcome};
+
+/// Runs all jobs, `width` at a time and in their order; then those that run alone. `done` hears of
+/// each as it ends.
+pub fn run_all(
+    jobs: &[Job],
+    width: usize,
+    pause: bool,
+    logs: &Path,
+    mut done: impl FnMut(&Job, Outcome),
+) {
+    let (alone, together): (Vec<&Job>, Vec<&Job>) = jobs.iter().partition(|job| job.alone);
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (sender, ended) = channel();
+        for _ in 0..width.min(together.len()) {
+            let (sender, next, together) = (sender.clone(), &next, &together);
+            scope.spawn(move || {
+                while let Some(job) = together.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // It is received until the last sender is gone.
+                    let _ = sender.send((*job, job.run(logs, pause)));
+                }
+            });
+        }
+        drop(sender);
+        for (job, outcome) in ended {
+            done(job, outcome);
+        }
+    });
+    for job in alone {
+        let outcome = job.run(logs, pause);
+        done(job, outcome);
+    }
+}
+
+/// Keeps every processor busy while `work` runs, as a machine with other things to do.
+pub fn beside_busy_loops<T>(work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    let processors = thread::available_parallelism().map_or(2, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..processors {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn job(name: &str, script: &str, alone: bool) -> Job {
+        Job {
+            name: name.into(),
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            env: Vec::new(),
+            dir: "/".into(),
+            deadline: Duration::from_secs(60),
+            alone,
+        }
+    }
+
+    #[test]
+    fn a_failure_hides_no_other_and_the_measuring_come_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = [
+            job("measures", "true", true),
+            job("fails", "false", false),
+            job("passes", "true", false),
+            job("fails too", "exit 2", false),
+        ];
+        let mut ended = Vec::new();
+        run_all(&jobs, 2, false, dir.path(), |job, outcome| {
+            ended.push((job.name.clone(), outcome.failure.is_none()));
+        });
+        assert_eq!(ended.pop(), Some(("measures".into(), true)));
+        ended.sort();
+        let expected = [("fails", false), ("fails too", false), ("passes", true)];
+        assert_eq!(ended, expected.map(|(name, passed)| (name.to_owned(), passed)));
+    }
+
+    #[test]
+    fn so_many_run_at_a_time_as_may() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        // Each ends only once the other has begun.
+        let meet = |mine: &Path, theirs: &Path| {
+            format!("touch {}; until [ -e {} ]; do :; done", mine.display(), theirs.display())
+        };
+        let jobs = [job("a", &meet(&a, &b), false), job("b", &meet(&b, &a), false)];
+        let mut failures = 0;
+        run_all(&jobs, 2, false, dir.path(), |_, outcome| {
+            failures += usize::from(outcome.failure.is_some());
+        });
+        assert_eq!(failures, 0);
+    }
+}
