@@ -38,10 +38,10 @@ fn no_allocation(what: &str, mut r: Router) {
     turns(&mut r, WARM_UP);
     let before = r.control().ask(|_| {
         Counting::watch();
-        Counting::asked()
+        Counting::allocations()
     });
     turns(&mut r, TURNS);
-    let after = r.control().ask(|_| (Counting::asked(), Counting::seen()));
+    let after = r.control().ask(|_| (Counting::allocations(), Counting::backtrace()));
     assert!(
         before.iter().all(|asked| asked.is_some_and(|n| n > 0)),
         "the allocator does not count"
@@ -94,12 +94,12 @@ fn an_allocation_is_seen() {
     let mut r = router();
     let asked = r.control().ask(|_| {
         Counting::watch();
-        let before = Counting::asked();
+        let before = Counting::allocations();
         drop(std::hint::black_box(vec![before]));
-        Counting::asked() - before
+        Counting::allocations() - before
     });
     assert_eq!(asked, [Some(1)]);
-    let seen = r.control().ask(|_| Counting::seen());
+    let seen = r.control().ask(|_| Counting::backtrace());
     assert!(
         matches!(&seen[..], [Some(Some(at))] if at.contains("an_allocation_is_seen")),
         "{seen:?}"

@@ -132,7 +132,7 @@ impl<F: PartialEq> Subscribers<F> {
     }
 
     /// Removes a client, with whatever filters it is listed.
-    pub fn forget(&mut self, client: ClientId) {
+    pub fn remove(&mut self, client: ClientId) {
         self.0.retain(|(id, ..)| *id != client);
     }
 
@@ -147,7 +147,7 @@ impl<F: PartialEq> Subscribers<F> {
     }
 
     /// Tells all; `event` makes the event for a process number and filter, or none.
-    pub fn tell<E: Message>(&mut self, clients: &Clients, event: impl Fn(u32, &F) -> Option<E>) {
+    pub fn notify<E: Message>(&mut self, clients: &Clients, event: impl Fn(u32, &F) -> Option<E>) {
         self.0.retain(|(id, pid, filter)| match event(*pid, filter) {
             Some(event) => clients.send(*id, &event).is_ok(),
             None => true,

@@ -109,7 +109,7 @@ static WANT: Call<Main, WantNumberEvents, WantNumberEventsReply> =
 static TELL: Call<Main, Tell, TellReply> = Call::new(&MODULE, |main, rq| {
     for _ in 0..rq.times {
         let event = |pid, (): &()| Some(NumberEvent { pid, filler: [0; 1000] });
-        main.subscribers.tell(&main.clients, event);
+        main.subscribers.notify(&main.clients, event);
     }
     if main.subscribers.is_empty() { Err(Retval::NO_SUCH_ENTRY) } else { Ok(TellReply) }
 });

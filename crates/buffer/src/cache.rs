@@ -159,7 +159,7 @@ impl Cache {
             [one] => self.stack.push(*one),
             all => self.stack.extend_from_slice(all),
         }
-        frame.forget_all();
+        frame.clear_all();
         self.spill();
     }
 

@@ -411,11 +411,11 @@ impl Frame {
             self.n = i;
             if taken {
                 self.taken[i] = false;
-                self.forget_row(i as u8);
+                self.clear_row(i as u8);
                 continue;
             }
             let packet = self.lift(i);
-            self.forget_row(i as u8);
+            self.clear_row(i as u8);
             if i == 0 {
                 self.reset();
             }
@@ -425,7 +425,7 @@ impl Frame {
         None
     }
 
-    fn forget_row(&mut self, i: u8) {
+    fn clear_row(&mut self, i: u8) {
         self.written.remove(i);
         self.sampled.remove(i);
     }
@@ -483,7 +483,7 @@ impl Frame {
     }
 
     /// Forgets all rows; their buffers have found another owner.
-    pub(crate) fn forget_all(&mut self) {
+    pub(crate) fn clear_all(&mut self) {
         self.reset();
     }
 
@@ -620,7 +620,7 @@ impl Frame {
         let mut at = 0;
         for i in 0..self.n {
             if self.taken[i] {
-                self.forget_row(i as u8);
+                self.clear_row(i as u8);
                 continue;
             }
             self.bufs[at] = self.bufs[i];

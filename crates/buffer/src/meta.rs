@@ -122,15 +122,13 @@ pub struct Meta {
     pub(crate) aux: u32,
     /// Hash of the flow, 0 if not computed yet.
     pub flow_hash: u32,
-    /// Offset of the Ethernet header from the buffer's start, 0 if unknown.
-    pub l2_offset: u16,
     /// Spare word for the feature that set [`Flags::META`].
     pub opaque: [u16; 5],
     /// What the device left to us, if [`Flags::OFFLOAD`].
     pub offload: Offload,
-    /// By what number the worker that sampled the packet asks what becomes of it, since it was
-    /// handed to another worker; 0 before.
-    pub asked_as: u32,
+    /// Sample id: correlates the packet with its sample on the worker that sampled it, once the
+    /// packet has been handed to another worker; 0 otherwise.
+    pub sample_id: u32,
 }
 
 impl Meta {

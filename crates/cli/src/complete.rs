@@ -171,7 +171,7 @@ impl<C: 'static> CommandTree<C> {
         for command in self.commands().iter().filter(|c| c.path().contains(filter)) {
             let grammar = format!("{} {}", command.path(), command.usage());
             let short = first_line(command.help());
-            out.line(beside(grammar.trim_end(), short));
+            out.line(two_columns(grammar.trim_end(), short));
             all.push(json!({"path": command.path(), "usage": command.usage(), "help": short}));
         }
         out.json(serde_json::Value::Array(all));
@@ -179,7 +179,7 @@ impl<C: 'static> CommandTree<C> {
 }
 
 /// A command's grammar, and beside it what it does: beneath it if there is no room.
-fn beside(grammar: &str, what: &str) -> String {
+fn two_columns(grammar: &str, what: &str) -> String {
     const ROOM: usize = 40;
     let wrap = if grammar.len() > ROOM { format!("\n{:ROOM$}", "") } else { String::new() };
     format!("{grammar:<ROOM$}{wrap}  {what}")
@@ -222,8 +222,11 @@ mod tests {
     #[test]
     fn long_grammars_have_lines_of_their_own() {
         let column = " ".repeat(42);
-        assert_eq!(beside("show cli [<text>]", "List"), format!("{:42}List", "show cli [<text>]"));
-        assert_eq!(beside(&"x".repeat(41), "Do"), format!("{}\n{column}Do", "x".repeat(41)));
+        assert_eq!(
+            two_columns("show cli [<text>]", "List"),
+            format!("{:42}List", "show cli [<text>]")
+        );
+        assert_eq!(two_columns(&"x".repeat(41), "Do"), format!("{}\n{column}Do", "x".repeat(41)));
     }
 
     fn words(line: &str) -> Vec<String> {

@@ -92,9 +92,9 @@ impl<C: 'static> Execution<C> {
                 false => self.next(tree, cx),
             };
             match went {
-                Ok(Went::On) => {}
-                Ok(Went::Waits(at)) => return Progress::Running(at),
-                Ok(Went::Ended(end)) => {
+                Ok(Advance::On) => {}
+                Ok(Advance::Waits(at)) => return Progress::Running(at),
+                Ok(Advance::Ended(end)) => {
                     // An empty file is fine, an empty request is not.
                     let typed = self.frames.first().is_some_and(|f| f.script.name().is_none());
                     self.unwind();
@@ -121,15 +121,15 @@ impl<C: 'static> Execution<C> {
         self.unwind();
     }
 
-    fn next(&mut self, tree: &CommandTree<C>, cx: &mut C) -> Result<Went, CliError> {
-        let Some(frame) = self.frames.last_mut() else { return Ok(Went::Ended(End::Done)) };
+    fn next(&mut self, tree: &CommandTree<C>, cx: &mut C) -> Result<Advance, CliError> {
+        let Some(frame) = self.frames.last_mut() else { return Ok(Advance::Ended(End::Done)) };
         if frame.script.is_read_in() {
             if let Err(error) = frame.script.read_on() {
                 // Nothing of it was run: the failure is that of `exec`.
                 self.pop();
                 return Err(located("exec", None, error));
             }
-            return Ok(Went::On);
+            return Ok(Advance::On);
         }
         let statement = match frame.script.next_statement() {
             Some(Ok(statement)) => statement,
@@ -138,10 +138,10 @@ impl<C: 'static> Execution<C> {
                 frame.statement.clear();
                 return Err(error);
             }
-            None if self.frames.len() == 1 => return Ok(Went::Ended(End::Done)),
+            None if self.frames.len() == 1 => return Ok(Advance::Ended(End::Done)),
             None => {
                 self.pop();
-                return Ok(Went::On);
+                return Ok(Advance::On);
             }
         };
         let Statement { text, line } = statement;
@@ -151,10 +151,10 @@ impl<C: 'static> Execution<C> {
         self.run(tree, cx, text.trim())
     }
 
-    fn run(&mut self, tree: &CommandTree<C>, cx: &mut C, text: &str) -> Result<Went, CliError> {
+    fn run(&mut self, tree: &CommandTree<C>, cx: &mut C, text: &str) -> Result<Advance, CliError> {
         // A comment may contain anything, also what would not split into words.
         if text.split(|c: char| c.is_whitespace() || c == '{').next() == Some("comment") {
-            return Ok(Went::On);
+            return Ok(Advance::On);
         }
         let tokens = tokenize(text)?;
         let bar = tokens.iter().position(|t| t.kind == TokenKind::Pipe);
@@ -169,7 +169,7 @@ impl<C: 'static> Execution<C> {
             write!(out, "{}", listing(&tree.help_at(cx, typed, typed.len())));
             self.emit(&mut out, &mut pipeline);
             self.close(&mut pipeline);
-            return Ok(Went::On);
+            return Ok(Advance::On);
         }
         let found = tree.resolve(words)?;
         let path = found.command.path();
@@ -196,11 +196,11 @@ impl<C: 'static> Execution<C> {
         usage: &str,
         mut out: Output,
         mut pipeline: Pipeline,
-    ) -> Result<Went, CliError> {
+    ) -> Result<Advance, CliError> {
         match outcome {
             Ok(Outcome::Pending(task)) => {
                 self.active = Some(Active { task, out, pipeline, path });
-                Ok(Went::On)
+                Ok(Advance::On)
             }
             Ok(Outcome::Script(script)) => {
                 if self.frames.len() >= MAX_DEPTH {
@@ -211,12 +211,12 @@ impl<C: 'static> Execution<C> {
                     return Err(no_json(path));
                 }
                 self.frames.push(Frame::new(script, pipeline));
-                Ok(Went::On)
+                Ok(Advance::On)
             }
             Ok(end) => {
                 self.finish(&mut out, &mut pipeline, path)?;
                 let quit = matches!(end, Outcome::Quit);
-                Ok(if quit { Went::Ended(End::Quit) } else { Went::On })
+                Ok(if quit { Advance::Ended(End::Quit) } else { Advance::On })
             }
             Err(error) => {
                 self.emit(&mut out, &mut pipeline);
@@ -227,18 +227,18 @@ impl<C: 'static> Execution<C> {
         }
     }
 
-    fn poll(&mut self, cx: &mut C, now: Instant) -> Result<Went, CliError> {
-        let Some(mut active) = self.active.take() else { return Ok(Went::On) };
+    fn poll(&mut self, cx: &mut C, now: Instant) -> Result<Advance, CliError> {
+        let Some(mut active) = self.active.take() else { return Ok(Advance::On) };
         let poll = active.task.poll(cx, now, &mut active.out);
         match poll {
             TaskPoll::At(at) => {
                 self.emit(&mut active.out, &mut active.pipeline);
                 self.active = Some(active);
-                Ok(Went::Waits(at))
+                Ok(Advance::Waits(at))
             }
             TaskPoll::Done => {
                 self.finish(&mut active.out, &mut active.pipeline, active.path)?;
-                Ok(Went::On)
+                Ok(Advance::On)
             }
             TaskPoll::Failed(error) => {
                 self.emit(&mut active.out, &mut active.pipeline);
@@ -324,7 +324,7 @@ impl<C: 'static> Execution<C> {
 }
 
 /// How one turn of the loop went.
-enum Went {
+enum Advance {
     On,
     Waits(Instant),
     Ended(End),

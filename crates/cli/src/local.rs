@@ -76,7 +76,7 @@ impl LocalSocket {
                 .map_err(fail("make the directory of"))?;
         }
         remove_stale(path, config.kind)?;
-        let fresh = beside(path);
+        let fresh = temporary_path(path);
         remove_stale(&fresh, config.kind)?;
         // Clients could not connect to a longer one.
         SocketAddrUnix::new(path).map_err(|e| fail("listen on")(e.into()))?;
@@ -132,7 +132,7 @@ fn open(kind: SocketType) -> Result<OwnedFd, Errno> {
 }
 
 /// Where a socket is made: clients that saw it before it listens would be refused.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     name.into()
@@ -239,7 +239,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.sock");
         drop(UnixListener::bind(&path).unwrap());
-        drop(UnixListener::bind(beside(&path)).unwrap());
+        drop(UnixListener::bind(temporary_path(&path)).unwrap());
         let socket = LocalSocket::listen(&path, CONFIG).unwrap();
         // Somebody else's by now.
         fs::remove_file(&path).unwrap();

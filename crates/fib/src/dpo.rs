@@ -90,7 +90,7 @@ pub const ETHERNET_HEADER: usize = 14;
 
 /// An adjacency behind an Ethernet interface; see [`Entry::ethernet`].
 #[derive(Clone, Copy, Debug)]
-pub struct EthernetWay {
+pub struct EthernetRewrite {
     /// Longest packet that goes this way without a second thought, in bytes without the header; 0 if
     /// none does, as the entry is of another kind.
     pub longest: u16,
@@ -128,14 +128,14 @@ impl Entry<'_> {
     }
     /// What a packet needs that leaves by an Ethernet interface, without a branch.
     #[inline(always)]
-    pub fn ethernet(self) -> EthernetWay {
+    pub fn ethernet(self) -> EthernetRewrite {
         const PLAIN: u64 = Kind::Rewrite as u64 | (ETHERNET_HEADER as u64) << 8;
         let state = self.0[STATE].load(Ordering::Acquire);
         let is_plain = u64::from(state & 0xffff == PLAIN);
         // By arithmetic: bytes picked out of two words in memory would wait for both to be stored.
         let word = |i: usize| u64::from_le_bytes(self.0[i].load(Ordering::Relaxed).to_ne_bytes());
         let (first, second) = (word(REWRITE), word(REWRITE + 1));
-        EthernetWay {
+        EthernetRewrite {
             longest: ((state >> 16) as u16).min(u16::MAX - ETHERNET_HEADER as u16)
                 * is_plain as u16,
             header: [first, first >> 48 | second << 16],

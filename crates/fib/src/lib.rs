@@ -12,7 +12,7 @@ pub mod forwarding;
 pub mod routes;
 
 pub use dpo::{
-    Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetWay, Kind, REWRITE_BYTES,
+    Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetRewrite, Kind, REWRITE_BYTES,
 };
 pub use forwarding::{Adjacency, FibError, Forwarding};
 pub use routes::{RouteBook, Routes};

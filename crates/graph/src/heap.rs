@@ -5,10 +5,12 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
-/// Has small pieces of memory that are freed joined at once. Otherwise glibc puts that off, and then joins
-/// all of some hundred thousand in one go: milliseconds for whoever frees or asks for a larger piece
-/// next, be it the main thread after another thread has dropped a great plan.
-pub(crate) fn no_arrears() {
+/// Disables glibc's fastbins (`M_MXFAST` = 0), so that small freed chunks coalesce immediately.
+///
+/// With fastbins, glibc puts that off and then coalesces some hundred thousand chunks in one pass:
+/// milliseconds for the thread that next frees or requests a larger chunk, which may be the main
+/// thread after another thread has dropped a large plan.
+pub(crate) fn disable_fastbins() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -27,9 +29,9 @@ pub(crate) fn no_arrears() {
 /// #[global_allocator]
 /// static HEAP: Counting = Counting;
 ///
-/// let before = Counting::asked();
+/// let before = Counting::allocations();
 /// drop(vec![1, 2, 3]);
-/// assert_eq!(Counting::asked() - before, 1);
+/// assert_eq!(Counting::allocations() - before, 1);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
@@ -44,18 +46,18 @@ thread_local! {
 
 impl Counting {
     /// How often this thread has asked for memory; 0 if this is not the program's allocator.
-    pub fn asked() -> u64 {
+    pub fn allocations() -> u64 {
         ASKED.get()
     }
 
-    /// Notes who asks next on this thread, for [`seen`](Self::seen).
+    /// Notes who asks next on this thread, for [`backtrace`](Self::backtrace).
     pub fn watch() {
         SEEN.take();
         WATCHED.set(true);
     }
 
     /// Who was the first to ask since [`watch`](Self::watch), as a backtrace. Ends watching.
-    pub fn seen() -> Option<String> {
+    pub fn backtrace() -> Option<String> {
         WATCHED.set(false);
         SEEN.take().map(|at| at.to_string())
     }

@@ -186,7 +186,7 @@ pub enum Fate {
     /// It was for the router itself.
     Delivered,
     /// It goes on at another worker, which keeps its mark: the taps there are told what becomes of
-    /// it, by the number that it has from now on, [`Meta::asked_as`](thalweg_buffer::Meta).
+    /// it, by the number that it has from now on, [`Meta::sample_id`](thalweg_buffer::Meta).
     HandedOver,
 }
 
@@ -197,7 +197,7 @@ pub trait Tap: Send + 'static {
     /// Looks at a frame. `on` is the interface for which the tap was enabled; on the drop arc it
     /// may be mixed, and the tap asks packet by packet.
     ///
-    /// A tap that says by [`TapCx::rest`] how many packets it need not see is shown the frame that
+    /// A tap that says by [`TapCx::skip_packets`] how many packets it need not see is shown the frame that
     /// holds the next one, and all with offload work.
     fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface);
     /// So many packets of an interface have passed that it did not have to see. Told before it sees
@@ -226,17 +226,17 @@ pub trait Tap: Send + 'static {
         false
     }
     /// Packets that a tap has marked by [`Frame::mark_sampled`] have come to an end, or leave. Those
-    /// with a number in [`Meta::asked_as`](thalweg_buffer::Meta) have been at another worker.
+    /// with a number in [`Meta::sample_id`](thalweg_buffer::Meta) have been at another worker.
     fn ends(&mut self, _frame: &Frame, _fate: Fate) {}
-    /// A packet so marked was delivered to the router itself; `asked_as` is its number, or 0.
-    fn delivered(&mut self, _key: PacketKey, _asked_as: u32) {}
+    /// A packet so marked was delivered to the router itself; `sample_id` is its number, or 0.
+    fn delivered(&mut self, _key: PacketKey, _sample_id: u32) {}
     /// A packet so marked lives on as another one.
     fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
     /// A packet so marked is no more, and what became of it has no name. Its buffer may soon be another's.
     fn gone(&mut self, _key: PacketKey) {}
-    /// A packet so marked leaves by so many interfaces, and has lost its mark; `asked_as` is its
+    /// A packet so marked leaves by so many interfaces, and has lost its mark; `sample_id` is its
     /// number, or 0.
-    fn copied(&mut self, _key: PacketKey, _asked_as: u32, _outputs: u16) {}
+    fn copied(&mut self, _key: PacketKey, _sample_id: u32, _outputs: u16) {}
     /// Others may look at what it counts, or wait for what it has: there is time, or has been none
     /// for long.
     fn settle(&mut self, _cx: &mut TapCx) {}
@@ -247,15 +247,15 @@ pub trait Tap: Send + 'static {
 /// How many lines a tap may name that it needs first.
 pub const NEEDED: usize = 3;
 
-/// No tap rests for more packets: a sum with a count of packets is not too much for 64 bits.
-pub(crate) const MOST_REST: u64 = 1 << 62;
+/// Limit of [`TapCx::skip_packets`]: its sum with a packet count does not overflow 64 bits.
+pub(crate) const MAX_SKIP: u64 = 1 << 62;
 
 /// What a tap may use. It is the tap's own, so that a call has little to fill in.
 #[repr(C)]
 pub struct TapCx {
     pub(crate) now: u64,
-    /// Packets that it need not see.
-    pub(crate) rest: u64,
+    /// Number of packets that the tap does not need to see.
+    pub(crate) skip: u64,
     pub(crate) arc: ArcId,
     pub(crate) error_base: u32,
     pub(crate) index: usize,
@@ -263,10 +263,10 @@ pub struct TapCx {
 }
 
 impl TapCx {
-    /// Says that the tap need not see the interface's next `packets` packets.
+    /// Skips the interface's next `packets` packets: the tap does not need to see them.
     #[inline]
-    pub fn rest(&mut self, packets: u64) {
-        self.rest = packets.min(MOST_REST);
+    pub fn skip_packets(&mut self, packets: u64) {
+        self.skip = packets.min(MAX_SKIP);
     }
     /// The arc that the frame is on.
     #[inline]
@@ -300,17 +300,18 @@ const AHEAD: usize = 6;
 const FEW: usize = 4;
 
 thread_local! {
-    /// The packet in hand when a node panicked, for the report.
-    pub(crate) static BLAMED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+    /// Bytes of the packet that a node was processing when it panicked, for the report.
+    pub(crate) static PANIC_CONTEXT: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
 }
 
-/// Remembers which packet is in hand; if the node panics, notes the packet's bytes.
-struct Blame<'f> {
+/// Tracks the packet that a node is processing; if the node panics, saves the packet's bytes in
+/// [`PANIC_CONTEXT`].
+struct PanicContext<'f> {
     frame: &'f mut Frame,
     at: u8,
 }
 
-impl Drop for Blame<'_> {
+impl Drop for PanicContext<'_> {
     fn drop(&mut self) {
         if std::thread::panicking()
             && (self.at as usize) < self.frame.len()
@@ -321,7 +322,7 @@ impl Drop for Blame<'_> {
             for b in data.iter().take(256) {
                 let _ = write!(text, "{b:02x}");
             }
-            BLAMED.with(|b| b.replace(text));
+            PANIC_CONTEXT.with(|b| b.replace(text));
         }
     }
 }
@@ -402,14 +403,14 @@ impl<T: Tap> Tap for OwnLines<T> {
     fn marks(&self) -> bool {
         self.0.marks()
     }
-    fn delivered(&mut self, key: PacketKey, asked_as: u32) {
-        self.0.delivered(key, asked_as);
+    fn delivered(&mut self, key: PacketKey, sample_id: u32) {
+        self.0.delivered(key, sample_id);
     }
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
         self.0.replaced(old, new);
     }
-    fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
-        self.0.copied(key, asked_as, outputs);
+    fn copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
+        self.0.copied(key, sample_id, outputs);
     }
     fn gone(&mut self, key: PacketKey) {
         self.0.gone(key);
@@ -437,8 +438,8 @@ impl<N: Node> Adapter<N> {
     #[inline]
     fn each(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) -> u32 {
         let n = frame.len();
-        let mut blame = Blame { frame, at: 0 };
-        let frame = &mut *blame.frame;
+        let mut guard = PanicContext { frame, at: 0 };
+        let frame = &mut *guard.frame;
         if n >= FEW {
             if N::TOUCHES_DATA {
                 for i in 0..2 * AHEAD {
@@ -458,7 +459,7 @@ impl<N: Node> Adapter<N> {
             if i + AHEAD < n {
                 self.node.prefetch(cx, frame, i + AHEAD);
             }
-            blame.at = i as u8;
+            guard.at = i as u8;
             let v = self.node.packet(cx, frame.pkt(i as u8));
             if i == 0 {
                 first = v;
@@ -466,8 +467,8 @@ impl<N: Node> Adapter<N> {
             differ |= v.0 ^ first.0;
             *slot = v;
         }
-        // It has something to do only where the node panicked.
-        std::mem::forget(blame);
+        // Its destructor matters only if the node panicked.
+        std::mem::forget(guard);
         differ
     }
 
@@ -485,21 +486,21 @@ impl<N: Node> Adapter<N> {
     /// Asks about the packets that a kernel has left.
     fn rest(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict], rest: Rows) {
         let n = frame.len();
-        let mut blame = Blame { frame, at: 0 };
+        let mut guard = PanicContext { frame, at: 0 };
         for i in rest.iter().take_while(|i| usize::from(*i) < n) {
-            blame.at = i;
-            each[usize::from(i)] = self.node.packet(cx, blame.frame.pkt(i));
+            guard.at = i;
+            each[usize::from(i)] = self.node.packet(cx, guard.frame.pkt(i));
         }
     }
 
     /// The same, slowly, with a trace record of each traced packet.
     #[cold]
     fn each_traced(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) {
-        let mut blame = Blame { frame, at: 0 };
-        let frame = &mut *blame.frame;
+        let mut guard = PanicContext { frame, at: 0 };
+        let frame = &mut *guard.frame;
         for i in 0..frame.len() {
             let i = i as u8;
-            blame.at = i;
+            guard.at = i;
             let traced = frame.meta(i).flags().contains(Flags::TRACED);
             let number = frame.meta(i).trace;
             let v = self.node.packet(cx, frame.pkt(i));

@@ -24,7 +24,7 @@ struct Seen {
 }
 
 static NODE: NodeDecl = NodeDecl {
-    name: "rest-tap",
+    name: "skip-tap",
     kind: Kind::Tap,
     feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
     also_on: &["error-drop"],
@@ -70,7 +70,7 @@ impl Tap for Rests {
             *left += self.every;
         }
         *left -= n;
-        cx.rest(*left - 1);
+        cx.skip_packets(*left - 1);
     }
 
     fn passed(&mut self, _: &mut TapCx, sw_if: u32, packets: u64) {
@@ -120,8 +120,8 @@ fn start(every: u64) -> (Lab, Arc<Seen>) {
 fn taps_see_what_they_asked_for_and_are_told_the_rest() {
     for every in [1, 7, 100, 256, 5000] {
         let (mut lab, seen) = start(every);
-        lab.c.enable_feature("device-input", "rest-tap", 1, true).unwrap();
-        lab.c.enable_feature("device-input", "rest-tap", 3, true).unwrap();
+        lab.c.enable_feature("device-input", "skip-tap", 1, true).unwrap();
+        lab.c.enable_feature("device-input", "skip-tap", 3, true).unwrap();
         lab.c.sync();
         let mut sent = 0;
         let mut watched = 0u64;
@@ -143,13 +143,13 @@ fn taps_see_what_they_asked_for_and_are_told_the_rest() {
         assert!(frames <= 2 * 30 && (every < 5000 || frames < 6), "{frames} frames were shown");
         assert!(seen.settled.load(Relaxed) > 0);
         // Off again: nothing more is seen, and what passed until then was told.
-        lab.c.enable_feature("device-input", "rest-tap", 1, false).unwrap();
+        lab.c.enable_feature("device-input", "skip-tap", 1, false).unwrap();
         lab.make(0, 1, vec![vec![TO_SINK; 100]]);
         lab.settle(sent + 100, 0);
         let all = seen.packets.load(Relaxed) + seen.passed.load(Relaxed);
         assert_eq!(all, watched);
         // A message may make it look sooner.
-        let node = lab.node("rest-tap");
+        let node = lab.node("skip-tap");
         lab.c.message_all(node, |_| Box::new(50u64));
         lab.make(0, 3, vec![vec![TO_SINK; 100]]);
         lab.settle(sent + 200, 0);
@@ -162,7 +162,7 @@ fn taps_see_what_they_asked_for_and_are_told_the_rest() {
 
 fn marked_packets_are_followed() {
     let (mut lab, seen) = start(1);
-    lab.c.enable_feature("device-input", "rest-tap", 1, true).unwrap();
+    lab.c.enable_feature("device-input", "skip-tap", 1, true).unwrap();
     let frame = [vec![TO_DROP; 50], vec![TO_DELIVER; 30], vec![TO_KEEP; 7], vec![TO_SINK; 9]];
     lab.make(0, 1, vec![frame.concat()]);
     lab.settle(96, 7);

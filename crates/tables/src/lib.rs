@@ -12,7 +12,8 @@
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
 //! | [`mac`] | bridges' addresses |
-//! | [`exchange`] | bounded ways from thread to thread, and back for what is used up |
+//! | [`swap_ring`] | SPSC rings that return an empty item for each one taken |
+//! | [`record_ring`] | SPSC rings of variable-length records made of cache lines |
 //! | [`flow`] | connections, owned by one worker each |
 //! | [`fragments`] | what became of datagrams' first fragments, and others that wait |
 //! | [`hash`] | hashing of small integer keys |
@@ -20,20 +21,20 @@
 //! | [`sorted`] | sorting bit by bit |
 //! | [`prefetch`] | hints that safe code may give |
 
-pub mod exchange;
 pub mod flow;
 pub mod fragments;
 pub mod hash;
 pub mod index;
-pub mod lines;
 pub mod lpm4;
 pub mod mac;
 pub mod paged;
 pub mod prefetch;
 pub mod qsbr;
+pub mod record_ring;
 pub mod shared;
 pub mod snapshot;
 pub mod sorted;
+pub mod swap_ring;
 mod sync;
 
 pub use flow::{FlowId, FlowTable};

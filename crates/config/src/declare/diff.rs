@@ -61,12 +61,12 @@ pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
 pub fn differences(other: &Document, running: &Document, stays: bool) -> Vec<Difference> {
     let all = diff(other.root(), running.root());
     let mut unlike = unlike(other.items(), running.items(), stays);
-    let told: Vec<bool> = all.iter().map(|d| tells(d, &mut unlike)).collect();
+    let reported: Vec<bool> = all.iter().map(|d| is_reported(d, &mut unlike)).collect();
     // An item that none of the lines is about: rather too much than too little.
-    if unlike.values().any(|told| !told) {
+    if unlike.values().any(|seen| !seen) {
         return all;
     }
-    all.into_iter().zip(told).filter_map(|(d, told)| told.then_some(d)).collect()
+    all.into_iter().zip(reported).filter_map(|(d, reported)| reported.then_some(d)).collect()
 }
 
 /// Where documents speak of items that are not the same, none of which has been told.
@@ -78,7 +78,7 @@ fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool
         match old.get(&*item.key) {
             Some(before) if before.set == item.set => {}
             Some(before) => {
-                // What a document does not name is told at a place above.
+                // What a document does not name is reported at a place above.
                 let (a, b) = (place(before), place(item));
                 if !is_above(a, b) {
                     add(before);
@@ -114,18 +114,18 @@ fn is_above(path: &str, of: &str) -> bool {
     of.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether a difference is about items that are not the same, which have been told then; or for people
+/// Whether a difference is about items that are not the same, which have been reported then; or for people
 /// only.
-fn tells(d: &Difference, unlike: &mut HashMap<String, bool>) -> bool {
+fn is_reported(d: &Difference, unlike: &mut HashMap<String, bool>) -> bool {
     let path = d.path.split_once(": - ").map_or(&*d.path, |(list, _)| list);
-    let mut tells = path.ends_with(".description");
+    let mut reported = path.ends_with(".description");
     let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
     for above in ends.map(|end| &path[..end]) {
-        if let Some(told) = unlike.get_mut(above) {
-            (*told, tells) = (true, true);
+        if let Some(seen) = unlike.get_mut(above) {
+            (*seen, reported) = (true, true);
         }
     }
-    tells
+    reported
 }
 
 type Flat = indexmap::IndexMap<String, String>;
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    fn told(other: &str, running: &str, stays: bool) -> Vec<String> {
+    fn lines_of(other: &str, running: &str, stays: bool) -> Vec<String> {
         let catalog = Catalog::new(vec![&Ports as &dyn Section<()>]).unwrap();
         let read = |text: &str| catalog.read("f.yaml", text).unwrap();
         let all = differences(&read(other), &read(running), stays);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_no_difference() {
+    fn defaults_are_no_difference() {
         let file = "interfaces:\n  host-a: {addresses: [10.0.0.1/8]}\n  host-b: {}\nacls: {}\n";
         let running = |b: &str| {
             format!(
@@ -214,45 +214,45 @@ mod tests {
                  host-b: {{mtu: 1500{b}}}\n"
             )
         };
-        assert!(told(file, &running(""), true).is_empty());
-        assert!(told(&running(""), file, true).is_empty());
-        // What is not is told, alone.
-        let lines = told(file, &running(", addresses: [10.0.0.2/8]"), true);
+        assert!(lines_of(file, &running(""), true).is_empty());
+        assert!(lines_of(&running(""), file, true).is_empty());
+        // What is not is reported, alone.
+        let lines = lines_of(file, &running(", addresses: [10.0.0.2/8]"), true);
         assert_eq!(lines, ["+ interfaces.host-b.addresses: - 10.0.0.2/8"]);
-        let lines = told(&running(", addresses: [10.0.0.2/8]"), file, true);
+        let lines = lines_of(&running(", addresses: [10.0.0.2/8]"), file, true);
         assert_eq!(lines, ["- interfaces.host-b.addresses: - 10.0.0.2/8"]);
         let more = running("").replace("1500, state", "9000, state");
-        assert_eq!(told(file, &more, true), ["+ interfaces.host-a.mtu: 9000"]);
-        assert_eq!(told(&more, file, true), ["- interfaces.host-a.mtu: 9000"]);
+        assert_eq!(lines_of(file, &more, true), ["+ interfaces.host-a.mtu: 9000"]);
+        assert_eq!(lines_of(&more, file, true), ["- interfaces.host-a.mtu: 9000"]);
         let other = more.replace("9000", "8000");
         assert_eq!(
-            told(&other, &more, true),
+            lines_of(&other, &more, true),
             ["- interfaces.host-a.mtu: 8000\n+ interfaces.host-a.mtu: 9000"]
         );
         // Of a port that is new, all is.
-        let lines = told("interfaces:\n  host-a: {}\n", &running(""), true);
+        let lines = lines_of("interfaces:\n  host-a: {}\n", &running(""), true);
         assert_eq!(
             lines,
             ["+ interfaces.host-a.addresses: - 10.0.0.1/8", "+ interfaces.host-b.mtu: 1500"]
         );
-        assert_eq!(told("", "interfaces:\n  host-b: {}\n", true), ["+ interfaces.host-b"]);
+        assert_eq!(lines_of("", "interfaces:\n  host-b: {}\n", true), ["+ interfaces.host-b"]);
     }
 
     #[test]
-    fn what_stays_is_told_where_it_was_not_saved() {
+    fn sticky_items_are_reported_where_they_were_not_saved() {
         let port = "interfaces:\n  host-a: {}\n";
         let with = "interfaces:\n  host-a: {mac: '02:00:00:00:00:01'}\n";
-        assert!(told(port, with, true).is_empty());
-        assert_eq!(told(port, with, false), ["+ interfaces.host-a.mac: 02:00:00:00:00:01"]);
-        assert_eq!(told(with, port, true), ["- interfaces.host-a.mac: 02:00:00:00:00:01"]);
-        assert_eq!(told("", with, true).len(), 1);
+        assert!(lines_of(port, with, true).is_empty());
+        assert_eq!(lines_of(port, with, false), ["+ interfaces.host-a.mac: 02:00:00:00:00:01"]);
+        assert_eq!(lines_of(with, port, true), ["- interfaces.host-a.mac: 02:00:00:00:00:01"]);
+        assert_eq!(lines_of("", with, true).len(), 1);
     }
 
     #[test]
-    fn notes_for_people_are_told() {
+    fn descriptions_are_reported() {
         let port =
             |note: &str| format!("interfaces:\n  host-a: {{description: {note}, mtu: 1500}}\n");
-        let lines = told(&port("north"), &port("south"), true);
+        let lines = lines_of(&port("north"), &port("south"), true);
         assert_eq!(
             lines,
             ["- interfaces.host-a.description: north\n+ interfaces.host-a.description: south"]

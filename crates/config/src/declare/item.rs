@@ -55,7 +55,7 @@ pub struct Item {
     pub(crate) unset: Option<String>,
     pub(crate) needs: Vec<String>,
     pub(crate) attribute: bool,
-    pub(crate) anew: bool,
+    pub(crate) recreate: bool,
     pub(crate) sticky: bool,
     pub(crate) with: Option<String>,
 }
@@ -78,7 +78,7 @@ impl Item {
             unset: None,
             needs: Vec::new(),
             attribute: false,
-            anew: false,
+            recreate: false,
             sticky: false,
             with: None,
         }
@@ -114,8 +114,8 @@ impl Item {
 
     /// It cannot be changed in place: it is taken back, then set.
     #[must_use]
-    pub fn anew(mut self) -> Item {
-        self.anew = true;
+    pub fn recreate(mut self) -> Item {
+        self.recreate = true;
         self
     }
 

@@ -133,8 +133,8 @@ impl<'a> Change<'a> {
     /// Whether something goes, be it to come again at once.
     fn goes(&self, key: &str) -> bool {
         let gone = self.is.contains_key(key) && !self.shall.contains_key(key);
-        let anew = self.is.get(key).is_some_and(|item| item.anew);
-        gone || anew && (self.dirty.contains(key) || self.cycled.contains(key))
+        let recreate = self.is.get(key).is_some_and(|item| item.recreate);
+        gone || recreate && (self.dirty.contains(key) || self.cycled.contains(key))
     }
 
     fn is_set(&self, key: &str) -> bool {
@@ -156,7 +156,7 @@ pub fn plan(is: &[Item], shall: &[Item]) -> Plan {
                 change.dirty.contains(key) && !falls
             }
             (true, true) => !item.attribute,
-            (true, false) => item.anew && change.dirty.contains(key),
+            (true, false) => item.recreate && change.dirty.contains(key),
         };
         if let (true, Some(command)) = (wanted, &item.unset) {
             steps.push(step(Phase::Prune, command, item));
@@ -201,7 +201,7 @@ mod tests {
         let create = format!("create {name}{options}");
         Item::new(rank::CREATE, interface_key(name), "", create)
             .unset(format!("delete {name}"))
-            .anew()
+            .recreate()
     }
 
     fn state(name: &str) -> Item {

@@ -200,9 +200,9 @@ pub(crate) struct Grammar {
     supported: bool,
 }
 
-/// How a part of a document is asked for.
+/// The context in which a part of a document is checked.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Scope {
     /// The router has what it is part of: else that has been said.
     supported: bool,
     /// Its being there says something already.
@@ -270,7 +270,7 @@ impl Grammar {
                 continue;
             };
             let named = !self.steps.contains_key(key);
-            next.node(below, &path, Asked { supported, named }, problems);
+            next.node(below, &path, Scope { supported, named }, problems);
         }
         for (key, next) in &self.steps {
             if next.rule.is_some_and(|r| r.required) && node.get(key).is_none() {
@@ -280,7 +280,7 @@ impl Grammar {
         }
     }
 
-    fn node(&self, node: &Node, path: &str, asked: Asked, problems: &mut Vec<Problem>) {
+    fn node(&self, node: &Node, path: &str, scope: Scope, problems: &mut Vec<Problem>) {
         let Some(rule) = &self.rule else { return };
         if let Err(expected) = rule.kind.check(&node.value) {
             let shown = shown(&node.value);
@@ -288,14 +288,14 @@ impl Grammar {
             return;
         }
         // What says nothing asks for nothing, unless its name alone does.
-        let asks = asked.named || !node.value.is_empty() && node.value != Value::Bool(false);
+        let asks = scope.named || !node.value.is_empty() && node.value != Value::Bool(false);
         let note = rule.path.ends_with(NOTE);
         // What is named is reported name by name.
         let names = matches!(rule.kind, Kind::Named(_));
-        if asked.supported && !self.supported && asks && !note && !names {
+        if scope.supported && !self.supported && asks && !note && !names {
             problems.push(Problem::unsupported(node, path, ""));
         }
-        let supported = asked.supported && (self.supported || names);
+        let supported = scope.supported && (self.supported || names);
         match rule.kind {
             Kind::Named(name) => {
                 for (key, below) in node.entries() {
@@ -310,8 +310,8 @@ impl Grammar {
             Kind::List(..) => {
                 let Some(part) = self.steps.get("[]") else { return };
                 for (i, below) in node.list().iter().enumerate() {
-                    let asked = Asked { supported, named: true };
-                    part.node(below, &format!("{path}[{i}]"), asked, problems);
+                    let scope = Scope { supported, named: true };
+                    part.node(below, &format!("{path}[{i}]"), scope, problems);
                 }
             }
             _ => {}

@@ -130,13 +130,13 @@ impl<const W: usize> Tracker<W> {
 
     /// Whether connections that have come have memory for labels, if that is cleared before.
     pub fn has_room_for_labels(&self) -> bool {
-        self.table.has_beside()
+        self.table.has_side_memory()
     }
 
     /// There are going to be labels: their memory is cleared, too. Until there is [some](Self::has_room_for_labels)
     /// for all connections that there are, new ones with a label are not committed; others are.
     pub fn want_labels(&self) {
-        self.table.want_beside();
+        self.table.want_side_memory();
     }
 
     /// Prepares to look up the packets of a batch, whose connections are then on their way in time.

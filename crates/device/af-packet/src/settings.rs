@@ -144,7 +144,7 @@ fn host(i: &Interface<'_>, device: &str, out: &mut Draft) {
     }
     let item = Item::new(rank::CREATE, interface_key(name), i.path(""), command)
         .unset(format!("delete host-interface name {device}"));
-    out.add(item.order(i.number).anew());
+    out.add(item.order(i.number).recreate());
     if let Some(found) = is_off("qdisc-bypass") {
         let set = |word: &str| format!("set host-interface qdisc-bypass {name} {word}");
         let item =

@@ -172,6 +172,6 @@ pub(crate) fn init(c: &mut Control) {
         let sw_if_index = InterfaceIndex(sw_if);
         let clients = c.state::<Clients>().borrow().clone();
         let event = |pid, (): &()| Some(SwInterfaceEvent { pid, sw_if_index, flags, deleted });
-        listeners.borrow_mut().0.tell(&clients, event);
+        listeners.borrow_mut().0.notify(&clients, event);
     });
 }

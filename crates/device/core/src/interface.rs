@@ -99,8 +99,8 @@ pub struct RxQueue {
     pub node: String,
     /// How it is waited for.
     pub mode: RxMode,
-    /// Somebody has chosen the worker.
-    pub placed: bool,
+    /// True if the user chose the worker.
+    pub pinned: bool,
 }
 
 /// A driver's side of one interface, on the main thread.
@@ -619,7 +619,7 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     };
     if let Some(i) = gone {
         i.device.borrow_mut().delete(c, sw_if);
-        c.forget_interface(sw_if);
+        c.remove_interface(sw_if);
         c.remove_node(i.view.output);
         if let Some(tx) = i.tx {
             c.remove_node(tx);

@@ -122,7 +122,7 @@ impl Section<Control> for Settings {
             let modes: Vec<(u32, RxMode)> =
                 device.borrow().rx_queues().iter().map(|q| (q.queue, q.mode)).collect();
             dump_modes(name, &modes, out);
-            for queue in device.borrow().rx_queues().iter().filter(|q| q.placed) {
+            for queue in device.borrow().rx_queues().iter().filter(|q| q.pinned) {
                 let path =
                     ["thalweg", "interfaces", name, "rx-placement", &queue.queue.to_string()];
                 out.put(&path, queue.worker as u64);
@@ -184,7 +184,7 @@ fn create(i: &Interface<'_>, out: &mut Draft) {
     out.claim(name);
     let item = Item::new(rank::CREATE, interface_key(name), i.path(""), command)
         .unset(format!("delete loopback interface intfc {name}"));
-    out.add(item.order(i.number).anew());
+    out.add(item.order(i.number).recreate());
 }
 
 fn mac_address(i: &Interface<'_>, out: &mut Draft) {

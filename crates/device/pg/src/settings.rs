@@ -51,7 +51,7 @@ impl Section<Control> for Settings {
             }
             let item = Item::new(rank::CREATE, interface_key(i.name), i.path(""), command)
                 .unset(format!("delete packet-generator interface {}", i.name));
-            out.add(item.order(i.number).anew());
+            out.add(item.order(i.number).recreate());
         }
     }
 }

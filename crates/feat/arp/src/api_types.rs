@@ -147,11 +147,11 @@ fn tell(c: &mut Control, change: &NeighborChange) {
         (ip.un.0 == [0; 16] || *ip == neighbor.ip_address)
             && [InterfaceIndex::NONE, neighbor.sw_if_index].contains(sw_if)
     };
-    watchers.first.tell(&clients, |pid, filter| {
+    watchers.first.notify(&clients, |pid, filter| {
         let wanted = change.mac.is_some() && concerns(filter);
         wanted.then(|| IpNeighborEvent { pid, neighbor: neighbor.clone() })
     });
-    watchers.second.tell(&clients, |pid, filter| {
+    watchers.second.notify(&clients, |pid, filter| {
         let flags = match change.mac {
             Some(_) => IpNeighborEventFlags::ADDED,
             None => IpNeighborEventFlags::REMOVED,

@@ -122,5 +122,5 @@ fn one(interface: &str, ip: &str, found: &Found<'_>, out: &mut Draft) {
     }
     let item = Item::new(rank::NEIGHBOR, format!("neighbor {interface} {ip}"), &found.path, set)
         .unset(format!("set ip neighbor del {interface} {ip}"));
-    out.add(item.needs(interface_key(interface)).anew());
+    out.add(item.needs(interface_key(interface)).recreate());
 }

@@ -154,7 +154,7 @@ impl Section<Control> for Settings {
             tables.push(id);
             let item =
                 Item::new(rank::TABLE, table_key(id), found.path, format!("ip table add {id}"));
-            out.add(item.unset(format!("ip table del {id}")).anew());
+            out.add(item.unset(format!("ip table del {id}")).recreate());
         }
         let mut subnets: BTreeMap<u32, Vec<Subnet>> = BTreeMap::new();
         for i in doc.interfaces() {

@@ -95,7 +95,7 @@ pub(crate) fn want(
     let clients = c.state::<Clients>().borrow().clone();
     let watchers = c.state::<Watchers>();
     let mut watchers = watchers.borrow_mut();
-    watchers.all.forget(caller.id());
+    watchers.all.remove(caller.id());
     if on {
         watchers.all.want(&clients, caller, true, pid, max)?;
         c.state::<L2>().borrow_mut().bridges.watch(true);
@@ -113,7 +113,7 @@ fn tell(c: &mut Control) {
     let (mut watchers, mut l2) = (watchers.borrow_mut(), l2.borrow_mut());
     let changes: Vec<MacEntry> = l2.bridges.take_changes(SOME).into_iter().map(entry).collect();
     for round in 0..changes.len().div_ceil(UNIT) {
-        watchers.all.tell(&clients, |pid, max| {
+        watchers.all.notify(&clients, |pid, max| {
             let mac = changes.chunks(usize::from(*max) * UNIT).nth(round)?.to_vec();
             Some(L2MacsEvent { pid, mac })
         });

@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
-use thalweg_tables::lines::{LineReader, LineWriter, WORDS, channel};
+use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
 
 /// Records that a worker's ring holds: those of a burst of a few milliseconds.
 const RING: usize = 1 << 15;
@@ -132,7 +132,7 @@ pub(crate) enum Notice {
 /// A worker's end of its ring.
 #[derive(Debug)]
 pub(crate) struct Pen {
-    ring: LineWriter,
+    ring: RecordWriter,
     /// Records for which there was no room.
     pub(crate) lost: u64,
 }
@@ -314,7 +314,7 @@ impl Sink {
 }
 
 struct Writer {
-    readers: Vec<LineReader>,
+    readers: Vec<RecordReader>,
     told: mpsc::Receiver<Notice>,
     sink: Sink,
     totals: Arc<Totals>,

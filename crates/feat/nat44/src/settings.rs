@@ -183,7 +183,7 @@ impl Section<Control> for Settings {
             }
         }
         let item = Item::new(rank::SERVICE, ENABLED, "thalweg.nat44", enable);
-        out.add(item.unset("nat44 plugin disable").anew());
+        out.add(item.unset("nat44 plugin disable").recreate());
         let mut add = |order: u32, key: String, path: &str, set: String, unset: String| {
             let item = Item::new(rank::SERVICE, key, path, set).unset(unset).needs(ENABLED);
             out.add(item.order(order));
@@ -299,7 +299,7 @@ fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
                 let key = format!("nat44 {side} {}", i.name);
                 let item = Item::new(rank::SERVICE_PORT, key, &f.path, set.clone());
                 let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
-                out.add(item.anew());
+                out.add(item.recreate());
             }
         }
         if let Some(f) = doc.at(&["thalweg", "interfaces", i.name, "nat44-address"]) {
@@ -309,7 +309,7 @@ fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
                 let key = format!("nat44 interface address {}{twice}", i.name);
                 let item = Item::new(rank::SERVICE, key, &f.path, set.clone());
                 let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
-                out.add(item.anew());
+                out.add(item.recreate());
             }
         }
     }

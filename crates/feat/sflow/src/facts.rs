@@ -3,7 +3,7 @@
 use thalweg_buffer::PacketKey;
 
 /// Words that hold a sample's facts.
-pub const FACTS: usize = thalweg_tables::lines::WORDS;
+pub const FACTS: usize = thalweg_tables::record_ring::WORDS;
 
 /// Why a packet was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

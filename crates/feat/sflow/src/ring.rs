@@ -9,7 +9,7 @@ use crate::facts::{Cause, FACTS, Facts, Way};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use thalweg_buffer::PacketKey;
-use thalweg_tables::lines::{self, LINE, LineReader, LineWriter, Position};
+use thalweg_tables::record_ring::{self, LINE, Position, RecordReader, RecordWriter};
 
 /// Most bytes of a sampled header.
 pub const MAX_HEADER: usize = 256;
@@ -47,7 +47,7 @@ impl Bell {
 /// Makes a ring for [`RING_SAMPLES`] at least. The bell is rung when many samples wait in it.
 #[must_use]
 pub fn channel(bell: Bell) -> (SampleWriter, SampleReader) {
-    let (lines, reader) = lines::channel(LINES);
+    let (lines, reader) = record_ring::channel(LINES);
     (SampleWriter { lines, bell, looked: 0 }, SampleReader(reader))
 }
 
@@ -59,7 +59,7 @@ pub struct Ticket(Position);
 #[derive(Debug)]
 #[repr(C)]
 pub struct SampleWriter {
-    lines: LineWriter,
+    lines: RecordWriter,
     bell: Bell,
     /// Lines that had been published when this end last looked how many wait.
     looked: u64,
@@ -95,7 +95,7 @@ impl SampleWriter {
     #[inline]
     pub(crate) fn marked(&self, at: Ticket) -> Option<(Option<(PacketKey, u8)>, Ticket)> {
         let words = self.lines.words(at.0)?;
-        let next = at.0.next(lines::lines_of(Facts::header_of(&words)));
+        let next = at.0.next(record_ring::lines_of(Facts::header_of(&words)));
         Some((Way::marked(&words), Ticket(next)))
     }
 
@@ -133,7 +133,7 @@ impl SampleWriter {
 
 /// The service's end.
 #[derive(Debug)]
-pub struct SampleReader(LineReader);
+pub struct SampleReader(RecordReader);
 
 impl SampleReader {
     /// Takes the oldest sample; its header is written to the front of `header`. Its room is free
@@ -146,7 +146,7 @@ impl SampleReader {
     #[inline]
     pub(crate) fn pop_words(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<[u64; FACTS]> {
         let words = self.0.words()?;
-        let lines = lines::lines_of(Facts::header_of(&words));
+        let lines = record_ring::lines_of(Facts::header_of(&words));
         self.0.take(&mut header.as_chunks_mut().0[..lines]);
         Some(words)
     }
@@ -154,7 +154,7 @@ impl SampleReader {
     /// Leaves out the oldest sample; returns why it was taken.
     pub fn skip(&mut self) -> Option<Cause> {
         let words = self.0.words()?;
-        self.0.skip(lines::lines_of(Facts::header_of(&words)));
+        self.0.skip(record_ring::lines_of(Facts::header_of(&words)));
         Some(Facts::from_words(&words).0.cause)
     }
 

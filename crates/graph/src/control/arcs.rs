@@ -62,7 +62,7 @@ impl Control {
     }
 
     /// Forgets an interface on all arcs.
-    pub fn forget_interface(&mut self, sw_if: u32) {
+    pub fn remove_interface(&mut self, sw_if: u32) {
         for a in &mut self.arcs {
             a.remove_interface(sw_if);
         }

@@ -5,20 +5,20 @@ use crate::decl::{Built, NodeId};
 use crate::mailbox::ToWorker;
 use crate::nodes::error_drop;
 use crate::worker::HandOff;
-use crate::worker::hand_off::{self, Arrivals, Handed, Here, PairStats, ROOM, Way};
+use crate::worker::hand_off::{self, Arrivals, HandOffTx, Handed, LocalEnd, PairStats, ROOM};
 use std::sync::Arc;
-use thalweg_tables::exchange::{Gauge, channel};
+use thalweg_tables::swap_ring::{Gauge, channel};
 
 /// A queue, and where it leads.
 pub(super) struct Queue {
     name: &'static str,
     target: NodeId,
     /// By worker, the node that hands frames to it.
-    ways: Vec<NodeId>,
+    nodes: Vec<NodeId>,
     pairs: Vec<Pair>,
 }
 
-/// The way from one worker to another.
+/// The node from one worker to another.
 struct Pair {
     from: usize,
     to: usize,
@@ -35,7 +35,7 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Lets go of all rings.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.all.clear();
     }
 }
@@ -91,11 +91,11 @@ impl Control {
     /// A worker's end of a queue.
     pub fn hand_off(&self, queue: &str, worker: usize) -> Option<HandOff> {
         let q = self.hand_offs.all.iter().find(|q| q.name == queue)?;
-        let mut ways = q.ways.clone();
-        if let Some(own) = ways.get_mut(worker) {
+        let mut nodes = q.nodes.clone();
+        if let Some(own) = nodes.get_mut(worker) {
             *own = q.target;
         }
-        Some(HandOff { ways: ways.into(), target: q.target })
+        Some(HandOff { nodes: nodes.into(), target: q.target })
     }
 
     /// What has gone by all queues.
@@ -128,13 +128,15 @@ impl Control {
 
     /// The nodes of all queues, as they are before all workers run: everything stays where it is.
     pub(super) fn hand_off_nodes(&self) -> Vec<(NodeId, Built)> {
-        let here = |target| Built::runner(Here { target });
-        let ways = |q: &Queue| q.ways.iter().map(|w| (*w, q.target)).collect::<Vec<_>>();
-        let all = self.hand_offs.all.iter().flat_map(ways);
-        all.filter(|(way, target)| way != target).map(|(way, target)| (way, here(target))).collect()
+        let here = |target| Built::runner(LocalEnd { target });
+        let nodes = |q: &Queue| q.nodes.iter().map(|w| (*w, q.target)).collect::<Vec<_>>();
+        let all = self.hand_offs.all.iter().flat_map(nodes);
+        all.filter(|(node, target)| node != target)
+            .map(|(node, target)| (node, here(target)))
+            .collect()
     }
 
-    /// Makes the ways of all queues, once workers run.
+    /// Makes the nodes of all queues, once workers run.
     pub(super) fn install_hand_offs(&mut self) {
         (0..self.hand_offs.all.len()).for_each(|q| self.install_hand_off(q));
     }
@@ -148,47 +150,47 @@ impl Control {
             return Err(EngineError::Graph(format!("two hand-offs are called `{name}`")));
         }
         let workers = self.config.workers.len();
-        let mut ways = vec![target; workers];
-        for (worker, way) in ways.iter_mut().enumerate().filter(|_| workers > 1) {
-            *way = self.enter(format!("{name}-wk{worker}").into(), &hand_off::NODE)?;
-            let entry = &mut self.nodes[way.0 as usize];
+        let mut nodes = vec![target; workers];
+        for (worker, node) in nodes.iter_mut().enumerate().filter(|_| workers > 1) {
+            *node = self.enter(format!("{name}-wk{worker}").into(), &hand_off::NODE)?;
+            let entry = &mut self.nodes[node.0 as usize];
             (entry.nexts, entry.drop) = (vec![target], self.by_name["error-drop"]);
         }
-        self.hand_offs.all.push(Queue { name, target, ways, pairs: Vec::new() });
+        self.hand_offs.all.push(Queue { name, target, nodes, pairs: Vec::new() });
         Ok(())
     }
 
     fn install_hand_off(&mut self, queue: usize) {
-        let Queue { target, ref ways, .. } = self.hand_offs.all[queue];
-        let ways = ways.clone();
-        if ways.len() < 2 {
+        let Queue { target, ref nodes, .. } = self.hand_offs.all[queue];
+        let nodes = nodes.clone();
+        if nodes.len() < 2 {
             return;
         }
         let drop = self.by_name["error-drop"];
         let congested = u32::from(error_drop::CONGESTED.0);
         let full = (drop, self.nodes[drop.0 as usize].error_base + congested);
         let mut pairs = Vec::new();
-        for (to, way) in ways.iter().enumerate() {
-            let info = self.info(*way);
+        for (to, node) in nodes.iter().enumerate() {
+            let info = self.info(*node);
             let mut rings = Vec::new();
-            for from in 0..ways.len() {
+            for from in 0..nodes.len() {
                 if from == to {
-                    let built = Built::runner(Here { target });
-                    self.tell(to, ToWorker::Install { id: *way, info: info.clone(), built });
+                    let built = Built::runner(LocalEnd { target });
+                    self.send(to, ToWorker::Install { id: *node, info: info.clone(), built });
                     continue;
                 }
                 let (ring, end) = channel(ROOM);
-                rings.push(Arrivals { from, ring: end, node: *way, target });
+                rings.push(Arrivals { from, ring: end, node: *node, target });
                 let stats = Arc::new(PairStats::default());
                 pairs.push(Pair { from, to, stats: stats.clone(), gauge: ring.gauge() });
                 let waker = self.workers[to].waker.clone();
-                let built = Built::runner(Way { to, ring, waker, stats, full });
-                self.tell(from, ToWorker::Install { id: *way, info: info.clone(), built });
+                let built = Built::runner(HandOffTx { to, ring, waker, stats, full });
+                self.send(from, ToWorker::Install { id: *node, info: info.clone(), built });
             }
-            self.tell(to, ToWorker::Arrivals(rings));
+            self.send(to, ToWorker::Arrivals(rings));
         }
         let order = self.order();
-        (0..ways.len()).for_each(|w| self.tell(w, ToWorker::Order(order.clone())));
+        (0..nodes.len()).for_each(|w| self.send(w, ToWorker::Order(order.clone())));
         self.hand_offs.all[queue].pairs = pairs;
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn spawn(
         let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
         if end.is_err() {
             // Rather no router than one that forwards wrongly.
-            let packet = crate::node::BLAMED.with(|b| b.take());
+            let packet = crate::node::PANIC_CONTEXT.with(|b| b.take());
             eprintln!(
                 "thalweg: worker {index} panicked in node `{}`; {packet}\nthalweg: exiting",
                 worker.current()

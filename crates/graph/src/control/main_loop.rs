@@ -149,7 +149,7 @@ impl Control {
     /// Stops the workers and says where all buffers are: `in_use` is 0 unless packets leaked.
     pub fn shut_down(&mut self) -> PoolAudit {
         for w in 0..self.workers.len() {
-            self.tell(w, ToWorker::Stop);
+            self.send(w, ToWorker::Stop);
         }
         // A worker that has more messages than its ring holds must see the last of them, too.
         let running = |w: &WorkerHandle| w.thread.as_ref().is_some_and(|t| !t.is_finished());
@@ -167,7 +167,7 @@ impl Control {
             places.leave();
         }
         // Frames that nobody has taken go with the rings.
-        self.hand_offs.forget();
+        self.hand_offs.clear();
         self.pool.audit()
     }
 }

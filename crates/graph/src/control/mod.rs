@@ -4,14 +4,14 @@
 //! bounded rings and publishes snapshots; nothing that it does makes a worker wait.
 
 mod arcs;
-mod figures;
+mod counters;
 mod hand_off;
 mod launch;
 mod main_loop;
-mod talk;
+mod messages;
 
 pub(crate) use arcs::ARCS;
-pub use figures::Rates;
+pub use counters::Rates;
 pub use hand_off::HandOffView;
 use launch::{Places, spawn, thread_name};
 
@@ -281,7 +281,7 @@ impl Control {
     /// # Errors
     /// [`EngineError`] if there is no memory or the system refuses descriptors.
     pub fn new(config: EngineConfig) -> Result<Control, EngineError> {
-        crate::heap::no_arrears();
+        crate::heap::disable_fastbins();
         clock::init();
         let pool = Pool::new(&config.pool)?;
         let waker = Arc::new(Waker::new().map_err(system("main thread's eventfd"))?);
@@ -584,8 +584,8 @@ impl Control {
         let (info, order) = (self.info(id), self.order());
         for w in 0..self.workers.len() {
             let m = ToWorker::Install { id, info: info.clone(), built: build(w) };
-            self.tell(w, m);
-            self.tell(w, ToWorker::Order(order.clone()));
+            self.send(w, m);
+            self.send(w, ToWorker::Order(order.clone()));
         }
         Ok(id)
     }
@@ -598,8 +598,8 @@ impl Control {
         let error =
             self.nodes[to.0 as usize].error_base + u32::from(crate::nodes::error_drop::GONE.0);
         for w in 0..self.workers.len() {
-            let built = Built::Node(Box::new(crate::gone::Gone { to, error }));
-            self.tell(w, ToWorker::Install { id, info: info.clone(), built });
+            let built = Built::Node(Box::new(crate::deleted_node::DeletedNode { to, error }));
+            self.send(w, ToWorker::Install { id, info: info.clone(), built });
         }
     }
 

@@ -137,8 +137,8 @@ impl<'w> NodeCx<'w> {
             let translated = old.meta().flags().contains(Flags::TRANSLATED);
             let also = if translated { Flags::TRANSLATED } else { Flags::empty() };
             new.mark(Flags::SAMPLED.union(also));
-            if old.meta().asked_as != 0 {
-                new.meta_mut().asked_as = old.meta().asked_as;
+            if old.meta().sample_id != 0 {
+                new.meta_mut().sample_id = old.meta().sample_id;
             }
             self.core.sampled_replaced(old, new);
         }
@@ -150,7 +150,7 @@ impl<'w> NodeCx<'w> {
     pub fn copied(&mut self, p: &mut PktMut<'_>, outputs: u16) {
         if p.flags().contains(Flags::SAMPLED) {
             p.unmark(Flags::SAMPLED);
-            self.core.sampled_copied(p.key(), p.meta().asked_as, outputs);
+            self.core.sampled_copied(p.key(), p.meta().sample_id, outputs);
         }
     }
 
@@ -168,7 +168,7 @@ impl<'w> NodeCx<'w> {
     /// Ends an owned packet that was delivered to the router itself.
     pub fn deliver(&mut self, packet: Packet) {
         if packet.meta().flags().contains(Flags::SAMPLED) {
-            self.core.sampled_delivered(packet.key(), packet.meta().asked_as);
+            self.core.sampled_delivered(packet.key(), packet.meta().sample_id);
         }
         self.core.stats.totals.delivered.add(1);
         self.core.cache.free(packet);

@@ -1,4 +1,4 @@
-//! Frames on their way to another worker.
+//! Frames on their node to another worker.
 //!
 //! Some packets must be handled by one worker: the one that owns their connection. A *queue* leads
 //! to a node, on whichever worker: for each other worker there is a node (`<queue>-wk1`) that packets
@@ -19,7 +19,7 @@ use crate::trace::{PacketTrace, TraceStep};
 use std::any::Any;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame};
-use thalweg_tables::exchange::{Receiver, Sender};
+use thalweg_tables::swap_ring::{Receiver, Sender};
 
 /// Frames that a ring takes. Full ones hold 8192 packets: half of the default pool.
 pub(crate) const ROOM: usize = 32;
@@ -36,13 +36,13 @@ pub(crate) static NODE: NodeDecl = NodeDecl { kind: Kind::Tx, ..NodeDecl::DEFAUL
 #[derive(Clone, Debug)]
 pub struct HandOff {
     /// By worker; the queue's own node for the worker that this is for.
-    pub(crate) ways: Arc<[NodeId]>,
+    pub(crate) nodes: Arc<[NodeId]>,
     /// The queue's own node.
     pub(crate) target: NodeId,
 }
 
 impl HandOff {
-    /// The way to the queue's node on a worker: on this one, the node itself. There is no way to a
+    /// The node to the queue's node on a worker: on this one, the node itself. There is no node to a
     /// worker that does not exist; its packets stay here.
     #[inline]
     pub fn to(&self, worker: usize) -> Verdict {
@@ -51,17 +51,17 @@ impl HandOff {
 
     #[inline]
     pub(crate) fn node(&self, worker: usize) -> NodeId {
-        self.ways.get(worker).copied().unwrap_or(self.target)
+        self.nodes.get(worker).copied().unwrap_or(self.target)
     }
 
     /// The worker that owns what has this hash: an even share for each.
     #[inline]
     pub fn owner(&self, hash: u32) -> usize {
-        ((u64::from(hash) * self.ways.len() as u64) >> 32) as usize
+        ((u64::from(hash) * self.nodes.len() as u64) >> 32) as usize
     }
 }
 
-/// A frame in a ring. On the way back, an empty one.
+/// A frame in a ring. On the node back, an empty one.
 pub(crate) struct Handed {
     frame: Box<Frame>,
     /// Those of its traced packets, in their order.
@@ -78,7 +78,7 @@ pub(crate) struct PairStats {
 }
 
 /// The node for packets of another worker.
-pub(crate) struct Way {
+pub(crate) struct HandOffTx {
     pub(crate) to: usize,
     pub(crate) ring: Sender<Handed>,
     pub(crate) waker: Arc<Waker>,
@@ -87,7 +87,7 @@ pub(crate) struct Way {
     pub(crate) full: (NodeId, u32),
 }
 
-impl Runner for Way {
+impl Runner for HandOffTx {
     fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
         let traces = if frame.flags().contains(Flags::TRACED) {
             let to = self.to;
@@ -125,19 +125,19 @@ impl Runner for Way {
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
 }
 
-/// Stands where a way would lead from a worker to itself, and counts what arrives.
-pub(crate) struct Here {
+/// Stands where a node would lead from a worker to itself, and counts what arrives.
+pub(crate) struct LocalEnd {
     pub(crate) target: NodeId,
 }
 
-impl Runner for Here {
+impl Runner for LocalEnd {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
         cx.enqueue(frame, self.target);
     }
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
 }
 
-/// The other end of a way.
+/// The other end of a node.
 pub(crate) struct Arrivals {
     pub(crate) from: usize,
     pub(crate) ring: Receiver<Handed>,
@@ -178,7 +178,7 @@ impl Arrivals {
         core.enqueue(frame, self.target);
     }
 
-    /// Frees what is on its way.
+    /// Frees what is on its node.
     pub(super) fn shut_down(&mut self, core: &mut Core) {
         while let Some(mut handed) = self.ring.receive(|| None) {
             core.cache.free_frame(&mut handed.frame);
@@ -195,10 +195,10 @@ impl Core {
     #[cold]
     fn number_sampled(&mut self, frame: &mut Frame) {
         for i in frame.sampled().iter() {
-            if frame.meta(i).asked_as == 0 {
+            if frame.meta(i).sample_id == 0 {
                 let count = self.numbered.wrapping_add(1) & ((1 << COUNT_BITS) - 1);
                 self.numbered = count;
-                frame.pkt(i).meta_mut().asked_as = (self.index as u32 + 1) << COUNT_BITS | count;
+                frame.pkt(i).meta_mut().sample_id = (self.index as u32 + 1) << COUNT_BITS | count;
             }
         }
     }

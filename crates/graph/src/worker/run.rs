@@ -118,7 +118,7 @@ impl Worker {
                     now: 0,
                     arc: DEVICE_INPUT,
                     error_base,
-                    rest: 0,
+                    skip: 0,
                 };
                 self.core.taps.install(id, cx, t, &places);
             }

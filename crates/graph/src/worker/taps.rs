@@ -8,7 +8,7 @@ use super::{Core, DEVICE_INPUT, INTERFACE_OUTPUT};
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcId, NodeId};
-use crate::node::{Fate, MOST_REST, NEEDED, Tap, TapCx};
+use crate::node::{Fate, MAX_SKIP, NEEDED, Tap, TapCx};
 use crate::stats::{MAX_INTERFACES, WorkerStats};
 use std::time::Duration;
 use thalweg_buffer::{Frame, Iface, Packet, PacketKey};
@@ -98,7 +98,7 @@ impl TapSlot {
     /// The context of a call.
     #[inline]
     fn place(&mut self, now: u64, arc: ArcId) -> (&mut dyn Tap, &mut TapCx) {
-        (self.cx.now, self.cx.arc, self.cx.rest) = (now, arc, 0);
+        (self.cx.now, self.cx.arc, self.cx.skip) = (now, arc, 0);
         (&mut *self.tap, &mut self.cx)
     }
 
@@ -120,7 +120,7 @@ impl TapSlot {
         } else {
             work(tap, cx, frame);
         }
-        self.cx.rest
+        self.cx.skip
     }
 
     #[cold]
@@ -218,23 +218,23 @@ impl Taps {
 
     /// Tells taps that mark packets.
     #[inline]
-    fn markers(&mut self, tell: impl Fn(&mut dyn Tap)) {
+    fn markers(&mut self, notify: impl Fn(&mut dyn Tap)) {
         self.unsettled = true;
         match self.slots.get_mut(self.marker as usize) {
-            Some(slot) => tell(&mut *slot.tap),
-            None => self.each_marker(tell),
+            Some(slot) => notify(&mut *slot.tap),
+            None => self.each_marker(notify),
         }
     }
 
     /// Elsewhere, so that telling one, as is mostly all there is, needs no loop's registers.
     #[cold]
     #[inline(never)]
-    fn each_marker(&mut self, tell: impl Fn(&mut dyn Tap)) {
-        self.marking.iter().for_each(|at| tell(&mut *self.slots[*at as usize].tap));
+    fn each_marker(&mut self, notify: impl Fn(&mut dyn Tap)) {
+        self.marking.iter().for_each(|at| notify(&mut *self.slots[*at as usize].tap));
     }
 
     /// Tells taps of what has passed a gate.
-    fn told(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, u32)) {
+    fn report_gate(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, u32)) {
         let arc = ArcId(a as u8);
         let gate = &mut self.gates[a][sw_if as usize];
         let count = packets(stats, a, sw_if);
@@ -260,15 +260,15 @@ impl Taps {
         (sw_if, passed): (u32, u64),
         frame: &mut Frame,
     ) -> u64 {
-        let mut rest = MOST_REST;
+        let mut skip = MAX_SKIP;
         for bit in bits(mask) {
             if let Some(slot) = self.slot(arc, bit) {
-                rest = rest.min(slot.look((now, arc), frame, |tap, cx, frame| {
+                skip = skip.min(slot.look((now, arc), frame, |tap, cx, frame| {
                     tap.passed_and_frame(cx, (sw_if, passed), frame);
                 }));
             }
         }
-        rest
+        skip
     }
 }
 
@@ -303,13 +303,13 @@ impl Core {
         let passed = count - frame.len() as u64 - gate.mark;
         gate.mark = count;
         let (only, mask) = (gate.only as usize, gate.taps);
-        let rest = match taps.slots.get_mut(only) {
+        let skip = match taps.slots.get_mut(only) {
             Some(slot) => slot.look((now, arc), frame, |tap, cx, frame| {
                 tap.passed_and_frame(cx, (sw_if, passed), frame);
             }),
             None => taps.look_all((now, arc), mask, (sw_if, passed), frame),
         };
-        taps.gates[A][at].due = count + rest + 1;
+        taps.gates[A][at].due = count + skip + 1;
     }
 
     /// Lets the taps of `mask` look at a frame on an arc without gates.
@@ -332,14 +332,14 @@ impl Core {
 
     /// Tells taps that a sampled packet was delivered to the router itself.
     #[cold]
-    pub(super) fn sampled_delivered(&mut self, key: PacketKey, asked_as: u32) {
-        self.taps.markers(|tap| tap.delivered(key, asked_as));
+    pub(super) fn sampled_delivered(&mut self, key: PacketKey, sample_id: u32) {
+        self.taps.markers(|tap| tap.delivered(key, sample_id));
     }
 
     /// Tells taps that a sampled packet leaves by several interfaces.
     #[cold]
-    pub(super) fn sampled_copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
-        self.taps.markers(|tap| tap.copied(key, asked_as, outputs));
+    pub(super) fn sampled_copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
+        self.taps.markers(|tap| tap.copied(key, sample_id, outputs));
     }
 
     /// Tells taps that a sampled packet is no more.
@@ -364,7 +364,7 @@ impl Core {
 
     #[cold]
     fn reopen(&mut self, arcs: &ArcTable) {
-        self.tell_taps();
+        self.report_passed();
         let Core { taps, stats, .. } = self;
         taps.generation = arcs.generation;
         for (arc, sw_if) in taps.open.drain(..) {
@@ -389,10 +389,10 @@ impl Core {
     }
 
     /// Tells taps of what has passed that they did not have to see.
-    fn tell_taps(&mut self) {
+    fn report_passed(&mut self) {
         let (stats, now, taps) = (&self.stats, self.now, &mut self.taps);
         for at in 0..taps.open.len() {
-            taps.told(stats, now, taps.open[at]);
+            taps.report_gate(stats, now, taps.open[at]);
         }
     }
 
@@ -410,7 +410,7 @@ impl Core {
         if self.taps.open.is_empty() && !self.taps.unsettled {
             return;
         }
-        self.tell_taps();
+        self.report_passed();
         if std::mem::take(&mut self.taps.unsettled) {
             self.taps.slots.iter_mut().for_each(|slot| slot.settle(self.now));
         }

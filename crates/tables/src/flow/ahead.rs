@@ -41,7 +41,7 @@ struct Shared {
     ready: AtomicU32,
     /// Whether the column beside the flows is used, and flows below which it has memory.
     wanted: AtomicBool,
-    beside: AtomicU32,
+    side: AtomicU32,
     /// It has come up with the flows that there were: new ones wait for its memory as well.
     caught_up: AtomicBool,
     /// A flow was refused: the next ones may be as fast.
@@ -53,14 +53,14 @@ impl Shared {
     /// Flows below this may be used.
     fn ready(&self) -> u32 {
         let ready = self.ready.load(Ordering::Acquire);
-        match self.is_beside_ready() {
-            true => ready.min(self.beside.load(Ordering::Acquire)),
+        match self.is_side_ready() {
+            true => ready.min(self.side.load(Ordering::Acquire)),
             false => ready,
         }
     }
 
     /// Whether new flows wait for the memory beside them, which those that there are have.
-    fn is_beside_ready(&self) -> bool {
+    fn is_side_ready(&self) -> bool {
         self.caught_up.load(Ordering::Acquire)
     }
 
@@ -70,8 +70,8 @@ impl Shared {
     }
 
     /// Flows below this have memory beside them.
-    fn set_beside(&self, flows: u32) {
-        self.beside.store(flows, Ordering::Release);
+    fn set_side(&self, flows: u32) {
+        self.side.store(flows, Ordering::Release);
     }
 
     /// All flows that there are have memory beside them, and new ones are going to.
@@ -120,7 +120,7 @@ pub(super) struct Ahead {
     step: u32,
     /// The thread is to know when flows from here on are used.
     next: u32,
-    has_beside: bool,
+    has_side_memory: bool,
 }
 
 impl Ahead {
@@ -130,17 +130,17 @@ impl Ahead {
         name: &str,
         flows: Column,
         index: Region,
-        beside: Option<(Column, bool)>,
+        side: Option<(Column, bool)>,
     ) -> io::Result<Self> {
-        let wanted = beside.as_ref().is_some_and(|(_, wanted)| *wanted);
+        let wanted = side.as_ref().is_some_and(|(_, wanted)| *wanted);
         // There are no flows yet that it had to come up with.
         let caught_up = wanted.into();
         let shared = Arc::new(Shared { wanted: wanted.into(), caught_up, ..Shared::default() });
-        let beside = beside.map(|(column, _)| column);
+        let side = side.map(|(column, _)| column);
         let step = (HUGE_PAGE / flows.size).max(1) as u32;
-        let (mine, has_beside) = (Arc::clone(&shared), beside.is_some());
-        let thread = Filling { shared: mine, flows, index, beside, ready: [0; 3] }.start(name)?;
-        Ok(Ahead { shared, thread, step, next: 0, has_beside })
+        let (mine, has_side_memory) = (Arc::clone(&shared), side.is_some());
+        let thread = Filling { shared: mine, flows, index, side, ready: [0; 3] }.start(name)?;
+        Ok(Ahead { shared, thread, step, next: 0, has_side_memory })
     }
 
     /// Whether flow `used`, the first that was never used, may be; if so, up to which one nobody need ask.
@@ -164,23 +164,23 @@ impl Ahead {
     }
 
     /// The column beside the flows is in use from now on.
-    pub(super) fn want_beside(&self) {
-        if self.has_beside && !self.shared.wanted.load(Ordering::Relaxed) {
+    pub(super) fn want_side_memory(&self) {
+        if self.has_side_memory && !self.shared.wanted.load(Ordering::Relaxed) {
             self.shared.wanted.store(true, Ordering::Release);
             self.thread.unpark();
         }
     }
 
     /// Whether there is memory beside the flows that there are, if any is kept there.
-    pub(super) fn is_beside_ready(&self) -> bool {
-        !self.has_beside || self.shared.is_beside_ready()
+    pub(super) fn is_side_ready(&self) -> bool {
+        !self.has_side_memory || self.shared.is_side_ready()
     }
 
     /// Whether all is ready that is to be, of so many flows; nothing if the kernel does not know how.
     #[cfg(test)]
     pub(super) fn is_ready(&self, capacity: u32) -> Option<bool> {
         let used = self.shared.used.load(Ordering::Relaxed);
-        if self.shared.wanted.load(Ordering::Relaxed) && !self.is_beside_ready() {
+        if self.shared.wanted.load(Ordering::Relaxed) && !self.is_side_ready() {
             return Some(false);
         }
         let ready = self.shared.ready();
@@ -201,7 +201,7 @@ struct Filling {
     shared: Arc<Shared>,
     flows: Column,
     index: Region,
-    beside: Option<Column>,
+    side: Option<Column>,
     /// Bytes of each that have memory.
     ready: [usize; 3],
 }
@@ -224,7 +224,7 @@ impl Filling {
                 // A kernel that has no such request (before Linux 5.14): memory is found as flows come.
                 Err(Errno::INVAL) => {
                     self.shared.set_ready(u32::MAX);
-                    self.shared.set_beside(u32::MAX);
+                    self.shared.set_side(u32::MAX);
                     self.shared.catch_up();
                     std::thread::park();
                 }
@@ -237,7 +237,7 @@ impl Filling {
     /// Finds memory for 2 MiB. False if there is nothing to do.
     fn step(&mut self, lead: Lead) -> rustix::io::Result<bool> {
         let used = self.shared.used.load(Ordering::Acquire) as usize;
-        let [flows, index, beside] = &mut self.ready;
+        let [flows, index, side] = &mut self.ready;
         if *index < self.index.bytes() {
             more(&self.index, index)?;
         } else if *flows < self.flows.needed(used, lead) {
@@ -245,15 +245,15 @@ impl Filling {
             let ready = (*flows).min(self.flows.region.bytes()) / self.flows.size;
             self.shared.set_ready(ready as u32);
         } else if self.shared.wanted.load(Ordering::Acquire)
-            && let Some(column) = &self.beside
+            && let Some(column) = &self.side
         {
-            if *beside >= column.needed(used, lead) {
+            if *side >= column.needed(used, lead) {
                 self.shared.catch_up();
                 return Ok(false);
             }
-            more(&column.region, beside)?;
-            let ready = (*beside).min(column.region.bytes()) / column.size;
-            self.shared.set_beside(ready as u32);
+            more(&column.region, side)?;
+            let ready = (*side).min(column.region.bytes()) / column.size;
+            self.shared.set_side(ready as u32);
         } else {
             return Ok(false);
         }
@@ -283,7 +283,7 @@ mod loom_tests {
     struct Memory {
         shared: Arc<Shared>,
         flows: [UnsafeCell<bool>; FLOWS],
-        beside: [UnsafeCell<bool>; FLOWS],
+        side: [UnsafeCell<bool>; FLOWS],
     }
 
     // SAFETY: a cell is written before it is published, and read only behind that, which loom checks.
@@ -298,7 +298,7 @@ mod loom_tests {
                 // SAFETY: nobody reads a cell before it is published.
                 cell.with_mut(|at| unsafe { *at = true });
             };
-            let (mut ready, mut beside) = (0, 0);
+            let (mut ready, mut side) = (0, 0);
             for _ in 0..steps {
                 let needed = (self.shared.used.load(Ordering::Acquire) as usize + AHEAD).min(FLOWS);
                 if ready < needed {
@@ -306,12 +306,12 @@ mod loom_tests {
                     ready += 1;
                     self.shared.set_ready(ready as u32);
                 } else if self.shared.wanted.load(Ordering::Acquire) {
-                    if beside >= needed {
+                    if side >= needed {
                         self.shared.catch_up();
                     } else {
-                        found(&self.beside[beside]);
-                        beside += 1;
-                        self.shared.set_beside(beside as u32);
+                        found(&self.side[side]);
+                        side += 1;
+                        self.shared.set_side(side as u32);
                     }
                 }
             }
@@ -330,20 +330,20 @@ mod loom_tests {
             let memory = Shares::new(Memory {
                 shared: Arc::clone(&shared),
                 flows: std::array::from_fn(|_| UnsafeCell::new(false)),
-                beside: std::array::from_fn(|_| UnsafeCell::new(false)),
+                side: std::array::from_fn(|_| UnsafeCell::new(false)),
             });
             let filling = Shares::clone(&memory);
             let thread = loom::thread::spawn(move || filling.fill(steps));
             let thread_to_wake = std::thread::current();
             let mut ahead =
-                Ahead { shared, thread: thread_to_wake, step: 1, next: 0, has_beside: true };
+                Ahead { shared, thread: thread_to_wake, step: 1, next: 0, has_side_memory: true };
             let (mut fresh, mut mark) = (0, 0);
             for turn in 0..FLOWS + 1 {
                 if wanted && turn == 1 {
-                    ahead.want_beside();
+                    ahead.want_side_memory();
                 }
                 // As the tracker asks before it adds a flow that has something beside it.
-                let needs = ahead.is_beside_ready();
+                let needs = ahead.is_side_ready();
                 if fresh >= mark {
                     match ahead.used(fresh) {
                         Some(upto) => mark = upto,
@@ -357,7 +357,7 @@ mod loom_tests {
                 if needs {
                     // And those that came before it may get something.
                     for flow in 0..=fresh as usize {
-                        assert!(is_there(&memory.beside[flow]), "flow {flow} of {fresh}");
+                        assert!(is_there(&memory.side[flow]), "flow {flow} of {fresh}");
                     }
                 }
                 fresh += 1;

@@ -205,8 +205,8 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         self.start_thread(name, None)
     }
 
-    /// As [`prepare`](Self::prepare), also for a column beside the table, with an entry for each flow: if it is
-    /// `wanted`, or once it [is](Self::want_beside).
+    /// As [`prepare`](Self::prepare), also for a column side the table, with an entry for each flow: if it is
+    /// `wanted`, or once it [is](Self::want_side_memory).
     ///
     /// # Errors
     ///
@@ -214,38 +214,38 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
     pub fn prepare_with<T: AllZeroValid>(
         &mut self,
         name: &str,
-        beside: &PagedTable<T>,
+        side: &PagedTable<T>,
         wanted: bool,
     ) -> std::io::Result<()> {
-        let beside = ahead::Column { region: beside.region(), size: size_of::<T>() };
-        self.start_thread(name, Some((beside, wanted)))
+        let side = ahead::Column { region: side.region(), size: size_of::<T>() };
+        self.start_thread(name, Some((side, wanted)))
     }
 
     fn start_thread(
         &mut self,
         name: &str,
-        beside: Option<(ahead::Column, bool)>,
+        side: Option<(ahead::Column, bool)>,
     ) -> std::io::Result<()> {
         let flows =
             ahead::Column { region: self.flows.region(), size: size_of::<Entry<W, V, R>>() };
         self.ahead = None;
         self.mark = u32::MAX;
-        self.ahead = Some(ahead::Ahead::start(name, flows, self.index.region(), beside)?);
+        self.ahead = Some(ahead::Ahead::start(name, flows, self.index.region(), side)?);
         self.mark = self.fresh;
         Ok(())
     }
 
-    /// Memory beside the table is to be found as well. Until [all flows](Self::has_beside) have some, new ones come
+    /// Memory side the table is to be found as well. Until [all flows](Self::has_side_memory) have some, new ones come
     /// without; from then on they have it before they come.
-    pub fn want_beside(&self) {
+    pub fn want_side_memory(&self) {
         if let Some(ahead) = &self.ahead {
-            ahead.want_beside();
+            ahead.want_side_memory();
         }
     }
 
-    /// Whether all flows have memory beside the table, or nobody finds it ahead of them.
-    pub fn has_beside(&self) -> bool {
-        self.ahead.as_ref().is_none_or(ahead::Ahead::is_beside_ready)
+    /// Whether all flows have memory side the table, or nobody finds it ahead of them.
+    pub fn has_side_memory(&self) -> bool {
+        self.ahead.as_ref().is_none_or(ahead::Ahead::is_side_ready)
     }
 
     /// Whether another flow would have memory, if there is room for it.

@@ -403,16 +403,16 @@ fn faults() -> u64 {
 }
 
 /// Who adds flows as fast as may be is refused while there is no memory, and finds none itself: neither
-/// for flows nor for keys nor beside them.
+/// for flows nor for keys nor side them.
 #[test]
 fn who_adds_flows_never_finds_memory() {
     let capacity = 600_000;
-    let mut beside = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
+    let mut side = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
     let mut table = Table::new(capacity, 1, 0).unwrap();
-    table.prepare_with("test-memory", &beside, false).unwrap();
+    table.prepare_with("test-memory", &side, false).unwrap();
     let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, (n, ()));
     (0..1000).for_each(|n| _ = add(&mut table, n).unwrap());
-    table.want_beside();
+    table.want_side_memory();
     if !wait_for_memory(&table) {
         return;
     }
@@ -425,7 +425,7 @@ fn who_adds_flows_never_finds_memory() {
                 Err(e) => panic!("{e}"),
             }
         };
-        beside.as_mut_slice()[flow.index() as usize] = [n, n];
+        side.as_mut_slice()[flow.index() as usize] = [n, n];
     }
     let found = faults() - before;
     assert_eq!((table.len(), table.counts().unready), (capacity, unready));
@@ -433,14 +433,14 @@ fn who_adds_flows_never_finds_memory() {
     assert!(found < 20, "{found} page faults");
 }
 
-/// Flows come on while memory beside those that there are is found.
+/// Flows come on while memory side those that there are is found.
 #[test]
 fn no_flow_waits_for_what_is_beside_others() {
     let capacity = 600_000;
-    let mut beside = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
+    let mut side = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
     let mut table = Table::new(capacity, 1, 0).unwrap();
-    assert!(table.has_beside(), "without a thread nobody waits for it");
-    table.prepare_with("test-memory", &beside, false).unwrap();
+    assert!(table.has_side_memory(), "without a thread nobody waits for it");
+    table.prepare_with("test-memory", &side, false).unwrap();
     let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, (n, ()));
     for n in 0..300_000 {
         while let Err(e) = add(&mut table, n) {
@@ -450,16 +450,16 @@ fn no_flow_waits_for_what_is_beside_others() {
     if !wait_for_memory(&table) {
         return;
     }
-    assert!(!table.has_beside());
-    table.want_beside();
+    assert!(!table.has_side_memory());
+    table.want_side_memory();
     for n in 300_000..301_000 {
-        add(&mut table, n).expect("a flow without anything beside it");
+        add(&mut table, n).expect("a flow without anything side it");
     }
     wait_for_memory(&table);
-    assert!(table.has_beside());
+    assert!(table.has_side_memory());
     let before = faults();
-    beside.as_mut_slice()[..table.used() as usize].fill([1, 1]);
-    assert!(faults() - before < 20, "all of them have memory beside them");
+    side.as_mut_slice()[..table.used() as usize].fill([1, 1]);
+    assert!(faults() - before < 20, "all of them have memory side them");
 }
 
 /// Whoever is refused for want of memory has changed nothing, and is refused until there is some.
@@ -483,13 +483,13 @@ fn no_flow_comes_before_its_memory() {
     empty(&mut table);
 }
 
-/// What is wanted beside flows from the beginning is there from the beginning.
+/// What is wanted side flows from the beginning is there from the beginning.
 #[test]
 fn what_is_wanted_at_first_is_ready_at_once() {
     for wanted in [false, true] {
-        let beside = PagedTable::<[u64; 2]>::new(1 << 20).unwrap();
+        let side = PagedTable::<[u64; 2]>::new(1 << 20).unwrap();
         let mut table = Table::new(1 << 20, 1, 0).unwrap();
-        table.prepare_with("test-memory", &beside, wanted).unwrap();
+        table.prepare_with("test-memory", &side, wanted).unwrap();
         let knows = table.is_all_ready().is_some();
         assert!(table.is_ready() || !knows);
         assert!(table.add(with_hash(&table, key(1)), None, 1000, (1, ())).is_ok() || !knows);

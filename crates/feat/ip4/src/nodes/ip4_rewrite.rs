@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
-use thalweg_fib::{DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetWay, Kind};
+use thalweg_fib::{DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetRewrite, Kind};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum;
@@ -105,7 +105,7 @@ impl Ip4Rewrite {
     /// Rewrites packets that all go one way; those left. `None`, and nothing done, if one of them has
     /// no room for the header or is too long.
     #[inline(always)]
-    fn one_way(way: &EthernetWay, frame: &mut Frame) -> Option<Rows> {
+    fn one_way(way: &EthernetRewrite, frame: &mut Frame) -> Option<Rows> {
         let mut rest = Rows::NONE;
         for (i, window) in frame.long_windows_mut(ETHERNET_HEADER, way.longest)?.enumerate() {
             if !send(way, window) {
@@ -131,7 +131,7 @@ impl Ip4Rewrite {
 
 /// Rewrites a packet; false, and nothing done, if its time to live is up.
 #[inline(always)]
-fn send(way: &EthernetWay, window: &mut [u8; ETHERNET_HEADER + 20]) -> bool {
+fn send(way: &EthernetRewrite, window: &mut [u8; ETHERNET_HEADER + 20]) -> bool {
     let (link, ip) = window.split_at_mut(ETHERNET_HEADER);
     // As one load: the compiler makes four of four bytes that it is shown one by one.
     let Some(word) = ip[8..].first_chunk_mut() else { return false };
@@ -147,7 +147,7 @@ fn send(way: &EthernetWay, window: &mut [u8; ETHERNET_HEADER + 20]) -> bool {
 }
 
 #[inline(always)]
-fn output(way: &EthernetWay) -> Verdict {
+fn output(way: &EthernetRewrite) -> Verdict {
     Verdict::node(NodeId(way.next as u16))
 }
 

@@ -201,7 +201,7 @@ impl SFlowTap {
         port.see(passed + n, dirty, sw_if);
         let countdown = port.countdown(SENT);
         let Some(skipped) = countdown.next_behind(passed, n, random) else {
-            cx.rest(countdown.free());
+            cx.skip_packets(countdown.free());
             return;
         };
         let to = (ring, marked, *header_bytes);
@@ -211,7 +211,7 @@ impl SFlowTap {
             true => countdown.free(),
             false => self.look_on::<SENT>((sw_if, cx.now()), frame, skipped + 1, room),
         };
-        cx.rest(free);
+        cx.skip_packets(free);
     }
 
     /// The same for a frame with packets in several segments, or that stand for several on the wire.
@@ -229,7 +229,7 @@ impl SFlowTap {
         self.skip(SENT, sw_if, passed);
         let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
         port.see(frame.len() as u64, &mut self.dirty, sw_if);
-        cx.rest(self.look_on::<SENT>((sw_if, cx.now()), frame, 0, true));
+        cx.skip_packets(self.look_on::<SENT>((sw_if, cx.now()), frame, 0, true));
     }
 
     /// Looks at the packets of a frame that was seen, from `at` on; `room` says whether there was room for the sample
@@ -276,7 +276,7 @@ impl SFlowTap {
             for i in 0..frame.len() as u16 {
                 self.sample_wire(cx.now(), frame, i as u8, sw_if, sent);
             }
-            cx.rest(self.ports[sw_if as usize].countdown(sent).free());
+            cx.skip_packets(self.ports[sw_if as usize].countdown(sent).free());
         }
     }
 
@@ -383,7 +383,7 @@ impl SFlowTap {
     #[cold]
     fn answer(&mut self, frame: &Frame, fate: Fate, local: bool) {
         for i in frame.sampled().iter() {
-            let number = frame.meta(i).asked_as;
+            let number = frame.meta(i).sample_id;
             if number != 0 {
                 tell(&mut self.ring, number, way(frame, i, fate, local));
             }
@@ -581,7 +581,7 @@ fn way(frame: &Frame, i: u8, fate: Fate, local: bool) -> Way {
         Fate::Sent(tx_if) => way_out(frame, i, tx_if),
         Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
         Fate::Delivered => Way::Delivered,
-        Fate::HandedOver => Way::Elsewhere(frame.meta(i).asked_as),
+        Fate::HandedOver => Way::Elsewhere(frame.meta(i).sample_id),
     }
 }
 
@@ -642,10 +642,10 @@ impl Tap for SFlowTap {
         true
     }
 
-    fn delivered(&mut self, key: PacketKey, asked_as: u32) {
+    fn delivered(&mut self, key: PacketKey, sample_id: u32) {
         self.marked.complete(&mut self.ring, key, Way::Delivered);
-        if asked_as != 0 {
-            tell(&mut self.ring, asked_as, Way::Delivered);
+        if sample_id != 0 {
+            tell(&mut self.ring, sample_id, Way::Delivered);
         }
     }
 
@@ -657,11 +657,11 @@ impl Tap for SFlowTap {
         self.marked.complete(&mut self.ring, key, Way::Unknown);
     }
 
-    fn copied(&mut self, key: PacketKey, asked_as: u32, outputs: u16) {
+    fn copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
         let way = Way::Several { outputs };
         self.marked.complete(&mut self.ring, key, way);
-        if asked_as != 0 {
-            tell(&mut self.ring, asked_as, way);
+        if sample_id != 0 {
+            tell(&mut self.ring, sample_id, way);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Stands in for a node whose interface was deleted.
+//! The placeholder for a node whose interface was deleted.
 
 use crate::decl::NodeId;
 use crate::node::Runner;
@@ -6,13 +6,13 @@ use crate::worker::NodeCx;
 use std::any::Any;
 use thalweg_buffer::Frame;
 
-/// Drops what still arrives, e.g. by an adjacency read just before.
-pub(crate) struct Gone {
+/// Drops packets that still arrive, e.g. through an adjacency that was read just before the deletion.
+pub(crate) struct DeletedNode {
     pub(crate) to: NodeId,
     pub(crate) error: u32,
 }
 
-impl Runner for Gone {
+impl Runner for DeletedNode {
     fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
         frame.aux_mut().fill(self.error);
         cx.enqueue(frame, self.to);

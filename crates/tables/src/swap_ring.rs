@@ -1,13 +1,14 @@
-//! A bounded way of items from one thread to another, and of empty ones back.
+//! A bounded single-producer, single-consumer ring that returns an empty item for each one taken.
 //!
-//! Who hands things over runs out of them, and who gets them has ever more, unless they go back. So a
-//! place of this ring is never merely emptied: the receiver leaves something there for what it takes,
-//! and the sender finds that when it comes round again. Items that own memory (frames) thus go round
-//! without an allocator, by one pointer's exchange at either end.
+//! A thread that only hands items over runs out of them, and the thread that receives them
+//! accumulates them, unless they go back. So a slot of this ring is never just emptied: the receiver
+//! swaps an item in for the one it takes, and the sender finds it there one round later. Items that
+//! own memory (frames) thus circulate without an allocator, at the cost of one pointer swap per end.
 //!
-//! Shared and written are the two positions, each on lines of its own and by one end only, and the
-//! places themselves. An end asks for the other's position only when its last answer leaves nothing to
-//! do. There is no lock, no read-modify-write, and nobody waits: a full ring says so.
+//! The shared, written state is the two positions, each on cache lines of its own and written by one
+//! end only, and the slots. An end reads the other's position only when the last value it read leaves
+//! it nothing to do. There is no lock and no read-modify-write, and nothing waits: `send` on a full
+//! ring fails.
 
 use crate::sync::{AtomicU64, Ordering, Padded};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ impl<T> Place<T> {
     /// # Safety
     /// No other thread uses the place.
     #[inline]
-    unsafe fn exchange(&self, item: Option<T>) -> Option<T> {
+    unsafe fn swap(&self, item: Option<T>) -> Option<T> {
         // SAFETY: by contract.
         #[cfg(not(loom))]
         unsafe {
@@ -109,7 +110,7 @@ impl<T> Sender<T> {
         }
         // SAFETY: the receiver has released this place, or never had it, and gets it by the store
         // below only.
-        let left = unsafe { self.ring.place(self.sent).exchange(Some(item)) };
+        let left = unsafe { self.ring.place(self.sent).swap(Some(item)) };
         self.sent += 1;
         self.ring.sent.0.store(self.sent, Ordering::Release);
         Ok(left)
@@ -146,7 +147,7 @@ impl<T> Receiver<T> {
             return None;
         }
         // SAFETY: the sender has released this place, and gets it back by the store below only.
-        let item = unsafe { self.ring.place(self.received).exchange(leave()) };
+        let item = unsafe { self.ring.place(self.received).swap(leave()) };
         self.received += 1;
         self.ring.received.0.store(self.received, Ordering::Release);
         item

@@ -1,10 +1,10 @@
-//! A bounded way of records from one thread to another, made of cache lines.
+//! A bounded single-producer, single-consumer ring of variable-length records made of cache lines.
 //!
-//! A record is one line of words and as many lines of bytes as it needs. Nothing waits: if there is
-//! no room, the record is refused. It lies in the ring before the reader may see it, and its words
-//! may still be changed; the writer then publishes many records at once. So the two ends share two
-//! words, and write each of them rarely; the writer asks how far the reader is only when its last
-//! answer leaves no room.
+//! A record is one line of words, followed by as many lines of bytes as it needs. Nothing waits:
+//! without room, the record is refused. A record is in the ring before the reader can see it, and its
+//! words can be amended until then; the writer publishes many records at once. So the two ends share
+//! two words and write each of them rarely; the writer reads the reader's position only when the last
+//! value it read leaves no room.
 
 use crate::paged::{AllZeroValid, HUGE_PAGE, PagedTable, Pages};
 use crate::prefetch;
@@ -79,7 +79,7 @@ impl Lines {
 /// # Panics
 /// If there is no such memory.
 #[must_use]
-pub fn channel(lines: usize) -> (LineWriter, LineReader) {
+pub fn channel(lines: usize) -> (RecordWriter, RecordReader) {
     let lines = lines.next_power_of_two();
     // A ring goes through all of its memory: of small pages it would take one after the other.
     let pages = if lines * LINE < HUGE_PAGE { Pages::Normal } else { Pages::Huge };
@@ -94,8 +94,9 @@ pub fn channel(lines: usize) -> (LineWriter, LineReader) {
     let first = NonNull::from_ref(ring.lines.as_slice()).cast();
     let lines = Lines { first, mask: lines - 1 };
     let writer = ring.clone();
-    let writer = LineWriter { ring: writer, lines, written: 0, published: 0, limit, asked: false };
-    (writer, LineReader { ring, lines, read: 0, released: 0, limit: 0 })
+    let writer =
+        RecordWriter { ring: writer, lines, written: 0, published: 0, limit, asked: false };
+    (writer, RecordReader { ring, lines, read: 0, released: 0, limit: 0 })
 }
 
 /// How many lines so many bytes take.
@@ -120,7 +121,7 @@ impl Position {
 }
 
 /// The end that writes.
-pub struct LineWriter {
+pub struct RecordWriter {
     ring: Arc<Ring>,
     lines: Lines,
     written: u64,
@@ -134,11 +135,11 @@ pub struct LineWriter {
 }
 
 // SAFETY: the lines belong to the ring, which both ends keep, and which may be used by two threads.
-unsafe impl Send for LineWriter {}
+unsafe impl Send for RecordWriter {}
 // SAFETY: as above.
-unsafe impl Send for LineReader {}
+unsafe impl Send for RecordReader {}
 
-impl LineWriter {
+impl RecordWriter {
     /// Puts a record in; `None` if there is no room.
     #[inline(always)]
     pub fn push(&mut self, words: &[u64; WORDS], bytes: &[u8]) -> Option<Position> {
@@ -271,7 +272,7 @@ unsafe fn copy_less_than_a_line(from: &[u8], to: *mut u8) {
 }
 
 /// The end that reads.
-pub struct LineReader {
+pub struct RecordReader {
     ring: Arc<Ring>,
     lines: Lines,
     read: u64,
@@ -281,7 +282,7 @@ pub struct LineReader {
     limit: u64,
 }
 
-impl LineReader {
+impl RecordReader {
     /// The words of the oldest record, which stays where it is.
     #[inline]
     pub fn words(&mut self) -> Option<[u64; WORDS]> {
@@ -336,15 +337,15 @@ impl LineReader {
     }
 }
 
-impl std::fmt::Debug for LineWriter {
+impl std::fmt::Debug for RecordWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LineWriter").field("written", &self.written).finish_non_exhaustive()
+        f.debug_struct("RecordWriter").field("written", &self.written).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for LineReader {
+impl std::fmt::Debug for RecordReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LineReader").field("read", &self.read).finish_non_exhaustive()
+        f.debug_struct("RecordReader").field("read", &self.read).finish_non_exhaustive()
     }
 }
 
@@ -352,7 +353,7 @@ impl std::fmt::Debug for LineReader {
 mod tests {
     use super::*;
 
-    fn take(reader: &mut LineReader, bytes: usize) -> Option<(u64, Vec<u8>)> {
+    fn take(reader: &mut RecordReader, bytes: usize) -> Option<(u64, Vec<u8>)> {
         let words = reader.words()?;
         let mut lines = vec![[0; LINE]; bytes.div_ceil(LINE)];
         reader.take(&mut lines);

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 impl Control {
-    pub(super) fn tell(&mut self, worker: usize, m: ToWorker) {
+    pub(super) fn send(&mut self, worker: usize, m: ToWorker) {
         let w = &mut self.workers[worker];
         if !w.waiting.is_empty() {
             w.waiting.push_back(m);
@@ -21,7 +21,7 @@ impl Control {
 
     /// Sends a message to a node on one worker.
     pub fn message(&mut self, worker: usize, node: NodeId, message: Box<dyn Any + Send>) {
-        self.tell(worker, ToWorker::Node { node, message });
+        self.send(worker, ToWorker::Node { node, message });
     }
 
     /// Sends a message, made anew for each, to a node on all workers.
@@ -37,7 +37,7 @@ impl Control {
 
     /// Sends a packet into the graph through a worker.
     pub fn inject(&mut self, worker: usize, inject: Inject) {
-        self.tell(worker, ToWorker::Inject(inject));
+        self.send(worker, ToWorker::Inject(inject));
     }
 
     /// Runs `f` on every worker between two loops and waits for the answers (a second at most;
@@ -53,7 +53,7 @@ impl Control {
             let call = move |core: &mut Core| {
                 let _ = tx.send(f(core));
             };
-            self.tell(w, ToWorker::Call(Box::new(call)));
+            self.send(w, ToWorker::Call(Box::new(call)));
             answers.push(rx);
         }
         let deadline = Instant::now() + Duration::from_secs(1);
