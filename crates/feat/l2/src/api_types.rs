@@ -1,7 +1,7 @@
 //! What API messages about learned stations have in common.
 
 use crate::L2;
-use crate::bridges::Fate;
+use crate::bridges::MacChange;
 use std::cell::RefCell;
 use std::num::NonZeroU16;
 use std::rc::Rc;
@@ -49,9 +49,9 @@ pub struct L2MacsEvent {
 /// The unit in which it is said how often clients are told.
 const HUNDREDTH: Duration = Duration::from_millis(10);
 /// Of how many stations clients are told in one go.
-const SOME: usize = 1 << 14;
+const MAX_BATCH: usize = 1 << 14;
 /// Clients count stations of an event by so many.
-const UNIT: usize = 10;
+const MACS_PER_UNIT: usize = 10;
 
 /// Clients that want to hear of stations, each with how many of them an event may hold.
 #[derive(Default)]
@@ -68,7 +68,7 @@ pub(crate) struct Delay(pub(crate) NonZeroU16);
 
 impl Delay {
     /// What holds unless somebody says otherwise.
-    pub(crate) const USUAL: Delay = Delay(NonZeroU16::new(10).unwrap());
+    pub(crate) const DEFAULT: Delay = Delay(NonZeroU16::new(10).unwrap());
 
     fn time(self) -> Duration {
         HUNDREDTH * self.0.get().into()
@@ -77,7 +77,7 @@ impl Delay {
 
 impl Default for Delay {
     fn default() -> Delay {
-        Delay::USUAL
+        Delay::DEFAULT
     }
 }
 
@@ -100,38 +100,39 @@ pub(crate) fn want(
         watchers.all.want(&clients, caller, true, pid, max)?;
         c.state::<L2>().borrow_mut().bridges.watch(true);
         if !std::mem::replace(&mut watchers.telling, true) {
-            c.after(watchers.delay.time(), tell);
+            c.after(watchers.delay.time(), notify);
         }
     }
     Ok(())
 }
 
 /// Tells what has changed, and goes on until nobody listens.
-fn tell(c: &mut Control) {
+fn notify(c: &mut Control) {
     let clients = c.state::<Clients>().borrow().clone();
     let (watchers, l2) = (c.state::<Watchers>(), c.state::<L2>());
     let (mut watchers, mut l2) = (watchers.borrow_mut(), l2.borrow_mut());
-    let changes: Vec<MacEntry> = l2.bridges.take_changes(SOME).into_iter().map(entry).collect();
-    for round in 0..changes.len().div_ceil(UNIT) {
+    let changes: Vec<MacEntry> =
+        l2.bridges.take_changes(MAX_BATCH).into_iter().map(entry).collect();
+    for round in 0..changes.len().div_ceil(MACS_PER_UNIT) {
         watchers.all.tell(&clients, |pid, max| {
-            let mac = changes.chunks(usize::from(*max) * UNIT).nth(round)?.to_vec();
+            let mac = changes.chunks(usize::from(*max) * MACS_PER_UNIT).nth(round)?.to_vec();
             Some(L2MacsEvent { pid, mac })
         });
     }
     watchers.all.retain(&clients);
     watchers.telling = !watchers.all.is_empty();
     if watchers.telling {
-        c.after(watchers.delay.time(), tell);
+        c.after(watchers.delay.time(), notify);
     } else {
         l2.bridges.watch(false);
     }
 }
 
-fn entry((mac, port, fate): (thalweg_device::Mac, u32, Fate)) -> MacEntry {
-    let action = match fate {
-        Fate::Learned => MacEventAction::ADD,
-        Fate::Forgotten => MacEventAction::DELETE,
-        Fate::Moved => MacEventAction::MOVE,
+fn entry((mac, port, change): (thalweg_device::Mac, u32, MacChange)) -> MacEntry {
+    let action = match change {
+        MacChange::Learned => MacEventAction::ADD,
+        MacChange::Forgotten => MacEventAction::DELETE,
+        MacChange::Moved => MacEventAction::MOVE,
     };
     let (sw_if_index, mac_addr) = (InterfaceIndex(port), MacAddress(mac));
     MacEntry { sw_if_index, mac_addr, action, flags: 0 }

@@ -1,7 +1,7 @@
 //! Bridge domains as the main thread keeps them: their ports and settings, and whom they know.
 
 use crate::error::{L2Error, MAX_BRIDGE_ID};
-use crate::forget::{Sweep, Which};
+use crate::flush::{FlushFilter, FlushJob};
 use crate::learning::Learning;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub struct Address {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) origin: Origin,
-    /// How many sweeps had begun when it came, or came to its port.
+    /// How many flushes had begun when it came, or came to its port.
     pub(crate) serial: u32,
     seen: Instant,
 }
@@ -131,7 +131,7 @@ pub struct Counts {
 
 /// What became of an address that was learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum MacChange {
     /// It is known now.
     Learned,
     /// It was forgotten.
@@ -144,12 +144,12 @@ pub enum Fate {
 const MAX_CHANGES: usize = 1 << 20;
 
 /// No bridge domain has this id.
-const RESTING: u32 = 0;
+const DELETED: u32 = 0;
 
 /// All bridge domains.
 pub struct Bridges {
     domains: BTreeMap<u32, Domain>,
-    /// Ids by number; [`RESTING`] where addresses of one that was deleted are still being forgotten.
+    /// Ids by number; [`DELETED`] where addresses of one that was deleted are still being forgotten.
     ids: Vec<Option<u32>>,
     ports: BTreeMap<SwIfIndex, u32>,
     macs: MacTable,
@@ -159,12 +159,12 @@ pub struct Bridges {
     default_limit: u32,
     counts: Counts,
     /// What has changed since somebody was told, if anybody listens.
-    changes: Option<Vec<(Mac, SwIfIndex, Fate)>>,
+    changes: Option<Vec<(Mac, SwIfIndex, MacChange)>>,
     /// What is being forgotten, and how often that was begun.
-    pub(crate) sweeps: VecDeque<Sweep>,
+    pub(crate) flushes: VecDeque<FlushJob>,
     pub(crate) serial: u32,
     /// Somebody sees to it.
-    pub(crate) swept: bool,
+    pub(crate) flush_running: bool,
     /// Where the look for old addresses is.
     at: u32,
     last_scan: Duration,
@@ -183,9 +183,9 @@ impl Bridges {
             default_limit: LEARN_LIMIT,
             counts: Counts::default(),
             changes: None,
-            sweeps: VecDeque::new(),
+            flushes: VecDeque::new(),
             serial: 0,
-            swept: false,
+            flush_running: false,
             at: 0,
             last_scan: Duration::ZERO,
             scan: Duration::ZERO,
@@ -224,14 +224,14 @@ impl Bridges {
         }
     }
     /// Some of the changes, the oldest first.
-    pub(crate) fn take_changes(&mut self, some: usize) -> Vec<(Mac, SwIfIndex, Fate)> {
+    pub(crate) fn take_changes(&mut self, some: usize) -> Vec<(Mac, SwIfIndex, MacChange)> {
         let Some(changes) = &mut self.changes else { return Vec::new() };
         let end = some.min(changes.len());
         changes.drain(..end).collect()
     }
-    fn note(&mut self, key: MacKey, port: SwIfIndex, fate: Fate) {
+    fn note(&mut self, key: MacKey, port: SwIfIndex, change: MacChange) {
         if let Some(changes) = self.changes.as_mut().filter(|all| all.len() < MAX_CHANGES) {
-            changes.push((key.mac(), port, fate));
+            changes.push((key.mac(), port, change));
         }
     }
     /// How many addresses there may be.
@@ -292,15 +292,15 @@ impl Bridges {
         }
         let number = domain.number;
         self.domains.remove(&id);
-        self.ids[usize::from(number)] = Some(RESTING);
-        self.forget(Which { bridge: Some(number), ..Which::ALL }, None);
+        self.ids[usize::from(number)] = Some(DELETED);
+        self.flush(FlushFilter { bridge: Some(number), ..FlushFilter::ALL }, None);
         Ok(())
     }
 
     /// Addresses of this number are forgotten: if its bridge domain is no more, another may have it.
     pub(crate) fn release(&mut self, number: u16) {
         if let Some(id) = self.ids.get_mut(usize::from(number)) {
-            *id = id.filter(|id| *id != RESTING);
+            *id = id.filter(|id| *id != DELETED);
         }
     }
 
@@ -321,7 +321,7 @@ impl Bridges {
         if let Some(domain) = self.domains.get_mut(&id) {
             domain.ports.remove(&sw_if);
         }
-        self.forget(Which { port: Some(sw_if), ..Which::ALL }, None);
+        self.flush(FlushFilter { port: Some(sw_if), ..FlushFilter::ALL }, None);
         true
     }
 
@@ -345,7 +345,7 @@ impl Bridges {
                 self.counts.moved += 1;
                 let known = &mut self.known[entry as usize];
                 (known.seen, known.serial) = (now, self.serial);
-                self.note(key, sw_if, Fate::Moved);
+                self.note(key, sw_if, MacChange::Moved);
             }
             return Learned::Nothing;
         }
@@ -358,7 +358,7 @@ impl Bridges {
             return Learned::Nothing;
         }
         self.counts.learned += 1;
-        self.note(key, sw_if, Fate::Learned);
+        self.note(key, sw_if, MacChange::Learned);
         match id.and_then(|id| self.get(id)).is_some_and(Domain::has_room) {
             true => Learned::New,
             false => Learned::Last,
@@ -404,7 +404,7 @@ impl Bridges {
         let domain = self.find(id)?;
         let number = domain.number;
         if mac[0] & 1 != 0 || mac == [0; 6] {
-            return Err(L2Error::NotAStation);
+            return Err(L2Error::NotUnicast);
         }
         let port = match port {
             Some((sw_if, _)) if domain.ports.contains_key(&sw_if) => sw_if,
@@ -425,13 +425,13 @@ impl Bridges {
         }
         self.count_learned(key, was, None);
         if let Some(value) = value.filter(|_| was == Some(Origin::Learned)) {
-            self.note(key, value.port(), Fate::Forgotten);
+            self.note(key, value.port(), MacChange::Forgotten);
         }
         Ok(())
     }
 
     /// Forgets those addresses with numbers in a range that are meant; returns how many.
-    pub(crate) fn forget_some(
+    pub(crate) fn remove_matching(
         &mut self,
         readers: &Readers,
         numbers: std::ops::Range<u32>,
@@ -446,7 +446,7 @@ impl Bridges {
             if meant(key, value.port(), known, entry) && self.macs.remove(readers, key) {
                 self.count_learned(key, Some(origin), None);
                 if origin == Origin::Learned {
-                    self.note(key, value.port(), Fate::Forgotten);
+                    self.note(key, value.port(), MacChange::Forgotten);
                 }
                 gone += 1;
             }
@@ -467,7 +467,7 @@ impl Bridges {
             .map(|id| id.and_then(|id| self.domains.get(&id)).map_or(0, |d| d.settings.mac_age))
             .map(|age| minute * u32::from(age))
             .collect();
-        let gone = self.forget_some(readers, self.at..end, |key, _, known, entry| {
+        let gone = self.remove_matching(readers, self.at..end, |key, _, known, entry| {
             // All are asked: each has a mark to take back.
             if seen.iter().fold(false, |any, s| s.take(entry) | any) {
                 known.seen = start;
@@ -503,7 +503,7 @@ impl Bridges {
         let value = self.macs.get(key)?;
         let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
         let known = self.known.get(value.entry() as usize)?;
-        if self.is_going(key, value.port(), known.origin, known.serial) {
+        if self.is_being_flushed(key, value.port(), known.origin, known.serial) {
             return None;
         }
         let (origin, age) = (known.origin, known.seen.elapsed());

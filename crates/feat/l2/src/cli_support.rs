@@ -37,17 +37,17 @@ pub(crate) fn flush(
         let _ = done.set(gone);
     };
     crate::flush(c, what, done).map_err(failed)?;
-    let mut forgetting = Forgetting(gone);
-    match forgetting.poll(c, Instant::now(), out) {
+    let mut flushing = Flushing(gone);
+    match flushing.poll(c, Instant::now(), out) {
         TaskPoll::Done => Ok(Outcome::Done),
-        _ => Ok(Outcome::pending(forgetting)),
+        _ => Ok(Outcome::pending(flushing)),
     }
 }
 
 /// Waits until stations are forgotten.
-struct Forgetting(Arc<OnceLock<u32>>);
+struct Flushing(Arc<OnceLock<u32>>);
 
-impl Task<Control> for Forgetting {
+impl Task<Control> for Flushing {
     fn poll(&mut self, _c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         match self.0.get() {
             Some(gone) => {

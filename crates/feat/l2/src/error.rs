@@ -38,7 +38,7 @@ pub enum L2Error {
     },
     /// A port needs a station's address.
     #[error("a station's MAC address expected: neither a group's nor zero")]
-    NotAStation,
+    NotUnicast,
     /// The address is not in the table.
     #[error("bridge domain {id} does not know {mac}")]
     NoAddress {
@@ -66,7 +66,7 @@ impl From<L2Error> for Retval {
             L2Error::Id(_) => Retval::BD_ID_EXCEED_MAX,
             L2Error::InUse(_) => Retval::BD_IN_USE,
             L2Error::Full(_) | L2Error::Mac(_) => Retval::TABLE_TOO_BIG,
-            L2Error::NotAStation => Retval::INVALID_VALUE,
+            L2Error::NotUnicast => Retval::INVALID_VALUE,
             L2Error::NotYet(_) => Retval::UNSUPPORTED,
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn event(topic: Topic, key: MacKey, port: u32, at: u64) -> Event {
 }
 
 /// What a worker has seen.
-pub(crate) fn heard(c: &mut Control, event: &Event) {
+pub(crate) fn address_seen(c: &mut Control, event: &Event) {
     let [a, b, cc, d, e, f, low, high] = match event.bytes().first_chunk::<8>() {
         Some(bytes) => *bytes,
         None => return,
@@ -66,9 +66,9 @@ pub(crate) fn heard(c: &mut Control, event: &Event) {
 }
 
 /// How often all addresses are looked at, and how many in one go.
-const ROUND: Duration = Duration::from_secs(5);
-const SOME: u32 = 1 << 14;
-const PAUSE: Duration = Duration::from_millis(1);
+const SCAN_INTERVAL: Duration = Duration::from_secs(5);
+const ENTRIES_PER_STEP: u32 = 1 << 14;
+const SLICE_PAUSE: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Begins to look for old addresses, if a bridge domain wants that and nobody looks yet.
@@ -77,18 +77,18 @@ pub(crate) fn arm(c: &mut Control) {
     let scan = c.state::<Scan>();
     let armed = std::mem::replace(&mut scan.borrow_mut().armed, wanted);
     if wanted && !armed {
-        c.after(ROUND, look);
+        c.after(SCAN_INTERVAL, age_slice);
     }
 }
 
-fn look(c: &mut Control) {
+fn age_slice(c: &mut Control) {
     let domain = Arc::clone(c.domain());
-    let (round, gone) = c.state::<L2>().borrow_mut().bridges.age(&domain, MINUTE, SOME);
-    if gone > 0 {
+    let (round, aged) = c.state::<L2>().borrow_mut().bridges.age(&domain, MINUTE, ENTRIES_PER_STEP);
+    if aged > 0 {
         table::publish(c);
     }
     if !round {
-        c.after(PAUSE, look);
+        c.after(SLICE_PAUSE, age_slice);
         return;
     }
     c.state::<Scan>().borrow_mut().armed = false;

@@ -13,7 +13,7 @@ mod bridges;
 pub mod cli;
 mod cli_support;
 mod error;
-mod forget;
+mod flush;
 mod learning;
 pub mod nodes;
 mod settings;
@@ -24,7 +24,7 @@ pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Setting
 pub use error::{L2Error, MAX_BRIDGE_ID};
 pub use table::L2Table;
 
-use forget::{Done, Which};
+use flush::{Done, FlushFilter};
 use learning::Learning;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -78,7 +78,7 @@ fn init(c: &mut Control) {
     let macs = MacTable::new(bridges::MAX_ADDRESSES);
     let macs = macs.unwrap_or_else(|e| panic!("bridge domains' addresses: {e}"));
     c.share(macs.shared());
-    let topic = c.topic("l2 address", learning::heard);
+    let topic = c.topic("l2 address", learning::address_seen);
     let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });
     c.share(Arc::clone(&learning));
     let bridges = Bridges::new(macs, learning);
@@ -112,9 +112,9 @@ fn interface_changed(c: &mut Control, event: InterfaceEvent) {
             let down = interface::view(c, sw_if).is_ok_and(|v| !v.is_up());
             if down && state.borrow().bridges.of(sw_if).is_some() {
                 let learned = |origin| origin == Origin::Learned;
-                let which = Which { port: Some(sw_if), origins: learned, ..Which::ALL };
-                state.borrow_mut().bridges.forget(which, None);
-                forget::start(c);
+                let which = FlushFilter { port: Some(sw_if), origins: learned, ..FlushFilter::ALL };
+                state.borrow_mut().bridges.flush(which, None);
+                flush::start(c);
             }
         }
         _ => {}
@@ -140,7 +140,7 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
         l2.xconnects.insert(rx, tx).is_some() || bridged
     };
     enter(c, rx, was)?;
-    forget::start(c);
+    flush::start(c);
     ports_changed(c);
     interface::set_l2(c, rx, Some(format!("xconnect {}", b.name)))
 }
@@ -183,7 +183,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     c.set_arc_end("device-input", rx, None).map_err(|e| DeviceError::Failed(e.to_string()))?;
     interface::accept_all(c, rx, false)?;
     table::publish(c);
-    forget::start(c);
+    flush::start(c);
     ports_changed(c);
     interface::set_l2(c, rx, None)
 }
@@ -205,7 +205,7 @@ pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
 pub fn delete_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.delete(id)?;
     table::publish(c);
-    forget::start(c);
+    flush::start(c);
     Ok(())
 }
 
@@ -268,7 +268,7 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
         (was, l2.bridges.find(id)?.number)
     };
     enter(c, sw_if, was)?;
-    forget::start(c);
+    flush::start(c);
     ports_changed(c);
     let text = format!("bridge bd-id {id} idx {number} shg {group}");
     Ok(interface::set_l2(c, sw_if, Some(text))?)
@@ -302,7 +302,7 @@ pub fn remove_address(c: &Control, id: u32, mac: Mac) -> Result<(), L2Error> {
     Ok(())
 }
 
-/// Which addresses to forget.
+/// FlushFilter addresses to forget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flush {
     /// All that were learned.
@@ -325,19 +325,24 @@ pub fn flush(
     what: Flush,
     done: impl FnOnce(u32) + 'static,
 ) -> Result<(), L2Error> {
-    let learned = Which { origins: |o| matches!(o, Origin::Learned | Origin::Added), ..Which::ALL };
+    let learned = FlushFilter {
+        origins: |o| matches!(o, Origin::Learned | Origin::Added),
+        ..FlushFilter::ALL
+    };
     let state = c.state::<L2>();
     let which = match what {
         Flush::Learned => learned,
-        Flush::Everything => Which::ALL,
+        Flush::Everything => FlushFilter::ALL,
         Flush::Bridge(id) => {
-            Which { bridge: Some(state.borrow_mut().bridges.find(id)?.number), ..learned }
+            FlushFilter { bridge: Some(state.borrow_mut().bridges.find(id)?.number), ..learned }
         }
-        Flush::Port(sw_if) => Which { port: Some(interface::view(c, sw_if)?.sw_if), ..learned },
+        Flush::Port(sw_if) => {
+            FlushFilter { port: Some(interface::view(c, sw_if)?.sw_if), ..learned }
+        }
     };
     let done: Done = Box::new(done);
-    state.borrow_mut().bridges.forget(which, Some(done));
-    forget::start(c);
+    state.borrow_mut().bridges.flush(which, Some(done));
+    flush::start(c);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct BridgeDomainDump {
-    /// Which one; all ones means all.
+    /// FlushFilter one; all ones means all.
     #[api(default = 0xffff_ffff)]
     pub bd_id: u32,
     /// That of this interface; none means all.

@@ -8,7 +8,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct BridgeDomainSetLearnLimit {
-    /// Which one.
+    /// FlushFilter one.
     pub bd_id: u32,
     /// Stations.
     pub learn_limit: u32,

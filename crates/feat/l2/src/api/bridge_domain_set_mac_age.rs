@@ -8,7 +8,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct BridgeDomainSetMacAge {
-    /// Which one.
+    /// FlushFilter one.
     pub bd_id: u32,
     /// Minutes; 0: for ever.
     pub mac_age: u8,

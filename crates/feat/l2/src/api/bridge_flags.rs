@@ -9,7 +9,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct BridgeFlags {
-    /// Which one.
+    /// FlushFilter one.
     pub bd_id: u32,
     /// On.
     pub is_set: bool,

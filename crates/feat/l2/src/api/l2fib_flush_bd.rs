@@ -10,7 +10,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct L2fibFlushBd {
-    /// Which one.
+    /// FlushFilter one.
     pub bd_id: u32,
 }
 

@@ -11,7 +11,7 @@ pub static COMMAND: SetBridgeDomain = SetBridgeDomain;
 /// The command's type.
 pub struct SetBridgeDomain;
 
-const WHAT: &[&str] = &[
+const SETTINGS: &[&str] = &[
     "learn",
     "forward",
     "flood",
@@ -46,7 +46,7 @@ impl Command<Control> for SetBridgeDomain {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let what = args.choice("setting", WHAT)?;
+        let what = args.choice("setting", SETTINGS)?;
         if what == "arp" {
             return Err(failed(crate::L2Error::NotYet("ARP termination")));
         }
@@ -96,7 +96,7 @@ impl Command<Control> for SetBridgeDomain {
     }
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
-            [] => WHAT.iter().map(ToString::to_string).collect(),
+            [] => SETTINGS.iter().map(ToString::to_string).collect(),
             [_] => bridge_ids(c),
             [what, _] if ["learn", "forward", "flood", "uu-flood"].contains(what) => {
                 vec!["enable".into(), "disable".into()]

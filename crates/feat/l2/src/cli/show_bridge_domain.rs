@@ -60,7 +60,7 @@ impl Command<Control> for ShowBridgeDomain {
             let l2 = state.borrow();
             if let Some(id) = rows.next() {
                 if let Some(d) = l2.bridges().get(id) {
-                    tell(c, id, d, out);
+                    summary(c, id, d, out);
                 }
                 return true;
             }
@@ -69,7 +69,7 @@ impl Command<Control> for ShowBridgeDomain {
                 return false;
             };
             if let Some(d) = l2.bridges().get(id) {
-                tell_more(c, d, more.unwrap_or_default(), out);
+                details(c, d, more.unwrap_or_default(), out);
             }
             true
         }))
@@ -83,14 +83,14 @@ impl Command<Control> for ShowBridgeDomain {
     }
 }
 
-fn tell(c: &Control, id: u32, d: &Domain, out: &mut Output) {
+fn summary(c: &Control, id: u32, d: &Domain, out: &mut Output) {
     match out.wants_json() {
         true => out.element(as_json(c, id, d)),
         false => out.line(row(id, d)),
     }
 }
 
-fn tell_more(c: &Control, d: &Domain, what: &str, out: &mut Output) {
+fn details(c: &Control, d: &Domain, what: &str, out: &mut Output) {
     if what == "detail" {
         out.line(NODES);
     }

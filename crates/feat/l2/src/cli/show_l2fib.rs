@@ -36,7 +36,7 @@ impl Command<Control> for ShowL2fib {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let list = Listing::parse(c, args)?;
+        let list = Query::parse(c, args)?;
         let (mut stage, mut at) = (Stage::Gather(Sorter::new()), 0);
         Ok(pieces(c, out, move |c, out| {
             let state = c.state::<L2>();
@@ -48,7 +48,7 @@ impl Command<Control> for ShowL2fib {
                 }
                 Stage::Gather(sorter) => {
                     let (some, next) = l2.bridges().addresses(at, AT_ONCE);
-                    let wanted = some.iter().filter(|a| list.wants(a));
+                    let wanted = some.iter().filter(|a| list.matches(a));
                     wanted.for_each(|a| sorter.push((a.bridge, a.mac)));
                     if let Some(next) = next {
                         at = next;
@@ -64,7 +64,7 @@ impl Command<Control> for ShowL2fib {
                         return false;
                     };
                     if let Some(a) = l2.bridges().address(bridge, mac) {
-                        tell(c, l2.bridges(), &a, out);
+                        show_entry(c, l2.bridges(), &a, out);
                     }
                     true
                 }
@@ -81,7 +81,7 @@ const AT_ONCE: u32 = 256;
 
 /// What is to be listed.
 #[derive(Default)]
-struct Listing {
+struct Query {
     rows: bool,
     bridge: Option<u32>,
     learned: Option<bool>,
@@ -95,12 +95,12 @@ enum Stage {
     Tell(Sorted<(u32, Mac)>),
 }
 
-impl Listing {
-    fn parse(c: &Control, args: &mut Args<'_>) -> Result<Listing, CliError> {
+impl Query {
+    fn parse(c: &Control, args: &mut Args<'_>) -> Result<Query, CliError> {
         let state = c.state::<L2>();
         let l2 = state.borrow();
         let all = l2.bridges();
-        let mut list = Listing::default();
+        let mut list = Query::default();
         while let Some(word) = args.one_of(WORDS)? {
             list.rows = true;
             match word {
@@ -125,7 +125,7 @@ impl Listing {
         Ok(list)
     }
 
-    fn wants(&self, a: &Address) -> bool {
+    fn matches(&self, a: &Address) -> bool {
         self.bridge.is_none_or(|id| a.bridge == id)
             && self.learned.is_none_or(|l| l == (a.origin == Origin::Learned))
     }
@@ -150,7 +150,7 @@ impl Listing {
     }
 }
 
-fn tell(c: &Control, all: &Bridges, a: &Address, out: &mut Output) {
+fn show_entry(c: &Control, all: &Bridges, a: &Address, out: &mut Output) {
     if out.wants_json() {
         return out.element(as_json(c, a));
     }

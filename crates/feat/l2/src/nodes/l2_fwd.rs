@@ -43,17 +43,17 @@ struct L2Forward {
 
 /// Where the frames of one port go.
 #[derive(Clone, Copy)]
-struct From<'a> {
+struct Ingress<'a> {
     table: &'a L2Table,
     macs: &'a MacBuckets,
     sw_if: u32,
     port: Port,
 }
 
-impl<'a> From<'a> {
+impl<'a> Ingress<'a> {
     #[inline(always)]
     fn new(table: &'a L2Table, macs: &'a MacBuckets, sw_if: u32) -> Self {
-        From { table, macs, sw_if, port: table.port(sw_if) }
+        Ingress { table, macs, sw_if, port: table.port(sw_if) }
     }
 
     #[inline(always)]
@@ -75,12 +75,12 @@ impl<'a> From<'a> {
             & (group == 0 || group != to.group);
         match to.output {
             Some(output) if plain => Verdict::node(output),
-            _ => self.rare(value.is_filter(), value.port(), to),
+            _ => self.slow_path(value.is_filter(), value.port(), to),
         }
     }
 
     #[cold]
-    fn rare(&self, filter: bool, at: u32, to: Port) -> Verdict {
+    fn slow_path(&self, filter: bool, at: u32, to: Port) -> Verdict {
         if filter {
             Verdict::drop(FILTERED)
         } else if at == self.sw_if {
@@ -121,7 +121,7 @@ impl Node for L2Forward {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let Some(header) = p.data().first_chunk() else { return Verdict::drop(SHORT) };
         let guard = cx.guard();
-        let from = From::new(self.table.load(guard), self.macs.load(guard), p.rx_if());
+        let from = Ingress::new(self.table.load(guard), self.macs.load(guard), p.rx_if());
         let (key, _) = MacKey::pair(from.port.bridge, header);
         from.all(key).unwrap_or_else(|| from.to(key, from.find(key)))
     }
@@ -136,7 +136,7 @@ impl Node for L2Forward {
         let Iface::Uniform(sw_if) = frame.rx() else { return FrameVerdict::PerPacket };
         let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
         let guard = cx.guard();
-        let from = From::new(self.table.load(guard), self.macs.load(guard), sw_if);
+        let from = Ingress::new(self.table.load(guard), self.macs.load(guard), sw_if);
         if from.port.bridge == 0 || !from.table.bridge(from.port.bridge).forward {
             return FrameVerdict::PerPacket;
         }

@@ -36,21 +36,21 @@ pub static NODE: NodeDecl = NodeDecl {
             macs: cx.shared(),
             seen: learning.worker(),
             topic: learning.topic,
-            reported: Box::new([Reported::default(); REMEMBERED]),
-            pause: clock::ticks_in(PAUSE),
+            reported: Box::new([LastReport::default(); REPORT_SLOTS]),
+            pause: clock::ticks_in(REPORT_INTERVAL),
         })
     },
     ..NodeDecl::DEFAULT
 };
 
 /// Reports that are remembered, so that a burst from a new station makes one.
-const REMEMBERED: usize = 1024;
+const REPORT_SLOTS: usize = 1024;
 
 /// The same is not reported again before.
-const PAUSE: Duration = Duration::from_millis(10);
+const REPORT_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Default)]
-struct Reported {
+struct LastReport {
     key: Option<(MacKey, u32)>,
     at: u64,
 }
@@ -60,7 +60,7 @@ struct L2Learn {
     macs: Arc<Snapshot<MacBuckets>>,
     seen: Arc<Seen>,
     topic: Topic,
-    reported: Box<[Reported; REMEMBERED]>,
+    reported: Box<[LastReport; REPORT_SLOTS]>,
     /// Ticks before the same is reported again.
     pause: u64,
 }
@@ -87,13 +87,13 @@ impl L2Learn {
     #[cold]
     fn report(&mut self, cx: &mut NodeCx<'_>, key: MacKey, hash: u64, port: u32) {
         let now = cx.now();
-        let last = &mut self.reported[hash as usize % REMEMBERED];
+        let last = &mut self.reported[hash as usize % REPORT_SLOTS];
         let same = last.key == Some((key, port));
         if same && now.wrapping_sub(last.at) < self.pause {
             return;
         }
         if cx.event(learning::event(self.topic, key, port, now)) {
-            *last = Reported { key: Some((key, port)), at: now };
+            *last = LastReport { key: Some((key, port)), at: now };
             cx.count(REPORTED, 1);
         }
     }

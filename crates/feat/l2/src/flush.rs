@@ -1,8 +1,8 @@
-//! Forgetting many stations, in slices: a million of them are a tenth of a second, for which nobody
+//! Forgetting many stations, in slices: a million of them are a tenth of a second, for filter nobody
 //! else shall wait.
 //!
 //! What is to go is not shown any more from the beginning, and what is learned or configured meanwhile
-//! stays: each address knows which of these sweeps it came after.
+//! stays: each address knows filter of these flushes it came after.
 
 use crate::bridges::{Bridges, Origin};
 use crate::{L2, table};
@@ -16,11 +16,11 @@ use thalweg_tables::qsbr::Domain as Readers;
 /// How long it keeps the main thread at a stretch.
 const SLICE: Duration = Duration::from_millis(1);
 /// Addresses that are looked at between two looks at the clock.
-pub(crate) const SOME: u32 = 512;
+pub(crate) const ENTRIES_PER_STEP: u32 = 512;
 
-/// Which addresses are to go.
+/// FlushFilter addresses are to go.
 #[derive(Clone, Copy)]
-pub(crate) struct Which {
+pub(crate) struct FlushFilter {
     /// Of one port only.
     pub(crate) port: Option<SwIfIndex>,
     /// Of the bridge domain of this number only.
@@ -29,104 +29,108 @@ pub(crate) struct Which {
     pub(crate) origins: fn(Origin) -> bool,
 }
 
-impl Which {
+impl FlushFilter {
     /// All of them.
-    pub(crate) const ALL: Which = Which { port: None, bridge: None, origins: |_| true };
+    pub(crate) const ALL: FlushFilter = FlushFilter { port: None, bridge: None, origins: |_| true };
 
-    fn is(&self, key: MacKey, port: SwIfIndex, origin: Origin) -> bool {
+    fn matches(&self, key: MacKey, port: SwIfIndex, origin: Origin) -> bool {
         self.port.is_none_or(|p| p == port)
             && self.bridge.is_none_or(|b| b == key.bridge())
             && (self.origins)(origin)
     }
 }
 
-/// Is told how many were forgotten.
+/// Is reported how many were forgotten.
 pub(crate) type Done = Box<dyn FnOnce(u32)>;
 
 /// Addresses being forgotten.
-pub(crate) struct Sweep {
-    which: Which,
+pub(crate) struct FlushJob {
+    filter: FlushFilter,
     /// Addresses of this number, and later ones, came after it began.
     serial: u32,
     at: u32,
-    gone: u32,
+    removed: u32,
     done: Option<Done>,
 }
 
 impl Bridges {
-    /// Begins to forget some addresses; [`Bridges::sweep`] does it.
-    pub(crate) fn forget(&mut self, which: Which, done: Option<Done>) {
+    /// Begins to forget some addresses; [`Bridges::flush_step`] does it.
+    pub(crate) fn flush(&mut self, filter: FlushFilter, done: Option<Done>) {
         self.serial += 1;
         let serial = self.serial;
-        self.sweeps.push_back(Sweep { which, serial, at: 0, gone: 0, done });
+        self.flushes.push_back(FlushJob { filter, serial, at: 0, removed: 0, done });
     }
 
     /// Whether an address is about to be forgotten.
-    pub(crate) fn is_going(
+    pub(crate) fn is_being_flushed(
         &self,
         key: MacKey,
         port: SwIfIndex,
         origin: Origin,
         serial: u32,
     ) -> bool {
-        self.sweeps.iter().any(|s| serial < s.serial && s.which.is(key, port, origin))
+        self.flushes.iter().any(|s| serial < s.serial && s.filter.matches(key, port, origin))
     }
 
-    /// Looks at some more addresses. `Some`: that was the last of a sweep, which is over.
-    pub(crate) fn sweep(&mut self, readers: &Readers, some: u32) -> Option<impl FnOnce() + use<>> {
-        let mut sweep = self.sweeps.pop_front()?;
-        let end = self.numbers().min(sweep.at.saturating_add(some));
-        let (which, serial) = (sweep.which, sweep.serial);
-        sweep.gone += self.forget_some(readers, sweep.at..end, |key, port, known, _| {
-            known.serial < serial && which.is(key, port, known.origin)
+    /// Looks at some more addresses. `Some`: that was the last of a flush, which is over.
+    pub(crate) fn flush_step(
+        &mut self,
+        readers: &Readers,
+        some: u32,
+    ) -> Option<impl FnOnce() + use<>> {
+        let mut job = self.flushes.pop_front()?;
+        let end = self.numbers().min(job.at.saturating_add(some));
+        let (filter, serial) = (job.filter, job.serial);
+        job.removed += self.remove_matching(readers, job.at..end, |key, port, known, _| {
+            known.serial < serial && filter.matches(key, port, known.origin)
         });
-        sweep.at = end;
+        job.at = end;
         if end < self.numbers() {
-            self.sweeps.push_front(sweep);
+            self.flushes.push_front(job);
             return None;
         }
-        if let Some(number) = which.bridge {
+        if let Some(number) = filter.bridge {
             self.release(number);
         }
-        let (done, gone) = (sweep.done, sweep.gone);
-        Some(move || done.into_iter().for_each(|done| done(gone)))
+        let (done, removed) = (job.done, job.removed);
+        Some(move || done.into_iter().for_each(|done| done(removed)))
     }
 
     /// Whether there are addresses that are to be forgotten.
-    pub(crate) fn is_sweeping(&self) -> bool {
-        !self.sweeps.is_empty()
+    pub(crate) fn is_flushing(&self) -> bool {
+        !self.flushes.is_empty()
     }
 }
 
 /// Begins with what is to be forgotten, and goes on as long as it takes. Little is done at once.
 pub(crate) fn start(c: &mut Control) {
     let state = c.state::<L2>();
-    if !std::mem::replace(&mut state.borrow_mut().bridges.swept, true) {
-        go_on(c);
+    if !std::mem::replace(&mut state.borrow_mut().bridges.flush_running, true) {
+        run_slice(c);
     }
 }
 
-fn go_on(c: &mut Control) {
+fn run_slice(c: &mut Control) {
     let (began, readers, state) = (Instant::now(), Arc::clone(c.domain()), c.state::<L2>());
     let (mut over, mut more) = (false, true);
     while more {
-        let done = state.borrow_mut().bridges.sweep(&readers, SOME);
+        let done = state.borrow_mut().bridges.flush_step(&readers, ENTRIES_PER_STEP);
         if let Some(done) = done {
             over = true;
             done();
         }
-        more = state.borrow().bridges.is_sweeping();
+        more = state.borrow().bridges.is_flushing();
         if began.elapsed() >= SLICE {
             break;
         }
     }
-    state.borrow_mut().bridges.swept = more;
+    state.borrow_mut().bridges.flush_running = more;
     if over {
         // There may be room again.
         table::publish(c);
     }
     if more {
-        c.after(Duration::ZERO, go_on);
+        c.after(Duration::ZERO, run_slice);
     }
 }
 
@@ -138,7 +142,7 @@ mod tests {
     use thalweg_graph::Topic;
     use thalweg_tables::mac::MacTable;
 
-    const STATIONS: u32 = 5000;
+    const HOSTS: u32 = 5000;
 
     fn mac(n: u32) -> [u8; 6] {
         let [a, b, c, d] = n.to_be_bytes();
@@ -151,7 +155,7 @@ mod tests {
         let mut all = Bridges::new(MacTable::new(1 << 14).unwrap(), learning);
         all.create(10).unwrap();
         (1..=2).for_each(|port| all.join(10, port, 0).unwrap());
-        for n in 0..STATIONS {
+        for n in 0..HOSTS {
             all.add(readers, 10, mac(n), Some((1 + n % 2, "")), Origin::Added).unwrap();
         }
         all
@@ -166,16 +170,16 @@ mod tests {
         let readers = Readers::new();
         let mut all = bridges(&readers);
         all.leave(1);
-        assert_eq!((shown(&all), all.count().0), (STATIONS as usize / 2, STATIONS));
+        assert_eq!((shown(&all), all.count().0), (HOSTS as usize / 2, HOSTS));
         assert_eq!(all.address(10, mac(0)), None);
-        let (mut steps, mut before) = (0, STATIONS);
-        while all.is_sweeping() {
-            let _ = all.sweep(&readers, 100);
+        let (mut steps, mut before) = (0, HOSTS);
+        while all.is_flushing() {
+            let _ = all.flush_step(&readers, 100);
             let now = all.count().0;
             assert!(before - now <= 100, "{before} {now}");
             (steps, before) = (steps + 1, now);
         }
-        assert_eq!((steps, all.count().0), (STATIONS.div_ceil(100), STATIONS / 2));
+        assert_eq!((steps, all.count().0), (HOSTS.div_ceil(100), HOSTS / 2));
         assert!(all.address(10, mac(1)).is_some());
     }
 
@@ -183,21 +187,21 @@ mod tests {
     fn what_comes_meanwhile_stays() {
         let readers = Readers::new();
         let mut all = bridges(&readers);
-        let told = std::rc::Rc::new(std::cell::Cell::new(0));
-        let gone = told.clone();
-        all.forget(Which::ALL, Some(Box::new(move |n| gone.set(n))));
-        let _ = all.sweep(&readers, 100);
+        let reported = std::rc::Rc::new(std::cell::Cell::new(0));
+        let gone = reported.clone();
+        all.flush(FlushFilter::ALL, Some(Box::new(move |n| gone.set(n))));
+        let _ = all.flush_step(&readers, 100);
         // One that would have come later, one that has gone already, one that is new.
         for n in [4000, 50, 70_000] {
             all.add(&readers, 10, mac(n), Some((2, "")), Origin::Static).unwrap();
         }
         assert_eq!(shown(&all), 3);
-        while all.is_sweeping() {
-            if let Some(done) = all.sweep(&readers, 100) {
+        while all.is_flushing() {
+            if let Some(done) = all.flush_step(&readers, 100) {
                 done();
             }
         }
-        assert_eq!((shown(&all), all.count().0, told.get()), (3, 3, STATIONS - 1));
+        assert_eq!((shown(&all), all.count().0, reported.get()), (3, 3, HOSTS - 1));
     }
 
     #[test]
@@ -209,8 +213,8 @@ mod tests {
         all.delete(10).unwrap();
         assert_ne!(all.create(10).unwrap().number, number);
         assert_eq!(shown(&all), 0);
-        while all.is_sweeping() {
-            let _ = all.sweep(&readers, 1000);
+        while all.is_flushing() {
+            let _ = all.flush_step(&readers, 1000);
         }
         assert_eq!(all.count().0, 0);
         assert_eq!(all.create(11).unwrap().number, number);
