@@ -127,10 +127,10 @@ pub struct IpNeighborEventV2 {
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(Watchers::default());
-    c.state::<Neighbors>().borrow_mut().on_change(tell);
+    c.state::<Neighbors>().borrow_mut().on_change(notify);
 }
 
-fn tell(c: &mut Control, change: &NeighborChange) {
+fn notify(c: &mut Control, change: &NeighborChange) {
     let watchers = c.state::<Watchers>();
     let mut watchers = watchers.borrow_mut();
     if watchers.first.is_empty() && watchers.second.is_empty() {

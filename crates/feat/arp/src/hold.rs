@@ -5,7 +5,7 @@
 //! all. Each neighbour that is waited for was announced to the main thread, which answers every
 //! announcement, so nothing is held for longer than resolution takes: three seconds.
 
-use crate::packet::{Answer, Want};
+use crate::packet::{ResolveReply, ResolveRequest};
 use std::collections::HashMap;
 use thalweg_buffer::{Packet, PktMut};
 use thalweg_graph::clock;
@@ -66,16 +66,16 @@ impl Hold {
         Hold { exits, pending: HashMap::with_capacity(NEIGHBORS * 2), packets: 0, purged: 0 }
     }
 
-    /// Keeps a packet until `want` is answered. `ask` runs if nobody waits for that yet, and says
+    /// Keeps a packet until `request` is answered. `announce` runs if nobody waits for that yet, and says
     /// whether the main thread was told.
     pub(crate) fn keep(
         &mut self,
         cx: &mut NodeCx<'_>,
         mut p: PktMut<'_>,
-        want: Want,
-        ask: impl FnOnce(&mut NodeCx<'_>) -> bool,
+        request: ResolveRequest,
+        announce: impl FnOnce(&mut NodeCx<'_>) -> bool,
     ) -> Verdict {
-        let (key, now) = (want.key(), cx.now());
+        let (key, now) = (request.key(), cx.now());
         match self.pending.get_mut(&key) {
             Some(e) if e.dead_until > now => {
                 p.set_aux(cx.error_id(self.exits.unresolved));
@@ -83,7 +83,7 @@ impl Hold {
                 return self.exits.icmp;
             }
             Some(e) if e.dead_until > 0 => {
-                if !ask(cx) {
+                if !announce(cx) {
                     return Verdict::drop(self.exits.busy);
                 }
                 e.dead_until = 0;
@@ -93,7 +93,7 @@ impl Hold {
                 if self.pending.len() >= NEIGHBORS && !self.purge(now) {
                     return Verdict::drop(self.exits.crowded);
                 }
-                if !ask(cx) {
+                if !announce(cx) {
                     return Verdict::drop(self.exits.busy);
                 }
                 self.pending.insert(key, Pending::default());
@@ -123,28 +123,28 @@ impl Hold {
     }
 
     /// Handles the main thread's answer: packets go on, or end.
-    pub(crate) fn answer(&mut self, cx: &mut NodeCx<'_>, answer: Answer) {
-        let (Answer::Release { key, .. } | Answer::Fail { key, .. }) = answer;
+    pub(crate) fn reply(&mut self, cx: &mut NodeCx<'_>, reply: ResolveReply) {
+        let (ResolveReply::Release { key, .. } | ResolveReply::Fail { key, .. }) = reply;
         let Some(mut e) = self.pending.remove(&key) else { return };
         for i in 0..PER_NEIGHBOR {
             let Some(mut packet) = e.held[(e.next + i) % PER_NEIGHBOR].take() else { continue };
             self.packets -= 1;
-            match answer {
-                Answer::Release { dpo, .. } => {
+            match reply {
+                ResolveReply::Release { dpo, .. } => {
                     packet.set_aux(dpo);
                     cx.send(packet, self.exits.rewrite);
                 }
-                Answer::Fail { until, .. } if until > cx.now() => {
+                ResolveReply::Fail { until, .. } if until > cx.now() => {
                     packet.set_aux(cx.error_id(self.exits.unresolved));
                     [packet.meta_mut().opaque[0], packet.meta_mut().opaque[1]] = HOST_UNREACHABLE;
                     cx.send(packet, self.exits.icmp);
                 }
                 // Nobody asked in vain: the interface went down, or an operator cleared the table.
-                Answer::Fail { .. } => cx.send(packet, Verdict::drop(self.exits.unresolved)),
+                ResolveReply::Fail { .. } => cx.send(packet, Verdict::drop(self.exits.unresolved)),
             }
         }
-        match answer {
-            Answer::Fail { until, .. } if until > cx.now() => {
+        match reply {
+            ResolveReply::Fail { until, .. } if until > cx.now() => {
                 self.pending.insert(key, Pending { dead_until: until, ..e });
             }
             _ => {}

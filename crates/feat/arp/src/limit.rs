@@ -1,6 +1,6 @@
 //! What keeps a flood of ARP from becoming a flood of work for the main thread.
 
-use crate::packet::Report;
+use crate::packet::NeighborReport;
 use thalweg_graph::clock;
 use thalweg_tables::hash::{mix128, random_seed};
 
@@ -51,7 +51,7 @@ impl Recent {
         Recent { seed: random_seed(), second: clock::hz() as u64, rows: Box::new([(0, 0); ROWS]) }
     }
 
-    fn hash(&self, sw_if: u32, report: &Report) -> u64 {
+    fn hash(&self, sw_if: u32, report: &NeighborReport) -> u64 {
         let [k, a, b, c, d, e, f, g, h, i, j] = report.encode();
         let low = u64::from_be_bytes([k, 0, a, b, c, d, e, f]);
         let ip = u32::from_be_bytes([g, h, i, j]);
@@ -59,18 +59,18 @@ impl Recent {
     }
 
     /// True if the same was reported within the last second.
-    pub(crate) fn knows(&self, sw_if: u32, report: &Report, now: u64) -> bool {
+    pub(crate) fn knows(&self, sw_if: u32, report: &NeighborReport, now: u64) -> bool {
         let hash = self.hash(sw_if, report);
         let (seen, at) = self.rows[hash as usize % ROWS];
         seen == hash && now.wrapping_sub(at) < self.second
     }
 
-    pub(crate) fn note(&mut self, sw_if: u32, report: &Report, now: u64) {
+    pub(crate) fn note(&mut self, sw_if: u32, report: &NeighborReport, now: u64) {
         let hash = self.hash(sw_if, report);
         self.rows[hash as usize % ROWS] = (hash, now);
     }
 
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.rows.fill((0, 0));
     }
 }
@@ -78,7 +78,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Origin, Seen};
+    use crate::packet::{Origin, ReportKind};
 
     #[test]
     fn the_bucket_holds_its_rate() {
@@ -95,15 +95,15 @@ mod tests {
     fn the_same_sender_is_known_for_a_second() {
         let hz = clock::hz() as u64;
         let mut r = Recent::new();
-        let seen = Seen::Sender(Origin::Request);
-        let a = Report { seen, mac: [2; 6], ip: [10, 0, 0, 1].into() };
-        let moved = Report { mac: [4; 6], ..a };
+        let kind = ReportKind::Sender(Origin::Request);
+        let a = NeighborReport { kind, mac: [2; 6], ip: [10, 0, 0, 1].into() };
+        let moved = NeighborReport { mac: [4; 6], ..a };
         let now = 10 * hz;
         assert!(!r.knows(1, &a, now));
         r.note(1, &a, now);
         assert!(r.knows(1, &a, now + hz / 2) && !r.knows(1, &a, now + 2 * hz));
         assert!(!r.knows(2, &a, now) && !r.knows(1, &moved, now));
-        r.forget();
+        r.reset();
         assert!(!r.knows(1, &a, now));
     }
 }

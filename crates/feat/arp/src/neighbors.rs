@@ -2,7 +2,9 @@
 //! table, and what the table asks for is done here.
 
 use crate::addrs::{IfAddr, IfAddrs};
-use crate::packet::{self, Answer, ForgetReports, Origin, Report, Seen, Want};
+use crate::packet::{
+    self, NeighborReport, Origin, ReportKind, ResetReports, ResolveReply, ResolveRequest,
+};
 use crate::table::{Action, Config, Entry, Key, NeighborTable, State, TableStats, Waiter};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -117,8 +119,8 @@ pub struct NeighborFlags {
 /// The topics on which workers report.
 #[derive(Clone, Copy)]
 pub(crate) struct Topics {
-    pub(crate) seen: Topic,
-    pub(crate) want: Topic,
+    pub(crate) reports: Topic,
+    pub(crate) requests: Topic,
 }
 
 type Subscriber = Rc<dyn Fn(&mut Control, &NeighborChange)>;
@@ -188,15 +190,15 @@ impl Neighbors {
 
     /// All neighbours by interface and address, incomplete and failed ones too.
     pub fn list(&self) -> Vec<Neighbor> {
-        self.those(|_| true)
+        self.select(|_| true)
     }
 
     /// Those that were configured, by interface and address.
     pub(crate) fn configured(&self) -> Vec<Neighbor> {
-        self.those(|e| e.is_static || e.origin == Origin::Config)
+        self.select(|e| e.is_static || e.origin == Origin::Config)
     }
 
-    fn those(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Neighbor> {
+    fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Neighbor> {
         let now = Instant::now();
         let some = self.table.iter().filter(|(_, e)| wanted(e));
         let mut some: Vec<Neighbor> = some.map(|(k, e)| self.view(k, e, now)).collect();
@@ -226,9 +228,9 @@ pub(crate) fn init(c: &mut Control) {
         conflicts: 0,
         replacing: None,
     });
-    let seen = c.topic("arp sender", heard);
-    let want = c.topic("arp wanted", wanted);
-    c.share(Arc::new(Topics { seen, want }));
+    let reports = c.topic("arp sender", handle_report);
+    let requests = c.topic("arp wanted", handle_request);
+    c.share(Arc::new(Topics { reports, requests }));
     c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
 }
 
@@ -284,7 +286,7 @@ fn perform(c: &mut Control, action: Action) {
             }
         }
         Action::Gone { key, dpo, is_static } => withdraw(c, key, dpo, is_static),
-        Action::Ask { key, to } => ask(c, key, to),
+        Action::Request { key, to } => send_request(c, key, to),
         Action::Fail { waiters, hold } => fail(c, &waiters, hold),
     }
 }
@@ -307,7 +309,7 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
         e.in_fib = connected && !e.no_fib;
         NeighborChange { sw_if, ip, mac: e.mac, is_static: e.is_static, fib_entry: e.in_fib }
     };
-    tell(c, &change);
+    notify(c, &change);
     let dpo = state.borrow().table.get(key).and_then(|e| e.dpo);
     Ok(dpo)
 }
@@ -315,45 +317,49 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
 fn withdraw(c: &mut Control, (sw_if, ip): Key, dpo: Option<Dpo>, is_static: bool) {
     let forwarding = c.state::<Forwarding>();
     forwarding.borrow_mut().set_neighbor(c, sw_if, IpAddr::V4(ip), None);
-    tell(c, &NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
+    notify(c, &NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
     if let Some(dpo) = dpo {
         forwarding.borrow_mut().release(c, dpo);
     }
 }
 
-fn tell(c: &mut Control, change: &NeighborChange) {
+fn notify(c: &mut Control, change: &NeighborChange) {
     let subscribers = c.state::<Neighbors>().borrow().subscribers.clone();
     for s in subscribers {
         s(c, change);
     }
 }
 
-fn answer(c: &mut Control, worker: usize, want: Want, answer: Answer) {
-    let name = match want {
-        Want::Station(..) => "ip4-glean",
-        Want::Adjacency(_) => "ip4-arp",
+fn send_reply(c: &mut Control, worker: usize, request: ResolveRequest, reply: ResolveReply) {
+    let name = match request {
+        ResolveRequest::Host(..) => "ip4-glean",
+        ResolveRequest::Adjacency(_) => "ip4-arp",
     };
     if let Some(node) = c.node(name)
         && worker < c.workers()
     {
-        c.message(worker, node, Box::new(answer));
+        c.message(worker, node, Box::new(reply));
     }
 }
 
 fn release(c: &mut Control, key: Key, dpo: Dpo, waiters: &[Waiter], revived: bool) {
     for w in waiters {
         // An adjacency's number may by now be another neighbour's: its packets must not follow.
-        let key = w.want.key();
-        let fits = matches!(w.want, Want::Station(..)) || w.want == Want::Adjacency(dpo);
-        let reply =
-            if fits { Answer::Release { key, dpo } } else { Answer::Fail { key, until: AT_ONCE } };
-        answer(c, usize::from(w.worker), w.want, reply);
+        let key = w.request.key();
+        let fits = matches!(w.request, ResolveRequest::Host(..))
+            || w.request == ResolveRequest::Adjacency(dpo);
+        let reply = if fits {
+            ResolveReply::Release { key, dpo }
+        } else {
+            ResolveReply::Fail { key, until: AT_ONCE }
+        };
+        send_reply(c, usize::from(w.worker), w.request, reply);
     }
     if revived {
         // Any worker may still believe that nobody answers.
-        for want in [Want::Station(key.0, key.1), Want::Adjacency(dpo)] {
+        for request in [ResolveRequest::Host(key.0, key.1), ResolveRequest::Adjacency(dpo)] {
             for worker in 0..c.workers() {
-                answer(c, worker, want, Answer::Release { key: want.key(), dpo });
+                send_reply(c, worker, request, ResolveReply::Release { key: request.key(), dpo });
             }
         }
     }
@@ -366,13 +372,13 @@ const AT_ONCE: u64 = 0;
 fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {
     let until = if hold.is_zero() { AT_ONCE } else { clock::ticks() + clock::ticks_in(hold) };
     for w in waiters {
-        let key = w.want.key();
-        answer(c, usize::from(w.worker), w.want, Answer::Fail { key, until });
+        let key = w.request.key();
+        send_reply(c, usize::from(w.worker), w.request, ResolveReply::Fail { key, until });
     }
 }
 
 /// Sends a request by any worker.
-fn ask(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
+fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
     let source = c.state::<Neighbors>().borrow().addrs.get().source_for(sw_if, ip);
     let (Some(source), Ok(view)) = (source, interface::view(c, sw_if)) else { return };
     send(c, sw_if, view.output, packet::request(view.mac, source, ip, to).to_vec());
@@ -387,11 +393,13 @@ fn send(c: &mut Control, sw_if: SwIfIndex, node: NodeId, bytes: Vec<u8>) {
 
 // ---- what workers report -------------------------------------------------------------------
 
-fn heard(c: &mut Control, event: &Event) {
-    let Some(Report { seen, mac, ip }) = Report::decode(event.bytes()) else { return };
+fn handle_report(c: &mut Control, event: &Event) {
+    let Some(NeighborReport { kind, mac, ip }) = NeighborReport::decode(event.bytes()) else {
+        return;
+    };
     let sw_if = event.sw_if;
-    match seen {
-        Seen::Sender(origin) => {
+    match kind {
+        ReportKind::Sender(origin) => {
             let Ok(view) = interface::view(c, sw_if) else { return };
             // The report may be older than the last change of addresses.
             let peer = c.state::<Neighbors>().borrow().addrs.get().is_peer(sw_if, ip);
@@ -399,7 +407,7 @@ fn heard(c: &mut Control, event: &Event) {
                 update(c, |t, now| t.learn((sw_if, ip), mac, origin, now));
             }
         }
-        Seen::Conflict => {
+        ReportKind::Conflict => {
             c.state::<Neighbors>().borrow_mut().conflicts += 1;
             let (name, mac) = (c.interface_name(sw_if), thalweg_wire::MacAddr(mac));
             tracing::warn!("{name}: our address {ip} is also used by {mac}");
@@ -407,27 +415,27 @@ fn heard(c: &mut Control, event: &Event) {
     }
 }
 
-fn wanted(c: &mut Control, event: &Event) {
-    let Some(want) = Want::decode(event.bytes()) else { return };
-    let waiter = Waiter { worker: event.worker, want };
-    let key = match want {
-        Want::Station(sw_if, ip) => Some((sw_if, ip)),
-        Want::Adjacency(dpo) => match c.state::<Forwarding>().borrow().owner(dpo) {
+fn handle_request(c: &mut Control, event: &Event) {
+    let Some(request) = ResolveRequest::decode(event.bytes()) else { return };
+    let waiter = Waiter { worker: event.worker, request };
+    let key = match request {
+        ResolveRequest::Host(sw_if, ip) => Some((sw_if, ip)),
+        ResolveRequest::Adjacency(dpo) => match c.state::<Forwarding>().borrow().owner(dpo) {
             Some((sw_if, Some(IpAddr::V4(ip)))) => Some((sw_if, ip)),
             _ => None,
         },
     };
     match key {
-        Some(key) if can_ask(c, key) => {
-            let asked = matches!(want, Want::Station(..));
-            update(c, |t, now| t.want(key, Some(waiter), asked, now));
+        Some(key) if can_resolve(c, key) => {
+            let sent = matches!(request, ResolveRequest::Host(..));
+            update(c, |t, now| t.request(key, Some(waiter), sent, now));
         }
         _ => fail(c, &[waiter], Duration::from_secs(1)),
     }
 }
 
 /// True if there is an Ethernet to ask on and an address to ask with.
-fn can_ask(c: &Control, (sw_if, ip): Key) -> bool {
+fn can_resolve(c: &Control, (sw_if, ip): Key) -> bool {
     let state = c.state::<Neighbors>();
     let addrs = &state.borrow().addrs;
     let source = addrs.get().source_for(sw_if, ip);
@@ -443,15 +451,15 @@ fn interface_changed(c: &mut Control, event: InterfaceEvent) {
         InterfaceEvent::Deleted(i) => {
             update(c, |t, _| t.flush(|k, _| k.0 == i));
             store_addresses(c, i, &[]);
-            forget_reports(c);
+            reset_reports(c);
         }
         _ => {}
     }
 }
 
-fn forget_reports(c: &mut Control) {
+fn reset_reports(c: &mut Control) {
     if let Some(node) = c.node("arp-input") {
-        c.message_all(node, |_| Box::new(ForgetReports));
+        c.message_all(node, |_| Box::new(ResetReports));
     }
 }
 
@@ -469,7 +477,7 @@ pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]
         t.flush(|k, e| k.0 == sw_if && !e.is_static && e.mac.is_some() && !covered(k.1))
     });
     if n > 0 {
-        forget_reports(c);
+        reset_reports(c);
     }
     // Those that stay may gain or lose the subnet that makes them worth a route.
     let changed: Vec<Key> = {
@@ -564,7 +572,7 @@ pub fn finish_replacing(c: &mut Control) -> usize {
             ages.filter(|(key, old)| *old && !set.contains(key)).map(|x| x.0).collect();
         t.flush(|key, _| stale.contains(&key))
     });
-    forget_reports(c);
+    reset_reports(c);
     n
 }
 
@@ -577,21 +585,21 @@ pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv4Addr) -> Result<(), Arp
     if !update(c, |t, _| t.remove((sw_if, ip))) {
         return Err(ArpError::Unknown { ip, interface: view.name });
     }
-    forget_reports(c);
+    reset_reports(c);
     Ok(())
 }
 
 /// Forgets all neighbours but the static ones, of one interface or all; returns how many.
 pub fn flush(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
     let n = update(c, |t, _| t.flush(|k, e| !e.is_static && sw_if.is_none_or(|i| k.0 == i)));
-    forget_reports(c);
+    reset_reports(c);
     n
 }
 
 /// Asks for a neighbour, unless it is known or being asked for.
 pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: Ipv4Addr) {
-    if can_ask(c, (sw_if, ip)) {
-        update(c, |t, now| t.want((sw_if, ip), None, false, now));
+    if can_resolve(c, (sw_if, ip)) {
+        update(c, |t, now| t.request((sw_if, ip), None, false, now));
     }
 }
 

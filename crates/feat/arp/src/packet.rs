@@ -57,79 +57,80 @@ impl Origin {
 
 /// A sender that a worker saw. `Conflict`: somebody else uses our address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum ReportKind {
     Sender(Origin),
     Conflict,
 }
 
 /// What a worker tells of the ARP packets that it saw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Report {
-    pub(crate) seen: Seen,
+pub(crate) struct NeighborReport {
+    pub(crate) kind: ReportKind,
     pub(crate) mac: Mac,
     pub(crate) ip: Ipv4Addr,
 }
 
-impl Report {
+impl NeighborReport {
     pub(crate) fn encode(self) -> [u8; 11] {
-        let kind = match self.seen {
-            Seen::Sender(Origin::Request) => 0,
-            Seen::Sender(Origin::Reply) => 1,
-            Seen::Sender(_) => 2,
-            Seen::Conflict => 3,
+        let tag = match self.kind {
+            ReportKind::Sender(Origin::Request) => 0,
+            ReportKind::Sender(Origin::Reply) => 1,
+            ReportKind::Sender(_) => 2,
+            ReportKind::Conflict => 3,
         };
         let ([a, b, c, d, e, f], [g, h, i, j]) = (self.mac, self.ip.octets());
-        [kind, a, b, c, d, e, f, g, h, i, j]
+        [tag, a, b, c, d, e, f, g, h, i, j]
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Report> {
-        let &[kind, a, b, c, d, e, f, g, h, i, j] = bytes.first_chunk::<11>()?;
-        let seen = match kind {
-            0 => Seen::Sender(Origin::Request),
-            1 => Seen::Sender(Origin::Reply),
-            2 => Seen::Sender(Origin::Gratuitous),
-            _ => Seen::Conflict,
+    pub(crate) fn decode(bytes: &[u8]) -> Option<NeighborReport> {
+        let &[tag, a, b, c, d, e, f, g, h, i, j] = bytes.first_chunk::<11>()?;
+        let kind = match tag {
+            0 => ReportKind::Sender(Origin::Request),
+            1 => ReportKind::Sender(Origin::Reply),
+            2 => ReportKind::Sender(Origin::Gratuitous),
+            _ => ReportKind::Conflict,
         };
-        Some(Report { seen, mac: [a, b, c, d, e, f], ip: Ipv4Addr::new(g, h, i, j) })
+        Some(NeighborReport { kind, mac: [a, b, c, d, e, f], ip: Ipv4Addr::new(g, h, i, j) })
     }
 }
 
 /// What a worker holds packets for, as its node keys it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub(crate) enum Want {
+pub(crate) enum ResolveRequest {
     /// `ip4-glean`: a station of a connected subnet. The worker has asked for it already.
-    Station(SwIfIndex, Ipv4Addr),
+    Host(SwIfIndex, Ipv4Addr),
     /// `ip4-arp`: the neighbour behind an adjacency.
     Adjacency(Dpo),
 }
 
-impl Want {
+impl ResolveRequest {
     pub(crate) fn key(self) -> u64 {
         match self {
-            Want::Station(sw_if, ip) => u64::from(sw_if) << 32 | u64::from(ip.to_bits()),
-            Want::Adjacency(dpo) => u64::from(dpo),
+            ResolveRequest::Host(sw_if, ip) => u64::from(sw_if) << 32 | u64::from(ip.to_bits()),
+            ResolveRequest::Adjacency(dpo) => u64::from(dpo),
         }
     }
 
     pub(crate) fn encode(self) -> [u8; 9] {
-        let (kind, key) = (u8::from(matches!(self, Want::Adjacency(_))), self.key().to_be_bytes());
+        let (kind, key) =
+            (u8::from(matches!(self, ResolveRequest::Adjacency(_))), self.key().to_be_bytes());
         let [a, b, c, d, e, f, g, h] = key;
         [kind, a, b, c, d, e, f, g, h]
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Want> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<ResolveRequest> {
         let &[kind, a, b, c, d, e, f, g, h] = bytes.first_chunk::<9>()?;
         let low = u32::from_be_bytes([e, f, g, h]);
         Some(match kind {
-            0 => Want::Station(u32::from_be_bytes([a, b, c, d]), low.into()),
-            _ => Want::Adjacency(low),
+            0 => ResolveRequest::Host(u32::from_be_bytes([a, b, c, d]), low.into()),
+            _ => ResolveRequest::Adjacency(low),
         })
     }
 }
 
 /// What the main thread answers, to be sent to the node that asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum ResolveReply {
     /// The neighbour is there: send what is held by this adjacency.
     Release { key: u64, dpo: Dpo },
     /// There is no such neighbour: drop what is held, and what comes before `until` (ticks).
@@ -137,7 +138,7 @@ pub(crate) enum Answer {
 }
 
 /// Tells `arp-input` that neighbours were forgotten: report all senders anew.
-pub(crate) struct ForgetReports;
+pub(crate) struct ResetReports;
 
 #[cfg(test)]
 mod tests {
@@ -163,12 +164,12 @@ mod tests {
     proptest! {
         #[test]
         fn messages_survive(kind in 0usize..4, mac: [u8; 6], ip: u32, sw_if: u32) {
-            let seen = [Seen::Sender(Origin::Request), Seen::Sender(Origin::Reply),
-                Seen::Sender(Origin::Gratuitous), Seen::Conflict][kind];
-            let report = Report { seen, mac, ip: ip.into() };
-            prop_assert_eq!(Report::decode(&report.encode()), Some(report));
-            for want in [Want::Station(sw_if, ip.into()), Want::Adjacency(ip)] {
-                prop_assert_eq!(Want::decode(&want.encode()), Some(want));
+            let kind = [ReportKind::Sender(Origin::Request), ReportKind::Sender(Origin::Reply),
+                ReportKind::Sender(Origin::Gratuitous), ReportKind::Conflict][kind];
+            let report = NeighborReport { kind, mac, ip: ip.into() };
+            prop_assert_eq!(NeighborReport::decode(&report.encode()), Some(report));
+            for request in [ResolveRequest::Host(sw_if, ip.into()), ResolveRequest::Adjacency(ip)] {
+                prop_assert_eq!(ResolveRequest::decode(&request.encode()), Some(request));
             }
         }
     }

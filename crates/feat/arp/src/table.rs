@@ -1,7 +1,7 @@
 //! The neighbours' states, as pure data: what happens goes in, what is to be done comes out as
 //! [`Action`]s. Time is an argument, so that tests need not wait.
 
-use crate::packet::{Origin, Want};
+use crate::packet::{Origin, ResolveRequest};
 use std::collections::{BTreeSet, HashMap, hash_map};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -100,7 +100,7 @@ pub(crate) struct TableFull;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter {
     pub(crate) worker: u16,
-    pub(crate) want: Want,
+    pub(crate) request: ResolveRequest,
 }
 
 /// What is to be done, in this order.
@@ -116,7 +116,7 @@ pub(crate) enum Action {
     /// It is no longer known.
     Gone { key: Key, dpo: Option<Dpo>, is_static: bool },
     /// Send a request, to that address if there is one.
-    Ask { key: Key, to: Option<Mac> },
+    Request { key: Key, to: Option<Mac> },
     /// Drop what is held, and what comes within `hold`.
     Fail { waiters: Vec<Waiter>, hold: Duration },
 }
@@ -281,7 +281,7 @@ impl NeighborTable {
     }
 
     /// Somebody needs the neighbour. `asked`: a request is on its way already.
-    pub(crate) fn want(&mut self, key: Key, waiter: Option<Waiter>, asked: bool, now: Instant) {
+    pub(crate) fn request(&mut self, key: Key, waiter: Option<Waiter>, sent: bool, now: Instant) {
         let waiters: Vec<Waiter> = waiter.into_iter().collect();
         match self.entries.get_mut(&key) {
             Some(e) if e.mac.is_some() => {
@@ -313,8 +313,8 @@ impl NeighborTable {
                 (Phase::Incomplete, now, due, 1, waiters);
         }
         self.link(key);
-        if !asked {
-            self.actions.push(Action::Ask { key, to: None });
+        if !sent {
+            self.actions.push(Action::Request { key, to: None });
         }
     }
 
@@ -327,11 +327,11 @@ impl NeighborTable {
             Some(e) if e.is_static => {
                 self.stats.contradicted += u64::from(e.mac != Some(mac));
             }
-            Some(e) if e.mac == Some(mac) => self.change(key, |e| e.heard(now)),
+            Some(e) if e.mac == Some(mac) => self.change(key, |e| e.refresh(now)),
             Some(e) if e.mac.is_some() => {
                 self.stats.moved += 1;
                 self.change(key, |e| {
-                    e.heard(now);
+                    e.refresh(now);
                     (e.mac, e.origin) = (Some(mac), origin);
                 });
                 self.actions.push(Action::Resolved { key, waiters: Vec::new(), revived: false });
@@ -356,7 +356,7 @@ impl NeighborTable {
         let (mut waiters, mut revived) = (Vec::new(), false);
         if let Some(e) = self.entries.get_mut(&key) {
             revived = e.phase == Phase::Failed;
-            e.heard(now);
+            e.refresh(now);
             (e.mac, e.origin, e.failures) = (Some(mac), origin, 0);
             waiters = std::mem::take(&mut e.waiters);
             f(e);
@@ -396,7 +396,7 @@ impl NeighborTable {
             return self.resolve(key, mac, Origin::Config, now, f);
         }
         self.change(key, |e| {
-            e.heard(now);
+            e.refresh(now);
             (e.mac, e.origin) = (Some(mac), Origin::Config);
             f(e);
         });
@@ -450,7 +450,7 @@ impl NeighborTable {
         let due = now + self.config.retry;
         self.change(key, |e| (e.phase, e.due, e.tries) = (Phase::Probe, due, 1));
         let to = self.entries.get(&key).and_then(|e| e.mac);
-        self.actions.push(Action::Ask { key, to });
+        self.actions.push(Action::Request { key, to });
     }
 
     fn ask_again(&mut self, key: Key, due: Instant, now: Instant) {
@@ -462,7 +462,7 @@ impl NeighborTable {
         if more {
             let due = now + self.config.retry;
             self.change(key, |e| (e.due, e.tries) = (due, e.tries + 1));
-            self.actions.push(Action::Ask { key, to });
+            self.actions.push(Action::Request { key, to });
         } else if to.is_some() {
             self.stats.expired += 1;
             self.remove(key);
@@ -501,7 +501,7 @@ impl NeighborTable {
 }
 
 impl Entry {
-    fn heard(&mut self, now: Instant) {
+    fn refresh(&mut self, now: Instant) {
         (self.phase, self.since, self.due, self.tries) = (Phase::Reachable, now, now, 0);
     }
 }

@@ -8,7 +8,7 @@
 use crate::addrs::IfAddrs;
 use crate::limit::{Bucket, Recent};
 use crate::neighbors::Topics;
-use crate::packet::{ForgetReports, Origin, Report, Seen};
+use crate::packet::{NeighborReport, Origin, ReportKind, ResetReports};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -107,32 +107,32 @@ fn read(p: &PktMut<'_>) -> Result<ArpRepr, Verdict> {
 
 impl ArpInput {
     /// Decides about a packet that makes sense; an answer is due if that says so.
-    fn judge(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Judgement {
+    fn decide(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> ArpAction {
         let addrs = self.addrs.load(cx.guard());
         let (sender, target) = (arp.sender_ip, arp.target_ip);
         let is_request = arp.operation == Operation::Request;
         let for_us = addrs.answers_for(rx_if, target);
         if addrs.get(rx_if).is_empty() {
-            return Judgement::Drop(Verdict::drop(NO_ADDRESS));
+            return ArpAction::Drop(Verdict::drop(NO_ADDRESS));
         }
         if is_request && sender.is_unspecified() {
             cx.count(PROBES, 1);
             // Whoever is about to take our address must hear of us, but is not learned from.
-            return if for_us { Judgement::Answer } else { Judgement::not_for_us() };
+            return if for_us { ArpAction::Reply } else { ArpAction::not_for_us() };
         }
         if sender.is_unspecified()
             || sender.is_multicast()
             || sender.is_broadcast()
             || sender.is_loopback()
         {
-            return Judgement::Drop(Verdict::drop(BAD_SENDER));
+            return ArpAction::Drop(Verdict::drop(BAD_SENDER));
         }
         if addrs.is_own(rx_if, sender) {
-            return Judgement::Drop(self.ours(cx, rx_if, arp));
+            return ArpAction::Drop(self.own_address(cx, rx_if, arp));
         }
         if !addrs.is_peer(rx_if, sender) {
             let edge = addrs.get(rx_if).iter().any(|a| a.is_edge(sender));
-            return Judgement::Drop(Verdict::drop(if edge { BAD_SENDER } else { NOT_CONNECTED }));
+            return ArpAction::Drop(Verdict::drop(if edge { BAD_SENDER } else { NOT_CONNECTED }));
         }
         let (origin, counter) = match () {
             () if sender == target => (Origin::Gratuitous, GRATUITOUS),
@@ -141,30 +141,30 @@ impl ArpInput {
         };
         cx.count(counter, 1);
         if !for_us && origin != Origin::Gratuitous {
-            return Judgement::not_for_us();
+            return ArpAction::not_for_us();
         }
         self.learn(cx, rx_if, arp, origin);
-        if origin == Origin::Request { Judgement::Answer } else { Judgement::Done }
+        if origin == Origin::Request { ArpAction::Reply } else { ArpAction::Done }
     }
 
     /// Somebody sends from our address: we ourselves, in a loop, or another station.
     #[cold]
-    fn ours(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Verdict {
+    fn own_address(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Verdict {
         if self.interfaces.load(cx.guard()).get(rx_if).mac == arp.sender_mac.0 {
             return Verdict::drop(LOOPED);
         }
         if self.conflicts.allow(cx.now()) {
             let (mac, ip) = (arp.sender_mac.0, arp.sender_ip);
-            let report = Report { seen: Seen::Conflict, mac, ip };
-            cx.event(Event::new(self.topics.seen, rx_if, cx.now(), &report.encode()));
+            let report = NeighborReport { kind: ReportKind::Conflict, mac, ip };
+            cx.event(Event::new(self.topics.reports, rx_if, cx.now(), &report.encode()));
         }
         Verdict::drop(CONFLICT)
     }
 
     /// Reports a sender to the main thread, unless it was just reported or too many are.
     fn learn(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr, origin: Origin) {
-        let (seen, now) = (Seen::Sender(origin), cx.now());
-        let report = Report { seen, mac: arp.sender_mac.0, ip: arp.sender_ip };
+        let (kind, now) = (ReportKind::Sender(origin), cx.now());
+        let report = NeighborReport { kind, mac: arp.sender_mac.0, ip: arp.sender_ip };
         if self.recent.knows(rx_if, &report, now) {
             return;
         }
@@ -174,7 +174,7 @@ impl ArpInput {
         };
         if !bucket.allow(now) {
             cx.count(THROTTLED, 1);
-        } else if cx.event(Event::new(self.topics.seen, rx_if, now, &report.encode())) {
+        } else if cx.event(Event::new(self.topics.reports, rx_if, now, &report.encode())) {
             self.recent.note(rx_if, &report, now);
         } else {
             cx.count(EVENTS_LOST, 1);
@@ -182,7 +182,7 @@ impl ArpInput {
     }
 
     /// Turns a request into its answer in the same buffer.
-    fn answer(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, arp: &ArpRepr) -> Verdict {
+    fn reply(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, arp: &ArpRepr) -> Verdict {
         let rx_if = p.rx_if();
         let row = self.interfaces.load(cx.guard()).get(rx_if);
         let (mac, output) = (MacAddr(row.mac), row.output);
@@ -213,15 +213,15 @@ impl ArpInput {
     }
 }
 
-enum Judgement {
+enum ArpAction {
     Drop(Verdict),
-    Answer,
+    Reply,
     Done,
 }
 
-impl Judgement {
-    fn not_for_us() -> Judgement {
-        Judgement::Drop(Verdict::drop(NOT_FOR_US))
+impl ArpAction {
+    fn not_for_us() -> ArpAction {
+        ArpAction::Drop(Verdict::drop(NOT_FOR_US))
     }
 }
 
@@ -231,10 +231,10 @@ impl Node for ArpInput {
             Ok(arp) => arp,
             Err(v) => return v,
         };
-        match self.judge(cx, p.rx_if(), &arp) {
-            Judgement::Drop(v) => v,
-            Judgement::Answer => self.answer(cx, p, &arp),
-            Judgement::Done => self.done(cx, p),
+        match self.decide(cx, p.rx_if(), &arp) {
+            ArpAction::Drop(v) => v,
+            ArpAction::Reply => self.reply(cx, p, &arp),
+            ArpAction::Done => self.done(cx, p),
         }
     }
 
@@ -246,8 +246,8 @@ impl Node for ArpInput {
     }
 
     fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if message.is::<ForgetReports>() {
-            self.recent.forget();
+        if message.is::<ResetReports>() {
+            self.recent.reset();
         }
     }
 }

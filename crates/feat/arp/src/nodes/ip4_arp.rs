@@ -6,7 +6,7 @@
 
 use crate::hold::{Exits, Hold};
 use crate::neighbors::Topics;
-use crate::packet::{Answer, Want};
+use crate::packet::{ResolveReply, ResolveRequest};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -61,10 +61,10 @@ impl Node for Ip4Arp {
             Kind::Rewrite => return REWRITE,
             _ => return Verdict::drop(GONE),
         }
-        let want = Want::Adjacency(dpo);
-        let topic = self.topics.want;
-        self.hold.keep(cx, p, want, |cx| {
-            cx.event(Event::new(topic, state.tx_if, cx.now(), &want.encode()))
+        let request = ResolveRequest::Adjacency(dpo);
+        let topic = self.topics.requests;
+        self.hold.keep(cx, p, request, |cx| {
+            cx.event(Event::new(topic, state.tx_if, cx.now(), &request.encode()))
         })
     }
 
@@ -74,8 +74,8 @@ impl Node for Ip4Arp {
     }
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if let Ok(answer) = message.downcast::<Answer>() {
-            self.hold.answer(cx, *answer);
+        if let Ok(reply) = message.downcast::<ResolveReply>() {
+            self.hold.reply(cx, *reply);
         }
     }
 }

@@ -7,7 +7,7 @@
 use crate::addrs::IfAddrs;
 use crate::hold::{Exits, Hold};
 use crate::neighbors::Topics;
-use crate::packet::{self, Answer, Want};
+use crate::packet::{self, ResolveReply, ResolveRequest};
 use std::any::Any;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -74,7 +74,13 @@ fn destination(data: &[u8]) -> Option<Ipv4Addr> {
 }
 
 /// Sends a request from `source` for `dst`.
-fn ask(cx: &mut NodeCx<'_>, interfaces: &IfTable, tx_if: u32, source: Ipv4Addr, dst: Ipv4Addr) {
+fn send_request(
+    cx: &mut NodeCx<'_>,
+    interfaces: &IfTable,
+    tx_if: u32,
+    source: Ipv4Addr,
+    dst: Ipv4Addr,
+) {
     let row = interfaces.get(tx_if);
     let frame = packet::request(row.mac, source, dst, None);
     let Some(mut request) = cx.originate() else {
@@ -104,14 +110,14 @@ impl Node for Ip4Glean {
             return Verdict::drop(EDGE);
         }
         let interfaces = self.interfaces.load(cx.guard());
-        let want = Want::Station(tx_if, dst);
-        let topic = self.topics.want;
-        self.hold.keep(cx, p, want, |cx| {
-            let told = cx.event(Event::new(topic, tx_if, cx.now(), &want.encode()));
-            if told {
-                ask(cx, interfaces, tx_if, source, dst);
+        let request = ResolveRequest::Host(tx_if, dst);
+        let topic = self.topics.requests;
+        self.hold.keep(cx, p, request, |cx| {
+            let reported = cx.event(Event::new(topic, tx_if, cx.now(), &request.encode()));
+            if reported {
+                send_request(cx, interfaces, tx_if, source, dst);
             }
-            told
+            reported
         })
     }
 
@@ -121,8 +127,8 @@ impl Node for Ip4Glean {
     }
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if let Ok(answer) = message.downcast::<Answer>() {
-            self.hold.answer(cx, *answer);
+        if let Ok(reply) = message.downcast::<ResolveReply>() {
+            self.hold.reply(cx, *reply);
         }
     }
 }
@@ -180,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_that_no_station_has_are_not_asked_for() {
+    fn unusable_destinations_are_not_resolved() {
         let mut b = Bench::new();
         b.packet("ip4-glean", b.glean, ip(255), 0);
         b.packet("ip4-glean", b.glean, ip(0), 0);
