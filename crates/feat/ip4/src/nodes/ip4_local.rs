@@ -36,9 +36,17 @@ impl Node for Ip4Local {
         }
         match h[9] {
             protocol::ICMP => ICMP,
-            protocol::UDP => icmp::ask(cx, &mut p, Cause::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR),
+            protocol::UDP => {
+                icmp::request_error(cx, &mut p, Cause::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR)
+            }
             protocol::TCP => Verdict::drop(NO_PORT),
-            _ => icmp::ask(cx, &mut p, Cause::PROTOCOL_UNREACHABLE, NO_PROTOCOL, ICMP_ERROR),
+            _ => icmp::request_error(
+                cx,
+                &mut p,
+                Cause::PROTOCOL_UNREACHABLE,
+                NO_PROTOCOL,
+                ICMP_ERROR,
+            ),
         }
     }
 
