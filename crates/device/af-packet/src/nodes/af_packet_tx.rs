@@ -12,11 +12,11 @@ use thalweg_graph::{Built, ErrorCode, Kind, NodeCx, NodeDecl, Runner, Verdict};
 
 thalweg_graph::errors! {
     FULL: Error, 259, "tx ring full";
-    LENGTH: Error, 262, "frame length does not suit the device";
-    OFFLOAD: Error, 275, "bad offload request";
-    REFUSED: Error, 259, "device refused";
+    LENGTH: Error, 262, "invalid frame length";
+    OFFLOAD: Error, 275, "invalid offload request";
+    REFUSED: Error, 259, "frame rejected by device";
     DOWN: Error, 331, "device is down";
-    JOINED: Info, 256, "TCP segments sent as super-packets";
+    JOINED: Info, 256, "TCP segments coalesced (GRO)";
 }
 
 /// Declaration of every host interface's transmitting node; instances are made at run time.

@@ -24,21 +24,21 @@ thalweg_graph::errors! {
     REPLIES_SENT: Info, 256, "ARP replies sent";
     REQUESTS: Info, 256, "ARP requests received";
     REPLIES: Info, 256, "ARP replies received";
-    GRATUITOUS: Info, 256, "ARP gratuitous packets received";
-    PROBES: Info, 256, "ARP address probes received";
-    THROTTLED: Warning, 256, "ARP senders not learned: too many at once";
-    EVENTS_LOST: Warning, 256, "ARP senders not learned: main thread is busy";
-    TRUNCATED: Error, 312, "ARP packet shorter than 28 bytes";
-    BAD_TYPE: Error, 312, "ARP packet not about IPv4 over Ethernet";
-    BAD_OPCODE: Error, 312, "ARP opcode neither request nor reply";
-    NO_ADDRESS: Info, 281, "ARP on an interface without IPv4 address";
-    BAD_MAC: Error, 263, "ARP sender MAC address is a group's or zero";
-    MISMATCH: Error, 256, "ARP sender MAC address differs from the frame's";
-    BAD_SENDER: Error, 281, "ARP sender IP address is not a station's";
-    NOT_CONNECTED: Error, 302, "ARP sender IP address not in a connected subnet";
-    CONFLICT: Error, 256, "ARP sender claims our IP address";
-    LOOPED: Warning, 256, "ARP packet of our own came back";
-    NOT_FOR_US: Info, 256, "ARP target is not our address";
+    GRATUITOUS: Info, 256, "gratuitous ARP packets received";
+    PROBES: Info, 256, "ARP probes received";
+    THROTTLED: Warning, 256, "ARP senders not learned: rate limit";
+    EVENTS_LOST: Warning, 256, "ARP senders not learned: main thread busy";
+    TRUNCATED: Error, 312, "ARP packet too short";
+    BAD_TYPE: Error, 312, "ARP not for IPv4 over Ethernet";
+    BAD_OPCODE: Error, 312, "unknown ARP opcode";
+    NO_ADDRESS: Info, 281, "interface is not IP enabled";
+    BAD_MAC: Error, 263, "ARP sender MAC address is not unicast";
+    MISMATCH: Error, 256, "ARP hw addr does not match L2 frame src addr";
+    BAD_SENDER: Error, 281, "invalid ARP sender IP address";
+    NOT_CONNECTED: Error, 302, "IP4 source address not local to subnet";
+    CONFLICT: Error, 256, "IP4 source address matches local interface";
+    LOOPED: Warning, 256, "ARP packet looped back";
+    NOT_FOR_US: Info, 256, "IP4 destination address not local to subnet";
 }
 
 /// The declaration.

@@ -20,8 +20,8 @@ thalweg_graph::errors! {
     UNRESOLVED: Error, 279, "unresolved neighbour";
     OVERFLOW: Error, 279, "too many packets held for ARP";
     CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "no ARP: main thread is busy";
-    GONE: Error, 331, "adjacency is gone or down";
+    BUSY: Error, 279, "ARP request not sent: main thread busy";
+    GONE: Error, 331, "adjacency deleted or down";
 }
 
 /// The declaration.

@@ -26,11 +26,11 @@ thalweg_graph::errors! {
     UNRESOLVED: Error, 279, "unresolved neighbour";
     OVERFLOW: Error, 279, "too many packets held for ARP";
     CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "no ARP: main thread is busy";
-    NO_SOURCE: Error, 279, "no address to send ARP requests from";
-    EDGE: Error, 298, "destination is the subnet's own or broadcast address";
-    SHORT: Error, 275, "packet shorter than an IPv4 header";
-    GONE: Error, 331, "subnet is gone or its interface is down";
+    BUSY: Error, 279, "ARP request not sent: main thread busy";
+    NO_SOURCE: Error, 279, "no source address for ARP request";
+    EDGE: Error, 298, "destination is subnet or broadcast address";
+    SHORT: Error, 275, "ip4 length < 20 bytes";
+    GONE: Error, 331, "connected subnet deleted or interface down";
 }
 
 /// The declaration.

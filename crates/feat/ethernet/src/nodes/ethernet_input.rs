@@ -14,10 +14,10 @@ use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ethernet::ethertype;
 
 thalweg_graph::errors! {
-    SHORT: Error, 324, "frame shorter than its header";
-    NOT_US: Error, 305, "frame for another MAC address";
-    VLAN: Error, 264, "tagged frame without a sub-interface";
-    LLC: Error, 270, "802.3 frame with LLC";
+    SHORT: Error, 324, "frame too short";
+    NOT_US: Error, 305, "l3 mac mismatch";
+    VLAN: Error, 264, "unknown vlan";
+    LLC: Error, 270, "unsupported 802.3 LLC frame";
     UNKNOWN: Error, 270, "unknown ethernet type";
     DOWN: Error, 331, "interface is down";
 }

@@ -10,9 +10,9 @@ use thalweg_wire::ip::protocol;
 
 thalweg_graph::next_nodes! { ICMP => "ip4-icmp-input", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
-    FRAGMENT: Error, 256, "fragments for the router are not reassembled";
-    NO_PORT: Info, 3, "nobody listens on this port";
-    NO_PROTOCOL: Info, 2, "protocol is not spoken here";
+    FRAGMENT: Error, 256, "ip4 fragments to local address not reassembled";
+    NO_PORT: Info, 3, "no listener for dst port";
+    NO_PROTOCOL: Info, 2, "unknown ip protocol";
 }
 
 /// The declaration.

@@ -24,8 +24,8 @@ thalweg_graph::errors! {
     UNREACHABLE: Error, 1, "unreachable route";
     PROHIBITED: Error, 13, "prohibited route";
     BLACKHOLE: Error, 269, "drop route";
-    DOWN: Error, 331, "next hop's interface is down";
-    MULTICAST: Error, 285, "multicast is not routed";
+    DOWN: Error, 331, "next-hop interface is down";
+    MULTICAST: Error, 285, "multicast routing not supported";
 }
 
 /// The declaration.

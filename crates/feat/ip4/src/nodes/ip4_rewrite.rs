@@ -20,9 +20,9 @@ thalweg_graph::next_nodes! {
 }
 thalweg_graph::errors! {
     TTL: Error, 257, "ip4 ttl <= 1";
-    TOO_BIG: Error, 4, "ip4 packet exceeds the MTU and must not be fragmented";
-    NO_ROOM: Error, 287, "no room for the link header";
-    DOWN: Error, 331, "next hop's interface is down";
+    TOO_BIG: Error, 4, "ip4 MTU exceeded and DF set";
+    NO_ROOM: Error, 287, "no headroom for link header";
+    DOWN: Error, 331, "next-hop interface is down";
 }
 
 /// The declaration.

@@ -15,7 +15,7 @@ use thalweg_tables::snapshot::Snapshot;
 thalweg_graph::errors! {
     COPIES: Info, 256, "copies sent";
     NO_BUFFERS: Warning, 259, "copies not sent: no buffers";
-    NO_PORT: Error, 267, "no other port";
+    NO_PORT: Error, 267, "no ports to flood to";
 }
 
 /// The declaration.

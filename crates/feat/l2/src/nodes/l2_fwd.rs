@@ -17,14 +17,14 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { FLOOD => "l2-flood" }
 thalweg_graph::errors! {
-    SHORT: Error, 324, "frame shorter than its header";
+    SHORT: Error, 324, "frame too short";
     NO_BRIDGE: Error, 284, "no bridge domain";
-    OFF: Error, 284, "forwarding is off";
-    NO_FLOOD: Error, 305, "flooding is off";
-    UNKNOWN: Error, 284, "destination is not known";
-    SAME_PORT: Error, 268, "destination is where the frame came from";
+    OFF: Error, 284, "forwarding disabled";
+    NO_FLOOD: Error, 305, "flooding disabled";
+    UNKNOWN: Error, 284, "unknown destination MAC address";
+    SAME_PORT: Error, 268, "reflection drop";
     SAME_GROUP: Error, 303, "split horizon";
-    FILTERED: Error, 305, "destination is filtered";
+    FILTERED: Error, 305, "filter mac drop";
 }
 
 /// The declaration.

@@ -19,9 +19,9 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { FORWARD => "l2-fwd" }
 thalweg_graph::errors! {
-    REPORTED: Info, 256, "addresses reported";
-    SHORT: Error, 324, "frame shorter than its header";
-    GROUP: Error, 263, "source address is a group's";
+    REPORTED: Info, 256, "MAC addresses reported";
+    SHORT: Error, 324, "frame too short";
+    GROUP: Error, 263, "multicast source MAC address";
 }
 
 /// The declaration.

@@ -59,7 +59,7 @@ fn all_levels_do_the_same() {
         sent.sort_by_key(|(sw_if, _)| *sw_if);
         let after = lab.counters(&[]);
         let counted = before.into_iter().zip(after).map(|((name, b), (_, a))| (name, a - b));
-        (sent, counted.filter(|(name, _)| name != "addresses reported").collect())
+        (sent, counted.filter(|(name, _)| name != "MAC addresses reported").collect())
     };
     let mut runner = TestRunner::new(Config::with_cases(150));
     let result = runner.run(&arrivals(), |frames| {

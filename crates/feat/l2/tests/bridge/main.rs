@@ -74,7 +74,7 @@ fn learns_where_stations_are() {
     // To itself, and to a port that is none of it.
     lab.receive(0, vec![frame(station(1), station(1), 50)]);
     assert!(sent_to(&mut lab).is_empty());
-    assert_eq!(lab.count("l2-fwd", "destination is where the frame came from"), 1);
+    assert_eq!(lab.count("l2-fwd", "reflection drop"), 1);
     let text = lab.cli("show l2fib verbose");
     assert!(text.contains("02:00:00:99:00:01") && text.contains("test0"), "{text}");
     assert!(text.contains("L2FIB total/learned entries: 2/2"), "{text}");
@@ -118,8 +118,8 @@ fn settings_take_effect() {
         set bridge-domain uu-flood 10 disable");
     lab.receive(1, vec![frame(station(7), station(2), 50), frame(station(9), station(2), 50)]);
     assert!(sent_to(&mut lab).is_empty());
-    assert_eq!(lab.count("l2-fwd", "destination is filtered"), 1);
-    assert_eq!(lab.count("l2-fwd", "destination is not known"), 1);
+    assert_eq!(lab.count("l2-fwd", "filter mac drop"), 1);
+    assert_eq!(lab.count("l2-fwd", "unknown destination MAC address"), 1);
     // A static station does not move.
     known(&mut lab, 3);
     lab.receive(2, vec![frame(station(2), station(1), 50)]);
@@ -132,7 +132,7 @@ fn settings_take_effect() {
     lab.ok("set bridge-domain forward 10 disable");
     lab.receive(1, vec![frame(station(1), station(2), 50)]);
     assert!(sent_to(&mut lab).is_empty());
-    assert_eq!(lab.count("l2-fwd", "forwarding is off"), 1);
+    assert_eq!(lab.count("l2-fwd", "forwarding disabled"), 1);
     lab.ok("set bridge-domain forward 10
         set bridge-domain uu-flood 10
         set bridge-domain learn 10 disable");
