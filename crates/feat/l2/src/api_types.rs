@@ -1,4 +1,4 @@
-//! What API messages about learned stations have in common.
+//! Events of learned MAC addresses, and flushes by API.
 
 use crate::L2;
 use crate::bridges::MacChange;
@@ -11,63 +11,63 @@ use thalweg_api::{ApiType, Caller, Clients, Later, Message, Retval, Subscribers,
 use thalweg_graph::Control;
 
 api_enum! {
-    /// What became of a station.
+    /// Change of a MAC address.
     pub struct MacEventAction: u32 = "mac_event_action" {
-        /// It was learned.
+        /// The address was learned.
         ADD = 0, "MAC_EVENT_ACTION_API_ADD";
-        /// It was forgotten.
+        /// The address aged out or was flushed.
         DELETE = 1, "MAC_EVENT_ACTION_API_DELETE";
-        /// It is behind another port.
+        /// The address moved to another port.
         MOVE = 2, "MAC_EVENT_ACTION_API_MOVE";
     }
 }
 
-/// A station that was learned, or the like.
+/// A change of a learned MAC address.
 #[derive(Clone, Debug, ApiType)]
 pub struct MacEntry {
-    /// The port that it is or was behind.
+    /// Port of the address; of a deleted one, its last.
     pub sw_if_index: InterfaceIndex,
-    /// Its address.
+    /// MAC address.
     pub mac_addr: MacAddress,
-    /// What became of it.
+    /// What happened.
     pub action: MacEventAction,
     /// Always 0.
     pub flags: u8,
 }
 
-/// Tells of stations that were learned, forgotten or moved.
+/// MAC addresses that were learned, aged out or moved.
 #[derive(Debug, Message)]
 #[api(event)]
 pub struct L2MacsEvent {
-    /// What the client said when it asked.
+    /// Process id given in the subscription.
     pub pid: u32,
-    /// They, the oldest news first.
+    /// Changes, oldest first.
     #[api(count = "n_macs: u32")]
     pub mac: Vec<MacEntry>,
 }
 
-/// The unit in which it is said how often clients are told.
+/// Unit of the scan delay.
 const HUNDREDTH: Duration = Duration::from_millis(10);
-/// Of how many stations clients are told in one go.
+/// Changes sent per round.
 const MAX_BATCH: usize = 1 << 14;
-/// Clients count stations of an event by so many.
+/// Unit of `max_macs_in_event`.
 const MACS_PER_UNIT: usize = 10;
 
-/// Clients that want to hear of stations, each with how many of them an event may hold.
+/// Subscribed clients, each with the maximum number of addresses per event.
 #[derive(Default)]
 pub(crate) struct Watchers {
     all: Subscribers<u8>,
     telling: bool,
-    /// What is between events.
+    /// Interval between events.
     pub(crate) delay: Delay,
 }
 
-/// Hundredths of a second between events of stations.
+/// Interval between events, in hundredths of a second.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delay(pub(crate) NonZeroU16);
 
 impl Delay {
-    /// What holds unless somebody says otherwise.
+    /// The default interval.
     pub(crate) const DEFAULT: Delay = Delay(NonZeroU16::new(10).unwrap());
 
     fn time(self) -> Duration {
@@ -81,7 +81,7 @@ impl Default for Delay {
     }
 }
 
-/// Tells a client from now on, or no longer.
+/// Subscribes a client, or unsubscribes it.
 pub(crate) fn want(
     c: &mut Control,
     caller: &Caller,
@@ -90,7 +90,7 @@ pub(crate) fn want(
     max: u8,
 ) -> Result<(), Retval> {
     if on && max == 0 {
-        return Err(Retval::INVALID_VALUE.because("an event holds some stations at least"));
+        return Err(Retval::INVALID_VALUE.because("max_macs_in_event must be at least 1"));
     }
     let clients = c.state::<Clients>().borrow().clone();
     let watchers = c.state::<Watchers>();
@@ -106,7 +106,7 @@ pub(crate) fn want(
     Ok(())
 }
 
-/// Tells what has changed, and goes on until nobody listens.
+/// Sends pending changes, and rearms itself while clients are subscribed.
 fn notify(c: &mut Control) {
     let clients = c.state::<Clients>().borrow().clone();
     let (watchers, l2) = (c.state::<Watchers>(), c.state::<L2>());
@@ -138,7 +138,7 @@ fn entry((mac, port, change): (thalweg_device::Mac, u32, MacChange)) -> MacEntry
     MacEntry { sw_if_index, mac_addr, action, flags: 0 }
 }
 
-/// Forgets stations and answers when that is done.
+/// Flushes MAC addresses and replies when done.
 pub(crate) fn flush<R: Message + Default>(c: &mut Control, what: crate::Flush, later: Later<R>) {
     let later = Rc::new(RefCell::new(Some(later)));
     let answer = |later: &RefCell<Option<Later<R>>>, retval: i32| {

@@ -1,8 +1,8 @@
-//! Forgetting many stations, in slices: a million of them are a tenth of a second, for filter nobody
-//! else shall wait.
+//! Flushing MAC addresses in slices: a million entries take a tenth of a second, too long for the
+//! main thread to block.
 //!
-//! What is to go is not shown any more from the beginning, and what is learned or configured meanwhile
-//! stays: each address knows filter of these flushes it came after.
+//! Flushed entries disappear from listings at once, and entries learned or configured meanwhile
+//! stay: each entry carries the serial of the last flush begun before it.
 
 use crate::bridges::{Bridges, Origin};
 use crate::{L2, table};
@@ -13,24 +13,24 @@ use thalweg_graph::Control;
 use thalweg_tables::mac::MacKey;
 use thalweg_tables::qsbr::Domain as Readers;
 
-/// How long it keeps the main thread at a stretch.
+/// Maximum time on the main thread per slice.
 const SLICE: Duration = Duration::from_millis(1);
-/// Addresses that are looked at between two looks at the clock.
+/// Entries visited between reads of the clock.
 pub(crate) const ENTRIES_PER_STEP: u32 = 512;
 
-/// FlushFilter addresses are to go.
+/// Entries to flush.
 #[derive(Clone, Copy)]
 pub(crate) struct FlushFilter {
-    /// Of one port only.
+    /// Only entries of this port.
     pub(crate) port: Option<SwIfIndex>,
-    /// Of the bridge domain of this number only.
+    /// Only entries of the bridge domain with this number.
     pub(crate) bridge: Option<u16>,
-    /// Those that came into the table in such a way.
+    /// Only entries of these origins.
     pub(crate) origins: fn(Origin) -> bool,
 }
 
 impl FlushFilter {
-    /// All of them.
+    /// All entries.
     pub(crate) const ALL: FlushFilter = FlushFilter { port: None, bridge: None, origins: |_| true };
 
     fn matches(&self, key: MacKey, port: SwIfIndex, origin: Origin) -> bool {
@@ -40,13 +40,13 @@ impl FlushFilter {
     }
 }
 
-/// Is reported how many were forgotten.
+/// Receives the number of entries flushed.
 pub(crate) type Done = Box<dyn FnOnce(u32)>;
 
-/// Addresses being forgotten.
+/// A flush in progress.
 pub(crate) struct FlushJob {
     filter: FlushFilter,
-    /// Addresses of this number, and later ones, came after it began.
+    /// Entries with this serial or a later one stay.
     serial: u32,
     at: u32,
     removed: u32,
@@ -54,14 +54,14 @@ pub(crate) struct FlushJob {
 }
 
 impl Bridges {
-    /// Begins to forget some addresses; [`Bridges::flush_step`] does it.
+    /// Queues a flush; [`Bridges::flush_step`] does the work.
     pub(crate) fn flush(&mut self, filter: FlushFilter, done: Option<Done>) {
         self.serial += 1;
         let serial = self.serial;
         self.flushes.push_back(FlushJob { filter, serial, at: 0, removed: 0, done });
     }
 
-    /// Whether an address is about to be forgotten.
+    /// Whether an entry matches a flush in progress.
     pub(crate) fn is_being_flushed(
         &self,
         key: MacKey,
@@ -72,7 +72,7 @@ impl Bridges {
         self.flushes.iter().any(|s| serial < s.serial && s.filter.matches(key, port, origin))
     }
 
-    /// Looks at some more addresses. `Some`: that was the last of a flush, which is over.
+    /// Visits up to `some` entries. Returns the completion of a flush that ended.
     pub(crate) fn flush_step(
         &mut self,
         readers: &Readers,
@@ -96,13 +96,13 @@ impl Bridges {
         Some(move || done.into_iter().for_each(|done| done(removed)))
     }
 
-    /// Whether there are addresses that are to be forgotten.
+    /// Whether a flush is in progress.
     pub(crate) fn is_flushing(&self) -> bool {
         !self.flushes.is_empty()
     }
 }
 
-/// Begins with what is to be forgotten, and goes on as long as it takes. Little is done at once.
+/// Starts flushing what was queued, unless that runs already.
 pub(crate) fn start(c: &mut Control) {
     let state = c.state::<L2>();
     if !std::mem::replace(&mut state.borrow_mut().bridges.flush_running, true) {
@@ -126,7 +126,7 @@ fn run_slice(c: &mut Control) {
     }
     state.borrow_mut().bridges.flush_running = more;
     if over {
-        // There may be room again.
+        // There may be room to learn again.
         table::publish(c);
     }
     if more {
@@ -149,7 +149,7 @@ mod tests {
         [2, 0, a, b, c, d]
     }
 
-    /// A bridge domain 10 with ports 1 and 2, and many stations behind each in turn.
+    /// Bridge domain 10 with ports 1 and 2 and addresses on each in turn.
     fn bridges(readers: &Readers) -> Bridges {
         let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic: Topic(0) });
         let mut all = Bridges::new(MacTable::new(1 << 14).unwrap(), learning);
@@ -191,7 +191,7 @@ mod tests {
         let gone = reported.clone();
         all.flush(FlushFilter::ALL, Some(Box::new(move |n| gone.set(n))));
         let _ = all.flush_step(&readers, 100);
-        // One that would have come later, one that has gone already, one that is new.
+        // An entry not yet visited, one already removed, and a new one.
         for n in [4000, 50, 70_000] {
             all.add(&readers, 10, mac(n), Some((2, "")), Origin::Static).unwrap();
         }

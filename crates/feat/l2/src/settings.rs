@@ -1,4 +1,4 @@
-//! What is configured of layer 2.
+//! Configuration of layer 2.
 
 use crate::api_types::{Delay, Watchers};
 use crate::bridges::LEARN_LIMIT;
@@ -12,7 +12,7 @@ use thalweg_device::interface;
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
-/// Cross connects and bridge domains.
+/// Section of cross connects and bridge domains.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
@@ -31,12 +31,12 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.bridgedomains.*.l2fib.*", Kind::Other(mac_entry)),
 ];
 
-/// MTU of interfaces and bridge domains of which the document says none.
+/// MTU of interfaces and bridge domains for which the document sets none.
 const DEFAULT_MTU: u32 = 1500;
-/// Numbers of stations that are looked at in one go.
+/// Table entries visited per step.
 const AT_ONCE: u32 = 1024;
 
-/// The schema's switches, as commands name them. All are on unless switched off.
+/// The schema's switches and their CLI names. All are on by default.
 const SWITCHES: [(&str, &str); 4] = [
     ("learn", "learn"),
     ("unicast-flood", "flood"),
@@ -44,7 +44,7 @@ const SWITCHES: [(&str, &str); 4] = [
     ("unicast-forward", "forward"),
 ];
 
-/// What is said of a station: `filter`, or its port, and `static` if it stays there.
+/// Value of a MAC address entry: `filter`, or a port, optionally followed by `static`.
 fn mac_entry(value: &Value) -> Result<(), String> {
     let words = match value {
         Value::Text(text) => text.split_whitespace().collect::<Vec<_>>(),
@@ -52,7 +52,7 @@ fn mac_entry(value: &Value) -> Result<(), String> {
     };
     match words[..] {
         [_] | [_, "static"] => Ok(()),
-        _ => Err("a port and `static' if it stays there, or `filter',".into()),
+        _ => Err("`<port>', `<port> static' or `filter'".into()),
     }
 }
 
@@ -179,7 +179,7 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
                 out.put(&[path[0], path[1], "settings", key], false);
             }
         }
-        // Something has to be said of it, that it may be there.
+        // A bridge domain without other settings still needs an entry.
         if d.mac_age != 0 || d.ports().next().is_none() {
             out.put(&[path[0], path[1], "settings", "mac-age-minutes"], u64::from(d.mac_age));
         }
@@ -190,24 +190,24 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
         if !d.tag.is_empty() {
             out.put(&["thalweg", "bridgedomains", &name, "tag"], d.tag.clone());
         }
-        // The schema's default, which nothing need be said of.
+        // The schema's default is left out.
         if let Some(mtu) = common_mtu(c, d).filter(|mtu| *mtu != DEFAULT_MTU) {
             out.put(&[path[0], path[1], "mtu"], u64::from(mtu));
         }
     }
 }
 
-/// The MTU that all ports of a bridge domain have, if they have one.
+/// Returns the MTU that all ports of a bridge domain share.
 fn common_mtu(c: &Control, d: &Domain) -> Option<u32> {
     let mut all = d.ports().filter_map(|(port, _)| Some(interface::view(c, port).ok()?.mtu[0]));
     let first = all.next()?;
     all.all(|mtu| mtu == first).then_some(first)
 }
 
-/// StaticMacs that were configured: their bridge domain's id, they, and what is said of them.
+/// Configured MAC entries: bridge domain id, address, and entry text.
 type StaticMacs = Vec<(u32, MacAddr, String)>;
 
-/// Puts stations with numbers from `from` on into `found`; where to go on.
+/// Appends configured MAC entries from number `from` on to `found`; returns where to continue.
 fn configured(c: &Control, from: u32, found: &mut StaticMacs) -> Option<u32> {
     let l2 = c.state::<L2>();
     let l2 = l2.borrow();
@@ -262,7 +262,7 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
         let set = |tag: &str| format!("set bridge-domain tag {id} {tag}");
         let item = Item::new(rank::L2, format!("{key} tag"), path, set(&tag));
         let item = item.unset(set("").trim_end()).needs(&key).attribute();
-        // One document may be for both: what vppcfg marks as its own keeps its mark.
+        // A document may serve both programs: vppcfg's own tag is kept.
         out.add(if tag == VPPCFG { item.sticky() } else { item });
     }
     ports(doc, name, id, out);
@@ -296,7 +296,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
     }
 }
 
-/// Frames must fit through all ports alike, as the schema has it.
+/// All ports must have the MTU of the bridge domain.
 fn same_mtu(
     doc: &Doc<'_>,
     name: &str,

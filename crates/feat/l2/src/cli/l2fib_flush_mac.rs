@@ -22,7 +22,7 @@ impl Command<Control> for L2fibFlushMac {
         "all | interface <interface> | bridge-domain <id>"
     }
     fn help(&self) -> &'static str {
-        "Forget the stations that bridge domains have learned\n\
+        "Flush learned MAC addresses\n\
          All of them, those behind a port, or those of a bridge domain. Static ones stay."
     }
     fn run(

@@ -26,7 +26,7 @@ impl Command<Control> for ShowL2fib {
         "[all|verbose] [bd_id <id>] [bd_index <index>] [learn|add]"
     }
     fn help(&self) -> &'static str {
-        "Show the addresses that bridge domains know\n\
+        "Show the MAC addresses of bridge domains\n\
          How many there are; or all of them, those of one bridge domain, those that were learned or\n\
          those that were configured."
     }
@@ -54,11 +54,11 @@ impl Command<Control> for ShowL2fib {
                         at = next;
                     } else {
                         list.head(l2.bridges(), sorter.is_empty(), out);
-                        stage = Stage::Tell(std::mem::take(sorter).sorted());
+                        stage = Stage::Print(std::mem::take(sorter).sorted());
                     }
                     true
                 }
-                Stage::Tell(sorted) => {
+                Stage::Print(sorted) => {
                     let Some((bridge, mac)) = sorted.next() else {
                         tail(l2.bridges(), out);
                         return false;
@@ -76,10 +76,10 @@ impl Command<Control> for ShowL2fib {
     }
 }
 
-/// Numbers of addresses that are looked at in one go.
+/// Table entries visited per step.
 const AT_ONCE: u32 = 256;
 
-/// What is to be listed.
+/// Selection of entries.
 #[derive(Default)]
 struct Query {
     rows: bool,
@@ -87,12 +87,12 @@ struct Query {
     learned: Option<bool>,
 }
 
-/// How far a listing is.
+/// Progress of a listing.
 enum Stage {
-    /// Addresses are looked for.
+    /// Collecting the entries.
     Gather(Sorter<(u32, Mac)>),
-    /// They are told in order.
-    Tell(Sorted<(u32, Mac)>),
+    /// Printing the entries in order.
+    Print(Sorted<(u32, Mac)>),
 }
 
 impl Query {

@@ -1,7 +1,7 @@
-//! `l2-fwd`: sends a bridge domain's frames where their destination is.
+//! `l2-fwd`: forwards a bridge domain's frames by destination MAC address.
 //!
-//! Reads: rx interface, destination address. Next: the port's output node, or `l2-flood` for groups
-//! and for stations that nobody has heard of.
+//! Reads: rx interface, destination address. Next: the port's output node, or `l2-flood` for
+//! broadcast, multicast and unknown unicast frames.
 
 use crate::L2Table;
 use crate::table::Port;
@@ -41,7 +41,7 @@ struct L2Forward {
     macs: Arc<Snapshot<MacBuckets>>,
 }
 
-/// Where the frames of one port go.
+/// Forwarding context of one ingress port.
 #[derive(Clone, Copy)]
 struct Ingress<'a> {
     table: &'a L2Table,
@@ -88,7 +88,7 @@ impl<'a> Ingress<'a> {
         } else if to.bridge == self.port.bridge && to.output.is_some() {
             Verdict::drop(SAME_GROUP)
         } else {
-            // The port has left a moment ago.
+            // The port has just left the bridge domain.
             self.unknown()
         }
     }
@@ -106,7 +106,7 @@ impl<'a> Ingress<'a> {
         }
     }
 
-    /// What holds for all of the port's frames.
+    /// Verdict that applies to all frames of the port.
     #[inline]
     fn all(&self, key: MacKey) -> Option<Verdict> {
         if self.port.bridge == 0 {
@@ -153,7 +153,7 @@ impl Node for L2Forward {
         if !differ {
             return FrameVerdict::Whole(from.to(keys[0], from.find(keys[0])));
         }
-        // Most frames have few ports to go to. No way is 0.
+        // Most frames go to few ports. 0 is no verdict.
         let mut last = (0, FLOOD);
         let each = &mut each[..n];
         from.macs.find_each(&keys[..n], |i, key, found| {

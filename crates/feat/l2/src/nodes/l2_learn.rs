@@ -1,7 +1,7 @@
-//! `l2-learn`: notes where a bridge domain's frames come from.
+//! `l2-learn`: learns the source MAC addresses of a bridge domain.
 //!
-//! Reads: rx interface, source address. A known address is marked as seen; one that is unknown, or was
-//! known elsewhere, is reported to the main thread. Next: `l2-fwd`.
+//! Reads: rx interface, source address. Marks a known address as seen; reports an unknown or moved
+//! one to the main thread. Next: `l2-fwd`.
 
 use crate::L2Table;
 use crate::learning::{self, Learning};
@@ -43,10 +43,10 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// Reports that are remembered, so that a burst from a new station makes one.
+/// Reports remembered, so that a burst from a new host makes only one.
 const REPORT_SLOTS: usize = 1024;
 
-/// The same is not reported again before.
+/// Minimum interval between reports of the same address.
 const REPORT_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Default)]
@@ -61,18 +61,18 @@ struct L2Learn {
     seen: Arc<Seen>,
     topic: Topic,
     reported: Box<[LastReport; REPORT_SLOTS]>,
-    /// Ticks before the same is reported again.
+    /// `REPORT_INTERVAL` in ticks.
     pause: u64,
 }
 
 impl L2Learn {
-    /// True if the address is known there; it is marked as seen then.
+    /// Returns whether the address is known on this port, and marks it as seen.
     #[inline(always)]
     fn is_known(&self, macs: &MacBuckets, key: MacKey, hash: MacHash, port: u32) -> bool {
         self.is_there(macs.find(key, hash), port)
     }
 
-    /// The same of an address that was looked up.
+    /// As [`Self::is_known`], for an address already looked up.
     #[inline(always)]
     fn is_there(&self, found: Option<MacValue>, port: u32) -> bool {
         match found {
@@ -114,7 +114,7 @@ impl Node for L2Learn {
         let hash = macs.hash(from);
         let Bridge { learn, room, .. } = *table.bridge(number);
         if !self.is_known(macs, from, hash, port) {
-            // Without room for more only a station that has moved is news.
+            // Once the table is full, only moves are reported.
             let news = learn && (room || macs.find(from, hash).is_some());
             if news {
                 self.report(cx, from, hash.number(), port);
@@ -123,7 +123,7 @@ impl Node for L2Learn {
         FORWARD
     }
 
-    /// Frames from stations that are known where they are.
+    /// Fast path: every frame's source is known on its port.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
