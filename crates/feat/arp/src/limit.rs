@@ -1,12 +1,12 @@
-//! What keeps a flood of ARP from becoming a flood of work for the main thread.
+//! Rate limits that protect the main thread from a flood of ARP packets.
 
 use crate::packet::NeighborReport;
 use thalweg_graph::clock;
 use thalweg_tables::hash::{mix128, random_seed};
 
-/// A token bucket over tick counts.
+/// Token bucket in ticks.
 pub(crate) struct Bucket {
-    /// Ticks that one event costs.
+    /// Ticks per event.
     cost: u64,
     burst: u64,
     /// Ticks' worth of tokens.
@@ -15,14 +15,14 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// `rate` events per second, `burst` at once.
+    /// Allows `rate` events per second and bursts of `burst`.
     pub(crate) fn new(rate: u32, burst: u32) -> Bucket {
         let cost = (clock::hz() / f64::from(rate.max(1))) as u64;
         let burst = cost * u64::from(burst);
         Bucket { cost, burst, level: burst, last: 0 }
     }
 
-    /// Takes a token, if there is one.
+    /// Takes a token if there is one.
     pub(crate) fn allow(&mut self, now: u64) -> bool {
         let passed = now.saturating_sub(self.last);
         self.last = self.last.max(now);
@@ -38,11 +38,11 @@ impl Bucket {
 /// Rows of [`Recent`].
 const ROWS: usize = 1024;
 
-/// What was reported within the last second: an unchanged sender is reported once.
+/// Reports of the last second: an unchanged sender is reported once per second.
 pub(crate) struct Recent {
     seed: u64,
     second: u64,
-    /// Hash of the report and when it was sent.
+    /// Hash of a report and its tick count.
     rows: Box<[(u64, u64); ROWS]>,
 }
 
@@ -58,7 +58,7 @@ impl Recent {
         mix128(self.seed, low, u64::from(sw_if) << 32 | u64::from(ip))
     }
 
-    /// True if the same was reported within the last second.
+    /// Returns whether the same was reported within the last second.
     pub(crate) fn knows(&self, sw_if: u32, report: &NeighborReport, now: u64) -> bool {
         let hash = self.hash(sw_if, report);
         let (seen, at) = self.rows[hash as usize % ROWS];

@@ -1,4 +1,4 @@
-//! ARP frames that we send, and what workers and the main thread tell each other.
+//! ARP frames sent by the router, and messages between workers and the main thread.
 
 use std::net::Ipv4Addr;
 use thalweg_device::{Mac, SwIfIndex};
@@ -7,10 +7,10 @@ use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, PACKET_LEN};
 use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
 
-/// Bytes in an ARP frame without padding, which is the device's affair.
+/// Length of an ARP frame in bytes, without padding, which the device adds.
 pub const FRAME_LEN: usize = HEADER_LEN + PACKET_LEN;
 
-/// "Who has `target`? Tell `ip` at `mac`", to everybody, or to the one who had it last.
+/// A request for `target` from `ip` at `mac`, broadcast, or unicast to its last known address.
 pub fn request(mac: Mac, ip: Ipv4Addr, target: Ipv4Addr, to: Option<Mac>) -> [u8; FRAME_LEN] {
     let dst = to.map_or(MacAddr::BROADCAST, MacAddr);
     frame(dst, ArpRepr::request(MacAddr(mac), ip, target))
@@ -24,27 +24,27 @@ pub fn announcement(mac: Mac, ip: Ipv4Addr) -> [u8; FRAME_LEN] {
 fn frame(dst: MacAddr, arp: ArpRepr) -> [u8; FRAME_LEN] {
     let mut out = [0; FRAME_LEN];
     let ether = EthernetRepr { dst, src: arp.sender_mac, ethertype: ethertype::ARP };
-    // Both know their sizes; the array has room for both.
+    // Both lengths are constant; the array has room for both.
     let _ = ether.emit(&mut out);
     let _ = arp.emit(&mut out[HEADER_LEN..]);
     out
 }
 
-/// How a neighbour made itself known.
+/// How a neighbour was learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Origin {
-    /// It asked for one of our addresses.
+    /// It sent a request for one of our addresses.
     Request,
-    /// It answered us.
+    /// It answered a request.
     Reply,
-    /// It announced itself to all.
+    /// It sent gratuitous ARP.
     Gratuitous,
-    /// Somebody configured it.
+    /// It was configured.
     Config,
 }
 
 impl Origin {
-    /// The word for `show` commands.
+    /// Word used by `show` commands.
     pub fn word(self) -> &'static str {
         match self {
             Origin::Request => "request",
@@ -55,14 +55,14 @@ impl Origin {
     }
 }
 
-/// A sender that a worker saw. `Conflict`: somebody else uses our address.
+/// A sender seen by a worker, or another host that uses our address (`Conflict`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReportKind {
     Sender(Origin),
     Conflict,
 }
 
-/// What a worker tells of the ARP packets that it saw.
+/// Neighbour report: a worker's event about a received ARP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NeighborReport {
     pub(crate) kind: ReportKind,
@@ -94,12 +94,12 @@ impl NeighborReport {
     }
 }
 
-/// What a worker holds packets for, as its node keys it.
+/// Resolve request: the key under which a worker holds packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) enum ResolveRequest {
-    /// `ip4-glean`: a station of a connected subnet. The worker has asked for it already.
+    /// `ip4-glean`: a host of a connected subnet. The worker has sent the first request already.
     Host(SwIfIndex, Ipv4Addr),
-    /// `ip4-arp`: the neighbour behind an adjacency.
+    /// `ip4-arp`: the neighbour of an adjacency.
     Adjacency(Dpo),
 }
 
@@ -128,16 +128,16 @@ impl ResolveRequest {
     }
 }
 
-/// What the main thread answers, to be sent to the node that asked.
+/// Resolve reply: the main thread's message to the node that holds the packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ResolveReply {
-    /// The neighbour is there: send what is held by this adjacency.
+    /// The neighbour is resolved: send the held packets by this adjacency.
     Release { key: u64, dpo: Dpo },
-    /// There is no such neighbour: drop what is held, and what comes before `until` (ticks).
+    /// No such neighbour: drop the held packets and all others until `until` (ticks).
     Fail { key: u64, until: u64 },
 }
 
-/// Tells `arp-input` that neighbours were forgotten: report all senders anew.
+/// Message to `arp-input` after a flush: report all senders again.
 pub(crate) struct ResetReports;
 
 #[cfg(test)]

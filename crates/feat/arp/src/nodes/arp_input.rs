@@ -1,9 +1,9 @@
-//! `arp-input`: answers who asks for our addresses and tells the main thread who was heard of
-//! (RFC 826; probes and announcements as RFC 5227 has them).
+//! `arp-input`: answers requests for our addresses and reports senders to the main thread (RFC 826;
+//! probes and announcements as in RFC 5227).
 //!
-//! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface of answers. Next:
-//! the rx interface's output, for requests that were turned into their answer in place. What was
-//! learned from ends here; what does not concern us is dropped with a reason.
+//! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface of replies.
+//! Next: the rx interface's output, for requests that were turned into replies in place. Packets
+//! that were only learned from end here; others are dropped with a reason.
 
 use crate::addrs::IfAddrs;
 use crate::limit::{Bucket, Recent};
@@ -52,7 +52,7 @@ pub static NODE: NodeDecl = NodeDecl {
             addrs: cx.shared(),
             interfaces: Interfaces::table(cx),
             recent: Recent::new(),
-            // Replies, which we may have asked for, do not compete with requests, which anybody
+            // Replies, which we may have requested, do not compete with requests, which any host
             // may send.
             requests: Bucket::new(5000, 512),
             replies: Bucket::new(5000, 512),
@@ -72,13 +72,13 @@ struct ArpInput {
     conflicts: Bucket,
 }
 
-/// MAC addresses that VRRP shares among routers (RFC 5798 section 7.3): their owner may send from
-/// its own address.
+/// Returns whether a MAC address is a VRRP virtual router's (RFC 5798 section 7.3), whose owner may
+/// send from its own address.
 fn is_vrrp(mac: MacAddr) -> bool {
     matches!(mac.0, [0x00, 0x00, 0x5e, 0x00, 0x01, _])
 }
 
-/// True if the frame was sent by `mac`: its Ethernet header may have up to two tags.
+/// Returns whether the frame was sent by `mac`: its Ethernet header may have up to two tags.
 fn is_sender(before: &[u8], mac: MacAddr) -> bool {
     [14, 18, 22].iter().any(|back| {
         let from = before.len().checked_sub(*back).map(|i| i + 6);
@@ -86,7 +86,7 @@ fn is_sender(before: &[u8], mac: MacAddr) -> bool {
     })
 }
 
-/// What a packet is about, once it has passed the checks that need no configuration.
+/// Parses a packet and makes the checks that need no configuration.
 fn read(p: &PktMut<'_>) -> Result<ArpRepr, Verdict> {
     let arp = ArpView::parse(p.data()).map_err(|e| match e {
         WireError::Truncated { .. } => Verdict::drop(TRUNCATED),
@@ -106,7 +106,7 @@ fn read(p: &PktMut<'_>) -> Result<ArpRepr, Verdict> {
 }
 
 impl ArpInput {
-    /// Decides about a packet that makes sense; an answer is due if that says so.
+    /// Decides what to do with a valid packet.
     fn decide(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> ArpAction {
         let addrs = self.addrs.load(cx.guard());
         let (sender, target) = (arp.sender_ip, arp.target_ip);
@@ -117,7 +117,7 @@ impl ArpInput {
         }
         if is_request && sender.is_unspecified() {
             cx.count(PROBES, 1);
-            // Whoever is about to take our address must hear of us, but is not learned from.
+            // A host that is about to take our address gets a reply, but is not learned.
             return if for_us { ArpAction::Reply } else { ArpAction::not_for_us() };
         }
         if sender.is_unspecified()
@@ -147,7 +147,7 @@ impl ArpInput {
         if origin == Origin::Request { ArpAction::Reply } else { ArpAction::Done }
     }
 
-    /// Somebody sends from our address: we ourselves, in a loop, or another station.
+    /// Handles a packet from one of our addresses: looped back, or sent by another host.
     #[cold]
     fn own_address(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Verdict {
         if self.interfaces.load(cx.guard()).get(rx_if).mac == arp.sender_mac.0 {
@@ -161,7 +161,7 @@ impl ArpInput {
         Verdict::drop(CONFLICT)
     }
 
-    /// Reports a sender to the main thread, unless it was just reported or too many are.
+    /// Reports a sender to the main thread, unless just reported or rate limited.
     fn learn(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr, origin: Origin) {
         let (kind, now) = (ReportKind::Sender(origin), cx.now());
         let report = NeighborReport { kind, mac: arp.sender_mac.0, ip: arp.sender_ip };
@@ -181,7 +181,7 @@ impl ArpInput {
         }
     }
 
-    /// Turns a request into its answer in the same buffer.
+    /// Turns a request into its reply in the same buffer.
     fn reply(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, arp: &ArpRepr) -> Verdict {
         let rx_if = p.rx_if();
         let row = self.interfaces.load(cx.guard()).get(rx_if);
@@ -192,7 +192,7 @@ impl ArpInput {
         if room.is_err() || !matches!(header, Some(Ok(_))) {
             return Verdict::drop(TRUNCATED);
         }
-        // What a device said of the request's checksums does not hold for the answer.
+        // The request's checksum offload state does not apply to the reply.
         p.unmark(Flags::OFFLOAD);
         p.mark(Flags::LOCAL);
         p.set_tx_if(rx_if);
@@ -200,7 +200,7 @@ impl ArpInput {
         Verdict::node(output)
     }
 
-    /// Ends a packet that has done its work.
+    /// Consumes a packet that was only learned from.
     fn done(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         if p.flags().contains(Flags::TRACED) {
             let mut text = String::new();
@@ -239,7 +239,7 @@ impl Node for ArpInput {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        // An answer begins with its Ethernet header, anything else with ARP.
+        // A reply begins with its Ethernet header, anything else with ARP.
         let data = frame.data(i);
         let is_arp = ArpView::parse(data).is_ok() || data.len() < HEADER_LEN;
         let _ = fmt::arp(if is_arp { data } else { &data[HEADER_LEN..] }, out, 0);
@@ -382,7 +382,7 @@ mod tests {
         }
         b.settle();
         assert_eq!(b.count("arp-input", "REPLIES_SENT"), 50);
-        // Forgotten by the operator, it is reported anew at once.
+        // Once flushed, the sender is reported again at once.
         crate::flush(&mut b.c, None);
         b.c.sync();
         b.request_from(7);
@@ -405,7 +405,7 @@ mod tests {
         b.finish();
     }
 
-    /// Bytes of every length, and requests in which a few bytes are wrong.
+    /// Bytes of every length, and requests with a few bytes changed.
     fn mangled() -> impl Strategy<Value = Vec<u8>> {
         let whole = Build::arp_request(MacAddr(mac(7)), ip(7), OUR_IP).build();
         let flips = prop::collection::vec((0usize..42, any::<u8>()), 0..4);

@@ -1,8 +1,8 @@
-//! `ip4-arp`: holds packets for an adjacency whose neighbour is being asked for.
+//! `ip4-arp`: holds packets for an adjacency whose neighbour is being resolved.
 //!
-//! Reads: aux (the forwarding entry). Next: `ip4-rewrite`, once the neighbour answers; `ip4-icmp-error`
-//! for those whose neighbour does not. The main thread, which knows who is behind an adjacency, sends
-//! the requests: the first as soon as it hears of the first packet.
+//! Reads: aux (the adjacency). Next: `ip4-rewrite` once the neighbour answers, else
+//! `ip4-icmp-error`. The main thread, which knows the adjacency's neighbour, sends the requests:
+//! the first as soon as it learns of the first packet.
 
 use crate::hold::{Exits, Hold};
 use crate::neighbors::Topics;
@@ -57,7 +57,7 @@ impl Node for Ip4Arp {
         let state = self.dpos.get(dpo).state();
         match state.kind {
             Kind::Incomplete => {}
-            // The answer overtook the packet.
+            // The reply overtook the packet.
             Kind::Rewrite => return REWRITE,
             _ => return Verdict::drop(GONE),
         }
@@ -105,7 +105,7 @@ mod tests {
         b.until("held packet", |b| !b.sent.lock().unwrap().is_empty());
         let sent = b.sent();
         assert_eq!((sent.len(), &sent[0][..6]), (1, &mac(7)[..]));
-        // The next one does not wait.
+        // The next packet is not held.
         b.packet("ip4-arp", dpo, [192, 0, 2, 99].into(), 2);
         b.settle();
         assert_eq!(b.sent().len(), 1);
@@ -123,7 +123,7 @@ mod tests {
         }
         b.until("failure", |b| b.count("ip4-arp", "UNRESOLVED") == 3);
         assert_eq!(b.sent_arp().len(), 3);
-        // A neighbour that turns up by itself ends the silence everywhere.
+        // A neighbour that shows up by itself ends the silence on all workers.
         b.request_from(7);
         assert_eq!(b.known(7), Some(mac(7)));
         crate::remove(&mut b.c, b.sw_if, ip(7)).unwrap();

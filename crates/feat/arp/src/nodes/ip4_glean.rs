@@ -1,8 +1,8 @@
-//! `ip4-glean`: the destination lies in a connected subnet and is not known yet: asks for it and
-//! holds the packet.
+//! `ip4-glean`: resolves a destination in a connected subnet and holds the packet.
 //!
-//! Reads: aux (the glean entry). Next: `ip4-rewrite` with the new neighbour's adjacency, once it
-//! answers; `ip4-icmp-error` if it does not. The first request leaves from here, at once; further ones are the main thread's.
+//! Reads: aux (the glean entry). Next: `ip4-rewrite` with the new neighbour's adjacency once it
+//! answers, else `ip4-icmp-error`. This node sends the first request at once; the main thread sends
+//! the others.
 
 use crate::addrs::IfAddrs;
 use crate::hold::{Exits, Hold};
@@ -73,7 +73,7 @@ fn destination(data: &[u8]) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::new(header[16], header[17], header[18], header[19]))
 }
 
-/// Sends a request from `source` for `dst`.
+/// Sends a request for `dst` from `source`.
 fn send_request(
     cx: &mut NodeCx<'_>,
     interfaces: &IfTable,
@@ -84,11 +84,11 @@ fn send_request(
     let row = interfaces.get(tx_if);
     let frame = packet::request(row.mac, source, dst, None);
     let Some(mut request) = cx.originate() else {
-        // The main thread asks again.
+        // The main thread sends the request again.
         cx.count(NO_BUFFERS, 1);
         return;
     };
-    // One buffer holds it, and that is there.
+    // One buffer holds the frame, and it was allocated.
     request.append(&frame, cx.cache());
     request.set_tx_if(tx_if);
     cx.count(REQUESTS_SENT, 1);
@@ -169,13 +169,13 @@ mod tests {
         b.packet("ip4-glean", b.glean, ip(7), 0);
         b.until("failure", |b| b.count("ip4-glean", "UNRESOLVED") == 1);
         assert_eq!(b.sent_arp().len(), 3);
-        // Silence: packets are dropped on the worker, nobody is asked.
+        // During the silence, packets are dropped on the worker and no request is sent.
         b.packet("ip4-glean", b.glean, ip(7), 1);
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), 2);
         assert_eq!(b.count("ip4-icmp-error", "ASKED"), 2, "the sender hears of it");
         assert!(b.sent_arp().is_empty());
-        // Twice the interval later there is another try.
+        // After twice the interval the neighbour is tried again.
         std::thread::sleep(Duration::from_millis(70));
         b.packet("ip4-glean", b.glean, ip(7), 2);
         b.settle();
@@ -216,13 +216,13 @@ mod tests {
         assert_eq!(b.count("ip4-glean", "CROWDED"), 300);
         assert_eq!(b.count("ip4-glean", "HELD"), PER_WORKER as u64);
         assert_eq!(b.count("ip4-glean", "OVERFLOW"), (NEIGHBORS - PER_WORKER) as u64);
-        // One that has its share already still gets its newest through.
+        // A neighbour with its share of packets still gets its newest ones held.
         for mark in 1..=2 * PER_NEIGHBOR as u8 {
             b.packet("ip4-glean", b.glean, Ipv4Addr::from(0x0a01_0001), mark);
         }
         b.settle();
         assert_eq!(b.count("ip4-glean", "HELD"), (PER_WORKER + 2 * PER_NEIGHBOR) as u64);
-        // Taking the interface down ends all of it.
+        // Taking the interface down releases everything.
         thalweg_device::interface::set_admin(&mut b.c, b.sw_if, false).unwrap();
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), PER_WORKER as u64);

@@ -37,7 +37,7 @@ fn failures_are_remembered_longer_each_time() {
         let [Action::Fail { waiters, hold }] = &t.take_actions()[..] else { panic!() };
         assert_eq!(waiters, &[waiter(7)]);
         holds.push(hold.as_secs());
-        // Asked meanwhile, it says for how long not to ask again.
+        // A request during the silence fails for the rest of it.
         t.request(key(7), Some(waiter(7)), true, now + s(1));
         let left = *hold - s(1);
         assert_eq!(t.take_actions(), [Action::Fail { waiters: vec![waiter(7)], hold: left }]);
@@ -122,7 +122,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The indices agree with the entries, and nobody waits who is not asked for.
+/// The indices agree with the entries, and every waiter has a pending neighbour.
 fn check(t: &NeighborTable) {
     let count = |p: Phase| t.entries.values().filter(|e| e.phase == p).count();
     let dynamic = t.entries.values().filter(|e| e.phase == Phase::Reachable && !e.is_static);
@@ -190,7 +190,7 @@ proptest! {
             prop_assert!(t.resolved() <= t.config.limit);
             prop_assert_eq!(t.resolved(), known.len());
         }
-        // Without news, all end within seconds.
+        // Without reports, all resolutions end within seconds.
         for _ in 0..5 {
             now += s(1);
             t.tick(now);
