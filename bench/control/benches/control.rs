@@ -133,7 +133,7 @@ fn orphan(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     }
     let before = c.state::<Ip4>().borrow().route_count(0);
     let delete = |c: &mut Control| Ok(thalweg_device::interface::delete(c, sw_if)?);
-    let all = go_on(r, delete, |c| c.state::<Ip4>().borrow().is_settled())?;
+    let all = go_on(r, delete, |c| c.state::<Ip4>().borrow().is_resolved())?;
     let left = r.control().state::<Ip4>().borrow().route_count(0);
     ensure!(before - left == prefixes.len(), "{before} routes became {left}");
     Ok(all)
@@ -147,7 +147,7 @@ fn drop_table(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
         add_route(r.control(), 9, *prefix, vec![paths[n % 2]], false)?;
     }
     let delete = |c: &mut Control| Ok(thalweg_feat_ip4::del_table(c, 9)?);
-    go_on(r, delete, |c| c.domain().pending() == 0 && c.state::<Ip4>().borrow().is_settled())
+    go_on(r, delete, |c| c.domain().pending() == 0 && c.state::<Ip4>().borrow().is_resolved())
 }
 
 struct Load {

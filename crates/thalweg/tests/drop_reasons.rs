@@ -10,9 +10,9 @@ use thalweg_sflow::DiscardReason;
 /// Reasons that the standard has no word for.
 const UNNAMED: [&str; 4] = [
     "interface was deleted",
-    "ARP sender MAC address differs from the frame's",
-    "ARP sender claims our IP address",
-    "fragments for the router are not reassembled",
+    "ARP hw addr does not match L2 frame src addr",
+    "IP4 source address matches local interface",
+    "ip4 fragments to local address not reassembled",
 ];
 
 #[test]

@@ -33,7 +33,7 @@ fn tcp_with(offloads: Offloads) -> Result<()> {
         // The kernel cut them into what they were, as the checksums tell.
         for side in [&lab.left, &lab.right] {
             let node = format!("host-{}-tx", side.router_dev);
-            let joined = router.error_count(&node, "TCP segments sent as super-packets")?;
+            let joined = router.error_count(&node, "TCP segments coalesced (GRO)")?;
             ensure!(joined > 0, "{node}: no segments went together");
         }
     }

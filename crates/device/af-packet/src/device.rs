@@ -297,7 +297,7 @@ impl HostInterface {
         self.port.sockets().iter().enumerate().map(describe).collect()
     }
 
-    fn tell(&self, c: &mut Control, make: impl Fn() -> ToInput) {
+    fn notify_inputs(&self, c: &mut Control, make: impl Fn() -> ToInput) {
         let mut workers: Vec<usize> = self.rx.iter().map(|q| q.worker).collect();
         workers.sort_unstable();
         workers.dedup();
@@ -339,7 +339,7 @@ impl Device for HostInterface {
         if up && let Some(s) = self.port.sockets().first() {
             s.switch_on().map_err(Self::failed)?;
         }
-        self.tell(c, || ToInput::Admin { sw_if, up });
+        self.notify_inputs(c, || ToInput::Admin { sw_if, up });
         Ok(())
     }
 
@@ -458,7 +458,7 @@ impl Device for HostInterface {
         for q in self.rx.iter_mut().filter(|q| queue.is_none_or(|n| n == q.queue)) {
             q.mode = mode;
         }
-        self.tell(c, || ToInput::Mode { sw_if, queue, mode });
+        self.notify_inputs(c, || ToInput::Mode { sw_if, queue, mode });
         Ok(())
     }
 
@@ -507,7 +507,7 @@ impl Device for HostInterface {
     }
 
     fn delete(&mut self, c: &mut Control, sw_if: SwIfIndex) {
-        self.tell(c, || ToInput::Remove { sw_if });
+        self.notify_inputs(c, || ToInput::Remove { sw_if });
         let hosts = c.state::<Hosts>();
         let mut hosts = hosts.borrow_mut();
         for q in &self.rx {

@@ -13,13 +13,13 @@ mod api_types;
 pub mod cli;
 pub mod device;
 mod error;
+mod gro;
 pub mod link;
 pub mod nodes;
 mod offload;
 pub mod ring;
 mod settings;
 mod sys;
-mod train;
 
 pub(crate) use device::DEV_TYPE;
 pub use device::{HostConfig, create, delete, set_checksum_offload, set_qdisc_bypass};

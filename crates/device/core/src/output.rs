@@ -14,8 +14,8 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
     DOWN: Error, 331, "interface is down";
-    NO_BUFFERS: Error, 259, "no buffers for segmentation";
-    BAD_OFFLOAD: Error, 275, "segmentation of a packet that is none";
+    NO_BUFFERS: Error, 259, "no buffers to segment GSO";
+    BAD_OFFLOAD: Error, 275, "invalid GSO request";
 }
 
 /// Declaration of every interface's output node.

@@ -1,18 +1,19 @@
-//! The interfaces' IPv4 addresses, as workers read them.
+//! IPv4 addresses of interfaces, as workers read them.
 //!
-//! The IPv4 feature owns addresses; it tells them here by [`set_addresses`](crate::set_addresses).
-//! ARP needs them to know whom to answer for, whom to believe, and what to ask with.
+//! The IPv4 feature owns the addresses and passes them with
+//! [`set_addresses`](crate::set_addresses). ARP needs them to decide which requests to answer,
+//! which senders to learn, and which source address to use.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 
-/// An interface's address with the length of its subnet's prefix.
+/// An interface address with its prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IfAddr {
     /// The router's own address.
     pub ip: Ipv4Addr,
-    /// Bits of the prefix, 0 to 32.
+    /// Prefix length, 0 to 32.
     pub len: u8,
 }
 
@@ -21,14 +22,14 @@ impl IfAddr {
         u32::MAX.checked_shl(32 - u32::from(self.len.min(32))).unwrap_or(0)
     }
 
-    /// True if `ip` lies in the subnet.
+    /// Returns whether `ip` lies in the subnet.
     #[inline]
     pub fn covers(self, ip: Ipv4Addr) -> bool {
         (self.ip.to_bits() ^ ip.to_bits()) & self.mask() == 0
     }
 
-    /// True for the subnet's lowest and highest address, which no station has. Subnets of one or two
-    /// addresses have none such (RFC 3021).
+    /// Returns whether `ip` is the subnet's lowest or highest address, which no host has. Subnets
+    /// of one or two addresses have neither (RFC 3021).
     #[inline]
     pub fn is_edge(self, ip: Ipv4Addr) -> bool {
         let host = ip.to_bits() & !self.mask();
@@ -36,51 +37,52 @@ impl IfAddr {
     }
 }
 
-/// All interfaces' addresses.
+/// Addresses of all interfaces.
 #[derive(Clone, Debug, Default)]
 pub struct IfAddrs {
     rows: Vec<Arc<[IfAddr]>>,
-    /// Addresses that the router answers for beside its own, in order.
+    /// Further addresses that the router answers for, sorted.
     borrowed: Arc<[Ipv4Addr]>,
 }
 
 impl IfAddrs {
-    /// An interface's addresses, none if it is unknown.
+    /// Returns the addresses of an interface.
     #[inline]
     pub fn get(&self, sw_if: SwIfIndex) -> &[IfAddr] {
         self.rows.get(sw_if as usize).map_or(&[], |r| r)
     }
 
-    /// True if the interface has this address.
+    /// Returns whether the interface has this address.
     #[inline]
     pub fn is_own(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         self.get(sw_if).iter().any(|a| a.ip == ip)
     }
 
-    /// True if the router answers for an address on an interface: it is the interface's own, or lies
-    /// in one of its subnets and was lent to the router, as the addresses of a translator are.
+    /// Returns whether the router answers for an address on an interface: it is the interface's
+    /// own, or it lies in one of its subnets and was added by a feature such as NAT.
     #[inline]
     pub fn answers_for(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         let lent = || self.get(sw_if).iter().any(|a| a.covers(ip));
         self.is_own(sw_if, ip) || (self.borrowed.binary_search(&ip).is_ok() && lent())
     }
 
-    /// True if a station with this address may be reached directly: it lies in a subnet of the
-    /// interface and is neither its edge nor our own.
+    /// Returns whether a host with this address may be reached directly: it lies in a subnet of the
+    /// interface and is neither a subnet or broadcast address nor our own.
     #[inline]
     pub fn is_peer(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         let rows = self.get(sw_if);
         rows.iter().any(|a| a.covers(ip) && !a.is_edge(ip)) && rows.iter().all(|a| a.ip != ip)
     }
 
-    /// The address to ask with for `ip`: that of the smallest subnet around it, else the first.
+    /// Source address of requests for `ip`: the interface's address in the smallest subnet around
+    /// it, else the first.
     pub fn source_for(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<Ipv4Addr> {
         let rows = self.get(sw_if);
         let near = rows.iter().filter(|a| a.covers(ip)).max_by_key(|a| a.len);
         near.or(rows.first()).map(|a| a.ip)
     }
 
-    /// The same with one interface's addresses replaced.
+    /// Returns a copy with the addresses of one interface replaced.
     pub(crate) fn with(&self, sw_if: SwIfIndex, addrs: &[IfAddr]) -> IfAddrs {
         let mut rows = self.rows.clone();
         let i = sw_if as usize;
@@ -91,7 +93,7 @@ impl IfAddrs {
         IfAddrs { rows, borrowed: self.borrowed.clone() }
     }
 
-    /// The same with other addresses to answer for, in order.
+    /// Returns a copy with other addresses to answer for, sorted.
     pub(crate) fn answering_for(&self, borrowed: &[Ipv4Addr]) -> IfAddrs {
         IfAddrs { rows: self.rows.clone(), borrowed: Arc::from(borrowed) }
     }

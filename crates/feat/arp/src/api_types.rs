@@ -1,4 +1,4 @@
-//! What API messages about neighbours have in common.
+//! Types shared by the neighbour API messages.
 
 use crate::{ArpError, Config, Neighbor, NeighborChange, Neighbors, neighbors};
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,24 +7,24 @@ use thalweg_api::types::{Address, AddressFamily, InterfaceIndex, MacAddress};
 use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
 use thalweg_graph::Control;
 
-/// The module that describes them.
+/// The API module.
 pub static IP_NEIGHBOR: Module = Module { name: "ip_neighbor", folder: "core", version: "1.0.1" };
 
 api_enum! {
-    /// What an operator says of a neighbour.
+    /// Flags of a neighbour.
     pub struct IpNeighborFlags: u8 = "ip_neighbor_flags" {
-        /// Nothing.
+        /// No flag.
         NONE = 0, "IP_API_NEIGHBOR_FLAG_NONE";
-        /// It stays until deleted.
+        /// Static: stays until deleted.
         STATIC = 1, "IP_API_NEIGHBOR_FLAG_STATIC";
-        /// It gets no route of its own.
+        /// No /32 route for the neighbour.
         NO_FIB_ENTRY = 2, "IP_API_NEIGHBOR_FLAG_NO_FIB_ENTRY";
     }
     /// What happened to a neighbour.
     pub struct IpNeighborEventFlags: u32 = "ip_neighbor_event_flags" {
-        /// It is known.
+        /// The neighbour was resolved.
         ADDED = 1, "IP_NEIGHBOR_API_EVENT_FLAG_ADDED";
-        /// It is no longer known.
+        /// The neighbour was removed.
         REMOVED = 2, "IP_NEIGHBOR_API_EVENT_FLAG_REMOVED";
     }
 }
@@ -32,13 +32,13 @@ api_enum! {
 /// A neighbour.
 #[derive(Clone, Debug, ApiType)]
 pub struct IpNeighbor {
-    /// Its interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
-    /// What an operator said of it.
+    /// Flags.
     pub flags: IpNeighborFlags,
-    /// Its MAC address.
+    /// MAC address.
     pub mac_address: MacAddress,
-    /// Its address.
+    /// IP address.
     pub ip_address: Address,
 }
 
@@ -58,18 +58,20 @@ impl From<ArpError> for Retval {
     }
 }
 
-/// An IPv4 address.
+/// Returns an IPv4 address.
 ///
 /// # Errors
-/// [`Retval::UNIMPLEMENTED`] for one of IPv6.
+/// [`Retval::UNIMPLEMENTED`] for an IPv6 address.
 pub(crate) fn ipv4(address: Address) -> Result<Ipv4Addr, Retval> {
     match address.ip()? {
         IpAddr::V4(ip) => Ok(ip),
-        IpAddr::V6(_) => Err(Retval::UNIMPLEMENTED.because("there are no IPv6 neighbours yet")),
+        IpAddr::V6(_) => {
+            Err(Retval::UNIMPLEMENTED.because("IPv6 neighbours are not supported yet"))
+        }
     }
 }
 
-/// The settings, if the family is one that has any.
+/// Returns the settings of an address family.
 pub(crate) fn config(c: &Control, af: AddressFamily) -> Result<Config, Retval> {
     match af {
         AddressFamily::IP4 => Ok(c.state::<Neighbors>().borrow().config()),
@@ -78,7 +80,7 @@ pub(crate) fn config(c: &Control, af: AddressFamily) -> Result<Config, Retval> {
     }
 }
 
-/// A neighbour as messages tell it.
+/// Converts a neighbour to its API type; `None` without a MAC address.
 pub(crate) fn describe(n: &Neighbor) -> Option<IpNeighbor> {
     let bit = |on, flag: IpNeighborFlags| if on { flag.0 } else { 0 };
     Some(IpNeighbor {
@@ -92,34 +94,33 @@ pub(crate) fn describe(n: &Neighbor) -> Option<IpNeighbor> {
     })
 }
 
-/// Which neighbours a client wants to hear of: an address and an interface; unspecified ones mean
-/// any.
+/// Filter of a subscription: address and interface; unspecified ones match any.
 pub(crate) type Filter = (Address, InterfaceIndex);
 
-/// Clients that want to hear of neighbours.
+/// Subscribed clients.
 #[derive(Default)]
 pub(crate) struct Watchers {
     pub(crate) first: Subscribers<Filter>,
     pub(crate) second: Subscribers<Filter>,
 }
 
-/// Tells of a neighbour that became known.
+/// Event: a neighbour was resolved.
 #[derive(Debug, Message)]
 #[api(event, deprecated)]
 pub struct IpNeighborEvent {
-    /// What the client said when it asked.
+    /// Process id given in the subscription.
     pub pid: u32,
     /// The neighbour.
     pub neighbor: IpNeighbor,
 }
 
-/// Tells of a neighbour that became known or unknown.
+/// Event: a neighbour was resolved or removed.
 #[derive(Debug, Message)]
 #[api(event)]
 pub struct IpNeighborEventV2 {
-    /// What the client said when it asked.
+    /// Process id given in the subscription.
     pub pid: u32,
-    /// What happened.
+    /// Kind of event.
     pub flags: IpNeighborEventFlags,
     /// The neighbour.
     pub neighbor: IpNeighbor,
@@ -127,10 +128,10 @@ pub struct IpNeighborEventV2 {
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(Watchers::default());
-    c.state::<Neighbors>().borrow_mut().on_change(tell);
+    c.state::<Neighbors>().borrow_mut().on_change(notify);
 }
 
-fn tell(c: &mut Control, change: &NeighborChange) {
+fn notify(c: &mut Control, change: &NeighborChange) {
     let watchers = c.state::<Watchers>();
     let mut watchers = watchers.borrow_mut();
     if watchers.first.is_empty() && watchers.second.is_empty() {
@@ -160,7 +161,7 @@ fn tell(c: &mut Control, change: &NeighborChange) {
     });
 }
 
-/// Lists a client, or no longer.
+/// Subscribes a client, or unsubscribes it.
 pub(crate) fn want(
     c: &Control,
     caller: &Caller,
@@ -173,7 +174,7 @@ pub(crate) fn want(
     choose(&mut watchers.borrow_mut()).want(&clients, caller, on, pid, filter)
 }
 
-/// The neighbour that a message names.
+/// Looks up the neighbour that a message names.
 pub(crate) fn find(c: &Control, n: &IpNeighbor) -> Option<Neighbor> {
     let ip = ipv4(n.ip_address).ok()?;
     c.state::<neighbors::Neighbors>().borrow().find(n.sw_if_index.0, ip)

@@ -1,4 +1,4 @@
-//! What this crate's commands have in common.
+//! CLI arguments shared by this crate's commands.
 
 use thalweg_cli::{Args, CliError};
 use thalweg_device::{Interfaces, SwIfIndex, interface};
@@ -11,7 +11,7 @@ pub(crate) fn interface(c: &Control, args: &mut Args<'_>) -> Result<SwIfIndex, C
     })
 }
 
-/// The names of all Ethernet interfaces, for completion.
+/// Names of all Ethernet interfaces, for completion.
 pub(crate) fn interfaces(c: &Control) -> Vec<String> {
     let all = c.state::<Interfaces>();
     let all = all.borrow();

@@ -1,81 +1,81 @@
-//! Packets that wait on a worker until their neighbour is resolved.
+//! Packets held on a worker until their neighbour is resolved.
 //!
-//! Per neighbour the newest few are kept, as the latest packet is the one that somebody still waits
-//! for (RFC 1122 section 2.3.2.2). Everything is bounded: neighbours, packets of one, packets in
-//! all. Each neighbour that is waited for was announced to the main thread, which answers every
-//! announcement, so nothing is held for longer than resolution takes: three seconds.
+//! The newest few packets per neighbour are kept, since the sender still waits for the latest (RFC
+//! 1122 section 2.3.2.2). Neighbours, packets per neighbour and packets in all are limited. Each
+//! neighbour waited for was announced to the main thread, which replies to every announcement, so
+//! no packet is held for longer than resolution takes: three seconds.
 
-use crate::packet::{Answer, Want};
+use crate::packet::{ResolveReply, ResolveRequest};
 use std::collections::HashMap;
 use thalweg_buffer::{Packet, PktMut};
 use thalweg_graph::clock;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 
-/// Packets held per neighbour; a newer one replaces the oldest. A traceroute opens with 16 at once,
-/// and so do a few connections that start together.
+/// Packets held per neighbour; a newer one replaces the oldest. A traceroute starts with 16 at
+/// once, as do a few connections opened together.
 pub const PER_NEIGHBOR: usize = 32;
 /// Packets held per worker and node.
 pub const PER_WORKER: usize = 256;
-/// Neighbours per worker and node that are waited for, or known not to answer.
+/// Neighbours per worker and node that are pending or known not to answer.
 pub const NEIGHBORS: usize = 1024;
 
-/// What the meta says to `ip4-icmp-error`: type 3, code 1, host unreachable. A router whose
-/// neighbour does not answer has to say so (RFC 1812 section 5.2.7.1).
+/// Request to `ip4-icmp-error`: type 3, code 1, host unreachable. A router must send it if the
+/// neighbour does not answer (RFC 1812 section 5.2.7.1).
 const HOST_UNREACHABLE: [u16; 2] = [0x0301, 0];
 
-/// A node's next nodes, and how it calls the ends of what it could not hold.
+/// Next nodes and drop reasons of a node that holds packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Exits {
-    /// To the node that writes the header of a resolved neighbour.
+    /// Next node for packets of a resolved neighbour.
     pub(crate) rewrite: Verdict,
-    /// To the node that answers with an ICMP error.
+    /// Next node for packets answered with an ICMP error.
     pub(crate) icmp: Verdict,
     /// The neighbour did not answer.
     pub(crate) unresolved: ErrorCode,
-    /// A newer packet took its place, or too many are held.
+    /// A newer packet took its place, or too many packets are held.
     pub(crate) overflow: ErrorCode,
-    /// Too many neighbours are waited for.
+    /// Too many neighbours are pending.
     pub(crate) crowded: ErrorCode,
-    /// The main thread has too much to do.
+    /// The main thread does not take more requests.
     pub(crate) busy: ErrorCode,
-    /// Counts packets held.
+    /// Counter of packets held.
     pub(crate) held: ErrorCode,
 }
 
 #[derive(Default)]
 struct Pending {
-    /// No answer is expected before this tick count; 0 while one is.
+    /// Tick count until which no reply is expected; 0 while one is.
     dead_until: u64,
     held: [Option<Packet>; PER_NEIGHBOR],
-    /// Where the next packet goes: behind the newest, where the oldest is.
+    /// Slot of the next packet: after the newest, at the oldest.
     next: usize,
 }
 
-/// The packets that one node holds.
+/// Packets held by one node.
 pub(crate) struct Hold {
     exits: Exits,
     pending: HashMap<u64, Pending>,
     packets: usize,
-    /// When entries of dead neighbours were last looked through.
+    /// Tick count of the last purge.
     purged: u64,
 }
 
 impl Hold {
     pub(crate) fn new(exits: Exits) -> Hold {
-        // Room for all from the start: nothing is allocated while packets flow.
+        // Allocated up front: nothing is allocated while packets flow.
         Hold { exits, pending: HashMap::with_capacity(NEIGHBORS * 2), packets: 0, purged: 0 }
     }
 
-    /// Keeps a packet until `want` is answered. `ask` runs if nobody waits for that yet, and says
-    /// whether the main thread was told.
+    /// Keeps a packet until `request` is answered. `announce` runs if the neighbour is not pending
+    /// yet, and returns whether the main thread took the request.
     pub(crate) fn keep(
         &mut self,
         cx: &mut NodeCx<'_>,
         mut p: PktMut<'_>,
-        want: Want,
-        ask: impl FnOnce(&mut NodeCx<'_>) -> bool,
+        request: ResolveRequest,
+        announce: impl FnOnce(&mut NodeCx<'_>) -> bool,
     ) -> Verdict {
-        let (key, now) = (want.key(), cx.now());
+        let (key, now) = (request.key(), cx.now());
         match self.pending.get_mut(&key) {
             Some(e) if e.dead_until > now => {
                 p.set_aux(cx.error_id(self.exits.unresolved));
@@ -83,7 +83,7 @@ impl Hold {
                 return self.exits.icmp;
             }
             Some(e) if e.dead_until > 0 => {
-                if !ask(cx) {
+                if !announce(cx) {
                     return Verdict::drop(self.exits.busy);
                 }
                 e.dead_until = 0;
@@ -93,7 +93,7 @@ impl Hold {
                 if self.pending.len() >= NEIGHBORS && !self.purge(now) {
                     return Verdict::drop(self.exits.crowded);
                 }
-                if !ask(cx) {
+                if !announce(cx) {
                     return Verdict::drop(self.exits.busy);
                 }
                 self.pending.insert(key, Pending::default());
@@ -106,7 +106,7 @@ impl Hold {
         let oldest = (0..PER_NEIGHBOR).map(|i| (e.next + i) % PER_NEIGHBOR);
         let mut oldest = oldest.filter(|i| e.held[*i].is_some());
         let displaced = match oldest.next() {
-            // At `next` stands the oldest if the row is full.
+            // If the ring is full, the oldest is at `next`.
             Some(i) if full || i == e.next => e.held[i].take(),
             None if full => return Verdict::drop(self.exits.overflow),
             _ => None,
@@ -122,36 +122,37 @@ impl Hold {
         kept
     }
 
-    /// Handles the main thread's answer: packets go on, or end.
-    pub(crate) fn answer(&mut self, cx: &mut NodeCx<'_>, answer: Answer) {
-        let (Answer::Release { key, .. } | Answer::Fail { key, .. }) = answer;
+    /// Handles the main thread's reply: releases or drops the held packets.
+    pub(crate) fn reply(&mut self, cx: &mut NodeCx<'_>, reply: ResolveReply) {
+        let (ResolveReply::Release { key, .. } | ResolveReply::Fail { key, .. }) = reply;
         let Some(mut e) = self.pending.remove(&key) else { return };
         for i in 0..PER_NEIGHBOR {
             let Some(mut packet) = e.held[(e.next + i) % PER_NEIGHBOR].take() else { continue };
             self.packets -= 1;
-            match answer {
-                Answer::Release { dpo, .. } => {
+            match reply {
+                ResolveReply::Release { dpo, .. } => {
                     packet.set_aux(dpo);
                     cx.send(packet, self.exits.rewrite);
                 }
-                Answer::Fail { until, .. } if until > cx.now() => {
+                ResolveReply::Fail { until, .. } if until > cx.now() => {
                     packet.set_aux(cx.error_id(self.exits.unresolved));
                     [packet.meta_mut().opaque[0], packet.meta_mut().opaque[1]] = HOST_UNREACHABLE;
                     cx.send(packet, self.exits.icmp);
                 }
-                // Nobody asked in vain: the interface went down, or an operator cleared the table.
-                Answer::Fail { .. } => cx.send(packet, Verdict::drop(self.exits.unresolved)),
+                // No request went unanswered: the interface went down, or an operator flushed the
+                // table.
+                ResolveReply::Fail { .. } => cx.send(packet, Verdict::drop(self.exits.unresolved)),
             }
         }
-        match answer {
-            Answer::Fail { until, .. } if until > cx.now() => {
+        match reply {
+            ResolveReply::Fail { until, .. } if until > cx.now() => {
                 self.pending.insert(key, Pending { dead_until: until, ..e });
             }
             _ => {}
         }
     }
 
-    /// Forgets neighbours whose time of silence is over; true if that made room. Looks at most a
+    /// Removes neighbours whose silence is over; returns whether that made room. Runs at most a
     /// hundred times a second, whatever arrives.
     fn purge(&mut self, now: u64) -> bool {
         if now.wrapping_sub(self.purged) < clock::hz() as u64 / 100 {

@@ -1,14 +1,14 @@
-//! ARP (RFC 826) and the table of IPv4 neighbours.
+//! ARP (RFC 826) and the IPv4 neighbour table.
 //!
-//! Workers answer requests, report whom they heard of, and hold packets for neighbours that are not
-//! known yet; the main thread alone owns the table. It completes adjacencies in place, so that the
-//! packets behind the first ones never see this crate.
+//! Workers answer requests, report senders, and hold packets for unresolved neighbours; only the
+//! main thread owns the table. It completes adjacencies in place, so that packets after the first
+//! never see this crate.
 //!
 //! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
-//! * [`neighbors`]: the table as the main thread uses it. The IPv4 feature tells it addresses by
-//!   [`set_addresses`] and learns by [`Neighbors::on_change`] which routes (/32) to make.
+//! * [`neighbors`]: the table on the main thread. The IPv4 feature passes addresses with
+//! [`set_addresses`] and learns by [`Neighbors::on_change`] which /32 routes to add.
 //!
-//! How a neighbour lives:
+//! Life of a neighbour:
 //!
 //! ```text
 //!             packet for it           three requests, no reply
@@ -50,7 +50,7 @@ pub use table::{Config, State, TableStats};
 
 use thalweg_graph::Feature;
 
-/// The feature: ARP and neighbours. To be listed behind `interface` and `fib`, before `ip4`.
+/// The feature. To be listed after `interface` and `fib`, before `ip4`.
 pub static FEATURE: Feature = Feature {
     name: "arp",
     about: "ARP and IPv4 neighbours",

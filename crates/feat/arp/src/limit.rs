@@ -1,12 +1,12 @@
-//! What keeps a flood of ARP from becoming a flood of work for the main thread.
+//! Rate limits that protect the main thread from a flood of ARP packets.
 
-use crate::packet::Report;
+use crate::packet::NeighborReport;
 use thalweg_graph::clock;
 use thalweg_tables::hash::{mix128, random_seed};
 
-/// A token bucket over tick counts.
+/// Token bucket in ticks.
 pub(crate) struct Bucket {
-    /// Ticks that one event costs.
+    /// Ticks per event.
     cost: u64,
     burst: u64,
     /// Ticks' worth of tokens.
@@ -15,14 +15,14 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// `rate` events per second, `burst` at once.
+    /// Allows `rate` events per second and bursts of `burst`.
     pub(crate) fn new(rate: u32, burst: u32) -> Bucket {
         let cost = (clock::hz() / f64::from(rate.max(1))) as u64;
         let burst = cost * u64::from(burst);
         Bucket { cost, burst, level: burst, last: 0 }
     }
 
-    /// Takes a token, if there is one.
+    /// Takes a token if there is one.
     pub(crate) fn allow(&mut self, now: u64) -> bool {
         let passed = now.saturating_sub(self.last);
         self.last = self.last.max(now);
@@ -38,11 +38,11 @@ impl Bucket {
 /// Rows of [`Recent`].
 const ROWS: usize = 1024;
 
-/// What was reported within the last second: an unchanged sender is reported once.
+/// Reports of the last second: an unchanged sender is reported once per second.
 pub(crate) struct Recent {
     seed: u64,
     second: u64,
-    /// Hash of the report and when it was sent.
+    /// Hash of a report and its tick count.
     rows: Box<[(u64, u64); ROWS]>,
 }
 
@@ -51,26 +51,26 @@ impl Recent {
         Recent { seed: random_seed(), second: clock::hz() as u64, rows: Box::new([(0, 0); ROWS]) }
     }
 
-    fn hash(&self, sw_if: u32, report: &Report) -> u64 {
+    fn hash(&self, sw_if: u32, report: &NeighborReport) -> u64 {
         let [k, a, b, c, d, e, f, g, h, i, j] = report.encode();
         let low = u64::from_be_bytes([k, 0, a, b, c, d, e, f]);
         let ip = u32::from_be_bytes([g, h, i, j]);
         mix128(self.seed, low, u64::from(sw_if) << 32 | u64::from(ip))
     }
 
-    /// True if the same was reported within the last second.
-    pub(crate) fn knows(&self, sw_if: u32, report: &Report, now: u64) -> bool {
+    /// Returns whether the same was reported within the last second.
+    pub(crate) fn knows(&self, sw_if: u32, report: &NeighborReport, now: u64) -> bool {
         let hash = self.hash(sw_if, report);
         let (seen, at) = self.rows[hash as usize % ROWS];
         seen == hash && now.wrapping_sub(at) < self.second
     }
 
-    pub(crate) fn note(&mut self, sw_if: u32, report: &Report, now: u64) {
+    pub(crate) fn note(&mut self, sw_if: u32, report: &NeighborReport, now: u64) {
         let hash = self.hash(sw_if, report);
         self.rows[hash as usize % ROWS] = (hash, now);
     }
 
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.rows.fill((0, 0));
     }
 }
@@ -78,7 +78,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Origin, Seen};
+    use crate::packet::{Origin, ReportKind};
 
     #[test]
     fn the_bucket_holds_its_rate() {
@@ -95,15 +95,15 @@ mod tests {
     fn the_same_sender_is_known_for_a_second() {
         let hz = clock::hz() as u64;
         let mut r = Recent::new();
-        let seen = Seen::Sender(Origin::Request);
-        let a = Report { seen, mac: [2; 6], ip: [10, 0, 0, 1].into() };
-        let moved = Report { mac: [4; 6], ..a };
+        let kind = ReportKind::Sender(Origin::Request);
+        let a = NeighborReport { kind, mac: [2; 6], ip: [10, 0, 0, 1].into() };
+        let moved = NeighborReport { mac: [4; 6], ..a };
         let now = 10 * hz;
         assert!(!r.knows(1, &a, now));
         r.note(1, &a, now);
         assert!(r.knows(1, &a, now + hz / 2) && !r.knows(1, &a, now + 2 * hz));
         assert!(!r.knows(2, &a, now) && !r.knows(1, &moved, now));
-        r.forget();
+        r.reset();
         assert!(!r.knows(1, &a, now));
     }
 }

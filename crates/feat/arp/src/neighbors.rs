@@ -1,8 +1,10 @@
-//! The neighbours on the main thread: what workers report and people configure goes into the
-//! table, and what the table asks for is done here.
+//! The neighbour table on the main thread: takes workers' reports and configuration, and performs
+//! the table's actions.
 
 use crate::addrs::{IfAddr, IfAddrs};
-use crate::packet::{self, Answer, ForgetReports, Origin, Report, Seen, Want};
+use crate::packet::{
+    self, NeighborReport, Origin, ReportKind, ResetReports, ResolveReply, ResolveRequest,
+};
 use crate::table::{Action, Config, Entry, Key, NeighborTable, State, TableStats, Waiter};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,153 +23,153 @@ pub enum ArpError {
     /// The interface does not exist.
     #[error("no interface with index {0}")]
     NoInterface(SwIfIndex),
-    /// The interface has no Ethernet below it.
-    #[error("interface `{0}` is no Ethernet and has no neighbours to resolve")]
+    /// The interface is not Ethernet.
+    #[error("interface `{0}` is not an Ethernet interface: it has no neighbours")]
     NotEthernet(String),
-    /// A group's address, or none.
-    #[error("{0} is no station's MAC address: it must be neither a group's nor zero")]
+    /// The MAC address is not unicast.
+    #[error("{0} is not a unicast MAC address")]
     Mac(String),
-    /// An address that no neighbour can have.
+    /// No neighbour can have this address.
     #[error("{ip} cannot be a neighbour: {why}")]
     Address {
-        /// The address.
+        /// IP address.
         ip: Ipv4Addr,
-        /// What it is instead.
+        /// Reason.
         why: &'static str,
     },
-    /// There is no such neighbour.
+    /// The neighbour does not exist.
     #[error("no neighbour {ip} on `{interface}`; `show ip neighbors` lists them")]
     Unknown {
-        /// The address.
+        /// IP address.
         ip: Ipv4Addr,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// No room.
+    /// The table is full.
     #[error(
-        "the neighbour table is full: {0} entries are the limit; \
+        "the neighbour table is full: the limit is {0} entries; \
          raise it by `set ip neighbor-config ip4 limit`"
     )]
     Full(usize),
     /// A setting is out of range.
     #[error("{what} must be between {min} and {max}, not {found}")]
     Range {
-        /// Which.
+        /// Name of the setting.
         what: &'static str,
-        /// Least legal value.
+        /// Minimum.
         min: u64,
-        /// Greatest legal value.
+        /// Maximum.
         max: u64,
-        /// What was given.
+        /// Value given.
         found: u64,
     },
-    /// No adjacency to be had.
+    /// No adjacency could be created.
     #[error(transparent)]
     Fib(#[from] FibError),
 }
 
-/// A change that subscribers hear of, see [`Neighbors::on_change`].
+/// A change of a neighbour, see [`Neighbors::on_change`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NeighborChange {
-    /// The neighbour's interface.
+    /// Interface.
     pub sw_if: SwIfIndex,
-    /// Its address.
+    /// IP address.
     pub ip: Ipv4Addr,
-    /// Its MAC address; `None`: it is no longer known.
+    /// MAC address; `None` once the neighbour is unresolved.
     pub mac: Option<Mac>,
-    /// Somebody configured it to stay.
+    /// Static: stays until deleted.
     pub is_static: bool,
-    /// It shall have a route of its own (a /32): it is known, lies in a connected subnet, and
-    /// nobody said `no-fib-entry`.
+    /// Whether to add a /32 route: the neighbour is resolved, lies in a connected subnet, and is
+    /// not configured with `no-fib-entry`.
     pub fib_entry: bool,
 }
 
-/// A neighbour as `show` commands see it.
+/// A neighbour, for display.
 #[derive(Clone, Debug)]
 pub struct Neighbor {
-    /// Its interface.
+    /// Interface.
     pub sw_if: SwIfIndex,
-    /// Its address.
+    /// IP address.
     pub ip: Ipv4Addr,
-    /// Its MAC address, once known.
+    /// MAC address, once resolved.
     pub mac: Option<Mac>,
-    /// What is known of it.
+    /// State of resolution.
     pub state: State,
-    /// Somebody configured it to stay.
+    /// Static: stays until deleted.
     pub is_static: bool,
-    /// It gets no route of its own.
+    /// No /32 route for the neighbour.
     pub no_fib_entry: bool,
-    /// How it became known, or why it was asked for.
+    /// How it was learned, or why it was requested.
     pub origin: Origin,
-    /// Time since it was last heard of or set.
+    /// Time since it was last heard or configured.
     pub age: Duration,
-    /// Its adjacency, once known: the column of its counters.
+    /// Its adjacency, once resolved: the index of its counters.
     pub dpo: Option<Dpo>,
 }
 
-/// What an operator says of a neighbour.
+/// Flags of a configured neighbour.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct NeighborFlags {
-    /// It stays until deleted, whatever is heard.
+    /// Static: stays until deleted, whatever is received.
     pub is_static: bool,
-    /// It gets no route of its own.
+    /// No /32 route for the neighbour.
     pub no_fib_entry: bool,
 }
 
-/// The topics on which workers report.
+/// Topics of workers' events.
 #[derive(Clone, Copy)]
 pub(crate) struct Topics {
-    pub(crate) seen: Topic,
-    pub(crate) want: Topic,
+    pub(crate) reports: Topic,
+    pub(crate) requests: Topic,
 }
 
 type Subscriber = Rc<dyn Fn(&mut Control, &NeighborChange)>;
 
-/// The main thread's state.
+/// The neighbour table and its subscribers.
 pub struct Neighbors {
     table: NeighborTable,
     addrs: snapshot::Writer<IfAddrs>,
     subscribers: Vec<Subscriber>,
     timer: Option<(Instant, TimerId)>,
     conflicts: u64,
-    /// All are being replaced: since when, and who was configured since.
+    /// While all neighbours are being replaced: start time, and the neighbours configured since.
     replacing: Option<(Instant, HashSet<Key>)>,
 }
 
 impl Neighbors {
-    /// Calls `f` on each change of a neighbour that has or had a MAC address, on the main thread.
-    /// The adjacency is complete before `f` hears of a neighbour, and incomplete again before it
-    /// hears that it is gone; the same change may be told twice.
+    /// Calls `f` on the main thread for each change of a neighbour that has or had a MAC address.
+    /// The adjacency is complete before `f` learns of a neighbour, and incomplete again before `f`
+    /// learns of its removal; the same change may be reported twice.
     pub fn on_change(&mut self, f: impl Fn(&mut Control, &NeighborChange) + 'static) {
         self.subscribers.push(Rc::new(f));
     }
 
-    /// The settings.
+    /// Settings of the table.
     pub fn config(&self) -> Config {
         self.table.config
     }
 
-    /// Events since start.
+    /// Counters since start.
     pub fn stats(&self) -> TableStats {
         self.table.stats
     }
 
-    /// Packets that claimed one of our addresses, as far as workers reported them.
+    /// Number of packets that claimed one of our addresses, as reported by workers (rate limited).
     pub fn conflicts(&self) -> u64 {
         self.conflicts
     }
 
-    /// Neighbours with a MAC address.
+    /// Number of neighbours with a MAC address.
     pub fn len(&self) -> usize {
         self.table.resolved()
     }
 
-    /// True if no neighbour is known.
+    /// Returns whether no neighbour is resolved.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// An interface's addresses, as ARP was told.
+    /// Addresses of an interface, as passed to ARP.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[IfAddr] {
         self.addrs.get().get(sw_if)
     }
@@ -186,17 +188,17 @@ impl Neighbors {
         }
     }
 
-    /// All neighbours by interface and address, incomplete and failed ones too.
+    /// All neighbours by interface and address, incomplete and failed ones included.
     pub fn list(&self) -> Vec<Neighbor> {
-        self.those(|_| true)
+        self.select(|_| true)
     }
 
-    /// Those that were configured, by interface and address.
+    /// Configured neighbours by interface and address.
     pub(crate) fn configured(&self) -> Vec<Neighbor> {
-        self.those(|e| e.is_static || e.origin == Origin::Config)
+        self.select(|e| e.is_static || e.origin == Origin::Config)
     }
 
-    fn those(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Neighbor> {
+    fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Neighbor> {
         let now = Instant::now();
         let some = self.table.iter().filter(|(_, e)| wanted(e));
         let mut some: Vec<Neighbor> = some.map(|(k, e)| self.view(k, e, now)).collect();
@@ -204,12 +206,12 @@ impl Neighbors {
         some
     }
 
-    /// Interface and address of each of them, in no order.
+    /// Keys of all neighbours, unsorted.
     pub(crate) fn keys(&self) -> Vec<(SwIfIndex, Ipv4Addr)> {
         self.table.iter().map(|(key, _)| key).collect()
     }
 
-    /// One neighbour.
+    /// Looks up a neighbour.
     pub fn find(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<Neighbor> {
         self.table.get((sw_if, ip)).map(|e| self.view((sw_if, ip), e, Instant::now()))
     }
@@ -226,13 +228,13 @@ pub(crate) fn init(c: &mut Control) {
         conflicts: 0,
         replacing: None,
     });
-    let seen = c.topic("arp sender", heard);
-    let want = c.topic("arp wanted", wanted);
-    c.share(Arc::new(Topics { seen, want }));
+    let reports = c.topic("arp sender", handle_report);
+    let requests = c.topic("arp wanted", handle_request);
+    c.share(Arc::new(Topics { reports, requests }));
     c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
 }
 
-/// Changes the table, then does what follows from that.
+/// Changes the table, then performs the resulting actions.
 fn update<R>(c: &mut Control, f: impl FnOnce(&mut NeighborTable, Instant) -> R) -> R {
     let state = c.state::<Neighbors>();
     let (result, actions) = {
@@ -247,7 +249,7 @@ fn update<R>(c: &mut Control, f: impl FnOnce(&mut NeighborTable, Instant) -> R) 
     result
 }
 
-/// Sees to it that the main thread wakes when the table next has something to do.
+/// Arms the timer for the table's next deadline.
 fn arm(c: &mut Control) {
     let state = c.state::<Neighbors>();
     let now = Instant::now();
@@ -274,7 +276,7 @@ fn perform(c: &mut Control, action: Action) {
         Action::Resolved { key, waiters, revived } => {
             match publish(c, key) {
                 Ok(Some(dpo)) => release(c, key, dpo, &waiters, revived),
-                // A later action of the same round has removed it.
+                // A later action of the same round has removed the neighbour.
                 Ok(None) => fail(c, &waiters, Duration::ZERO),
                 Err(e) => {
                     tracing::warn!("neighbour {} dropped: {e}", key.1);
@@ -284,13 +286,12 @@ fn perform(c: &mut Control, action: Action) {
             }
         }
         Action::Gone { key, dpo, is_static } => withdraw(c, key, dpo, is_static),
-        Action::Ask { key, to } => ask(c, key, to),
+        Action::Request { key, to } => send_request(c, key, to),
         Action::Fail { waiters, hold } => fail(c, &waiters, hold),
     }
 }
 
-/// Completes a neighbour's adjacency, which it holds for as long as it is known, and tells
-/// subscribers.
+/// Completes a neighbour's adjacency, which it holds while resolved, and notifies subscribers.
 fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
     let (sw_if, ip) = key;
     let state = c.state::<Neighbors>();
@@ -307,7 +308,7 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
         e.in_fib = connected && !e.no_fib;
         NeighborChange { sw_if, ip, mac: e.mac, is_static: e.is_static, fib_entry: e.in_fib }
     };
-    tell(c, &change);
+    notify(c, &change);
     let dpo = state.borrow().table.get(key).and_then(|e| e.dpo);
     Ok(dpo)
 }
@@ -315,64 +316,69 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
 fn withdraw(c: &mut Control, (sw_if, ip): Key, dpo: Option<Dpo>, is_static: bool) {
     let forwarding = c.state::<Forwarding>();
     forwarding.borrow_mut().set_neighbor(c, sw_if, IpAddr::V4(ip), None);
-    tell(c, &NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
+    notify(c, &NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
     if let Some(dpo) = dpo {
         forwarding.borrow_mut().release(c, dpo);
     }
 }
 
-fn tell(c: &mut Control, change: &NeighborChange) {
+fn notify(c: &mut Control, change: &NeighborChange) {
     let subscribers = c.state::<Neighbors>().borrow().subscribers.clone();
     for s in subscribers {
         s(c, change);
     }
 }
 
-fn answer(c: &mut Control, worker: usize, want: Want, answer: Answer) {
-    let name = match want {
-        Want::Station(..) => "ip4-glean",
-        Want::Adjacency(_) => "ip4-arp",
+fn send_reply(c: &mut Control, worker: usize, request: ResolveRequest, reply: ResolveReply) {
+    let name = match request {
+        ResolveRequest::Host(..) => "ip4-glean",
+        ResolveRequest::Adjacency(_) => "ip4-arp",
     };
     if let Some(node) = c.node(name)
         && worker < c.workers()
     {
-        c.message(worker, node, Box::new(answer));
+        c.message(worker, node, Box::new(reply));
     }
 }
 
 fn release(c: &mut Control, key: Key, dpo: Dpo, waiters: &[Waiter], revived: bool) {
     for w in waiters {
-        // An adjacency's number may by now be another neighbour's: its packets must not follow.
-        let key = w.want.key();
-        let fits = matches!(w.want, Want::Station(..)) || w.want == Want::Adjacency(dpo);
-        let reply =
-            if fits { Answer::Release { key, dpo } } else { Answer::Fail { key, until: AT_ONCE } };
-        answer(c, usize::from(w.worker), w.want, reply);
+        // The index may by now belong to another neighbour's adjacency: these packets must not
+        // follow.
+        let key = w.request.key();
+        let fits = matches!(w.request, ResolveRequest::Host(..))
+            || w.request == ResolveRequest::Adjacency(dpo);
+        let reply = if fits {
+            ResolveReply::Release { key, dpo }
+        } else {
+            ResolveReply::Fail { key, until: AT_ONCE }
+        };
+        send_reply(c, usize::from(w.worker), w.request, reply);
     }
     if revived {
-        // Any worker may still believe that nobody answers.
-        for want in [Want::Station(key.0, key.1), Want::Adjacency(dpo)] {
+        // Any worker may still treat the neighbour as silent.
+        for request in [ResolveRequest::Host(key.0, key.1), ResolveRequest::Adjacency(dpo)] {
             for worker in 0..c.workers() {
-                answer(c, worker, want, Answer::Release { key: want.key(), dpo });
+                send_reply(c, worker, request, ResolveReply::Release { key: request.key(), dpo });
             }
         }
     }
 }
 
-/// The end of a silence that does not begin. Not "now": a worker compares with the time at which its
-/// loop began, which may lie before.
+/// Ends a silence at once. Not "now": a worker compares with the start of its loop, which may be
+/// earlier.
 const AT_ONCE: u64 = 0;
 
 fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {
     let until = if hold.is_zero() { AT_ONCE } else { clock::ticks() + clock::ticks_in(hold) };
     for w in waiters {
-        let key = w.want.key();
-        answer(c, usize::from(w.worker), w.want, Answer::Fail { key, until });
+        let key = w.request.key();
+        send_reply(c, usize::from(w.worker), w.request, ResolveReply::Fail { key, until });
     }
 }
 
-/// Sends a request by any worker.
-fn ask(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
+/// Sends a request from a worker.
+fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
     let source = c.state::<Neighbors>().borrow().addrs.get().source_for(sw_if, ip);
     let (Some(source), Ok(view)) = (source, interface::view(c, sw_if)) else { return };
     send(c, sw_if, view.output, packet::request(view.mac, source, ip, to).to_vec());
@@ -380,18 +386,20 @@ fn ask(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
 
 fn send(c: &mut Control, sw_if: SwIfIndex, node: NodeId, bytes: Vec<u8>) {
     if c.workers() > 0 {
-        // Spread over workers by neighbour would gain nothing: these are few.
+        // Requests are few: spreading them over workers gains nothing.
         c.inject(0, Inject { node, bytes, tx_if: sw_if, ..Inject::default() });
     }
 }
 
-// ---- what workers report -------------------------------------------------------------------
+// ---- reports from workers ------------------------------------------------------------------
 
-fn heard(c: &mut Control, event: &Event) {
-    let Some(Report { seen, mac, ip }) = Report::decode(event.bytes()) else { return };
+fn handle_report(c: &mut Control, event: &Event) {
+    let Some(NeighborReport { kind, mac, ip }) = NeighborReport::decode(event.bytes()) else {
+        return;
+    };
     let sw_if = event.sw_if;
-    match seen {
-        Seen::Sender(origin) => {
+    match kind {
+        ReportKind::Sender(origin) => {
             let Ok(view) = interface::view(c, sw_if) else { return };
             // The report may be older than the last change of addresses.
             let peer = c.state::<Neighbors>().borrow().addrs.get().is_peer(sw_if, ip);
@@ -399,7 +407,7 @@ fn heard(c: &mut Control, event: &Event) {
                 update(c, |t, now| t.learn((sw_if, ip), mac, origin, now));
             }
         }
-        Seen::Conflict => {
+        ReportKind::Conflict => {
             c.state::<Neighbors>().borrow_mut().conflicts += 1;
             let (name, mac) = (c.interface_name(sw_if), thalweg_wire::MacAddr(mac));
             tracing::warn!("{name}: our address {ip} is also used by {mac}");
@@ -407,27 +415,27 @@ fn heard(c: &mut Control, event: &Event) {
     }
 }
 
-fn wanted(c: &mut Control, event: &Event) {
-    let Some(want) = Want::decode(event.bytes()) else { return };
-    let waiter = Waiter { worker: event.worker, want };
-    let key = match want {
-        Want::Station(sw_if, ip) => Some((sw_if, ip)),
-        Want::Adjacency(dpo) => match c.state::<Forwarding>().borrow().owner(dpo) {
+fn handle_request(c: &mut Control, event: &Event) {
+    let Some(request) = ResolveRequest::decode(event.bytes()) else { return };
+    let waiter = Waiter { worker: event.worker, request };
+    let key = match request {
+        ResolveRequest::Host(sw_if, ip) => Some((sw_if, ip)),
+        ResolveRequest::Adjacency(dpo) => match c.state::<Forwarding>().borrow().owner(dpo) {
             Some((sw_if, Some(IpAddr::V4(ip)))) => Some((sw_if, ip)),
             _ => None,
         },
     };
     match key {
-        Some(key) if can_ask(c, key) => {
-            let asked = matches!(want, Want::Station(..));
-            update(c, |t, now| t.want(key, Some(waiter), asked, now));
+        Some(key) if can_resolve(c, key) => {
+            let sent = matches!(request, ResolveRequest::Host(..));
+            update(c, |t, now| t.request(key, Some(waiter), sent, now));
         }
         _ => fail(c, &[waiter], Duration::from_secs(1)),
     }
 }
 
-/// True if there is an Ethernet to ask on and an address to ask with.
-fn can_ask(c: &Control, (sw_if, ip): Key) -> bool {
+/// Returns whether the interface is Ethernet, is up and has a source address for requests.
+fn can_resolve(c: &Control, (sw_if, ip): Key) -> bool {
     let state = c.state::<Neighbors>();
     let addrs = &state.borrow().addrs;
     let source = addrs.get().source_for(sw_if, ip);
@@ -443,23 +451,23 @@ fn interface_changed(c: &mut Control, event: InterfaceEvent) {
         InterfaceEvent::Deleted(i) => {
             update(c, |t, _| t.flush(|k, _| k.0 == i));
             store_addresses(c, i, &[]);
-            forget_reports(c);
+            reset_reports(c);
         }
         _ => {}
     }
 }
 
-fn forget_reports(c: &mut Control) {
+fn reset_reports(c: &mut Control) {
     if let Some(node) = c.node("arp-input") {
-        c.message_all(node, |_| Box::new(ForgetReports));
+        c.message_all(node, |_| Box::new(ResetReports));
     }
 }
 
-// ---- what others ask for -------------------------------------------------------------------
+// ---- configuration -------------------------------------------------------------------------
 
-/// Tells ARP which addresses an interface has now: all of them, with the lengths of their subnets'
-/// prefixes. To be called on each change; for an interface that borrows another's addresses, with
-/// those. Dynamic neighbours outside of what is left are forgotten.
+/// Sets all addresses of an interface, with their prefix lengths. To be called on each change; for
+/// an unnumbered interface, with the addresses that it borrows. Dynamic neighbours outside of these
+/// subnets are deleted.
 pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]) {
     let addrs: Vec<IfAddr> =
         addrs.iter().map(|(ip, len)| IfAddr { ip: *ip, len: (*len).min(32) }).collect();
@@ -469,9 +477,9 @@ pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]
         t.flush(|k, e| k.0 == sw_if && !e.is_static && e.mac.is_some() && !covered(k.1))
     });
     if n > 0 {
-        forget_reports(c);
+        reset_reports(c);
     }
-    // Those that stay may gain or lose the subnet that makes them worth a route.
+    // Neighbours that stay may gain or lose the subnet that entitles them to a /32 route.
     let changed: Vec<Key> = {
         let state = c.state::<Neighbors>();
         let s = state.borrow();
@@ -484,8 +492,8 @@ pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]
     }
 }
 
-/// Has the router answer for these addresses as for its own, on interfaces with a subnet around them.
-/// To be called with all of them on each change.
+/// Makes the router answer ARP for these addresses as for its own, on interfaces with a subnet
+/// around them. To be called with all of them on each change.
 pub fn answer_for(c: &mut Control, mut addresses: Vec<Ipv4Addr>) {
     addresses.sort_unstable();
     addresses.dedup();
@@ -501,10 +509,11 @@ fn store_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[IfAddr]) {
     }
 }
 
-/// Configures a neighbour, new or known.
+/// Configures a neighbour.
 ///
 /// # Errors
-/// [`ArpError`] if it cannot be one or there is no room; nothing has changed then.
+/// [`ArpError`] if the address cannot be a neighbour or the table is full; nothing has changed
+/// then.
 pub fn set(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -522,16 +531,16 @@ pub fn set(
     let own = c.state::<Neighbors>().borrow().addrs.get().is_own(sw_if, ip);
     let why = match () {
         () if own => Some("it is the interface's own address"),
-        () if ip.is_multicast() => Some("it is a group's address"),
+        () if ip.is_multicast() => Some("it is a multicast address"),
         () if ip.is_loopback() || ip.is_unspecified() || ip.is_broadcast() => {
-            Some("no station on a link has it")
+            Some("it is not a host address")
         }
         () => None,
     };
     if let Some(why) = why {
         return Err(ArpError::Address { ip, why });
     }
-    // Taken here, so that failing to get one changes nothing.
+    // Acquired here, so that a failure changes nothing.
     let key = (sw_if, ip);
     let dpo = c.state::<Forwarding>().borrow_mut().adjacency(c, sw_if, IpAddr::V4(ip))?;
     let NeighborFlags { is_static, no_fib_entry } = flags;
@@ -547,13 +556,14 @@ pub fn set(
     done
 }
 
-/// From now on, the neighbours that are known go with [`finish_replacing`], unless they are configured
-/// again or heard of.
+/// Marks all neighbours. [`finish_replacing`] deletes those that were neither configured nor heard
+/// since.
 pub fn begin_replacing(c: &mut Control) {
     c.state::<Neighbors>().borrow_mut().replacing = Some((Instant::now(), HashSet::new()));
 }
 
-/// Forgets the neighbours of which nothing was heard since [`begin_replacing`]; returns how many.
+/// Deletes the neighbours that were neither configured nor heard since [`begin_replacing`]; returns
+/// their number.
 pub fn finish_replacing(c: &mut Control) -> usize {
     let replacing = c.state::<Neighbors>().borrow_mut().replacing.take();
     let Some((since, set)) = replacing else { return 0 };
@@ -564,41 +574,41 @@ pub fn finish_replacing(c: &mut Control) -> usize {
             ages.filter(|(key, old)| *old && !set.contains(key)).map(|x| x.0).collect();
         t.flush(|key, _| stale.contains(&key))
     });
-    forget_reports(c);
+    reset_reports(c);
     n
 }
 
-/// Forgets a neighbour.
+/// Deletes a neighbour.
 ///
 /// # Errors
-/// If the interface or the neighbour is unknown.
+/// If the interface or the neighbour does not exist.
 pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv4Addr) -> Result<(), ArpError> {
     let view = interface::view(c, sw_if).map_err(|_| ArpError::NoInterface(sw_if))?;
     if !update(c, |t, _| t.remove((sw_if, ip))) {
         return Err(ArpError::Unknown { ip, interface: view.name });
     }
-    forget_reports(c);
+    reset_reports(c);
     Ok(())
 }
 
-/// Forgets all neighbours but the static ones, of one interface or all; returns how many.
+/// Flushes the dynamic neighbours of one interface or of all; returns their number.
 pub fn flush(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
     let n = update(c, |t, _| t.flush(|k, e| !e.is_static && sw_if.is_none_or(|i| k.0 == i)));
-    forget_reports(c);
+    reset_reports(c);
     n
 }
 
-/// Asks for a neighbour, unless it is known or being asked for.
+/// Starts resolving a neighbour, unless it is resolved or pending.
 pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: Ipv4Addr) {
-    if can_ask(c, (sw_if, ip)) {
-        update(c, |t, now| t.want((sw_if, ip), None, false, now));
+    if can_resolve(c, (sw_if, ip)) {
+        update(c, |t, now| t.request((sw_if, ip), None, false, now));
     }
 }
 
-/// Greatest limit of the table.
+/// Maximum limit of the table.
 pub const MAX_LIMIT: usize = 1_000_000;
 
-/// Changes the settings. A lower limit removes nobody, but lets nobody in.
+/// Changes the settings. A lower limit deletes nothing, but refuses new neighbours.
 ///
 /// # Errors
 /// [`ArpError::Range`] for a limit of zero or beyond [`MAX_LIMIT`].
@@ -611,10 +621,10 @@ pub fn set_config(c: &mut Control, config: Config) -> Result<(), ArpError> {
     Ok(())
 }
 
-/// Announces an interface's addresses to its link (RFC 5227 section 2.3). Never done unasked.
+/// Announces an interface's addresses to its link (RFC 5227 section 2.3). Only done on request.
 ///
 /// # Errors
-/// If the interface does not exist or is no Ethernet.
+/// If the interface does not exist or is not Ethernet.
 pub fn announce(c: &mut Control, sw_if: SwIfIndex) -> Result<usize, ArpError> {
     let view = interface::view(c, sw_if).map_err(|_| ArpError::NoInterface(sw_if))?;
     if !view.ethernet {

@@ -1,4 +1,4 @@
-//! ARP frames that we send, and what workers and the main thread tell each other.
+//! ARP frames sent by the router, and messages between workers and the main thread.
 
 use std::net::Ipv4Addr;
 use thalweg_device::{Mac, SwIfIndex};
@@ -7,10 +7,10 @@ use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, PACKET_LEN};
 use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
 
-/// Bytes in an ARP frame without padding, which is the device's affair.
+/// Length of an ARP frame in bytes, without padding, which the device adds.
 pub const FRAME_LEN: usize = HEADER_LEN + PACKET_LEN;
 
-/// "Who has `target`? Tell `ip` at `mac`", to everybody, or to the one who had it last.
+/// A request for `target` from `ip` at `mac`, broadcast, or unicast to its last known address.
 pub fn request(mac: Mac, ip: Ipv4Addr, target: Ipv4Addr, to: Option<Mac>) -> [u8; FRAME_LEN] {
     let dst = to.map_or(MacAddr::BROADCAST, MacAddr);
     frame(dst, ArpRepr::request(MacAddr(mac), ip, target))
@@ -24,27 +24,27 @@ pub fn announcement(mac: Mac, ip: Ipv4Addr) -> [u8; FRAME_LEN] {
 fn frame(dst: MacAddr, arp: ArpRepr) -> [u8; FRAME_LEN] {
     let mut out = [0; FRAME_LEN];
     let ether = EthernetRepr { dst, src: arp.sender_mac, ethertype: ethertype::ARP };
-    // Both know their sizes; the array has room for both.
+    // Both lengths are constant; the array has room for both.
     let _ = ether.emit(&mut out);
     let _ = arp.emit(&mut out[HEADER_LEN..]);
     out
 }
 
-/// How a neighbour made itself known.
+/// How a neighbour was learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Origin {
-    /// It asked for one of our addresses.
+    /// It sent a request for one of our addresses.
     Request,
-    /// It answered us.
+    /// It answered a request.
     Reply,
-    /// It announced itself to all.
+    /// It sent gratuitous ARP.
     Gratuitous,
-    /// Somebody configured it.
+    /// It was configured.
     Config,
 }
 
 impl Origin {
-    /// The word for `show` commands.
+    /// Word used by `show` commands.
     pub fn word(self) -> &'static str {
         match self {
             Origin::Request => "request",
@@ -55,89 +55,90 @@ impl Origin {
     }
 }
 
-/// A sender that a worker saw. `Conflict`: somebody else uses our address.
+/// A sender seen by a worker, or another host that uses our address (`Conflict`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum ReportKind {
     Sender(Origin),
     Conflict,
 }
 
-/// What a worker tells of the ARP packets that it saw.
+/// Neighbour report: a worker's event about a received ARP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Report {
-    pub(crate) seen: Seen,
+pub(crate) struct NeighborReport {
+    pub(crate) kind: ReportKind,
     pub(crate) mac: Mac,
     pub(crate) ip: Ipv4Addr,
 }
 
-impl Report {
+impl NeighborReport {
     pub(crate) fn encode(self) -> [u8; 11] {
-        let kind = match self.seen {
-            Seen::Sender(Origin::Request) => 0,
-            Seen::Sender(Origin::Reply) => 1,
-            Seen::Sender(_) => 2,
-            Seen::Conflict => 3,
+        let tag = match self.kind {
+            ReportKind::Sender(Origin::Request) => 0,
+            ReportKind::Sender(Origin::Reply) => 1,
+            ReportKind::Sender(_) => 2,
+            ReportKind::Conflict => 3,
         };
         let ([a, b, c, d, e, f], [g, h, i, j]) = (self.mac, self.ip.octets());
-        [kind, a, b, c, d, e, f, g, h, i, j]
+        [tag, a, b, c, d, e, f, g, h, i, j]
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Report> {
-        let &[kind, a, b, c, d, e, f, g, h, i, j] = bytes.first_chunk::<11>()?;
-        let seen = match kind {
-            0 => Seen::Sender(Origin::Request),
-            1 => Seen::Sender(Origin::Reply),
-            2 => Seen::Sender(Origin::Gratuitous),
-            _ => Seen::Conflict,
+    pub(crate) fn decode(bytes: &[u8]) -> Option<NeighborReport> {
+        let &[tag, a, b, c, d, e, f, g, h, i, j] = bytes.first_chunk::<11>()?;
+        let kind = match tag {
+            0 => ReportKind::Sender(Origin::Request),
+            1 => ReportKind::Sender(Origin::Reply),
+            2 => ReportKind::Sender(Origin::Gratuitous),
+            _ => ReportKind::Conflict,
         };
-        Some(Report { seen, mac: [a, b, c, d, e, f], ip: Ipv4Addr::new(g, h, i, j) })
+        Some(NeighborReport { kind, mac: [a, b, c, d, e, f], ip: Ipv4Addr::new(g, h, i, j) })
     }
 }
 
-/// What a worker holds packets for, as its node keys it.
+/// Resolve request: the key under which a worker holds packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub(crate) enum Want {
-    /// `ip4-glean`: a station of a connected subnet. The worker has asked for it already.
-    Station(SwIfIndex, Ipv4Addr),
-    /// `ip4-arp`: the neighbour behind an adjacency.
+pub(crate) enum ResolveRequest {
+    /// `ip4-glean`: a host of a connected subnet. The worker has sent the first request already.
+    Host(SwIfIndex, Ipv4Addr),
+    /// `ip4-arp`: the neighbour of an adjacency.
     Adjacency(Dpo),
 }
 
-impl Want {
+impl ResolveRequest {
     pub(crate) fn key(self) -> u64 {
         match self {
-            Want::Station(sw_if, ip) => u64::from(sw_if) << 32 | u64::from(ip.to_bits()),
-            Want::Adjacency(dpo) => u64::from(dpo),
+            ResolveRequest::Host(sw_if, ip) => u64::from(sw_if) << 32 | u64::from(ip.to_bits()),
+            ResolveRequest::Adjacency(dpo) => u64::from(dpo),
         }
     }
 
     pub(crate) fn encode(self) -> [u8; 9] {
-        let (kind, key) = (u8::from(matches!(self, Want::Adjacency(_))), self.key().to_be_bytes());
+        let (kind, key) =
+            (u8::from(matches!(self, ResolveRequest::Adjacency(_))), self.key().to_be_bytes());
         let [a, b, c, d, e, f, g, h] = key;
         [kind, a, b, c, d, e, f, g, h]
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Want> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<ResolveRequest> {
         let &[kind, a, b, c, d, e, f, g, h] = bytes.first_chunk::<9>()?;
         let low = u32::from_be_bytes([e, f, g, h]);
         Some(match kind {
-            0 => Want::Station(u32::from_be_bytes([a, b, c, d]), low.into()),
-            _ => Want::Adjacency(low),
+            0 => ResolveRequest::Host(u32::from_be_bytes([a, b, c, d]), low.into()),
+            _ => ResolveRequest::Adjacency(low),
         })
     }
 }
 
-/// What the main thread answers, to be sent to the node that asked.
+/// Resolve reply: the main thread's message to the node that holds the packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Answer {
-    /// The neighbour is there: send what is held by this adjacency.
+pub(crate) enum ResolveReply {
+    /// The neighbour is resolved: send the held packets by this adjacency.
     Release { key: u64, dpo: Dpo },
-    /// There is no such neighbour: drop what is held, and what comes before `until` (ticks).
+    /// No such neighbour: drop the held packets and all others until `until` (ticks).
     Fail { key: u64, until: u64 },
 }
 
-/// Tells `arp-input` that neighbours were forgotten: report all senders anew.
-pub(crate) struct ForgetReports;
+/// Message to `arp-input` after a flush: report all senders again.
+pub(crate) struct ResetReports;
 
 #[cfg(test)]
 mod tests {
@@ -163,12 +164,12 @@ mod tests {
     proptest! {
         #[test]
         fn messages_survive(kind in 0usize..4, mac: [u8; 6], ip: u32, sw_if: u32) {
-            let seen = [Seen::Sender(Origin::Request), Seen::Sender(Origin::Reply),
-                Seen::Sender(Origin::Gratuitous), Seen::Conflict][kind];
-            let report = Report { seen, mac, ip: ip.into() };
-            prop_assert_eq!(Report::decode(&report.encode()), Some(report));
-            for want in [Want::Station(sw_if, ip.into()), Want::Adjacency(ip)] {
-                prop_assert_eq!(Want::decode(&want.encode()), Some(want));
+            let kind = [ReportKind::Sender(Origin::Request), ReportKind::Sender(Origin::Reply),
+                ReportKind::Sender(Origin::Gratuitous), ReportKind::Conflict][kind];
+            let report = NeighborReport { kind, mac, ip: ip.into() };
+            prop_assert_eq!(NeighborReport::decode(&report.encode()), Some(report));
+            for request in [ResolveRequest::Host(sw_if, ip.into()), ResolveRequest::Adjacency(ip)] {
+                prop_assert_eq!(ResolveRequest::decode(&request.encode()), Some(request));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What is configured of neighbours.
+//! Configuration of neighbours.
 
 use crate::{Config, Neighbors};
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use thalweg_config::declare::{
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
-/// Neighbours.
+/// Section of neighbours.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
@@ -23,7 +23,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.neighbors.*", Kind::Other(neighbor)),
 ];
 
-/// What is said of a neighbour: its MAC address, and how it is kept.
+/// Parses a neighbour's value: MAC address, `static`, `no-fib-entry`.
 fn words(text: &str) -> Option<(MacAddr, bool, bool)> {
     let mut words = text.split_whitespace();
     let mac = mac(words.next()?)?;
@@ -41,7 +41,7 @@ fn words(text: &str) -> Option<(MacAddr, bool, bool)> {
 fn neighbor(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if words(text).is_some() => Ok(()),
-        _ => Err("a MAC address, `static' and `no-fib-entry' if so,".into()),
+        _ => Err("`<mac> [static] [no-fib-entry]'".into()),
     }
 }
 
@@ -110,7 +110,7 @@ fn one(interface: &str, ip: &str, found: &Found<'_>, out: &mut Draft) {
     };
     let Some((mac, stays, no_route)) = found.node.text().and_then(words) else { return };
     if !mac.is_unicast() {
-        let text = "a station's MAC address expected: neither a group's nor zero";
+        let text = "a unicast MAC address expected, not a multicast or zero address";
         return out.problem(Problem::at(found.node, &found.path, text));
     }
     let mut set = format!("set ip neighbor {interface} {ip} {mac}");

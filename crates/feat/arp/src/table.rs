@@ -1,7 +1,7 @@
-//! The neighbours' states, as pure data: what happens goes in, what is to be done comes out as
-//! [`Action`]s. Time is an argument, so that tests need not wait.
+//! States of the neighbours as pure data: events in, [`Action`]s out. Time is an argument, so that
+//! tests need not wait.
 
-use crate::packet::{Origin, Want};
+use crate::packet::{Origin, ResolveRequest};
 use std::collections::{BTreeSet, HashMap, hash_map};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -11,33 +11,33 @@ use thalweg_fib::Dpo;
 /// A neighbour's interface and address.
 pub(crate) type Key = (SwIfIndex, Ipv4Addr);
 
-/// Neighbours being asked for at once, and neighbours remembered for not answering.
+/// Maximum number of pending neighbours, and of failed ones remembered.
 const MAX_PENDING: usize = 4096;
-/// Requests before a neighbour counts as absent, and probes before one counts as gone.
+/// Requests before a neighbour fails, and probes before it expires.
 const TRIES: u8 = 3;
-/// Neighbours whose probing begins in one step; the rest follow [`STEP`] later.
+/// Neighbours whose probing starts in one step; the others follow [`STEP`] later.
 const PROBES_PER_STEP: usize = 64;
 const STEP: Duration = Duration::from_millis(50);
-/// How long an absent neighbour's failures are remembered after its silence.
+/// How long failures are remembered after the silence.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// What is known of a neighbour.
+/// State of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It was asked for and has not answered yet.
+    /// A request was sent and not answered yet.
     Incomplete,
-    /// It was heard of within the age limit, or is static.
+    /// Heard within the age limit, or static.
     Reachable,
-    /// It is older than the age limit and will be probed.
+    /// Older than the age limit; will be probed.
     Stale,
-    /// It is being probed.
+    /// Being probed.
     Probe,
-    /// It does not answer.
+    /// Does not answer.
     Failed,
 }
 
 impl State {
-    /// The word for `show` commands.
+    /// Word used by `show` commands.
     pub fn word(self) -> &'static str {
         match self {
             State::Incomplete => "incomplete",
@@ -49,16 +49,16 @@ impl State {
     }
 }
 
-/// How the table behaves.
+/// Settings of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Most neighbours with a MAC address.
+    /// Maximum number of neighbours with a MAC address.
     pub limit: usize,
-    /// Dynamic neighbours not heard of for this long are probed; zero: never.
+    /// Age at which dynamic neighbours are probed; zero disables aging.
     pub age: Duration,
-    /// When the table is full: the oldest dynamic neighbour gives way, else newcomers are refused.
+    /// When the table is full, replace the oldest dynamic neighbour instead of refusing new ones.
     pub recycle: bool,
-    /// Time between requests for one neighbour.
+    /// Interval between requests for one neighbour.
     pub retry: Duration,
 }
 
@@ -73,22 +73,22 @@ impl Default for Config {
     }
 }
 
-/// Events of the table since start.
+/// Counters since start.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TableStats {
     /// Neighbours refused because the table was full.
     pub refused: u64,
-    /// Neighbours that gave way to newer ones.
+    /// Neighbours replaced by newer ones.
     pub recycled: u64,
     /// Changes of a neighbour's MAC address.
     pub moved: u64,
-    /// Packets that contradicted a static neighbour.
+    /// Packets that contradict a static neighbour.
     pub contradicted: u64,
-    /// Neighbours that were asked for in vain.
+    /// Neighbours that did not answer any request.
     pub failed: u64,
-    /// Neighbours that no longer answered.
+    /// Neighbours that no longer answer.
     pub expired: u64,
-    /// Resolutions refused because too many were under way.
+    /// Resolutions refused because too many were pending.
     pub crowded: u64,
 }
 
@@ -100,24 +100,24 @@ pub(crate) struct TableFull;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter {
     pub(crate) worker: u16,
-    pub(crate) want: Want,
+    pub(crate) request: ResolveRequest,
 }
 
-/// What is to be done, in this order.
+/// Actions for the caller, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
-    /// The neighbour is known, or something about it changed.
+    /// The neighbour is resolved or changed.
     Resolved {
         key: Key,
         waiters: Vec<Waiter>,
-        /// It had failed before: workers may still drop packets for it.
+        /// It had failed before: workers may still drop its packets.
         revived: bool,
     },
-    /// It is no longer known.
+    /// It is no longer resolved.
     Gone { key: Key, dpo: Option<Dpo>, is_static: bool },
-    /// Send a request, to that address if there is one.
-    Ask { key: Key, to: Option<Mac> },
-    /// Drop what is held, and what comes within `hold`.
+    /// Send a request, unicast to `to` if given.
+    Request { key: Key, to: Option<Mac> },
+    /// Drop the held packets, and new ones for `hold`.
     Fail { waiters: Vec<Waiter>, hold: Duration },
 }
 
@@ -135,28 +135,28 @@ pub(crate) struct Entry {
     pub(crate) no_fib: bool,
     pub(crate) origin: Origin,
     pub(crate) dpo: Option<Dpo>,
-    /// Whether subscribers were told of a route of its own.
+    /// Whether subscribers added a /32 route.
     pub(crate) in_fib: bool,
     phase: Phase,
-    /// When it was last heard of or set; when asking began.
+    /// When it was last heard or configured, or when resolution began.
     since: Instant,
-    /// When it is this entry's turn in its index.
+    /// Its time in the index of its phase.
     due: Instant,
     tries: u8,
     failures: u8,
-    /// Until when a failed neighbour is not asked for again.
+    /// End of a failed neighbour's silence.
     silent: Instant,
     waiters: Vec<Waiter>,
 }
 
-/// The table.
+/// The neighbour table.
 pub(crate) struct NeighborTable {
     entries: HashMap<Key, Entry>,
-    /// Dynamic, reachable: by when they were last heard of.
+    /// Dynamic and reachable neighbours, by the time they were last heard.
     by_age: BTreeSet<(Instant, Key)>,
-    /// Incomplete or probed: by the time of the next request.
+    /// Incomplete or probed neighbours, by the time of the next request.
     asking: BTreeSet<(Instant, Key)>,
-    /// Failed: by when they are forgotten.
+    /// Failed neighbours, by the time they are deleted.
     failed: BTreeSet<(Instant, Key)>,
     incomplete: usize,
     resolved: usize,
@@ -180,7 +180,7 @@ impl NeighborTable {
         }
     }
 
-    /// What is to be done since the last call.
+    /// Takes the actions accumulated since the last call.
     pub(crate) fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
@@ -197,7 +197,7 @@ impl NeighborTable {
         self.entries.iter().map(|(k, e)| (*k, e))
     }
 
-    /// Neighbours with a MAC address.
+    /// Number of neighbours with a MAC address.
     pub(crate) fn resolved(&self) -> usize {
         self.resolved
     }
@@ -217,7 +217,7 @@ impl NeighborTable {
         now.saturating_duration_since(e.since)
     }
 
-    /// Takes an entry out of the index that its phase is kept in.
+    /// Removes an entry from the index of its phase.
     fn unlink(&mut self, key: Key) {
         let Some(e) = self.entries.get(&key) else { return };
         let row = (e.due, key);
@@ -231,7 +231,7 @@ impl NeighborTable {
         self.resolved -= usize::from(e.mac.is_some());
     }
 
-    /// Enters it again after a change.
+    /// Adds an entry to the index of its phase.
     fn link(&mut self, key: Key) {
         let Some(e) = self.entries.get(&key) else { return };
         let row = (e.due, key);
@@ -253,7 +253,8 @@ impl NeighborTable {
         self.link(key);
     }
 
-    /// Makes an entry, or takes the one there is out of its index; [`link`](Self::link) is due.
+    /// Creates an entry, or removes an existing one from its index; [`link`](Self::link) must
+    /// follow.
     fn open(&mut self, key: Key, origin: Origin, now: Instant) {
         if let hash_map::Entry::Vacant(e) = self.entries.entry(key) {
             e.insert(Self::fresh(now, origin));
@@ -280,8 +281,8 @@ impl NeighborTable {
         }
     }
 
-    /// Somebody needs the neighbour. `asked`: a request is on its way already.
-    pub(crate) fn want(&mut self, key: Key, waiter: Option<Waiter>, asked: bool, now: Instant) {
+    /// Requests resolution of a neighbour. `sent`: a request was sent already.
+    pub(crate) fn request(&mut self, key: Key, waiter: Option<Waiter>, sent: bool, now: Instant) {
         let waiters: Vec<Waiter> = waiter.into_iter().collect();
         match self.entries.get_mut(&key) {
             Some(e) if e.mac.is_some() => {
@@ -313,25 +314,25 @@ impl NeighborTable {
                 (Phase::Incomplete, now, due, 1, waiters);
         }
         self.link(key);
-        if !asked {
-            self.actions.push(Action::Ask { key, to: None });
+        if !sent {
+            self.actions.push(Action::Request { key, to: None });
         }
     }
 
-    /// A neighbour was heard of.
+    /// Handles a report of a sender.
     pub(crate) fn learn(&mut self, key: Key, mac: Mac, origin: Origin, now: Instant) {
         match self.entries.get(&key) {
-            // An announcement concerns those who know the announcer.
+            // A gratuitous announcement only updates known neighbours.
             None if origin == Origin::Gratuitous => {}
             Some(e) if e.phase == Phase::Failed && origin == Origin::Gratuitous => {}
             Some(e) if e.is_static => {
                 self.stats.contradicted += u64::from(e.mac != Some(mac));
             }
-            Some(e) if e.mac == Some(mac) => self.change(key, |e| e.heard(now)),
+            Some(e) if e.mac == Some(mac) => self.change(key, |e| e.refresh(now)),
             Some(e) if e.mac.is_some() => {
                 self.stats.moved += 1;
                 self.change(key, |e| {
-                    e.heard(now);
+                    e.refresh(now);
                     (e.mac, e.origin) = (Some(mac), origin);
                 });
                 self.actions.push(Action::Resolved { key, waiters: Vec::new(), revived: false });
@@ -342,7 +343,7 @@ impl NeighborTable {
         }
     }
 
-    /// Gives an entry that has none a MAC address.
+    /// Sets the MAC address of an entry that has none.
     fn resolve(
         &mut self,
         key: Key,
@@ -356,7 +357,7 @@ impl NeighborTable {
         let (mut waiters, mut revived) = (Vec::new(), false);
         if let Some(e) = self.entries.get_mut(&key) {
             revived = e.phase == Phase::Failed;
-            e.heard(now);
+            e.refresh(now);
             (e.mac, e.origin, e.failures) = (Some(mac), origin, 0);
             waiters = std::mem::take(&mut e.waiters);
             f(e);
@@ -382,7 +383,7 @@ impl NeighborTable {
     /// Configures a neighbour.
     ///
     /// # Errors
-    /// If the table is full; it is as before then.
+    /// If the table is full; nothing has changed then.
     pub(crate) fn set(
         &mut self,
         key: Key,
@@ -396,7 +397,7 @@ impl NeighborTable {
             return self.resolve(key, mac, Origin::Config, now, f);
         }
         self.change(key, |e| {
-            e.heard(now);
+            e.refresh(now);
             (e.mac, e.origin) = (Some(mac), Origin::Config);
             f(e);
         });
@@ -404,7 +405,7 @@ impl NeighborTable {
         Ok(())
     }
 
-    /// Forgets a neighbour; false if it was unknown.
+    /// Deletes a neighbour; returns false if it was unknown.
     pub(crate) fn remove(&mut self, key: Key) -> bool {
         self.unlink(key);
         let Some(e) = self.entries.remove(&key) else { return false };
@@ -417,7 +418,7 @@ impl NeighborTable {
         true
     }
 
-    /// Forgets all neighbours that `which` names; returns how many.
+    /// Deletes all neighbours that `which` matches; returns their number.
     pub(crate) fn flush(&mut self, which: impl Fn(Key, &Entry) -> bool) -> usize {
         let keys: Vec<Key> = self.iter().filter(|(k, e)| which(*k, e)).map(|(k, _)| k).collect();
         for key in &keys {
@@ -426,7 +427,7 @@ impl NeighborTable {
         keys.len()
     }
 
-    /// Does what is due.
+    /// Performs what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
         while let Some((due, key)) = self.asking.first().copied().filter(|(due, _)| *due <= now) {
             self.ask_again(key, due, now);
@@ -450,7 +451,7 @@ impl NeighborTable {
         let due = now + self.config.retry;
         self.change(key, |e| (e.phase, e.due, e.tries) = (Phase::Probe, due, 1));
         let to = self.entries.get(&key).and_then(|e| e.mac);
-        self.actions.push(Action::Ask { key, to });
+        self.actions.push(Action::Request { key, to });
     }
 
     fn ask_again(&mut self, key: Key, due: Instant, now: Instant) {
@@ -462,7 +463,7 @@ impl NeighborTable {
         if more {
             let due = now + self.config.retry;
             self.change(key, |e| (e.due, e.tries) = (due, e.tries + 1));
-            self.actions.push(Action::Ask { key, to });
+            self.actions.push(Action::Request { key, to });
         } else if to.is_some() {
             self.stats.expired += 1;
             self.remove(key);
@@ -471,7 +472,7 @@ impl NeighborTable {
         }
     }
 
-    /// Nobody answers: silence for 2, 4, 8, 16, at last 30 times the retry interval.
+    /// Marks a neighbour as failed: silent for 2, 4, 8, 16, then 30 times the retry interval.
     fn fail(&mut self, key: Key, now: Instant) {
         self.stats.failed += 1;
         let retry = self.config.retry;
@@ -490,18 +491,18 @@ impl NeighborTable {
         }
     }
 
-    /// When [`tick`](Self::tick) has something to do next.
+    /// Time at which [`tick`](Self::tick) is due next.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let first = |s: &BTreeSet<(Instant, Key)>| s.first().map(|(t, _)| *t);
         let aged = first(&self.by_age).filter(|_| !self.config.age.is_zero());
-        // Those over age wait for a later step, as this one has done its share.
+        // Further aged neighbours wait for a later step, as this one's share is used up.
         let aged = aged.map(|t| (t + self.config.age).max(now + STEP));
         [first(&self.asking), first(&self.failed), aged].into_iter().flatten().min()
     }
 }
 
 impl Entry {
-    fn heard(&mut self, now: Instant) {
+    fn refresh(&mut self, now: Instant) {
         (self.phase, self.since, self.due, self.tries) = (Phase::Reachable, now, now, 0);
     }
 }

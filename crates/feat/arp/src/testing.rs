@@ -1,5 +1,5 @@
-//! A small router for this crate's tests: one interface that records what it is given, and stand-ins
-//! for the features around ARP.
+//! A small router for this crate's tests: one interface that records its packets, and stand-ins for
+//! the features around ARP.
 
 use crate::{Neighbors, cli};
 use std::any::Any;
@@ -99,7 +99,7 @@ impl Node for Rewrite {
     }
 }
 
-/// Sends as many requests as it is told, each from another sender.
+/// Sends the configured number of requests, each from another sender.
 static FLOOD: NodeDecl = NodeDecl {
     name: "flood",
     kind: Kind::Input,
@@ -169,7 +169,7 @@ impl Device for RecordDevice {
     }
 }
 
-/// A running router with one interface, `sink0`, of 10.0.0.1/24.
+/// A running router with one interface, `sink0`, at 10.0.0.1/24.
 pub(crate) struct Bench {
     pub(crate) c: Control,
     pub(crate) sw_if: u32,
@@ -195,14 +195,14 @@ impl Bench {
         bench
     }
 
-    /// Makes retries quick.
+    /// Shortens the retry interval.
     pub(crate) fn quick(&mut self, retry: Duration) {
         let mut config = self.c.state::<Neighbors>().borrow().config();
         config.retry = retry;
         crate::set_config(&mut self.c, config).unwrap();
     }
 
-    /// What a command says, or its error.
+    /// Output of a command, or its error.
     pub(crate) fn cli(&mut self, line: &str) -> String {
         match self.tree.run_line(&mut self.c, line) {
             (text, Ok(_)) => text,
@@ -210,9 +210,9 @@ impl Bench {
         }
     }
 
-    /// Lets worker and main thread do what there is to do now.
+    /// Lets worker and main thread finish their pending work.
     pub(crate) fn settle(&mut self) {
-        // What arrived, what the main thread makes of it, what workers make of that, and again.
+        // Packets arrive, the main thread reacts, workers react to that, and again.
         for _ in 0..3 {
             self.turns();
             self.c.run_once(Some(Duration::ZERO));
@@ -220,12 +220,12 @@ impl Bench {
         self.turns();
     }
 
-    /// Waits until the worker has run all that was sent to it through its graph.
+    /// Waits until the worker has processed everything sent to it.
     fn turns(&mut self) {
         let stats = self.c.worker_stats(0).clone();
         let before = stats.totals.loops.get();
         self.c.sync();
-        // The first loop may have been under way when the messages arrived.
+        // The current loop may have started before the messages arrived.
         while stats.totals.loops.get() < before + 2 {
             self.c.sync();
         }
@@ -235,7 +235,7 @@ impl Bench {
     pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Bench) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !done(self) {
-            assert!(Instant::now() < deadline, "waited in vain for {what}");
+            assert!(Instant::now() < deadline, "timed out waiting for {what}");
             self.c.run_once(Some(Duration::from_millis(2)));
         }
     }
@@ -245,12 +245,12 @@ impl Bench {
         self.c.inject(0, Inject { node, bytes, rx_if: self.sw_if, tx_if: 0, aux });
     }
 
-    /// A frame arrives.
+    /// Injects a received frame.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         self.inject("ethernet-input", bytes.to_vec(), 0);
     }
 
-    /// An ARP packet arrives, sent by its sender.
+    /// Injects an ARP packet from its sender.
     pub(crate) fn arp(&mut self, arp: ArpRepr) {
         let dst = if arp.target_mac.is_zero() { MacAddr::BROADCAST } else { MacAddr(US) };
         let bytes = Build::new().ether(arp.sender_mac, dst).arp(arp).padded().build();
@@ -258,36 +258,36 @@ impl Bench {
         self.settle();
     }
 
-    /// Neighbour `n` asks for us.
+    /// Neighbour `n` sends a request for our address.
     pub(crate) fn request_from(&mut self, n: u8) {
         self.arp(ArpRepr::request(MacAddr(mac(n)), ip(n), OUR_IP));
     }
 
-    /// Neighbour `n` answers us.
+    /// Neighbour `n` sends a reply to us.
     pub(crate) fn reply_from(&mut self, n: u8) {
         self.arp(reply(mac(n), ip(n)));
     }
 
-    /// A packet for `dst`, marked by `mark` in its last byte, reaches `node`.
+    /// Injects a packet for `dst` at `node`, marked by `mark` in its last byte.
     pub(crate) fn packet(&mut self, node: &str, dpo: Dpo, dst: Ipv4Addr, mark: u8) {
         let bytes =
             Build::new().ipv4(Ipv4Addr::new(192, 0, 2, 1), dst).udp(1, 2).payload(&[mark]).build();
         self.inject(node, bytes, dpo);
     }
 
-    /// What was sent since the last call.
+    /// Takes the frames sent since the last call.
     pub(crate) fn sent(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.sent.lock().unwrap())
     }
 
-    /// ARP packets among what was sent, with their Ethernet destination; the rest is lost.
+    /// Takes the ARP packets among the sent frames, with their Ethernet destinations; drops others.
     pub(crate) fn sent_arp(&mut self) -> Vec<(Mac, ArpRepr)> {
         let sent = self.sent();
         let arp = sent.iter().filter(|f| f[12..14] == [8, 6]);
         arp.map(|f| (*f.first_chunk().unwrap(), ArpView::parse(&f[14..]).unwrap().repr())).collect()
     }
 
-    /// A counter over all workers.
+    /// Sum of a counter over all workers.
     pub(crate) fn count(&self, node: &str, name: &str) -> u64 {
         let id = self.c.node(node).unwrap();
         let found = self.c.errors().iter().position(|(n, e)| *n == id && e.name == name);
@@ -295,12 +295,12 @@ impl Bench {
         (0..self.c.workers()).map(|w| self.c.worker_stats(w).error(i).get()).sum()
     }
 
-    /// A neighbour's MAC address, if it is known.
+    /// MAC address of neighbour `n`, if resolved.
     pub(crate) fn known(&self, n: u8) -> Option<Mac> {
         self.c.state::<Neighbors>().borrow().find(self.sw_if, ip(n)).and_then(|n| n.mac)
     }
 
-    /// Ends the router: no packet may be missing.
+    /// Stops the router and checks that no packet is missing.
     pub(crate) fn finish(mut self) {
         let stats = self.c.worker_stats(0).clone();
         let audit = self.c.shut_down();
@@ -311,7 +311,7 @@ impl Bench {
     }
 }
 
-/// Adds an interface that is up.
+/// Adds an interface and brings it up.
 pub(crate) fn add_interface(c: &mut Control, name: &str, sent: &Sent) -> u32 {
     let spec = InterfaceSpec {
         name: name.into(),
@@ -333,7 +333,7 @@ pub(crate) fn add_interface(c: &mut Control, name: &str, sent: &Sent) -> u32 {
     sw_if
 }
 
-/// `ip` at `mac` answers us.
+/// An ARP reply to us from `ip` at `mac`.
 pub(crate) fn reply(mac: Mac, ip: Ipv4Addr) -> ArpRepr {
     ArpRepr {
         operation: Operation::Reply,

@@ -1,4 +1,4 @@
-//! The feature as a whole.
+//! Tests of the feature as a whole.
 
 use crate::testing::{Bench, OUR_IP, Sent, add_interface, ip, mac, reply};
 use crate::{NeighborChange, NeighborFlags, Neighbors, State};
@@ -38,12 +38,12 @@ fn subscribers_hear_of_neighbours_with_their_adjacency_complete() {
     b.request_from(7);
     assert_eq!(seen.take(), [want(Some(mac(7)), true)]);
     assert_eq!(kind(&b, 7), Some(Kind::Rewrite));
-    // Another MAC address.
+    // The MAC address changes.
     b.arp(reply(mac(9), ip(7)));
     assert_eq!(seen.take(), [want(Some(mac(9)), true)]);
     crate::flush(&mut b.c, Some(sw_if));
     assert_eq!(seen.take(), [want(None, false)]);
-    assert_eq!(kind(&b, 7), None, "nobody holds the adjacency any more");
+    assert_eq!(kind(&b, 7), None, "the adjacency is released");
     b.finish();
 }
 
@@ -60,11 +60,11 @@ fn static_neighbours_follow_the_subnets() {
     assert_eq!(fib, [false, false]);
     b.request_from(7);
     seen.take();
-    // The subnet moves: the learned neighbour goes, the far one becomes near.
+    // The subnet moves: the learned neighbour is deleted, the remote one becomes connected.
     crate::set_addresses(&mut b.c, sw_if, &[([172, 16, 0, 1].into(), 24)]);
     let changes: Vec<_> = seen.take().iter().map(|c| (c.ip, c.mac, c.fib_entry)).collect();
     assert_eq!(changes, [(ip(7), None, false), (far, Some(mac(9)), true)]);
-    // Nothing heard moves a static neighbour.
+    // No ARP packet moves a static neighbour.
     crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 24)]);
     b.arp(reply(mac(1 + 8), ip(8)));
     assert_eq!(b.known(8), Some(mac(8)));
@@ -85,8 +85,8 @@ fn links_that_go_down_take_what_was_learned() {
     interface::set_link(&mut b.c, sw_if, true).unwrap();
     assert_eq!(kind(&b, 8), Some(Kind::Rewrite));
     b.request_from(7);
-    assert_eq!(b.known(7), Some(mac(7)), "reported anew although it was just heard of");
-    // An interface of the same number has nothing of the old one's.
+    assert_eq!(b.known(7), Some(mac(7)), "reported again although just heard");
+    // A new interface with the same index inherits nothing.
     interface::delete(&mut b.c, sw_if).unwrap();
     assert!(b.c.state::<Neighbors>().borrow().list().is_empty());
     let again = add_interface(&mut b.c, "again0", &Sent::default());
@@ -110,7 +110,7 @@ fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
     let find = |b: &Bench| b.c.state::<Neighbors>().borrow().find(b.sw_if, ip(7));
     assert_eq!(find(&b).map(|n| n.state), Some(State::Reachable));
     b.sent();
-    // Now it is silent: three probes, while its adjacency keeps working, then it goes.
+    // Now it stays silent: three probes, while its adjacency keeps working, then it is deleted.
     b.until("probing", |b| find(b).is_some_and(|n| n.state == State::Probe));
     assert_eq!(kind(&b, 7), Some(Kind::Rewrite));
     b.until("expiry", |b| find(b).is_none());
@@ -132,7 +132,7 @@ fn a_million_senders_fill_the_table_and_no_more() {
     let flood = b.c.node("flood").unwrap();
     let (start, total) = (Instant::now(), 1_000_000u32);
     b.c.message_all(flood, |_| Box::new((sw_if, total)));
-    // Somebody needs an answer meanwhile.
+    // A packet needs resolution meanwhile.
     b.packet("ip4-glean", b.glean, ip(7), 0);
     let mut most = Duration::ZERO;
     b.until("the flood's end", |b| {
@@ -156,7 +156,7 @@ fn a_million_senders_fill_the_table_and_no_more() {
     assert!(reported <= bound, "{reported} reports in {:?}", start.elapsed());
     let lost = b.count("arp-input", "THROTTLED") + b.count("arp-input", "EVENTS_LOST");
     assert!(lost > 0 && most < Duration::from_secs(1), "main was busy for {most:?}");
-    // With recycling, newcomers get in.
+    // With recycling, new neighbours are learned.
     config.recycle = true;
     crate::set_config(&mut b.c, config).unwrap();
     b.request_from(7);

@@ -1,4 +1,4 @@
-//! All neighbours in order, bit by bit.
+//! Iteration over all neighbours in order, in steps.
 
 use crate::neighbors::{Neighbor, Neighbors};
 use crate::table::Key;
@@ -7,10 +7,10 @@ use std::vec;
 use thalweg_device::SwIfIndex;
 use thalweg_tables::{Sorted, Sorter};
 
-/// Keys that are sorted in at a time.
+/// Keys sorted per step.
 const SOME: usize = 256;
 
-/// Goes through the neighbours by interface and address. Those that come meanwhile are left out.
+/// Iterates over neighbours by interface and address. Neighbours added meanwhile are left out.
 pub struct NeighborWalk {
     only: Option<SwIfIndex>,
     stage: Stage,
@@ -19,17 +19,17 @@ pub struct NeighborWalk {
 enum Stage {
     Begin,
     Sort(vec::IntoIter<Key>, Sorter<Key>),
-    Tell(Sorted<Key>),
+    Yield(Sorted<Key>),
 }
 
 impl NeighborWalk {
-    /// Those of an interface, or all.
+    /// Walks the neighbours of one interface, or all.
     pub fn new(only: Option<SwIfIndex>) -> Self {
         Self { only, stage: Stage::Begin }
     }
 
-    /// The next neighbour, or `None` at the end; [`Poll::Pending`] if it should be asked again, as it
-    /// has done some work.
+    /// Returns the next neighbour, or `None` at the end; [`Poll::Pending`] after some work, to be
+    /// called again.
     pub fn next(&mut self, all: &Neighbors) -> Poll<Option<Neighbor>> {
         match &mut self.stage {
             Stage::Begin => {
@@ -40,10 +40,10 @@ impl NeighborWalk {
                 let wanted = |key: &Key| self.only.is_none_or(|only| key.0 == only);
                 keys.by_ref().take(SOME).filter(wanted).for_each(|key| sorter.push(key));
                 if keys.len() == 0 {
-                    self.stage = Stage::Tell(std::mem::take(sorter).sorted());
+                    self.stage = Stage::Yield(std::mem::take(sorter).sorted());
                 }
             }
-            Stage::Tell(keys) => {
+            Stage::Yield(keys) => {
                 let Some((sw_if, ip)) = keys.next() else { return Poll::Ready(None) };
                 if let Some(neighbor) = all.find(sw_if, ip) {
                     return Poll::Ready(Some(neighbor));

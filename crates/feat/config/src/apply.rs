@@ -14,47 +14,47 @@ use thalweg_graph::Control;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// All that was done is taken back.
-    Whole,
+    AllOrNothing,
     /// It is reported, and what does not need it goes on. For the start of the router, which shall
     /// do what it can.
-    Best,
+    BestEffort,
 }
 
 /// Where one is going.
-struct Way {
+struct Target {
     /// What shall be.
-    target: Arc<Document>,
+    document: Arc<Document>,
     /// Its notes for people.
     notes: Vec<Note>,
     /// What was.
-    back: Arc<Document>,
+    previous: Arc<Document>,
 }
 
 /// The way, its steps, and how they are shown.
-type Planned = (Way, Plan, Shown);
+type Planned = (Target, Plan, Shown);
 
 /// What is being done.
 enum Phase {
     /// It is found out which commands there are to run.
     Planning(Work<Planned>),
     /// Commands run.
-    Going,
+    Running,
     /// One has failed: it is found out which commands lead back.
-    Turning(Work<Plan>),
+    PlanningRollback(Work<Plan>),
     /// All have run: it is looked whether it is as it shall be, or what is left.
-    Looking(Work<Option<String>>),
+    Verifying(Work<Option<String>>),
 }
 
 /// A configuration on its way.
 pub struct Apply {
     phase: Phase,
     /// Known once it is planned.
-    way: Option<Way>,
+    target: Option<Target>,
     steps: VecDeque<Step>,
     current: Option<(Step, Execution<Control>)>,
     mode: Mode,
     /// What went wrong; being here, the way goes back.
-    broken: Option<String>,
+    failure: Option<String>,
     /// Keys of what could not be done.
     lost: HashSet<String>,
     done: usize,
@@ -76,11 +76,11 @@ impl Apply {
     ) -> Result<Apply, ConfigError> {
         let source = target.clone();
         let job = move |catalog: &Catalog<Control>, running: Document| {
-            let target = target.read(catalog)?;
-            let plan = running.plan_to(&target);
+            let document = target.read(catalog)?;
+            let plan = running.plan_to(&document);
             let shown = Shown::plan(&plan, format);
-            let notes = target.notes();
-            Ok((Way { target, notes, back: Arc::new(running) }, plan, shown))
+            let notes = document.notes();
+            Ok((Target { document, notes, previous: Arc::new(running) }, plan, shown))
         };
         let work = Work::start(c, Some(&source), job)?;
         let state = c.state::<Manager>();
@@ -89,11 +89,11 @@ impl Apply {
         }
         Ok(Apply {
             phase: Phase::Planning(work),
-            way: None,
+            target: None,
             steps: VecDeque::new(),
             current: None,
             mode,
-            broken: None,
+            failure: None,
             lost: HashSet::new(),
             done: 0,
             confirm,
@@ -112,7 +112,7 @@ impl Apply {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let mut apply =
-            Apply::new(c, target, Mode::Whole, confirm, out.format()).map_err(failed)?;
+            Apply::new(c, target, Mode::AllOrNothing, confirm, out.format()).map_err(failed)?;
         if let Phase::Planning(work) = &mut apply.phase {
             match work.poll(c, Instant::now() + SLICE) {
                 None => {}
@@ -126,18 +126,18 @@ impl Apply {
         Ok(Outcome::pending(apply))
     }
 
-    fn planned(&mut self, (way, plan, shown): Planned, out: &mut Output) {
+    fn planned(&mut self, (target, plan, shown): Planned, out: &mut Output) {
         shown.show(out);
         if plan.is_empty() {
             out.line("nothing to do");
         }
-        self.way = Some(way);
+        self.target = Some(target);
         self.steps = plan.steps.into();
-        self.phase = Phase::Going;
+        self.phase = Phase::Running;
     }
 
     /// Goes on for a while.
-    fn go(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+    fn advance(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         let end = Instant::now() + SLICE;
         loop {
             if Instant::now() >= end {
@@ -150,27 +150,27 @@ impl Apply {
                     Some(Ok(planned)) => self.planned(planned, out),
                     Some(Err(e)) => return self.finish(c, Err(failed(e))),
                 },
-                Phase::Turning(work) => match work.poll(c, end) {
+                Phase::PlanningRollback(work) => match work.poll(c, end) {
                     None => return rest,
-                    Some(plan) => self.turned(plan),
+                    Some(plan) => self.rollback_planned(plan),
                 },
-                Phase::Looking(work) => match work.poll(c, end) {
+                Phase::Verifying(work) => match work.poll(c, end) {
                     None => return rest,
                     Some(Ok(left)) => {
-                        if let Some(end) = self.looked(c, left, out) {
+                        if let Some(end) = self.verified(c, left, out) {
                             return self.finish(c, end);
                         }
                     }
                     Some(Err(e)) => return self.finish(c, Err(failed(e))),
                 },
-                Phase::Going => match self.one(c, now, end) {
+                Phase::Running => match self.one(c, now, end) {
                     Ok(Some(at)) => return TaskPoll::At(at),
                     Ok(None) if self.current.is_some() || !self.steps.is_empty() => {}
-                    Ok(None) => match self.look(c) {
-                        Ok(work) => self.phase = Phase::Looking(work),
+                    Ok(None) => match self.verify(c) {
+                        Ok(work) => self.phase = Phase::Verifying(work),
                         Err(e) => return self.finish(c, Err(failed(e))),
                     },
-                    Err(wrong) => self.fails(c, &wrong.0, &wrong.1),
+                    Err(wrong) => self.command_failed(c, &wrong.0, &wrong.1),
                 },
             }
         }
@@ -215,40 +215,40 @@ impl Apply {
     }
 
     /// A command has failed.
-    fn fails(&mut self, c: &mut Control, step: &Step, e: &CliError) {
+    fn command_failed(&mut self, c: &mut Control, step: &Step, e: &CliError) {
         let wrong = match step.path.is_empty() {
             true => format!("`{}' failed: {e}", step.command),
             false => format!("{}: `{}' failed: {e}", step.path, step.command),
         };
-        match (self.mode, &self.broken) {
-            (Mode::Best, _) => {
+        match (self.mode, &self.failure) {
+            (Mode::BestEffort, _) => {
                 tracing::error!("configuration: {wrong}");
                 self.lost.insert(step.key.clone());
             }
             // On the way back, as much as can be.
-            (Mode::Whole, Some(_)) => tracing::error!("configuration: going back: {wrong}"),
-            (Mode::Whole, None) => self.turn(c, wrong),
+            (Mode::AllOrNothing, Some(_)) => tracing::error!("configuration: going back: {wrong}"),
+            (Mode::AllOrNothing, None) => self.roll_back(c, wrong),
         }
     }
 
     /// Goes back.
-    fn turn(&mut self, c: &mut Control, wrong: String) {
-        self.broken = Some(wrong);
-        work::forget(std::mem::take(&mut self.steps));
-        let Some(way) = &self.way else { return };
-        let back = way.back.clone();
+    fn roll_back(&mut self, c: &mut Control, wrong: String) {
+        self.failure = Some(wrong);
+        work::drop_in_background(std::mem::take(&mut self.steps));
+        let Some(target) = &self.target else { return };
+        let back = target.previous.clone();
         self.phase = match Work::start(c, None, move |_, now: Document| Ok(now.plan_to(&back))) {
-            Ok(work) => Phase::Turning(work),
+            Ok(work) => Phase::PlanningRollback(work),
             Err(e) => {
                 tracing::error!("configuration: {e}");
-                Phase::Going
+                Phase::Running
             }
         };
     }
 
     /// It is known which commands lead back.
-    fn turned(&mut self, plan: Result<Plan, ConfigError>) {
-        self.phase = Phase::Going;
+    fn rollback_planned(&mut self, plan: Result<Plan, ConfigError>) {
+        self.phase = Phase::Running;
         match plan {
             Ok(plan) => self.steps = plan.steps.into(),
             Err(e) => tracing::error!("configuration: {e}"),
@@ -256,10 +256,10 @@ impl Apply {
     }
 
     /// All commands have run: begins to look whether it is as it shall be.
-    fn look(&self, c: &Control) -> Result<Work<Option<String>>, ConfigError> {
-        let goal = self.way.as_ref().map(|way| match &self.broken {
-            Some(_) => way.back.clone(),
-            None => way.target.clone(),
+    fn verify(&self, c: &Control) -> Result<Work<Option<String>>, ConfigError> {
+        let goal = self.target.as_ref().map(|target| match &self.failure {
+            Some(_) => target.previous.clone(),
+            None => target.document.clone(),
         });
         Work::start(c, None, move |_, now: Document| {
             let left = goal.map(|goal| now.plan_to(&goal));
@@ -268,14 +268,14 @@ impl Apply {
     }
 
     /// It is known what is left to be done. `None`: there is more to do.
-    fn looked(
+    fn verified(
         &mut self,
         c: &mut Control,
         left: Option<String>,
         out: &mut Output,
     ) -> Option<Result<(), CliError>> {
         let failed = |text: String| Some(Err(CliError::failed(text)));
-        match (&self.broken, left) {
+        match (&self.failure, left) {
             (Some(wrong), None) => {
                 failed(format!("{wrong}\nThe configuration is as it was before."))
             }
@@ -283,9 +283,9 @@ impl Apply {
                 "{wrong}\nGoing back did not succeed wholly either (see the log): `{left}' is still \
                  to be done."
             )),
-            (None, Some(left)) if self.mode == Mode::Whole => {
+            (None, Some(left)) if self.mode == Mode::AllOrNothing => {
                 let wrong = format!("all commands succeeded, but `{left}' is still to be done");
-                self.turn(c, wrong);
+                self.roll_back(c, wrong);
                 None
             }
             (None, left) => {
@@ -294,29 +294,29 @@ impl Apply {
                         "configuration: applied but for some; `{left}' is still to be done"
                     );
                 }
-                self.arrived(c, out);
+                self.succeed(c, out);
                 Some(Ok(()))
             }
         }
     }
 
     /// It is as it shall be.
-    fn arrived(&mut self, c: &mut Control, out: &mut Output) {
+    fn succeed(&mut self, c: &mut Control, out: &mut Output) {
         let (n, s) = (self.done, if self.done == 1 { "" } else { "s" });
         out.line(format_args!("applied and verified: {n} command{s}"));
-        let Some(mut way) = self.way.take() else { return };
-        manager::set_notes(c, std::mem::take(&mut way.notes));
+        let Some(mut target) = self.target.take() else { return };
+        manager::set_notes(c, std::mem::take(&mut target.notes));
         if let Some(after) = self.confirm {
-            manager::arm(c, way.back.clone(), after);
+            manager::arm(c, target.previous.clone(), after);
             let seconds = after.as_secs();
             out.line(format_args!("`config commit' within {seconds} s, or it is taken back"));
         }
-        work::forget(way);
+        work::drop_in_background(target);
     }
 
     fn end(&mut self, c: &Control) {
         // Both are great where the change is, and freeing their memory takes long.
-        work::forget((self.way.take(), std::mem::take(&mut self.steps)));
+        work::drop_in_background((self.target.take(), std::mem::take(&mut self.steps)));
         self.ended = true;
         c.state::<Manager>().borrow_mut().busy = false;
     }
@@ -332,7 +332,7 @@ impl Apply {
 
 impl Task<Control> for Apply {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
-        self.go(c, now, out)
+        self.advance(c, now, out)
     }
 
     /// Nobody waits any more. A half of a configuration is none: what was done is taken back, in
@@ -344,19 +344,19 @@ impl Task<Control> for Apply {
         if let Some((_, mut execution)) = self.current.take() {
             execution.cancel(c);
         }
-        let way = self.way.take();
+        let target = self.target.take();
         self.end(c);
-        let Some(way) = way else {
+        let Some(target) = target else {
             return out.line("stopped; nothing has changed");
         };
         out.line("stopped; going back to what was");
-        in_background(c, way.back, "stopped, going back");
+        in_background(c, target.previous, "stopped, going back");
     }
 }
 
 /// Applies a configuration while nobody waits; what happens is logged.
 pub(crate) fn in_background(c: &mut Control, target: Arc<Document>, why: &'static str) {
-    match Apply::new(c, Source::Ready(target), Mode::Best, None, Format::Text) {
+    match Apply::new(c, Source::Ready(target), Mode::BestEffort, None, Format::Text) {
         Ok(apply) => {
             drive(c, apply, Box::new(move |_| tracing::info!("configuration: {why}: done")))
         }
@@ -368,7 +368,7 @@ type Then = Box<dyn FnOnce(&mut Control)>;
 
 fn drive(c: &mut Control, mut apply: Apply, then: Then) {
     let mut out = Output::new();
-    match apply.go(c, Instant::now(), &mut out) {
+    match apply.advance(c, Instant::now(), &mut out) {
         TaskPoll::At(at) => {
             let wait = at.saturating_duration_since(Instant::now());
             c.after(wait, move |c| drive(c, apply, then));
@@ -388,7 +388,7 @@ pub fn apply_at_start(
     target: Document,
     then: impl FnOnce(&mut Control) + 'static,
 ) {
-    match Apply::new(c, Source::Ready(Arc::new(target)), Mode::Best, None, Format::Text) {
+    match Apply::new(c, Source::Ready(Arc::new(target)), Mode::BestEffort, None, Format::Text) {
         Ok(apply) => drive(c, apply, Box::new(then)),
         Err(e) => {
             tracing::error!("configuration: {e}");

@@ -156,7 +156,7 @@ pub(crate) fn arm(c: &mut Control, back: Arc<Document>, after: Duration) {
     // What was to be taken back before, is still.
     let back = match disarm(c) {
         Some(earlier) => {
-            work::forget(back);
+            work::drop_in_background(back);
             earlier
         }
         None => back,

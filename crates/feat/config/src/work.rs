@@ -72,8 +72,8 @@ type Job<R> = Box<dyn FnOnce(Collected<Control>) -> Result<R, ConfigError> + Sen
 
 enum State<R> {
     Collecting(Collected<Control>, Job<R>),
-    Away(Receiver<Result<R, ConfigError>>),
-    Over,
+    Running(Receiver<Result<R, ConfigError>>),
+    Done,
 }
 
 /// Something to find out about the running configuration.
@@ -108,7 +108,7 @@ impl<R: Send + 'static> Work<R> {
 
     /// Goes on until `end`; `Some` is the result.
     pub(crate) fn poll(&mut self, c: &Control, end: Instant) -> Option<Result<R, ConfigError>> {
-        match std::mem::replace(&mut self.state, State::Over) {
+        match std::mem::replace(&mut self.state, State::Done) {
             State::Collecting(mut collected, job) => {
                 while !collected.go_on(c) {
                     if Instant::now() >= end {
@@ -122,7 +122,7 @@ impl<R: Send + 'static> Work<R> {
                 let (done, wait) = mpsc::sync_channel(1);
                 let run = move || drop(done.send(job(collected)));
                 match std::thread::Builder::new().name("configuration".into()).spawn(run) {
-                    Ok(_) => self.state = State::Away(wait),
+                    Ok(_) => self.state = State::Running(wait),
                     Err(e) => {
                         let text = format!("no thread to work with: {e}");
                         return Some(Err(ConfigError::Unavailable(text)));
@@ -130,23 +130,23 @@ impl<R: Send + 'static> Work<R> {
                 }
                 None
             }
-            State::Away(wait) => match wait.try_recv() {
+            State::Running(wait) => match wait.try_recv() {
                 Ok(result) => Some(result),
                 Err(TryRecvError::Empty) => {
-                    self.state = State::Away(wait);
+                    self.state = State::Running(wait);
                     None
                 }
                 Err(TryRecvError::Disconnected) => {
                     Some(Err(ConfigError::Unavailable("working it out has panicked".into())))
                 }
             },
-            State::Over => Some(Err(ConfigError::Unavailable("it was asked for twice".into()))),
+            State::Done => Some(Err(ConfigError::Unavailable("it was asked for twice".into()))),
         }
     }
 }
 
 /// Drops what may be great somewhere else: freeing some hundred thousand texts takes long, too.
-pub(crate) fn forget<T: Send + 'static>(what: T) {
+pub(crate) fn drop_in_background<T: Send + 'static>(what: T) {
     // Without a thread it is dropped here.
     let _ = std::thread::Builder::new().name("configuration".into()).spawn(move || drop(what));
 }

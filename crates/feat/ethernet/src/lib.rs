@@ -1,7 +1,7 @@
-//! Ethernet: which protocol a received frame belongs to.
+//! Ethernet: demultiplexes received frames by ethertype.
 //!
-//! Protocols register their ethertype by [`register`] in their feature's `init`; this crate knows
-//! none of them.
+//! Features register their ethertype with [`register`] in their `init`; this crate knows none of
+//! them.
 #![forbid(unsafe_code)]
 
 pub mod nodes;
@@ -20,14 +20,14 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// Which node takes which ethertype, as workers read it.
+/// Next node for each ethertype, as workers read it.
 #[derive(Clone, Debug, Default)]
 pub struct Ethertypes {
     entries: Vec<(u16, NodeId)>,
 }
 
 impl Ethertypes {
-    /// The node for an ethertype.
+    /// Returns the node registered for an ethertype.
     #[inline]
     pub fn get(&self, ethertype: u16) -> Option<NodeId> {
         self.entries.iter().find(|e| e.0 == ethertype).map(|e| e.1)
@@ -46,8 +46,8 @@ fn init(c: &mut Control) {
     c.insert(Registry { names: Vec::new(), writer });
 }
 
-/// Sends frames of an ethertype to a node, which finds its own header at the packet's start. To be
-/// called from a feature's `init`, listed behind this one.
+/// Registers the next node for an ethertype. The packet passed to it starts at its own header. To
+/// be called from the `init` of a feature that is listed after this one.
 pub fn register(c: &mut Control, ethertype: u16, node: &'static str) {
     c.state::<Registry>().borrow_mut().names.push((ethertype, node));
 }

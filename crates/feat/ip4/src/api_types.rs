@@ -3,7 +3,7 @@
 use crate::address::AddressError;
 use crate::prefixes::Prefixes;
 use crate::route::{Path, PathKind, RouteError, RouteView, Source};
-use crate::{Ip4, words};
+use crate::{Ip4, cli_args};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -79,14 +79,14 @@ impl From<IpRouteV2> for IpRoute {
 
 impl From<RouteError> for Retval {
     fn from(error: RouteError) -> Self {
-        let error = words::route_failed(error);
+        let error = cli_args::route_failed(error);
         Retval(error.code()).because(error)
     }
 }
 
 impl From<AddressError> for Retval {
     fn from(error: AddressError) -> Self {
-        let error = words::address_failed(error);
+        let error = cli_args::address_failed(error);
         Retval(error.code()).because(error)
     }
 }

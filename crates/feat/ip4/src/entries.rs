@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use thalweg_tables::{Ipv4Prefix, PrefixMap, Sweep};
 
 /// A source's word for a prefix.
-type Said = (Source, ListId);
+type SourceRoute = (Source, ListId);
 
 /// Bits of an entry that say what the others are; the others count from 1.
 const TAG: u32 = 29;
@@ -20,12 +20,12 @@ const SOURCES: [Source; 4] =
 #[derive(Default)]
 pub(crate) struct Entries {
     map: PrefixMap,
-    many: Vec<Vec<Said>>,
+    many: Vec<Vec<SourceRoute>>,
     free: Vec<u32>,
 }
 
 enum Entry {
-    One(Said),
+    One(SourceRoute),
     Many(u32),
 }
 
@@ -42,7 +42,7 @@ fn pack(tag: u32, number: u32) -> NonZeroU32 {
     NonZeroU32::MIN.saturating_add(tag << TAG | number)
 }
 
-fn one((source, list): Said) -> NonZeroU32 {
+fn one((source, list): SourceRoute) -> NonZeroU32 {
     pack(source as u32, list)
 }
 
@@ -52,27 +52,27 @@ impl Entries {
     }
 
     /// What counts of a prefix.
-    pub(crate) fn best(&self, prefix: Ipv4Prefix) -> Option<Said> {
+    pub(crate) fn best(&self, prefix: Ipv4Prefix) -> Option<SourceRoute> {
         match self.get(prefix)? {
-            Entry::One(said) => Some(said),
+            Entry::One(route) => Some(route),
             Entry::Many(at) => self.many[at as usize].first().copied(),
         }
     }
 
     /// All that is said of a prefix, best first.
-    pub(crate) fn all(&self, prefix: Ipv4Prefix) -> Vec<Said> {
+    pub(crate) fn all(&self, prefix: Ipv4Prefix) -> Vec<SourceRoute> {
         match self.get(prefix) {
             None => Vec::new(),
-            Some(Entry::One(said)) => vec![said],
+            Some(Entry::One(route)) => vec![route],
             Some(Entry::Many(at)) => self.many[at as usize].clone(),
         }
     }
 
     /// What one source says of a prefix.
     pub(crate) fn find(&self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
-        let find = |all: &[Said]| all.iter().find(|e| e.0 == source).map(|e| e.1);
+        let find = |all: &[SourceRoute]| all.iter().find(|e| e.0 == source).map(|e| e.1);
         match self.get(prefix)? {
-            Entry::One(said) => find(&[said]),
+            Entry::One(route) => find(&[route]),
             Entry::Many(at) => find(&self.many[at as usize]),
         }
     }
@@ -118,11 +118,11 @@ impl Entries {
     }
 
     /// Stores what is said, at least one word, of a prefix that is there.
-    fn put(&mut self, prefix: Ipv4Prefix, all: Vec<Said>) -> Result<(), TryReserveError> {
+    fn put(&mut self, prefix: Ipv4Prefix, all: Vec<SourceRoute>) -> Result<(), TryReserveError> {
         match (self.get(prefix), &all[..]) {
-            (Some(Entry::Many(at)), [said]) => {
+            (Some(Entry::Many(at)), [route]) => {
                 self.free.push(at);
-                self.map.insert(prefix, one(*said))?;
+                self.map.insert(prefix, one(*route))?;
             }
             (Some(Entry::Many(at)), _) => self.many[at as usize] = all,
             _ => {
@@ -149,13 +149,13 @@ impl Entries {
         let mut seen = 0;
         let more = self.map.sweep(at, |(prefix, entry)| {
             seen += 1;
-            let mut add = |said: &Said| {
-                if lists.contains(&said.1) {
-                    hit.push((prefix, said.0));
+            let mut add = |route: &SourceRoute| {
+                if lists.contains(&route.1) {
+                    hit.push((prefix, route.0));
                 }
             };
             match unpack(entry) {
-                Entry::One(said) => add(&said),
+                Entry::One(route) => add(&route),
                 Entry::Many(at) => self.many[at as usize].iter().for_each(add),
             }
         });
@@ -171,11 +171,11 @@ impl Entries {
         mut each: impl FnMut(Ipv4Prefix, ListId),
     ) -> bool {
         self.map.sweep(at, |(prefix, entry)| match unpack(entry) {
-            Entry::One(said) if said.0 == source => each(prefix, said.1),
+            Entry::One(route) if route.0 == source => each(prefix, route.1),
             Entry::One(_) => {}
             Entry::Many(at) => {
-                let all = self.many[at as usize].iter().filter(|said| said.0 == source);
-                all.for_each(|said| each(prefix, said.1));
+                let all = self.many[at as usize].iter().filter(|route| route.0 == source);
+                all.for_each(|route| each(prefix, route.1));
             }
         })
     }
@@ -186,8 +186,8 @@ impl Entries {
 
     /// Bytes of heap.
     pub(crate) fn memory(&self) -> usize {
-        let lists: usize = self.many.iter().map(|l| l.capacity() * size_of::<Said>()).sum();
-        self.map.memory() + self.many.capacity() * size_of::<Vec<Said>>() + lists
+        let lists: usize = self.many.iter().map(|l| l.capacity() * size_of::<SourceRoute>()).sum();
+        self.map.memory() + self.many.capacity() * size_of::<Vec<SourceRoute>>() + lists
     }
 }
 
@@ -206,32 +206,32 @@ mod tests {
             let mut model: BTreeMap<Ipv4Prefix, BTreeMap<Source, ListId>> = BTreeMap::new();
             for (set, n, source, list) in ops {
                 let (prefix, source) = (Ipv4Prefix::host(n), SOURCES[source]);
-                let said = model.entry(prefix).or_default();
+                let routes = model.entry(prefix).or_default();
                 let old = if set {
-                    prop_assert_eq!(entries.set(prefix, source, list), Ok(said.insert(source, list)));
+                    prop_assert_eq!(entries.set(prefix, source, list), Ok(routes.insert(source, list)));
                     continue;
                 } else {
-                    said.remove(&source)
+                    routes.remove(&source)
                 };
                 prop_assert_eq!(entries.unset(prefix, source), old);
-                if said.is_empty() {
+                if routes.is_empty() {
                     model.remove(&prefix);
                 }
                 prop_assert_eq!(entries.len(), model.len());
                 for n in 0..4 {
                     let prefix = Ipv4Prefix::host(n);
-                    let all: Vec<Said> = model.get(&prefix).map_or_else(Vec::new, |said| {
-                        said.iter().map(|(s, l)| (*s, *l)).collect()
+                    let all: Vec<SourceRoute> = model.get(&prefix).map_or_else(Vec::new, |routes| {
+                        routes.iter().map(|(s, l)| (*s, *l)).collect()
                     });
                     prop_assert_eq!(entries.best(prefix), all.first().copied());
                     for source in SOURCES {
-                        let said = all.iter().find(|e| e.0 == source).map(|e| e.1);
-                        prop_assert_eq!(entries.find(prefix, source), said);
+                        let list = all.iter().find(|e| e.0 == source).map(|e| e.1);
+                        prop_assert_eq!(entries.find(prefix, source), list);
                     }
                     prop_assert_eq!(entries.all(prefix), all);
                 }
-                let twos = model.iter().flat_map(|(p, said)| {
-                    said.iter().filter(|e| *e.1 == 2).map(|(s, _)| (*p, *s))
+                let twos = model.iter().flat_map(|(p, routes)| {
+                    routes.iter().filter(|e| *e.1 == 2).map(|(s, _)| (*p, *s))
                 });
                 let (mut at, mut hit, mut seen) = (Sweep::default(), Vec::new(), 0);
                 while let Some(n) = entries.sweep(&mut at, &BTreeSet::from([2]), &mut hit) {
@@ -247,8 +247,8 @@ mod tests {
     #[test]
     fn tags_and_numbers_stay_apart() {
         for source in SOURCES {
-            let Entry::One(said) = unpack(one((source, 123_456))) else { panic!("{source:?}") };
-            assert_eq!(said, (source, 123_456));
+            let Entry::One(route) = unpack(one((source, 123_456))) else { panic!("{source:?}") };
+            assert_eq!(route, (source, 123_456));
         }
         assert!(matches!(unpack(pack(MANY, 0)), Entry::Many(0)));
         assert_eq!(size_of::<Option<NonZeroU32>>(), 4);

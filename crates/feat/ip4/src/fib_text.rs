@@ -1,6 +1,6 @@
 //! Routes in words and as JSON, in the structure in which VPP prints them.
 
-use crate::words::kind_word;
+use crate::cli_args::kind_word;
 use crate::{Ip4, Path, PathKind, RouteView, Source};
 use serde_json::{Value, json};
 use std::fmt::Write;

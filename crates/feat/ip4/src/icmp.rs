@@ -37,9 +37,9 @@ impl Cause {
     }
 }
 
-/// Asks `ip4-icmp-error` (the calling node's next `to`) to answer a packet before it is dropped for
+/// Requests `ip4-icmp-error` (the calling node's next `to`) to answer a packet before it is dropped for
 /// `reason` of the calling node.
-pub fn ask(
+pub fn request_error(
     cx: &mut NodeCx<'_>,
     p: &mut PktMut<'_>,
     cause: Cause,
@@ -54,7 +54,7 @@ pub fn ask(
 }
 
 /// What was asked for.
-pub(crate) fn asked(p: &PktMut<'_>) -> Cause {
+pub(crate) fn requested(p: &PktMut<'_>) -> Cause {
     let meta = p.meta();
     let [kind, code] = meta.opaque[0].to_be_bytes();
     Cause { kind, code, mtu: meta.opaque[1] }

@@ -10,18 +10,18 @@ pub mod address;
 pub mod api;
 mod api_types;
 pub mod cli;
+mod cli_args;
 mod entries;
 mod fib_text;
 pub mod icmp;
-mod late;
 pub mod nodes;
 pub mod ping;
 pub mod prefixes;
 pub mod replace;
+mod reresolve;
 pub mod route;
 mod settings;
 pub mod tables;
-mod words;
 
 pub use route::{Path, PathKind, RouteError, RouteView, Source};
 
@@ -218,7 +218,7 @@ fn publish(c: &mut Control) {
 }
 
 /// Adds paths to a route, or sets them (`replace`). If many routes resolve their next hop through
-/// this one, the last of them follow in slices ([`Ip4::is_settled`]).
+/// this one, the last of them follow in slices ([`Ip4::is_resolved`]).
 ///
 /// # Errors
 /// [`RouteError`]; the route is as before then.
@@ -291,8 +291,8 @@ pub fn del_route(
 
 impl Ip4 {
     /// Whether all routes lead where their next hops do; see [`add_route`].
-    pub fn is_settled(&self) -> bool {
-        self.tables.values().all(Table::is_settled)
+    pub fn is_resolved(&self) -> bool {
+        self.tables.values().all(Table::is_resolved)
     }
     /// Ids of all tables.
     pub fn table_ids(&self) -> Vec<u32> {

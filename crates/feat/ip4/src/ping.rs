@@ -26,13 +26,13 @@ pub(crate) const MAX_SIZE: u16 = u16::MAX - (IP + ICMP + STAMP) as u16;
 /// Least time between requests, in seconds.
 pub(crate) const SHORTEST: f64 = 0.000_01;
 /// Requests sent at once at most, when the main thread has fallen behind.
-const CATCH_UP: u32 = 64;
+const RERESOLVE_SLICE: u32 = 64;
 /// Requests remembered, to tell late and doubled replies: half of what sequence numbers tell apart.
 const MEMORY: usize = 1 << 15;
 /// How long a reply is waited for at least.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How soon after a request to look for its reply first, and how rarely at last.
-const LOOK: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(10));
+const POLL_INTERVAL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(10));
 /// Replies that a session keeps for its task, and that it lists as JSON.
 const MAX_REPLIES: usize = 1 << 16;
 
@@ -143,7 +143,7 @@ fn plan(c: &Control, r: &Request) -> Result<Plan, CliError> {
     let (ip4, forwarding) = (ip4.borrow(), forwarding.borrow());
     let table = r.table.or(r.source.map(|i| ip4.table_of(i))).unwrap_or(0);
     if !ip4.table_ids().contains(&table) {
-        return Err(crate::words::route_failed(crate::RouteError::NoTable(table)));
+        return Err(crate::cli_args::route_failed(crate::RouteError::NoTable(table)));
     }
     let view = ip4.lookup(table, r.to).filter(|v| v.source != Source::Default);
     let Some(view) = view else {
@@ -209,7 +209,7 @@ pub(crate) fn start(c: &mut Control, request: Request) -> Result<Ping, CliError>
 
 /// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum ReplyState {
     Waiting,
     Answered,
     Lost,
@@ -235,8 +235,8 @@ struct Stats {
     received: u32,
     late: u32,
     duplicates: u32,
-    /// The latest requests: when they were sent, and their fate.
-    flights: VecDeque<(u64, Fate)>,
+    /// The latest requests: when they were sent, and their state.
+    flights: VecDeque<(u64, ReplyState)>,
     /// Requests, from the first, none of which is waited for.
     settled: u32,
     waiting: u32,
@@ -248,18 +248,18 @@ impl Stats {
         self.sent - self.flights.len() as u32
     }
 
-    fn flight(&mut self, index: u32) -> Option<&mut (u64, Fate)> {
+    fn flight(&mut self, index: u32) -> Option<&mut (u64, ReplyState)> {
         self.flights.get_mut(index.checked_sub(self.forgotten())? as usize)
     }
 
     /// Notes a request; returns its sequence number, from 1.
     fn send(&mut self, at: u64) -> u16 {
         if self.flights.len() == MEMORY
-            && let Some((_, Fate::Waiting)) = self.flights.pop_front()
+            && let Some((_, ReplyState::Waiting)) = self.flights.pop_front()
         {
             self.waiting -= 1;
         }
-        self.flights.push_back((at, Fate::Waiting));
+        self.flights.push_back((at, ReplyState::Waiting));
         self.sent += 1;
         self.waiting += 1;
         self.sent as u16
@@ -269,12 +269,12 @@ impl Stats {
     fn expire(&mut self, now: u64, timeout: u64) {
         self.settled = self.settled.max(self.forgotten());
         let mut index = self.settled;
-        while let Some((at, fate)) = self.flight(index) {
-            if *fate == Fate::Waiting {
+        while let Some((at, state)) = self.flight(index) {
+            if *state == ReplyState::Waiting {
                 if now.saturating_sub(*at) < timeout {
                     break;
                 }
-                *fate = Fate::Lost;
+                *state = ReplyState::Lost;
                 self.waiting -= 1;
             }
             index += 1;
@@ -293,19 +293,19 @@ impl Stats {
         // The last request with that number.
         let back = (self.sent as u16).wrapping_sub(seq);
         let Some(index) = self.sent.checked_sub(u32::from(back) + 1) else { return Match::Unknown };
-        let Some((sent_at, fate)) = self.flight(index) else { return Match::Unknown };
+        let Some((sent_at, state)) = self.flight(index) else { return Match::Unknown };
         let took = at.saturating_sub(*sent_at);
-        match std::mem::replace(fate, Fate::Answered) {
-            Fate::Waiting => {
+        match std::mem::replace(state, ReplyState::Answered) {
+            ReplyState::Waiting => {
                 self.waiting -= 1;
                 self.received += 1;
                 Match::Answer(took)
             }
-            Fate::Lost => {
+            ReplyState::Lost => {
                 self.late += 1;
                 Match::Late(took)
             }
-            Fate::Answered => {
+            ReplyState::Answered => {
                 self.duplicates += 1;
                 Match::Duplicate(took)
             }
@@ -394,7 +394,7 @@ impl Ping {
     /// Sends what is due; returns when the next is.
     fn send_due(&mut self, c: &mut Control, now: Instant) {
         let (mut due, mut last) = self.next.unwrap_or((now, now));
-        let mut room = CATCH_UP.max(self.request.burst);
+        let mut room = RERESOLVE_SLICE.max(self.request.burst);
         while self.stats.sent < self.request.repeat && now >= due && room > 0 {
             for _ in 0..self.request.burst.min(self.request.repeat - self.stats.sent) {
                 self.send(c);
@@ -456,8 +456,9 @@ impl Ping {
         }
         if self.stats.waiting > 0 {
             // Replies wake the main thread, though perhaps not this task: look often at first.
-            let look = (now.saturating_duration_since(last) / 8).clamp(LOOK.0, LOOK.1);
-            at = at.min(now + look);
+            let wait =
+                (now.saturating_duration_since(last) / 8).clamp(POLL_INTERVAL.0, POLL_INTERVAL.1);
+            at = at.min(now + wait);
             if let Some(sent) = self.stats.oldest() {
                 let left = (sent + self.timeout).saturating_sub(clock::ticks());
                 at = at.min(now + Duration::from_secs_f64(left as f64 / clock::hz()));
@@ -554,18 +555,18 @@ mod tests {
         ) {
             // A session that has run for a while: sequence numbers wrap.
             let mut s = Stats { sent: start, settled: start, ..Stats::default() };
-            let mut model: Vec<(u64, Fate)> = Vec::new();
+            let mut model: Vec<(u64, ReplyState)> = Vec::new();
             let (mut now, timeout) = (0u64, 50);
             for (what, n) in steps {
                 now += u64::from(n % 7);
                 for f in &mut model {
-                    if f.1 == Fate::Waiting && now - f.0 >= timeout { f.1 = Fate::Lost; }
+                    if f.1 == ReplyState::Waiting && now - f.0 >= timeout { f.1 = ReplyState::Lost; }
                 }
                 s.expire(now, timeout);
                 match what {
                     0 | 1 => {
                         let seq = s.send(now);
-                        model.push((now, Fate::Waiting));
+                        model.push((now, ReplyState::Waiting));
                         prop_assert_eq!(seq, (start + model.len() as u32) as u16);
                     }
                     _ if model.is_empty() => {}
@@ -574,15 +575,15 @@ mod tests {
                         let seq = (start + i as u32 + 1) as u16;
                         let took = now - model[i].0;
                         let want = match model[i].1 {
-                            Fate::Waiting => Match::Answer(took),
-                            Fate::Lost => Match::Late(took),
-                            Fate::Answered => Match::Duplicate(took),
+                            ReplyState::Waiting => Match::Answer(took),
+                            ReplyState::Lost => Match::Late(took),
+                            ReplyState::Answered => Match::Duplicate(took),
                         };
-                        model[i].1 = Fate::Answered;
+                        model[i].1 = ReplyState::Answered;
                         prop_assert_eq!(s.receive(seq, now), want);
                     }
                 }
-                let waiting = model.iter().filter(|f| f.1 == Fate::Waiting).count();
+                let waiting = model.iter().filter(|f| f.1 == ReplyState::Waiting).count();
                 prop_assert_eq!(s.waiting as usize, waiting);
             }
         }

@@ -32,7 +32,7 @@ pub fn finish(
     let serial = serial(c, table)?;
     let keep = c.state::<Ip4>().borrow_mut().replacing.remove(&table);
     match keep {
-        Some(keep) => go_on(c, Removal { table, serial, keep, at: Sweep::default() }, done),
+        Some(keep) => remove_slice(c, Removal { table, serial, keep, at: Sweep::default() }, done),
         None => done(),
     }
     Ok(())
@@ -44,7 +44,7 @@ pub fn finish(
 /// [`RouteError::NoTable`].
 pub fn flush(c: &mut Control, table: u32, done: impl FnOnce() + 'static) -> Result<(), RouteError> {
     let (serial, keep) = (serial(c, table)?, HashSet::new());
-    go_on(c, Removal { table, serial, keep, at: Sweep::default() }, done);
+    remove_slice(c, Removal { table, serial, keep, at: Sweep::default() }, done);
     Ok(())
 }
 
@@ -79,11 +79,11 @@ impl Removal {
     }
 }
 
-fn go_on(c: &mut Control, mut removal: Removal, done: impl FnOnce() + 'static) {
+fn remove_slice(c: &mut Control, mut removal: Removal, done: impl FnOnce() + 'static) {
     let began = Instant::now();
     while removal.step(c) {
         if began.elapsed() >= SLICE {
-            c.after(Duration::ZERO, |c| go_on(c, removal, done));
+            c.after(Duration::ZERO, |c| remove_slice(c, removal, done));
             return;
         }
     }

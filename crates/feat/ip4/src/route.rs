@@ -2,7 +2,7 @@
 
 use crate::Ip4;
 use crate::entries::Entries;
-use crate::late::Late;
+use crate::reresolve::PendingReresolve;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ pub(crate) struct Table {
     /// Next hops whose interface is found by look-up, and the lists that name them.
     recursive: BTreeSet<(u32, ListId)>,
     /// Lists of which the routes are still to be written or removed.
-    late: Late,
+    pending: PendingReresolve,
 }
 
 const MAX_DEPTH: u32 = 8;
@@ -190,18 +190,18 @@ const SLICE: Duration = Duration::from_millis(1);
 const AT_LEAST: usize = 1024;
 
 /// Lets routes follow their next hops for a while; true once they all do.
-pub(crate) fn catch_up(c: &Control) -> bool {
+pub(crate) fn reresolve_slice(c: &Control) -> bool {
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
-    let late = ip4.tables.values_mut().find(|t| !t.is_settled());
-    late.is_none_or(|t| t.catch_up(c, usize::MAX, SLICE))
-        && ip4.tables.values().all(Table::is_settled)
+    let pending = ip4.tables.values_mut().find(|t| !t.is_resolved());
+    pending.is_none_or(|t| t.reresolve_slice(c, usize::MAX, SLICE))
+        && ip4.tables.values().all(Table::is_resolved)
 }
 
-/// As [`catch_up`], and comes back if there are more.
-fn catch_up_later(c: &mut Control) {
-    if !catch_up(c) {
-        c.after(Duration::ZERO, catch_up_later);
+/// As [`reresolve_slice`], and comes back if there are more.
+fn reresolve_later(c: &mut Control) {
+    if !reresolve_slice(c) {
+        c.after(Duration::ZERO, reresolve_later);
     }
 }
 
@@ -222,7 +222,7 @@ impl Table {
             by_paths: HashMap::new(),
             free: Vec::new(),
             recursive: BTreeSet::new(),
-            late: Late::default(),
+            pending: PendingReresolve::default(),
         }
     }
 
@@ -441,7 +441,7 @@ impl Table {
             f.borrow_mut().release(c, list.dpo);
         }
         self.free.clear();
-        for dpo in std::mem::take(&mut self.late).into_held() {
+        for dpo in std::mem::take(&mut self.pending).into_held() {
             f.borrow_mut().release(c, dpo);
         }
     }
@@ -495,26 +495,26 @@ impl Table {
         if moved.is_empty() {
             return;
         }
-        let idle = self.late.is_empty();
-        self.late.add(moved, held);
-        if idle && !self.catch_up(c, AT_ONCE, SLICE) {
-            c.remote().submit(catch_up_later);
+        let idle = self.pending.is_empty();
+        self.pending.add(moved, held);
+        if idle && !self.reresolve_slice(c, AT_ONCE, SLICE) {
+            c.remote().submit(reresolve_later);
         }
     }
 
     /// Whether all routes lead where their next hops do.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.late.is_empty()
+    pub(crate) fn is_resolved(&self) -> bool {
+        self.pending.is_empty()
     }
 
     /// Looks at up to about `max` routes (fewer if they are to follow), for about `time`, and writes
     /// those whose list was resolved anew, or removes those whose list has no paths any more; true
     /// once there are no more. Until then the others lead where they did. A short prefix takes as
     /// long as hundreds of long ones.
-    fn catch_up(&mut self, c: &Control, max: usize, time: Duration) -> bool {
+    fn reresolve_slice(&mut self, c: &Control, max: usize, time: Duration) -> bool {
         let (begin, mut seen, mut n) = (Instant::now(), 0, 0);
         loop {
-            while let Some((prefix, source)) = self.late.pop() {
+            while let Some((prefix, source)) = self.pending.pop() {
                 self.follow(c, prefix, source);
                 n += 1;
                 seen += FOLLOWING;
@@ -525,14 +525,14 @@ impl Table {
             if seen >= max || (seen >= AT_LEAST && begin.elapsed() >= time) {
                 return false;
             }
-            match self.late.look(&self.routes) {
+            match self.pending.scan(&self.routes) {
                 Some(n) => seen += n,
                 None => {
                     let f = c.state::<Forwarding>();
-                    for old in self.late.finish() {
+                    for old in self.pending.finish() {
                         f.borrow_mut().release(c, old);
                     }
-                    if self.late.is_empty() {
+                    if self.pending.is_empty() {
                         return true;
                     }
                 }

@@ -1,6 +1,6 @@
 //! What is configured of IPv4: addresses, tables, routes.
 
-use crate::words::{kind_word, special_kind};
+use crate::cli_args::{kind_word, special_kind};
 use crate::{Ip4, Path, PathKind, address};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};

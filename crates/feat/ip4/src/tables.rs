@@ -58,11 +58,11 @@ impl Tables {
     }
     /// What becomes of packets to an address that came by an interface; of a balance, its first
     /// member's.
-    pub fn way(&self, dpos: &DpoTable, rx_if: u32, to: u32) -> EntryState {
+    pub fn resolve(&self, dpos: &DpoTable, rx_if: u32, to: u32) -> EntryState {
         Tables::lead(dpos, self.fib(rx_if), to)
     }
     /// The same of packets that are looked up in the table of a number; no way if there is no such table.
-    pub fn way_in(&self, dpos: &DpoTable, table: u32, to: u32) -> EntryState {
+    pub fn resolve_in(&self, dpos: &DpoTable, table: u32, to: u32) -> EntryState {
         Tables::lead(dpos, self.fibs.iter().find(|fib| fib.id == table), to)
     }
     fn lead(dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {

@@ -1,43 +1,43 @@
-//! What layer 2's API messages share.
+//! Types shared by layer 2 API messages.
 
 use crate::L2Error;
 use thalweg_api::api_enum;
 use thalweg_api::schema::Module;
 use thalweg_graph::Control;
 
-/// Layer 2.
+/// The API module.
 pub static L2: Module = Module { name: "l2", folder: "core", version: "3.3.0" };
 
 api_enum! {
-    /// What a bridge domain does.
+    /// Flags of a bridge domain.
     pub struct BdFlags: u32 = "bd_flags" {
-        /// Nothing.
+        /// No flag.
         NONE = 0, "BRIDGE_API_FLAG_NONE";
-        /// Learns.
+        /// Learns source MAC addresses.
         LEARN = 1, "BRIDGE_API_FLAG_LEARN";
-        /// Forwards.
+        /// Forwards known unicast frames.
         FWD = 2, "BRIDGE_API_FLAG_FWD";
-        /// Floods to groups.
+        /// Floods broadcast and multicast frames.
         FLOOD = 4, "BRIDGE_API_FLAG_FLOOD";
-        /// Floods what it does not know.
+        /// Floods unknown unicast frames.
         UU_FLOOD = 8, "BRIDGE_API_FLAG_UU_FLOOD";
-        /// Answers ARP.
+        /// ARP termination.
         ARP_TERM = 16, "BRIDGE_API_FLAG_ARP_TERM";
-        /// Forwards ARP to those that it knows.
+        /// ARP unicast forwarding.
         ARP_UFWD = 32, "BRIDGE_API_FLAG_ARP_UFWD";
     }
-    /// What kind of port.
+    /// Port type.
     pub struct L2PortType: u32 = "l2_port_type" {
-        /// Like any other.
+        /// A normal port.
         NORMAL = 0, "L2_API_PORT_TYPE_NORMAL";
-        /// The router's own.
+        /// The BVI, the router's own port.
         BVI = 1, "L2_API_PORT_TYPE_BVI";
-        /// Where what is not known goes.
+        /// The port for unknown unicast frames.
         UU_FWD = 2, "L2_API_PORT_TYPE_UU_FWD";
     }
 }
 
-/// A bridge domain to be made.
+/// Parameters of a bridge domain to create.
 pub(crate) struct Make<'a> {
     pub(crate) id: u32,
     pub(crate) flood: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Make<'a> {
 }
 
 impl Make<'_> {
-    /// Makes it, or deletes that of its id; says which.
+    /// Creates the bridge domain, or deletes it; returns its id.
     pub(crate) fn run(&self, c: &mut Control, is_add: bool) -> Result<u32, L2Error> {
         if !is_add {
             crate::delete_bridge(c, self.id)?;

@@ -1,7 +1,7 @@
-//! Bridge domains as the main thread keeps them: their ports and settings, and whom they know.
+//! Bridge domains on the main thread: ports, settings and MAC addresses.
 
 use crate::error::{L2Error, MAX_BRIDGE_ID};
-use crate::forget::{Sweep, Which};
+use crate::flush::{FlushFilter, FlushJob};
 use crate::learning::Learning;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,50 +11,50 @@ use thalweg_graph::NodeId;
 use thalweg_tables::mac::{MacError, MacKey, MacTable};
 use thalweg_tables::qsbr::Domain as Readers;
 
-/// Addresses that all bridge domains may know together.
+/// Maximum number of MAC addresses of all bridge domains together.
 pub const MAX_ADDRESSES: u32 = 1 << 20;
-/// Addresses that a bridge domain may learn, unless told otherwise.
+/// Default learn limit of a bridge domain.
 pub const LEARN_LIMIT: u32 = 1 << 24;
-/// Bridge domains that there may be.
+/// Maximum number of bridge domains.
 const MAX_DOMAINS: u16 = 4096;
 
-/// How an address came into the table.
+/// Origin of a MAC address entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// A port has seen a frame from it.
+    /// Learned from a frame.
     Learned,
-    /// It was configured, and stays.
+    /// Configured; neither moves nor ages.
     Static,
-    /// It was configured: frames to it are dropped.
+    /// Configured; frames to it are dropped.
     Filter,
-    /// It was configured as if it had been learned.
+    /// Configured, but treated as learned.
     Added,
 }
 
-/// What a bridge domain does.
+/// Settings of a bridge domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Learns addresses.
+    /// Learns source MAC addresses.
     pub learn: bool,
-    /// Forwards to the addresses that it knows.
+    /// Forwards known unicast frames.
     pub forward: bool,
-    /// Floods frames to groups.
+    /// Floods broadcast and multicast frames.
     pub flood: bool,
-    /// Floods frames to addresses that it does not know.
+    /// Floods unknown unicast frames.
     pub flood_unknown: bool,
-    /// Minutes after which it forgets an address that was not seen; 0: never.
+    /// MAC aging time in minutes; 0 disables aging.
     pub mac_age: u8,
-    /// The most addresses that it learns.
+    /// Maximum number of learned addresses.
     pub learn_limit: u32,
 }
 
 /// A bridge domain.
 #[derive(Clone, Debug)]
 pub struct Domain {
-    /// Number by which workers know it, from 1 on.
+    /// Number by which workers know it, from 1.
     pub number: u16,
     pub(crate) settings: Settings,
-    /// What somebody noted about it.
+    /// User tag.
     pub tag: String,
     pub(crate) ports: BTreeMap<SwIfIndex, u8>,
     pub(crate) rules: Option<NodeId>,
@@ -69,11 +69,11 @@ impl std::ops::Deref for Domain {
 }
 
 impl Domain {
-    /// Its ports, each with its split horizon group.
+    /// Ports, each with its split horizon group.
     pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, u8)> + '_ {
         self.ports.iter().map(|(p, g)| (*p, *g))
     }
-    /// Addresses that it has learned and not forgotten.
+    /// Number of learned addresses in the table.
     pub fn learned(&self) -> u32 {
         self.learned
     }
@@ -82,90 +82,90 @@ impl Domain {
     }
 }
 
-/// An address that a bridge domain knows.
+/// A MAC address entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
     /// Id of the bridge domain.
     pub bridge: u32,
-    /// The address.
+    /// MAC address.
     pub mac: Mac,
-    /// Behind which port.
+    /// Port of the address.
     pub port: SwIfIndex,
-    /// How it came here.
+    /// Origin of the entry.
     pub origin: Origin,
-    /// How long ago it was seen, as far as anybody looked.
+    /// Time since it was last seen, as of the last scan.
     pub age: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) origin: Origin,
-    /// How many sweeps had begun when it came, or came to its port.
+    /// Serial of the last flush begun before the entry was made or moved.
     pub(crate) serial: u32,
     seen: Instant,
 }
 
-/// What became of the news that an address was seen.
+/// Result of a report that an address was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Learned {
-    /// Nothing that was not known, or may be known.
+    /// No change of the table, or a move.
     Nothing,
-    /// It is known now.
+    /// The address was learned.
     New,
-    /// The same, and there is no room for the next one.
+    /// The address was learned and the learn limit reached.
     Last,
 }
 
-/// How often addresses were learned, and so on.
+/// Counters of MAC learning.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counts {
-    /// Addresses that were learned.
+    /// Addresses learned.
     pub learned: u64,
-    /// Addresses that went to another port.
+    /// Addresses moved to another port.
     pub moved: u64,
-    /// Addresses that were not seen for long enough.
+    /// Addresses aged out.
     pub aged: u64,
-    /// Times that there was no room.
+    /// Addresses not learned, as the table or the learn limit was full.
     pub refused: u64,
 }
 
-/// What became of an address that was learned.
+/// Change of a learned address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It is known now.
+pub enum MacChange {
+    /// Learned.
     Learned,
-    /// It was forgotten.
+    /// Aged out or flushed.
     Forgotten,
-    /// It is behind another port.
+    /// Moved to another port.
     Moved,
 }
 
-/// Changes that are kept for those who listen, until they are told.
+/// Maximum number of changes kept for subscribed clients; more are lost.
 const MAX_CHANGES: usize = 1 << 20;
 
-/// No bridge domain has this id.
-const RESTING: u32 = 0;
+/// Id of numbers whose bridge domain is deleted. No bridge domain has it.
+const DELETED: u32 = 0;
 
 /// All bridge domains.
 pub struct Bridges {
     domains: BTreeMap<u32, Domain>,
-    /// Ids by number; [`RESTING`] where addresses of one that was deleted are still being forgotten.
+    /// Ids by number; [`DELETED`] while the addresses of a deleted bridge domain are being flushed.
     ids: Vec<Option<u32>>,
     ports: BTreeMap<SwIfIndex, u32>,
     macs: MacTable,
-    /// By the table's numbers.
+    /// Entry state, indexed like the table's entries.
     known: Vec<Known>,
     learning: Arc<Learning>,
     default_limit: u32,
     counts: Counts,
-    /// What has changed since somebody was told, if anybody listens.
-    changes: Option<Vec<(Mac, SwIfIndex, Fate)>>,
-    /// What is being forgotten, and how often that was begun.
-    pub(crate) sweeps: VecDeque<Sweep>,
+    /// Changes not yet sent, while a client is subscribed.
+    changes: Option<Vec<(Mac, SwIfIndex, MacChange)>>,
+    /// Flushes in progress, and the serial of the last one.
+    pub(crate) flushes: VecDeque<FlushJob>,
     pub(crate) serial: u32,
-    /// Somebody sees to it.
-    pub(crate) swept: bool,
-    /// Where the look for old addresses is.
+    /// Whether a flush slice is scheduled.
+    pub(crate) flush_running: bool,
+    /// Position of the aging scan.
     at: u32,
     last_scan: Duration,
     scan: Duration,
@@ -183,69 +183,69 @@ impl Bridges {
             default_limit: LEARN_LIMIT,
             counts: Counts::default(),
             changes: None,
-            sweeps: VecDeque::new(),
+            flushes: VecDeque::new(),
             serial: 0,
-            swept: false,
+            flush_running: false,
             at: 0,
             last_scan: Duration::ZERO,
             scan: Duration::ZERO,
         }
     }
 
-    /// All of them.
+    /// All bridge domains.
     pub(crate) fn domains(&self) -> impl Iterator<Item = &Domain> {
         self.domains.values()
     }
-    /// All of them, by id.
+    /// All bridge domains, by id.
     pub fn list(&self) -> impl Iterator<Item = (u32, &Domain)> {
         self.domains.iter().map(|(id, d)| (*id, d))
     }
-    /// One of them.
+    /// Returns a bridge domain by id.
     pub fn get(&self, id: u32) -> Option<&Domain> {
         self.domains.get(&id)
     }
-    /// The id of the one that an interface is in.
+    /// Returns the id of an interface's bridge domain.
     pub fn of(&self, sw_if: SwIfIndex) -> Option<u32> {
         self.ports.get(&sw_if).copied()
     }
-    /// Addresses that are known, and how many of them were learned.
+    /// Number of addresses in the table, and of learned ones among them.
     pub fn count(&self) -> (u32, u32) {
         (self.macs.len(), self.domains.values().map(|d| d.learned).sum())
     }
-    /// What has happened.
+    /// Counters since start.
     pub fn counts(&self) -> Counts {
         self.counts
     }
-    /// Begins to keep changes of what is learned, or ends it.
+    /// Starts or stops recording changes.
     pub(crate) fn watch(&mut self, on: bool) {
         match on {
             true => drop(self.changes.get_or_insert_default()),
             false => self.changes = None,
         }
     }
-    /// Some of the changes, the oldest first.
-    pub(crate) fn take_changes(&mut self, some: usize) -> Vec<(Mac, SwIfIndex, Fate)> {
+    /// Takes up to `some` changes, oldest first.
+    pub(crate) fn take_changes(&mut self, some: usize) -> Vec<(Mac, SwIfIndex, MacChange)> {
         let Some(changes) = &mut self.changes else { return Vec::new() };
         let end = some.min(changes.len());
         changes.drain(..end).collect()
     }
-    fn note(&mut self, key: MacKey, port: SwIfIndex, fate: Fate) {
+    fn note(&mut self, key: MacKey, port: SwIfIndex, change: MacChange) {
         if let Some(changes) = self.changes.as_mut().filter(|all| all.len() < MAX_CHANGES) {
-            changes.push((key.mac(), port, fate));
+            changes.push((key.mac(), port, change));
         }
     }
-    /// How many addresses there may be.
+    /// Maximum number of addresses.
     pub fn limit(&self) -> u32 {
         self.macs.limit()
     }
-    /// How many a new bridge domain learns at most.
+    /// Learn limit of new bridge domains.
     pub fn default_learn_limit(&self) -> u32 {
         self.default_limit
     }
     pub(crate) fn set_default_learn_limit(&mut self, limit: u32) {
         self.default_limit = limit;
     }
-    /// How long the last look for old addresses took.
+    /// Duration of the last aging scan.
     pub fn last_scan(&self) -> Duration {
         self.last_scan
     }
@@ -284,7 +284,7 @@ impl Bridges {
         Ok(self.domains.entry(id).or_insert(domain))
     }
 
-    /// Deletes one; its addresses go by and by.
+    /// Deletes a bridge domain. Its addresses are flushed in slices.
     pub(crate) fn delete(&mut self, id: u32) -> Result<(), L2Error> {
         let domain = self.find(id)?;
         if !domain.ports.is_empty() {
@@ -292,19 +292,19 @@ impl Bridges {
         }
         let number = domain.number;
         self.domains.remove(&id);
-        self.ids[usize::from(number)] = Some(RESTING);
-        self.forget(Which { bridge: Some(number), ..Which::ALL }, None);
+        self.ids[usize::from(number)] = Some(DELETED);
+        self.flush(FlushFilter { bridge: Some(number), ..FlushFilter::ALL }, None);
         Ok(())
     }
 
-    /// Addresses of this number are forgotten: if its bridge domain is no more, another may have it.
+    /// Frees the number of a deleted bridge domain once its addresses are flushed.
     pub(crate) fn release(&mut self, number: u16) {
         if let Some(id) = self.ids.get_mut(usize::from(number)) {
-            *id = id.filter(|id| *id != RESTING);
+            *id = id.filter(|id| *id != DELETED);
         }
     }
 
-    /// So many numbers of addresses there are.
+    /// Number of entry slots in use; entries are numbered below it.
     pub(crate) fn numbers(&self) -> u32 {
         self.macs.numbers()
     }
@@ -315,23 +315,23 @@ impl Bridges {
         Ok(())
     }
 
-    /// Takes an interface out of its bridge domain, which forgets whom it knew there, by and by.
+    /// Takes an interface out of its bridge domain and flushes the port's addresses.
     pub(crate) fn leave(&mut self, sw_if: SwIfIndex) -> bool {
         let Some(id) = self.ports.remove(&sw_if) else { return false };
         if let Some(domain) = self.domains.get_mut(&id) {
             domain.ports.remove(&sw_if);
         }
-        self.forget(Which { port: Some(sw_if), ..Which::ALL }, None);
+        self.flush(FlushFilter { port: Some(sw_if), ..FlushFilter::ALL }, None);
         true
     }
 
-    /// A worker has seen a frame from an address that it did not know there.
+    /// Handles a worker's report of an address that it did not find on that port.
     pub(crate) fn learn(&mut self, readers: &Readers, key: MacKey, sw_if: SwIfIndex) -> Learned {
         let id = self.ids.get(usize::from(key.bridge())).copied().flatten();
         let Some(domain) = id.and_then(|id| self.domains.get_mut(&id)) else {
             return Learned::Nothing;
         };
-        // The news may be older than the configuration.
+        // The report may be older than the configuration.
         if !domain.settings.learn || !domain.ports.contains_key(&sw_if) {
             return Learned::Nothing;
         }
@@ -345,7 +345,7 @@ impl Bridges {
                 self.counts.moved += 1;
                 let known = &mut self.known[entry as usize];
                 (known.seen, known.serial) = (now, self.serial);
-                self.note(key, sw_if, Fate::Moved);
+                self.note(key, sw_if, MacChange::Moved);
             }
             return Learned::Nothing;
         }
@@ -358,7 +358,7 @@ impl Bridges {
             return Learned::Nothing;
         }
         self.counts.learned += 1;
-        self.note(key, sw_if, Fate::Learned);
+        self.note(key, sw_if, MacChange::Learned);
         match id.and_then(|id| self.get(id)).is_some_and(Domain::has_room) {
             true => Learned::New,
             false => Learned::Last,
@@ -392,7 +392,7 @@ impl Bridges {
         }
     }
 
-    /// Puts an address into the table.
+    /// Adds an address to the table.
     pub(crate) fn add(
         &mut self,
         readers: &Readers,
@@ -404,7 +404,7 @@ impl Bridges {
         let domain = self.find(id)?;
         let number = domain.number;
         if mac[0] & 1 != 0 || mac == [0; 6] {
-            return Err(L2Error::NotAStation);
+            return Err(L2Error::NotUnicast);
         }
         let port = match port {
             Some((sw_if, _)) if domain.ports.contains_key(&sw_if) => sw_if,
@@ -414,7 +414,7 @@ impl Bridges {
         Ok(self.put(readers, MacKey::new(number, mac), port, origin)?)
     }
 
-    /// Takes an address out of the table.
+    /// Deletes an address from the table.
     pub(crate) fn remove(&mut self, readers: &Readers, id: u32, mac: Mac) -> Result<(), L2Error> {
         let key = MacKey::new(self.find(id)?.number, mac);
         let value = self.macs.get(key);
@@ -425,13 +425,13 @@ impl Bridges {
         }
         self.count_learned(key, was, None);
         if let Some(value) = value.filter(|_| was == Some(Origin::Learned)) {
-            self.note(key, value.port(), Fate::Forgotten);
+            self.note(key, value.port(), MacChange::Forgotten);
         }
         Ok(())
     }
 
-    /// Forgets those addresses with numbers in a range that are meant; returns how many.
-    pub(crate) fn forget_some(
+    /// Removes the entries in a range for which `meant` returns true; returns their number.
+    pub(crate) fn remove_matching(
         &mut self,
         readers: &Readers,
         numbers: std::ops::Range<u32>,
@@ -446,7 +446,7 @@ impl Bridges {
             if meant(key, value.port(), known, entry) && self.macs.remove(readers, key) {
                 self.count_learned(key, Some(origin), None);
                 if origin == Origin::Learned {
-                    self.note(key, value.port(), Fate::Forgotten);
+                    self.note(key, value.port(), MacChange::Forgotten);
                 }
                 gone += 1;
             }
@@ -454,8 +454,8 @@ impl Bridges {
         gone
     }
 
-    /// Forgets those learned addresses that were not seen for their bridge domain's time, of some at a
-    /// time. Says whether it has come round, and how many it has forgotten.
+    /// Ages out learned addresses among the next `some` entries. Returns whether the scan is
+    /// complete, and the number of addresses removed.
     pub(crate) fn age(&mut self, readers: &Readers, minute: Duration, some: u32) -> (bool, u32) {
         let start = Instant::now();
         let end = self.macs.numbers().min(self.at.saturating_add(some));
@@ -467,8 +467,8 @@ impl Bridges {
             .map(|id| id.and_then(|id| self.domains.get(&id)).map_or(0, |d| d.settings.mac_age))
             .map(|age| minute * u32::from(age))
             .collect();
-        let gone = self.forget_some(readers, self.at..end, |key, _, known, entry| {
-            // All are asked: each has a mark to take back.
+        let gone = self.remove_matching(readers, self.at..end, |key, _, known, entry| {
+            // Every worker's mark is read, since reading clears it.
             if seen.iter().fold(false, |any, s| s.take(entry) | any) {
                 known.seen = start;
             }
@@ -486,7 +486,7 @@ impl Bridges {
         (round, gone)
     }
 
-    /// The addresses with numbers in a range, and where to go on: listing does not stop anything.
+    /// Returns the addresses among `some` entries from `from` on, and where to continue.
     pub fn addresses(&self, from: u32, some: u32) -> (Vec<Address>, Option<u32>) {
         let all = self.macs.numbers();
         let end = all.min(from.saturating_add(some));
@@ -494,7 +494,7 @@ impl Bridges {
         (found, (end < all).then_some(end))
     }
 
-    /// An address that a bridge domain knows.
+    /// Looks up the entry of an address in a bridge domain.
     pub fn address(&self, bridge: u32, mac: Mac) -> Option<Address> {
         self.by_key(MacKey::new(self.get(bridge)?.number, mac))
     }
@@ -503,7 +503,7 @@ impl Bridges {
         let value = self.macs.get(key)?;
         let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
         let known = self.known.get(value.entry() as usize)?;
-        if self.is_going(key, value.port(), known.origin, known.serial) {
+        if self.is_being_flushed(key, value.port(), known.origin, known.serial) {
             return None;
         }
         let (origin, age) = (known.origin, known.seen.elapsed());

@@ -1,4 +1,4 @@
-//! What layer 2's commands share.
+//! Helpers shared by layer 2 commands.
 
 use crate::{Flush, L2, L2Error, MAX_BRIDGE_ID};
 use std::sync::{Arc, OnceLock};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::Control;
 
-/// The id of a bridge domain, which need not be there.
+/// Takes a bridge domain id, which need not exist.
 pub(crate) fn bridge_arg(args: &mut Args<'_>) -> Result<u32, CliError> {
     args.number("bridge domain", 1, MAX_BRIDGE_ID.into()).map(|id| id as u32)
 }
 
-/// The ids of the bridge domains that there are.
+/// Ids of all bridge domains.
 pub(crate) fn bridge_ids(c: &Control) -> Vec<String> {
     c.state::<L2>().borrow().bridges().list().map(|(id, _)| id.to_string()).collect()
 }
@@ -25,7 +25,7 @@ pub(crate) fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Forgets stations; the answer comes when that is done.
+/// Flushes MAC addresses; the command completes when done.
 pub(crate) fn flush(
     c: &mut Control,
     what: Flush,
@@ -37,17 +37,17 @@ pub(crate) fn flush(
         let _ = done.set(gone);
     };
     crate::flush(c, what, done).map_err(failed)?;
-    let mut forgetting = Forgetting(gone);
-    match forgetting.poll(c, Instant::now(), out) {
+    let mut flushing = Flushing(gone);
+    match flushing.poll(c, Instant::now(), out) {
         TaskPoll::Done => Ok(Outcome::Done),
-        _ => Ok(Outcome::pending(forgetting)),
+        _ => Ok(Outcome::pending(flushing)),
     }
 }
 
-/// Waits until stations are forgotten.
-struct Forgetting(Arc<OnceLock<u32>>);
+/// Waits for a flush to complete.
+struct Flushing(Arc<OnceLock<u32>>);
 
-impl Task<Control> for Forgetting {
+impl Task<Control> for Flushing {
     fn poll(&mut self, _c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         match self.0.get() {
             Some(gone) => {

@@ -1,56 +1,56 @@
-//! What can be wrong with a request.
+//! Errors of layer 2 configuration.
 
 use thalweg_api::Retval;
 use thalweg_device::DeviceError;
 use thalweg_tables::mac::MacError;
 
-/// Greatest id of a bridge domain.
+/// Largest bridge domain id.
 pub const MAX_BRIDGE_ID: u32 = (1 << 24) - 1;
 
-/// Why layer 2 cannot be configured so.
+/// Why a layer 2 request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum L2Error {
-    /// The interface, or what was asked of it.
+    /// The interface does not exist or does not support the request.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// There is no such bridge domain.
+    /// The bridge domain does not exist.
     #[error("there is no bridge domain {0}: `create bridge-domain {0}' makes it")]
     NoBridge(u32),
-    /// There is one of that id.
+    /// The bridge domain id is in use.
     #[error("bridge domain {0} exists already")]
     Exists(u32),
-    /// Ids have a range.
+    /// The id is out of range.
     #[error("a bridge domain's id is between 1 and {MAX_BRIDGE_ID}, not {0}")]
     Id(u32),
-    /// Its ports have to go first.
+    /// The bridge domain has ports.
     #[error("bridge domain {0} has interfaces: take them out by `set interface l3' first")]
     InUse(u32),
-    /// There are as many as can be.
-    #[error("no room for another bridge domain: {0} is the limit")]
+    /// The limit of bridge domains is reached.
+    #[error("no room for another bridge domain: the limit is {0}")]
     Full(u16),
-    /// The interface is not one of its ports.
+    /// The interface is not a port of the bridge domain.
     #[error("`{name}' is not in bridge domain {id}")]
     NotAPort {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// The bridge domain.
+        /// Bridge domain id.
         id: u32,
     },
-    /// A port needs a station's address.
-    #[error("a station's MAC address expected: neither a group's nor zero")]
-    NotAStation,
+    /// The MAC address is not unicast.
+    #[error("a unicast MAC address expected, not a multicast or zero address")]
+    NotUnicast,
     /// The address is not in the table.
-    #[error("bridge domain {id} does not know {mac}")]
+    #[error("bridge domain {id} has no entry for {mac}")]
     NoAddress {
-        /// The bridge domain.
+        /// Bridge domain id.
         id: u32,
-        /// The address.
+        /// MAC address.
         mac: String,
     },
-    /// The table of addresses.
+    /// The MAC address table failed.
     #[error(transparent)]
     Mac(#[from] MacError),
-    /// Not there yet.
+    /// Not supported yet.
     #[error("{0} is not supported yet")]
     NotYet(&'static str),
 }
@@ -66,7 +66,7 @@ impl From<L2Error> for Retval {
             L2Error::Id(_) => Retval::BD_ID_EXCEED_MAX,
             L2Error::InUse(_) => Retval::BD_IN_USE,
             L2Error::Full(_) | L2Error::Mac(_) => Retval::TABLE_TOO_BIG,
-            L2Error::NotAStation => Retval::INVALID_VALUE,
+            L2Error::NotUnicast => Retval::INVALID_VALUE,
             L2Error::NotYet(_) => Retval::UNSUPPORTED,
         }
     }

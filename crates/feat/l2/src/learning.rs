@@ -1,8 +1,8 @@
-//! How addresses are learned and forgotten.
+//! MAC learning and aging.
 //!
-//! A worker that sees a frame from an address that the table has not, or has elsewhere, sends an event
-//! (once in a while for each address), and the main thread writes the table. So bridging needs no lock,
-//! and a flood of new addresses costs the main thread's time, not the workers'.
+//! A worker that receives a frame from an unknown or moved address sends an event (rate limited per
+//! address), and only the main thread writes the table. So bridging needs no lock, and a flood of
+//! new addresses costs the main thread's time, not the workers'.
 
 use crate::bridges::{Learned, MAX_ADDRESSES};
 use crate::{L2, table};
@@ -11,38 +11,38 @@ use std::time::Duration;
 use thalweg_graph::{Control, Event, Topic};
 use thalweg_tables::mac::{MacKey, Seen};
 
-/// What workers and the main thread share of it.
+/// State shared by workers and the main thread.
 pub(crate) struct Learning {
-    /// What each worker has seen, as nodes are made.
+    /// Seen marks of each worker, in the order in which nodes are built.
     pub(crate) seen: Mutex<Vec<Arc<Seen>>>,
     pub(crate) topic: Topic,
 }
 
 impl Learning {
-    /// What a worker will have seen.
+    /// Creates the seen marks of a worker.
     pub(crate) fn worker(&self) -> Arc<Seen> {
         let seen = Seen::new(MAX_ADDRESSES);
         let seen = Arc::new(seen.unwrap_or_else(|e| panic!("addresses that a worker sees: {e}")));
         self.all().push(Arc::clone(&seen));
         seen
     }
-    /// Workers are going to see entries below this number: they need not wait for memory to say so.
+    /// Reserves memory for marks of entries below this number, so that workers never wait for it.
     pub(crate) fn make_ready(&self, upto: u32) {
         self.all().iter().for_each(|seen| seen.make_ready(upto));
     }
-    /// What all workers have seen. They do not ask.
+    /// Seen marks of all workers.
     pub(crate) fn all(&self) -> MutexGuard<'_, Vec<Arc<Seen>>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The look for addresses that are too old.
+/// State of the aging scan.
 #[derive(Default)]
 pub(crate) struct Scan {
     armed: bool,
 }
 
-/// An address seen at a port.
+/// Event of an address seen on a port.
 pub(crate) fn event(topic: Topic, key: MacKey, port: u32, at: u64) -> Event {
     let mut bytes = [0; 8];
     bytes[..6].copy_from_slice(&key.mac());
@@ -50,8 +50,8 @@ pub(crate) fn event(topic: Topic, key: MacKey, port: u32, at: u64) -> Event {
     Event::new(topic, port, at, &bytes)
 }
 
-/// What a worker has seen.
-pub(crate) fn heard(c: &mut Control, event: &Event) {
+/// Handles an event of an address seen by a worker.
+pub(crate) fn address_seen(c: &mut Control, event: &Event) {
     let [a, b, cc, d, e, f, low, high] = match event.bytes().first_chunk::<8>() {
         Some(bytes) => *bytes,
         None => return,
@@ -60,35 +60,35 @@ pub(crate) fn heard(c: &mut Control, event: &Event) {
     let domain = Arc::clone(c.domain());
     let learned = c.state::<L2>().borrow_mut().bridges.learn(&domain, key, event.sw_if);
     if learned == Learned::Last {
-        // Workers need not report more.
+        // The table is full: workers stop reporting new addresses.
         table::publish(c);
     }
 }
 
-/// How often all addresses are looked at, and how many in one go.
-const ROUND: Duration = Duration::from_secs(5);
-const SOME: u32 = 1 << 14;
-const PAUSE: Duration = Duration::from_millis(1);
+/// Interval of aging scans, and entries visited per step.
+const SCAN_INTERVAL: Duration = Duration::from_secs(5);
+const ENTRIES_PER_STEP: u32 = 1 << 14;
+const SLICE_PAUSE: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Begins to look for old addresses, if a bridge domain wants that and nobody looks yet.
+/// Schedules the aging scan if a bridge domain ages addresses and none is scheduled.
 pub(crate) fn arm(c: &mut Control) {
     let wanted = c.state::<L2>().borrow().bridges.domains().any(|d| d.mac_age > 0);
     let scan = c.state::<Scan>();
     let armed = std::mem::replace(&mut scan.borrow_mut().armed, wanted);
     if wanted && !armed {
-        c.after(ROUND, look);
+        c.after(SCAN_INTERVAL, age_slice);
     }
 }
 
-fn look(c: &mut Control) {
+fn age_slice(c: &mut Control) {
     let domain = Arc::clone(c.domain());
-    let (round, gone) = c.state::<L2>().borrow_mut().bridges.age(&domain, MINUTE, SOME);
-    if gone > 0 {
+    let (round, aged) = c.state::<L2>().borrow_mut().bridges.age(&domain, MINUTE, ENTRIES_PER_STEP);
+    if aged > 0 {
         table::publish(c);
     }
     if !round {
-        c.after(PAUSE, look);
+        c.after(SLICE_PAUSE, age_slice);
         return;
     }
     c.state::<Scan>().borrow_mut().armed = false;

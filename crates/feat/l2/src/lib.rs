@@ -1,9 +1,9 @@
 //! Layer 2: cross connects and bridge domains.
 //!
-//! An interface in layer 2 hands its frames to `l2-input` straight from the device. A cross connect's
-//! frames go on to the other interface whole; a bridge domain's to `l2-learn` and `l2-fwd`, and to
-//! `l2-flood` if need be. Workers look addresses up; whom they do not know they report to the main
-//! thread, which alone writes the table ([`Bridges`]).
+//! An interface in layer 2 passes its frames from the device straight to `l2-input`. A cross
+//! connect's frames go to the other interface; a bridge domain's to `l2-learn`, `l2-fwd` and, if
+//! needed, `l2-flood`. Workers look addresses up and report unknown ones to the main thread, which
+//! alone writes the table ([`Bridges`]).
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -13,7 +13,7 @@ mod bridges;
 pub mod cli;
 mod cli_support;
 mod error;
-mod forget;
+mod flush;
 mod learning;
 pub mod nodes;
 mod settings;
@@ -24,7 +24,7 @@ pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Setting
 pub use error::{L2Error, MAX_BRIDGE_ID};
 pub use table::L2Table;
 
-use forget::{Done, Which};
+use flush::{Done, FlushFilter};
 use learning::Learning;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -46,21 +46,21 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// Layer 2 on the main thread.
+/// State of layer 2 on the main thread.
 pub struct L2 {
     xconnects: BTreeMap<SwIfIndex, SwIfIndex>,
     bridges: Bridges,
     writer: snapshot::Writer<L2Table>,
-    /// Who is told that ports came or went.
+    /// Called when a bridge domain's ports change.
     listeners: Vec<fn(&mut Control)>,
 }
 
 impl L2 {
-    /// Has a function called whenever a bridge domain got a port or lost one.
+    /// Registers a function to be called when a port joins or leaves a bridge domain.
     pub fn subscribe(&mut self, listener: fn(&mut Control)) {
         self.listeners.push(listener);
     }
-    /// All cross connects: from, to.
+    /// All cross connects as (rx, tx).
     pub fn xconnects(&self) -> impl Iterator<Item = (SwIfIndex, SwIfIndex)> + '_ {
         self.xconnects.iter().map(|(a, b)| (*a, *b))
     }
@@ -74,11 +74,11 @@ fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(L2Table::default());
     let snapshot: Arc<Snapshot<L2Table>> = snapshot;
     c.share(snapshot);
-    // Address space is reserved here, and hardly any memory used: who is refused it cannot run anything.
+    // Reserves address space, hardly any memory; without it the router cannot run.
     let macs = MacTable::new(bridges::MAX_ADDRESSES);
-    let macs = macs.unwrap_or_else(|e| panic!("bridge domains' addresses: {e}"));
+    let macs = macs.unwrap_or_else(|e| panic!("MAC address table: {e}"));
     c.share(macs.shared());
-    let topic = c.topic("l2 address", learning::heard);
+    let topic = c.topic("l2 address", learning::address_seen);
     let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });
     c.share(Arc::clone(&learning));
     let bridges = Bridges::new(macs, learning);
@@ -103,28 +103,28 @@ fn interface_changed(c: &mut Control, event: InterfaceEvent) {
                 ends.chain(l2.bridges.of(gone).map(|_| gone)).collect()
             };
             for rx in ends {
-                // Both interfaces still exist here, so that this cannot fail.
+                // Both interfaces still exist here, so this cannot fail.
                 let _ = set_l3(c, rx);
             }
         }
-        // Whom it knows behind a port that is down may turn up behind another.
+        // Hosts on a port that is down may reappear on another.
         InterfaceEvent::State(sw_if) => {
             let down = interface::view(c, sw_if).is_ok_and(|v| !v.is_up());
             if down && state.borrow().bridges.of(sw_if).is_some() {
                 let learned = |origin| origin == Origin::Learned;
-                let which = Which { port: Some(sw_if), origins: learned, ..Which::ALL };
-                state.borrow_mut().bridges.forget(which, None);
-                forget::start(c);
+                let which = FlushFilter { port: Some(sw_if), origins: learned, ..FlushFilter::ALL };
+                state.borrow_mut().bridges.flush(which, None);
+                flush::start(c);
             }
         }
         _ => {}
     }
 }
 
-/// Sends all frames of `rx` out by `tx`.
+/// Cross connects `rx` to `tx`.
 ///
 /// # Errors
-/// If an interface does not exist, is no Ethernet, or both are the same.
+/// If an interface does not exist or is not Ethernet, or both are the same.
 pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(), DeviceError> {
     let (a, b) = (interface::view(c, rx)?, interface::view(c, tx)?);
     if rx == tx {
@@ -140,7 +140,7 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
         l2.xconnects.insert(rx, tx).is_some() || bridged
     };
     enter(c, rx, was)?;
-    forget::start(c);
+    flush::start(c);
     ports_changed(c);
     interface::set_l2(c, rx, Some(format!("xconnect {}", b.name)))
 }
@@ -154,7 +154,7 @@ fn needs_ethernet(v: &interface::InterfaceView) -> Result<(), DeviceError> {
     Err(DeviceError::Unsupported { name: v.name.clone(), kind, what })
 }
 
-/// Has an interface's frames go to layer 2, once workers can read where from there.
+/// Moves an interface to layer 2, once workers have its new table.
 fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool) -> Result<(), DeviceError> {
     table::publish(c);
     if !was_there {
@@ -165,7 +165,7 @@ fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool) -> Result<(), DeviceEr
     Ok(())
 }
 
-/// Takes an interface out of layer 2.
+/// Returns an interface to layer 3.
 ///
 /// # Errors
 /// If the interface does not exist.
@@ -183,15 +183,15 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     c.set_arc_end("device-input", rx, None).map_err(|e| DeviceError::Failed(e.to_string()))?;
     interface::accept_all(c, rx, false)?;
     table::publish(c);
-    forget::start(c);
+    flush::start(c);
     ports_changed(c);
     interface::set_l2(c, rx, None)
 }
 
-/// Makes a bridge domain.
+/// Creates a bridge domain.
 ///
 /// # Errors
-/// If its id is taken or out of range.
+/// If the id is in use or out of range.
 pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.create(id)?;
     table::publish(c);
@@ -201,18 +201,18 @@ pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
 /// Deletes a bridge domain that has no ports.
 ///
 /// # Errors
-/// If there is none, or it has some.
+/// If it does not exist or has ports.
 pub fn delete_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.delete(id)?;
     table::publish(c);
-    forget::start(c);
+    flush::start(c);
     Ok(())
 }
 
-/// Changes what a bridge domain does.
+/// Changes settings of a bridge domain.
 ///
 /// # Errors
-/// If there is none of that id.
+/// If it does not exist.
 pub fn set_bridge(
     c: &mut Control,
     id: u32,
@@ -224,31 +224,31 @@ pub fn set_bridge(
     Ok(())
 }
 
-/// Notes something about a bridge domain, such as the name of what manages it; nothing, if empty.
+/// Sets the user tag of a bridge domain; an empty tag removes it.
 ///
 /// # Errors
-/// If there is none of that id.
+/// If it does not exist.
 pub fn set_bridge_tag(c: &Control, id: u32, tag: &str) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.find(id)?.tag = tag.into();
     Ok(())
 }
 
-/// Has a bridge domain's frames go to a node of yours, instead of being bridged at once; that node
-/// sends on to [`L2Table::normal`] what is to be bridged.
+/// Passes a bridge domain's frames to `node` first. That node passes frames to be bridged normally
+/// to [`L2Table::normal`].
 ///
 /// # Errors
-/// If there is none of that id.
+/// If the bridge domain does not exist.
 pub fn set_bridge_rules(c: &Control, id: u32, node: Option<NodeId>) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.find(id)?.rules = node;
     table::publish(c);
     Ok(())
 }
 
-/// Makes an interface a port of a bridge domain, which is made if need be. Ports of the same `group`,
-/// unless it is 0, do not talk to each other.
+/// Adds an interface to a bridge domain, which is created if needed. Ports of the same nonzero
+/// split horizon `group` do not exchange frames.
 ///
 /// # Errors
-/// If the interface does not exist or is no Ethernet, or the id is out of range.
+/// If the interface does not exist or is not Ethernet, or the id is out of range.
 pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Result<(), L2Error> {
     let view = interface::view(c, sw_if)?;
     needs_ethernet(&view)?;
@@ -268,16 +268,16 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
         (was, l2.bridges.find(id)?.number)
     };
     enter(c, sw_if, was)?;
-    forget::start(c);
+    flush::start(c);
     ports_changed(c);
     let text = format!("bridge bd-id {id} idx {number} shg {group}");
     Ok(interface::set_l2(c, sw_if, Some(text))?)
 }
 
-/// Puts an address into a bridge domain's table. [`Origin::Filter`] needs no port.
+/// Adds an address to a bridge domain. [`Origin::Filter`] needs no port.
 ///
 /// # Errors
-/// If there is no such bridge domain or port, or no room.
+/// If the bridge domain or port does not exist, or the table is full.
 pub fn add_address(
     c: &Control,
     id: u32,
@@ -291,10 +291,10 @@ pub fn add_address(
     c.state::<L2>().borrow_mut().bridges.add(&domain, id, mac, port, origin)
 }
 
-/// Takes an address out of a bridge domain's table.
+/// Deletes an address from a bridge domain.
 ///
 /// # Errors
-/// If it is not there.
+/// If the address is not in the table.
 pub fn remove_address(c: &Control, id: u32, mac: Mac) -> Result<(), L2Error> {
     let domain = Arc::clone(c.domain());
     c.state::<L2>().borrow_mut().bridges.remove(&domain, id, mac)?;
@@ -302,51 +302,56 @@ pub fn remove_address(c: &Control, id: u32, mac: Mac) -> Result<(), L2Error> {
     Ok(())
 }
 
-/// Which addresses to forget.
+/// Scope of a flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flush {
-    /// All that were learned.
+    /// All learned addresses.
     Learned,
-    /// Those that were learned in a bridge domain.
+    /// Learned addresses of a bridge domain.
     Bridge(u32),
-    /// Those that were learned at a port.
+    /// Learned addresses of a port.
     Port(SwIfIndex),
-    /// All, configured ones as well.
+    /// All addresses, static ones included.
     Everything,
 }
 
-/// Forgets addresses, and calls `done` with how many: of many, it takes its time. None of them is shown
-/// from now on.
+/// Flushes addresses in slices, and calls `done` with their number. None of them is listed from now
+/// on.
 ///
 /// # Errors
-/// If there is no such bridge domain or interface.
+/// If the bridge domain or interface does not exist.
 pub fn flush(
     c: &mut Control,
     what: Flush,
     done: impl FnOnce(u32) + 'static,
 ) -> Result<(), L2Error> {
-    let learned = Which { origins: |o| matches!(o, Origin::Learned | Origin::Added), ..Which::ALL };
+    let learned = FlushFilter {
+        origins: |o| matches!(o, Origin::Learned | Origin::Added),
+        ..FlushFilter::ALL
+    };
     let state = c.state::<L2>();
     let which = match what {
         Flush::Learned => learned,
-        Flush::Everything => Which::ALL,
+        Flush::Everything => FlushFilter::ALL,
         Flush::Bridge(id) => {
-            Which { bridge: Some(state.borrow_mut().bridges.find(id)?.number), ..learned }
+            FlushFilter { bridge: Some(state.borrow_mut().bridges.find(id)?.number), ..learned }
         }
-        Flush::Port(sw_if) => Which { port: Some(interface::view(c, sw_if)?.sw_if), ..learned },
+        Flush::Port(sw_if) => {
+            FlushFilter { port: Some(interface::view(c, sw_if)?.sw_if), ..learned }
+        }
     };
     let done: Done = Box::new(done);
-    state.borrow_mut().bridges.forget(which, Some(done));
-    forget::start(c);
+    state.borrow_mut().bridges.flush(which, Some(done));
+    flush::start(c);
     Ok(())
 }
 
-/// Says how many addresses new bridge domains learn at most.
+/// Sets the learn limit of new bridge domains.
 pub fn set_default_learn_limit(c: &Control, limit: u32) {
     c.state::<L2>().borrow_mut().bridges.set_default_learn_limit(limit);
 }
 
-/// Says how often clients of the binary API are told of stations, in hundredths of a second.
+/// Sets the interval of MAC address events to API clients, in hundredths of a second.
 pub fn set_scan_delay(c: &Control, hundredths: NonZeroU16) {
     c.state::<api_types::Watchers>().borrow_mut().delay = api_types::Delay(hundredths);
 }

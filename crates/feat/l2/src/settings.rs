@@ -1,4 +1,4 @@
-//! What is configured of layer 2.
+//! Configuration of layer 2.
 
 use crate::api_types::{Delay, Watchers};
 use crate::bridges::LEARN_LIMIT;
@@ -12,7 +12,7 @@ use thalweg_device::interface;
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
-/// Cross connects and bridge domains.
+/// Section of cross connects and bridge domains.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
@@ -27,16 +27,16 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.bridgedomains.*", Kind::Keys),
     Rule::new("thalweg.bridgedomains.*.learn-limit", Kind::Int(0, u32::MAX as i128)),
     Rule::new("thalweg.bridgedomains.*.tag", Kind::Text(63)),
-    Rule::new("thalweg.bridgedomains.*.stations", Kind::Named(Name::Any)),
-    Rule::new("thalweg.bridgedomains.*.stations.*", Kind::Other(station)),
+    Rule::new("thalweg.bridgedomains.*.l2fib", Kind::Named(Name::Any)),
+    Rule::new("thalweg.bridgedomains.*.l2fib.*", Kind::Other(mac_entry)),
 ];
 
-/// MTU of interfaces and bridge domains of which the document says none.
+/// MTU of interfaces and bridge domains for which the document sets none.
 const DEFAULT_MTU: u32 = 1500;
-/// Numbers of stations that are looked at in one go.
+/// Table entries visited per step.
 const AT_ONCE: u32 = 1024;
 
-/// The schema's switches, as commands name them. All are on unless switched off.
+/// The schema's switches and their CLI names. All are on by default.
 const SWITCHES: [(&str, &str); 4] = [
     ("learn", "learn"),
     ("unicast-flood", "flood"),
@@ -44,15 +44,15 @@ const SWITCHES: [(&str, &str); 4] = [
     ("unicast-forward", "forward"),
 ];
 
-/// What is said of a station: `filter`, or its port, and `static` if it stays there.
-fn station(value: &Value) -> Result<(), String> {
+/// Value of a MAC address entry: `filter`, or a port, optionally followed by `static`.
+fn mac_entry(value: &Value) -> Result<(), String> {
     let words = match value {
         Value::Text(text) => text.split_whitespace().collect::<Vec<_>>(),
         _ => Vec::new(),
     };
     match words[..] {
         [_] | [_, "static"] => Ok(()),
-        _ => Err("a port and `static' if it stays there, or `filter',".into()),
+        _ => Err("`<port>', `<port> static' or `filter'".into()),
     }
 }
 
@@ -83,13 +83,13 @@ impl Section<Control> for Settings {
         }
         dump_bridges(c, &l2, out);
         let delay = c.state::<Watchers>().borrow().delay;
-        if delay != Delay::USUAL {
+        if delay != Delay::DEFAULT {
             out.put(&["thalweg", "l2", "scan-delay"], u64::from(delay.0.get()));
         }
     }
 
     fn walk(&self, _: &Control) -> Option<Walk<Control>> {
-        let (mut at, mut found) = (0, Stations::new());
+        let (mut at, mut found) = (0, StaticMacs::new());
         Some(Box::new(move |c| {
             if let Some(next) = configured(c, at, &mut found) {
                 at = next;
@@ -100,7 +100,7 @@ impl Section<Control> for Settings {
                 found.sort_unstable_by_key(|(id, mac, _)| (*id, mac.0));
                 for (id, mac, text) in found {
                     let (name, mac) = (format!("bd{id}"), mac.to_string());
-                    out.put(&["thalweg", "bridgedomains", &name, "stations", &mac], text);
+                    out.put(&["thalweg", "bridgedomains", &name, "l2fib", &mac], text);
                 }
             }) as Later)
         }))
@@ -132,17 +132,17 @@ impl Section<Control> for Settings {
             && found.node.value != Value::from(u64::from(LEARN_LIMIT))
         {
             let set = |n: &str| format!("set bridge-domain default-learn-limit {n}");
-            let (now, usual) = (found.node.value.to_string(), LEARN_LIMIT.to_string());
+            let (now, default) = (found.node.value.to_string(), LEARN_LIMIT.to_string());
             let item =
                 Item::new(rank::BEFORE_CREATE, "l2 default-learn-limit", found.path, set(&now));
-            out.add(item.unset(set(&usual)));
+            out.add(item.unset(set(&default)));
         }
         if let Some(found) = doc.at(&["thalweg", "l2", "scan-delay"]) {
             let set = |n: &str| format!("set bridge-domain scan-delay {n}");
             let now = set(&found.node.value.to_string());
-            let usual = set(&Delay::USUAL.0.to_string());
-            if now != usual {
-                out.add(Item::new(rank::L2, "l2 scan-delay", found.path, now).unset(usual));
+            let default = set(&Delay::DEFAULT.0.to_string());
+            if now != default {
+                out.add(Item::new(rank::L2, "l2 scan-delay", found.path, now).unset(default));
             }
         }
         let mut names: Vec<&str> = Vec::new();
@@ -179,7 +179,7 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
                 out.put(&[path[0], path[1], "settings", key], false);
             }
         }
-        // Something has to be said of it, that it may be there.
+        // A bridge domain without other settings still needs an entry.
         if d.mac_age != 0 || d.ports().next().is_none() {
             out.put(&[path[0], path[1], "settings", "mac-age-minutes"], u64::from(d.mac_age));
         }
@@ -190,25 +190,25 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
         if !d.tag.is_empty() {
             out.put(&["thalweg", "bridgedomains", &name, "tag"], d.tag.clone());
         }
-        // The schema's default, which nothing need be said of.
+        // The schema's default is left out.
         if let Some(mtu) = common_mtu(c, d).filter(|mtu| *mtu != DEFAULT_MTU) {
             out.put(&[path[0], path[1], "mtu"], u64::from(mtu));
         }
     }
 }
 
-/// The MTU that all ports of a bridge domain have, if they have one.
+/// Returns the MTU that all ports of a bridge domain share.
 fn common_mtu(c: &Control, d: &Domain) -> Option<u32> {
     let mut all = d.ports().filter_map(|(port, _)| Some(interface::view(c, port).ok()?.mtu[0]));
     let first = all.next()?;
     all.all(|mtu| mtu == first).then_some(first)
 }
 
-/// Stations that were configured: their bridge domain's id, they, and what is said of them.
-type Stations = Vec<(u32, MacAddr, String)>;
+/// Configured MAC entries: bridge domain id, address, and entry text.
+type StaticMacs = Vec<(u32, MacAddr, String)>;
 
-/// Puts stations with numbers from `from` on into `found`; where to go on.
-fn configured(c: &Control, from: u32, found: &mut Stations) -> Option<u32> {
+/// Appends configured MAC entries from number `from` on to `found`; returns where to continue.
+fn configured(c: &Control, from: u32, found: &mut StaticMacs) -> Option<u32> {
     let l2 = c.state::<L2>();
     let l2 = l2.borrow();
     let (some, next) = l2.bridges().addresses(from, AT_ONCE);
@@ -250,23 +250,23 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
         let set = |n: &str| format!("set bridge-domain mac-age {id} {n}");
         add("mac-age", path, set(&minutes), set("0"));
     }
-    let usual = number(&["thalweg", "l2", "default-learn-limit"]);
-    let usual = usual.map_or(LEARN_LIMIT.to_string(), |f| f.0);
+    let default = number(&["thalweg", "l2", "default-learn-limit"]);
+    let default = default.map_or(LEARN_LIMIT.to_string(), |f| f.0);
     if let Some((limit, path)) = number(&["thalweg", "bridgedomains", name, "learn-limit"])
-        && limit != usual
+        && limit != default
     {
         let set = |n: &str| format!("set bridge-domain learn-limit {id} {n}");
-        add("learn-limit", path, set(&limit), set(&usual));
+        add("learn-limit", path, set(&limit), set(&default));
     }
     if let Some((tag, path)) = number(&["thalweg", "bridgedomains", name, "tag"]) {
         let set = |tag: &str| format!("set bridge-domain tag {id} {tag}");
         let item = Item::new(rank::L2, format!("{key} tag"), path, set(&tag));
         let item = item.unset(set("").trim_end()).needs(&key).attribute();
-        // One document may be for both: what vppcfg marks as its own keeps its mark.
+        // A document may serve both programs: vppcfg's own tag is kept.
         out.add(if tag == VPPCFG { item.sticky() } else { item });
     }
     ports(doc, name, id, out);
-    stations(doc, name, id, out);
+    static_macs(doc, name, id, out);
 }
 
 fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
@@ -296,7 +296,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
     }
 }
 
-/// Frames must fit through all ports alike, as the schema has it.
+/// All ports must have the MTU of the bridge domain.
 fn same_mtu(
     doc: &Doc<'_>,
     name: &str,
@@ -318,17 +318,17 @@ fn same_mtu(
     }
 }
 
-fn stations(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
-    for (station, found) in doc.entries(&["thalweg", "bridgedomains", name, "stations"]) {
-        let address = mac(station).map(MacAddr).filter(|m| m.is_unicast());
+fn static_macs(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
+    for (key, found) in doc.entries(&["thalweg", "bridgedomains", name, "l2fib"]) {
+        let address = mac(key).map(MacAddr).filter(|m| m.is_unicast());
         let Some(address) = address else {
-            let text = format!("a station's MAC address expected, not `{station}'");
+            let text = format!("a unicast MAC address expected, not `{key}'");
             out.problem(Problem::at(found.node, found.path, text));
             continue;
         };
         let Some(text) = found.node.text() else { continue };
         let set = format!("l2fib add {address} {id} {text}");
-        let key = format!("station {id} {address}");
+        let key = format!("l2fib {id} {address}");
         let item = Item::new(rank::L2, key, &found.path, set).order(2);
         let item = item.unset(format!("l2fib del {address} {id}")).needs(format!("bridge {name}"));
         let port = text.split_whitespace().next().filter(|p| *p != "filter");

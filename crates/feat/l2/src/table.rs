@@ -1,19 +1,19 @@
-//! Layer 2 as workers read it.
+//! Layer 2 tables as workers read them.
 
 use crate::L2;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_graph::{Control, NodeId};
 
-/// An interface in layer 2.
+/// A layer 2 interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Port {
-    /// Where its frames go: a cross connect's other end, or a bridge's first node.
+    /// Next node: the cross connect's output, or the bridge domain's first node.
     pub(crate) next: Option<NodeId>,
-    /// The node in front of its device.
+    /// Output node of the interface.
     pub(crate) output: Option<NodeId>,
-    /// Number of its bridge; 0: none.
+    /// Number of its bridge domain; 0 if none.
     pub(crate) bridge: u16,
-    /// Ports of one group, unless it is 0, do not talk to each other.
+    /// Split horizon group; ports of the same nonzero group do not exchange frames.
     pub(crate) group: u8,
 }
 
@@ -21,12 +21,12 @@ pub(crate) struct Port {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bridge {
     pub(crate) learn: bool,
-    /// There is room for more addresses.
+    /// Whether more addresses may be learned.
     pub(crate) room: bool,
     pub(crate) forward: bool,
     pub(crate) flood: bool,
     pub(crate) flood_unknown: bool,
-    /// Its ports with their outputs.
+    /// Ports with their output nodes and split horizon groups.
     pub(crate) members: Vec<(SwIfIndex, NodeId, u8)>,
 }
 
@@ -43,7 +43,7 @@ static NO_BRIDGE: Bridge = Bridge {
 #[derive(Clone, Debug, Default)]
 pub struct L2Table {
     ports: Vec<Port>,
-    /// By number, from 1 on.
+    /// Indexed by number, from 1.
     bridges: Vec<Bridge>,
     learn: NodeId,
     forward: NodeId,
@@ -58,17 +58,17 @@ impl L2Table {
     pub(crate) fn bridge(&self, number: u16) -> &Bridge {
         self.bridges.get(usize::from(number)).unwrap_or(&NO_BRIDGE)
     }
-    /// Number of the bridge domain that an interface is in; 0: none. It is no id.
+    /// Returns the number (not the id) of an interface's bridge domain; 0 if none.
     #[inline]
     pub fn bridge_of(&self, sw_if: u32) -> u16 {
         self.port(sw_if).bridge
     }
-    /// The node in front of a port's device.
+    /// Returns the output node of a port.
     #[inline]
     pub fn output(&self, sw_if: u32) -> Option<NodeId> {
         self.port(sw_if).output
     }
-    /// Where a bridge domain's frames from this interface go that are bridged as by a learning bridge.
+    /// Returns the first node of an interface's bridge domain when it bridges without flow rules.
     #[inline]
     pub fn normal(&self, sw_if: u32) -> Option<NodeId> {
         match self.port(sw_if).bridge {
@@ -79,7 +79,7 @@ impl L2Table {
     }
 }
 
-/// Tells workers what is configured.
+/// Publishes the configuration to workers.
 pub(crate) fn publish(c: &Control) {
     let state = c.state::<L2>();
     let all = c.state::<Interfaces>();

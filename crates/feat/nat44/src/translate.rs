@@ -398,7 +398,7 @@ impl Translator {
     ) -> bool {
         let t = Tuple::of(&parsed.key);
         let tables = self.tables.load(cx.guard());
-        let way = |to: Ipv4Addr| tables.way(&self.dpos, p.rx_if(), to.to_bits());
+        let way = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
             Direction::Out2In | Direction::Hairpin => way(t.dst).kind != Way::Local,
             Direction::Output => {
@@ -534,7 +534,7 @@ impl Translator {
         if self.l2() > 0 && !p.pull(self.l2()) {
             return Verdict::drop(reason);
         }
-        icmp::ask(cx, p, cause, reason, names.icmp_error)
+        icmp::request_error(cx, p, cause, reason, names.icmp_error)
     }
 
     /// The first packet of what may become a session, from the outside.
@@ -587,7 +587,7 @@ impl Translator {
     fn needs_outside_table(&self, cx: &NodeCx<'_>, t: &Tuple, m: &Mapping) -> bool {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
-        table != t.table && tables.way_in(&self.dpos, table, t.src.to_bits()).kind == Way::Miss
+        table != t.table && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == Way::Miss
     }
 }
 

@@ -30,14 +30,14 @@ pub(crate) fn out(tables: &Tables, dpos: &DpoTable, config: &Config, rx_if: u32,
         let sent = matches!(way.kind, Kind::Rewrite | Kind::Incomplete | Kind::Glean);
         sent && config.role(way.tx_if) & OUTSIDE != 0
     };
-    let way = tables.way(dpos, rx_if, to);
+    let way = tables.resolve(dpos, rx_if, to);
     if tables.is_single() {
         return if leads(way) { Out::Through { table: 0, via: false } } else { Out::Stays };
     }
     let own = tables.fib_id(rx_if);
     // A table whose way leaves by an interface of another one has no answers.
     let through = |table: u32| {
-        let way = tables.way_in(dpos, table, to);
+        let way = tables.resolve_in(dpos, table, to);
         (leads(way) && tables.fib_id(way.tx_if) == table)
             .then_some(Out::Through { table, via: table != own })
     };

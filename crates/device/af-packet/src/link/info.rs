@@ -59,7 +59,7 @@ impl IfInfo {
             return Err(Error::BadName(name.to_owned()));
         }
         let mut found = None;
-        let answer = ask(Some(name), |info| found = Some(info));
+        let answer = dump_links(Some(name), |info| found = Some(info));
         match (answer, found) {
             (Ok(socket), Some(mut info)) => {
                 info.speed_mbps = sys::link_speed(socket.as_fd(), &info.name);
@@ -87,7 +87,7 @@ impl IfInfo {
     /// Netlink fails.
     pub fn list() -> Result<Vec<Self>, Error> {
         let mut all = Vec::new();
-        ask(None, |info| all.push(info))
+        dump_links(None, |info| all.push(info))
             .map_err(|source| Error::Netlink { what: "list devices", source })?;
         all.sort_by_key(|info: &Self| info.ifindex);
         Ok(all)
@@ -103,7 +103,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Sends one request and hands over the links of the answer.
-fn ask(name: Option<&str>, mut each: impl FnMut(IfInfo)) -> io::Result<OwnedFd> {
+fn dump_links(name: Option<&str>, mut each: impl FnMut(IfInfo)) -> io::Result<OwnedFd> {
     const SEQUENCE: u32 = 1;
     let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
     sys::send(socket.as_fd(), &codec::get_link(name, SEQUENCE), 0)?;

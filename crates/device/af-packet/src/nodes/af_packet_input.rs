@@ -85,7 +85,7 @@ fn take_frame(cache: &mut Cache, frame: &mut Frame, framing: Framing, rx: &RxFra
 }
 
 /// Puts frames into buffers.
-struct Intake<'a> {
+struct FrameSink<'a> {
     cache: &'a mut Cache,
     frame: &'a mut Frame,
     framing: Framing,
@@ -93,7 +93,7 @@ struct Intake<'a> {
     no_buffer: &'a mut u64,
 }
 
-impl Sink for Intake<'_> {
+impl Sink for FrameSink<'_> {
     #[inline]
     fn take(&mut self, rx: RxFrame<'_>) -> bool {
         if !take_frame(self.cache, self.frame, self.framing, &rx) {
@@ -106,7 +106,7 @@ impl Sink for Intake<'_> {
     fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
         let mut p = self.cache.alloc()?;
         let fetched = p.extend(len, self.cache).then(|| fetch.into(p.segments_mut()));
-        let Some(Fetched::There(vnet)) = fetched else {
+        let Some(Fetched::Copied(vnet)) = fetched else {
             self.cache.free(p);
             return (fetched == Some(Fetched::Missing)).then_some(false);
         };
@@ -130,9 +130,9 @@ impl Queue {
         let before = self.ring.stats();
         let framing = self.framing;
         let mut no_buffer = 0;
-        let mut intake =
-            Intake { cache: cx.cache(), frame: &mut frame, framing, no_buffer: &mut no_buffer };
-        let n = self.ring.poll_into(FRAME_SIZE, &mut intake);
+        let mut sink =
+            FrameSink { cache: cx.cache(), frame: &mut frame, framing, no_buffer: &mut no_buffer };
+        let n = self.ring.poll_into(FRAME_SIZE, &mut sink);
         let s = cx.stats().interface(self.sw_if);
         if no_buffer > 0 {
             s.rx_no_buf.add(no_buffer);

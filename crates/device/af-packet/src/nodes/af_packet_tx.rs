@@ -3,20 +3,20 @@
 //! Reads: offload work left to the device. One system call a frame of packets, and one for each run
 //! of TCP segments that goes as a super-packet.
 
+use crate::gro::GsoPacket;
 use crate::offload;
 use crate::ring::{Framing, SendError, TxRing, VnetHdr};
-use crate::train::Train;
 use std::any::Any;
 use thalweg_buffer::{Flags, Frame};
 use thalweg_graph::{Built, ErrorCode, Kind, NodeCx, NodeDecl, Runner, Verdict};
 
 thalweg_graph::errors! {
     FULL: Error, 259, "tx ring full";
-    LENGTH: Error, 262, "frame length does not suit the device";
-    OFFLOAD: Error, 275, "bad offload request";
-    REFUSED: Error, 259, "device refused";
+    LENGTH: Error, 262, "invalid frame length";
+    OFFLOAD: Error, 275, "invalid offload request";
+    REFUSED: Error, 259, "frame rejected by device";
     DOWN: Error, 331, "device is down";
-    JOINED: Info, 256, "TCP segments sent as super-packets";
+    JOINED: Info, 256, "TCP segments coalesced (GRO)";
 }
 
 /// Declaration of every host interface's transmitting node; instances are made at run time.
@@ -62,14 +62,14 @@ fn reason(e: SendError) -> ErrorCode {
     }
 }
 
-/// Sends a run of TCP segments that begins with packet `i` as one; returns how many are gone.
-fn send_train(ring: &mut TxRing, framing: Framing, frame: &Frame, i: usize) -> usize {
-    if !ring.takes_trains() {
+/// Sends a run of TCP segments that begins with packet `i` as one; returns how many are sent.
+fn send_gso(ring: &mut TxRing, framing: Framing, frame: &Frame, i: usize) -> usize {
+    if !ring.accepts_gso() {
         return 0;
     }
-    let Some(train) = Train::find(framing, frame, i) else { return 0 };
-    let count = train.count;
-    let sent = ring.send_train(train.vnet, train.pieces(frame, i), count as u64, train.first);
+    let Some(gso) = GsoPacket::coalesce(framing, frame, i) else { return 0 };
+    let count = gso.count;
+    let sent = ring.send_gso(gso.vnet, gso.pieces(frame, i), count as u64, gso.first_len);
     if sent { count } else { 0 }
 }
 
@@ -107,10 +107,10 @@ impl Runner for AfPacketTx {
         let (mut failed, mut joined) = (0, 0);
         let mut at = 0;
         while at < frame.len() {
-            let gone = send_train(ring, framing, &frame, at);
-            if gone > 0 {
-                joined += gone as u64;
-                at += gone;
+            let sent = send_gso(ring, framing, &frame, at);
+            if sent > 0 {
+                joined += sent as u64;
+                at += sent;
                 continue;
             }
             let i = at as u8;

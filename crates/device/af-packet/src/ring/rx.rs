@@ -104,12 +104,12 @@ pub struct RxRing {
     cursor: Cursor,
     /// V3: the next packet of the block at the cursor, and how many there are.
     block: Option<(usize, u32)>,
-    desk: Desk,
+    reader: FrameReader,
 }
 
 /// Where frames are looked at and booked before they are handed over.
 #[derive(Debug)]
-struct Desk {
+struct FrameReader {
     /// For frames that do not fit a slot.
     large: Box<[u8]>,
     stats: RxStats,
@@ -128,7 +128,10 @@ impl RxRing {
             // The receive ring is first in the mapping.
             cursor: Cursor::new(0),
             block: None,
-            desk: Desk { large: vec![0; LARGEST].into_boxed_slice(), stats: RxStats::default() },
+            reader: FrameReader {
+                large: vec![0; LARGEST].into_boxed_slice(),
+                stats: RxStats::default(),
+            },
         })
     }
 
@@ -139,7 +142,7 @@ impl RxRing {
 
     /// What this ring counted.
     pub fn stats(&self) -> RxStats {
-        self.desk.stats
+        self.reader.stats
     }
 
     /// Whether frames wait: what to ask a last time before sleeping.
@@ -162,7 +165,7 @@ impl RxRing {
     /// returns. Never blocks. Returns the number of frames handed over.
     #[inline]
     pub fn poll<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, each: F) -> usize {
-        self.poll_into(max, &mut Each(each))
+        self.poll_into(max, &mut FnSink(each))
     }
 
     /// The same, for a sink that may fetch large frames to where it wants to have them.
@@ -175,7 +178,7 @@ impl RxRing {
     }
 
     fn poll_v2(&mut self, max: usize, each: &mut impl Sink) -> usize {
-        let Self { socket, ring, cursor, desk, .. } = self;
+        let Self { socket, ring, cursor, reader, .. } = self;
         let region = &socket.region;
         let mut given = 0;
         // At most one round, in case that all frames are dropped here.
@@ -190,10 +193,10 @@ impl RxRing {
             // goes back to the kernel below, after the last use of the slice. The ring
             // is borrowed mutably, so that nobody else reads or returns slots.
             let slot = unsafe { region.slice(cursor.at, ring.slot) };
-            let go_on = match parse::v2_slot(slot, status, socket.vnet) {
-                Ok(parsed) => desk.deliver(socket, &parsed, slot, status, &mut given, each),
+            let more = match parse::v2_slot(slot, status, socket.vnet) {
+                Ok(parsed) => reader.deliver(socket, &parsed, slot, status, &mut given, each),
                 Err(_) => {
-                    desk.stats.malformed += 1;
+                    reader.stats.malformed += 1;
                     true
                 }
             };
@@ -201,7 +204,7 @@ impl RxRing {
             // sooner has room.
             region.word(status_at).store(0, Ordering::Release);
             cursor.advance(ring);
-            if !go_on {
+            if !more {
                 break;
             }
         }
@@ -210,9 +213,9 @@ impl RxRing {
 
     fn poll_v3(&mut self, max: usize, each: &mut impl Sink) -> usize {
         let mut given = 0;
-        let mut go_on = true;
-        while go_on && given < max && self.is_ready() {
-            let Self { socket, ring, cursor, block, desk } = self;
+        let mut more = true;
+        while more && given < max && self.is_ready() {
+            let Self { socket, ring, cursor, block, reader } = self;
             // SAFETY: `is_ready` read with Acquire that the block is ours, or did so
             // when `block` was set; it goes back to the kernel below, after the last
             // use of `bytes`.
@@ -222,16 +225,16 @@ impl RxRing {
                 (None, Ok(head)) => (head.first, head.packets),
                 (None, Err(_)) => (0, 0),
             };
-            while go_on && left > 0 && given < max {
+            while more && left > 0 && given < max {
                 let Ok((packet, next)) = parse::v3_packet(bytes, at, socket.vnet) else {
                     // The chain is broken: what follows cannot be found.
-                    desk.stats.malformed += u64::from(left);
+                    reader.stats.malformed += u64::from(left);
                     left = 0;
                     break;
                 };
                 socket.region.prefetch(cursor.at + next);
                 (at, left) = (next, left - 1);
-                go_on = desk.deliver(socket, &packet, bytes, 0, &mut given, each);
+                more = reader.deliver(socket, &packet, bytes, 0, &mut given, each);
             }
             if left > 0 {
                 *block = Some((at, left));
@@ -246,7 +249,7 @@ impl RxRing {
     }
 }
 
-impl Desk {
+impl FrameReader {
     /// Hands a frame over if it is whole; returns whether to go on.
     #[inline]
     fn deliver(
@@ -327,15 +330,15 @@ impl Desk {
         self.stats.large += 1;
         let large = std::mem::take(&mut self.large);
         let data = &large[..slot.wire_len];
-        let go_on = self.hand_over(slot, data, vnet, given, each);
+        let more = self.hand_over(slot, data, vnet, given, each);
         self.large = large;
-        go_on
+        more
     }
 
     /// Fetches the frame of a slot from the socket's queue into `self.large`.
     fn fetch(&mut self, socket: &Socket, slot: &Slot) -> Option<VnetHdr> {
         let fetch = Fetch { socket, len: slot.wire_len };
-        let vnet = fetch.into(std::iter::once(&mut self.large[..])).there()?;
+        let vnet = fetch.into(std::iter::once(&mut self.large[..])).copied()?;
         Some(if slot.tag.is_some() { vnet.shifted(Tag::LEN as i16) } else { vnet })
     }
 }
@@ -355,9 +358,9 @@ pub trait Sink {
 }
 
 /// A function that takes a frame and says whether to go on.
-struct Each<F>(F);
+struct FnSink<F>(F);
 
-impl<F: FnMut(RxFrame<'_>) -> bool> Sink for Each<F> {
+impl<F: FnMut(RxFrame<'_>) -> bool> Sink for FnSink<F> {
     #[inline]
     fn take(&mut self, frame: RxFrame<'_>) -> bool {
         (self.0)(frame)
@@ -375,7 +378,7 @@ pub struct Fetch<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
     /// It is in its pieces, with this work to be done.
-    There(VnetHdr),
+    Copied(VnetHdr),
     /// It was not to be had.
     Missing,
     /// It still waits, for fewer pieces.
@@ -383,9 +386,9 @@ pub enum Fetched {
 }
 
 impl Fetched {
-    fn there(self) -> Option<VnetHdr> {
+    fn copied(self) -> Option<VnetHdr> {
         match self {
-            Fetched::There(vnet) => Some(vnet),
+            Fetched::Copied(vnet) => Some(vnet),
             Fetched::Missing | Fetched::TooManyPieces => None,
         }
     }
@@ -416,7 +419,7 @@ impl Fetch<'_> {
             .take_while(|got| !matches!(got, Err(e) if e.kind() == ErrorKind::WouldBlock))
             .any(|got| got.is_ok_and(|got| got == start + len));
         match there {
-            true => Fetched::There(VnetHdr::parse(&header[..start]).unwrap_or_default()),
+            true => Fetched::Copied(VnetHdr::parse(&header[..start]).unwrap_or_default()),
             false => Fetched::Missing,
         }
     }

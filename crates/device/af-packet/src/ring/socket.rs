@@ -278,7 +278,7 @@ impl Socket {
     }
 
     /// Whether the device or the kernel cuts a super-packet of TCP that is larger than a slot.
-    pub(super) fn cuts(&self) -> bool {
+    pub(super) fn supports_gso(&self) -> bool {
         self.vnet && (self.segments || self.unqueued.load(Relaxed) || !self.qdisc_bypass())
     }
 

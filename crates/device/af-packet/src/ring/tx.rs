@@ -75,7 +75,7 @@ pub struct TxStats {
     /// Of them, frames sent past the ring as they were larger than a slot.
     pub large: u64,
     /// Super-packets among them, each of several frames.
-    pub trains: u64,
+    pub gso_packets: u64,
     /// System calls made to send.
     pub kicks: u64,
     /// Calls after which frames stayed in the ring, as too much was in flight.
@@ -112,7 +112,7 @@ pub struct TxRing {
     tail: Cursor,
     unsent: usize,
     /// Whether the device has never refused a super-packet.
-    trains: bool,
+    gso: bool,
     /// For a large frame of too many pieces.
     whole: Vec<u8>,
     stats: TxStats,
@@ -137,7 +137,7 @@ impl TxRing {
             head: Cursor::new(base),
             tail: Cursor::new(base),
             unsent: 0,
-            trains: true,
+            gso: true,
             whole: Vec::with_capacity(LARGEST),
             stats: TxStats::default(),
         })
@@ -203,13 +203,13 @@ impl TxRing {
     /// Whether several TCP segments may go as one super-packet, which the kernel cuts if the device
     /// does not.
     #[inline]
-    pub fn takes_trains(&self) -> bool {
-        self.trains && self.socket.cuts()
+    pub fn accepts_gso(&self) -> bool {
+        self.gso && self.socket.supports_gso()
     }
 
     /// Sends `frames` frames as one super-packet, after what waits in the ring. The first, which is
     /// none of the shorter, has `first` bytes. False if it was not sent: then send them one by one.
-    pub fn send_train<'p>(
+    pub fn send_gso<'p>(
         &mut self,
         vnet: VnetHdr,
         pieces: impl Iterator<Item = &'p [u8]> + Clone,
@@ -224,12 +224,12 @@ impl TxRing {
         match self.send_large(vnet, pieces, len) {
             Ok(()) => {
                 self.stats.frames += frames - 1;
-                self.stats.trains += 1;
+                self.stats.gso_packets += 1;
                 true
             }
             // What is sent by itself now counts then.
             Err(SendError::Refused) => {
-                (self.trains, self.stats.refused) = (false, self.stats.refused - 1);
+                (self.gso, self.stats.refused) = (false, self.stats.refused - 1);
                 false
             }
             Err(SendError::Down) => {

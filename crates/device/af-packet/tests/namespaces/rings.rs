@@ -138,7 +138,7 @@ impl Sink for Pieces {
         let from = self.bytes.len();
         self.bytes.resize(from + len, 0);
         match fetch.into(self.bytes[from..].chunks_mut(self.piece)) {
-            Fetched::There(_) => {
+            Fetched::Copied(_) => {
                 self.ends.push(self.bytes.len());
                 self.fetched += 1;
                 Some(true)

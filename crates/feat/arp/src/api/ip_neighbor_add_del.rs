@@ -5,21 +5,21 @@ use crate::{NeighborFlags, neighbors};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds a neighbour or deletes it.
+/// Adds or deletes a neighbour.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpNeighborAddDel {
-    /// Which of both.
+    /// True to add, false to delete.
     pub is_add: bool,
     /// The neighbour.
     pub neighbor: IpNeighbor,
 }
 
-/// Answers [`IpNeighborAddDel`].
+/// Reply to [`IpNeighborAddDel`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct IpNeighborAddDelReply {
-    /// The column of its counters, all ones for none.
+    /// Adjacency index of its counters; all ones for none.
     pub stats_index: u32,
 }
 

@@ -1,4 +1,4 @@
-//! `ip_neighbor_config`: how the neighbour table behaves.
+//! `ip_neighbor_config`: sets limit and aging of the neighbour table.
 
 use crate::api_types::{IP_NEIGHBOR, config};
 use crate::{Config, neighbors};
@@ -11,13 +11,13 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpNeighborConfig {
-    /// Of IPv4 or IPv6.
+    /// Address family.
     pub af: AddressFamily,
-    /// Most neighbours.
+    /// Maximum number of neighbours.
     pub max_number: u32,
-    /// Seconds after which a neighbour is probed; 0 for never.
+    /// Age in seconds at which a neighbour is probed; 0 disables aging.
     pub max_age: u32,
-    /// When the table is full, the oldest gives way.
+    /// When the table is full, replace the oldest dynamic neighbour.
     pub recycle: bool,
 }
 

@@ -1,29 +1,29 @@
-//! `ip_neighbor_config_get`: asks how the neighbour table behaves.
+//! `ip_neighbor_config_get`: returns limit and aging of the neighbour table.
 
 use crate::api_types::{IP_NEIGHBOR, config};
 use thalweg_api::types::AddressFamily;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for the settings.
+/// Requests the settings.
 #[derive(Debug, Message)]
 #[api(request, in_progress)]
 pub struct IpNeighborConfigGet {
-    /// Of IPv4 or IPv6.
+    /// Address family.
     pub af: AddressFamily,
 }
 
-/// Answers [`IpNeighborConfigGet`].
+/// Reply to [`IpNeighborConfigGet`].
 #[derive(Debug, Default, Message)]
 #[api(reply, in_progress)]
 pub struct IpNeighborConfigGetReply {
-    /// Of IPv4 or IPv6.
+    /// Address family.
     pub af: AddressFamily,
-    /// Most neighbours.
+    /// Maximum number of neighbours.
     pub max_number: u32,
-    /// Seconds after which a neighbour is probed; 0 for never.
+    /// Age in seconds at which a neighbour is probed; 0 disables aging.
     pub max_age: u32,
-    /// When the table is full, the oldest gives way.
+    /// When the table is full, replace the oldest dynamic neighbour.
     pub recycle: bool,
 }
 

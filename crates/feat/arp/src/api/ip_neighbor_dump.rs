@@ -1,4 +1,4 @@
-//! `ip_neighbor_dump`: the neighbours that are known.
+//! `ip_neighbor_dump`: lists the neighbours with a MAC address.
 
 use crate::Neighbors;
 use crate::api_types::{IP_NEIGHBOR, IpNeighbor, describe};
@@ -8,17 +8,17 @@ use thalweg_api::types::{AddressFamily, InterfaceIndex};
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
-/// Neighbours that are told before it is looked whether the client reads on.
+/// Neighbours sent between checks that the client keeps reading.
 const AT_ONCE: usize = 64;
 
-/// Asks for neighbours.
+/// Requests neighbours.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpNeighborDump {
-    /// Of which interface; none means all.
+    /// Interface; all ones for all.
     #[api(default = 0xffff_ffff)]
     pub sw_if_index: InterfaceIndex,
-    /// IPv4 or IPv6.
+    /// Address family.
     pub af: AddressFamily,
 }
 
@@ -26,7 +26,7 @@ pub struct IpNeighborDump {
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct IpNeighborDetails {
-    /// Seconds since it was last heard of.
+    /// Seconds since it was last heard.
     pub age: f64,
     /// The neighbour.
     pub neighbor: IpNeighbor,

@@ -1,4 +1,4 @@
-//! `ip_neighbor_flush`: forgets neighbours that nobody configured.
+//! `ip_neighbor_flush`: flushes dynamic neighbours.
 
 use crate::api_types::{IP_NEIGHBOR, config};
 use crate::neighbors;
@@ -6,13 +6,13 @@ use thalweg_api::types::{AddressFamily, InterfaceIndex};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Forgets neighbours.
+/// Flushes dynamic neighbours.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpNeighborFlush {
-    /// Of IPv4 or IPv6.
+    /// Address family.
     pub af: AddressFamily,
-    /// Of which interface; none means all.
+    /// Interface; all ones for all.
     #[api(default = 0xffff_ffff)]
     pub sw_if_index: InterfaceIndex,
 }

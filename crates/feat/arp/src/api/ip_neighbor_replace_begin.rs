@@ -1,12 +1,12 @@
-//! `ip_neighbor_replace_begin`: begins to set all neighbours anew.
+//! `ip_neighbor_replace_begin`: starts replacing all neighbours.
 
 use crate::api_types::IP_NEIGHBOR;
 use crate::neighbors;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// From now on, neighbours that are known go with `ip_neighbor_replace_end`, unless they are added or
-/// heard of again.
+/// Marks all neighbours. `ip_neighbor_replace_end` deletes those that were neither added nor heard
+/// since.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpNeighborReplaceBegin;

@@ -1,11 +1,11 @@
-//! `ip_neighbor_replace_end`: ends to set all neighbours anew.
+//! `ip_neighbor_replace_end`: ends replacing all neighbours.
 
 use crate::api_types::IP_NEIGHBOR;
 use crate::neighbors;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Forgets neighbours that were neither added nor heard of since `ip_neighbor_replace_begin`.
+/// Deletes the neighbours that were neither added nor heard since `ip_neighbor_replace_begin`.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpNeighborReplaceEnd;

@@ -1,21 +1,21 @@
-//! `want_ip_neighbor_events`: tells a client of neighbours that come to be known.
+//! `want_ip_neighbor_events`: subscribes to events of new neighbours.
 
 use crate::api_types::{IP_NEIGHBOR, IpNeighborEvent, want};
 use thalweg_api::types::{Address, InterfaceIndex};
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks to be told of neighbours, or no longer.
+/// Subscribes to neighbour events, or unsubscribes.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct WantIpNeighborEvents {
-    /// Whether to be told.
+    /// True to subscribe, false to unsubscribe.
     pub enable: bool,
-    /// The client's process; events repeat it.
+    /// Client's process id, repeated in events.
     pub pid: u32,
-    /// Of this address; zero means any.
+    /// Address; zero for any.
     pub ip: Address,
-    /// On this interface; none means any.
+    /// Interface; all ones for any.
     #[api(default = 0xffff_ffff)]
     pub sw_if_index: InterfaceIndex,
 }

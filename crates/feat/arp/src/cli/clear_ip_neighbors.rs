@@ -1,4 +1,4 @@
-//! `clear ip neighbors`: forgets what was learned.
+//! `clear ip neighbors`: flushes dynamic neighbours.
 
 use crate::{args, neighbors};
 use serde_json::json;
@@ -25,7 +25,7 @@ impl Command<Control> for ClearIpNeighbors {
     }
 
     fn help(&self) -> &'static str {
-        "Forget the neighbours of an interface, or all\nStatic ones stay."
+        "Flush the dynamic neighbours of an interface, or of all\nStatic neighbours stay."
     }
 
     fn run(

@@ -40,7 +40,7 @@ impl Command<Control> for SetIpNeighbor {
         let mut del = args.exact("del");
         let sw_if = args::interface(c, args)?;
         let ip = args.ipv4("neighbour's address")?;
-        // Deleting needs no MAC address, but one may stand there.
+        // Deleting needs no MAC address, but accepts one.
         let mac = if del || args.peek() == Some("del") {
             args.maybe(|a| a.mac("MAC address"))
         } else {
@@ -107,11 +107,11 @@ mod tests {
         let mut b = Bench::new();
         for (line, want) in [
             ("set ip neighbor nope 10.0.0.2 02:00:00:00:00:02", "bad interface `nope'"),
-            ("set ip neighbor sink0 10.0.0.2 01:00:00:00:00:02", "neither a group's nor zero"),
+            ("set ip neighbor sink0 10.0.0.2 01:00:00:00:00:02", "not a unicast MAC address"),
             ("set ip neighbor sink0 10.0.0.1 02:00:00:00:00:02", "the interface's own address"),
-            ("set ip neighbor sink0 224.0.0.1 02:00:00:00:00:02", "a group's address"),
-            ("set ip neighbor sink0 127.0.0.1 02:00:00:00:00:02", "no station on a link"),
-            ("set ip neighbor local0 10.0.0.2 02:00:00:00:00:02", "no Ethernet"),
+            ("set ip neighbor sink0 224.0.0.1 02:00:00:00:00:02", "a multicast address"),
+            ("set ip neighbor sink0 127.0.0.1 02:00:00:00:00:02", "not a host address"),
+            ("set ip neighbor local0 10.0.0.2 02:00:00:00:00:02", "not an Ethernet interface"),
             ("set ip neighbor sink0 10.0.0.2", "missing MAC address"),
             ("set ip neighbor sink0 fe80::1 02:00:00:00:00:02", "expected an IPv4 address"),
             ("set ip neighbor sink0 10.0.0.9 del", "`show ip neighbors` lists them"),

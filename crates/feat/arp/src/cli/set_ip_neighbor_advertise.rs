@@ -1,4 +1,4 @@
-//! `set ip neighbor-advertise`: announces an interface's addresses, once.
+//! `set ip neighbor-advertise`: sends gratuitous ARP for an interface's addresses.
 
 use crate::{args, neighbors};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `set ip neighbor-config`: the table's settings.
+//! `set ip neighbor-config`: settings of the neighbour table.
 
 use crate::neighbors::{self, MAX_LIMIT, Neighbors};
 use serde_json::json;
@@ -12,7 +12,7 @@ pub struct SetIpNeighborConfig;
 /// The command.
 pub static COMMAND: SetIpNeighborConfig = SetIpNeighborConfig;
 
-/// A day: whoever wants to wait longer wants age 0.
+/// One day; age 0 disables aging altogether.
 const MAX_AGE_S: u64 = 86_400;
 
 impl Command<Control> for SetIpNeighborConfig {
@@ -25,8 +25,8 @@ impl Command<Control> for SetIpNeighborConfig {
     }
 
     fn help(&self) -> &'static str {
-        "Set the neighbour table's limit and ageing\n\
-         A dynamic neighbour that was not heard of for `age' seconds is probed, and forgotten if it\n\
+        "Set the neighbour table's limit and aging\n\
+         A dynamic neighbour that has not been heard for `age' seconds is probed, and deleted if it\n\
          does not answer; 0 turns that off. When the table is full, `recycle' lets the oldest\n\
          dynamic neighbour give way, `norecycle' refuses newcomers."
     }

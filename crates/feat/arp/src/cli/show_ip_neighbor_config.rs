@@ -1,4 +1,4 @@
-//! `show ip neighbor-config`: the table's settings, and what it has been through.
+//! `show ip neighbor-config`: settings and counters of the neighbour table.
 
 use crate::neighbors::Neighbors;
 use serde_json::json;

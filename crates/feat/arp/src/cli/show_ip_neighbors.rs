@@ -1,4 +1,4 @@
-//! `show ip neighbors`: the table.
+//! `show ip neighbors`: the neighbour table.
 
 use crate::args;
 use crate::neighbors::{Neighbor, Neighbors};
@@ -16,10 +16,10 @@ pub struct ShowIpNeighbors;
 /// The command.
 pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors;
 
-/// Rows whose columns are set together.
+/// Rows formatted as one block of columns.
 const ROWS: usize = 64;
 
-/// S static, D dynamic, N no route of its own; I incomplete, F failed, P being probed.
+/// Flags: S static, D dynamic, N no /32 route, I incomplete, F failed, P being probed.
 fn flags(n: &Neighbor) -> String {
     let mut f = String::from(if n.is_static { "S" } else { "D" });
     match n.state {
@@ -77,8 +77,8 @@ impl Command<Control> for ShowIpNeighbors {
     }
 
     fn help(&self) -> &'static str {
-        "Show the IPv4 neighbours of an interface, or all\n\
-         Age is in seconds since the neighbour was last heard of. Flags: S static, D dynamic,\n\
+        "Show the IPv4 neighbours of an interface, or of all\n\
+         Age is in seconds since the neighbour was last heard. Flags: S static, D dynamic,\n\
          N without a route of its own, I being asked for, P being probed, F does not answer."
     }
 
@@ -101,7 +101,7 @@ impl Command<Control> for ShowIpNeighbors {
                 }
             }
             let end = matches!(next, Poll::Ready(None));
-            // The heading stands above an empty table, too.
+            // An empty table is shown with its heading.
             if end || rows.len() == ROWS {
                 out.text(&rows.to_string());
                 rows = table().without_heading();

@@ -1,14 +1,14 @@
-//! `arp-input`: answers who asks for our addresses and tells the main thread who was heard of
-//! (RFC 826; probes and announcements as RFC 5227 has them).
+//! `arp-input`: answers requests for our addresses and reports senders to the main thread (RFC 826;
+//! probes and announcements as in RFC 5227).
 //!
-//! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface of answers. Next:
-//! the rx interface's output, for requests that were turned into their answer in place. What was
-//! learned from ends here; what does not concern us is dropped with a reason.
+//! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface of replies.
+//! Next: the rx interface's output, for requests that were turned into replies in place. Packets
+//! that were only learned from end here; others are dropped with a reason.
 
 use crate::addrs::IfAddrs;
 use crate::limit::{Bucket, Recent};
 use crate::neighbors::Topics;
-use crate::packet::{ForgetReports, Origin, Report, Seen};
+use crate::packet::{NeighborReport, Origin, ReportKind, ResetReports};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ thalweg_graph::errors! {
     REPLIES_SENT: Info, 256, "ARP replies sent";
     REQUESTS: Info, 256, "ARP requests received";
     REPLIES: Info, 256, "ARP replies received";
-    GRATUITOUS: Info, 256, "ARP gratuitous packets received";
-    PROBES: Info, 256, "ARP address probes received";
-    THROTTLED: Warning, 256, "ARP senders not learned: too many at once";
-    EVENTS_LOST: Warning, 256, "ARP senders not learned: main thread is busy";
-    TRUNCATED: Error, 312, "ARP packet shorter than 28 bytes";
-    BAD_TYPE: Error, 312, "ARP packet not about IPv4 over Ethernet";
-    BAD_OPCODE: Error, 312, "ARP opcode neither request nor reply";
-    NO_ADDRESS: Info, 281, "ARP on an interface without IPv4 address";
-    BAD_MAC: Error, 263, "ARP sender MAC address is a group's or zero";
-    MISMATCH: Error, 256, "ARP sender MAC address differs from the frame's";
-    BAD_SENDER: Error, 281, "ARP sender IP address is not a station's";
-    NOT_CONNECTED: Error, 302, "ARP sender IP address not in a connected subnet";
-    CONFLICT: Error, 256, "ARP sender claims our IP address";
-    LOOPED: Warning, 256, "ARP packet of our own came back";
-    NOT_FOR_US: Info, 256, "ARP target is not our address";
+    GRATUITOUS: Info, 256, "gratuitous ARP packets received";
+    PROBES: Info, 256, "ARP probes received";
+    THROTTLED: Warning, 256, "ARP senders not learned: rate limit";
+    EVENTS_LOST: Warning, 256, "ARP senders not learned: main thread busy";
+    TRUNCATED: Error, 312, "ARP packet too short";
+    BAD_TYPE: Error, 312, "ARP not for IPv4 over Ethernet";
+    BAD_OPCODE: Error, 312, "unknown ARP opcode";
+    NO_ADDRESS: Info, 281, "interface is not IP enabled";
+    BAD_MAC: Error, 263, "ARP sender MAC address is not unicast";
+    MISMATCH: Error, 256, "ARP hw addr does not match L2 frame src addr";
+    BAD_SENDER: Error, 281, "invalid ARP sender IP address";
+    NOT_CONNECTED: Error, 302, "IP4 source address not local to subnet";
+    CONFLICT: Error, 256, "IP4 source address matches local interface";
+    LOOPED: Warning, 256, "ARP packet looped back";
+    NOT_FOR_US: Info, 256, "IP4 destination address not local to subnet";
 }
 
 /// The declaration.
@@ -52,7 +52,7 @@ pub static NODE: NodeDecl = NodeDecl {
             addrs: cx.shared(),
             interfaces: Interfaces::table(cx),
             recent: Recent::new(),
-            // Replies, which we may have asked for, do not compete with requests, which anybody
+            // Replies, which we may have requested, do not compete with requests, which any host
             // may send.
             requests: Bucket::new(5000, 512),
             replies: Bucket::new(5000, 512),
@@ -72,13 +72,13 @@ struct ArpInput {
     conflicts: Bucket,
 }
 
-/// MAC addresses that VRRP shares among routers (RFC 5798 section 7.3): their owner may send from
-/// its own address.
+/// Returns whether a MAC address is a VRRP virtual router's (RFC 5798 section 7.3), whose owner may
+/// send from its own address.
 fn is_vrrp(mac: MacAddr) -> bool {
     matches!(mac.0, [0x00, 0x00, 0x5e, 0x00, 0x01, _])
 }
 
-/// True if the frame was sent by `mac`: its Ethernet header may have up to two tags.
+/// Returns whether the frame was sent by `mac`: its Ethernet header may have up to two tags.
 fn is_sender(before: &[u8], mac: MacAddr) -> bool {
     [14, 18, 22].iter().any(|back| {
         let from = before.len().checked_sub(*back).map(|i| i + 6);
@@ -86,7 +86,7 @@ fn is_sender(before: &[u8], mac: MacAddr) -> bool {
     })
 }
 
-/// What a packet is about, once it has passed the checks that need no configuration.
+/// Parses a packet and makes the checks that need no configuration.
 fn read(p: &PktMut<'_>) -> Result<ArpRepr, Verdict> {
     let arp = ArpView::parse(p.data()).map_err(|e| match e {
         WireError::Truncated { .. } => Verdict::drop(TRUNCATED),
@@ -106,33 +106,33 @@ fn read(p: &PktMut<'_>) -> Result<ArpRepr, Verdict> {
 }
 
 impl ArpInput {
-    /// Decides about a packet that makes sense; an answer is due if that says so.
-    fn judge(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Judgement {
+    /// Decides what to do with a valid packet.
+    fn decide(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> ArpAction {
         let addrs = self.addrs.load(cx.guard());
         let (sender, target) = (arp.sender_ip, arp.target_ip);
         let is_request = arp.operation == Operation::Request;
         let for_us = addrs.answers_for(rx_if, target);
         if addrs.get(rx_if).is_empty() {
-            return Judgement::Drop(Verdict::drop(NO_ADDRESS));
+            return ArpAction::Drop(Verdict::drop(NO_ADDRESS));
         }
         if is_request && sender.is_unspecified() {
             cx.count(PROBES, 1);
-            // Whoever is about to take our address must hear of us, but is not learned from.
-            return if for_us { Judgement::Answer } else { Judgement::not_for_us() };
+            // A host that is about to take our address gets a reply, but is not learned.
+            return if for_us { ArpAction::Reply } else { ArpAction::not_for_us() };
         }
         if sender.is_unspecified()
             || sender.is_multicast()
             || sender.is_broadcast()
             || sender.is_loopback()
         {
-            return Judgement::Drop(Verdict::drop(BAD_SENDER));
+            return ArpAction::Drop(Verdict::drop(BAD_SENDER));
         }
         if addrs.is_own(rx_if, sender) {
-            return Judgement::Drop(self.ours(cx, rx_if, arp));
+            return ArpAction::Drop(self.own_address(cx, rx_if, arp));
         }
         if !addrs.is_peer(rx_if, sender) {
             let edge = addrs.get(rx_if).iter().any(|a| a.is_edge(sender));
-            return Judgement::Drop(Verdict::drop(if edge { BAD_SENDER } else { NOT_CONNECTED }));
+            return ArpAction::Drop(Verdict::drop(if edge { BAD_SENDER } else { NOT_CONNECTED }));
         }
         let (origin, counter) = match () {
             () if sender == target => (Origin::Gratuitous, GRATUITOUS),
@@ -141,30 +141,30 @@ impl ArpInput {
         };
         cx.count(counter, 1);
         if !for_us && origin != Origin::Gratuitous {
-            return Judgement::not_for_us();
+            return ArpAction::not_for_us();
         }
         self.learn(cx, rx_if, arp, origin);
-        if origin == Origin::Request { Judgement::Answer } else { Judgement::Done }
+        if origin == Origin::Request { ArpAction::Reply } else { ArpAction::Done }
     }
 
-    /// Somebody sends from our address: we ourselves, in a loop, or another station.
+    /// Handles a packet from one of our addresses: looped back, or sent by another host.
     #[cold]
-    fn ours(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Verdict {
+    fn own_address(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Verdict {
         if self.interfaces.load(cx.guard()).get(rx_if).mac == arp.sender_mac.0 {
             return Verdict::drop(LOOPED);
         }
         if self.conflicts.allow(cx.now()) {
             let (mac, ip) = (arp.sender_mac.0, arp.sender_ip);
-            let report = Report { seen: Seen::Conflict, mac, ip };
-            cx.event(Event::new(self.topics.seen, rx_if, cx.now(), &report.encode()));
+            let report = NeighborReport { kind: ReportKind::Conflict, mac, ip };
+            cx.event(Event::new(self.topics.reports, rx_if, cx.now(), &report.encode()));
         }
         Verdict::drop(CONFLICT)
     }
 
-    /// Reports a sender to the main thread, unless it was just reported or too many are.
+    /// Reports a sender to the main thread, unless just reported or rate limited.
     fn learn(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr, origin: Origin) {
-        let (seen, now) = (Seen::Sender(origin), cx.now());
-        let report = Report { seen, mac: arp.sender_mac.0, ip: arp.sender_ip };
+        let (kind, now) = (ReportKind::Sender(origin), cx.now());
+        let report = NeighborReport { kind, mac: arp.sender_mac.0, ip: arp.sender_ip };
         if self.recent.knows(rx_if, &report, now) {
             return;
         }
@@ -174,15 +174,15 @@ impl ArpInput {
         };
         if !bucket.allow(now) {
             cx.count(THROTTLED, 1);
-        } else if cx.event(Event::new(self.topics.seen, rx_if, now, &report.encode())) {
+        } else if cx.event(Event::new(self.topics.reports, rx_if, now, &report.encode())) {
             self.recent.note(rx_if, &report, now);
         } else {
             cx.count(EVENTS_LOST, 1);
         }
     }
 
-    /// Turns a request into its answer in the same buffer.
-    fn answer(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, arp: &ArpRepr) -> Verdict {
+    /// Turns a request into its reply in the same buffer.
+    fn reply(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, arp: &ArpRepr) -> Verdict {
         let rx_if = p.rx_if();
         let row = self.interfaces.load(cx.guard()).get(rx_if);
         let (mac, output) = (MacAddr(row.mac), row.output);
@@ -192,7 +192,7 @@ impl ArpInput {
         if room.is_err() || !matches!(header, Some(Ok(_))) {
             return Verdict::drop(TRUNCATED);
         }
-        // What a device said of the request's checksums does not hold for the answer.
+        // The request's checksum offload state does not apply to the reply.
         p.unmark(Flags::OFFLOAD);
         p.mark(Flags::LOCAL);
         p.set_tx_if(rx_if);
@@ -200,7 +200,7 @@ impl ArpInput {
         Verdict::node(output)
     }
 
-    /// Ends a packet that has done its work.
+    /// Consumes a packet that was only learned from.
     fn done(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         if p.flags().contains(Flags::TRACED) {
             let mut text = String::new();
@@ -213,15 +213,15 @@ impl ArpInput {
     }
 }
 
-enum Judgement {
+enum ArpAction {
     Drop(Verdict),
-    Answer,
+    Reply,
     Done,
 }
 
-impl Judgement {
-    fn not_for_us() -> Judgement {
-        Judgement::Drop(Verdict::drop(NOT_FOR_US))
+impl ArpAction {
+    fn not_for_us() -> ArpAction {
+        ArpAction::Drop(Verdict::drop(NOT_FOR_US))
     }
 }
 
@@ -231,23 +231,23 @@ impl Node for ArpInput {
             Ok(arp) => arp,
             Err(v) => return v,
         };
-        match self.judge(cx, p.rx_if(), &arp) {
-            Judgement::Drop(v) => v,
-            Judgement::Answer => self.answer(cx, p, &arp),
-            Judgement::Done => self.done(cx, p),
+        match self.decide(cx, p.rx_if(), &arp) {
+            ArpAction::Drop(v) => v,
+            ArpAction::Reply => self.reply(cx, p, &arp),
+            ArpAction::Done => self.done(cx, p),
         }
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        // An answer begins with its Ethernet header, anything else with ARP.
+        // A reply begins with its Ethernet header, anything else with ARP.
         let data = frame.data(i);
         let is_arp = ArpView::parse(data).is_ok() || data.len() < HEADER_LEN;
         let _ = fmt::arp(if is_arp { data } else { &data[HEADER_LEN..] }, out, 0);
     }
 
     fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if message.is::<ForgetReports>() {
-            self.recent.forget();
+        if message.is::<ResetReports>() {
+            self.recent.reset();
         }
     }
 }
@@ -382,7 +382,7 @@ mod tests {
         }
         b.settle();
         assert_eq!(b.count("arp-input", "REPLIES_SENT"), 50);
-        // Forgotten by the operator, it is reported anew at once.
+        // Once flushed, the sender is reported again at once.
         crate::flush(&mut b.c, None);
         b.c.sync();
         b.request_from(7);
@@ -405,7 +405,7 @@ mod tests {
         b.finish();
     }
 
-    /// Bytes of every length, and requests in which a few bytes are wrong.
+    /// Bytes of every length, and requests with a few bytes changed.
     fn mangled() -> impl Strategy<Value = Vec<u8>> {
         let whole = Build::arp_request(MacAddr(mac(7)), ip(7), OUR_IP).build();
         let flips = prop::collection::vec((0usize..42, any::<u8>()), 0..4);

@@ -1,12 +1,12 @@
-//! `ip4-arp`: holds packets for an adjacency whose neighbour is being asked for.
+//! `ip4-arp`: holds packets for an adjacency whose neighbour is being resolved.
 //!
-//! Reads: aux (the forwarding entry). Next: `ip4-rewrite`, once the neighbour answers; `ip4-icmp-error`
-//! for those whose neighbour does not. The main thread, which knows who is behind an adjacency, sends
-//! the requests: the first as soon as it hears of the first packet.
+//! Reads: aux (the adjacency). Next: `ip4-rewrite` once the neighbour answers, else
+//! `ip4-icmp-error`. The main thread, which knows the adjacency's neighbour, sends the requests:
+//! the first as soon as it learns of the first packet.
 
 use crate::hold::{Exits, Hold};
 use crate::neighbors::Topics;
-use crate::packet::{Answer, Want};
+use crate::packet::{ResolveReply, ResolveRequest};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ thalweg_graph::errors! {
     UNRESOLVED: Error, 279, "unresolved neighbour";
     OVERFLOW: Error, 279, "too many packets held for ARP";
     CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "no ARP: main thread is busy";
-    GONE: Error, 331, "adjacency is gone or down";
+    BUSY: Error, 279, "ARP request not sent: main thread busy";
+    GONE: Error, 331, "adjacency deleted or down";
 }
 
 /// The declaration.
@@ -57,14 +57,14 @@ impl Node for Ip4Arp {
         let state = self.dpos.get(dpo).state();
         match state.kind {
             Kind::Incomplete => {}
-            // The answer overtook the packet.
+            // The reply overtook the packet.
             Kind::Rewrite => return REWRITE,
             _ => return Verdict::drop(GONE),
         }
-        let want = Want::Adjacency(dpo);
-        let topic = self.topics.want;
-        self.hold.keep(cx, p, want, |cx| {
-            cx.event(Event::new(topic, state.tx_if, cx.now(), &want.encode()))
+        let request = ResolveRequest::Adjacency(dpo);
+        let topic = self.topics.requests;
+        self.hold.keep(cx, p, request, |cx| {
+            cx.event(Event::new(topic, state.tx_if, cx.now(), &request.encode()))
         })
     }
 
@@ -74,8 +74,8 @@ impl Node for Ip4Arp {
     }
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if let Ok(answer) = message.downcast::<Answer>() {
-            self.hold.answer(cx, *answer);
+        if let Ok(reply) = message.downcast::<ResolveReply>() {
+            self.hold.reply(cx, *reply);
         }
     }
 }
@@ -105,7 +105,7 @@ mod tests {
         b.until("held packet", |b| !b.sent.lock().unwrap().is_empty());
         let sent = b.sent();
         assert_eq!((sent.len(), &sent[0][..6]), (1, &mac(7)[..]));
-        // The next one does not wait.
+        // The next packet is not held.
         b.packet("ip4-arp", dpo, [192, 0, 2, 99].into(), 2);
         b.settle();
         assert_eq!(b.sent().len(), 1);
@@ -123,7 +123,7 @@ mod tests {
         }
         b.until("failure", |b| b.count("ip4-arp", "UNRESOLVED") == 3);
         assert_eq!(b.sent_arp().len(), 3);
-        // A neighbour that turns up by itself ends the silence everywhere.
+        // A neighbour that shows up by itself ends the silence on all workers.
         b.request_from(7);
         assert_eq!(b.known(7), Some(mac(7)));
         crate::remove(&mut b.c, b.sw_if, ip(7)).unwrap();

@@ -1,13 +1,13 @@
-//! `ip4-glean`: the destination lies in a connected subnet and is not known yet: asks for it and
-//! holds the packet.
+//! `ip4-glean`: resolves a destination in a connected subnet and holds the packet.
 //!
-//! Reads: aux (the glean entry). Next: `ip4-rewrite` with the new neighbour's adjacency, once it
-//! answers; `ip4-icmp-error` if it does not. The first request leaves from here, at once; further ones are the main thread's.
+//! Reads: aux (the glean entry). Next: `ip4-rewrite` with the new neighbour's adjacency once it
+//! answers, else `ip4-icmp-error`. This node sends the first request at once; the main thread sends
+//! the others.
 
 use crate::addrs::IfAddrs;
 use crate::hold::{Exits, Hold};
 use crate::neighbors::Topics;
-use crate::packet::{self, Answer, Want};
+use crate::packet::{self, ResolveReply, ResolveRequest};
 use std::any::Any;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -26,11 +26,11 @@ thalweg_graph::errors! {
     UNRESOLVED: Error, 279, "unresolved neighbour";
     OVERFLOW: Error, 279, "too many packets held for ARP";
     CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "no ARP: main thread is busy";
-    NO_SOURCE: Error, 279, "no address to send ARP requests from";
-    EDGE: Error, 298, "destination is the subnet's own or broadcast address";
-    SHORT: Error, 275, "packet shorter than an IPv4 header";
-    GONE: Error, 331, "subnet is gone or its interface is down";
+    BUSY: Error, 279, "ARP request not sent: main thread busy";
+    NO_SOURCE: Error, 279, "no source address for ARP request";
+    EDGE: Error, 298, "destination is subnet or broadcast address";
+    SHORT: Error, 275, "ip4 length < 20 bytes";
+    GONE: Error, 331, "connected subnet deleted or interface down";
 }
 
 /// The declaration.
@@ -73,16 +73,22 @@ fn destination(data: &[u8]) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::new(header[16], header[17], header[18], header[19]))
 }
 
-/// Sends a request from `source` for `dst`.
-fn ask(cx: &mut NodeCx<'_>, interfaces: &IfTable, tx_if: u32, source: Ipv4Addr, dst: Ipv4Addr) {
+/// Sends a request for `dst` from `source`.
+fn send_request(
+    cx: &mut NodeCx<'_>,
+    interfaces: &IfTable,
+    tx_if: u32,
+    source: Ipv4Addr,
+    dst: Ipv4Addr,
+) {
     let row = interfaces.get(tx_if);
     let frame = packet::request(row.mac, source, dst, None);
     let Some(mut request) = cx.originate() else {
-        // The main thread asks again.
+        // The main thread sends the request again.
         cx.count(NO_BUFFERS, 1);
         return;
     };
-    // One buffer holds it, and that is there.
+    // One buffer holds the frame, and it was allocated.
     request.append(&frame, cx.cache());
     request.set_tx_if(tx_if);
     cx.count(REQUESTS_SENT, 1);
@@ -104,14 +110,14 @@ impl Node for Ip4Glean {
             return Verdict::drop(EDGE);
         }
         let interfaces = self.interfaces.load(cx.guard());
-        let want = Want::Station(tx_if, dst);
-        let topic = self.topics.want;
-        self.hold.keep(cx, p, want, |cx| {
-            let told = cx.event(Event::new(topic, tx_if, cx.now(), &want.encode()));
-            if told {
-                ask(cx, interfaces, tx_if, source, dst);
+        let request = ResolveRequest::Host(tx_if, dst);
+        let topic = self.topics.requests;
+        self.hold.keep(cx, p, request, |cx| {
+            let reported = cx.event(Event::new(topic, tx_if, cx.now(), &request.encode()));
+            if reported {
+                send_request(cx, interfaces, tx_if, source, dst);
             }
-            told
+            reported
         })
     }
 
@@ -121,8 +127,8 @@ impl Node for Ip4Glean {
     }
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if let Ok(answer) = message.downcast::<Answer>() {
-            self.hold.answer(cx, *answer);
+        if let Ok(reply) = message.downcast::<ResolveReply>() {
+            self.hold.reply(cx, *reply);
         }
     }
 }
@@ -163,13 +169,13 @@ mod tests {
         b.packet("ip4-glean", b.glean, ip(7), 0);
         b.until("failure", |b| b.count("ip4-glean", "UNRESOLVED") == 1);
         assert_eq!(b.sent_arp().len(), 3);
-        // Silence: packets are dropped on the worker, nobody is asked.
+        // During the silence, packets are dropped on the worker and no request is sent.
         b.packet("ip4-glean", b.glean, ip(7), 1);
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), 2);
         assert_eq!(b.count("ip4-icmp-error", "ASKED"), 2, "the sender hears of it");
         assert!(b.sent_arp().is_empty());
-        // Twice the interval later there is another try.
+        // After twice the interval the neighbour is tried again.
         std::thread::sleep(Duration::from_millis(70));
         b.packet("ip4-glean", b.glean, ip(7), 2);
         b.settle();
@@ -180,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_that_no_station_has_are_not_asked_for() {
+    fn unusable_destinations_are_not_resolved() {
         let mut b = Bench::new();
         b.packet("ip4-glean", b.glean, ip(255), 0);
         b.packet("ip4-glean", b.glean, ip(0), 0);
@@ -210,13 +216,13 @@ mod tests {
         assert_eq!(b.count("ip4-glean", "CROWDED"), 300);
         assert_eq!(b.count("ip4-glean", "HELD"), PER_WORKER as u64);
         assert_eq!(b.count("ip4-glean", "OVERFLOW"), (NEIGHBORS - PER_WORKER) as u64);
-        // One that has its share already still gets its newest through.
+        // A neighbour with its share of packets still gets its newest ones held.
         for mark in 1..=2 * PER_NEIGHBOR as u8 {
             b.packet("ip4-glean", b.glean, Ipv4Addr::from(0x0a01_0001), mark);
         }
         b.settle();
         assert_eq!(b.count("ip4-glean", "HELD"), (PER_WORKER + 2 * PER_NEIGHBOR) as u64);
-        // Taking the interface down ends all of it.
+        // Taking the interface down releases everything.
         thalweg_device::interface::set_admin(&mut b.c, b.sw_if, false).unwrap();
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), PER_WORKER as u64);

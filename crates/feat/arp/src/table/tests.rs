@@ -8,7 +8,7 @@ fn key(n: u8) -> Key {
 }
 
 fn waiter(n: u8) -> Waiter {
-    Waiter { worker: 0, want: Want::Station(1, key(n).1) }
+    Waiter { worker: 0, request: ResolveRequest::Host(1, key(n).1) }
 }
 
 fn small() -> (NeighborTable, Instant) {
@@ -25,20 +25,20 @@ fn failures_are_remembered_longer_each_time() {
     let (mut t, mut now) = small();
     let mut holds = Vec::new();
     for _ in 0..6 {
-        t.want(key(7), Some(waiter(7)), true, now);
+        t.request(key(7), Some(waiter(7)), true, now);
         assert!(t.take_actions().is_empty(), "the worker has asked already");
         for _ in 0..2 {
             now += s(1);
             t.tick(now);
-            assert_eq!(t.take_actions(), [Action::Ask { key: key(7), to: None }]);
+            assert_eq!(t.take_actions(), [Action::Request { key: key(7), to: None }]);
         }
         now += s(1);
         t.tick(now);
         let [Action::Fail { waiters, hold }] = &t.take_actions()[..] else { panic!() };
         assert_eq!(waiters, &[waiter(7)]);
         holds.push(hold.as_secs());
-        // Asked meanwhile, it says for how long not to ask again.
-        t.want(key(7), Some(waiter(7)), true, now + s(1));
+        // A request during the silence fails for the rest of it.
+        t.request(key(7), Some(waiter(7)), true, now + s(1));
         let left = *hold - s(1);
         assert_eq!(t.take_actions(), [Action::Fail { waiters: vec![waiter(7)], hold: left }]);
         now += *hold;
@@ -51,9 +51,9 @@ fn failures_are_remembered_longer_each_time() {
 #[test]
 fn who_was_waited_for_releases_the_waiters_once() {
     let (mut t, now) = small();
-    t.want(key(7), Some(waiter(7)), false, now);
-    t.want(key(7), Some(waiter(7)), false, now);
-    assert_eq!(t.take_actions(), [Action::Ask { key: key(7), to: None }]);
+    t.request(key(7), Some(waiter(7)), false, now);
+    t.request(key(7), Some(waiter(7)), false, now);
+    assert_eq!(t.take_actions(), [Action::Request { key: key(7), to: None }]);
     t.learn(key(7), MAC, Origin::Reply, now);
     let (key, waiters) = (key(7), vec![waiter(7)]);
     assert_eq!(t.take_actions(), [Action::Resolved { key, waiters, revived: false }]);
@@ -122,7 +122,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The indices agree with the entries, and nobody waits who is not asked for.
+/// The indices agree with the entries, and every waiter has a pending neighbour.
 fn check(t: &NeighborTable) {
     let count = |p: Phase| t.entries.values().filter(|e| e.phase == p).count();
     let dynamic = t.entries.values().filter(|e| e.phase == Phase::Reachable && !e.is_static);
@@ -153,7 +153,7 @@ proptest! {
             match op {
                 Op::Want(n) => {
                     waiting.insert(n);
-                    t.want(key(n), Some(waiter(n)), true, now);
+                    t.request(key(n), Some(waiter(n)), true, now);
                 }
                 Op::Learn(n, m, origin) => t.learn(key(n), [2, 0, 0, 0, m, n], origin, now),
                 Op::Set(n, is_static) => drop(t.set(key(n), MAC, is_static, false, now)),
@@ -175,10 +175,10 @@ proptest! {
                         prop_assert!(known.remove(&key));
                         Vec::new()
                     }
-                    Action::Ask { .. } => Vec::new(),
+                    Action::Request { .. } => Vec::new(),
                 };
                 for w in answered {
-                    let Want::Station(_, ip) = w.want else { panic!() };
+                    let ResolveRequest::Host(_, ip) = w.request else { panic!() };
                     prop_assert!(waiting.remove(&ip.octets()[3]), "answered twice");
                 }
             }
@@ -190,7 +190,7 @@ proptest! {
             prop_assert!(t.resolved() <= t.config.limit);
             prop_assert_eq!(t.resolved(), known.len());
         }
-        // Without news, all end within seconds.
+        // Without reports, all resolutions end within seconds.
         for _ in 0..5 {
             now += s(1);
             t.tick(now);

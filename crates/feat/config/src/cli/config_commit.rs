@@ -61,7 +61,7 @@ impl Command<Control> for ConfigCommit {
             None => Ok(None),
         };
         work::answer(c, None, out, job, |c, saved, out| {
-            let confirmed = manager::disarm(c).map(work::forget).is_some();
+            let confirmed = manager::disarm(c).map(work::drop_in_background).is_some();
             out.json(serde_json::json!({ "confirmed": confirmed, "saved": saved }));
             if confirmed {
                 out.line("confirmed");

@@ -1,7 +1,7 @@
-//! `ethernet-input`: sorts frames by ethertype.
+//! `ethernet-input`: demultiplexes frames by ethertype.
 //!
-//! Reads: rx interface. Moves the packet's start behind the Ethernet header, which nodes behind may
-//! still see before it. Next: the node that registered the ethertype.
+//! Reads: rx interface. Advances the packet's start past the Ethernet header, which stays readable
+//! before the start. Next: the node registered for the ethertype.
 
 use crate::Ethertypes;
 use std::fmt::Write;
@@ -14,10 +14,10 @@ use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ethernet::ethertype;
 
 thalweg_graph::errors! {
-    SHORT: Error, 324, "frame shorter than its header";
-    NOT_US: Error, 305, "frame for another MAC address";
-    VLAN: Error, 264, "tagged frame without a sub-interface";
-    LLC: Error, 270, "802.3 frame with LLC";
+    SHORT: Error, 324, "frame too short";
+    NOT_US: Error, 305, "l3 mac mismatch";
+    VLAN: Error, 264, "unknown vlan";
+    LLC: Error, 270, "unsupported 802.3 LLC frame";
     UNKNOWN: Error, 270, "unknown ethernet type";
     DOWN: Error, 331, "interface is down";
 }
@@ -41,20 +41,20 @@ pub static NODE: NodeDecl = NodeDecl {
 struct EthernetInput {
     interfaces: Arc<Snapshot<IfTable>>,
     types: Arc<Snapshot<Ethertypes>>,
-    /// The most frequent answer, looked up once per frame.
+    /// Next node for IPv4, the most frequent ethertype; looked up once per frame.
     ip4: Option<Verdict>,
-    /// The frame's interface, if it has just one.
+    /// Interface row of the frame, if all its packets share one interface.
     row: IfRow,
     uniform: bool,
 }
 
 const HEADER: usize = 14;
 
-/// What a packet's first 16 bytes look like that needs no second thought.
+/// Pattern of the first 16 bytes of a packet that takes the fast path.
 fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
     let (mut want, mut mask) = ([0u8; 16], [0u8; 16]);
     if row.accept_all {
-        // Anybody's, but groups are counted.
+        // Any destination address is accepted, but broadcast and multicast frames are counted.
         mask[0] = 1;
     } else {
         want[..6].copy_from_slice(&row.mac);
@@ -66,7 +66,8 @@ fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
 }
 
 impl EthernetInput {
-    /// Counts group-addressed frames; tells whether the frame is for us.
+    /// Counts broadcast and multicast frames. Returns whether the frame is addressed to this
+    /// interface.
     #[inline]
     fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
@@ -125,8 +126,8 @@ impl Node for EthernetInput {
         }
     }
 
-    /// Frames of one interface are compared with the header that most of them have: to us, and of
-    /// the first packet's ethertype.
+    /// Packets of one interface are compared with the most frequent header: addressed to this
+    /// interface, with the first packet's ethertype.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
@@ -156,7 +157,7 @@ impl Node for EthernetInput {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        // The header was stepped over, unless the frame was too short for one.
+        // The start was moved past the header, unless the frame was too short for one.
         let mut header = [0u8; HEADER];
         let before = frame.before(i, HEADER);
         if before.len() == HEADER {

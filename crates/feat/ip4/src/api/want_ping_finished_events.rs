@@ -66,12 +66,12 @@ fn handle(
         burst: 1,
     };
     let ping = ping::start(c, request).map_err(|error| Retval::UNSPECIFIED.because(error))?;
-    go_on(c, ping, caller.id());
+    poll(c, ping, caller.id());
     Ok(WantPingFinishedEventsReply)
 }
 
 /// Goes on with a session until it is done, or the client gone.
-fn go_on(c: &mut Control, mut ping: Ping, client: ClientId) {
+fn poll(c: &mut Control, mut ping: Ping, client: ClientId) {
     let clients = c.state::<Clients>().borrow().clone();
     let (now, mut out) = (Instant::now(), Output::new());
     if !clients.contains(client) {
@@ -79,7 +79,7 @@ fn go_on(c: &mut Control, mut ping: Ping, client: ClientId) {
     }
     match ping.poll(c, now, &mut out) {
         TaskPoll::At(at) => {
-            c.after(at.saturating_duration_since(now), move |c| go_on(c, ping, client));
+            c.after(at.saturating_duration_since(now), move |c| poll(c, ping, client));
         }
         TaskPoll::Done | TaskPoll::Failed(_) => {
             let (request_count, reply_count) = ping.counts();

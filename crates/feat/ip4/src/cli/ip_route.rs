@@ -1,6 +1,6 @@
 //! `ip route`: routes that people configure.
 
-use crate::words::{self, RouteSpec};
+use crate::cli_args::{self, RouteSpec};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -43,7 +43,7 @@ impl Command<Control> for IpRoute {
     ) -> Result<Outcome<Control>, CliError> {
         let verb = args.one_of(&["add", "del", "replace"])?;
         let (del, replace) = (verb == Some("del"), verb == Some("replace"));
-        let spec = words::route_args(c, args)?;
+        let spec = cli_args::route_args(c, args)?;
         if !del && spec.paths.is_empty() {
             let expected = "`via <next hop>', `via <interface>' or a word such as `drop'";
             return Err(args.bad("path", expected));
@@ -52,11 +52,11 @@ impl Command<Control> for IpRoute {
         if bulk.spec.count > 1 {
             return Ok(Outcome::pending(bulk));
         }
-        bulk.one(c).map(|()| words::settled(c))
+        bulk.one(c).map(|()| cli_args::when_resolved(c))
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
-        words::complete_route(c, before)
+        cli_args::complete_route(c, before)
     }
 }
 
@@ -85,7 +85,7 @@ impl Bulk {
             false => crate::add_route(c, table, prefix, self.spec.paths.clone(), self.replace),
         };
         self.done += 1;
-        done.map_err(words::route_failed)
+        done.map_err(cli_args::route_failed)
     }
 }
 
@@ -103,7 +103,7 @@ impl Task<Control> for Bulk {
                 return TaskPoll::At(now);
             }
         }
-        if !crate::route::catch_up(c) {
+        if !crate::route::reresolve_slice(c) {
             return TaskPoll::At(now);
         }
         let (n, seconds) = (self.done, self.began.elapsed().as_secs_f64().max(1e-9));

@@ -1,6 +1,6 @@
 //! `ip table`: makes and removes routing tables.
 
-use crate::words;
+use crate::cli_args;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -32,9 +32,9 @@ impl Command<Control> for IpTable {
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let del = args.choice("verb", &["add", "del"])? == "del";
-        let id = words::table_arg(args)?;
+        let id = cli_args::table_arg(args)?;
         args.end()?;
         let done = if del { crate::del_table(c, id) } else { crate::add_table(c, id) };
-        done.map(|()| Outcome::Done).map_err(words::route_failed)
+        done.map(|()| Outcome::Done).map_err(cli_args::route_failed)
     }
 }

@@ -1,6 +1,6 @@
 //! `set interface ip address`.
 
-use crate::{Ip4, address, words};
+use crate::{Ip4, address, cli_args};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_device::interface;
@@ -43,7 +43,7 @@ impl Command<Control> for SetInterfaceIpAddress {
             (Some((addr, len)), true) => address::remove(c, sw_if, addr, len),
             (Some((addr, len)), false) => address::add(c, sw_if, addr, len),
         };
-        done.map(|()| words::settled(c)).map_err(words::address_failed)
+        done.map(|()| cli_args::when_resolved(c)).map_err(cli_args::address_failed)
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {

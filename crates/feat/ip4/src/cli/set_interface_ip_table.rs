@@ -1,6 +1,6 @@
 //! `set interface ip table`.
 
-use crate::{Ip4, address, words};
+use crate::{Ip4, address, cli_args};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_graph::Control;
@@ -32,9 +32,9 @@ impl Command<Control> for SetInterfaceIpTable {
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
-        let table = words::table_arg(args)?;
+        let table = cli_args::table_arg(args)?;
         args.end()?;
-        address::set_table(c, sw_if, table).map_err(words::address_failed)?;
+        address::set_table(c, sw_if, table).map_err(cli_args::address_failed)?;
         Ok(Outcome::Done)
     }
 

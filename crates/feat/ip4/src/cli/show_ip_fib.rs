@@ -2,7 +2,7 @@
 
 use crate::fib_text::{self, Detail};
 use crate::prefixes::Prefixes;
-use crate::{Ip4, words};
+use crate::{Ip4, cli_args};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::task::Poll;
@@ -45,17 +45,17 @@ impl Command<Control> for ShowIpFib {
     ) -> Result<Outcome<Control>, CliError> {
         let request = Request::parse(args)?;
         let tables = match request.table {
-            Some(id) => vec![words::known_table(c, id)?],
+            Some(id) => vec![cli_args::known_table(c, id)?],
             None => c.state::<Ip4>().borrow().table_ids(),
         };
-        match request.what {
-            What::Route(prefix) => one(c, &tables, out, prefix).map(|()| Outcome::Done),
-            What::Lookup(addr) => lookup(c, &tables, out, addr).map(|()| Outcome::Done),
-            What::Summary => {
+        match request.selection {
+            Selection::Route(prefix) => one(c, &tables, out, prefix).map(|()| Outcome::Done),
+            Selection::Lookup(addr) => lookup(c, &tables, out, addr).map(|()| Outcome::Done),
+            Selection::Summary => {
                 summary(c, &tables, out);
                 Ok(Outcome::Done)
             }
-            What::List { all } => {
+            Selection::List { all } => {
                 let limit = if all { usize::MAX } else { LIMIT };
                 let mut list = Lister { tables, at: None, limit, detail: request.detail };
                 Ok(pieces(c, out, move |c, out| list.go(c, out)))
@@ -64,8 +64,8 @@ impl Command<Control> for ShowIpFib {
     }
 }
 
-/// What was asked for.
-enum What {
+/// Selection was asked for.
+enum Selection {
     List { all: bool },
     Summary,
     Route(Ipv4Prefix),
@@ -74,26 +74,30 @@ enum What {
 
 struct Request {
     table: Option<u32>,
-    what: What,
+    selection: Selection,
     detail: Detail,
 }
 
 impl Request {
     fn parse(args: &mut Args<'_>) -> Result<Request, CliError> {
-        let mut r = Request { table: None, what: What::List { all: false }, detail: Detail::Brief };
+        let mut r = Request {
+            table: None,
+            selection: Selection::List { all: false },
+            detail: Detail::Brief,
+        };
         while !args.is_empty() {
             match args.one_of(&["table", "summary", "all", "detail"])? {
-                Some("table") => r.table = Some(words::table_arg(args)?),
-                Some("summary") => r.what = What::Summary,
-                Some("all") => r.what = What::List { all: true },
+                Some("table") => r.table = Some(cli_args::table_arg(args)?),
+                Some("summary") => r.selection = Selection::Summary,
+                Some("all") => r.selection = Selection::List { all: true },
                 Some(_) => r.detail = Detail::Full,
                 None => {
                     let expected = "an address or prefix such as 192.0.2.1 or 192.0.2.0/24, \
                                     `table', `summary', `all' or `detail'";
-                    r.what = match args.maybe(|a| a.ipv4_prefix("prefix")) {
-                        Some(p) => What::Route(words::masked(p)?),
+                    r.selection = match args.maybe(|a| a.ipv4_prefix("prefix")) {
+                        Some(p) => Selection::Route(cli_args::masked(p)?),
                         None => match args.maybe(|a| a.ipv4("address")) {
-                            Some(addr) => What::Lookup(addr),
+                            Some(addr) => Selection::Lookup(addr),
                             None => return Err(args.bad("route", expected)),
                         },
                     };

@@ -13,8 +13,8 @@ use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
 thalweg_graph::errors! {
     FRAGMENTS: Info, 256, "fragments sent";
     NO_BUFFERS: Error, 259, "no buffers for fragments";
-    SUPER: Error, 262, "super-packet of segments that exceed the MTU";
-    SMALL_MTU: Error, 262, "mtu too small for fragments";
+    SUPER: Error, 262, "GSO segments exceed the MTU";
+    SMALL_MTU: Error, 262, "MTU too small for fragments";
 }
 
 /// The declaration.

@@ -10,7 +10,7 @@ use thalweg_wire::checksum::update_u16;
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup" }
 thalweg_graph::errors! {
     REPLIED: Info, 256, "icmp echo replies sent";
-    SHORT: Error, 336, "icmp message shorter than its header";
+    SHORT: Error, 336, "icmp message too short";
 }
 
 /// The declaration.

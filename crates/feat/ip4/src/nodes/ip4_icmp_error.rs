@@ -61,7 +61,7 @@ impl Node for Ip4IcmpError {
             return DROP;
         }
         let mut message = [0; MAX_ERROR];
-        let Ok(n) = emit_error(icmp::asked(&p).repr(), from, &original, &mut message) else {
+        let Ok(n) = emit_error(icmp::requested(&p).repr(), from, &original, &mut message) else {
             cx.count(FORBIDDEN, 1);
             return DROP;
         };

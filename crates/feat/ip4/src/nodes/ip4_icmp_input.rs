@@ -11,8 +11,8 @@ use thalweg_wire::checksum::Checksum;
 
 thalweg_graph::next_nodes! { ECHO => "ip4-icmp-echo-request" }
 thalweg_graph::errors! {
-    SHORT: Error, 336, "icmp message shorter than its header";
-    CHECKSUM: Error, 336, "icmp checksum is wrong";
+    SHORT: Error, 336, "icmp message too short";
+    CHECKSUM: Error, 336, "bad icmp checksum";
     REPLIES: Info, 256, "icmp echo replies received";
     OTHERS: Info, 256, "icmp messages received";
 }

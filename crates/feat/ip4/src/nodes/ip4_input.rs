@@ -11,17 +11,17 @@ use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict}
 
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup" }
 thalweg_graph::errors! {
-    SHORT: Error, 324, "ip4 packet shorter than its header";
-    VERSION: Error, 275, "ip4 version is not 4";
-    HEADER_LENGTH: Error, 275, "ip4 header length is bad";
-    LENGTH: Error, 275, "ip4 length exceeds the frame";
-    CHECKSUM: Error, 275, "ip4 header checksum is wrong";
-    SRC_MULTICAST: Error, 273, "ip4 source is a group";
-    SRC_LOOPBACK: Error, 274, "ip4 source is loopback";
-    SRC_ZERO: Error, 290, "ip4 source is not specified";
-    SRC_CLASS_E: Error, 295, "ip4 source is class E";
-    DST_LOOPBACK: Error, 272, "ip4 destination is loopback";
-    DST_ZERO: Error, 298, "ip4 destination is this network";
+    SHORT: Error, 324, "ip4 length < 20 bytes";
+    VERSION: Error, 275, "ip4 version != 4";
+    HEADER_LENGTH: Error, 275, "bad ip4 header length";
+    LENGTH: Error, 275, "ip4 length > l2 length";
+    CHECKSUM: Error, 275, "bad ip4 checksum";
+    SRC_MULTICAST: Error, 273, "ip4 multicast source address";
+    SRC_LOOPBACK: Error, 274, "ip4 loopback source address";
+    SRC_ZERO: Error, 290, "ip4 source address in 0.0.0.0/8";
+    SRC_CLASS_E: Error, 295, "ip4 class E source address";
+    DST_LOOPBACK: Error, 272, "ip4 loopback destination address";
+    DST_ZERO: Error, 298, "ip4 destination address in 0.0.0.0/8";
 }
 
 /// The declaration.

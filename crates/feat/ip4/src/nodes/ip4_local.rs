@@ -10,9 +10,9 @@ use thalweg_wire::ip::protocol;
 
 thalweg_graph::next_nodes! { ICMP => "ip4-icmp-input", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
-    FRAGMENT: Error, 256, "fragments for the router are not reassembled";
-    NO_PORT: Info, 3, "nobody listens on this port";
-    NO_PROTOCOL: Info, 2, "protocol is not spoken here";
+    FRAGMENT: Error, 256, "ip4 fragments to local address not reassembled";
+    NO_PORT: Info, 3, "no listener for dst port";
+    NO_PROTOCOL: Info, 2, "unknown ip protocol";
 }
 
 /// The declaration.
@@ -36,9 +36,17 @@ impl Node for Ip4Local {
         }
         match h[9] {
             protocol::ICMP => ICMP,
-            protocol::UDP => icmp::ask(cx, &mut p, Cause::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR),
+            protocol::UDP => {
+                icmp::request_error(cx, &mut p, Cause::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR)
+            }
             protocol::TCP => Verdict::drop(NO_PORT),
-            _ => icmp::ask(cx, &mut p, Cause::PROTOCOL_UNREACHABLE, NO_PROTOCOL, ICMP_ERROR),
+            _ => icmp::request_error(
+                cx,
+                &mut p,
+                Cause::PROTOCOL_UNREACHABLE,
+                NO_PROTOCOL,
+                ICMP_ERROR,
+            ),
         }
     }
 

@@ -24,8 +24,8 @@ thalweg_graph::errors! {
     UNREACHABLE: Error, 1, "unreachable route";
     PROHIBITED: Error, 13, "prohibited route";
     BLACKHOLE: Error, 269, "drop route";
-    DOWN: Error, 331, "next hop's interface is down";
-    MULTICAST: Error, 285, "multicast is not routed";
+    DOWN: Error, 331, "next-hop interface is down";
+    MULTICAST: Error, 285, "multicast routing not supported";
 }
 
 /// The declaration.
@@ -98,11 +98,13 @@ impl Ip4Lookup {
             Kind::Local => LOCAL,
             Kind::Incomplete => ARP,
             Kind::Glean => GLEAN,
-            Kind::Down => icmp::ask(cx, p, Cause::HOST_UNREACHABLE, DOWN, ICMP_ERROR),
+            Kind::Down => icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, DOWN, ICMP_ERROR),
             Kind::Miss | Kind::Drop if multicast => Verdict::drop(MULTICAST),
-            Kind::Miss => icmp::ask(cx, p, Cause::NET_UNREACHABLE, NO_ROUTE, ICMP_ERROR),
-            Kind::Unreachable => icmp::ask(cx, p, Cause::HOST_UNREACHABLE, UNREACHABLE, ICMP_ERROR),
-            Kind::Prohibit => icmp::ask(cx, p, Cause::PROHIBITED, PROHIBITED, ICMP_ERROR),
+            Kind::Miss => icmp::request_error(cx, p, Cause::NET_UNREACHABLE, NO_ROUTE, ICMP_ERROR),
+            Kind::Unreachable => {
+                icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, UNREACHABLE, ICMP_ERROR)
+            }
+            Kind::Prohibit => icmp::request_error(cx, p, Cause::PROHIBITED, PROHIBITED, ICMP_ERROR),
             Kind::Drop | Kind::LoadBalance | Kind::Rewrite => Verdict::drop(BLACKHOLE),
         }
     }

@@ -20,9 +20,9 @@ thalweg_graph::next_nodes! {
 }
 thalweg_graph::errors! {
     TTL: Error, 257, "ip4 ttl <= 1";
-    TOO_BIG: Error, 4, "ip4 packet exceeds the MTU and must not be fragmented";
-    NO_ROOM: Error, 287, "no room for the link header";
-    DOWN: Error, 331, "next hop's interface is down";
+    TOO_BIG: Error, 4, "ip4 MTU exceeded and DF set";
+    NO_ROOM: Error, 287, "no headroom for link header";
+    DOWN: Error, 331, "next-hop interface is down";
 }
 
 /// The declaration.
@@ -77,7 +77,7 @@ impl Ip4Rewrite {
         }
         let dont_fragment = p.data().get(6).is_some_and(|b| b & 0x40 != 0);
         if dont_fragment {
-            return icmp::ask(cx, p, Cause::frag_needed(mtu), TOO_BIG, ICMP_ERROR);
+            return icmp::request_error(cx, p, Cause::frag_needed(mtu), TOO_BIG, ICMP_ERROR);
         }
         FRAG
     }
@@ -164,7 +164,7 @@ impl Node for Ip4Rewrite {
         }
         let local = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
         if !local && !Self::decrement_ttl(&mut p) {
-            return icmp::ask(cx, &mut p, Cause::TTL_EXCEEDED, TTL, ICMP_ERROR);
+            return icmp::request_error(cx, &mut p, Cause::TTL_EXCEEDED, TTL, ICMP_ERROR);
         }
         if p.total_len() > usize::from(state.mtu) {
             let v = Self::too_long(cx, &mut p, state.mtu);

@@ -110,7 +110,7 @@ fn what_must_not_be_cut_is_refused_with_the_mtu() {
     lab.receive(0, vec![framed(0, 2, &packet)]);
     let e = icmp_error(0, 2, &lab.sent_one(0));
     assert_eq!((e.kind, e.code, e.mtu), (3, 4, Some(1000)));
-    let text = "ip4 packet exceeds the MTU and must not be fragmented";
+    let text = "ip4 MTU exceeded and DF set";
     assert_eq!(lab.count("ip4-rewrite", text), 1);
     // As long as the MTU is not too long.
     let packet = udp(ip(0, 2), ip(1, 2), 1000 - 28).dont_fragment().build();
@@ -267,25 +267,25 @@ fn malformed_headers_each_have_their_counter() {
     let src = |a: [u8; 4]| with(&|p| p[12..16].copy_from_slice(&a));
     let dst = |a: [u8; 4]| with(&|p| p[16..20].copy_from_slice(&a));
     let cases: Vec<(&str, Vec<u8>)> = vec![
-        ("ip4 packet shorter than its header", good[..19].to_vec()),
-        ("ip4 packet shorter than its header", Vec::new()),
-        ("ip4 version is not 4", with(&|p| p[0] = 0x65)),
-        ("ip4 version is not 4", with(&|p| p[0] = 0x05)),
-        ("ip4 header length is bad", with(&|p| p[0] = 0x44)),
-        ("ip4 header length is bad", with(&|p| p[0] = 0x4f)),
-        ("ip4 length exceeds the frame", with(&|p| p[2..4].copy_from_slice(&[0, 100]))),
-        ("ip4 length exceeds the frame", with(&|p| p[2..4].copy_from_slice(&[0, 19]))),
-        ("ip4 header checksum is wrong", {
+        ("ip4 length < 20 bytes", good[..19].to_vec()),
+        ("ip4 length < 20 bytes", Vec::new()),
+        ("ip4 version != 4", with(&|p| p[0] = 0x65)),
+        ("ip4 version != 4", with(&|p| p[0] = 0x05)),
+        ("bad ip4 header length", with(&|p| p[0] = 0x44)),
+        ("bad ip4 header length", with(&|p| p[0] = 0x4f)),
+        ("ip4 length > l2 length", with(&|p| p[2..4].copy_from_slice(&[0, 100]))),
+        ("ip4 length > l2 length", with(&|p| p[2..4].copy_from_slice(&[0, 19]))),
+        ("bad ip4 checksum", {
             let mut p = good.clone();
             p[10] ^= 1;
             p
         }),
-        ("ip4 source is a group", src([224, 0, 0, 1])),
-        ("ip4 source is loopback", src([127, 0, 0, 1])),
-        ("ip4 source is not specified", src([0, 0, 0, 0])),
-        ("ip4 source is class E", src([255, 255, 255, 255])),
-        ("ip4 destination is loopback", dst([127, 0, 0, 1])),
-        ("ip4 destination is this network", dst([0, 0, 0, 1])),
+        ("ip4 multicast source address", src([224, 0, 0, 1])),
+        ("ip4 loopback source address", src([127, 0, 0, 1])),
+        ("ip4 source address in 0.0.0.0/8", src([0, 0, 0, 0])),
+        ("ip4 class E source address", src([255, 255, 255, 255])),
+        ("ip4 loopback destination address", dst([127, 0, 0, 1])),
+        ("ip4 destination address in 0.0.0.0/8", dst([0, 0, 0, 1])),
     ];
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for (text, packet) in &cases {
@@ -308,9 +308,9 @@ fn frames_for_others_and_of_other_kinds_are_dropped() {
     kind[12..14].copy_from_slice(&[0x88, 0xb5]);
     lab.receive(0, vec![other, kind, vec![1, 2, 3]]);
     assert!(lab.sent().is_empty());
-    assert_eq!(lab.count("ethernet-input", "frame for another MAC address"), 1);
+    assert_eq!(lab.count("ethernet-input", "l3 mac mismatch"), 1);
     assert_eq!(lab.count("ethernet-input", "unknown ethernet type"), 1);
-    assert_eq!(lab.count("ethernet-input", "frame shorter than its header"), 1);
+    assert_eq!(lab.count("ethernet-input", "frame too short"), 1);
     // Broadcasts of a subnet go nowhere, nor do groups.
     for dst in [Ipv4Addr::new(10, 0, 1, 255), [10, 0, 1, 0].into(), [255; 4].into()] {
         lab.receive_packet(0, 2, udp(ip(0, 2), dst, 8));
@@ -318,7 +318,7 @@ fn frames_for_others_and_of_other_kinds_are_dropped() {
     }
     assert_eq!(lab.count("ip4-lookup", "drop route"), 3);
     lab.receive_packet(0, 2, udp(ip(0, 2), [224, 0, 0, 5].into(), 8));
-    assert_eq!(lab.count("ip4-lookup", "multicast is not routed"), 1);
+    assert_eq!(lab.count("ip4-lookup", "multicast routing not supported"), 1);
     assert!(lab.sent().is_empty());
     lab.close();
 }

@@ -57,10 +57,10 @@ fn many_routes_follow_their_next_hop_in_slices() {
     assert_eq!(ends(&mut lab), [200, 0]);
     let nearer = [Path::via(Ipv4Addr::new(10, 0, 2, 2), Some(lab.sw_if(2)))];
     add_route(&mut lab.c, 0, prefix("192.0.2.0/25"), nearer.to_vec(), false).expect("a route");
-    assert!(!lab.c.state::<Ip4>().borrow().is_settled());
+    assert!(!lab.c.state::<Ip4>().borrow().is_resolved());
     let at_first = ends(&mut lab);
     assert_eq!(at_first[0] + at_first[1], 200, "{at_first:?}");
-    while !lab.c.state::<Ip4>().borrow().is_settled() {
+    while !lab.c.state::<Ip4>().borrow().is_resolved() {
         lab.c.run_once(Some(std::time::Duration::from_millis(1)));
     }
     assert_eq!(ends(&mut lab), [0, 200]);
@@ -74,9 +74,9 @@ fn many_routes_follow_their_next_hop_in_slices() {
         add_route(&mut lab.c, 7, prefix, vec![path], false).expect("a route");
     }
     add_route(&mut lab.c, 7, prefix("192.0.2.0/25"), nearer.to_vec(), false).expect("a route");
-    assert!(!lab.c.state::<Ip4>().borrow().is_settled());
+    assert!(!lab.c.state::<Ip4>().borrow().is_resolved());
     lab.ok("ip table del 7\nip table add 7");
-    assert!(lab.c.state::<Ip4>().borrow().is_settled());
+    assert!(lab.c.state::<Ip4>().borrow().is_resolved());
     lab.c.run_once(Some(std::time::Duration::ZERO));
     lab.close();
 }
@@ -101,7 +101,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
     {
         let ip4 = lab.c.state::<Ip4>();
         let ip4 = ip4.borrow();
-        assert!(!ip4.is_settled());
+        assert!(!ip4.is_resolved());
         // Nobody gets to see them any more, though most are still there.
         assert!(ip4.route_count(0) > count - ROUTES as usize / 2);
         assert!((0..ROUTES).step_by(2).all(|n| ip4.route(0, host(n)).is_none()));
@@ -115,7 +115,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
     lab.interface(1);
     let back = vec![via(&lab, 1)];
     add_route(&mut lab.c, 0, host(2), back.clone(), false).expect("a route");
-    while !lab.c.state::<Ip4>().borrow().is_settled() {
+    while !lab.c.state::<Ip4>().borrow().is_resolved() {
         lab.c.run_once(Some(std::time::Duration::from_millis(1)));
     }
     let view = lab.c.state::<Ip4>().borrow().route(0, host(2)).expect("the route that came back");

@@ -1,32 +1,32 @@
-//! `bridge_domain_add_del`: makes or deletes a bridge domain.
+//! `bridge_domain_add_del`: creates or deletes a bridge domain.
 
 use crate::api_module::{L2, Make};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Makes a bridge domain, or deletes it.
+/// Creates or deletes a bridge domain.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct BridgeDomainAddDel {
-    /// Its id.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// Floods to groups.
+    /// Floods broadcast and multicast frames.
     pub flood: bool,
-    /// Floods what it does not know.
+    /// Floods unknown unicast frames.
     pub uu_flood: bool,
-    /// Forwards.
+    /// Forwards known unicast frames.
     pub forward: bool,
-    /// Learns addresses.
+    /// Learns source MAC addresses.
     pub learn: bool,
-    /// Answers ARP.
+    /// ARP termination.
     pub arp_term: bool,
-    /// Forwards ARP to those that it knows.
+    /// ARP unicast forwarding.
     pub arp_ufwd: bool,
-    /// Minutes after which it forgets a station; 0: never.
+    /// MAC aging time in minutes; 0 disables aging.
     pub mac_age: u8,
-    /// A note.
+    /// User tag.
     pub bd_tag: Text<64>,
-    /// Whether it is to be there.
+    /// True to create, false to delete.
     #[api(default = "true")]
     pub is_add: bool,
 }

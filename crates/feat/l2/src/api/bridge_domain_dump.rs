@@ -1,4 +1,4 @@
-//! `bridge_domain_dump`: bridge domains.
+//! `bridge_domain_dump`: lists bridge domains.
 
 use crate::api_module::L2;
 use crate::bridges::Domain;
@@ -6,56 +6,56 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{ApiType, Details, Dump, Message, Text, Walk, walk_each};
 use thalweg_graph::Control;
 
-/// Asks for bridges.
+/// Requests bridge domains.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct BridgeDomainDump {
-    /// Which one; all ones means all.
+    /// Bridge domain id; all ones for every bridge domain.
     #[api(default = 0xffff_ffff)]
     pub bd_id: u32,
-    /// That of this interface; none means all.
+    /// Only the bridge domain of this interface; all ones for any.
     #[api(default = 0xffff_ffff)]
     pub sw_if_index: InterfaceIndex,
 }
 
-/// An interface of a bridge.
+/// A port of a bridge domain.
 #[derive(Debug, ApiType)]
 pub struct BridgeDomainSwIf {
-    /// Without a meaning.
+    /// Unused.
     pub context: u32,
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Interfaces of one group do not talk to each other.
+    /// Split horizon group; ports of the same nonzero group do not exchange frames.
     pub shg: u8,
 }
 
-/// A bridge.
+/// A bridge domain.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct BridgeDomainDetails {
-    /// Its number.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// Floods to all.
+    /// Floods broadcast and multicast frames.
     pub flood: bool,
-    /// Floods what it does not know.
+    /// Floods unknown unicast frames.
     pub uu_flood: bool,
-    /// Forwards.
+    /// Forwards known unicast frames.
     pub forward: bool,
-    /// Learns addresses.
+    /// Learns source MAC addresses.
     pub learn: bool,
-    /// Answers ARP.
+    /// ARP termination.
     pub arp_term: bool,
-    /// Forwards ARP to those that it knows.
+    /// ARP unicast forwarding.
     pub arp_ufwd: bool,
-    /// Minutes after which it forgets an address.
+    /// MAC aging time in minutes; 0 disables aging.
     pub mac_age: u8,
-    /// What somebody noted about it.
+    /// User tag.
     pub bd_tag: Text<64>,
-    /// The router's own port.
+    /// The BVI; all ones, as there is none.
     pub bvi_sw_if_index: InterfaceIndex,
-    /// Where what it does not know goes.
+    /// The port for unknown unicast frames; all ones, as there is none.
     pub uu_fwd_sw_if_index: InterfaceIndex,
-    /// Its ports.
+    /// The ports.
     #[api(count = "n_sw_ifs: u32")]
     pub sw_if_details: Vec<BridgeDomainSwIf>,
 }

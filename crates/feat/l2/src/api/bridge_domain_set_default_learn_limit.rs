@@ -1,14 +1,14 @@
-//! `bridge_domain_set_default_learn_limit`: how many stations new bridge domains learn.
+//! `bridge_domain_set_default_learn_limit`: sets the learn limit of new bridge domains.
 
 use crate::api_module::L2;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Changes how many stations a bridge domain made from now on learns at most.
+/// Sets the learn limit of bridge domains created from now on.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct BridgeDomainSetDefaultLearnLimit {
-    /// Stations.
+    /// Maximum number of learned MAC addresses.
     pub learn_limit: u32,
 }
 

@@ -1,16 +1,16 @@
-//! `bridge_domain_set_learn_limit`: how many stations a bridge domain learns.
+//! `bridge_domain_set_learn_limit`: sets a bridge domain's learn limit.
 
 use crate::api_module::L2;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Changes how many stations a bridge domain learns at most.
+/// Sets how many MAC addresses a bridge domain may learn.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct BridgeDomainSetLearnLimit {
-    /// Which one.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// Stations.
+    /// Maximum number of learned MAC addresses.
     pub learn_limit: u32,
 }
 

@@ -1,16 +1,16 @@
-//! `bridge_domain_set_mac_age`: how long a bridge domain remembers.
+//! `bridge_domain_set_mac_age`: sets a bridge domain's MAC aging time.
 
 use crate::api_module::L2;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Changes how long a bridge domain remembers a station that it does not see.
+/// Sets the MAC aging time of a bridge domain.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct BridgeDomainSetMacAge {
-    /// Which one.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// Minutes; 0: for ever.
+    /// MAC aging time in minutes; 0 disables aging.
     pub mac_age: u8,
 }
 

@@ -1,27 +1,27 @@
-//! `bridge_flags`: what a bridge domain does.
+//! `bridge_flags`: switches a bridge domain's flags.
 
 use crate::api_module::{BdFlags, L2};
 use crate::{L2Error, Settings};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Switches some of what a bridge domain does on or off.
+/// Sets or clears flags of a bridge domain.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct BridgeFlags {
-    /// Which one.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// On.
+    /// True to set the flags, false to clear them.
     pub is_set: bool,
-    /// What of it.
+    /// Flags to change.
     pub flags: BdFlags,
 }
 
-/// What it does now.
+/// Flags after the change.
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct BridgeFlagsReply {
-    /// `BdFlags`.
+    /// Flags as in `BdFlags`.
     pub resulting_feature_bitmap: u32,
 }
 

@@ -1,4 +1,4 @@
-//! `l2_fib_clear_table`: forgets all stations.
+//! `l2_fib_clear_table`: flushes all MAC addresses.
 
 use crate::Flush;
 use crate::api_module::L2;
@@ -6,7 +6,7 @@ use crate::api_types::flush;
 use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
-/// Forgets all stations of all bridge domains, configured ones as well.
+/// Flushes all MAC addresses of all bridge domains, static ones included.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct L2FibClearTable;

@@ -1,4 +1,4 @@
-//! `l2_fib_table_dump`: the stations that a bridge domain knows.
+//! `l2_fib_table_dump`: lists the MAC addresses of a bridge domain.
 
 use crate::Origin;
 use crate::api_module::L2;
@@ -6,32 +6,32 @@ use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
-/// Numbers of stations that are looked at before it is looked whether the client reads on.
+/// Table entries visited between checks that the client keeps reading.
 const AT_ONCE: u32 = 64;
 
-/// Asks for stations.
+/// Requests MAC addresses.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct L2FibTableDump {
-    /// Of which bridge domain; all ones: of all.
+    /// Bridge domain id; all ones for every bridge domain.
     pub bd_id: u32,
 }
 
-/// A station.
+/// A MAC address entry.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct L2FibTableDetails {
-    /// The bridge domain.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// Its address.
+    /// MAC address.
     pub mac: MacAddress,
-    /// The port that it is behind.
+    /// Port of the address.
     pub sw_if_index: InterfaceIndex,
-    /// It stays there.
+    /// Static: neither moves nor ages.
     pub static_mac: bool,
-    /// Frames to it are dropped.
+    /// Filter: frames to this address are dropped.
     pub filter_mac: bool,
-    /// It is the router itself.
+    /// The address is a BVI.
     pub bvi_mac: bool,
 }
 

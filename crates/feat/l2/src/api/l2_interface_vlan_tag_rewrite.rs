@@ -1,26 +1,27 @@
-//! `l2_interface_vlan_tag_rewrite`: what is done to the tags of an interface's frames, which is nothing.
+//! `l2_interface_vlan_tag_rewrite`: VLAN tag rewriting of an interface; only "disabled" is
+//! supported.
 
 use crate::api_module::L2;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// The last operation that there is: both tags become others.
+/// Largest operation of the API (translate 2-2).
 const LAST: u32 = 8;
 
-/// Says what is done.
+/// Sets the tag rewrite of an interface.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct L2InterfaceVlanTagRewrite {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// What: 0 for nothing.
+    /// Operation; 0 disables rewriting.
     pub vtr_op: u32,
-    /// Whether a tag that is added is 802.1Q's.
+    /// Whether a pushed tag is 802.1Q.
     pub push_dot1q: u32,
-    /// First tag that is added.
+    /// First pushed tag.
     pub tag1: u32,
-    /// Second tag that is added.
+    /// Second pushed tag.
     pub tag2: u32,
 }
 
@@ -35,7 +36,7 @@ fn handle(
     thalweg_device::api_types::view(c, rq.sw_if_index)?;
     match rq.vtr_op {
         0 => Ok(L2InterfaceVlanTagRewriteReply),
-        1..=LAST => Err(Retval::UNSUPPORTED.because("frames keep their tags")),
+        1..=LAST => Err(Retval::UNSUPPORTED.because("VLAN tag rewrite is not supported yet")),
         _ => Err(Retval::INVALID_VALUE),
     }
 }

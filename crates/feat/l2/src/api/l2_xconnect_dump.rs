@@ -1,11 +1,11 @@
-//! `l2_xconnect_dump`: all cross connects.
+//! `l2_xconnect_dump`: lists cross connects.
 
 use crate::api_module::L2;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for cross connects.
+/// Requests cross connects.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct L2XconnectDump;
@@ -14,9 +14,9 @@ pub struct L2XconnectDump;
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct L2XconnectDetails {
-    /// Where frames come from.
+    /// Receiving interface.
     pub rx_sw_if_index: InterfaceIndex,
-    /// Where they go.
+    /// Sending interface.
     pub tx_sw_if_index: InterfaceIndex,
 }
 

@@ -1,4 +1,4 @@
-//! `l2fib_add_del`: says where a station is.
+//! `l2fib_add_del`: adds or deletes a MAC address entry.
 
 use crate::api_module::L2;
 use crate::{L2Error, Origin};
@@ -6,24 +6,24 @@ use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Says where a station of a bridge domain is, or forgets it.
+/// Adds a MAC address entry to a bridge domain, or deletes it.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct L2fibAddDel {
-    /// The station.
+    /// MAC address.
     pub mac: MacAddress,
-    /// The bridge domain.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// Its port.
+    /// Port of the address.
     pub sw_if_index: InterfaceIndex,
-    /// Whether it is there.
+    /// True to add, false to delete.
     #[api(default = "true")]
     pub is_add: bool,
-    /// It stays there.
+    /// Static: neither moves nor ages.
     pub static_mac: bool,
-    /// Frames to it are dropped.
+    /// Filter: frames to this address are dropped.
     pub filter_mac: bool,
-    /// It is the router itself.
+    /// The address is a BVI.
     pub bvi_mac: bool,
 }
 

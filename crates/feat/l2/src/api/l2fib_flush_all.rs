@@ -1,4 +1,4 @@
-//! `l2fib_flush_all`: forgets all learned stations.
+//! `l2fib_flush_all`: flushes learned MAC addresses.
 
 use crate::Flush;
 use crate::api_module::L2;
@@ -6,7 +6,7 @@ use crate::api_types::flush;
 use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
-/// Forgets the stations that all bridge domains have learned.
+/// Flushes the learned MAC addresses of all bridge domains.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct L2fibFlushAll;

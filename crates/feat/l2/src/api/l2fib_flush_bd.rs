@@ -1,4 +1,4 @@
-//! `l2fib_flush_bd`: forgets a bridge domain's stations.
+//! `l2fib_flush_bd`: flushes a bridge domain's learned MAC addresses.
 
 use crate::Flush;
 use crate::api_module::L2;
@@ -6,11 +6,11 @@ use crate::api_types::flush;
 use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
-/// Forgets the stations that a bridge domain has learned.
+/// Flushes the learned MAC addresses of a bridge domain.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct L2fibFlushBd {
-    /// Which one.
+    /// Bridge domain id.
     pub bd_id: u32,
 }
 

@@ -1,4 +1,4 @@
-//! `l2fib_flush_int`: forgets a port's stations.
+//! `l2fib_flush_int`: flushes a port's learned MAC addresses.
 
 use crate::Flush;
 use crate::api_module::L2;
@@ -7,7 +7,7 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
-/// Forgets the stations that were learned behind a port.
+/// Flushes the MAC addresses learned on a port.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct L2fibFlushInt {

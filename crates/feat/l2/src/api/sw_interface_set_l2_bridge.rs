@@ -1,4 +1,4 @@
-//! `sw_interface_set_l2_bridge`: makes an interface a port of a bridge domain.
+//! `sw_interface_set_l2_bridge`: adds an interface to a bridge domain or removes it.
 
 use crate::L2Error;
 use crate::api_module::{L2, L2PortType};
@@ -6,19 +6,19 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Puts an interface into a bridge domain, or takes it out.
+/// Adds an interface to a bridge domain, or removes it.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceSetL2Bridge {
     /// The interface.
     pub rx_sw_if_index: InterfaceIndex,
-    /// The bridge domain.
+    /// Bridge domain id.
     pub bd_id: u32,
-    /// What kind of port.
+    /// Port type.
     pub port_type: L2PortType,
-    /// Ports of one group do not talk to each other, unless it is 0.
+    /// Split horizon group; ports of the same nonzero group do not exchange frames.
     pub shg: u8,
-    /// In, or out.
+    /// True to add, false to remove.
     #[api(default = "true")]
     pub enable: bool,
 }

@@ -1,19 +1,19 @@
-//! `sw_interface_set_l2_xconnect`: sends an interface's frames out by another.
+//! `sw_interface_set_l2_xconnect`: cross connects an interface to another.
 
 use crate::api_module::L2;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Connects an interface, or takes it out of layer 2.
+/// Cross connects an interface, or returns it to layer 3.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceSetL2Xconnect {
-    /// Where frames come from.
+    /// Receiving interface.
     pub rx_sw_if_index: InterfaceIndex,
-    /// Where they go.
+    /// Sending interface.
     pub tx_sw_if_index: InterfaceIndex,
-    /// Whether they are to.
+    /// True to connect, false to return to layer 3.
     #[api(default = "true")]
     pub enable: bool,
 }

@@ -1,27 +1,27 @@
-//! `want_l2_macs_events`: tells a client of stations that are learned, forgotten or moved.
+//! `want_l2_macs_events`: subscribes to events of MAC addresses that are learned, aged or moved.
 
 use crate::api_module::L2;
 use crate::api_types::{L2MacsEvent, want};
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks to be told, or no longer.
+/// Subscribes to events, or unsubscribes.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct WantL2MacsEvents {
-    /// The most that may be learned; that of bridge domains stays as it is.
+    /// Learn limit; ignored.
     #[api(default = 1000)]
     pub learn_limit: u32,
-    /// How often it is looked, in hundredths of a second; that stays as `l2fib_set_scan_delay` says.
+    /// Scan interval in hundredths of a second; ignored, see `l2fib_set_scan_delay`.
     #[api(default = 10)]
     pub scan_delay: u8,
-    /// How many tens of stations an event may hold.
+    /// Maximum number of MAC addresses in an event, in tens.
     #[api(default = 10)]
     pub max_macs_in_event: u8,
-    /// Whether to be told.
+    /// True to subscribe, false to unsubscribe.
     #[api(default = "true")]
     pub enable_disable: bool,
-    /// The client's process; events repeat it.
+    /// Client's process id, repeated in events.
     pub pid: u32,
 }
 

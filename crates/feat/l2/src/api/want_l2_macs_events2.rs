@@ -1,21 +1,21 @@
-//! `want_l2_macs_events2`: tells a client of stations that are learned, forgotten or moved.
+//! `want_l2_macs_events2`: subscribes to events of MAC addresses that are learned, aged or moved.
 
 use crate::api_module::L2;
 use crate::api_types::want;
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks to be told, or no longer.
+/// Subscribes to events, or unsubscribes.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct WantL2MacsEvents2 {
-    /// How many tens of stations an event may hold.
+    /// Maximum number of MAC addresses in an event, in tens.
     #[api(default = 10)]
     pub max_macs_in_event: u8,
-    /// Whether to be told.
+    /// True to subscribe, false to unsubscribe.
     #[api(default = "true")]
     pub enable_disable: bool,
-    /// The client's process; events repeat it.
+    /// Client's process id, repeated in events.
     pub pid: u32,
 }
 

@@ -16,7 +16,7 @@ impl Command<Control> for ClearL2fib {
         "clear l2fib"
     }
     fn help(&self) -> &'static str {
-        "Forget all stations of all bridge domains, static ones as well"
+        "Flush all MAC addresses of all bridge domains, static ones included"
     }
     fn run(
         &self,

@@ -10,7 +10,7 @@ pub static COMMAND: CreateBridgeDomain = CreateBridgeDomain;
 /// The command's type.
 pub struct CreateBridgeDomain;
 
-/// A setting that the line asks for.
+/// A setting given on the command line.
 type Change = Box<dyn FnOnce(&mut crate::Settings)>;
 
 const OPTIONS: &[&str] = &[
@@ -34,9 +34,9 @@ impl Command<Control> for CreateBridgeDomain {
          [learn-limit <n>] [bd-tag <tag>] [del]"
     }
     fn help(&self) -> &'static str {
-        "Make a bridge domain, or delete one that has no ports\n\
-         It learns addresses, forwards to those that it knows, and floods to groups and to those that\n\
-         it does not know, unless switched off. An age of 0 means that it never forgets an address.\n\
+        "Create a bridge domain, or delete one that has no ports\n\
+         Learning, forwarding of known unicast and flooding of broadcast, multicast and unknown\n\
+         unicast are on unless switched off. A mac-age of 0 disables aging.\n\
          `set interface l2 bridge' adds ports."
     }
     fn run(

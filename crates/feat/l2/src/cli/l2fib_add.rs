@@ -20,8 +20,8 @@ impl Command<Control> for L2fibAdd {
         "<mac> <bridge domain> filter|<interface> [static]"
     }
     fn help(&self) -> &'static str {
-        "Say where a station of a bridge domain is\n\
-         A static one stays there; another one may move, and be forgotten, as if it had been learned.\n\
+        "Add a MAC address to a bridge domain\n\
+         A static entry neither moves nor ages; any other is treated as learned.\n\
          Frames to one with `filter' are dropped."
     }
     fn run(
@@ -30,7 +30,7 @@ impl Command<Control> for L2fibAdd {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let mac = args.mac("station's MAC address")?;
+        let mac = args.mac("MAC address")?;
         let id = bridge_arg(args)?;
         let (port, origin) = if args.exact("filter") {
             (None, Origin::Filter)

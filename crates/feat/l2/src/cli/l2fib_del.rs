@@ -18,7 +18,7 @@ impl Command<Control> for L2fibDel {
         "<mac> <bridge domain>"
     }
     fn help(&self) -> &'static str {
-        "Forget a station of a bridge domain"
+        "Delete a MAC address from a bridge domain"
     }
     fn run(
         &self,
@@ -26,7 +26,7 @@ impl Command<Control> for L2fibDel {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let mac = args.mac("station's MAC address")?;
+        let mac = args.mac("MAC address")?;
         let id = bridge_arg(args)?;
         args.end()?;
         crate::remove_address(c, id, mac).map_err(failed)?;

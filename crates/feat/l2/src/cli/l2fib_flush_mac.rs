@@ -12,7 +12,7 @@ pub static COMMAND: L2fibFlushMac = L2fibFlushMac;
 /// The command's type.
 pub struct L2fibFlushMac;
 
-const WHAT: &[&str] = &["all", "interface", "bridge-domain"];
+const SCOPES: &[&str] = &["all", "interface", "bridge-domain"];
 
 impl Command<Control> for L2fibFlushMac {
     fn path(&self) -> &'static str {
@@ -22,7 +22,7 @@ impl Command<Control> for L2fibFlushMac {
         "all | interface <interface> | bridge-domain <id>"
     }
     fn help(&self) -> &'static str {
-        "Forget the stations that bridge domains have learned\n\
+        "Flush learned MAC addresses\n\
          All of them, those behind a port, or those of a bridge domain. Static ones stay."
     }
     fn run(
@@ -31,7 +31,7 @@ impl Command<Control> for L2fibFlushMac {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let what = match args.choice("which", WHAT)? {
+        let what = match args.choice("which", SCOPES)? {
             "all" => Flush::Learned,
             "interface" => Flush::Port(interface_arg(c, args)?),
             _ => Flush::Bridge(bridge_arg(args)?),
@@ -41,7 +41,7 @@ impl Command<Control> for L2fibFlushMac {
     }
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
-            [] => WHAT.iter().map(ToString::to_string).collect(),
+            [] => SCOPES.iter().map(ToString::to_string).collect(),
             ["interface"] => interface_names(c),
             ["bridge-domain"] => bridge_ids(c),
             _ => Vec::new(),

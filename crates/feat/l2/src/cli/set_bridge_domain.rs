@@ -11,7 +11,7 @@ pub static COMMAND: SetBridgeDomain = SetBridgeDomain;
 /// The command's type.
 pub struct SetBridgeDomain;
 
-const WHAT: &[&str] = &[
+const SETTINGS: &[&str] = &[
     "learn",
     "forward",
     "flood",
@@ -33,12 +33,12 @@ impl Command<Control> for SetBridgeDomain {
          learn-limit <id> <n> | default-learn-limit <n> | scan-delay <n> | tag <id> [<tag>]"
     }
     fn help(&self) -> &'static str {
-        "Change what a bridge domain does\n\
-         learn: note where stations are. forward: send to stations that are known. flood: send frames\n\
-         to groups to all ports. uu-flood: send frames to unknown stations to all ports. mac-age:\n\
-         forget a station that was not seen for so long; 0: never. learn-limit: the most stations\n\
-         that it learns. default-learn-limit: that of bridge domains made from now on. scan-delay: how often\n\
-         clients of the binary API are told of stations, in hundredths of a second."
+        "Change the settings of a bridge domain\n\
+         learn: learn source MAC addresses. forward: forward known unicast. flood: flood broadcast\n\
+         and multicast. uu-flood: flood unknown unicast. mac-age: aging time of learned addresses\n\
+         in minutes, 0 disables aging. learn-limit: maximum number of learned addresses.\n\
+         default-learn-limit: learn limit of bridge domains created later. scan-delay: interval of\n\
+         MAC address events to API clients, in hundredths of a second."
     }
     fn run(
         &self,
@@ -46,7 +46,7 @@ impl Command<Control> for SetBridgeDomain {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let what = args.choice("setting", WHAT)?;
+        let what = args.choice("setting", SETTINGS)?;
         if what == "arp" {
             return Err(failed(crate::L2Error::NotYet("ARP termination")));
         }
@@ -96,7 +96,7 @@ impl Command<Control> for SetBridgeDomain {
     }
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
-            [] => WHAT.iter().map(ToString::to_string).collect(),
+            [] => SETTINGS.iter().map(ToString::to_string).collect(),
             [_] => bridge_ids(c),
             [what, _] if ["learn", "forward", "flood", "uu-flood"].contains(what) => {
                 vec!["enable".into(), "disable".into()]

@@ -19,8 +19,8 @@ impl Command<Control> for SetInterfaceL2Bridge {
         "<interface> <id> [<split horizon group>]"
     }
     fn help(&self) -> &'static str {
-        "Make an interface a port of a bridge domain\n\
-         The bridge domain is made if need be. Ports of one split horizon group do not talk to each\n\
+        "Add an interface to a bridge domain\n\
+         The bridge domain is created if needed. Ports of one split horizon group do not reach each\n\
          other, unless it is 0. `set interface l3 <interface>' takes a port out."
     }
     fn run(

@@ -18,7 +18,7 @@ impl Command<Control> for SetInterfaceL2TagRewrite {
         "<interface> disable"
     }
     fn help(&self) -> &'static str {
-        "Leave the VLAN tags of an interface's frames as they are\n\
+        "Set VLAN tag rewriting of an interface; only `disable' is supported\n\
          They always are, so that this changes nothing: plans of vppcfg say it of every cross connect."
     }
     fn run(

@@ -18,7 +18,7 @@ impl Command<Control> for SetInterfaceL2Xconnect {
         "<interface> <interface>"
     }
     fn help(&self) -> &'static str {
-        "Send all frames of the first interface out by the second.\n\
+        "Cross connect the first interface to the second.\n\
          For both directions, give the command twice. `set interface l3 <interface>` ends it."
     }
     fn run(

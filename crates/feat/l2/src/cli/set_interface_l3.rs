@@ -18,7 +18,7 @@ impl Command<Control> for SetInterfaceL3 {
         "<interface>"
     }
     fn help(&self) -> &'static str {
-        "Take an interface out of layer 2: its packets are routed again."
+        "Return an interface to layer 3."
     }
     fn run(
         &self,

@@ -15,7 +15,7 @@ pub struct ShowBridgeDomain;
 const HEADING: &str = "  BD-ID   Index   BSN  Age(min)  Learning  U-Forwrd   UU-Flood   Flooding  \
                        ARP-Term  arp-ufwd Learn-co Learn-li   BVI-Intf";
 
-/// The nodes that its frames may pass.
+/// Nodes that its frames may pass.
 const NODES: &str = "l2-input l2-learn l2-fwd l2-flood";
 
 impl Command<Control> for ShowBridgeDomain {
@@ -27,7 +27,7 @@ impl Command<Control> for ShowBridgeDomain {
     }
     fn help(&self) -> &'static str {
         "Show bridge domains\n\
-         With an id, and one more word, the ports of that one (int), what was noted about it\n\
+         With an id, and one more word, the ports of that one (int), its tag\n\
          (bd-tag), or both and the nodes that its frames pass (detail)."
     }
     fn run(
@@ -53,14 +53,14 @@ impl Command<Control> for ShowBridgeDomain {
         out.begin_elements(&serde_json::Map::new(), "bridge_domains");
         out.line(if chosen.is_empty() { "no bridge-domains in use" } else { HEADING });
         let mut rows = chosen.clone().into_iter();
-        // Below the rows of all; with them only that of one has more to say.
+        // After the summary of all, details follow for a single bridge domain only.
         let mut rest = chosen.into_iter().filter(move |_| more.is_some());
         Ok(pieces(c, out, move |c, out| {
             let state = c.state::<L2>();
             let l2 = state.borrow();
             if let Some(id) = rows.next() {
                 if let Some(d) = l2.bridges().get(id) {
-                    tell(c, id, d, out);
+                    summary(c, id, d, out);
                 }
                 return true;
             }
@@ -69,7 +69,7 @@ impl Command<Control> for ShowBridgeDomain {
                 return false;
             };
             if let Some(d) = l2.bridges().get(id) {
-                tell_more(c, d, more.unwrap_or_default(), out);
+                details(c, d, more.unwrap_or_default(), out);
             }
             true
         }))
@@ -83,14 +83,14 @@ impl Command<Control> for ShowBridgeDomain {
     }
 }
 
-fn tell(c: &Control, id: u32, d: &Domain, out: &mut Output) {
+fn summary(c: &Control, id: u32, d: &Domain, out: &mut Output) {
     match out.wants_json() {
         true => out.element(as_json(c, id, d)),
         false => out.line(row(id, d)),
     }
 }
 
-fn tell_more(c: &Control, d: &Domain, what: &str, out: &mut Output) {
+fn details(c: &Control, d: &Domain, what: &str, out: &mut Output) {
     if what == "detail" {
         out.line(NODES);
     }

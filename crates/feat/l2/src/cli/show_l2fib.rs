@@ -26,7 +26,7 @@ impl Command<Control> for ShowL2fib {
         "[all|verbose] [bd_id <id>] [bd_index <index>] [learn|add]"
     }
     fn help(&self) -> &'static str {
-        "Show the addresses that bridge domains know\n\
+        "Show the MAC addresses of bridge domains\n\
          How many there are; or all of them, those of one bridge domain, those that were learned or\n\
          those that were configured."
     }
@@ -36,7 +36,7 @@ impl Command<Control> for ShowL2fib {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let list = Listing::parse(c, args)?;
+        let list = Query::parse(c, args)?;
         let (mut stage, mut at) = (Stage::Gather(Sorter::new()), 0);
         Ok(pieces(c, out, move |c, out| {
             let state = c.state::<L2>();
@@ -48,23 +48,23 @@ impl Command<Control> for ShowL2fib {
                 }
                 Stage::Gather(sorter) => {
                     let (some, next) = l2.bridges().addresses(at, AT_ONCE);
-                    let wanted = some.iter().filter(|a| list.wants(a));
+                    let wanted = some.iter().filter(|a| list.matches(a));
                     wanted.for_each(|a| sorter.push((a.bridge, a.mac)));
                     if let Some(next) = next {
                         at = next;
                     } else {
                         list.head(l2.bridges(), sorter.is_empty(), out);
-                        stage = Stage::Tell(std::mem::take(sorter).sorted());
+                        stage = Stage::Print(std::mem::take(sorter).sorted());
                     }
                     true
                 }
-                Stage::Tell(sorted) => {
+                Stage::Print(sorted) => {
                     let Some((bridge, mac)) = sorted.next() else {
                         tail(l2.bridges(), out);
                         return false;
                     };
                     if let Some(a) = l2.bridges().address(bridge, mac) {
-                        tell(c, l2.bridges(), &a, out);
+                        show_entry(c, l2.bridges(), &a, out);
                     }
                     true
                 }
@@ -76,31 +76,31 @@ impl Command<Control> for ShowL2fib {
     }
 }
 
-/// Numbers of addresses that are looked at in one go.
+/// Table entries visited per step.
 const AT_ONCE: u32 = 256;
 
-/// What is to be listed.
+/// Selection of entries.
 #[derive(Default)]
-struct Listing {
+struct Query {
     rows: bool,
     bridge: Option<u32>,
     learned: Option<bool>,
 }
 
-/// How far a listing is.
+/// Progress of a listing.
 enum Stage {
-    /// Addresses are looked for.
+    /// Collecting the entries.
     Gather(Sorter<(u32, Mac)>),
-    /// They are told in order.
-    Tell(Sorted<(u32, Mac)>),
+    /// Printing the entries in order.
+    Print(Sorted<(u32, Mac)>),
 }
 
-impl Listing {
-    fn parse(c: &Control, args: &mut Args<'_>) -> Result<Listing, CliError> {
+impl Query {
+    fn parse(c: &Control, args: &mut Args<'_>) -> Result<Query, CliError> {
         let state = c.state::<L2>();
         let l2 = state.borrow();
         let all = l2.bridges();
-        let mut list = Listing::default();
+        let mut list = Query::default();
         while let Some(word) = args.one_of(WORDS)? {
             list.rows = true;
             match word {
@@ -125,7 +125,7 @@ impl Listing {
         Ok(list)
     }
 
-    fn wants(&self, a: &Address) -> bool {
+    fn matches(&self, a: &Address) -> bool {
         self.bridge.is_none_or(|id| a.bridge == id)
             && self.learned.is_none_or(|l| l == (a.origin == Origin::Learned))
     }
@@ -150,7 +150,7 @@ impl Listing {
     }
 }
 
-fn tell(c: &Control, all: &Bridges, a: &Address, out: &mut Output) {
+fn show_entry(c: &Control, all: &Bridges, a: &Address, out: &mut Output) {
     if out.wants_json() {
         return out.element(as_json(c, a));
     }

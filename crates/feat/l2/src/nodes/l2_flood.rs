@@ -1,7 +1,8 @@
-//! `l2-flood`: sends a frame out by all other ports of its bridge domain.
+//! `l2-flood`: sends a frame to all other ports of its bridge domain.
 //!
-//! Reads: rx interface, destination address. Marks packets to groups, and counts them as received. The frame itself goes to the first of them, a copy to each of the others.
-//! Next: the ports' output nodes.
+//! Reads: rx interface, destination address. Marks packets to broadcast and multicast addresses and
+//! counts them as received. The first port gets the frame itself, each of the others a copy. Next:
+//! the ports' output nodes.
 
 use crate::L2Table;
 use crate::trace::addresses;
@@ -15,7 +16,7 @@ use thalweg_tables::snapshot::Snapshot;
 thalweg_graph::errors! {
     COPIES: Info, 256, "copies sent";
     NO_BUFFERS: Warning, 259, "copies not sent: no buffers";
-    NO_PORT: Error, 267, "no other port";
+    NO_PORT: Error, 267, "no ports to flood to";
 }
 
 /// The declaration.
@@ -28,11 +29,11 @@ pub static NODE: NodeDecl = NodeDecl {
 
 struct L2Flood {
     table: Arc<Snapshot<L2Table>>,
-    /// Outputs of the packet in hand.
+    /// Output nodes of the current packet.
     to: Vec<NodeId>,
 }
 
-/// A packet of the same bytes, with the same work left to do.
+/// Copies a packet with its pending offload work.
 fn copy(cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Packet> {
     let mut new = cx.originate()?;
     new.unmark(Flags::LOCAL);

@@ -1,7 +1,7 @@
-//! `l2-fwd`: sends a bridge domain's frames where their destination is.
+//! `l2-fwd`: forwards a bridge domain's frames by destination MAC address.
 //!
-//! Reads: rx interface, destination address. Next: the port's output node, or `l2-flood` for groups
-//! and for stations that nobody has heard of.
+//! Reads: rx interface, destination address. Next: the port's output node, or `l2-flood` for
+//! broadcast, multicast and unknown unicast frames.
 
 use crate::L2Table;
 use crate::table::Port;
@@ -17,14 +17,14 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { FLOOD => "l2-flood" }
 thalweg_graph::errors! {
-    SHORT: Error, 324, "frame shorter than its header";
+    SHORT: Error, 324, "frame too short";
     NO_BRIDGE: Error, 284, "no bridge domain";
-    OFF: Error, 284, "forwarding is off";
-    NO_FLOOD: Error, 305, "flooding is off";
-    UNKNOWN: Error, 284, "destination is not known";
-    SAME_PORT: Error, 268, "destination is where the frame came from";
+    OFF: Error, 284, "forwarding disabled";
+    NO_FLOOD: Error, 305, "flooding disabled";
+    UNKNOWN: Error, 284, "unknown destination MAC address";
+    SAME_PORT: Error, 268, "reflection drop";
     SAME_GROUP: Error, 303, "split horizon";
-    FILTERED: Error, 305, "destination is filtered";
+    FILTERED: Error, 305, "filter mac drop";
 }
 
 /// The declaration.
@@ -41,19 +41,19 @@ struct L2Forward {
     macs: Arc<Snapshot<MacBuckets>>,
 }
 
-/// Where the frames of one port go.
+/// Forwarding context of one ingress port.
 #[derive(Clone, Copy)]
-struct From<'a> {
+struct Ingress<'a> {
     table: &'a L2Table,
     macs: &'a MacBuckets,
     sw_if: u32,
     port: Port,
 }
 
-impl<'a> From<'a> {
+impl<'a> Ingress<'a> {
     #[inline(always)]
     fn new(table: &'a L2Table, macs: &'a MacBuckets, sw_if: u32) -> Self {
-        From { table, macs, sw_if, port: table.port(sw_if) }
+        Ingress { table, macs, sw_if, port: table.port(sw_if) }
     }
 
     #[inline(always)]
@@ -75,12 +75,12 @@ impl<'a> From<'a> {
             & (group == 0 || group != to.group);
         match to.output {
             Some(output) if plain => Verdict::node(output),
-            _ => self.rare(value.is_filter(), value.port(), to),
+            _ => self.slow_path(value.is_filter(), value.port(), to),
         }
     }
 
     #[cold]
-    fn rare(&self, filter: bool, at: u32, to: Port) -> Verdict {
+    fn slow_path(&self, filter: bool, at: u32, to: Port) -> Verdict {
         if filter {
             Verdict::drop(FILTERED)
         } else if at == self.sw_if {
@@ -88,7 +88,7 @@ impl<'a> From<'a> {
         } else if to.bridge == self.port.bridge && to.output.is_some() {
             Verdict::drop(SAME_GROUP)
         } else {
-            // The port has left a moment ago.
+            // The port has just left the bridge domain.
             self.unknown()
         }
     }
@@ -106,7 +106,7 @@ impl<'a> From<'a> {
         }
     }
 
-    /// What holds for all of the port's frames.
+    /// Verdict that applies to all frames of the port.
     #[inline]
     fn all(&self, key: MacKey) -> Option<Verdict> {
         if self.port.bridge == 0 {
@@ -121,7 +121,7 @@ impl Node for L2Forward {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let Some(header) = p.data().first_chunk() else { return Verdict::drop(SHORT) };
         let guard = cx.guard();
-        let from = From::new(self.table.load(guard), self.macs.load(guard), p.rx_if());
+        let from = Ingress::new(self.table.load(guard), self.macs.load(guard), p.rx_if());
         let (key, _) = MacKey::pair(from.port.bridge, header);
         from.all(key).unwrap_or_else(|| from.to(key, from.find(key)))
     }
@@ -136,7 +136,7 @@ impl Node for L2Forward {
         let Iface::Uniform(sw_if) = frame.rx() else { return FrameVerdict::PerPacket };
         let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
         let guard = cx.guard();
-        let from = From::new(self.table.load(guard), self.macs.load(guard), sw_if);
+        let from = Ingress::new(self.table.load(guard), self.macs.load(guard), sw_if);
         if from.port.bridge == 0 || !from.table.bridge(from.port.bridge).forward {
             return FrameVerdict::PerPacket;
         }
@@ -153,7 +153,7 @@ impl Node for L2Forward {
         if !differ {
             return FrameVerdict::Whole(from.to(keys[0], from.find(keys[0])));
         }
-        // Most frames have few ports to go to. No way is 0.
+        // Most frames go to few ports. 0 is no verdict.
         let mut last = (0, FLOOD);
         let each = &mut each[..n];
         from.macs.find_each(&keys[..n], |i, key, found| {

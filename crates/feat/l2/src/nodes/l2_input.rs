@@ -1,8 +1,7 @@
-//! `l2-input`: takes frames of layer 2 interfaces to their cross connect's other end, or into their
-//! bridge domain.
+//! `l2-input`: passes frames of layer 2 interfaces to their cross connect or bridge domain.
 //!
-//! Reads: rx interface. Next: the other interface's output node, `l2-learn`, `l2-fwd`, or a node with
-//! rules.
+//! Reads: rx interface. Next: the peer's output node, `l2-learn`, `l2-fwd`, or the node of the
+//! port's flow rules.
 
 use crate::L2Table;
 use crate::trace::addresses;
@@ -43,7 +42,7 @@ impl L2Input {
 impl Node for L2Input {
     const TOUCHES_DATA: bool = false;
 
-    /// A uniform frame has one answer.
+    /// A frame with one rx interface has one verdict.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,

@@ -1,7 +1,7 @@
-//! `l2-learn`: notes where a bridge domain's frames come from.
+//! `l2-learn`: learns the source MAC addresses of a bridge domain.
 //!
-//! Reads: rx interface, source address. A known address is marked as seen; one that is unknown, or was
-//! known elsewhere, is reported to the main thread. Next: `l2-fwd`.
+//! Reads: rx interface, source address. Marks a known address as seen; reports an unknown or moved
+//! one to the main thread. Next: `l2-fwd`.
 
 use crate::L2Table;
 use crate::learning::{self, Learning};
@@ -19,9 +19,9 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { FORWARD => "l2-fwd" }
 thalweg_graph::errors! {
-    REPORTED: Info, 256, "addresses reported";
-    SHORT: Error, 324, "frame shorter than its header";
-    GROUP: Error, 263, "source address is a group's";
+    REPORTED: Info, 256, "MAC addresses reported";
+    SHORT: Error, 324, "frame too short";
+    GROUP: Error, 263, "multicast source MAC address";
 }
 
 /// The declaration.
@@ -36,21 +36,21 @@ pub static NODE: NodeDecl = NodeDecl {
             macs: cx.shared(),
             seen: learning.worker(),
             topic: learning.topic,
-            reported: Box::new([Reported::default(); REMEMBERED]),
-            pause: clock::ticks_in(PAUSE),
+            reported: Box::new([LastReport::default(); REPORT_SLOTS]),
+            pause: clock::ticks_in(REPORT_INTERVAL),
         })
     },
     ..NodeDecl::DEFAULT
 };
 
-/// Reports that are remembered, so that a burst from a new station makes one.
-const REMEMBERED: usize = 1024;
+/// Reports remembered, so that a burst from a new host makes only one.
+const REPORT_SLOTS: usize = 1024;
 
-/// The same is not reported again before.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Minimum interval between reports of the same address.
+const REPORT_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Default)]
-struct Reported {
+struct LastReport {
     key: Option<(MacKey, u32)>,
     at: u64,
 }
@@ -60,19 +60,19 @@ struct L2Learn {
     macs: Arc<Snapshot<MacBuckets>>,
     seen: Arc<Seen>,
     topic: Topic,
-    reported: Box<[Reported; REMEMBERED]>,
-    /// Ticks before the same is reported again.
+    reported: Box<[LastReport; REPORT_SLOTS]>,
+    /// `REPORT_INTERVAL` in ticks.
     pause: u64,
 }
 
 impl L2Learn {
-    /// True if the address is known there; it is marked as seen then.
+    /// Returns whether the address is known on this port, and marks it as seen.
     #[inline(always)]
     fn is_known(&self, macs: &MacBuckets, key: MacKey, hash: MacHash, port: u32) -> bool {
         self.is_there(macs.find(key, hash), port)
     }
 
-    /// The same of an address that was looked up.
+    /// As [`Self::is_known`], for an address already looked up.
     #[inline(always)]
     fn is_there(&self, found: Option<MacValue>, port: u32) -> bool {
         match found {
@@ -87,13 +87,13 @@ impl L2Learn {
     #[cold]
     fn report(&mut self, cx: &mut NodeCx<'_>, key: MacKey, hash: u64, port: u32) {
         let now = cx.now();
-        let last = &mut self.reported[hash as usize % REMEMBERED];
+        let last = &mut self.reported[hash as usize % REPORT_SLOTS];
         let same = last.key == Some((key, port));
         if same && now.wrapping_sub(last.at) < self.pause {
             return;
         }
         if cx.event(learning::event(self.topic, key, port, now)) {
-            *last = Reported { key: Some((key, port)), at: now };
+            *last = LastReport { key: Some((key, port)), at: now };
             cx.count(REPORTED, 1);
         }
     }
@@ -114,7 +114,7 @@ impl Node for L2Learn {
         let hash = macs.hash(from);
         let Bridge { learn, room, .. } = *table.bridge(number);
         if !self.is_known(macs, from, hash, port) {
-            // Without room for more only a station that has moved is news.
+            // Once the table is full, only moves are reported.
             let news = learn && (room || macs.find(from, hash).is_some());
             if news {
                 self.report(cx, from, hash.number(), port);
@@ -123,7 +123,7 @@ impl Node for L2Learn {
         FORWARD
     }
 
-    /// Frames from stations that are known where they are.
+    /// Fast path: every frame's source is known on its port.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,

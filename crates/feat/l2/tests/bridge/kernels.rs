@@ -1,16 +1,16 @@
-//! Frame kernels and per-packet functions do the same, whatever instructions there are.
+//! Frame kernels and per-packet functions agree at every instruction set level.
 
-use crate::{BROADCAST, frame, lab, station};
+use crate::{BROADCAST, frame, host_mac, lab};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::cell::RefCell;
 use thalweg_buffer::simd::{self, Level};
 use thalweg_device::SwIfIndex;
 
-/// Stations that are known, elsewhere, filtered, unknown; groups.
+/// Known, moved, filtered, unknown, broadcast and multicast addresses.
 fn address() -> impl Strategy<Value = [u8; 6]> {
     prop_oneof![
-        12 => (0u8..40).prop_map(station),
+        12 => (0u8..40).prop_map(host_mac),
         1 => Just(BROADCAST),
         1 => Just([1, 0, 0x5e, 0, 0, 5]),
     ]
@@ -43,7 +43,7 @@ type Outcome = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);
 #[test]
 fn all_levels_do_the_same() {
     let mut lab = lab(4);
-    // Nothing is learned and nobody moves: what is known is the same for each.
+    // Nothing is learned and nothing moves, so that each run starts from the same table.
     lab.ok("set bridge-domain learn-limit 10 0");
     for n in 0..30 {
         lab.ok(&format!("l2fib add 02:00:00:99:00:{n:02x} 10 test{} static", n % 4));
@@ -59,7 +59,7 @@ fn all_levels_do_the_same() {
         sent.sort_by_key(|(sw_if, _)| *sw_if);
         let after = lab.counters(&[]);
         let counted = before.into_iter().zip(after).map(|((name, b), (_, a))| (name, a - b));
-        (sent, counted.filter(|(name, _)| name != "addresses reported").collect())
+        (sent, counted.filter(|(name, _)| name != "MAC addresses reported").collect())
     };
     let mut runner = TestRunner::new(Config::with_cases(150));
     let result = runner.run(&arrivals(), |frames| {

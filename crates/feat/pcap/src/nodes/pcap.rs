@@ -13,7 +13,7 @@ use thalweg_graph::{Built, ERROR_DROP, FeatureDecl, Kind, NodeDecl, Tap, TapCx};
 
 thalweg_graph::errors! {
     CAPTURED: Info, 256, "packets captured";
-    FULL: Info, 256, "packets not captured, capture full";
+    FULL: Info, 256, "packets not captured: capture full";
 }
 
 /// The declaration.

@@ -9,7 +9,7 @@ use thalweg_tables::{Ipv4Prefix, Sweep};
 
 /// Lists that have changed, and how far their routes have followed.
 #[derive(Default)]
-pub(crate) struct Late {
+pub(crate) struct PendingReresolve {
     /// Those that the walk under way looks for.
     lists: BTreeSet<ListId>,
     at: Sweep,
@@ -22,7 +22,7 @@ pub(crate) struct Late {
     held_next: Vec<Dpo>,
 }
 
-impl Late {
+impl PendingReresolve {
     /// Whether all routes have followed.
     pub(crate) fn is_empty(&self) -> bool {
         self.lists.is_empty() && self.next.is_empty()
@@ -40,7 +40,7 @@ impl Late {
     }
 
     /// Looks at some more routes; returns how many, `None` if the walk has ended.
-    pub(crate) fn look(&mut self, routes: &Entries) -> Option<usize> {
+    pub(crate) fn scan(&mut self, routes: &Entries) -> Option<usize> {
         if self.lists.is_empty() {
             self.lists = std::mem::take(&mut self.next);
             self.held = std::mem::take(&mut self.held_next);

@@ -17,11 +17,11 @@ use thalweg_wire::tcp::{self, TcpView, flag};
 use thalweg_wire::{gso, ipv4, vlan};
 
 /// Segments at most: fewer, with their headers, than the pieces that the kernel gathers.
-const MOST: usize = 60;
+const MAX_SEGMENTS: usize = 60;
 /// Fewer are not worth a call of their own.
-const LEAST: usize = 3;
+const MIN_SEGMENTS: usize = 3;
 /// What IP can say of its length.
-const LONGEST: usize = 0xffff;
+const MAX_IP_LEN: usize = 0xffff;
 
 /// A segment that could be one of several.
 #[derive(Clone, Copy)]
@@ -133,52 +133,55 @@ impl<'a> Segment<'a> {
     }
 
     /// Whether nothing may follow: it is shorter than the first, or the sender pushed it.
-    fn ends(&self, first: &Segment<'_>) -> bool {
+    fn is_last(&self, first: &Segment<'_>) -> bool {
         self.data().len() < first.data().len() || self.tcp.flags() & flag::PSH != 0
     }
 }
 
 /// Several packets as one.
-pub(crate) struct Train {
+pub(crate) struct GsoPacket {
     headers: [u8; gso::MAX_HEADERS],
     payload: usize,
     /// How many packets.
     pub(crate) count: usize,
     /// Length of the first packet in bytes, the longest.
-    pub(crate) first: usize,
+    pub(crate) first_len: usize,
     /// What the kernel is to do.
     pub(crate) vnet: VnetHdr,
 }
 
-impl Train {
+impl GsoPacket {
     /// The packets from `at` on, if there are enough that go together.
-    pub(crate) fn find(framing: Framing, frame: &Frame, at: usize) -> Option<Train> {
-        if frame.len() - at < LEAST {
+    pub(crate) fn coalesce(framing: Framing, frame: &Frame, at: usize) -> Option<GsoPacket> {
+        if frame.len() - at < MIN_SEGMENTS {
             return None;
         }
         let read = |i| Segment::read(framing, frame, i);
-        Train::of(|i| read(at + i), (frame.len() - at).min(MOST))
+        GsoPacket::from_segments(|i| read(at + i), (frame.len() - at).min(MAX_SEGMENTS))
     }
 
-    fn of<'a>(read: impl Fn(usize) -> Option<Segment<'a>>, most: usize) -> Option<Train> {
+    fn from_segments<'a>(
+        read: impl Fn(usize) -> Option<Segment<'a>>,
+        max: usize,
+    ) -> Option<GsoPacket> {
         let first = read(0)?;
         let second = read(1)?;
-        if first.ends(&first) || !second.follows(&first, &first) || !first.is_intact() {
+        if first.is_last(&first) || !second.follows(&first, &first) || !first.is_intact() {
             return None;
         }
         let (mut last, mut count, mut data) = (first, 1, first.data().len());
-        while count < most && (count == 1 || !last.ends(&first)) {
+        while count < max && (count == 1 || !last.is_last(&first)) {
             let Some(next) = read(count) else { break };
             let whole = first.payload - first.l3 + data + next.data().len();
-            if whole > LONGEST || !next.follows(&first, &last) || !next.is_intact() {
+            if whole > MAX_IP_LEN || !next.follows(&first, &last) || !next.is_intact() {
                 break;
             }
             (last, count, data) = (next, count + 1, data + next.data().len());
         }
-        (count >= LEAST).then(|| Train::new(&first, &last, count, data))
+        (count >= MIN_SEGMENTS).then(|| GsoPacket::new(&first, &last, count, data))
     }
 
-    fn new(first: &Segment<'_>, last: &Segment<'_>, count: usize, data: usize) -> Train {
+    fn new(first: &Segment<'_>, last: &Segment<'_>, count: usize, data: usize) -> GsoPacket {
         let Segment { l3, l4, payload, .. } = *first;
         let mut headers = [0; gso::MAX_HEADERS];
         headers[..payload].copy_from_slice(&first.bytes[..payload]);
@@ -209,7 +212,7 @@ impl Train {
             csum_start: l4 as u16,
             csum_offset: tcp::CHECKSUM_OFFSET as u16,
         };
-        Train { headers, payload, count, first: first.bytes.len(), vnet }
+        GsoPacket { headers, payload, count, first_len: first.bytes.len(), vnet }
     }
 
     /// The pieces of the super-packet, whose first packet is `at`.
@@ -285,9 +288,9 @@ mod tests {
         let _ = tcp::fill_checksum(pseudo(v6, len), &mut f[l4..]);
     }
 
-    fn train(frames: &[Vec<u8>]) -> Option<Train> {
+    fn coalesce(frames: &[Vec<u8>]) -> Option<GsoPacket> {
         let read = |i: usize| Segment::parse(Framing::Ethernet, frames.get(i)?);
-        Train::of(read, frames.len().min(MOST))
+        GsoPacket::from_segments(read, frames.len().min(MAX_SEGMENTS))
     }
 
     fn cut(whole: &[u8], size: usize) -> Vec<Vec<u8>> {
@@ -297,17 +300,17 @@ mod tests {
     }
 
     /// What is sent for a train, and the segments that a device makes of it.
-    fn made_again(train: &Train, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        let mut whole = train.headers[..train.payload].to_vec();
-        frames[..train.count].iter().for_each(|f| whole.extend(&f[train.payload..]));
-        train.vnet.check(whole.len()).unwrap();
-        cut(&whole, usize::from(train.vnet.gso_size))
+    fn resegment(packet: &GsoPacket, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut whole = packet.headers[..packet.payload].to_vec();
+        frames[..packet.count].iter().for_each(|f| whole.extend(&f[packet.payload..]));
+        packet.vnet.check(whole.len()).unwrap();
+        cut(&whole, usize::from(packet.vnet.gso_size))
     }
 
     proptest! {
         /// Whatever follows whatever: what goes as one is made again as it was.
         #[test]
-        fn what_is_joined_is_made_again(
+        fn joined_segments_are_resegmented(
             v6: bool,
             pushed: bool,
             seq: u32,
@@ -329,13 +332,13 @@ mod tests {
                     correct(v6, f);
                 }
             }
-            let found = train(&frames);
+            let found = coalesce(&frames);
             if let Some(found) = &found {
-                prop_assert!((LEAST..=MOST).contains(&found.count));
-                prop_assert_eq!(made_again(found, &frames), frames[..found.count].to_vec());
+                prop_assert!((MIN_SEGMENTS..=MAX_SEGMENTS).contains(&found.count));
+                prop_assert_eq!(resegment(found, &frames), frames[..found.count].to_vec());
             }
-            if frames == untouched && count >= LEAST {
-                prop_assert_eq!(found.map(|t| t.count), Some(count.min(MOST)));
+            if frames == untouched && count >= MIN_SEGMENTS {
+                prop_assert_eq!(found.map(|t| t.count), Some(count.min(MAX_SEGMENTS)));
             }
         }
 
@@ -361,8 +364,8 @@ mod tests {
             frames
         };
         let (ack, push) = (flag::ACK, flag::ACK | flag::PSH);
-        assert_eq!(train(&three([ack; 3])).map(|t| t.count), Some(3));
-        assert_eq!(train(&three([ack, ack, push])).map(|t| t.count), Some(3));
+        assert_eq!(coalesce(&three([ack; 3])).map(|t| t.count), Some(3));
+        assert_eq!(coalesce(&three([ack, ack, push])).map(|t| t.count), Some(3));
         for flags in [
             [ack, push, ack],
             [ack, ack, ack | flag::FIN],
@@ -370,12 +373,12 @@ mod tests {
             [ack, ack | flag::RST, ack],
             [ack, ack | flag::CWR, ack],
         ] {
-            assert!(train(&three(flags)).is_none(), "{flags:?}");
+            assert!(coalesce(&three(flags)).is_none(), "{flags:?}");
         }
         let gap: Vec<_> = [0, 100, 300].into_iter().map(|seq| f(seq, ack)).collect();
-        assert!(train(&gap).is_none());
+        assert!(coalesce(&gap).is_none());
         let mut damaged = three([ack; 3]);
         damaged[1][60] ^= 1;
-        assert!(train(&damaged).is_none());
+        assert!(coalesce(&damaged).is_none());
     }
 }

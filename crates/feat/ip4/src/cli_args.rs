@@ -22,18 +22,18 @@ const SPECIAL: [(&str, PathKind); 6] = [
 const KEYWORDS: [&str; 4] = ["via", "table", "count", "weight"];
 
 /// The end of a command that changed a route: it waits for the routes whose next hop that moved.
-pub(crate) fn settled(c: &Control) -> Outcome<Control> {
-    match c.state::<Ip4>().borrow().is_settled() {
+pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
+    match c.state::<Ip4>().borrow().is_resolved() {
         true => Outcome::Done,
-        false => Outcome::pending(Settle),
+        false => Outcome::pending(AwaitResolution),
     }
 }
 
-struct Settle;
+struct AwaitResolution;
 
-impl Task<Control> for Settle {
+impl Task<Control> for AwaitResolution {
     fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
-        if crate::route::catch_up(c) { TaskPoll::Done } else { TaskPoll::At(now) }
+        if crate::route::reresolve_slice(c) { TaskPoll::Done } else { TaskPoll::At(now) }
     }
 }
 
