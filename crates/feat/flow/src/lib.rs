@@ -9,9 +9,10 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
-mod ending;
 mod events;
+mod expiry;
 mod fragments;
+mod megaflow;
 pub mod nodes;
 mod outputs;
 mod rewriting;
@@ -21,7 +22,6 @@ mod settings;
 mod tables;
 mod tags;
 mod tracking;
-mod ways;
 
 pub use sets::{
     FlowError, RuleView, SetTotals, add, attach, attached, delete, following, rules, totals,

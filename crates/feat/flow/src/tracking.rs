@@ -308,7 +308,7 @@ pub(crate) fn tick(c: &mut Control) {
 pub fn counts(c: &mut Control) -> (Counts, Live, [u64; 2]) {
     let mut sum = (Counts::default(), Live::default(), [0; 2]);
     let all = ask(c, |engine| {
-        let cache = [engine.cache.hits + engine.ways.saved, engine.cache.misses];
+        let cache = [engine.cache.hits + engine.megaflows.saved, engine.cache.misses];
         let tracker = engine.tracker.as_deref();
         (tracker.map(|t| (t.counts(), t.live())), cache)
     });

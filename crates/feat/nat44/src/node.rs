@@ -8,15 +8,15 @@ use thalweg_graph::{BuildCx, Built, FeatureDecl, FrameVerdict, Node, NodeCx, Nod
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in", LOOKUP_IN => "ip4-lookup-in" }
 thalweg_graph::errors! {
-    NO_TRANSLATION: Error, 258, "no session and no mapping";
-    CLOSED: Error, 258, "way into a table that the host's table does not reach";
-    NOT_SYN: Error, 340, "tcp packet that opens no connection and belongs to none";
-    NO_PORT: Error, 259, "no address with a free port";
-    FULL: Error, 259, "as many sessions as there may be";
-    TAKEN: Error, 259, "another session has that tuple";
-    LIMIT: Error, 259, "as many sessions of a host or table as there may be";
-    FRAGMENT: Error, 289, "fragment whose first part was not seen";
-    UNKNOWN: Error, 289, "packet without ports or of an unknown icmp type";
+    NO_TRANSLATION: Error, 258, "no translation";
+    CLOSED: Error, 258, "inter-VRF route not allowed";
+    NOT_SYN: Error, 340, "non-SYN packet try to create session";
+    NO_PORT: Error, 259, "out of ports";
+    FULL: Error, 259, "maximum sessions exceeded";
+    TAKEN: Error, 259, "tuple in use by another session";
+    LIMIT: Error, 259, "max user or VRF sessions exceeded";
+    FRAGMENT: Error, 289, "drop fragment";
+    UNKNOWN: Error, 289, "unsupported protocol or ICMP type";
 }
 
 const NAMES: Names = Names {

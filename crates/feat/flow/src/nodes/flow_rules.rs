@@ -4,8 +4,8 @@
 //! node, another worker (`flow-rules` there owns the connection), or drop.
 //!
 //! A frame's headers are read first, and its connections looked up together; then packet by packet
-//! rules are followed, in order, so that a packet sees what the one before it has changed. Most packets take
-//! a way that is known (`ways.rs`).
+//! the rules are followed, in order, so that a packet sees what the one before it changed. Most packets
+//! hit the megaflow cache (`megaflow.rs`).
 
 use std::any::Any;
 use std::fmt::Write;
@@ -21,25 +21,25 @@ use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::QUEUE;
-use crate::ending::{CHUNK, Ending, STEPS};
+use crate::expiry::{CHUNK, ExpiryBudget, STEPS};
 use crate::fragments::{Fragments, Part};
+use crate::megaflow::{First, Known, MegaflowCache};
 use crate::outputs::Outputs;
 use crate::rewriting::{self, End};
 use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
 use crate::tables::{Compilation, Published, Step, Tallies};
-use crate::ways::{First, Known, Ways};
 
 thalweg_graph::errors! {
-    NO_RULE: Error, 258, "flow: no rule";
+    NO_RULE: Error, 258, "flow: table miss";
     BY_RULE: Error, 258, "flow: dropped by a rule";
-    TOO_DEEP: Error, 258, "flow: tables lead in a circle";
-    NO_ROOM: Error, 258, "flow: no room for another tag";
-    ALONE: Error, 289, "flow: fragment whose first part never came";
-    EXPIRED: Error, 257, "flow: time to live is over";
-    NO_BUFFER: Warning, 259, "flow: copies not sent: no buffers";
-    TOO_MANY: Error, 259, "flow: too many fragments wait for their first part";
+    TOO_DEEP: Error, 258, "flow: too many resubmits";
+    NO_ROOM: Error, 258, "flow: no room for another VLAN tag";
+    ALONE: Error, 289, "flow: timeout waiting for the first fragment";
+    EXPIRED: Error, 257, "flow: TTL expired";
+    NO_BUFFER: Warning, 259, "flow: no buffers for copies";
+    TOO_MANY: Error, 259, "flow: too many fragments waiting for the first";
 }
 
 /// The declaration.
@@ -93,13 +93,13 @@ pub(crate) struct Engine {
     single: Batch<{ thalweg_conntrack::IPV4 }>,
     pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
-    pub(crate) ways: Ways,
+    pub(crate) megaflows: MegaflowCache,
     notes: Box<[Note; 256]>,
     /// The time of the loop.
     pub(crate) now: Millis,
     /// Whether connections are waiting to be ended.
     behind: bool,
-    ending: Ending,
+    budget: ExpiryBudget,
     /// What the tracker has said about the packet in hand, and in which zone.
     said: Option<(u16, Tracked)>,
     /// Whether addresses or ports of the packet in hand are not those that were read.
@@ -156,11 +156,11 @@ impl Engine {
             single: Batch::default(),
             words: Box::new([[0; WORDS]; 256]),
             cache: Cache::default(),
-            ways: Ways::default(),
+            megaflows: MegaflowCache::default(),
             notes: Box::new([Note::default(); 256]),
             now: 0,
             behind: false,
-            ending: Ending::default(),
+            budget: ExpiryBudget::default(),
             said: None,
             rewritten: false,
             part: Part::Whole,
@@ -495,10 +495,10 @@ impl Engine {
     /// for longer than it may take: memory that was not used for long is slow.
     fn expire(&mut self, begun: u64, steps: usize) {
         let Some(tracker) = self.tracker.as_deref_mut() else { return };
-        let ending = &mut self.ending;
-        let came = tracker.counts().created;
-        if ending.begun != begun {
-            ending.next(begun, came);
+        let budget = &mut self.budget;
+        let created = tracker.counts().created;
+        if budget.begun != begun {
+            budget.next(begun, created);
         }
         let (mut left, mut last) = (steps, clock::ticks());
         while left > 0 {
@@ -509,7 +509,7 @@ impl Engine {
             }
             left -= some;
             let now = clock::ticks();
-            if ending.are_enough(some, now - last) {
+            if budget.spend(some, now - last) {
                 return;
             }
             last = now;
@@ -517,7 +517,7 @@ impl Engine {
     }
 }
 
-/// Ways of whole frames.
+/// Whole frames through the megaflow cache.
 impl Engine {
     /// Takes each step of a packet's rules.
     #[inline]
@@ -546,8 +546,8 @@ impl Engine {
         out.verdict()
     }
 
-    /// Follows the rules of a frame's packets, of which all but `others` seem to take the way `at`.
-    fn follow_ways(
+    /// Follows the rules of a frame's packets, of which all but `others` match the megaflow `at`.
+    fn follow_megaflows(
         &mut self,
         cx: &mut NodeCx<'_>,
         (mut walk, hand_off): (Walk<'_>, &HandOff),
@@ -556,35 +556,37 @@ impl Engine {
         (mut at, others): (usize, Rows),
     ) -> FrameVerdict {
         let tally = &walk.tallies.0[self.worker];
-        // Until the way is found to be narrower.
+        // Learning an end can narrow the megaflow.
         let mut are_compared = true;
         let mut same = true;
         for i in 0..frame.len() {
             let row = i as u8;
             (walk.i, walk.bytes) = (i, frame.total_len(row) as u64);
             let owner = self.owner(hand_off, i).filter(|_| walk.set.tracks);
-            let takes = match are_compared {
+            let matches = match are_compared {
                 true => !others.contains(row),
-                false => self.ways.get(at).takes(&self.words[i]),
+                false => self.megaflows.get(at).matches(&self.words[i]),
             };
-            let way = match takes {
+            let megaflow = match matches {
                 true => Some(at),
                 false => {
                     are_compared = false;
-                    self.ways.settle(at, tally);
-                    self.ways.find(walk.set, &self.words[i])
+                    self.megaflows.settle(at, tally);
+                    self.megaflows.find(walk.set, &self.words[i])
                 }
             };
-            at = way.unwrap_or(at);
-            let verdict = match (owner, way) {
+            at = megaflow.unwrap_or(at);
+            let verdict = match (owner, megaflow) {
                 (Some(owner), _) => hand_off.to(owner),
-                (None, Some(way)) => self.follow_way(cx, &walk, way, frame, &mut are_compared),
+                (None, Some(megaflow)) => {
+                    self.follow_megaflow(cx, &walk, megaflow, frame, &mut are_compared)
+                }
                 (None, None) => self.steps(cx, &walk, frame.pkt(row)),
             };
             each[i] = verdict;
             same &= verdict == each[0];
         }
-        self.ways.settle(at, tally);
+        self.megaflows.settle(at, tally);
         match same && !frame.has_holes() {
             true => FrameVerdict::Whole(each[0]),
             false => FrameVerdict::Each(Rows::NONE),
@@ -592,21 +594,21 @@ impl Engine {
     }
 
     #[inline]
-    fn follow_way(
+    fn follow_megaflow(
         &mut self,
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
-        way: usize,
+        megaflow: usize,
         frame: &mut Frame,
         are_compared: &mut bool,
     ) -> Verdict {
-        let Engine { ways, tracker, batch, words, now, .. } = self;
-        let way = ways.get(way);
+        let Engine { megaflows, tracker, batch, words, now, .. } = self;
+        let megaflow = megaflows.get(megaflow);
         let p = |frame| Frame::pkt(frame, walk.i as u8);
-        let table = match (way.first, tracker.is_some()) {
+        let table = match (megaflow.first, tracker.is_some()) {
             (First::Track(table), true) => table,
             (First::End, _) => {
-                let end = way.only_end().map(|end| {
+                let end = megaflow.only_end().map(|end| {
                     end.count(walk.bytes);
                     end.verdict
                 });
@@ -616,12 +618,12 @@ impl Engine {
         };
         let Some(tracker) = tracker.as_deref_mut() else { return Verdict::drop(BY_RULE) };
         let tracked = tracker.track(batch, walk.i, *now);
-        way.count(walk.bytes);
-        if let Known::Nothing = way.known(tracked.state) {
-            way.learn(walk.set, &words[walk.i], tracked.state, walk.set.zone);
+        megaflow.count(walk.bytes);
+        if let Known::Nothing = megaflow.known(tracked.state) {
+            megaflow.learn(walk.set, &words[walk.i], tracked.state, walk.set.zone);
             *are_compared = false;
         }
-        let Known::End(end) = way.known(tracked.state) else {
+        let Known::End(end) = megaflow.known(tracked.state) else {
             return self.last_steps(cx, walk, p(frame), (table, tracked));
         };
         end.count(walk.bytes);
@@ -693,11 +695,12 @@ impl Node for FlowRules {
             return FrameVerdict::PerPacket;
         }
         let words = &engine.words[..frame.len()];
-        let way = if engine.ways.begin() { engine.ways.find(set, &words[0]) } else { None };
-        let Some(way) = way else { return FrameVerdict::PerPacket };
-        let others = engine.ways.get(way).others(words);
+        let megaflow =
+            if engine.megaflows.begin() { engine.megaflows.find(set, &words[0]) } else { None };
+        let Some(megaflow) = megaflow else { return FrameVerdict::PerPacket };
+        let others = engine.megaflows.get(megaflow).others(words);
         let walk = Walk { published, set, tallies, bytes: 0, i: 0 };
-        engine.follow_ways(cx, (walk, hand_off), frame, each, (way, others))
+        engine.follow_megaflows(cx, (walk, hand_off), frame, each, (megaflow, others))
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, i: u8, out: &mut dyn Write) {

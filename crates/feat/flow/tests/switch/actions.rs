@@ -214,7 +214,7 @@ fn copies_without_buffers_are_counted() {
     let seen = lab.pass(0, &frames).len() as u64;
     lab.c.sync();
     let errors = lab.cli("show errors");
-    let line = errors.lines().find(|line| line.contains("copies not sent: no buffers"));
+    let line = errors.lines().find(|line| line.contains("flow: no buffers for copies"));
     let missing: u64 =
         line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);
     assert!(missing > 0, "{errors}");

@@ -108,12 +108,12 @@ fn parts_without_a_first_end_with_a_reason() {
         // Those that wait have not ended.
         lab.pass_until(0, some, 0);
     }
-    while told(&mut lab, "first part never came") < 256 {
+    while told(&mut lab, "timeout waiting for the first") < 256 {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", lab.cli("show errors"));
         lab.c.run_once(Some(Duration::from_millis(50)));
     }
     assert!(begun.elapsed() > Duration::from_millis(1800));
-    assert_eq!(told(&mut lab, "too many fragments wait"), lonely.len() as u64 - 256);
+    assert_eq!(told(&mut lab, "too many fragments waiting"), lonely.len() as u64 - 256);
     // No rule has taken them, and others go on.
     assert_eq!(taken(&mut lab, "-trk"), 0);
     assert_eq!(lab.pass(0, &cut(&datagram(true, 3000), 1480, 9)).len(), 3);

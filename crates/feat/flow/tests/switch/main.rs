@@ -3,7 +3,7 @@
 mod actions;
 mod fragments;
 mod lab;
-mod ways;
+mod megaflows;
 
 use lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use std::net::Ipv4Addr;

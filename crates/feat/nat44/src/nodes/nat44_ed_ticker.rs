@@ -16,7 +16,7 @@ use std::sync::mpsc::Sender;
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::errors! { ALONE: Error, 289, "fragment whose first part never came"; }
+thalweg_graph::errors! { ALONE: Error, 289, "timeout waiting for the first fragment"; }
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {

@@ -23,7 +23,7 @@ fn ports_are_those_of_the_algorithm() {
     let mut got = ports(&mut n, 2, 100..130);
     got.sort_unstable();
     assert_eq!(got, (2000..2020).collect::<Vec<u16>>());
-    assert_eq!(n.lab.count("nat44-ed-in2out", "no address with a free port"), 10);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "out of ports"), 10);
     n.lab.ok("nat addr-port-assignment-alg map-e psid 10 psid-offset 6 psid-len 6");
     // Sessions with other ports end.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -69,7 +69,7 @@ fn a_host_may_have_so_many() {
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 3, 1..9).len(), 5);
     assert_eq!(ports(&mut n, 2, 10..20).len(), 2);
-    let reason = "as many sessions of a host or table as there may be";
+    let reason = "max user or VRF sessions exceeded";
     assert_eq!(n.lab.count("nat44-ed-in2out", reason), 3 + 8);
     // One less, one more.
     n.lab.ok("nat44 del session in 10.0.0.2:1 udp external-host 198.51.100.7:53");
@@ -101,7 +101,7 @@ fn a_full_table_may_refuse() {
     let mut n = Nat::with(1, "nat44 plugin enable sessions 20");
     n.lab.ok("set nat44 table-full refuse");
     assert_eq!(ports(&mut n, 2, 1..31).len(), 20);
-    assert_eq!(n.lab.count("nat44-ed-in2out", "as many sessions as there may be"), 10);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "maximum sessions exceeded"), 10);
     n.lab.ok("set nat44 table-full recycle");
     assert_eq!(ports(&mut n, 2, 100..110).len(), 10);
     assert_eq!(n.sessions().len(), 20);

@@ -202,7 +202,7 @@ fn a_mapping_may_name_the_address_that_sources_get() {
     }
     // One that is not there: callers are refused.
     assert!(n.pass(1, tcp((FAR, 4000), (SHARED, 81), 2)).iter().all(|o| o.port == 1));
-    assert_eq!(n.lab.count("nat44-ed-out2in", "no address with a free port"), 1);
+    assert_eq!(n.lab.count("nat44-ed-out2in", "out of ports"), 1);
     assert!(n.lab.cli("show nat44 static mappings").contains("exact 10.9.9.9"));
     for (words, why) in [
         ("tcp local 10.0.0.4 80 external 192.0.2.1 82 exact 10.9.9.9", "with twice-nat"),

@@ -217,7 +217,7 @@ fn strangers_are_dropped_unless_forwarding_is_on() {
     let stranger = || udp((FAR, 9), (ip(0, 2), 9));
     assert!(n.pass(1, stranger()).is_empty());
     assert!(n.pass(1, udp((FAR, 9), (SHARED, 2000))).is_empty());
-    assert_eq!(n.lab.count("nat44-ed-out2in", "no session and no mapping"), 2);
+    assert_eq!(n.lab.count("nat44-ed-out2in", "no translation"), 2);
     n.lab.ok("nat44 forwarding enable");
     assert_eq!(n.one(1, 0, stranger()).src(), FAR);
     assert!(n.pass(1, udp((FAR, 9), (SHARED, 2000))).is_empty());
@@ -243,7 +243,7 @@ fn what_calls_no_name_inside_begins_nothing() {
         assert!(n.pass(0, udp((ip(0, 2), 5000), to)).is_empty());
         assert!(n.pass(0, tcp((ip(0, 2), 5000), to, 2)).is_empty());
     }
-    assert_eq!(n.lab.count("nat44-ed-in2out", "no session and no mapping"), 4);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "no translation"), 4);
     assert!(n.sessions().is_empty());
     // The router answers by its own address, shared or not.
     assert_eq!(n.one(0, 0, echo(ip(0, 2), ip(1, 1), 1)).src(), ip(1, 1));

@@ -64,7 +64,7 @@ fn a_full_table_gives_up_what_is_half_open() {
     let out = n.pass(0, udp((ip(0, 2), 300), (FAR, 53)));
     assert_eq!((out.len(), out[0].port), (1, 0), "an ICMP error");
     assert_eq!(out[0].view().payload()[..2], [3, 1]);
-    assert_eq!(n.lab.count("nat44-ed-in2out", "as many sessions as there may be"), 1);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "maximum sessions exceeded"), 1);
     n.lab.ok("clear nat44 sessions");
     wait(&mut n, |n| counted(n, "total sessions") == 0);
     assert_eq!(busy(&mut n), 0);
@@ -78,7 +78,7 @@ fn without_a_port_there_is_an_error() {
     let out = n.pass(0, udp((ip(0, 2), 1), (FAR, 53)));
     assert_eq!((out.len(), out[0].port, out[0].dst()), (1, 0, ip(0, 2)));
     assert_eq!(out[0].view().payload()[..2], [3, 1]);
-    assert_eq!(n.lab.count("nat44-ed-in2out", "no address with a free port"), 1);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "out of ports"), 1);
     n.close();
 }
 

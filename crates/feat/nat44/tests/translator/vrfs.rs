@@ -89,7 +89,7 @@ fn an_empty_table_reaches_nothing() {
     // Not by a route that leads into another table, either.
     n.lab.ok("ip route add 198.51.100.0/24 table 7 via 10.0.1.2 test1");
     silent(&mut n);
-    let closed = "way into a table that the host's table does not reach";
+    let closed = "inter-VRF route not allowed";
     assert_eq!(n.lab.count("nat44-ed-in2out", closed), 1);
     // That is one of those that are named.
     n.lab.ok("nat44 vrf route add table 7 0");
