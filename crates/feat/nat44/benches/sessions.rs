@@ -149,13 +149,13 @@ fn command(lab: &mut Lab, name: &str, rest: &str, format: Format) -> Took {
 
 /// The sessions of one host among all, as dumps by API walk them.
 fn of_a_host(lab: &mut Lab) -> Took {
-    let which = view::Which {
+    let filter = view::SessionFilter {
         host: Some(Ipv4Addr::new(10, 1, 200, 7)),
         table: Some(0),
-        ..view::Which::default()
+        ..view::SessionFilter::default()
     };
     let (mut watch, mut found, mut at) = (Watch::new(lab), 0, view::Cursor::default());
-    while let Some((some, next)) = watch.step(|| view::some_sessions(&mut lab.c, at, which)) {
+    while let Some((some, next)) = watch.step(|| view::some_sessions(&mut lab.c, at, filter)) {
         (found, at) = (found + some.len(), next);
     }
     assert_eq!(found, OF_HOST as usize, "sessions of a host");

@@ -3,7 +3,7 @@
 use crate::NatError;
 use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::state::{self, StaticMapping};
-use crate::view::{self, Cursor, SessionView, Which};
+use crate::view::{self, Cursor, SessionFilter, SessionView};
 use std::net::Ipv4Addr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
@@ -130,7 +130,7 @@ pub(crate) fn flags(bits: &[(bool, NatConfigFlags)]) -> NatConfigFlags {
 pub(crate) fn mapping_flags(m: &Mapping) -> NatConfigFlags {
     flags(&[
         (m.twice == TwiceNat::Always, NatConfigFlags::TWICE_NAT),
-        (m.twice == TwiceNat::OfItself, NatConfigFlags::SELF_TWICE_NAT),
+        (m.twice == TwiceNat::SelfOnly, NatConfigFlags::SELF_TWICE_NAT),
         (m.out2in_only, NatConfigFlags::OUT2IN_ONLY),
         (m.is_address_only(), NatConfigFlags::ADDR_ONLY),
     ])
@@ -153,7 +153,7 @@ pub(crate) fn mapping(
     let port = |port: u16| if all { 0 } else { port };
     let twice = match () {
         () if has(bits, NatConfigFlags::TWICE_NAT) => TwiceNat::Always,
-        () if has(bits, NatConfigFlags::SELF_TWICE_NAT) => TwiceNat::OfItself,
+        () if has(bits, NatConfigFlags::SELF_TWICE_NAT) => TwiceNat::SelfOnly,
         () => TwiceNat::Never,
     };
     if all && twice != TwiceNat::Never {
@@ -227,8 +227,10 @@ pub(crate) fn sessions_of(
         }
     };
     let table = (table != u32::MAX).then_some(table);
-    let which = Which { host: Some(host.0.into()), table, ..Which::default() };
-    let Some((some, next)) = view::some_sessions(c, *at, which) else { return (Vec::new(), false) };
+    let filter = SessionFilter { host: Some(host.0.into()), table, ..SessionFilter::default() };
+    let Some((some, next)) = view::some_sessions(c, *at, filter) else {
+        return (Vec::new(), false);
+    };
     *at = next;
     (some.into_iter().map(tell).collect(), true)
 }

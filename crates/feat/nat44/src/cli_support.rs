@@ -101,7 +101,7 @@ impl Options {
                     o.table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
                 }
                 () if args.keyword("twice-nat") => o.twice = TwiceNat::Always,
-                () if args.keyword("self-twice-nat") => o.twice = TwiceNat::OfItself,
+                () if args.keyword("self-twice-nat") => o.twice = TwiceNat::SelfOnly,
                 () if args.keyword("out2in-only") => o.out2in_only = true,
                 () if args.keyword("affinity") => {
                     o.affinity = args.number("seconds", 0, 86_400)? as u32;

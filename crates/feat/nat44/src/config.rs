@@ -1,6 +1,6 @@
 //! What workers read of the configuration.
 
-use crate::mapping::{Hosts, Mappings, Quick};
+use crate::mapping::{FastHash, Hosts, Mappings};
 use crate::ports::Scheme;
 use crate::session::Class;
 use crate::worker;
@@ -58,15 +58,15 @@ pub struct Config {
     /// What each interface is.
     pub(crate) roles: Vec<u8>,
     /// Addresses that stand for hosts inside: of pools, and of static mappings.
-    pub(crate) addresses: HashSet<u32, Quick>,
+    pub(crate) addresses: HashSet<u32, FastHash>,
     /// Those of them of which hosts inside get ports.
-    pub(crate) pooled: HashSet<u32, Quick>,
+    pub(crate) pooled: HashSet<u32, FastHash>,
     /// Addresses of which hosts outside get ports.
-    pub(crate) twice: HashSet<u32, Quick>,
+    pub(crate) twice: HashSet<u32, FastHash>,
     /// Static mappings.
     pub(crate) mappings: Mappings,
     /// Hosts that had the name of a shared address once: what they began then is where ports said.
-    pub(crate) once_named: Hosts,
+    pub(crate) formerly_by_port: Hosts,
     /// Milliseconds by class.
     pub(crate) timeouts: [Millis; 4],
     /// Packets from the outside that belong to no session are let pass.
@@ -75,7 +75,7 @@ pub struct Config {
     pub(crate) mss: u16,
     /// When the table is full, what is new is refused, and nothing half open makes room.
     pub(crate) refuse: bool,
-    /// Which ports are given away.
+    /// SessionFilter ports are given away.
     pub(crate) scheme: Scheme,
     /// Tables whose hosts reach the tables that are named, in this order, and no others.
     pub(crate) vrfs: BTreeMap<u32, Vec<u32>>,

@@ -1,7 +1,7 @@
 //! What fuzz targets call: any bytes are packets, commands and files, and the books agree in the end.
 
 use crate::config::{Config, Timeouts};
-use crate::limits::Orders;
+use crate::limits::LimitSettings;
 use crate::mapping::{Mapping, Mappings, TwiceNat};
 use crate::packet::{self, Kind};
 use crate::pool::{PROTOCOLS, Pool};
@@ -75,7 +75,7 @@ fn pass(nat: &mut Nat, config: &Config, l3: &mut [u8], outside: bool, now: u32) 
     let mut found = nat.find(&parsed.key, now);
     if found.is_none() && !matches!(parsed.kind, Kind::Error(_)) {
         let t = Tuple::of(&parsed.key);
-        let mapping = config.mappings.called(t.dst.to_bits(), t.dport, t.protocol);
+        let mapping = config.mappings.by_external(t.dst.to_bits(), t.dport, t.protocol);
         let opened = match mapping {
             Some(m) if outside => nat.open_mapped(config, &t, m, 0, now),
             None if outside => return,
@@ -108,7 +108,7 @@ fn command(nat: &mut Nat, config: &Config, b: &[u8; 8], now: u32) {
         }
         3 => {
             let most = u32::from(b[2] & 3);
-            let orders = Orders::new(vec![(0, 6)], most, ROOM, now).expect("room for eight");
+            let orders = LimitSettings::new(vec![(0, 6)], most, ROOM, now).expect("room for eight");
             nat.limit(orders);
         }
         4 => nat.reserve(SHARED.to_bits(), 6, 2000 + u16::from(b[2] & 15), b[3] & 1 == 1),

@@ -2,7 +2,7 @@
 //! not as most are is left for the per-packet function.
 
 use crate::config::Config;
-use crate::mapping::Quick;
+use crate::mapping::FastHash;
 use crate::session::{self, FAST_IN, tcp};
 use crate::translate::{Direction, NEED};
 use crate::tuple::{self, Key};
@@ -25,7 +25,7 @@ const SOURCE: u64 = 0xffff_ffff_0000_ff00;
 
 /// The packets that are for one of these addresses.
 #[inline(always)]
-pub(crate) fn called<const N: usize>(frame: &Frame, addresses: &HashSet<u32, Quick>) -> Rows {
+pub(crate) fn hairpins<const N: usize>(frame: &Frame, addresses: &HashSet<u32, FastHash>) -> Rows {
     let to = |head: &[u8; N]| u32::from_be_bytes([head[16], head[17], head[18], head[19]]);
     // A packet that is too short for the fast way may be for one, too.
     let is = |head: &[u8; N]| head[0] == 0 || addresses.contains(&to(head));

@@ -13,8 +13,10 @@
 pub mod api;
 mod api_types;
 pub mod cli;
+mod cli_args;
 mod cli_support;
 mod config;
+mod egress;
 mod events;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -38,8 +40,6 @@ mod time;
 mod translate;
 pub mod tuple;
 pub mod view;
-mod ways;
-mod words;
 pub mod worker;
 
 pub use config::{Config, Timeouts};

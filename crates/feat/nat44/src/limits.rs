@@ -13,7 +13,7 @@ pub(crate) type Hosts = FlowTable<1, u32>;
 
 /// What a worker is told of limits.
 #[derive(Debug, Default)]
-pub struct Orders {
+pub struct LimitSettings {
     /// Most sessions by routing table.
     pub(crate) tables: Vec<(u32, u32)>,
     /// Most sessions of a host; 0: any number.
@@ -22,7 +22,7 @@ pub struct Orders {
     pub(crate) hosts: Option<Box<Hosts>>,
 }
 
-impl Orders {
+impl LimitSettings {
     /// Limits of one worker, which has room for so many sessions.
     ///
     /// # Errors
@@ -32,21 +32,21 @@ impl Orders {
         per_host: u32,
         sessions: u32,
         now: Millis,
-    ) -> Result<Orders, MapError> {
+    ) -> Result<LimitSettings, MapError> {
         let hosts =
             (per_host > 0).then(|| Hosts::new(sessions, 1, now).map(Box::new)).transpose()?;
         if let Some(hosts) = &hosts {
             // Where the kernel cannot, workers find it as hosts come.
             let _ = hosts.populate();
         }
-        Ok(Orders { tables, per_host, hosts })
+        Ok(LimitSettings { tables, per_host, hosts })
     }
 }
 
 /// The limits that hold, and what there is of what they limit.
 #[derive(Debug, Default)]
 pub struct Limits {
-    orders: Orders,
+    settings: LimitSettings,
     /// Sessions of each routing table that has a limit.
     counts: Vec<u32>,
     upto: u32,
@@ -58,20 +58,20 @@ fn host_key(host: Ipv4Addr, table: u32) -> [u64; 1] {
 
 impl Limits {
     /// Limits of which nothing has been counted yet.
-    pub fn new(orders: Orders) -> Limits {
-        let counts = vec![0; orders.tables.len()];
-        Limits { orders, counts, upto: 0 }
+    pub fn new(settings: LimitSettings) -> Limits {
+        let counts = vec![0; settings.tables.len()];
+        Limits { settings, counts, upto: 0 }
     }
 
     /// Whether there is none.
     #[inline]
     pub fn is_none(&self) -> bool {
-        self.counts.is_empty() && self.orders.per_host == 0
+        self.counts.is_empty() && self.settings.per_host == 0
     }
 
     /// What had to be kept for them.
     pub(crate) fn into_hosts(self) -> Option<Box<Hosts>> {
-        self.orders.hosts
+        self.settings.hosts
     }
 
     /// Sessions with numbers below this are counted.
@@ -85,30 +85,30 @@ impl Limits {
         if self.is_none() {
             return true;
         }
-        let tables = self.orders.tables.iter().zip(&self.counts);
+        let tables = self.settings.tables.iter().zip(&self.counts);
         let mut mine = tables.filter(|((t, _), _)| *t == table);
         mine.all(|((_, most), n)| n < most) && self.of_host(host, table) < self.most()
     }
 
     /// Whether a host has as many sessions as each may have.
-    pub fn is_spent(&self, host: Ipv4Addr, table: u32) -> bool {
+    pub fn is_host_full(&self, host: Ipv4Addr, table: u32) -> bool {
         self.of_host(host, table) >= self.most()
     }
 
     fn most(&self) -> u32 {
-        self.orders.per_host.checked_sub(1).map_or(u32::MAX, |m| m + 1)
+        self.settings.per_host.checked_sub(1).map_or(u32::MAX, |m| m + 1)
     }
 
     /// Sessions of a host, as far as they are counted.
     pub fn of_host(&self, host: Ipv4Addr, table: u32) -> u32 {
-        let Some(hosts) = &self.orders.hosts else { return 0 };
+        let Some(hosts) = &self.settings.hosts else { return 0 };
         let key = host_key(host, table);
         hosts.find(&key, hosts.hash(&key)).map_or(0, |found| *hosts.get(found.flow()))
     }
 
     /// A session has come.
     #[inline]
-    pub fn came(&mut self, flow: FlowId, inside: &Key, now: Millis) {
+    pub fn add(&mut self, flow: FlowId, inside: &Key, now: Millis) {
         if !self.is_none() && flow.index() < self.upto {
             self.count(inside, true, now);
         }
@@ -116,7 +116,7 @@ impl Limits {
 
     /// A session has gone.
     #[inline]
-    pub fn went(&mut self, flow: FlowId, inside: &Key) {
+    pub fn remove(&mut self, flow: FlowId, inside: &Key) {
         if !self.is_none() && flow.index() < self.upto {
             self.count(inside, false, 0);
         }
@@ -130,12 +130,12 @@ impl Limits {
 
     fn count(&mut self, inside: &Key, more: bool, now: Millis) {
         let Tuple { src, table, .. } = Tuple::of(inside);
-        for ((t, _), n) in self.orders.tables.iter().zip(&mut self.counts) {
+        for ((t, _), n) in self.settings.tables.iter().zip(&mut self.counts) {
             if *t == table {
                 *n = if more { *n + 1 } else { n.saturating_sub(1) };
             }
         }
-        let Some(hosts) = &mut self.orders.hosts else { return };
+        let Some(hosts) = &mut self.settings.hosts else { return };
         let key = host_key(src, table);
         let hash = hosts.hash(&key);
         match (hosts.find(&key, hash), more) {

@@ -104,11 +104,11 @@ pub struct Totals {
 
 /// What has happened to a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum What {
+pub(crate) enum SessionEvent {
     /// It has begun.
-    Begins,
+    Create,
     /// It has ended.
-    Ends,
+    Delete,
 }
 
 /// Something else that collectors of IPFIX messages learn of.
@@ -131,17 +131,23 @@ pub(crate) enum Notice {
 
 /// A worker's end of its ring.
 #[derive(Debug)]
-pub(crate) struct Pen {
+pub(crate) struct LogWriter {
     ring: LineWriter,
     /// Records for which there was no room.
     pub(crate) lost: u64,
 }
 
-impl Pen {
+impl LogWriter {
     #[inline]
-    pub(crate) fn write(&mut self, what: What, keys: &(Key, Key), s: &Session, now: Millis) {
+    pub(crate) fn write(
+        &mut self,
+        event: SessionEvent,
+        keys: &(Key, Key),
+        s: &Session,
+        now: Millis,
+    ) {
         let (inside, outside) = keys;
-        let about = u64::from(what == What::Ends) | u64::from(s.marks()) << 16;
+        let about = u64::from(event == SessionEvent::Delete) | u64::from(s.marks()) << 16;
         let words: [u64; WORDS] = [
             inside[0],
             inside[1],
@@ -185,16 +191,20 @@ impl Log {
     ///
     /// # Errors
     /// If the file cannot be opened, or there can be no socket or thread.
-    pub(crate) fn start(target: Target, rate: u32, workers: usize) -> io::Result<(Log, Vec<Pen>)> {
+    pub(crate) fn start(
+        target: Target,
+        rate: u32,
+        workers: usize,
+    ) -> io::Result<(Log, Vec<LogWriter>)> {
         let sink = Sink::open(&target)?;
         let (totals, stop) = (Arc::new(Totals::default()), Arc::new(AtomicBool::new(false)));
-        let (notices, told) = mpsc::sync_channel(NOTICES);
+        let (notices, received) = mpsc::sync_channel(NOTICES);
         let rings = (0..workers).map(|_| channel(RING));
-        let (pens, readers): (Vec<_>, Vec<_>) =
-            rings.map(|(ring, reader)| (Pen { ring, lost: 0 }, reader)).unzip();
+        let (writers, readers): (Vec<_>, Vec<_>) =
+            rings.map(|(ring, reader)| (LogWriter { ring, lost: 0 }, reader)).unzip();
         let writer = Writer {
             readers,
-            told,
+            notices: received,
             sink,
             totals: totals.clone(),
             rate: u64::from(rate),
@@ -205,7 +215,7 @@ impl Log {
         let thread = std::thread::Builder::new()
             .name("nat44-log".into())
             .spawn(move || writer.run(&ends))?;
-        Ok((Log { target, rate, totals, stop, notices, thread: Some(thread) }, pens))
+        Ok((Log { target, rate, totals, stop, notices, thread: Some(thread) }, writers))
     }
 }
 
@@ -315,7 +325,7 @@ impl Sink {
 
 struct Writer {
     readers: Vec<LineReader>,
-    told: mpsc::Receiver<Notice>,
+    notices: mpsc::Receiver<Notice>,
     sink: Sink,
     totals: Arc<Totals>,
     rate: u64,
@@ -361,7 +371,7 @@ impl Writer {
             }
         }
         if let Sink::Ipfix(exporter) = &mut self.sink {
-            for notice in self.told.try_iter() {
+            for notice in self.notices.try_iter() {
                 match exporter.tell(notice, unix) {
                     Ok(()) => written += 1,
                     Err(_) => failed += 1,
@@ -486,19 +496,19 @@ mod tests {
         clock::init();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("log");
-        let (log, mut pens) = Log::start(Target::File(file.clone()), 10, 2).unwrap();
+        let (log, mut writers) = Log::start(Target::File(file.clone()), 10, 2).unwrap();
         let now = time::millis(clock::ticks());
         let mut s = Session::new(&keys().0, &keys().1, now);
         (s.words[1], s.words[2]) = (3, 180);
-        pens[1].write(What::Begins, &keys(), &s, now);
-        pens[1].write(What::Ends, &keys(), &s, now.wrapping_add(1500));
-        pens[1].publish();
+        writers[1].write(SessionEvent::Create, &keys(), &s, now);
+        writers[1].write(SessionEvent::Delete, &keys(), &s, now.wrapping_add(1500));
+        writers[1].publish();
         wait(&log.totals, 2);
         // More than there may be in a second.
         for _ in 0..100 {
-            pens[0].write(What::Begins, &keys(), &s, now);
+            writers[0].write(SessionEvent::Create, &keys(), &s, now);
         }
-        pens[0].publish();
+        writers[0].publish();
         wait(&log.totals, 102);
         let totals = log.totals.clone();
         drop(log);
@@ -522,7 +532,7 @@ mod tests {
         clock::init();
         let dir = tempfile::tempdir().unwrap();
         let (file, moved) = (dir.path().join("log"), dir.path().join("log.1"));
-        let (log, mut pens) = Log::start(Target::File(file.clone()), 1000, 1).unwrap();
+        let (log, mut writers) = Log::start(Target::File(file.clone()), 1000, 1).unwrap();
         std::fs::rename(&file, &moved).unwrap();
         let end = Instant::now() + Duration::from_secs(20);
         while !file.exists() {
@@ -530,8 +540,8 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         let s = Session::new(&keys().0, &keys().1, 0);
-        pens[0].write(What::Begins, &keys(), &s, 0);
-        pens[0].publish();
+        writers[0].write(SessionEvent::Create, &keys(), &s, 0);
+        writers[0].publish();
         wait(&log.totals, 1);
         drop(log);
         assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 1);
@@ -540,10 +550,10 @@ mod tests {
     #[test]
     fn a_full_ring_loses_and_counts() {
         let (ring, _reader) = channel(4);
-        let mut pen = Pen { ring, lost: 0 };
+        let mut writer = LogWriter { ring, lost: 0 };
         let s = Session::new(&keys().0, &keys().1, 0);
-        (0..10).for_each(|_| pen.write(What::Ends, &keys(), &s, 0));
-        assert_eq!(pen.lost, 6);
+        (0..10).for_each(|_| writer.write(SessionEvent::Delete, &keys(), &s, 0));
+        assert_eq!(writer.lost, 6);
     }
 
     #[test]
@@ -561,10 +571,10 @@ mod tests {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
         collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let to = Target::Syslog(collector.local_addr().unwrap());
-        let (_log, mut pens) = Log::start(to, 1000, 1).unwrap();
+        let (_log, mut writers) = Log::start(to, 1000, 1).unwrap();
         let s = Session::new(&keys().0, &keys().1, 0);
-        pens[0].write(What::Begins, &keys(), &s, 0);
-        pens[0].publish();
+        writers[0].write(SessionEvent::Create, &keys(), &s, 0);
+        writers[0].publish();
         let mut buffer = [0; 2000];
         let n = collector.recv(&mut buffer).unwrap();
         let text = std::str::from_utf8(&buffer[..n]).unwrap();

@@ -8,21 +8,21 @@ use thalweg_tables::hash::mix64;
 
 /// Hashes what operators configure, which nobody chooses in order to do harm.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Quick;
+pub struct FastHash;
 
 /// A hash under way.
 #[derive(Debug)]
-pub struct QuickHasher(u64);
+pub struct FastHasher(u64);
 
-impl BuildHasher for Quick {
-    type Hasher = QuickHasher;
+impl BuildHasher for FastHash {
+    type Hasher = FastHasher;
     #[inline]
-    fn build_hasher(&self) -> QuickHasher {
-        QuickHasher(0)
+    fn build_hasher(&self) -> FastHasher {
+        FastHasher(0)
     }
 }
 
-impl Hasher for QuickHasher {
+impl Hasher for FastHasher {
     #[inline]
     fn finish(&self) -> u64 {
         mix64(self.0)
@@ -58,7 +58,7 @@ pub enum TwiceNat {
     /// All are.
     Always,
     /// That of the host itself is, so that it reaches itself.
-    OfItself,
+    SelfOnly,
 }
 
 /// One of the hosts that share what comes for a mapping.
@@ -147,30 +147,30 @@ impl Mapping {
 }
 
 /// Where a mapping is called: address, port, protocol; port and protocol 0 for a whole address.
-type Called = (u32, u16, u8);
+type Endpoint = (u32, u16, u8);
 
 /// Hosts inside, with their routing tables.
-pub(crate) type Hosts = HashSet<(u32, u32), Quick>;
+pub(crate) type Hosts = HashSet<(u32, u32), FastHash>;
 
 /// All static mappings, to be found from either side.
 #[derive(Clone, Debug, Default)]
 pub struct Mappings {
     all: Vec<Mapping>,
-    outside: HashMap<Called, u32, Quick>,
-    inside: HashMap<(Called, u32), u32, Quick>,
+    outside: HashMap<Endpoint, u32, FastHash>,
+    inside: HashMap<(Endpoint, u32), u32, FastHash>,
     /// Those inside whose sessions do not go by the host; of hosts as a whole, and of ports.
-    rules: HashMap<(Called, u32), Rule, Quick>,
+    rules: HashMap<(Endpoint, u32), Rule, FastHash>,
 }
 
 impl Mappings {
     /// From a list, beside addresses of which hosts inside get ports.
-    pub fn new(all: Vec<Mapping>, pooled: &HashSet<u32, Quick>) -> Mappings {
+    pub fn new(all: Vec<Mapping>, pooled: &HashSet<u32, FastHash>) -> Mappings {
         let mut m = Mappings { all, ..Mappings::default() };
         for (i, mapping) in m.all.iter().enumerate() {
             let protocol = mapping.protocol;
-            let called = (mapping.external.to_bits(), mapping.external_port, protocol);
-            m.outside.insert(called, i as u32);
-            if mapping.is_address_only() && pooled.contains(&called.0) {
+            let external = (mapping.external.to_bits(), mapping.external_port, protocol);
+            m.outside.insert(external, i as u32);
+            if mapping.is_address_only() && pooled.contains(&external.0) {
                 m.rules.insert(((mapping.local.to_bits(), 0, 0), mapping.table), Rule::Port);
             }
             for b in &mapping.backends {
@@ -196,9 +196,9 @@ impl Mappings {
     }
 
     /// Hosts that have the name of a shared address.
-    pub(crate) fn named(&self) -> Hosts {
-        let named = self.rules.iter().filter(|(_, rule)| **rule == Rule::Port);
-        named.map(|(((host, _, _), table), _)| (*host, *table)).collect()
+    pub(crate) fn hosts_by_port(&self) -> Hosts {
+        let hosts = self.rules.iter().filter(|(_, rule)| **rule == Rule::Port);
+        hosts.map(|(((host, _, _), table), _)| (*host, *table)).collect()
     }
 
     /// How many keys they are found by, from the inside and from the outside.
@@ -207,7 +207,7 @@ impl Mappings {
     }
 
     /// What an address, port and protocol stand for, called from outside.
-    pub fn called(&self, address: u32, port: u16, protocol: u8) -> Option<&Mapping> {
+    pub fn by_external(&self, address: u32, port: u16, protocol: u8) -> Option<&Mapping> {
         if self.all.is_empty() {
             return None;
         }
@@ -262,11 +262,12 @@ mod tests {
         let m = Mappings::new(vec![mapping(0, 0, 0), mapping(6, 80, 8080)], &HashSet::default());
         let (outside, inside) = (0xc000_0201, 0x0a00_0001);
         let caller = Ipv4Addr::new(198, 51, 100, 7);
-        let target = |port, protocol| m.called(outside, port, protocol)?.target(caller, 1, port);
+        let target =
+            |port, protocol| m.by_external(outside, port, protocol)?.target(caller, 1, port);
         assert_eq!(target(80, 6), Some(([10, 0, 0, 1].into(), 8080, 0)));
         assert_eq!(target(81, 6), Some(([10, 0, 0, 1].into(), 81, 0)));
         assert_eq!(target(80, 17), Some(([10, 0, 0, 1].into(), 80, 0)));
-        assert!(m.called(outside + 1, 80, 6).is_none());
+        assert!(m.by_external(outside + 1, 80, 6).is_none());
         assert_eq!(m.of_host(inside, 8080, 6, 0).map(|m| m.external_port), Some(80));
         assert_eq!(m.of_host(inside, 9, 6, 0).map(|m| m.external_port), Some(0));
         assert!(m.of_host(inside, 9, 6, 1).is_none());

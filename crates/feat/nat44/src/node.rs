@@ -52,17 +52,17 @@ pub(crate) const fn declare(
 }
 
 /// A node that translates one way. `N` is [`NEED`](crate::translate::NEED) and the bytes before the
-/// IPv4 header; `WAY` a [`Direction`], so that each has code of its own.
-struct NatNode<const WAY: u8, const N: usize>(Translator);
+/// IPv4 header; `DIRECTION` a [`Direction`], so that each has code of its own.
+struct NatNode<const DIRECTION: u8, const N: usize>(Translator);
 
 /// Makes one.
-pub(crate) fn build<const WAY: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
-    let direction = Direction::of(WAY);
+pub(crate) fn build<const DIRECTION: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
+    let direction = Direction::of(DIRECTION);
     let queue = QUEUES[direction as usize].0;
-    Built::node(NatNode::<WAY, N>(Translator::new(cx, direction, queue, NAMES)))
+    Built::node(NatNode::<DIRECTION, N>(Translator::new(cx, direction, queue, NAMES)))
 }
 
-impl<const WAY: u8, const N: usize> Node for NatNode<WAY, N> {
+impl<const DIRECTION: u8, const N: usize> Node for NatNode<DIRECTION, N> {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.0.begin(cx, frame);
@@ -84,7 +84,7 @@ impl<const WAY: u8, const N: usize> Node for NatNode<WAY, N> {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = match Direction::of(WAY) {
+        let _ = match Direction::of(DIRECTION) {
             Direction::Output => thalweg_wire::fmt::packet(frame.data(i), out, 0),
             _ => thalweg_wire::fmt::ip4(frame.data(i), out, 0),
         };

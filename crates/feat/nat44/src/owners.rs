@@ -1,4 +1,4 @@
-//! Which worker has a session.
+//! SessionFilter worker has a session.
 //!
 //! It follows from the packet alone, the same both ways, and not from what sessions there are; nor does
 //! it change when a load balance gets another host. Where a mapping has come or gone since, a session may
@@ -71,9 +71,9 @@ impl Config {
     }
 
     /// Whether the host inside went by [`Rule::Port`] once.
-    fn was_named(&self, inside: &Tuple) -> bool {
+    fn was_by_port(&self, inside: &Tuple) -> bool {
         let host = (inside.src.to_bits(), inside.table);
-        !self.once_named.is_empty() && self.once_named.contains(&host)
+        !self.formerly_by_port.is_empty() && self.formerly_by_port.contains(&host)
     }
 
     /// Where the session of a packet may be that came from the outside or not; `here` if it could be
@@ -86,14 +86,14 @@ impl Config {
         if !outside {
             let (owner, rule) = self.owner_inside(t, (t.dst, t.dport), workers);
             let before = match rule {
-                Rule::Host if self.was_named(t) => self.owner_of_port(t.sport, workers),
+                Rule::Host if self.was_by_port(t) => self.owner_of_port(t.sport, workers),
                 Rule::Host => None,
                 Rule::Port | Rule::Peer => Some(of(t.src)),
             };
             return Places { owner, before };
         }
         let given = || self.owner_of_port(t.dport, workers);
-        let Some(m) = self.mappings.called(t.dst.to_bits(), t.dport, t.protocol) else {
+        let Some(m) = self.mappings.by_external(t.dst.to_bits(), t.dport, t.protocol) else {
             return Places { owner: given().unwrap_or(here), before: None };
         };
         let peer = (t.src, t.sport);

@@ -6,7 +6,7 @@ pub const FIRST: u16 = 1024;
 /// Words of ports that are looked at for one of the right parity.
 const NEAR: usize = 8;
 
-/// Which ports of an address are given away.
+/// SessionFilter ports of an address are given away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheme {
     /// All from [`FIRST`] on.

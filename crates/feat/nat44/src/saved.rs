@@ -76,7 +76,7 @@ pub struct Saved {
     pub age: u32,
     /// TCP state.
     pub state: u8,
-    /// Which timeout holds.
+    /// SessionFilter timeout holds.
     pub class: Class,
     /// Marks.
     pub marks: u16,

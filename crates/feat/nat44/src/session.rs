@@ -35,7 +35,7 @@ pub const SLOW: u16 = HAIRPIN | ACROSS;
 /// Of a load balance.
 pub const BALANCED: u16 = 16;
 
-/// Which timeout holds.
+/// SessionFilter timeout holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
@@ -158,7 +158,7 @@ impl Session {
     pub fn state(&self) -> u8 {
         (self.words[0] >> STATE) as u8
     }
-    /// Which timeout holds.
+    /// SessionFilter timeout holds.
     pub fn class(&self) -> Class {
         Class::of(self.words[0] >> CLASS)
     }

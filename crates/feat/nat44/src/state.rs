@@ -27,8 +27,8 @@ pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
 pub use tuning::{
-    set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refusal, set_scheme, set_timeouts,
-    set_workers,
+    set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refuse_when_full, set_scheme,
+    set_timeouts, set_workers,
 };
 
 /// Sessions of each worker, if nothing is said.
@@ -103,7 +103,7 @@ pub struct Nat44 {
     default_vrfs: DefaultVrfs,
     addresses: BTreeSet<Address>,
     /// Interfaces whose addresses are used, and whether for sources.
-    borrowed: BTreeSet<(SwIfIndex, bool)>,
+    address_interfaces: BTreeSet<(SwIfIndex, bool)>,
     roles: BTreeMap<SwIfIndex, Role>,
     timeouts: Timeouts,
     forwarding: bool,
@@ -127,12 +127,12 @@ pub struct Nat44 {
     saving_turn: u64,
     mappings: Vec<StaticMapping>,
     /// Hosts that have the name of a shared address, and those that had one once.
-    named: Hosts,
-    once_named: Hosts,
+    by_port: Hosts,
+    formerly_by_port: Hosts,
     writer: snapshot::Writer<Config>,
     /// What workers have been told: addresses, and ports that are kept.
-    told: BTreeSet<Address>,
-    kept: BTreeSet<(u32, u8, u16)>,
+    active: BTreeSet<Address>,
+    reserved: BTreeSet<(u32, u8, u16)>,
 }
 
 impl Nat44 {
@@ -141,7 +141,7 @@ impl Nat44 {
             sessions: None,
             default_vrfs: DefaultVrfs::default(),
             addresses: BTreeSet::new(),
-            borrowed: BTreeSet::new(),
+            address_interfaces: BTreeSet::new(),
             roles: BTreeMap::new(),
             timeouts: Timeouts::default(),
             forwarding: false,
@@ -157,11 +157,11 @@ impl Nat44 {
             saving: None,
             saving_turn: 0,
             mappings: Vec::new(),
-            named: Hosts::default(),
-            once_named: Hosts::default(),
+            by_port: Hosts::default(),
+            formerly_by_port: Hosts::default(),
             writer,
-            told: BTreeSet::new(),
-            kept: BTreeSet::new(),
+            active: BTreeSet::new(),
+            reserved: BTreeSet::new(),
         }
     }
 
@@ -179,11 +179,11 @@ impl Nat44 {
     }
     /// All addresses in use, those of interfaces with them.
     pub fn all_addresses(&self) -> &BTreeSet<Address> {
-        &self.told
+        &self.active
     }
     /// Interfaces whose addresses are used, and whether for sources.
-    pub fn borrowed(&self) -> &BTreeSet<(SwIfIndex, bool)> {
-        &self.borrowed
+    pub fn address_interfaces(&self) -> &BTreeSet<(SwIfIndex, bool)> {
+        &self.address_interfaces
     }
     /// What interfaces are.
     pub fn roles(&self) -> &BTreeMap<SwIfIndex, Role> {
@@ -201,7 +201,7 @@ impl Nat44 {
     pub fn mss(&self) -> u16 {
         self.mss
     }
-    /// Which ports are given away.
+    /// SessionFilter ports are given away.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
@@ -320,8 +320,8 @@ pub fn enable(
         let mut nat = nat.borrow_mut();
         nat.sessions = Some(sessions);
         nat.default_vrfs = vrfs.unwrap_or_default();
-        nat.told.clear();
-        nat.kept.clear();
+        nat.active.clear();
+        nat.reserved.clear();
     }
     // Sessions are there before the first packet is.
     c.sync();
@@ -349,7 +349,7 @@ pub fn disable(c: &mut Control) {
         nat.sessions = None;
         nat.default_vrfs = DefaultVrfs::default();
         nat.addresses.clear();
-        nat.borrowed.clear();
+        nat.address_interfaces.clear();
         nat.mappings.clear();
         nat.timeouts = Timeouts::default();
         (nat.forwarding, nat.mss, nat.scheme) = (false, 0, Scheme::All);
@@ -362,12 +362,12 @@ pub fn disable(c: &mut Control) {
         if let Some(log) = nat.log.take() {
             log.end();
         }
-        nat.told.clear();
-        nat.kept.clear();
+        nat.active.clear();
+        nat.reserved.clear();
     }
     order(c, |_| Order::Stop);
     publish(c);
-    c.state::<Nat44>().borrow_mut().once_named.clear();
+    c.state::<Nat44>().borrow_mut().formerly_by_port.clear();
 }
 
 fn check_table(table: u32) -> Result<(), NatError> {
@@ -403,7 +403,7 @@ pub fn set_addresses(
     if add && table.is_some() {
         let (ip4, nat) = (c.state::<Ip4>(), nat.borrow());
         let ip4 = ip4.borrow();
-        let lent = nat.borrowed.iter().filter(|b| b.1 == twice);
+        let lent = nat.address_interfaces.iter().filter(|b| b.1 == twice);
         let mut lent = lent.flat_map(|b| ip4.addresses(b.0).iter().map(|a| a.0));
         if let Some(wrong) = lent.find(|a| (first..=last).contains(a)) {
             return Err(NatError::Exists(format!("{wrong}, an interface's for all hosts,")));
@@ -451,7 +451,7 @@ pub fn set_interface_address(
         let mut nat = nat.borrow_mut();
         let words = if twice { " with twice-nat" } else { "" };
         let what = || format!("use of addresses of `{name}`{words}");
-        match (nat.borrowed.contains(&(sw_if, twice)), add) {
+        match (nat.address_interfaces.contains(&(sw_if, twice)), add) {
             (true, true) => return Err(NatError::Exists(what())),
             (false, false) => return Err(NatError::Missing(what())),
             (false, true) => {
@@ -463,9 +463,9 @@ pub fn set_interface_address(
                 if let Some(Address { address, table: Some(table), .. }) = kept {
                     return Err(NatError::Exists(format!("address {address} tenant-vrf {table}")));
                 }
-                nat.borrowed.insert((sw_if, twice));
+                nat.address_interfaces.insert((sw_if, twice));
             }
-            (true, false) => drop(nat.borrowed.remove(&(sw_if, twice))),
+            (true, false) => drop(nat.address_interfaces.remove(&(sw_if, twice))),
         }
     }
     publish(c);
@@ -560,7 +560,7 @@ fn publish(c: &mut Control) {
         let ip4 = ip4.borrow();
         let first = |sw_if: SwIfIndex| ip4.addresses(sw_if).first().map(|a| a.0);
         let mut addresses = nat.addresses.clone();
-        for (sw_if, twice) in &nat.borrowed {
+        for (sw_if, twice) in &nat.address_interfaces {
             let lent = ip4.addresses(*sw_if).iter().map(|(address, _)| Address {
                 twice: *twice,
                 address: *address,
@@ -572,7 +572,7 @@ fn publish(c: &mut Control) {
             };
             addresses.extend(lent.filter(|l| !said(l)));
         }
-        let named = |m: &StaticMapping| {
+        let resolve = |m: &StaticMapping| {
             let mut mapping = m.mapping.clone();
             if let Some(sw_if) = m.external_if {
                 mapping.external = first(sw_if)?;
@@ -582,7 +582,7 @@ fn publish(c: &mut Control) {
             }
             Some(mapping)
         };
-        let mappings: Vec<Mapping> = nat.mappings.iter().filter_map(named).collect();
+        let mappings: Vec<Mapping> = nat.mappings.iter().filter_map(resolve).collect();
         let kept = mappings.iter().filter(|m| !m.is_address_only());
         let kept = kept.map(|m| (m.external.to_bits(), m.protocol, m.external_port));
         let kept: BTreeSet<_> = kept.collect();
@@ -591,7 +591,7 @@ fn publish(c: &mut Control) {
     let (old, was_kept, on, scheme, owners) = {
         let nat = nat.borrow();
         let owners = nat.owners(c.workers());
-        (nat.told.clone(), nat.kept.clone(), nat.sessions.is_some(), nat.scheme, owners)
+        (nat.active.clone(), nat.reserved.clone(), nat.sessions.is_some(), nat.scheme, owners)
     };
     let gone: Vec<Address> = old.difference(&addresses).copied().collect();
     for a in gone {
@@ -620,8 +620,8 @@ fn publish(c: &mut Control) {
     let lent = config.addresses.iter().map(|a| Ipv4Addr::from(*a)).collect();
     {
         let mut nat = nat.borrow_mut();
-        (nat.told, nat.kept) = (addresses, kept);
-        config.once_named = nat.note_names(config.mappings.named());
+        (nat.active, nat.reserved) = (addresses, kept);
+        config.formerly_by_port = nat.note_hosts_by_port(config.mappings.hosts_by_port());
         nat.writer.publish(c.domain(), config);
     }
     thalweg_feat_arp::answer_for(c, lent);
@@ -646,7 +646,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         roles,
         addresses,
         mappings: Mappings::new(mappings, &pooled),
-        once_named: Hosts::default(),
+        formerly_by_port: Hosts::default(),
         pooled,
         twice,
         timeouts: nat.timeouts.by_class(),
@@ -670,7 +670,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         let nat = c.state::<Nat44>();
         {
             let mut nat = nat.borrow_mut();
-            nat.borrowed.retain(|b| b.0 != gone);
+            nat.address_interfaces.retain(|b| b.0 != gone);
             nat.mappings.retain(|m| m.external_if != Some(gone));
         }
         publish(c);
@@ -681,11 +681,11 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         let uses = {
             let nat = nat.borrow();
             let mapped = nat.mappings.iter().any(|m| m.external_if == Some(sw_if));
-            nat.borrowed.iter().any(|b| b.0 == sw_if) || mapped
+            nat.address_interfaces.iter().any(|b| b.0 == sw_if) || mapped
         };
         if uses {
             publish(c);
-            order(c, |_| Order::Sweep(Sweep::Mapped));
+            order(c, |_| Order::Sweep(Sweep::Mappings));
         }
     });
 }

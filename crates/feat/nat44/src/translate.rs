@@ -4,6 +4,7 @@
 //! What is left, first packets above all, is handled one by one.
 
 use crate::config::{Config, INSIDE};
+use crate::egress::{self, Egress};
 use crate::events::Alarm;
 use crate::kernel;
 use crate::mapping::Mapping;
@@ -12,14 +13,13 @@ use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
 use crate::tuple::{self, Key, Tuple};
-use crate::ways::{self, Out};
 use crate::worker::{self, Fate, Nat, Refusal};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut};
 use thalweg_feat_ip4::icmp::{self, Cause};
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_fib::{DpoTable, Kind as Way};
+use thalweg_fib::{DpoTable, Kind as DpoKind};
 use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, Verdict};
 use thalweg_tables::flow::{Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
@@ -68,7 +68,7 @@ pub(crate) struct Names {
     pub(crate) unknown: ErrorCode,
 }
 
-/// Which way packets go that a node sees.
+/// SessionFilter way packets go that a node sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     /// From the inside.
@@ -159,7 +159,7 @@ impl Translator {
     ) -> FrameVerdict {
         if self.direction == Direction::Hairpin {
             let config = self.config.load(cx.guard());
-            let rows = kernel::called::<N>(frame, &config.addresses);
+            let rows = kernel::hairpins::<N>(frame, &config.addresses);
             if rows.is_empty() {
                 return FrameVerdict::Whole(Verdict::CONTINUE);
             }
@@ -258,13 +258,13 @@ impl Translator {
         if l2 > 0 && p.data()[l2 - 2..l2] != [8, 0] {
             return Verdict::CONTINUE;
         }
-        if self.direction == Direction::Hairpin && !self.calls_inside(cx, l3) {
+        if self.direction == Direction::Hairpin && !self.is_for_inside(cx, l3) {
             return Verdict::CONTINUE;
         }
         // The answer to a packet that dies here goes to who sent it.
         let from_inside = matches!(self.direction, Direction::In2Out | Direction::Hairpin);
         if from_inside && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
-            return self.dies(cx, p);
+            return self.ttl_expired(cx, p);
         }
         let table = self.tables.load(cx.guard()).fib_id(p.rx_if());
         let parsed = packet::parse(l3, table);
@@ -301,18 +301,18 @@ impl Translator {
     }
 
     /// Whether a packet is for an address that stands for hosts inside.
-    fn calls_inside(&self, cx: &NodeCx<'_>, l3: &[u8]) -> bool {
+    fn is_for_inside(&self, cx: &NodeCx<'_>, l3: &[u8]) -> bool {
         let to = l3.get(16..20).and_then(|b| b.first_chunk()).map(|b| u32::from_be_bytes(*b));
         to.is_some_and(|to| self.config.load(cx.guard()).addresses.contains(&to))
     }
 
     /// A packet on its last hop goes where the others go, so that who sent it learns of this hop.
-    fn dies(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
+    fn ttl_expired(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
         let to = p.data().get(16..20).and_then(|b| b.first_chunk()).copied();
         let (config, to) =
             (self.config.load(cx.guard()), u32::from_be_bytes(to.unwrap_or_default()));
-        match self.way_out(cx, config, p, to) {
-            Out::Through { table, via: true } => {
+        match self.egress(cx, config, p, to) {
+            Egress::Outside { table, via: true } => {
                 p.set_aux(table);
                 self.names.lookup_in
             }
@@ -352,7 +352,7 @@ impl Translator {
         match search {
             Search::New if elsewhere(&owner) => NextPlace::There(owner),
             // What opens a connection belongs to none, and other fragments would follow this one astray.
-            Search::New if self.cannot_be_old(parsed) => NextPlace::Here(None),
+            Search::New if self.is_new(parsed) => NextPlace::Here(None),
             Search::New => NextPlace::Here(before.filter(elsewhere).map(|w| (w, Search::Before))),
             Search::Before => {
                 NextPlace::Here(Some(owner).filter(elsewhere).map(|w| (w, Search::Done)))
@@ -361,7 +361,7 @@ impl Translator {
         }
     }
 
-    fn cannot_be_old(&self, parsed: &Parsed) -> bool {
+    fn is_new(&self, parsed: &Parsed) -> bool {
         let opens = parsed.kind == Kind::Ports
             && parsed.protocol == protocol::TCP
             && parsed.flags & OPENS == tcp::flag::SYN;
@@ -398,21 +398,21 @@ impl Translator {
     ) -> bool {
         let t = Tuple::of(&parsed.key);
         let tables = self.tables.load(cx.guard());
-        let way = |to: Ipv4Addr| tables.way(&self.dpos, p.rx_if(), to.to_bits());
+        let route = |to: Ipv4Addr| tables.way(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
-            Direction::Out2In | Direction::Hairpin => way(t.dst).kind != Way::Local,
+            Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::Local,
             Direction::Output => {
                 // What the router says itself needs no other name.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
-                !own && way(t.src).kind != Way::Local
+                !own && route(t.src).kind != DpoKind::Local
             }
-            Direction::In2Out => self.way_out(cx, config, p, t.dst.to_bits()) != Out::Stays,
+            Direction::In2Out => self.egress(cx, config, p, t.dst.to_bits()) != Egress::NotOutside,
         }
     }
 
     /// Where a packet from the inside leaves.
-    fn way_out(&self, cx: &NodeCx<'_>, config: &Config, p: &PktMut<'_>, to: u32) -> Out {
-        ways::out(self.tables.load(cx.guard()), &self.dpos, config, p.rx_if(), to)
+    fn egress(&self, cx: &NodeCx<'_>, config: &Config, p: &PktMut<'_>, to: u32) -> Egress {
+        egress::find(self.tables.load(cx.guard()), &self.dpos, config, p.rx_if(), to)
     }
 
     /// A packet of a session.
@@ -468,27 +468,28 @@ impl Translator {
     ) -> Verdict {
         let config = self.config.load(cx.guard());
         let t = Tuple::of(&parsed.key);
-        let called = t.dst.to_bits();
+        let dst = t.dst.to_bits();
         // One host inside calls another by its name outside.
-        let named = config.addresses.contains(&called);
-        let hairpin = named && config.mappings.called(called, t.dport, t.protocol).is_some();
+        let is_external = config.addresses.contains(&dst);
+        let hairpin =
+            is_external && config.mappings.by_external(dst, t.dport, t.protocol).is_some();
         let (outside, marks) = match self.direction {
             _ if hairpin => (t.table, session::HAIRPIN),
             // Whatever else it is, it leaves by an interface outside, or is for the router.
             Direction::Hairpin => return Verdict::CONTINUE,
-            Direction::In2Out => match self.way_out(cx, config, p, called) {
-                Out::Stays => return Verdict::CONTINUE,
-                Out::Closed => return Verdict::drop(self.names.closed),
-                Out::Through { table, via } => (table, if via { session::VIA } else { 0 }),
+            Direction::In2Out => match self.egress(cx, config, p, dst) {
+                Egress::NotOutside => return Verdict::CONTINUE,
+                Egress::Denied => return Verdict::drop(self.names.closed),
+                Egress::Outside { table, via } => (table, if via { session::VIA } else { 0 }),
             },
             _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
             _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
         };
-        if named && !hairpin {
+        if is_external && !hairpin {
             // It would come back here, and belong to nobody.
             return Verdict::drop(self.names.no_translation);
         }
-        if let Some(why) = self.cannot_begin(p, parsed) {
+        if let Some(why) = self.cannot_open(p, parsed) {
             return Verdict::drop(why);
         }
         match nat.open(config, &t, outside, marks, self.now) {
@@ -501,7 +502,7 @@ impl Translator {
     }
 
     /// Why a packet cannot begin a session, if so.
-    fn cannot_begin(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
+    fn cannot_open(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
         let kind = p.data().get(self.l2() + parsed.l4).copied().unwrap_or(0);
         match parsed.kind {
             Kind::Error(_) => Some(self.names.no_translation),
@@ -529,7 +530,7 @@ impl Translator {
             Refusal::Taken => (names.taken, Cause::HOST_UNREACHABLE),
             Refusal::Limit => (names.limit, Cause::HOST_UNREACHABLE),
         };
-        let own = refusal == Refusal::Limit && nat.limits.is_spent(host.0, host.1);
+        let own = refusal == Refusal::Limit && nat.limits.is_host_full(host.0, host.1);
         self.alarm.raise(cx, refusal, host, own);
         if self.l2() > 0 && !p.pull(self.l2()) {
             return Verdict::drop(reason);
@@ -547,9 +548,9 @@ impl Translator {
     ) -> Verdict {
         let config = self.config.load(cx.guard());
         let t = Tuple::of(&parsed.key);
-        let called = t.dst.to_bits();
-        if let Some(m) = config.mappings.called(called, t.dport, t.protocol) {
-            if let Some(why) = self.cannot_begin(p, parsed) {
+        let dst = t.dst.to_bits();
+        if let Some(m) = config.mappings.by_external(dst, t.dport, t.protocol) {
+            if let Some(why) = self.cannot_open(p, parsed) {
                 return Verdict::drop(why);
             }
             let inside = config.addresses.contains(&t.src.to_bits());
@@ -574,7 +575,7 @@ impl Translator {
         if both || !self.is_for_others(cx, config, p, parsed) {
             return Verdict::CONTINUE;
         }
-        if config.forwarding && !config.addresses.contains(&called) {
+        if config.forwarding && !config.addresses.contains(&dst) {
             return Verdict::CONTINUE;
         }
         Verdict::drop(self.names.no_translation)
@@ -587,7 +588,7 @@ impl Translator {
     fn needs_outside_table(&self, cx: &NodeCx<'_>, t: &Tuple, m: &Mapping) -> bool {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
-        table != t.table && tables.way_in(&self.dpos, table, t.src.to_bits()).kind == Way::Miss
+        table != t.table && tables.way_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::Miss
     }
 }
 

@@ -20,7 +20,7 @@ pub struct SessionView {
     pub inside: Tuple,
     /// What comes from the outside.
     pub outside: Tuple,
-    /// Which timeout holds.
+    /// SessionFilter timeout holds.
     pub class: Class,
     /// TCP state.
     pub state: u8,
@@ -89,7 +89,7 @@ impl Pattern {
 /// Sessions that are asked for: those of a host, if one is named, in a routing table, if one is named, and
 /// whose packets look so.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Which {
+pub struct SessionFilter {
     /// The host inside.
     pub host: Option<Ipv4Addr>,
     /// Its routing table.
@@ -100,19 +100,24 @@ pub struct Which {
     pub o2i: Pattern,
 }
 
-impl Which {
+impl SessionFilter {
     /// The sessions of one end: a host inside's own, or the name that it has outside.
-    pub fn of_end(inside: bool, (address, port): (Ipv4Addr, u16), ip: u8, table: u32) -> Which {
+    pub fn of_end(
+        inside: bool,
+        (address, port): (Ipv4Addr, u16),
+        ip: u8,
+        table: u32,
+    ) -> SessionFilter {
         let (address, port, protocol) = (Some(address), Some(port), Some(ip));
         let to = Pattern::default();
         match inside {
             true => {
                 let i2o = Pattern { saddr: address, sport: port, protocol, ..to };
-                Which { table: Some(table), i2o, ..Which::default() }
+                SessionFilter { table: Some(table), i2o, ..SessionFilter::default() }
             }
             false => {
                 let o2i = Pattern { daddr: address, dport: port, protocol, ..to };
-                Which { o2i, ..Which::default() }
+                SessionFilter { o2i, ..SessionFilter::default() }
             }
         }
     }
@@ -125,7 +130,12 @@ impl Which {
     }
 }
 
-fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionView>, u32, bool) {
+fn slice(
+    nat: &mut Nat,
+    worker: usize,
+    from: u32,
+    filter: SessionFilter,
+) -> (Vec<SessionView>, u32, bool) {
     let (now, mut next) = (time::millis(clock::ticks()), from);
     let view = |flow| {
         let (inside, outside) = nat.keys(flow);
@@ -146,7 +156,8 @@ fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionV
     };
     let wanted = |f: &FlowId| {
         let (inside, outside) = nat.keys(*f);
-        which == Which::default() || which.has((&Tuple::of(&inside), &Tuple::of(&outside)))
+        filter == SessionFilter::default()
+            || filter.has((&Tuple::of(&inside), &Tuple::of(&outside)))
     };
     let live = nat.table.list(&mut next, SLICE);
     let some = live.filter(|f| !nat.table.is_over(*f, now) && wanted(f)).map(view).collect();
@@ -171,14 +182,14 @@ impl Cursor {
 pub fn some_sessions(
     c: &mut Control,
     at: Cursor,
-    which: Which,
+    filter: SessionFilter,
 ) -> Option<(Vec<SessionView>, Cursor)> {
     if at.worker >= c.workers() {
         return None;
     }
     let answers = c.ask(move |core| {
         let mine = core.index() == at.worker;
-        if mine { worker::with(|nat| slice(nat, at.worker, at.from, which)) } else { None }
+        if mine { worker::with(|nat| slice(nat, at.worker, at.from, filter)) } else { None }
     });
     let answer = answers.into_iter().nth(at.worker).flatten().flatten();
     let (some, from, more) = answer.unwrap_or_default();
@@ -189,7 +200,7 @@ pub fn some_sessions(
 /// All sessions.
 pub fn all_sessions(c: &mut Control) -> Vec<SessionView> {
     let (mut all, mut at) = (Vec::new(), Cursor::default());
-    while let Some((some, next)) = some_sessions(c, at, Which::default()) {
+    while let Some((some, next)) = some_sessions(c, at, SessionFilter::default()) {
         all.extend(some);
         at = next;
     }
@@ -197,7 +208,7 @@ pub fn all_sessions(c: &mut Control) -> Vec<SessionView> {
 }
 
 /// Threads of workers, by their numbers.
-pub(crate) fn named_workers<'a>(
+pub(crate) fn worker_threads<'a>(
     c: &Control,
     workers: &'a [usize],
 ) -> impl Iterator<Item = (usize, ThreadInfo)> + 'a {
@@ -218,7 +229,7 @@ pub struct WorkerView {
     pub flows: FlowCounts,
     /// By address: the address, whether for sources, and ports in use of TCP, UDP and ICMP.
     pub busy: Vec<(u32, bool, [u32; 3])>,
-    /// Records of sessions for which the log's ring had no room.
+    /// Records of sessions for filter the log's ring had no room.
     pub unlogged: u64,
 }
 
@@ -235,21 +246,21 @@ pub fn workers(c: &mut Control) -> Vec<WorkerView> {
             .filter(|p| p.live)
             .map(|p| (p.address, p.twice, p.ports.each_ref().map(|p| p.count() - p.left())))
             .collect(),
-        unlogged: nat.pen.as_ref().map_or(0, |p| p.lost),
+        unlogged: nat.log.as_ref().map_or(0, |p| p.lost),
     };
     let answers = c.ask(move |_| worker::with(look));
     answers.into_iter().map(|a| a.flatten().unwrap_or_default()).collect()
 }
 
 /// Ends some of the sessions that are asked for; how many, and where to go on.
-pub fn end_some(c: &mut Control, at: Cursor, which: Which) -> Option<(usize, Cursor)> {
-    let (some, next) = some_sessions(c, at, which)?;
-    let ended = some.iter().filter(|s| end_session(c, s.inside, true)).count();
+pub fn delete_some(c: &mut Control, at: Cursor, filter: SessionFilter) -> Option<(usize, Cursor)> {
+    let (some, next) = some_sessions(c, at, filter)?;
+    let ended = some.iter().filter(|s| delete_session(c, s.inside, true)).count();
     Some((ended, next))
 }
 
 /// Ends the session that has this tuple, seen from the inside or the outside. False if there is none.
-pub fn end_session(c: &mut Control, tuple: Tuple, inside: bool) -> bool {
+pub fn delete_session(c: &mut Control, tuple: Tuple, inside: bool) -> bool {
     let key = tuple.key();
     let answers = c.ask(move |_| {
         worker::with(|nat| {

@@ -4,8 +4,8 @@
 //! a frame and puts them back. What the main thread wants to know or change it asks the worker to do.
 
 use crate::config::Config;
-use crate::limits::{Limits, Orders};
-use crate::log::{Pen, What};
+use crate::limits::{LimitSettings, Limits};
+use crate::log::{LogWriter, SessionEvent};
 use crate::mapping::{Mapping, TwiceNat};
 use crate::pool::{self, Pool, Pools};
 use crate::session::{self, Class, Rest, Session, Words};
@@ -117,7 +117,7 @@ pub struct Nat {
     pub(crate) fragments: Fragments<Fate, (u8, Packet)>,
     pub(crate) limits: Limits,
     /// Where sessions are noted, if they are.
-    pub(crate) pen: Option<Box<Pen>>,
+    pub(crate) log: Option<Box<LogWriter>>,
     random: u64,
     /// Flows added before the last look at what ends.
     added: u64,
@@ -125,13 +125,13 @@ pub struct Nat {
     sweep: Option<(u32, Sweep)>,
 }
 
-/// Which sessions go. Each means those before, too.
+/// SessionFilter sessions go. Each means those before, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sweep {
     /// Those of addresses that are given up.
-    Given,
+    Addresses,
     /// Those of static mappings that are no more.
-    Mapped,
+    Mappings,
     /// All of them.
     All,
 }
@@ -153,8 +153,8 @@ fn with_port(to: Tuple, port: u16) -> Tuple {
 /// Whether there is a static mapping that would make this session.
 pub(crate) fn is_mapped(config: &Config, (inside, outside): &(Key, Key)) -> bool {
     let (inside, outside) = (Tuple::of(inside), Tuple::of(outside));
-    let called = (outside.dst.to_bits(), outside.dport, outside.protocol);
-    config.mappings.called(called.0, called.1, called.2).is_some_and(|m| {
+    let external = (outside.dst.to_bits(), outside.dport, outside.protocol);
+    config.mappings.by_external(external.0, external.1, external.2).is_some_and(|m| {
         let one = |b: &crate::mapping::Backend| (b.address, b.port) == (inside.src, inside.sport);
         let port = m.is_address_only() || m.local_port == inside.sport;
         (m.backends.is_empty() && m.local == inside.src && port) || m.backends.iter().any(one)
@@ -172,21 +172,21 @@ fn count(counts: &mut Counts, protocol: u8, by: i32) {
 }
 
 /// What there is beside the table, and sessions have a part of.
-pub(crate) struct Shares<'a> {
+pub(crate) struct Resources<'a> {
     pools: &'a mut Pools,
     counts: &'a mut Counts,
     limits: &'a mut Limits,
-    pen: &'a mut Option<Box<Pen>>,
+    log: &'a mut Option<Box<LogWriter>>,
 }
 
-impl Shares<'_> {
+impl Resources<'_> {
     /// Gives back what a session had.
     fn release(&mut self, flow: FlowId, keys: (Key, Key), session: &Session, now: Millis) {
         let (inside, outside) = (Tuple::of(&keys.0), Tuple::of(&keys.1));
         count(self.counts, inside.protocol, -1);
-        self.limits.went(flow, &keys.0);
-        if let Some(pen) = self.pen {
-            pen.write(What::Ends, &keys, session, now);
+        self.limits.remove(flow, &keys.0);
+        if let Some(log) = self.log {
+            log.write(SessionEvent::Delete, &keys, session, now);
         }
         let at = pool::position(inside.protocol);
         let parts = [(session.pool(), outside.dport), (session.twice_pool(), inside.dport)];
@@ -227,7 +227,7 @@ impl Nat {
             columns,
             fragments: Fragments::new(random_seed()),
             limits: Limits::default(),
-            pen: None,
+            log: None,
             random: random_seed(),
             added: 0,
             sweep: None,
@@ -241,7 +241,7 @@ impl Nat {
         }
     }
 
-    fn chance(&mut self) -> u64 {
+    fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix64(self.random)
     }
@@ -266,9 +266,9 @@ impl Nat {
         Some(found)
     }
 
-    fn parts(&mut self) -> (&mut Table, Shares<'_>) {
-        let Nat { table, pools, counts, limits, pen, .. } = self;
-        (table, Shares { pools, counts, limits, pen })
+    fn parts(&mut self) -> (&mut Table, Resources<'_>) {
+        let Nat { table, pools, counts, limits, log, .. } = self;
+        (table, Resources { pools, counts, limits, log })
     }
 
     /// Ends a session.
@@ -281,9 +281,9 @@ impl Nat {
 
     /// Gives the address of the session that has been half open for longest to another.
     fn recycle(&mut self, now: Millis) -> bool {
-        let (table, mut shares) = self.parts();
+        let (table, mut resources) = self.parts();
         let release = |table: &Table, flow| {
-            shares.release(flow, keys(table, flow), &session(table, flow), now);
+            resources.release(flow, keys(table, flow), &session(table, flow), now);
         };
         table.recycle(release)
     }
@@ -307,11 +307,11 @@ impl Nat {
                     } else if self.limits.upto() == flow.index() {
                         self.limits.count_up(std::iter::once(inside.0), flow.index() + 1, now);
                     } else {
-                        self.limits.came(flow, &inside.0, now);
+                        self.limits.add(flow, &inside.0, now);
                     }
                     count(&mut self.counts, Tuple::of(&inside.0).protocol, 1);
-                    if let Some(pen) = &mut self.pen {
-                        pen.write(What::Begins, &(inside.0, outside.0), &session, now);
+                    if let Some(log) = &mut self.log {
+                        log.write(SessionEvent::Create, &(inside.0, outside.0), &session, now);
                     }
                     let places = [session.pool(), session.twice_pool()];
                     places.into_iter().flatten().for_each(|p| self.pools.use_one(p));
@@ -359,7 +359,7 @@ impl Nat {
         };
         // A port that is free may be a static mapping's on the way to one destination.
         for _ in 0..4 {
-            let random = self.chance();
+            let random = self.next_random();
             let taken = match own {
                 None => self.pools.take((src, sport), (table, false), at, random),
                 Some(address) => self.pools.take_of((address, false), sport, at, random),
@@ -460,13 +460,13 @@ impl Nat {
         let twice = match mapping.twice {
             TwiceNat::Never => false,
             TwiceNat::Always => true,
-            TwiceNat::OfItself => outside.src == src,
+            TwiceNat::SelfOnly => outside.src == src,
         };
         if !twice {
             return self.enter(config, &inside, outside, [None; 2], marks, now);
         }
         let at = pool::position(outside.protocol).ok_or(Refusal::NoPort)?;
-        let random = self.chance();
+        let random = self.next_random();
         let host = (outside.src, outside.sport);
         let taken = match mapping.exact {
             None => self.pools.take(host, (table, true), at, random),
@@ -491,11 +491,11 @@ impl Nat {
         let added = self.table.counts().added;
         let new = (added - self.added) as usize;
         self.added = added;
-        let (table, mut shares) = self.parts();
+        let (table, mut resources) = self.parts();
         let (mut left, began) = ((32 + 2 * new).min(STEPS), clock::ticks());
         let more = loop {
             let more = table.expire(now, left.min(CHUNK), |table, flow| {
-                shares.release(flow, keys(table, flow), &session(table, flow), now);
+                resources.release(flow, keys(table, flow), &session(table, flow), now);
                 AtEnd::Remove
             });
             left = left.saturating_sub(CHUNK);
@@ -505,14 +505,14 @@ impl Nat {
             }
         };
         let more = self.sweep_some(config, now) | self.count_some(now) | more;
-        if let Some(pen) = &mut self.pen {
-            pen.publish();
+        if let Some(log) = &mut self.log {
+            log.publish();
         }
         more
     }
 
     /// Has limits hold from now on. What the old ones needed is given back.
-    pub(crate) fn limit(&mut self, orders: Orders) -> Limits {
+    pub(crate) fn limit(&mut self, orders: LimitSettings) -> Limits {
         std::mem::replace(&mut self.limits, Limits::new(orders))
     }
 
@@ -535,7 +535,7 @@ impl Nat {
 
     /// Has all sessions looked at, bit by bit.
     pub fn sweep(&mut self, which: Sweep) {
-        let old = self.sweep.map_or(Sweep::Given, |(_, old)| old);
+        let old = self.sweep.map_or(Sweep::Addresses, |(_, old)| old);
         self.sweep = Some((0, old.max(which)));
     }
 
@@ -549,7 +549,7 @@ impl Nat {
                 let session = self.session(flow);
                 let pools = [session.pool(), session.twice_pool()];
                 let given = |at: &u16| self.pools.get(*at).is_none_or(|p| !p.live);
-                let mapped = which == Sweep::Mapped
+                let mapped = which == Sweep::Mappings
                     && session.marks() & session::STATIC != 0
                     && !is_mapped(config, &self.keys(flow));
                 if which == Sweep::All || mapped || pools.iter().flatten().any(given) {
@@ -572,7 +572,7 @@ impl Nat {
     /// Gives an address up: its sessions end.
     pub fn drop_pool(&mut self, address: u32, twice: bool) {
         self.pools.drop_these(|p| p.address == address && p.twice == twice);
-        self.sweep(Sweep::Given);
+        self.sweep(Sweep::Addresses);
     }
 
     /// Keeps a port of an address for a static mapping, or gives it free.

@@ -2,13 +2,13 @@
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::tuple::{MAX_TABLE, Tuple};
-use crate::view::{self, Cursor, Which};
+use crate::view::{self, Cursor, SessionFilter};
 use std::time::Duration;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_graph::Control;
 
-/// Which one.
+/// SessionFilter one.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44DelSession {
@@ -47,11 +47,12 @@ fn handle(c: &mut Control, rq: Nat44DelSession, later: Later<Nat44DelSessionRepl
         return finish(later, Err(Retval::INVALID_VALUE.because("there is no such table")));
     }
     if !has(rq.flags, NatConfigFlags::EXT_HOST_VALID) && near.dst.is_unspecified() {
-        let which = Which::of_end(inside, (near.src, near.sport), near.protocol, near.table);
-        return end_all(c, which, Cursor::default(), 0, later);
+        let filter =
+            SessionFilter::of_end(inside, (near.src, near.sport), near.protocol, near.table);
+        return end_all(c, filter, Cursor::default(), 0, later);
     }
     let tuple = if inside { near } else { near.reversed() };
-    let ended = usize::from(view::end_session(c, tuple, inside));
+    let ended = usize::from(view::delete_session(c, tuple, inside));
     finish(later, some_of(ended));
 }
 
@@ -69,15 +70,15 @@ fn finish(later: Later<Nat44DelSessionReply>, result: Result<(), Retval>) {
 /// Ends some of them, and the others in later turns of the main thread: there may be millions to look at.
 fn end_all(
     c: &mut Control,
-    which: Which,
+    filter: SessionFilter,
     at: Cursor,
     ended: usize,
     later: Later<Nat44DelSessionReply>,
 ) {
-    match view::end_some(c, at, which) {
+    match view::delete_some(c, at, filter) {
         None => finish(later, some_of(ended)),
         Some((some, next)) => {
-            c.after(Duration::ZERO, move |c| end_all(c, which, next, ended + some, later));
+            c.after(Duration::ZERO, move |c| end_all(c, filter, next, ended + some, later));
         }
     }
 }

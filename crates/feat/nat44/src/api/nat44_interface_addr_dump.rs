@@ -30,7 +30,7 @@ fn handle(
     _: Nat44InterfaceAddrDump,
     out: &mut Details<Nat44InterfaceAddrDetails>,
 ) {
-    for (sw_if, twice) in c.state::<Nat44>().borrow().borrowed() {
+    for (sw_if, twice) in c.state::<Nat44>().borrow().address_interfaces() {
         let flags = flags(&[(*twice, NatConfigFlags::TWICE_NAT)]);
         out.send(&Nat44InterfaceAddrDetails { sw_if_index: InterfaceIndex(*sw_if), flags });
     }

@@ -33,7 +33,7 @@ fn handle(
     c: &mut Control,
     rq: Nat44LbStaticMappingAddDelLocal,
 ) -> Result<Nat44LbStaticMappingAddDelLocalReply, Retval> {
-    let called = (rq.external_addr.0.into(), rq.external_port, rq.protocol);
-    state::set_backend(c, called, rq.local.backend(), rq.is_add)?;
+    let key = (rq.external_addr.0.into(), rq.external_port, rq.protocol);
+    state::set_backend(c, key, rq.local.backend(), rq.is_add)?;
     Ok(Nat44LbStaticMappingAddDelLocalReply)
 }

@@ -1,7 +1,7 @@
 //! `nat44_user_dump`: hosts inside that have sessions.
 
 use crate::api_types::NAT44_ED;
-use crate::view::{self, Cursor, Which};
+use crate::view::{self, Cursor, SessionFilter};
 use std::collections::BTreeMap;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Details, Dump, Message, Walk};
@@ -38,7 +38,7 @@ fn handle(_: &mut Control, _: Nat44UserDump, mut out: Details<Nat44UserDetails>)
     let mut counted = false;
     Box::new(move |c| {
         if !counted {
-            let Some((some, next)) = view::some_sessions(c, at, Which::default()) else {
+            let Some((some, next)) = view::some_sessions(c, at, SessionFilter::default()) else {
                 counted = true;
                 return true;
             };

@@ -27,7 +27,7 @@ pub static SERVICE: Dump<Control, NatWorkerDump, NatWorkerDetails> = Dump::new(&
 
 fn handle(c: &mut Control, _: NatWorkerDump, out: &mut Details<NatWorkerDetails>) {
     let owners = c.state::<Nat44>().borrow().owners(c.workers());
-    for (i, t) in view::named_workers(c, &owners) {
+    for (i, t) in view::worker_threads(c, &owners) {
         out.send(&NatWorkerDetails {
             worker_index: i as u32,
             lcore_id: t.core.map_or(0, |core| core as u32),

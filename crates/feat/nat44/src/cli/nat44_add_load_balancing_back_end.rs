@@ -49,8 +49,8 @@ impl Command<Control> for Nat44AddLoadBalancingBackEnd {
         let add = !args.exact("del");
         args.end()?;
         let backend = Backend { address: *local.ip(), port: local.port(), table, share };
-        let called = (*external.ip(), external.port(), ip);
-        state::set_backend(c, called, backend, add).map_err(failed)?;
+        let key = (*external.ip(), external.port(), ip);
+        state::set_backend(c, key, backend, add).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

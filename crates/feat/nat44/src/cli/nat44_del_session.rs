@@ -1,7 +1,7 @@
 //! `nat44 del session`.
 
 use crate::tuple::{MAX_TABLE, Tuple};
-use crate::view::{self, Cursor, Which};
+use crate::view::{self, Cursor, SessionFilter};
 use std::net::SocketAddrV4;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -55,8 +55,8 @@ impl Command<Control> for Nat44DelSession {
         }
         let from_inside = side == "in";
         let Some(far) = far else {
-            let which = Which::of_end(from_inside, (*near.ip(), near.port()), ip, table);
-            return Ok(Outcome::pending(Ending { near, which, at: Cursor::default(), ended: 0 }));
+            let filter = SessionFilter::of_end(from_inside, (*near.ip(), near.port()), ip, table);
+            return Ok(Outcome::pending(Ending { near, filter, at: Cursor::default(), ended: 0 }));
         };
         let inside = Tuple {
             src: *near.ip(),
@@ -67,7 +67,7 @@ impl Command<Control> for Nat44DelSession {
             table,
         };
         let tuple = if from_inside { inside } else { inside.reversed() };
-        if !view::end_session(c, tuple, from_inside) {
+        if !view::delete_session(c, tuple, from_inside) {
             return Err(CliError::failed(format!("there is no session of {near} with {far}")));
         }
         Ok(Outcome::Done)
@@ -77,14 +77,14 @@ impl Command<Control> for Nat44DelSession {
 /// Sessions of one end on their way out.
 struct Ending {
     near: SocketAddrV4,
-    which: Which,
+    filter: SessionFilter,
     at: Cursor,
     ended: usize,
 }
 
 impl Task<Control> for Ending {
     fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
-        match view::end_some(c, self.at, self.which) {
+        match view::delete_some(c, self.at, self.filter) {
             Some((ended, next)) => {
                 self.ended += ended;
                 self.at = next;

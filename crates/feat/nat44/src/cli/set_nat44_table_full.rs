@@ -37,7 +37,7 @@ impl Command<Control> for SetNat44TableFull {
     ) -> Result<Outcome<Control>, CliError> {
         let refuse = args.choice("policy", &["recycle", "refuse"])? == "refuse";
         args.end()?;
-        state::set_refusal(c, refuse).map_err(failed)?;
+        state::set_refuse_when_full(c, refuse).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

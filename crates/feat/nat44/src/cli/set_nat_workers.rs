@@ -1,7 +1,7 @@
 //! `set nat workers`.
 
 use crate::cli_support::failed;
-use crate::{state, words};
+use crate::{cli_args, state};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -36,7 +36,7 @@ impl Command<Control> for SetNatWorkers {
         let named = match args.keyword("all") {
             true => None,
             false => Some(
-                words::numbers(args.word("workers")?)
+                cli_args::numbers(args.word("workers")?)
                     .ok_or_else(|| args.bad_last("workers", expected))?,
             ),
         };

@@ -4,7 +4,7 @@ use crate::cli_support::protocol;
 use crate::session::{BALANCED, HAIRPIN, TWICE};
 use crate::state::protocol_name;
 use crate::tuple::Tuple;
-use crate::view::{self, Cursor, SessionView, Which};
+use crate::view::{self, Cursor, SessionFilter, SessionView};
 use serde_json::{Value, json};
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -38,10 +38,10 @@ impl Command<Control> for ShowNat44Sessions {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let (mut left, mut which) = (65_536, Which::default());
+        let (mut left, mut filter) = (65_536, SessionFilter::default());
         while !args.is_empty() {
             if args.keyword("filter") {
-                filter(args, &mut which)?;
+                parse_filter(args, &mut filter)?;
             } else if args.keyword("max") {
                 left = args.number("sessions", 1, 1 << 32)?;
             } else {
@@ -50,16 +50,16 @@ impl Command<Control> for ShowNat44Sessions {
         }
         out.line("NAT44 ED sessions:");
         let counts = view::workers(c).iter().map(|w| w.sessions).collect();
-        let listing = Listing { counts, which, at: Cursor::default(), titled: 0, left };
+        let listing = Listing { counts, filter, at: Cursor::default(), titled: 0, left };
         Ok(Outcome::pending(listing))
     }
 }
 
 /// What stands behind `filter`.
-fn filter(args: &mut Args<'_>, which: &mut Which) -> Result<(), CliError> {
+fn parse_filter(args: &mut Args<'_>, filter: &mut SessionFilter) -> Result<(), CliError> {
     let way = match args.choice("direction", &["i2o", "o2i"])? {
-        "i2o" => &mut which.i2o,
-        _ => &mut which.o2i,
+        "i2o" => &mut filter.i2o,
+        _ => &mut filter.o2i,
     };
     let port = |args: &mut Args<'_>| Ok::<_, CliError>(Some(args.u16("port")?));
     match args.choice("field", &["saddr", "sport", "daddr", "dport", "proto"])? {
@@ -80,7 +80,7 @@ fn filter(args: &mut Args<'_>, which: &mut Which) -> Result<(), CliError> {
 /// A listing under way.
 struct Listing {
     counts: Vec<u32>,
-    which: Which,
+    filter: SessionFilter,
     at: Cursor,
     /// Workers whose title has been printed.
     titled: usize,
@@ -89,7 +89,7 @@ struct Listing {
 
 impl Listing {
     fn next(&self, c: &mut Control) -> Option<(Vec<SessionView>, Cursor)> {
-        (self.left > 0).then(|| view::some_sessions(c, self.at, self.which)).flatten()
+        (self.left > 0).then(|| view::some_sessions(c, self.at, self.filter)).flatten()
     }
 }
 

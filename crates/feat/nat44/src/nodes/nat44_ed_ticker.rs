@@ -3,8 +3,8 @@
 //! Brings no packets in. Takes messages that change a worker's addresses and sessions.
 
 use crate::config::Config;
-use crate::limits::Orders;
-use crate::log::Pen;
+use crate::limits::LimitSettings;
+use crate::log::LogWriter;
 use crate::pool::Pool;
 use crate::restore::Restored;
 use crate::saved::Saved;
@@ -46,9 +46,9 @@ pub(crate) enum Order {
     /// Sessions to be ended.
     Sweep(Sweep),
     /// Where sessions are noted from now on, if anywhere.
-    Log(Option<Box<Pen>>),
+    Log(Option<Box<LogWriter>>),
     /// Limits that hold from now on.
-    Limit(Box<Orders>),
+    Limit(Box<LimitSettings>),
     /// Sessions from a file, that many milliseconds after they went into it.
     Restore { all: Vec<Saved>, elapsed: u64, answer: Sender<Restored> },
 }
@@ -122,8 +122,8 @@ impl InputNode for Ticker {
                 worker::with(|nat| nat.reserve(address, protocol, port, keep));
             }
             Order::Sweep(which) => drop(worker::with(|nat| nat.sweep(which))),
-            Order::Log(pen) => {
-                if let Some(Some(old)) = worker::with(|nat| std::mem::replace(&mut nat.pen, pen)) {
+            Order::Log(log) => {
+                if let Some(Some(old)) = worker::with(|nat| std::mem::replace(&mut nat.log, log)) {
                     cx.discard(old);
                 }
             }

@@ -14,24 +14,24 @@ pub const MAX_MAPPINGS: usize = 1 << 20;
 
 impl Nat44 {
     /// Notes which hosts have the name of a shared address now; returns those that had one once.
-    pub(super) fn note_names(&mut self, named: Hosts) -> Hosts {
-        let gone = self.named.difference(&named).copied().collect::<Vec<_>>();
+    pub(super) fn note_hosts_by_port(&mut self, by_port: Hosts) -> Hosts {
+        let gone = self.by_port.difference(&by_port).copied().collect::<Vec<_>>();
         // An address has one such host: there are few.
-        let room = MAX_ADDRESSES.saturating_sub(self.once_named.len());
-        self.once_named.extend(gone.into_iter().take(room));
-        self.named = named;
-        self.once_named.clone()
+        let room = MAX_ADDRESSES.saturating_sub(self.formerly_by_port.len());
+        self.formerly_by_port.extend(gone.into_iter().take(room));
+        self.by_port = by_port;
+        self.formerly_by_port.clone()
     }
 }
 
 /// Whether two mappings are called by the same name.
-fn same_name(a: &StaticMapping, b: &StaticMapping) -> bool {
-    let name = |m: &StaticMapping| {
+fn same_external(a: &StaticMapping, b: &StaticMapping) -> bool {
+    let key = |m: &StaticMapping| {
         let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
         (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
     };
     // What keeps its name may do so in several tables.
-    name(a) == name(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
+    key(a) == key(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
 }
 
 /// Adds a static mapping.
@@ -51,7 +51,7 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
-        if nat.mappings.iter().any(|m| same_name(m, &new)) {
+        if nat.mappings.iter().any(|m| same_external(m, &new)) {
             return Err(NatError::Exists("a mapping of that address and port".into()));
         }
         if nat.mappings.len() >= MAX_MAPPINGS {
@@ -72,12 +72,12 @@ pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
-        let at = nat.mappings.iter().position(|m| same_name(m, gone));
+        let at = nat.mappings.iter().position(|m| same_external(m, gone));
         let at = at.ok_or_else(|| NatError::Missing("mapping of that address and port".into()))?;
         nat.mappings.remove(at);
     }
     publish(c);
-    order(c, |_| Order::Sweep(Sweep::Mapped));
+    order(c, |_| Order::Sweep(Sweep::Mappings));
     Ok(())
 }
 
@@ -96,11 +96,11 @@ pub fn set_backend(
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
-        let called = |m: &&mut StaticMapping| {
-            let name = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
-            name == (external, port, protocol) && !m.mapping.backends.is_empty()
+        let matches = |m: &&mut StaticMapping| {
+            let key = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
+            key == (external, port, protocol) && !m.mapping.backends.is_empty()
         };
-        let mapping = nat.mappings.iter_mut().find(called);
+        let mapping = nat.mappings.iter_mut().find(matches);
         let missing = || format!("load-balancing mapping of {external}:{port}");
         let all = &mut mapping.ok_or_else(|| NatError::Missing(missing()))?.mapping.backends;
         let key = |b: &Backend| (b.address, b.port, b.table);
@@ -120,7 +120,7 @@ pub fn set_backend(
     }
     publish(c);
     if !add {
-        order(c, |_| Order::Sweep(Sweep::Mapped));
+        order(c, |_| Order::Sweep(Sweep::Mappings));
     }
     Ok(())
 }

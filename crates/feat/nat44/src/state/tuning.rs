@@ -2,7 +2,7 @@
 
 use super::{MAX_LIMITS, Nat44, NatError, check_table, ensure, order, publish};
 use crate::config::Timeouts;
-use crate::limits::Orders;
+use crate::limits::LimitSettings;
 use crate::log::{Log, Target};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::ports::Scheme;
@@ -56,18 +56,18 @@ pub fn set_scheme(c: &mut Control, scheme: Scheme) -> Result<(), NatError> {
         return Ok(());
     }
     nat.borrow_mut().scheme = scheme;
-    share_anew(c);
+    redistribute(c);
     Ok(())
 }
 
 /// Has addresses come anew, and the ports that are kept: all sessions with a port of an address end.
-fn share_anew(c: &mut Control) {
+fn redistribute(c: &mut Control) {
     let nat = c.state::<Nat44>();
-    let gone = std::mem::take(&mut nat.borrow_mut().told);
+    let gone = std::mem::take(&mut nat.borrow_mut().active);
     for a in gone {
         order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
     }
-    nat.borrow_mut().kept.clear();
+    nat.borrow_mut().reserved.clear();
     publish(c);
 }
 
@@ -98,8 +98,8 @@ pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatEr
     let sessions = nat.borrow().sessions.unwrap_or(0);
     // Of static mappings, too.
     order(c, |_| Order::Sweep(Sweep::All));
-    share_anew(c);
-    tell_limits(c, sessions)?;
+    redistribute(c);
+    send_limits(c, sessions)?;
     Ok(())
 }
 
@@ -108,7 +108,7 @@ pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatEr
 ///
 /// # Errors
 /// [`NatError::Memory`].
-pub fn set_refusal(c: &mut Control, refuse: bool) -> Result<(), NatError> {
+pub fn set_refuse_when_full(c: &mut Control, refuse: bool) -> Result<(), NatError> {
     ensure(c)?;
     c.state::<Nat44>().borrow_mut().refuse = refuse;
     publish(c);
@@ -122,17 +122,17 @@ pub fn set_refusal(c: &mut Control, refuse: bool) -> Result<(), NatError> {
 pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatError> {
     ensure(c)?;
     let workers = c.workers();
-    let (log, pens) = match to {
+    let (log, writers) = match to {
         None => (None, Vec::new()),
         Some((target, rate)) => {
             let what = target.to_string();
             let started = Log::start(target, rate, workers);
-            let (log, pens) = started.map_err(|e| NatError::File(what, e))?;
-            (Some(log), pens)
+            let (log, writers) = started.map_err(|e| NatError::File(what, e))?;
+            (Some(log), writers)
         }
     };
-    let mut pens = pens.into_iter();
-    order(c, |_| Order::Log(pens.next().map(Box::new)));
+    let mut writers = writers.into_iter();
+    order(c, |_| Order::Log(writers.next().map(Box::new)));
     // What workers have written so far is read before the old thread ends.
     c.sync();
     let nat = c.state::<Nat44>();
@@ -209,7 +209,7 @@ pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), N
         }
         (old, nat.sessions.unwrap_or(0))
     };
-    if let Err(e) = tell_limits(c, sessions) {
+    if let Err(e) = send_limits(c, sessions) {
         let mut nat = nat.borrow_mut();
         (nat.limits, nat.per_host) = old;
         return Err(e.into());
@@ -218,7 +218,7 @@ pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), N
 }
 
 /// Tells workers of limits. A host belongs to one worker; a table's limit is shared out among them.
-fn tell_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
+fn send_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
     let now = time::millis(clock::ticks());
     let workers = c.workers();
     let orders = {
@@ -234,7 +234,7 @@ fn tell_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
             // A worker without sessions has nothing to count.
             let tables = nat.limits.iter();
             let tables = tables.filter_map(|(t, most)| Some((*t, part(*most, place?)))).collect();
-            Orders::new(tables, nat.per_host, sessions, now)
+            LimitSettings::new(tables, nat.per_host, sessions, now)
         };
         (0..workers).map(of).collect::<Result<Vec<_>, _>>()?
     };

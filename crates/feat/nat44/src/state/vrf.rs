@@ -1,4 +1,4 @@
-//! Which routing tables the hosts of a table reach.
+//! SessionFilter routing tables the hosts of a table reach.
 
 use super::{Nat44, NatError, check_table, ensure, publish};
 use thalweg_graph::Control;

@@ -1,4 +1,4 @@
-//! Which workers have sessions.
+//! SessionFilter workers have sessions.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, tcp, udp};

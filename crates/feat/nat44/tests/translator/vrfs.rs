@@ -1,4 +1,4 @@
-//! Which routing tables the hosts of a table reach.
+//! SessionFilter routing tables the hosts of a table reach.
 
 use crate::lab::{Lab, host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};

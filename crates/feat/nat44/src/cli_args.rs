@@ -143,7 +143,7 @@ pub(crate) fn mapping_text(
     match m.mapping.twice {
         TwiceNat::Never => {}
         TwiceNat::Always => text += " twice-nat",
-        TwiceNat::OfItself => text += " self-twice-nat",
+        TwiceNat::SelfOnly => text += " self-twice-nat",
     }
     if m.mapping.out2in_only {
         text += " out2in-only";
