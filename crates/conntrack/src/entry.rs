@@ -129,25 +129,25 @@ pub(crate) fn put_seen(entry: &mut Entry, seen: Seen) {
 
 /// Whether a segment is one of data, or an acknowledgement, between two established sides.
 #[inline]
-pub(crate) fn may_be_ordinary(entry: &Entry, s: &Segment) -> bool {
+pub(crate) fn is_between_established(entry: &Entry, s: &Segment) -> bool {
     let established = bits(TcpState::Established);
     let other = |meta| (meta & STATE) ^ established;
     (other(entry[META]) | other(entry[META + 1]) == 0) && s.flags & (ACK | FIN | RST | SYN) == ACK
 }
 
-/// Moves the numbers on for a segment that [may be ordinary](may_be_ordinary), if it is within the window. False, and
+/// Moves the numbers on for a segment that [may be ordinary](is_between_established), if it is within the window. False, and
 /// nothing changed, if it is not.
 ///
 /// Not inlined: it has a use for all registers.
 #[inline(never)]
-pub(crate) fn ordinary(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
+pub(crate) fn slide_established(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
     slide::<true>(entry, reply, s)
 }
 
 /// Moves a connection on by a segment of data, an acknowledgement or a FIN, if both sides have been heard before and it
 /// is within the window. False, and nothing changed, for any other.
 #[inline(never)]
-pub(crate) fn usual(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
+pub(crate) fn slide_tcp(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
     const { assert!(TcpState::SynSent as u32 == 2) };
     let heard = |meta: u32| meta & (STATE & STATE << 1) != 0;
     heard(entry[META])
@@ -243,7 +243,7 @@ pub(crate) fn timeout(entry: &Entry) -> Timeout {
 
 /// Whether both sides of a TCP connection have been acknowledged, and nobody has said so yet.
 #[inline]
-pub(crate) fn becomes_established(entry: &Entry) -> bool {
+pub(crate) fn is_newly_established(entry: &Entry) -> bool {
     let is = |meta: u32| meta & STATE >= bits(TcpState::Established);
     !has(entry, flag::ESTABLISHED) && is(entry[META]) && is(entry[META + 1])
 }
@@ -354,15 +354,15 @@ mod tests {
             let mut whole = Pair { sides };
             let outcome = whole.update(reply, &segment, true);
             let ordinary = |entry: &mut Entry, reply, s: &Segment| {
-                may_be_ordinary(entry, s) && ordinary(entry, reply, s)
+                is_between_established(entry, s) && slide_established(entry, reply, s)
             };
-            for short in [ordinary, usual] {
+            for short in [ordinary, slide_tcp] {
                 let mut entry = before;
                 if short(&mut entry, reply, &segment) {
                     prop_assert_eq!(outcome, Outcome::Valid);
                     prop_assert_eq!(pair(&entry), whole);
                     prop_assert_eq!(timeout(&entry), whole.timeout());
-                    prop_assert_eq!(becomes_established(&entry), whole.is_established());
+                    prop_assert_eq!(is_newly_established(&entry), whole.is_established());
                 } else {
                     prop_assert_eq!(entry, before);
                 }
@@ -372,7 +372,7 @@ mod tests {
             let usual_flags = segment.flags & (ACK | RST | SYN) == ACK;
             let mut entry = before;
             let expected = outcome == Outcome::Valid && heard && usual_flags;
-            prop_assert_eq!(usual(&mut entry, reply, &segment), expected);
+            prop_assert_eq!(slide_tcp(&mut entry, reply, &segment), expected);
         }
     }
 }

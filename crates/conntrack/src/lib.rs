@@ -36,7 +36,7 @@ pub use filter::Filter;
 pub use state::State;
 pub use thalweg_tables::flow::{FlowId, Millis};
 pub use timeout::{Policy, Timeout};
-pub use tracker::{Commit, FirstPart, Tracked, Tracker, WhenFull};
+pub use tracker::{Commit, FirstFragment, Tracked, Tracker, WhenFull};
 pub use tuple::Tuple;
 
 /// Words of an IPv4 connection's key.

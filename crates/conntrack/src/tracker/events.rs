@@ -9,18 +9,18 @@ pub const ROOM: usize = 4096;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum EventKind {
     /// It was committed.
     New,
     /// The other side has answered.
     Established,
     /// It is gone.
-    Ended(Why),
+    Ended(EndReason),
 }
 
 /// Why a connection is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum EndReason {
     /// It was silent for too long.
     Expired,
     /// It gave its place to another one.
@@ -35,7 +35,7 @@ pub enum Why {
 #[derive(Clone, Debug)]
 pub struct Event {
     /// What happened.
-    pub what: What,
+    pub kind: EventKind,
     /// To which connection.
     pub connection: Connection,
 }
@@ -48,9 +48,9 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn push(&mut self, what: What, connection: Connection) {
+    pub(super) fn push(&mut self, kind: EventKind, connection: Connection) {
         if self.waiting.len() < ROOM {
-            self.waiting.push_back(Event { what, connection });
+            self.waiting.push_back(Event { kind, connection });
         } else {
             self.lost += 1;
         }

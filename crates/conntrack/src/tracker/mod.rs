@@ -1,11 +1,11 @@
 //! Connections: found, moved on, committed, ended.
 
-mod accounts;
+mod accessors;
 mod events;
-mod first;
+mod fragment;
 #[cfg(test)]
 mod model;
-mod opened;
+mod new_entry;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -26,9 +26,9 @@ use crate::state::State;
 use crate::tcp::Outcome;
 use crate::timeout::Timeout;
 use crate::tuple::{Key, Tuple, protocol_of, zone_of};
-pub use events::{Event, ROOM as EVENTS, What, Why};
-pub use first::FirstPart;
-use opened::{opened, translated};
+pub use events::{EndReason, Event, EventKind, ROOM as EVENTS};
+pub use fragment::FirstFragment;
+use new_entry::{new_entry, with_translation};
 pub use stats::{Counts, Live};
 use zones::Zones;
 
@@ -167,16 +167,16 @@ impl<const W: usize> Tracker<W> {
         if i >= batch.ahead {
             self.fetch_ahead(batch, i);
         }
-        match self.usual(batch, i, batch.guesses[i], now) {
+        match self.track_fast(batch, i, batch.guesses[i], now) {
             Ok(tracked) => tracked,
-            Err(place) => self.rest(batch, i, place, now),
+            Err(place) => self.track_slow(batch, i, place, now),
         }
     }
 
     /// A packet of which there is nothing more to say than of nearly all, if its connection is where it is guessed to
     /// be. Nothing happens if it is anything else; what it belongs to, if that was there.
     #[inline(always)]
-    fn usual(
+    fn track_fast(
         &mut self,
         batch: &Batch<W>,
         i: usize,
@@ -194,10 +194,10 @@ impl<const W: usize> Tracker<W> {
         if headers.kind != Kind::Tcp {
             return Err(headers.kind.is_tracked().then_some((flow, reply)));
         }
-        let settled = entry::may_be_ordinary(value, &headers.segment);
+        let settled = entry::is_between_established(value, &headers.segment);
         let fits = match settled {
-            true => entry::ordinary(value, reply, &headers.segment),
-            false => entry::usual(value, reply, &headers.segment),
+            true => entry::slide_established(value, reply, &headers.segment),
+            false => entry::slide_tcp(value, reply, &headers.segment),
         };
         if !fits {
             return Err(Some((flow, reply)));
@@ -206,37 +206,43 @@ impl<const W: usize> Tracker<W> {
         self.counts.established += 1;
         let (timeout, becomes) = match settled {
             true => (Timeout::TcpEstablished, false),
-            false => (entry::timeout(value), entry::becomes_established(value)),
+            false => (entry::timeout(value), entry::is_newly_established(value)),
         };
         let later = now.wrapping_add(self.zones.policy(zone_of(key)).millis(timeout));
         if is_due(*end, later) {
             *end = later;
         } else {
-            self.end_sooner(flow, later);
+            self.shorten(flow, later);
         }
         if becomes {
-            self.established(flow);
+            self.set_established(flow);
         }
         Ok(known(flow, reply))
     }
 
     #[inline(never)]
-    fn end_sooner(&mut self, flow: FlowId, end: Millis) {
+    fn shorten(&mut self, flow: FlowId, end: Millis) {
         self.table.set_end(flow, end);
     }
 
     /// A packet that is no usual one, and what it belongs to if that is known.
     #[inline]
-    fn rest(&mut self, batch: &Batch<W>, i: usize, place: Option<Place>, now: Millis) -> Tracked {
+    fn track_slow(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        place: Option<Place>,
+        now: Millis,
+    ) -> Tracked {
         match place {
-            Some((flow, reply)) => self.move_on(batch, i, flow, reply, now),
-            None => self.other(batch, i, now),
+            Some((flow, reply)) => self.update(batch, i, flow, reply, now),
+            None => self.track_unguessed(batch, i, now),
         }
     }
 
     /// A packet whose connection is not where it was guessed to be, or that has none.
     #[inline(never)]
-    fn other(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
+    fn track_unguessed(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
         let headers = &batch.headers[i];
         if !headers.kind.is_tracked() {
             self.counts.invalid_headers += 1;
@@ -244,18 +250,18 @@ impl<const W: usize> Tracker<W> {
         }
         let found = self.table.find(&batch.keys[i], batch.hashes[i]);
         match found {
-            Some(found) => self.elsewhere(batch, i, found, now),
-            None => self.unknown(headers),
+            Some(found) => self.track_found(batch, i, found, now),
+            None => self.no_connection(headers),
         }
     }
 
     /// A packet whose connection was found elsewhere than where it was guessed to be.
     #[inline(never)]
-    fn elsewhere(&mut self, batch: &Batch<W>, i: usize, found: Found, now: Millis) -> Tracked {
-        match self.usual(batch, i, found.into(), now) {
+    fn track_found(&mut self, batch: &Batch<W>, i: usize, found: Found, now: Millis) -> Tracked {
+        match self.track_fast(batch, i, found.into(), now) {
             Ok(tracked) => tracked,
-            Err(Some((flow, reply))) => self.move_on(batch, i, flow, reply, now),
-            Err(None) => self.unknown(&batch.headers[i]),
+            Err(Some((flow, reply))) => self.update(batch, i, flow, reply, now),
+            Err(None) => self.no_connection(&batch.headers[i]),
         }
     }
 
@@ -285,13 +291,13 @@ impl<const W: usize> Tracker<W> {
             while !rows.is_empty() {
                 let place = match batch.guesses[rows.start].is_nothing() {
                     true => None,
-                    false => match self.usual_ones(batch, &mut rows, now, states) {
+                    false => match self.track_fast_run(batch, &mut rows, now, states) {
                         Some(place) => place,
                         None => break,
                     },
                 };
                 let i = rows.start;
-                let tracked = self.rest(batch, i, place, now);
+                let tracked = self.track_slow(batch, i, place, now);
                 states[i] = tracked.state;
                 if let Some(commit) = commit
                     && tracked.flow.is_none()
@@ -306,7 +312,7 @@ impl<const W: usize> Tracker<W> {
     /// Tracks packets as long as they are usual ones; what the first of the others belongs to, if that was where it
     /// was guessed to be, if there is one. Apart from what only those need, so that the loop has the registers.
     #[inline(never)]
-    fn usual_ones(
+    fn track_fast_run(
         &mut self,
         batch: &Batch<W>,
         rows: &mut Range<usize>,
@@ -316,7 +322,7 @@ impl<const W: usize> Tracker<W> {
         let end = rows.end.min(batch.len).min(states.len());
         let (mut i, states) = (rows.start, &mut states[..end]);
         while i < end {
-            match self.usual(batch, i, batch.guesses[i], now) {
+            match self.track_fast(batch, i, batch.guesses[i], now) {
                 Ok(tracked) => states[i] = tracked.state,
                 Err(place) => {
                     rows.start = i;
@@ -335,7 +341,7 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// A packet without a connection: what may begin one is new.
-    fn unknown(&mut self, headers: &Headers) -> Tracked {
+    fn no_connection(&mut self, headers: &Headers) -> Tracked {
         let may_open = match headers.kind {
             Kind::Tcp => headers.segment.may_open(),
             Kind::Datagram => true,
@@ -355,7 +361,7 @@ impl<const W: usize> Tracker<W> {
 
     /// What needs the whole rule, or is not TCP.
     #[inline(never)]
-    fn move_on(
+    fn update(
         &mut self,
         batch: &Batch<W>,
         i: usize,
@@ -365,27 +371,27 @@ impl<const W: usize> Tracker<W> {
     ) -> Tracked {
         let (headers, key) = (&batch.headers[i], &batch.keys[i]);
         let outcome = match headers.kind {
-            Kind::Tcp => self.segment(flow, reply, headers),
+            Kind::Tcp => self.update_tcp(flow, reply, headers),
             Kind::Related => {
                 self.counts.related += 1;
                 let state = State::TRACKED | State::RELATED;
                 let state = if reply { state | State::REPLY } else { state };
                 return Tracked { state, flow: Some(flow), reply };
             }
-            kind => self.datagram(flow, reply, kind == Kind::Query),
+            kind => self.update_datagram(flow, reply, kind == Kind::Query),
         };
         let (timeout, is_new) = match outcome {
-            Moved::On(timeout, is_new) => (timeout, is_new),
-            Moved::Nowhere => return self.invalid(Some(flow), reply),
-            Moved::Away => {
-                self.end(flow, Why::Replaced, now);
-                return self.unknown(headers);
+            Updated::Valid(timeout, is_new) => (timeout, is_new),
+            Updated::Invalid => return self.invalid(Some(flow), reply),
+            Updated::Reopened => {
+                self.end(flow, EndReason::Replaced, now);
+                return self.no_connection(headers);
             }
         };
         let value = self.table.get_mut(flow);
         entry::count(value, reply, headers.bytes);
         if let Some(timeout) = timeout {
-            self.restart(flow, zone_of(key), timeout, now);
+            self.restart_timer(flow, zone_of(key), timeout, now);
         }
         if is_new {
             self.counts.new += 1;
@@ -395,35 +401,35 @@ impl<const W: usize> Tracker<W> {
         known(flow, reply)
     }
 
-    fn segment(&mut self, flow: FlowId, reply: bool, headers: &Headers) -> Moved {
+    fn update_tcp(&mut self, flow: FlowId, reply: bool, headers: &Headers) -> Updated {
         let value = self.table.get_mut(flow);
         let mut pair = entry::pair(value);
         let outcome = pair.update(reply, &headers.segment, self.check_windows);
         match outcome {
             Outcome::BadFlags => {
                 self.counts.invalid_flags += 1;
-                return Moved::Nowhere;
+                return Updated::Invalid;
             }
             Outcome::OutOfWindow => {
                 self.counts.out_of_window += 1;
-                return Moved::Nowhere;
+                return Updated::Invalid;
             }
-            Outcome::Reopens => return Moved::Away,
+            Outcome::Reopens => return Updated::Reopened,
             Outcome::Unchecked => self.counts.unchecked += 1,
             Outcome::Valid | Outcome::Stray | Outcome::Repeated => {}
         }
         entry::put_pair(value, &pair);
-        if entry::becomes_established(value) {
-            self.established(flow);
+        if entry::is_newly_established(value) {
+            self.set_established(flow);
         }
         match outcome {
-            Outcome::Repeated => Moved::On(Some(Timeout::TcpSynSent), true),
-            Outcome::Stray => Moved::On(None, false),
-            _ => Moved::On(Some(pair.timeout()), false),
+            Outcome::Repeated => Updated::Valid(Some(Timeout::TcpSynSent), true),
+            Outcome::Stray => Updated::Valid(None, false),
+            _ => Updated::Valid(Some(pair.timeout()), false),
         }
     }
 
-    fn datagram(&mut self, flow: FlowId, reply: bool, query: bool) -> Moved {
+    fn update_datagram(&mut self, flow: FlowId, reply: bool, query: bool) -> Updated {
         let value = self.table.get_mut(flow);
         let before = entry::seen(value);
         let seen = match before {
@@ -434,7 +440,7 @@ impl<const W: usize> Tracker<W> {
         if seen != before {
             entry::put_seen(value, seen);
             if seen == Seen::Both {
-                self.established(flow);
+                self.set_established(flow);
             }
         }
         let timeout = match (query, seen) {
@@ -444,18 +450,18 @@ impl<const W: usize> Tracker<W> {
             (false, Seen::Single) => Timeout::UdpSingle,
             (false, Seen::Both) => Timeout::UdpMultiple,
         };
-        Moved::On(Some(timeout), seen != Seen::Both)
+        Updated::Valid(Some(timeout), seen != Seen::Both)
     }
 
     #[inline(never)]
-    fn established(&mut self, flow: FlowId) {
+    fn set_established(&mut self, flow: FlowId) {
         entry::set(self.table.get_mut(flow), flag::ESTABLISHED);
         self.table.grow_up(flow);
-        self.tell(What::Established, flow);
+        self.notify(EventKind::Established, flow);
     }
 
     #[inline]
-    fn restart(&mut self, flow: FlowId, zone: u16, timeout: Timeout, now: Millis) {
+    fn restart_timer(&mut self, flow: FlowId, zone: u16, timeout: Timeout, now: Millis) {
         let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
         if end.wrapping_sub(self.table.end(flow)) < 1 << 31 {
             self.table.put_off(flow, end);
@@ -501,19 +507,19 @@ impl<const W: usize> Tracker<W> {
             && tracked.reply
             && headers.kind != Kind::Related
         {
-            self.end(flow, Why::Replaced, now);
+            self.end(flow, EndReason::Replaced, now);
             result = Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false };
         }
         if result.flow.is_none() && headers.kind != Kind::Related {
-            result.flow = self.remember((batch.keys[i], batch.hashes[i]), headers, how, now);
+            result.flow = self.create((batch.keys[i], batch.hashes[i]), headers, how, now);
         }
         if let Some(flow) = result.flow {
-            self.paint(flow, how);
+            self.set_marks(flow, how);
         }
         result
     }
 
-    fn remember(
+    fn create(
         &mut self,
         key: (Key<W>, FlowHash),
         headers: &Headers,
@@ -535,8 +541,8 @@ impl<const W: usize> Tracker<W> {
             self.counts.full += 1;
             return None;
         }
-        let (value, timeout) = opened(headers);
-        let (value, second) = translated(value, &key.0, headers, how);
+        let (value, timeout) = new_entry(headers);
+        let (value, second) = with_translation(value, &key.0, headers, how);
         let second = second.map(|key| (key, self.table.hash(&key)));
         let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
         let mut value = value;
@@ -553,7 +559,7 @@ impl<const W: usize> Tracker<W> {
                 // The table counts these.
                 Err(AddError::Unready) => return None,
                 Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
-                    self.end(found.flow(), Why::Expired, now);
+                    self.end(found.flow(), EndReason::Expired, now);
                 }
                 Err(AddError::Taken(_)) => {
                     self.counts.taken += 1;
@@ -565,9 +571,9 @@ impl<const W: usize> Tracker<W> {
             self.labels.as_mut_slice()[flow.index() as usize] = [0; 2];
         }
         self.counts.created += 1;
-        self.zones.came(zone);
-        self.live.came(protocol_of(&key.0));
-        self.tell(What::New, flow);
+        self.zones.add(zone);
+        self.live.add(protocol_of(&key.0));
+        self.notify(EventKind::New, flow);
         Some(flow)
     }
 
@@ -577,7 +583,7 @@ impl<const W: usize> Tracker<W> {
 
     /// Sets the mark and the label.
     #[inline]
-    fn paint(&mut self, flow: FlowId, how: &Commit) {
+    fn set_marks(&mut self, flow: FlowId, how: &Commit) {
         if let Some((value, mask)) = how.mark {
             let entry = self.table.get_mut(flow);
             entry::set_mark(entry, entry::mark(entry) & !mask | value & mask);
@@ -594,23 +600,23 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// Ends a connection.
-    fn end(&mut self, flow: FlowId, why: Why, now: Millis) {
+    fn end(&mut self, flow: FlowId, why: EndReason, now: Millis) {
         let key = *self.table.keys(flow).0;
         if self.events.wanted {
-            self.events.push(What::Ended(why), self.connection(flow, now));
+            self.events.push(EventKind::Ended(why), self.connection(flow, now));
         }
         self.table.remove(flow);
-        self.gone(&key, why);
+        self.removed(&key, why);
     }
 
-    fn gone(&mut self, key: &Key<W>, why: Why) {
-        self.zones.went(zone_of(key));
-        self.live.went(protocol_of(key));
+    fn removed(&mut self, key: &Key<W>, why: EndReason) {
+        self.zones.remove(zone_of(key));
+        self.live.remove(protocol_of(key));
         self.counts.ended(why);
     }
 
     #[inline]
-    fn tell(&mut self, what: What, flow: FlowId) {
+    fn notify(&mut self, what: EventKind, flow: FlowId) {
         if self.events.wanted {
             let now = entry::since(self.table.get(flow));
             self.events.push(what, self.connection(flow, now));
@@ -629,9 +635,9 @@ impl<const W: usize> Tracker<W> {
                 let label = self.label(flow);
                 let left = end.wrapping_sub(now);
                 let gone = Connection::new(&key, second.as_ref(), &value, label, (left, now), flow);
-                self.events.push(What::Ended(Why::Recycled), gone);
+                self.events.push(EventKind::Ended(EndReason::Recycled), gone);
             }
-            self.gone(&key, Why::Recycled);
+            self.removed(&key, EndReason::Recycled);
         }
         done
     }
@@ -646,11 +652,11 @@ impl<const W: usize> Tracker<W> {
                 let label = label(labels, flow);
                 let value = table.get(flow);
                 let gone = Connection::new(key, second, value, label, (0, now), flow);
-                events.push(What::Ended(Why::Expired), gone);
+                events.push(EventKind::Ended(EndReason::Expired), gone);
             }
-            zones.went(zone_of(key));
-            live.went(protocol_of(key));
-            counts.ended(Why::Expired);
+            zones.remove(zone_of(key));
+            live.remove(protocol_of(key));
+            counts.ended(EndReason::Expired);
             AtEnd::Remove
         })
     }
@@ -677,7 +683,7 @@ impl<const W: usize> Tracker<W> {
         self.table.fetch_removal(&flows);
         for flow in flows {
             if filter.is_all() || filter.chooses(&self.connection(flow, now)) {
-                self.end(flow, Why::Flushed, now);
+                self.end(flow, EndReason::Flushed, now);
             }
         }
         (before - self.table.len()) as usize
@@ -735,7 +741,7 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// Counts a connection for which no translation was free.
-    pub fn count_taken(&mut self) {
+    pub fn count_reply_taken(&mut self) {
         self.counts.taken += 1;
     }
 
@@ -751,13 +757,13 @@ impl<const W: usize> Tracker<W> {
 }
 
 /// What a packet did to its connection.
-enum Moved {
+enum Updated {
     /// It goes on, with this timer, or the one that runs; whether it is still new.
-    On(Option<Timeout>, bool),
+    Valid(Option<Timeout>, bool),
     /// It is as it was: the packet is invalid.
-    Nowhere,
+    Invalid,
     /// It is over.
-    Away,
+    Reopened,
 }
 
 #[inline]

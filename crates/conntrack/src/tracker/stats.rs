@@ -2,7 +2,7 @@
 
 use thalweg_wire::ip::protocol::{ICMP, ICMPV6, TCP, UDP};
 
-use super::events::Why;
+use super::events::EndReason;
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
@@ -72,12 +72,12 @@ counts! {
 
 impl Counts {
     #[inline]
-    pub(super) fn ended(&mut self, why: Why) {
+    pub(super) fn ended(&mut self, why: EndReason) {
         match why {
-            Why::Expired => self.expired += 1,
-            Why::Recycled => self.recycled += 1,
-            Why::Flushed => self.flushed += 1,
-            Why::Replaced => self.replaced += 1,
+            EndReason::Expired => self.expired += 1,
+            EndReason::Recycled => self.recycled += 1,
+            EndReason::Flushed => self.flushed += 1,
+            EndReason::Replaced => self.replaced += 1,
         }
     }
 }
@@ -107,12 +107,12 @@ impl Live {
     }
 
     #[inline]
-    pub(super) fn came(&mut self, protocol: u8) {
+    pub(super) fn add(&mut self, protocol: u8) {
         *self.of(protocol) += 1;
     }
 
     #[inline]
-    pub(super) fn went(&mut self, protocol: u8) {
+    pub(super) fn remove(&mut self, protocol: u8) {
         let count = self.of(protocol);
         *count = count.saturating_sub(1);
     }

@@ -251,8 +251,11 @@ fn a_full_table_refuses_or_recycles() {
     assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 10)), "est|trk", "who was answered stays");
     let events = lab.tracker.take_events(VecDeque::new());
     let (first, next) = (&events[0], &events[1]);
-    assert_eq!((first.what, first.connection.original.sport), (What::Ended(Why::Recycled), 2));
-    assert_eq!((next.what, events.len()), (What::New, 32));
+    assert_eq!(
+        (first.kind, first.connection.original.sport),
+        (EventKind::Ended(EndReason::Recycled), 2)
+    );
+    assert_eq!((next.kind, events.len()), (EventKind::New, 32));
     assert!(lab.tracker.take_events(events).is_empty());
     lab.tracker.set_limit(0);
     lab.tracker.set_when_full(WhenFull::Refuse);

@@ -94,12 +94,12 @@ impl Zones {
     }
 
     #[inline]
-    pub(super) fn came(&mut self, zone: u16) {
+    pub(super) fn add(&mut self, zone: u16) {
         self.zones[usize::from(zone)].count += 1;
     }
 
     #[inline]
-    pub(super) fn went(&mut self, zone: u16) {
+    pub(super) fn remove(&mut self, zone: u16) {
         let count = &mut self.zones[usize::from(zone)].count;
         *count = count.saturating_sub(1);
     }
@@ -130,11 +130,11 @@ mod tests {
         zones.set_limit(1, Some(0));
         zones.set_limit(2, Some(1));
         for zone in [1, 1, 1, 2, 3] {
-            zones.came(zone);
+            zones.add(zone);
         }
         assert_eq!([1, 2, 3].map(|zone| zones.is_full(zone)), [false, true, false]);
         zones.set_limit(2, None);
-        zones.went(3);
+        zones.remove(3);
         assert_eq!((zones.is_full(2), zones.count(3)), (false, 0));
         assert_eq!(zones.limits(), BTreeMap::from([(1, 0)]));
         zones.set_policy(None, None);

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
 use thalweg_conntrack::connection::Progress;
-use thalweg_conntrack::tracker::{EVENTS, Event, What, Why};
+use thalweg_conntrack::tracker::{EVENTS, EndReason, Event, EventKind};
 use thalweg_conntrack::{Connection, Tuple};
 use thalweg_graph::Control;
 
@@ -139,13 +139,13 @@ impl Listener {
 
 fn line(event: &Event) -> Value {
     let c = &event.connection;
-    let what = match event.what {
-        What::New => "new",
-        What::Established => "established",
-        What::Ended(Why::Expired) => "expired",
-        What::Ended(Why::Recycled) => "recycled",
-        What::Ended(Why::Flushed) => "flushed",
-        What::Ended(Why::Replaced) => "replaced",
+    let what = match event.kind {
+        EventKind::New => "new",
+        EventKind::Established => "established",
+        EventKind::Ended(EndReason::Expired) => "expired",
+        EventKind::Ended(EndReason::Recycled) => "recycled",
+        EventKind::Ended(EndReason::Flushed) => "flushed",
+        EventKind::Ended(EndReason::Replaced) => "replaced",
     };
     let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut line = described(c);

@@ -6,7 +6,7 @@
 
 use thalweg_buffer::{Packet, PktMut};
 use thalweg_conntrack::batch::Kind;
-use thalweg_conntrack::{FirstPart, Fragment, IPV4, Millis, Tracked, Tracker};
+use thalweg_conntrack::{FirstFragment, Fragment, IPV4, Millis, Tracked, Tracker};
 use thalweg_graph::{HandOff, NodeCx, Verdict};
 use thalweg_tables::fragments;
 pub(crate) use thalweg_tables::fragments::PATIENCE;
@@ -31,7 +31,7 @@ enum Fate {
     /// It went to another worker.
     Worker(u16),
     /// The tracker has said something about it, in a zone. Its data ended here.
-    Tracked(FirstPart<IPV4>, u16),
+    Tracked(FirstFragment<IPV4>, u16),
 }
 
 /// What a worker knows of datagrams in parts.
@@ -48,7 +48,7 @@ impl Fragments {
         &mut self,
         zone: u16,
         out: &Outputs<'_>,
-        said: FirstPart<IPV4>,
+        said: FirstFragment<IPV4>,
         now: Millis,
     ) {
         if let Some(part) = out.ipv4().and_then(|(l3, _)| Fragment::read(zone, l3)) {
@@ -92,7 +92,7 @@ impl Engine {
     ) -> Verdict {
         let part = {
             let data = p.data();
-            let l3 = crate::rewriting::ipv4_at(data).and_then(|at| data.get(at..));
+            let l3 = crate::rewrite::ipv4_at(data).and_then(|at| data.get(at..));
             l3.and_then(|l3| Fragment::read(0, l3)).map(|part| (part.anywhere(), part.is_first()))
         };
         let is_later = self.batch.headers(walk.i).is_some_and(|h| h.kind == Kind::Fragment);

@@ -15,7 +15,7 @@ mod fragments;
 mod megaflow;
 pub mod nodes;
 mod outputs;
-mod rewriting;
+mod rewrite;
 pub mod rule;
 mod sets;
 mod settings;

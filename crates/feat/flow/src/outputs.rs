@@ -31,7 +31,7 @@ impl<'p> Outputs<'p> {
     /// Its IPv4 header and what follows in its first segment, and how long all of that is.
     pub(crate) fn ipv4(&self) -> Option<(&[u8], usize)> {
         let data = self.packet.data();
-        let at = crate::rewriting::ipv4_at(data)?;
+        let at = crate::rewrite::ipv4_at(data)?;
         Some((&data[at..], self.packet.total_len() - at))
     }
 
@@ -113,7 +113,7 @@ fn copy(cx: &mut NodeCx<'_>, packet: &PktMut<'_>) -> Option<Packet> {
 }
 
 fn ipv4_header(frame: &mut [u8]) -> Option<&mut [u8; 20]> {
-    let at = crate::rewriting::ipv4_at(frame)?;
+    let at = crate::rewrite::ipv4_at(frame)?;
     frame.get_mut(at..)?.first_chunk_mut()
 }
 

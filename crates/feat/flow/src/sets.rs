@@ -10,7 +10,7 @@ use thalweg_device::{DeviceError, Interfaces, SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
 
-use crate::rewriting::End;
+use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
 use crate::rule::key::Words;
 use crate::rule::{Action, Names, Rule, RuleError};

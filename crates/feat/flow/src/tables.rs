@@ -7,7 +7,7 @@ use thalweg_buffer::{Frame, Iface};
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
-use crate::rewriting::End;
+use crate::rewrite::End;
 use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
 use crate::rule::set::Field;

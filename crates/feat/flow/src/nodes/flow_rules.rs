@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
-use thalweg_conntrack::{Batch, Checks, Commit, FirstPart, Millis, State, Tracked, Tracker, Tuple};
+use thalweg_conntrack::{
+    Batch, Checks, Commit, FirstFragment, Millis, State, Tracked, Tracker, Tuple,
+};
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, Verdict, clock,
 };
@@ -25,7 +27,7 @@ use crate::expiry::{CHUNK, ExpiryBudget, STEPS};
 use crate::fragments::{Fragments, Part};
 use crate::megaflow::{First, Known, MegaflowCache};
 use crate::outputs::Outputs;
-use crate::rewriting::{self, End};
+use crate::rewrite::{self, End};
 use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
@@ -362,7 +364,7 @@ impl Engine {
             }
             Step::Set(source, end) => {
                 let partial = out.is_partial();
-                out.change(cx, |data| rewriting::set(data, *source, *end, partial));
+                out.change(cx, |data| rewrite::set(data, *source, *end, partial));
                 set_end(words, *source, *end);
                 self.rewritten = true;
             }
@@ -420,9 +422,9 @@ impl Engine {
         let Some(to) = tracker.translation(flow, tracked.reply) else { return };
         tracked.state = tracked.state | tracker.translated(flow, tracked.reply);
         let partial = out.is_partial();
-        out.change(cx, |data| rewriting::translate(data, &to, partial));
+        out.change(cx, |data| rewrite::translate(data, &to, partial));
         if !tracked.state.contains(State::RELATED) {
-            rewriting::note(words, &to, self.part == Part::Later);
+            rewrite::note(words, &to, self.part == Part::Later);
         }
         self.rewritten = true;
     }
@@ -463,7 +465,7 @@ impl Engine {
                     is_here(reply, place) && !tracker.is_taken(reply, ct.zone)
                 });
                 if reply.is_none() {
-                    tracker.count_taken();
+                    tracker.count_reply_taken();
                     self.said = Some((ct.zone, tracked));
                     return tracked;
                 }
@@ -472,7 +474,7 @@ impl Engine {
             tracked = tracker.commit(batch, at, tracked, &how, self.now);
         }
         if self.part == Part::First {
-            self.fragments.tracked(ct.zone, out, FirstPart::of(batch, at, tracked), self.now);
+            self.fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), self.now);
         }
         self.said = Some((ct.zone, tracked));
         tracked

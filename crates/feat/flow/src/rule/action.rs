@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 use super::key::{self, ether};
-use super::known;
 use super::matching::{Match, masked, number};
 use super::nat::Nat;
 use super::set::{self, Bits, Field};
 use super::text::{Names, RuleError, split};
+use super::unsupported;
 use crate::tags::Tag;
 
 /// One thing that happens.
@@ -236,7 +236,7 @@ impl Action {
                              goto_table:TABLE, mod_dl_src, mod_dl_dst, mod_nw_src, mod_nw_dst, \
                              mod_nw_tos, mod_nw_ecn, mod_nw_ttl, dec_ttl, mod_tp_src, mod_tp_dst, push_vlan, \
                              pop_vlan, strip_vlan, mod_vlan_vid, mod_vlan_pcp, set_field, load and note";
-                let what = known::action(lower);
+                let what = unsupported::action(lower);
                 let what = what.unwrap_or_else(|| "no such action".into());
                 return Err(RuleError::new(word, format!("{what}; there are {known}")));
             }

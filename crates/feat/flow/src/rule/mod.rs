@@ -3,13 +3,13 @@
 pub mod action;
 pub mod classifier;
 pub mod key;
-mod known;
 mod matching;
 pub mod nat;
 pub mod set;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod unsupported;
 
 pub use action::{Action, Ct};
 pub use matching::Match;

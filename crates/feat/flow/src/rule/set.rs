@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 
 use super::action::Action;
 use super::key::{self, Place, Words};
-use super::known;
 use super::matching::number;
 use super::text::RuleError;
+use super::unsupported;
 use crate::tags::Tag;
 
 /// A field that actions may set.
@@ -225,7 +225,7 @@ pub(super) fn set_field(word: &str, argument: &str) -> Result<Action, RuleError>
     let Some(found) = FIELDS.iter().find(|names| names.words.contains(&name)) else {
         let known = "eth_src, eth_dst, vlan_vid, vlan_pcp, nw_src, nw_dst, nw_tos, ip_dscp, nw_ecn, nw_ttl, \
                      tp_src and tp_dst";
-        let why = known::field(name).map_or(String::new(), |why| format!("{why}; "));
+        let why = unsupported::field(name).map_or(String::new(), |why| format!("{why}; "));
         return Err(wrong(format!("{why}the fields to set are {known}")));
     };
     let field = found.field;

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use super::action::Action;
-use super::known;
 use super::matching::{Match, number};
+use super::unsupported;
 
 /// Numbers of interfaces.
 pub trait Names {
@@ -148,7 +148,7 @@ impl Rule {
         for word in protocols.into_iter().chain(fields) {
             if !rule.matches.read(word, names)? {
                 let name = word.split_once('=').map_or(word, |(name, _)| name);
-                let why = known::field(name);
+                let why = unsupported::field(name);
                 return Err(RuleError::new(word, why.unwrap_or("rules have no such field".into())));
             }
             rule.fields.push(word.to_owned());

@@ -9,7 +9,7 @@ use crate::tuple::{Key, Tuple, zone_of};
 
 /// The value of a connection that begins with this packet, and its timer.
 #[inline]
-pub(super) fn opened(headers: &Headers) -> (Entry, Timeout) {
+pub(super) fn new_entry(headers: &Headers) -> (Entry, Timeout) {
     let mut value = [0; entry::WORDS];
     let timeout = match headers.kind {
         Kind::Tcp => {
@@ -28,7 +28,7 @@ pub(super) fn opened(headers: &Headers) -> (Entry, Timeout) {
 
 /// Adds how replies will look, if not as the packet turned round.
 #[inline]
-pub(super) fn translated<const W: usize>(
+pub(super) fn with_translation<const W: usize>(
     mut value: Entry,
     key: &Key<W>,
     headers: &Headers,

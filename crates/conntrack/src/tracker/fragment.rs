@@ -10,26 +10,30 @@ use crate::tuple::Key;
 
 /// What the tracker has said about a first fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FirstPart<const W: usize> {
+pub struct FirstFragment<const W: usize> {
     key: Key<W>,
     state: State,
     reply: bool,
 }
 
-impl<const W: usize> FirstPart<W> {
+impl<const W: usize> FirstFragment<W> {
     /// What it has said about packet `i`.
     ///
     /// # Panics
     /// If the batch has no packet `i`.
-    pub fn of(batch: &Batch<W>, i: usize, tracked: Tracked) -> FirstPart<W> {
-        FirstPart { key: batch.keys[..batch.len][i], state: tracked.state, reply: tracked.reply }
+    pub fn of(batch: &Batch<W>, i: usize, tracked: Tracked) -> FirstFragment<W> {
+        FirstFragment {
+            key: batch.keys[..batch.len][i],
+            state: tracked.state,
+            reply: tracked.reply,
+        }
     }
 }
 
 impl<const W: usize> Tracker<W> {
     /// What a fragment is whose first was this: the same, and one more packet of the connection that there is
     /// by now.
-    pub fn follow(&mut self, first: &FirstPart<W>, bytes: u32, now: Millis) -> Tracked {
+    pub fn follow(&mut self, first: &FirstFragment<W>, bytes: u32, now: Millis) -> Tracked {
         if first.state.contains(State::INVALID) {
             return self.stray_fragment();
         }
