@@ -1,33 +1,33 @@
-//! What happened to connections, for those who want to know.
+//! Events of connections.
 
 use std::collections::VecDeque;
 
 use crate::connection::Connection;
 
-/// Events that wait to be taken; more are counted as lost.
+/// Capacity of the event queue; further events are counted as lost.
 pub const ROOM: usize = 4096;
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// It was committed.
+    /// The connection was committed.
     New,
-    /// The other side has answered.
+    /// The other side answered.
     Established,
-    /// It is gone.
+    /// The connection ended.
     Ended(EndReason),
 }
 
-/// Why a connection is gone.
+/// Reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndReason {
-    /// It was silent for too long.
+    /// It timed out.
     Expired,
-    /// It gave its place to another one.
+    /// It made room for another connection.
     Recycled,
-    /// Somebody asked for it.
+    /// A user flushed it.
     Flushed,
-    /// A new one of the same addresses and ports took its place.
+    /// A new connection with the same addresses and ports replaced it.
     Replaced,
 }
 
@@ -36,7 +36,7 @@ pub enum EndReason {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// To which connection.
+    /// The connection.
     pub connection: Connection,
 }
 
@@ -56,7 +56,7 @@ impl Events {
         }
     }
 
-    /// Takes all that wait; `room` is used for the next ones.
+    /// Takes all queued events; `room` becomes the new queue.
     pub(super) fn swap(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
         std::mem::replace(&mut self.waiting, room)
     }

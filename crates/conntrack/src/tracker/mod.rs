@@ -1,4 +1,4 @@
-//! Connections: found, moved on, committed, ended.
+//! The tracker: looks up, updates, commits and expires connections.
 
 mod accessors;
 mod events;
@@ -32,48 +32,49 @@ use new_entry::{new_entry, with_translation};
 pub use stats::{Counts, Live};
 use zones::Zones;
 
-/// What to do for a new connection when there is no room.
+/// Handling of a new connection when the table is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It is not committed.
+    /// The new connection is refused.
     #[default]
     Refuse,
-    /// The one that has waited for an answer for longest gives its place.
+    /// The oldest unanswered connection makes room.
     Recycle,
 }
 
-/// What the tracker knows of a packet.
+/// The tracking result of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tracked {
-    /// As rules see it.
+    /// The state that rules match.
     pub state: State,
-    /// Its connection, if there is one.
+    /// Its connection, if one exists.
     pub flow: Option<FlowId>,
-    /// Whether it goes against the direction that was committed.
+    /// Whether it is in the reply direction.
     pub reply: bool,
 }
 
-/// How to commit.
+/// Parameters of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
-    /// The direction of this packet is to be the first, also if there is a connection of the other.
+    /// Make this packet's direction the original one, replacing a connection of the opposite
+    /// direction.
     pub force: bool,
-    /// Bits of the mark to set, and which.
+    /// Value and mask of the mark.
     pub mark: Option<(u32, u32)>,
-    /// Bits of the label to set, and which.
+    /// Value and mask of the label.
     pub label: Option<(u128, u128)>,
-    /// How replies will look, if the connection is translated.
+    /// Tuple of replies, if the connection is translated.
     pub reply: Option<Tuple>,
 }
 
-/// A connection, and whether a packet is a reply of it.
+/// A connection, and whether the packet is a reply.
 type Place = (FlowId, bool);
 
 /// Connections of one worker, with keys of `W` words.
 #[derive(Debug)]
 pub struct Tracker<const W: usize> {
     table: FlowTable<W, Entry>,
-    /// By flow; memory is used only once there is a label, or is to be.
+    /// Labels by flow. Memory is used only once labels are in use or requested.
     labels: PagedTable<[u64; 2]>,
     has_labels: bool,
     zones: Zones,
@@ -86,19 +87,20 @@ pub struct Tracker<const W: usize> {
 }
 
 impl<const W: usize> Tracker<W> {
-    /// A tracker for so many connections; for fewer, if more than a quarter of them is translated, which
-    /// take the room of up to two. Memory is used as they come: 128 bytes for each.
+    /// A tracker for `capacity` connections, or for fewer if more than a quarter of them is
+    /// translated: those take the room of up to two. Memory is used as connections are created: 128
+    /// bytes each.
     ///
     /// # Errors
-    /// [`MapError`] if there is no address space for them.
+    /// [`MapError`] if there is not enough address space.
     pub fn new(capacity: u32, now: Millis) -> Result<Self, MapError> {
         Self::with_keys(capacity, 1, now)
     }
 
-    /// A tracker for so many connections, be they translated or not: 136 bytes for each.
+    /// A tracker for `capacity` connections, translated or not: 136 bytes each.
     ///
     /// # Errors
-    /// [`MapError`] if there is no address space for them.
+    /// [`MapError`] if there is not enough address space.
     pub fn for_translated(capacity: u32, now: Millis) -> Result<Self, MapError> {
         Self::with_keys(capacity, 2, now)
     }
@@ -118,28 +120,29 @@ impl<const W: usize> Tracker<W> {
         })
     }
 
-    /// From now on memory is cleared before connections come to it, by a thread; the first of it at once,
-    /// which takes milliseconds. Connections that come faster than that are not committed. With `labels`, memory
-    /// for those is cleared, too.
+    /// Starts a thread that clears memory ahead of new connections; the first part is cleared at
+    /// once, which takes milliseconds. Connections that are created faster than memory is cleared
+    /// are refused. With `labels`, the memory of labels is cleared as well.
     ///
     /// # Errors
-    /// If there can be no such thread. The tracker can be used all the same.
+    /// Fails if the thread cannot be started. The tracker is usable nevertheless.
     pub fn prepare(&mut self, labels: bool) -> std::io::Result<()> {
         self.table.prepare_with("flow-memory", &self.labels, labels)
     }
 
-    /// Whether connections that have come have memory for labels, if that is cleared before.
+    /// Returns whether label memory has been cleared for all existing connections, or needs no
+    /// clearing.
     pub fn has_room_for_labels(&self) -> bool {
         self.table.has_beside()
     }
 
-    /// There are going to be labels: their memory is cleared, too. Until there is [some](Self::has_room_for_labels)
-    /// for all connections that there are, new ones with a label are not committed; others are.
+    /// Requests label memory. Until it is [ready](Self::has_room_for_labels) for all existing
+    /// connections, new connections with a label are refused; others are not affected.
     pub fn want_labels(&self) {
         self.table.want_beside();
     }
 
-    /// Prepares to look up the packets of a batch, whose connections are then on their way in time.
+    /// Hashes the packets of a batch and prefetches the first connections.
     #[inline]
     pub fn look_up(&self, batch: &mut Batch<W>) {
         let n = batch.len;
@@ -148,8 +151,8 @@ impl<const W: usize> Tracker<W> {
         batch.ahead = 0;
     }
 
-    /// Has the connections of packets behind packet `i` come. Elsewhere, as is all of which most packets have no need:
-    /// what they do need has the registers then.
+    /// Prefetches the connections of the packets that follow packet `i`. Not inlined, like
+    /// everything that most packets do not need: the fast path gets the registers.
     #[inline(never)]
     fn fetch_ahead(&self, batch: &mut Batch<W>, i: usize) {
         let n = batch.len;
@@ -157,8 +160,8 @@ impl<const W: usize> Tracker<W> {
         batch.ahead = i + AHEAD;
     }
 
-    /// Moves the connection of packet `i` on, and says what the packet is. The batch must have been
-    /// [looked up](Self::look_up); packets are to be tracked in their order.
+    /// Updates the connection of packet `i` and returns its state. The batch must have been [looked
+    /// up](Self::look_up), and packets must be tracked in order.
     ///
     /// # Panics
     /// If the batch has no packet `i`.
@@ -173,8 +176,8 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// A packet of which there is nothing more to say than of nearly all, if its connection is where it is guessed to
-    /// be. Nothing happens if it is anything else; what it belongs to, if that was there.
+    /// Tracks a packet of the common kind whose connection is at the guessed place. For any other
+    /// packet, changes nothing and returns the connection if it was there.
     #[inline(always)]
     fn track_fast(
         &mut self,
@@ -225,7 +228,7 @@ impl<const W: usize> Tracker<W> {
         self.table.set_end(flow, end);
     }
 
-    /// A packet that is no usual one, and what it belongs to if that is known.
+    /// Tracks a packet that the fast path did not handle; `place` is its connection, if known.
     #[inline]
     fn track_slow(
         &mut self,
@@ -240,7 +243,7 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// A packet whose connection is not where it was guessed to be, or that has none.
+    /// Tracks a packet whose connection is not at the guessed place, or does not exist.
     #[inline(never)]
     fn track_unguessed(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
         let headers = &batch.headers[i];
@@ -255,7 +258,7 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// A packet whose connection was found elsewhere than where it was guessed to be.
+    /// Tracks a packet whose connection was found at another place than guessed.
     #[inline(never)]
     fn track_found(&mut self, batch: &Batch<W>, i: usize, found: Found, now: Millis) -> Tracked {
         match self.track_fast(batch, i, found.into(), now) {
@@ -265,8 +268,8 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// Tracks all packets, and commits those that are new if `commit` says how. `states` gets as many
-    /// as there is room for.
+    /// Tracks all packets and, with `commit`, commits the new ones. Writes as many states as
+    /// `states` has room for.
     pub fn track_all(
         &mut self,
         batch: &mut Batch<W>,
@@ -277,7 +280,7 @@ impl<const W: usize> Tracker<W> {
         self.look_up(batch);
         let n = batch.len.min(states.len());
         if let Some(commit) = commit.filter(|commit| **commit != Commit::default()) {
-            // There is something to be done for each of them.
+            // Each packet has to be committed.
             for (i, state) in states[..n].iter_mut().enumerate() {
                 let tracked = self.track(batch, i, now);
                 *state = tracked.state;
@@ -309,8 +312,9 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// Tracks packets as long as they are usual ones; what the first of the others belongs to, if that was where it
-    /// was guessed to be, if there is one. Apart from what only those need, so that the loop has the registers.
+    /// Tracks packets as long as the fast path handles them. Returns the connection of the first
+    /// packet left, if found at the guessed place; the outer `None` means that no packet is left. A
+    /// separate function, so that the loop gets the registers.
     #[inline(never)]
     fn track_fast_run(
         &mut self,
@@ -340,7 +344,7 @@ impl<const W: usize> Tracker<W> {
         Tracked { state: State::TRACKED | State::INVALID, flow, reply }
     }
 
-    /// A packet without a connection: what may begin one is new.
+    /// Classifies a packet without a connection: new if it may open one.
     fn no_connection(&mut self, headers: &Headers) -> Tracked {
         let may_open = match headers.kind {
             Kind::Tcp => headers.segment.may_open(),
@@ -359,7 +363,7 @@ impl<const W: usize> Tracker<W> {
         Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false }
     }
 
-    /// What needs the whole rule, or is not TCP.
+    /// Tracks a packet that needs the general rule, or is not TCP.
     #[inline(never)]
     fn update(
         &mut self,
@@ -470,9 +474,9 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// Commits packet `i`, of which [`track`](Self::track) has just said this: remembers its
-    /// connection if it is new, and sets what is to be set. What it then is; nothing is remembered
-    /// if there is no room, or of what is invalid or only about a connection.
+    /// Commits packet `i`, whose [`track`](Self::track) result is `tracked`: creates the connection
+    /// if it is new, and sets mark and label. Returns the result. No connection is created if there
+    /// is no room, or for packets that are invalid or related.
     ///
     /// # Panics
     /// If the batch has no packet `i`.
@@ -487,7 +491,7 @@ impl<const W: usize> Tracker<W> {
         self.commit_here(batch, i, tracked, how, now)
     }
 
-    /// What [`commit`](Self::commit) does, without a call.
+    /// Same as [`commit`](Self::commit), inlined.
     #[inline(always)]
     fn commit_here(
         &mut self,
@@ -531,7 +535,7 @@ impl<const W: usize> Tracker<W> {
             self.counts.zone_full += 1;
             return None;
         }
-        // From the first label on, each connection's is written as it comes.
+        // Once labels are in use, each new connection's label is initialised.
         if (how.label.is_some() || self.has_labels) && !self.has_room_for_labels() {
             self.want_labels();
             self.counts.unready += 1;
@@ -550,7 +554,7 @@ impl<const W: usize> Tracker<W> {
         let flow = loop {
             match self.table.add(key, second, end, (value, ())) {
                 Ok(flow) => break flow,
-                // Two keys may need the room of two that go.
+                // Two keys may need the room of two connections.
                 Err(AddError::Full) if self.recycles() && self.recycle(now) => {}
                 Err(AddError::Full) => {
                     self.counts.full += 1;
@@ -581,7 +585,7 @@ impl<const W: usize> Tracker<W> {
         self.when_full == WhenFull::Recycle
     }
 
-    /// Sets the mark and the label.
+    /// Sets mark and label.
     #[inline]
     fn set_marks(&mut self, flow: FlowId, how: &Commit) {
         if let Some((value, mask)) = how.mark {
@@ -623,7 +627,7 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// Gives up the connection that has waited for an answer for longest.
+    /// Removes the oldest unanswered connection.
     fn recycle(&mut self, now: Millis) -> bool {
         let mut oldest = None;
         let done = self.table.recycle(|table, flow| {
@@ -642,8 +646,8 @@ impl<const W: usize> Tracker<W> {
         done
     }
 
-    /// Ends connections that were silent for too long, looking at up to `steps`. True if there is
-    /// more to do. Allow two steps for each connection that was committed since.
+    /// Removes expired connections in up to `steps` steps. Returns whether more are left. Callers
+    /// should allow two steps per connection committed since the last call.
     pub fn expire(&mut self, now: Millis, steps: usize) -> bool {
         let Tracker { table, zones, live, counts, events, labels, .. } = self;
         table.expire(now, steps, |table, flow| {
@@ -661,8 +665,8 @@ impl<const W: usize> Tracker<W> {
         })
     }
 
-    /// The connections among up to `steps` places from `*from` on, which moves; from 0 until it is
-    /// [`places`](Self::places). Those that are over are left out.
+    /// Lists connections in up to `steps` places from `*from` on, and advances it. Start at 0, and
+    /// stop at [`places`](Self::places). Expired connections are omitted.
     pub fn list(
         &self,
         from: &mut u32,
@@ -675,8 +679,9 @@ impl<const W: usize> Tracker<W> {
             .map(move |flow| self.connection(flow, now))
     }
 
-    /// Forgets the connections that a filter chooses among up to `steps` places from `*from` on,
-    /// which moves; from 0 until it is [`places`](Self::places). Returns how many.
+    /// Removes the connections that a filter selects in up to `steps` places from `*from` on, and
+    /// advances it. Start at 0, and stop at [`places`](Self::places). Returns the number of
+    /// connections removed.
     pub fn flush(&mut self, from: &mut u32, steps: u32, filter: &Filter, now: Millis) -> usize {
         let flows: Vec<FlowId> = self.table.list(from, steps).collect();
         let before = self.table.len();
@@ -689,12 +694,12 @@ impl<const W: usize> Tracker<W> {
         (before - self.table.len()) as usize
     }
 
-    /// Places that lists have to go through.
+    /// Number of places that a walk covers.
     pub fn places(&self) -> u32 {
         self.table.used()
     }
 
-    /// A connection as it is shown.
+    /// A connection for display.
     pub fn connection(&self, flow: FlowId, now: Millis) -> Connection {
         let (key, second) = self.table.keys(flow);
         let left = match self.table.is_over(flow, now) {
@@ -705,25 +710,25 @@ impl<const W: usize> Tracker<W> {
         Connection::new(key, second, value, self.label(flow), (left, now), flow)
     }
 
-    /// The mark of a connection.
+    /// Mark of a connection.
     #[inline]
     pub fn mark(&self, flow: FlowId) -> u32 {
         entry::mark(self.table.get(flow))
     }
 
-    /// The label of a connection.
+    /// Label of a connection.
     #[inline]
     pub fn label(&self, flow: FlowId) -> u128 {
         if self.has_labels { label(&self.labels, flow) } else { 0 }
     }
 
-    /// The tuple that a connection was opened with, before translation.
+    /// Original tuple of a connection, before translation.
     pub fn original(&self, flow: FlowId) -> Tuple {
         let swapped = entry::has(self.table.get(flow), flag::SWAPPED);
         Tuple::of_key(self.table.keys(flow).0, swapped)
     }
 
-    /// What packets of a direction are to be rewritten to, if the connection is translated.
+    /// The tuple that packets of a direction are rewritten to, if the connection is translated.
     pub fn translation(&self, flow: FlowId, reply: bool) -> Option<Tuple> {
         let (_, second) = self.table.keys(flow);
         let second = second?;
@@ -734,18 +739,18 @@ impl<const W: usize> Tracker<W> {
         Some(Tuple::of_key(second, swapped).reversed())
     }
 
-    /// Whether replies of this tuple are taken by a connection of the zone.
+    /// Returns whether a connection of the zone has this reply tuple already.
     pub fn is_taken(&self, reply: &Tuple, zone: u16) -> bool {
         let Some((key, _)) = reply.key::<W>(zone) else { return true };
         self.table.find(&key, self.table.hash(&key)).is_some()
     }
 
-    /// Counts a connection for which no translation was free.
+    /// Counts a connection that was refused because no translation was free.
     pub fn count_reply_taken(&mut self) {
         self.counts.taken += 1;
     }
 
-    /// Which flags the translation of a connection adds to its packets of a direction.
+    /// The flags that translation adds to packets of a direction.
     #[inline]
     pub fn translated(&self, flow: FlowId, reply: bool) -> State {
         let entry = self.table.get(flow);
@@ -756,13 +761,14 @@ impl<const W: usize> Tracker<W> {
     }
 }
 
-/// What a packet did to its connection.
+/// Result of updating a connection.
 enum Updated {
-    /// It goes on, with this timer, or the one that runs; whether it is still new.
+    /// Valid: the timer to start, or `None` to leave it running; whether the connection is still
+    /// new.
     Valid(Option<Timeout>, bool),
-    /// It is as it was: the packet is invalid.
+    /// The packet is invalid and the connection unchanged.
     Invalid,
-    /// It is over.
+    /// The packet opens a new connection in place of this one.
     Reopened,
 }
 
@@ -779,8 +785,8 @@ fn label(labels: &PagedTable<[u64; 2]>, flow: FlowId) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Whether a packet is a reply of the connection that was found; nothing if a translation makes it
-/// none of its packets.
+/// Returns whether a packet is in the reply direction of the connection found; `None` if, because
+/// of a translation, it does not belong to it.
 #[inline]
 fn direction(entry: &Entry, found: Found, swapped: bool) -> Option<bool> {
     let first = entry::has(entry, flag::SWAPPED);

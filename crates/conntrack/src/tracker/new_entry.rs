@@ -1,4 +1,4 @@
-//! What a connection is as it begins.
+//! The initial value of a connection.
 
 use super::Commit;
 use crate::batch::{Headers, Kind};
@@ -7,7 +7,7 @@ use crate::tcp::Pair;
 use crate::timeout::Timeout;
 use crate::tuple::{Key, Tuple, zone_of};
 
-/// The value of a connection that begins with this packet, and its timer.
+/// The value of a connection opened by this packet, and its timeout.
 #[inline]
 pub(super) fn new_entry(headers: &Headers) -> (Entry, Timeout) {
     let mut value = [0; entry::WORDS];
@@ -26,7 +26,7 @@ pub(super) fn new_entry(headers: &Headers) -> (Entry, Timeout) {
     (value, timeout)
 }
 
-/// Adds how replies will look, if not as the packet turned round.
+/// Adds the reply tuple of a translated connection; one that is the plain reverse adds nothing.
 #[inline]
 pub(super) fn with_translation<const W: usize>(
     mut value: Entry,
