@@ -193,7 +193,7 @@ impl Filter {
     }
 
     /// Returns whether it selects this connection.
-    pub fn chooses(&self, c: &Connection) -> bool {
+    pub fn selects(&self, c: &Connection) -> bool {
         self.zone.is_none_or(|zone| zone == c.zone)
             && self.mark.is_none_or(|(value, mask)| c.mark & mask == value)
             && self.label.is_none_or(|(value, mask)| c.label & mask == value)
@@ -242,7 +242,7 @@ mod tests {
             ("ct_nw_dst=10.0.0.2 ct_nw_proto=6,ct_tp_src=80", true),
         ] {
             let filter = Filter::parse(words.split_whitespace()).unwrap();
-            assert_eq!(filter.chooses(&connection), yes, "{words}");
+            assert_eq!(filter.selects(&connection), yes, "{words}");
             assert_eq!(filter.is_all(), words.is_empty());
         }
     }

@@ -687,7 +687,7 @@ impl<const W: usize> Tracker<W> {
         let before = self.table.len();
         self.table.fetch_removal(&flows);
         for flow in flows {
-            if filter.is_all() || filter.chooses(&self.connection(flow, now)) {
+            if filter.is_all() || filter.selects(&self.connection(flow, now)) {
                 self.end(flow, EndReason::Flushed, now);
             }
         }

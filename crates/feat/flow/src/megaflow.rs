@@ -1,10 +1,10 @@
 //! The megaflow cache: recent paths through the rules, from the first table through the tracker to
 //! the last step.
 //!
-//! A megaflow has a mask and a value: all packets that match under the mask take the same path. Where
-//! the rules branch on the tracker's result, a megaflow has an end for each `ct_state`. Most packets
-//! thus need one comparison instead of two look-ups and the steps of two rules. Packets whose path
-//! cannot be cached take each step.
+//! A megaflow has a mask and a value: all packets that match under the mask take the same path.
+//! Where the rules branch on the tracker's result, a megaflow has an end for each `ct_state`. Most
+//! packets thus need one comparison instead of two look-ups and the steps of two rules. Packets whose
+//! path cannot be cached take each step.
 
 use thalweg_buffer::Rows;
 use thalweg_conntrack::{Commit, State};
@@ -51,8 +51,8 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Returns the effect of a rule, if it sends packets to at most one place and does not change them.
-    /// `zone` is the zone in which the packets were tracked.
+    /// The effect of a rule that sends packets to at most one place and does not change them;
+    /// `None` for other rules. `zone` is the zone in which the packets were tracked.
     fn of(rule: &Compiled, zone: Option<u16>) -> Option<End> {
         let (commit, rest) = match rule.steps.split_first() {
             Some((Step::Ct(ct), rest)) => {
@@ -258,7 +258,7 @@ impl Default for MegaflowCache {
 }
 
 impl MegaflowCache {
-    /// Begins a frame; returns whether to try the cache for it. Where packets have little in common,
+    /// Begins a frame. Returns whether to try the cache: where packets have little in common,
     /// megaflows are replaced all the time and cost more than they save.
     #[inline]
     pub(crate) fn begin(&mut self) -> bool {
@@ -287,8 +287,8 @@ impl MegaflowCache {
         self.saved += self.all[at % MEGAFLOWS].settle(tally);
     }
 
-    /// Returns the megaflow of packets with these fields, and adds it if it is missing; `None` if too
-    /// many were added for the current frame.
+    /// The megaflow of packets with these fields, added if it is missing; `None` if too many were
+    /// added for the current frame.
     pub(crate) fn find(&mut self, set: &Compilation, words: &Words) -> Option<usize> {
         let matches =
             |megaflow: &Megaflow| megaflow.generation == set.generation && megaflow.matches(words);

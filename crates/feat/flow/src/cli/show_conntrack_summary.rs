@@ -20,7 +20,7 @@ impl Command<Control> for ShowConntrackSummary {
         ""
     }
     fn help(&self) -> &'static str {
-        "Show how connections are tracked, how many there are, and what was counted."
+        "Show the settings of connection tracking, the number of connections, and counters."
     }
     fn run(
         &self,
@@ -43,7 +43,7 @@ impl Command<Control> for ShowConntrackSummary {
         let word = |on: bool| if on { "enabled" } else { "disabled" };
         let full = match settings.when_full {
             WhenFull::Refuse => "refuse new ones",
-            WhenFull::Recycle => "recycle the oldest without answer",
+            WhenFull::Recycle => "recycle the oldest unanswered",
         };
         out.line(format_args!("Limit: {}, when full: {full}", settings.limit));
         out.line(format_args!("TCP sequence checking: {}", word(settings.check_windows)));

@@ -1,11 +1,11 @@
-//! `flow-rules`: follows rules with Open vSwitch's words, and tracks connections for them.
+//! `flow-rules`: applies rules in Open vSwitch's syntax, and tracks connections for them.
 //!
-//! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), another interface's output
-//! node, another worker (`flow-rules` there owns the connection), or drop.
+//! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), the output node of
+//! another interface, another worker (whose `flow-rules` owns the connection), or drop.
 //!
-//! A frame's headers are read first, and its connections looked up together; then packet by packet
-//! the rules are followed, in order, so that a packet sees what the one before it changed. Most packets
-//! hit the megaflow cache (`megaflow.rs`).
+//! The headers of a frame are read first, and its connections looked up together. Then the rules
+//! are applied packet by packet, in order, so that a packet sees the effects of the one before.
+//! Most packets hit the megaflow cache (`megaflow.rs`).
 
 use std::any::Any;
 use std::fmt::Write;
@@ -60,10 +60,10 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// What the main thread has a node do.
+/// A function that the main thread has the node run.
 pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
 
-/// Lookups of one packet, over all tables.
+/// Maximum number of look-ups per packet, in all tables.
 const DEEPEST: usize = 64;
 
 struct FlowRules {
@@ -73,51 +73,51 @@ struct FlowRules {
     engine: Engine,
 }
 
-/// What a traced packet is said to have met.
+/// The rule and tracking state shown in a trace.
 #[derive(Clone, Copy, Default)]
 struct Note {
     slot: Option<u32>,
     state: State,
 }
 
-/// A worker's state.
+/// The state of a worker.
 pub(crate) struct Engine {
     pub(crate) worker: usize,
     workers: usize,
-    /// Made when it is first needed.
+    /// Created when rules are first in use.
     pub(crate) tracker: Option<Box<Tracker<{ thalweg_conntrack::IPV4 }>>>,
-    /// Whether checksums are verified where a device has not.
+    /// Whether checksums are verified that the device has not verified.
     pub(crate) verify: bool,
     pub(crate) batch: Batch<{ thalweg_conntrack::IPV4 }>,
-    /// The zone of the batch.
+    /// The zone of `batch`.
     zone: u16,
-    /// For packets that are tracked in another zone.
+    /// For a packet that is tracked in another zone.
     single: Batch<{ thalweg_conntrack::IPV4 }>,
     pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
     pub(crate) megaflows: MegaflowCache,
     notes: Box<[Note; 256]>,
-    /// The time of the loop.
+    /// Time of the current loop.
     pub(crate) now: Millis,
-    /// Whether connections are waiting to be ended.
+    /// Whether expired connections are left.
     behind: bool,
     budget: ExpiryBudget,
-    /// What the tracker has said about the packet in hand, and in which zone.
+    /// Tracking result of the current packet, and its zone.
     said: Option<(u16, Tracked)>,
-    /// Whether addresses or ports of the packet in hand are not those that were read.
+    /// Whether fields of the current packet differ from those read.
     rewritten: bool,
-    /// Whether the packet in hand is a fragment, and what is known of datagrams in parts.
+    /// Whether the current packet is a fragment, and the fragment table.
     pub(crate) part: Part,
     pub(crate) fragments: Fragments,
-    /// The port that the next look-up sees in place of the packet's.
+    /// The in_port for the next look-up, if not the packet's own.
     port: Option<u32>,
-    /// For choosing what connections are translated to.
+    /// For choosing the translation of connections.
     salt: u64,
     random: u64,
     lookups: usize,
 }
 
-/// A packet on its way through tables.
+/// A packet on its path through the tables.
 pub(crate) struct Walk<'a> {
     published: &'a Published,
     pub(crate) set: &'a Compilation,
@@ -126,7 +126,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) i: usize,
 }
 
-/// Where a packet goes on, and what the tracker has said about it.
+/// The table to continue in, and the tracking result.
 struct Next {
     table: u8,
     state: State,
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// Reads the headers of a frame, and looks its connections up.
+    /// Reads the headers of a frame, and looks up its connections.
     fn read(&mut self, published: &Published, frame: &Frame) {
         self.batch.clear();
         let mut tracks = false;
@@ -226,7 +226,7 @@ impl Engine {
         (owner != self.worker).then_some(owner)
     }
 
-    /// Looks a packet up in a table, and does what rules say.
+    /// Looks a packet up in a table and applies the rule, up to the end of the path.
     fn table(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -246,8 +246,8 @@ impl Engine {
         }
     }
 
-    /// Looks a packet up in a table, and does what the rule says; its last step may be to go on in
-    /// another one with what the tracker has said.
+    /// Looks a packet up in a table and applies the rule. Returns the next table if the last step
+    /// is a `ct` with one.
     #[inline]
     fn follow(
         &mut self,
@@ -268,7 +268,7 @@ impl Engine {
         let rules = set.generation + u64::from(number);
         let rule = match port {
             None => self.cache.find(&table.classifier, rules, words, self.lookups)?,
-            // The port that it came from is this one for the look-up alone.
+            // Only the look-up sees the other in_port.
             Some(port) => {
                 let mut seen = *words;
                 key::IN_PORT.set(&mut seen, port.into());
@@ -285,7 +285,7 @@ impl Engine {
                 return next;
             }
             if let Some(next) = next {
-                // Steps behind this one do not see what the tracker said.
+                // Later steps of this rule do not see the tracking result.
                 let mut words = *words;
                 next.show(&mut words);
                 self.table(cx, walk, next.table, &mut words, out);
@@ -294,7 +294,7 @@ impl Engine {
         None
     }
 
-    /// A step of a rule, and where to go on with what the tracker said, if it is that.
+    /// Applies a step of a rule. Returns the next table of a `ct`.
     #[inline]
     fn step(
         &mut self,
@@ -323,7 +323,7 @@ impl Engine {
         None
     }
 
-    /// A step that changes the packet.
+    /// Applies a step that changes the packet.
     fn change(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -371,7 +371,7 @@ impl Engine {
             Step::Tag(tag) => {
                 let was = key::DL_TYPE.get(words);
                 out.tag(cx, *tag, words);
-                // What a tag hid from the tracker has to be read.
+                // The tracker has not read what was after the tag.
                 self.rewritten |= key::DL_TYPE.get(words) != was;
             }
             Step::SetTtl(ttl) => {
@@ -384,7 +384,7 @@ impl Engine {
         }
     }
 
-    /// Has the tracker look at a packet, and says where to go on with what it said.
+    /// Applies a `ct` action. Returns the next table and the tracking result.
     fn ct(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -410,7 +410,7 @@ impl Engine {
         Next { table, state: tracked.state, zone, mark, label }
     }
 
-    /// Has a packet of a translated connection translated.
+    /// Translates a packet of a translated connection.
     fn translate(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -442,7 +442,7 @@ impl Engine {
         } else {
             self.single.clear();
             match out.ipv4().filter(|_| self.rewritten) {
-                // Its checksums were verified as it came.
+                // The checksums were verified on arrival.
                 Some((l3, bytes)) => self.single.add_ipv4(ct.zone, l3, bytes, Checks::NONE),
                 None => self.single.add_from(&self.batch, i, ct.zone),
             }
@@ -480,8 +480,8 @@ impl Engine {
         tracked
     }
 
-    /// What the tracker says about a fragment behind the first: what it has said about that one, which was
-    /// committed if this one would be.
+    /// Tracks a fragment other than the first: it has the first one's result, which includes the
+    /// commit.
     #[cold]
     fn track_later(&mut self, ct: &Ct, out: &Outputs<'_>) -> Tracked {
         let Some(tracker) = self.tracker.as_deref_mut() else { return Tracked::default() };
@@ -493,8 +493,8 @@ impl Engine {
         tracked
     }
 
-    /// Ends connections whose time has come, at most so many steps in a loop that began at `begun`, and not
-    /// for longer than it may take: memory that was not used for long is slow.
+    /// Expires connections in up to `steps` steps of the loop that began at `begun`, and within the
+    /// time budget: memory that is not in the cache is slow.
     fn expire(&mut self, begun: u64, steps: usize) {
         let Some(tracker) = self.tracker.as_deref_mut() else { return };
         let budget = &mut self.budget;
@@ -521,7 +521,7 @@ impl Engine {
 
 /// Whole frames through the megaflow cache.
 impl Engine {
-    /// Takes each step of a packet's rules.
+    /// Applies the rules to a packet, step by step.
     #[inline]
     pub(crate) fn steps(&mut self, cx: &mut NodeCx<'_>, walk: &Walk<'_>, p: PktMut<'_>) -> Verdict {
         (self.said, self.lookups, self.rewritten) = (None, 0, false);
@@ -531,7 +531,7 @@ impl Engine {
         out.verdict()
     }
 
-    /// Takes each step from where a packet's rules go on with what the tracker has said.
+    /// Applies the rest of the rules to a tracked packet, step by step.
     fn last_steps(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -548,7 +548,7 @@ impl Engine {
         out.verdict()
     }
 
-    /// Follows the rules of a frame's packets, of which all but `others` match the megaflow `at`.
+    /// Applies the rules to a frame whose packets all match the megaflow `at`, except for `others`.
     fn follow_megaflows(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -636,7 +636,7 @@ impl Engine {
     }
 }
 
-/// Whether replies come to this worker, of so many: their tuple says so.
+/// Returns whether packets with this reply tuple come to this worker of `workers`.
 fn is_here(reply: &Tuple, (worker, workers): (u64, u64)) -> bool {
     workers < 2 || reply.owner_hash().is_some_and(|h| (u64::from(h) * workers) >> 32 == worker)
 }
@@ -657,7 +657,7 @@ fn mac_bits(mac: &[u8; 6]) -> u64 {
 impl Node for FlowRules {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.engine.now = millis(cx.now());
-        // Two steps for each connection that may come, and some to catch up.
+        // Two steps for each connection that may be created, and some to catch up.
         let more = if self.engine.behind { STEPS } else { 8 };
         self.engine.expire(cx.now(), 2 * frame.len() + more);
         self.engine.read(self.snapshot.load(cx.guard()), frame);
@@ -722,7 +722,7 @@ impl Node for FlowRules {
         self.again(cx);
     }
 
-    /// With nobody to disturb but the next packets: in small steps.
+    /// Expires connections in small steps, so that the next packets are hardly delayed.
     fn again(&mut self, cx: &mut NodeCx<'_>) {
         self.engine.now = millis(cx.now());
         self.engine.expire(cx.now(), STEPS);
