@@ -1,4 +1,5 @@
-//! What fuzz targets call: any bytes are packets, commands and files, and the books agree in the end.
+//! Fuzzing entries: arbitrary packets, commands and files, after which all counters and resources
+//! must agree.
 
 use crate::config::{Config, Timeouts};
 use crate::limits::LimitSettings;
@@ -66,7 +67,7 @@ fn made(b: &[u8; 8], outside: bool, ports: &[u16]) -> Vec<u8> {
     }
 }
 
-/// One packet, as the nodes do it.
+/// Translates one packet as the nodes do.
 fn pass(nat: &mut Nat, config: &Config, l3: &mut [u8], outside: bool, now: u32) {
     let parsed = packet::parse(l3, 0);
     if matches!(parsed.kind, Kind::Fragment | Kind::Unknown) {
@@ -116,11 +117,11 @@ fn command(nat: &mut Nat, config: &Config, b: &[u8; 8], now: u32) {
     }
 }
 
-/// Any packets from both sides in any order, and commands between them: nothing panics, what begins is
-/// found, and when all has ended nothing is in use.
+/// Arbitrary packets from both sides and commands between them: nothing panics, new sessions are
+/// found, and after all have ended no resource is in use.
 ///
 /// # Panics
-/// If the books do not agree.
+/// Panics if counters and resources disagree.
 pub fn fuzz_sessions(data: &[u8]) {
     let mut config = config();
     let mut nat = Nat::new(ROOM, 0).expect("room for eight");
@@ -153,7 +154,7 @@ pub fn fuzz_sessions(data: &[u8]) {
     end(nat, &config, now);
 }
 
-/// Ends all sessions, and looks whether anything is left.
+/// Ends all sessions and checks that nothing is left in use.
 fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
     nat.sweep(Sweep::All);
     while nat.expire(config, now) {}
@@ -161,7 +162,7 @@ fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
     for pool in nat.pools.iter() {
         assert_eq!(pool.used, 0, "{pool:?}");
         for (ports, ip) in pool.ports.iter().zip(PROTOCOLS) {
-            // Those that a mapping keeps are nobody's.
+            // Ports reserved for mappings are in use by no session.
             let kept = ports.kept();
             assert_eq!(ports.left() + kept, ports.count(), "protocol {ip}");
         }
@@ -169,10 +170,10 @@ fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
     assert!((0..4).all(|n| nat.limits.of_host(Ipv4Addr::from_bits(0x0a00_0001 + n), 0) == 0));
 }
 
-/// Any bytes as a file of sessions: no panic, and no session that makes no sense.
+/// Arbitrary bytes as a session file: no panic, and no invalid session.
 ///
 /// # Panics
-/// If the books do not agree.
+/// Panics if counters and resources disagree.
 pub fn fuzz_saved(data: &[u8]) {
     let (records, _) = data.as_chunks::<RECORD>();
     let Some((first, records)) = records.split_first() else { return };
@@ -185,7 +186,7 @@ pub fn fuzz_saved(data: &[u8]) {
     let sum = done.done + done.over + done.homeless + done.taken + done.full;
     assert_eq!(sum, all.len() as u64);
     assert_eq!(done.done, u64::from(nat.table.len()));
-    // What came back goes out again as it was, but for how long it lives.
+    // Restored sessions are saved again unchanged, except for their remaining time.
     let mut from = 0;
     for s in nat.save_some(&mut from, ROOM, 7) {
         let same = |o: &&Saved| Saved { left: s.left, ..**o } == s;
@@ -226,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Sessions that make sense, whole and with a byte changed.
+    /// Valid sessions, intact and with one byte changed.
     #[test]
     fn nearly_a_file() {
         let key = |src: [u8; 4], sport, dst: [u8; 4], dport| {

@@ -1,32 +1,32 @@
-//! How many sessions a routing table's hosts, and each host, may have.
+//! Session limits per routing table and per host.
 //!
-//! Sessions are counted only while there is a limit. When one comes, those that there are already are
-//! counted bit by bit: sessions with numbers below [`Limits::upto`] are in the counts, and no others.
+//! Sessions are counted only while there is a limit. When a limit is set, existing sessions are
+//! counted in slices: those with numbers below [`Limits::upto`] are counted, and no others.
 
 use crate::tuple::{Key, Tuple};
 use std::net::Ipv4Addr;
 use thalweg_tables::MapError;
 use thalweg_tables::flow::{FlowId, FlowTable, MAX_TIMEOUT, Millis};
 
-/// Sessions of each host, by address and routing table.
+/// Number of sessions by host and routing table.
 pub(crate) type Hosts = FlowTable<1, u32>;
 
-/// What a worker is told of limits.
+/// Session limits as sent to a worker.
 #[derive(Debug, Default)]
 pub struct LimitSettings {
-    /// Most sessions by routing table.
+    /// Limits by routing table.
     pub(crate) tables: Vec<(u32, u32)>,
-    /// Most sessions of a host; 0: any number.
+    /// Limit per host; 0 = none.
     pub(crate) per_host: u32,
-    /// Room to count each host's, if there is such a limit.
+    /// Counters by host, if there is a limit per host.
     pub(crate) hosts: Option<Box<Hosts>>,
 }
 
 impl LimitSettings {
-    /// Limits of one worker, which has room for so many sessions.
+    /// The limits of a worker with room for `sessions` sessions.
     ///
     /// # Errors
-    /// If the kernel refuses address space.
+    /// Fails if there is not enough address space.
     pub fn new(
         tables: Vec<(u32, u32)>,
         per_host: u32,
@@ -36,18 +36,18 @@ impl LimitSettings {
         let hosts =
             (per_host > 0).then(|| Hosts::new(sessions, 1, now).map(Box::new)).transpose()?;
         if let Some(hosts) = &hosts {
-            // Where the kernel cannot, workers find it as hosts come.
+            // If this fails, pages are mapped on first use.
             let _ = hosts.populate();
         }
         Ok(LimitSettings { tables, per_host, hosts })
     }
 }
 
-/// The limits that hold, and what there is of what they limit.
+/// Limits in force, and the counters they need.
 #[derive(Debug, Default)]
 pub struct Limits {
     settings: LimitSettings,
-    /// Sessions of each routing table that has a limit.
+    /// Number of sessions by limited routing table.
     counts: Vec<u32>,
     upto: u32,
 }
@@ -57,19 +57,19 @@ fn host_key(host: Ipv4Addr, table: u32) -> [u64; 1] {
 }
 
 impl Limits {
-    /// Limits of which nothing has been counted yet.
+    /// Limits with nothing counted yet.
     pub fn new(settings: LimitSettings) -> Limits {
         let counts = vec![0; settings.tables.len()];
         Limits { settings, counts, upto: 0 }
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no limit.
     #[inline]
     pub fn is_none(&self) -> bool {
         self.counts.is_empty() && self.settings.per_host == 0
     }
 
-    /// What had to be kept for them.
+    /// The counters by host, to be freed.
     pub(crate) fn into_hosts(self) -> Option<Box<Hosts>> {
         self.settings.hosts
     }
@@ -79,7 +79,7 @@ impl Limits {
         self.upto
     }
 
-    /// Whether a host may have another session.
+    /// Returns whether a host may open another session.
     #[inline]
     pub fn allow(&self, host: Ipv4Addr, table: u32) -> bool {
         if self.is_none() {
@@ -90,7 +90,7 @@ impl Limits {
         mine.all(|((_, most), n)| n < most) && self.of_host(host, table) < self.most()
     }
 
-    /// Whether a host has as many sessions as each may have.
+    /// Returns whether a host has reached the limit per host.
     pub fn is_host_full(&self, host: Ipv4Addr, table: u32) -> bool {
         self.of_host(host, table) >= self.most()
     }
@@ -99,14 +99,14 @@ impl Limits {
         self.settings.per_host.checked_sub(1).map_or(u32::MAX, |m| m + 1)
     }
 
-    /// Sessions of a host, as far as they are counted.
+    /// Number of sessions of a host counted so far.
     pub fn of_host(&self, host: Ipv4Addr, table: u32) -> u32 {
         let Some(hosts) = &self.settings.hosts else { return 0 };
         let key = host_key(host, table);
         hosts.find(&key, hosts.hash(&key)).map_or(0, |found| *hosts.get(found.flow()))
     }
 
-    /// A session has come.
+    /// Counts a new session.
     #[inline]
     pub fn add(&mut self, flow: FlowId, inside: &Key, now: Millis) {
         if !self.is_none() && flow.index() < self.upto {
@@ -114,7 +114,7 @@ impl Limits {
         }
     }
 
-    /// A session has gone.
+    /// Discounts a removed session.
     #[inline]
     pub fn remove(&mut self, flow: FlowId, inside: &Key) {
         if !self.is_none() && flow.index() < self.upto {
@@ -122,7 +122,7 @@ impl Limits {
         }
     }
 
-    /// Counts these sessions, the next ones: all numbers below `upto` are counted then.
+    /// Counts the next sessions, up to number `upto`.
     pub fn count_up(&mut self, insides: impl Iterator<Item = Key>, upto: u32, now: Millis) {
         insides.for_each(|key| self.count(&key, true, now));
         self.upto = upto;
@@ -147,7 +147,7 @@ impl Limits {
                     hosts.remove(found.flow());
                 }
             }
-            // There is room for as many hosts as for sessions.
+            // There is room for as many hosts as sessions.
             (None, true) => {
                 let _ = hosts.add((key, hash), None, now.wrapping_add(MAX_TIMEOUT), (1, ()));
             }

@@ -1,4 +1,4 @@
-//! The nodes that translate: one shape, one table of counters, four places in the graph.
+//! The translating nodes: one implementation and one error table, at four places in the graph.
 
 use crate::translate::{Direction, Names, QUEUES, Translator};
 use std::fmt::Write;
@@ -34,7 +34,7 @@ const NAMES: Names = Names {
     unknown: UNKNOWN,
 };
 
-/// The declaration of such a node, at a place of an arc.
+/// Declares a translating node at a place of an arc.
 pub(crate) const fn declare(
     name: &'static str,
     place: FeatureDecl,
@@ -51,11 +51,11 @@ pub(crate) const fn declare(
     }
 }
 
-/// A node that translates one way. `N` is [`NEED`](crate::translate::NEED) and the bytes before the
-/// IPv4 header; `DIRECTION` a [`Direction`], so that each has code of its own.
+/// A translating node. `N` is [`NEED`](crate::translate::NEED) plus the length of the headers
+/// before IPv4; `DIRECTION` is a [`Direction`], so that each is compiled separately.
 struct NatNode<const DIRECTION: u8, const N: usize>(Translator);
 
-/// Makes one.
+/// Builds the node.
 pub(crate) fn build<const DIRECTION: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
     let direction = Direction::of(DIRECTION);
     let queue = QUEUES[direction as usize].0;

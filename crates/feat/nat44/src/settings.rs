@@ -1,4 +1,4 @@
-//! What is configured of the translator.
+//! Configuration of NAT44.
 
 use crate::cli_args::{self, Family};
 use crate::ports::Scheme;
@@ -10,14 +10,14 @@ use thalweg_config::declare::{
 };
 use thalweg_graph::Control;
 
-/// The translator.
+/// The configuration section of NAT44.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
 const ROOT: [&str; 2] = ["thalweg", "nat44"];
 const ENABLED: &str = "nat44";
-/// What interfaces may be; the second half with `output-feature`.
+/// Roles of an interface; the second half with `output-feature`.
 const SIDES: [&str; 6] =
     ["in", "out", "in out", "in output-feature", "out output-feature", "in out output-feature"];
 
@@ -268,7 +268,7 @@ fn vrfs(doc: &Doc<'_>, out: &mut Draft) {
         let [set, back] = ["add", "del"].map(|w| format!("nat44 vrf table {w} {table}"));
         let item = Item::new(rank::SERVICE, key.clone(), &f.path, set).unset(back).needs(ENABLED);
         out.add(item.order(1));
-        // Their order counts: one that comes to stand elsewhere is another one.
+        // The order counts: a route that moves is deleted and added.
         for (i, to) in routes.iter().enumerate() {
             let [set, back] =
                 ["add", "del"].map(|w| format!("nat44 vrf route {w} table {table} {to}"));

@@ -1,7 +1,7 @@
-//! What the nodes that translate have in common.
+//! Translation of packets, common to all translating nodes.
 //!
-//! Packets of sessions that stand are handled a frame at a time: all keys, all look-ups, all rewriting.
-//! What is left, first packets above all, is handled one by one.
+//! Packets of established sessions are handled a frame at a time: all keys, look-ups and rewrites
+//! together. The rest, mainly first packets, is handled one by one.
 
 use crate::config::{Config, INSIDE};
 use crate::egress::{self, Egress};
@@ -25,24 +25,23 @@ use thalweg_tables::flow::{Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 
-/// Bytes that the fast way needs of a packet: the headers of IPv4 and TCP.
+/// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
 pub(crate) const NEED: usize = 40;
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
 
-/// Flags of TCP of which a packet that opens a connection has but one, SYN.
+/// TCP flags of which an opening packet has only SYN.
 const OPENS: u8 = tcp::flag::SYN | tcp::flag::ACK | tcp::flag::RST | tcp::flag::FIN;
 
-/// Where a packet's session is looked for.
+/// The worker where a packet's session is searched for.
 enum NextPlace {
-    /// Here; and if it is not here, there.
+    /// This worker; if it has none, the other one next.
     Here(Option<(usize, Search)>),
-    /// At another worker first.
+    /// Another worker.
     There(usize),
 }
 
-/// Queues by which workers hand packets to each other, and the nodes that these lead to.
-/// By [`Direction`].
+/// Hand-off queues and the nodes they lead to, by [`Direction`].
 pub(crate) const QUEUES: [(&str, &str); 4] = [
     ("nat44-ed-in2out-handoff", "nat44-ed-in2out"),
     ("nat44-ed-out2in-handoff", "nat44-ed-out2in"),
@@ -50,12 +49,12 @@ pub(crate) const QUEUES: [(&str, &str); 4] = [
     ("nat44-ed-hairpin-handoff", "nat44-ed-hairpin"),
 ];
 
-/// Counters and next nodes of the nodes that translate.
+/// Error codes and next nodes of a translating node.
 #[derive(Clone, Copy)]
 pub(crate) struct Names {
     pub(crate) icmp_error: Verdict,
     pub(crate) out2in: Verdict,
-    /// Looks a packet up in the table that its side column names.
+    /// Looks the packet up in the table in its aux column.
     pub(crate) lookup_in: Verdict,
     pub(crate) no_translation: ErrorCode,
     pub(crate) closed: ErrorCode,
@@ -68,22 +67,22 @@ pub(crate) struct Names {
     pub(crate) unknown: ErrorCode,
 }
 
-/// SessionFilter way packets go that a node sees.
+/// Direction of the packets of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
-    /// From the inside.
+    /// From inside.
     In2Out,
-    /// From the outside.
+    /// From outside.
     Out2In,
-    /// From the inside, with a link header in front already.
+    /// From inside, on output, with a link header.
     Output,
-    /// From the inside, and translated on the way out if it is for the outside: only what hosts inside
-    /// send each other by their names outside.
+    /// From inside, where packets to the outside are translated on output: only packets between
+    /// inside hosts by external address.
     Hairpin,
 }
 
 impl Direction {
-    /// The one that is this number.
+    /// The direction with a number.
     pub(crate) const fn of(number: u8) -> Direction {
         match number {
             0 => Direction::In2Out,
@@ -94,7 +93,7 @@ impl Direction {
     }
 }
 
-/// What a node that translates has.
+/// State of a translating node.
 pub(crate) struct Translator {
     direction: Direction,
     config: Arc<Snapshot<Config>>,
@@ -105,12 +104,12 @@ pub(crate) struct Translator {
     worker: usize,
     workers: usize,
     alarm: Alarm,
-    /// Of the frame in hand.
+    /// Time of the current frame.
     now: Millis,
     table: u32,
     uniform: bool,
-    /// Of the packet in hand: the datagram that it is a fragment of, and whether its fate is known now;
-    /// else it may wait for that.
+    /// For a fragment: key of its datagram, and whether the fate of the first fragment is known
+    /// now; if not, this fragment may wait for it.
     datagram: Option<(Key, bool)>,
 }
 
@@ -122,7 +121,7 @@ impl Translator {
             config: cx.shared(),
             tables: cx.shared(),
             dpos: cx.shared(),
-            // Before all workers run, there are no queues to any but this one.
+            // Before all workers run, there is only the local queue.
             queue: cx.hand_off(queue),
             names,
             worker: cx.worker,
@@ -139,7 +138,7 @@ impl Translator {
         if self.direction == Direction::Output { ETHERNET } else { 0 }
     }
 
-    /// What holds for a frame.
+    /// Prepares for a frame.
     #[inline]
     pub(crate) fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.now = time::millis(cx.now());
@@ -149,7 +148,7 @@ impl Translator {
         self.table = if one_table { 0 } else { tables.fib_id(frame.rx_if(0)) };
     }
 
-    /// The fast way. `N` is [`NEED`] and the bytes before the IPv4 header.
+    /// The fast path. `N` is [`NEED`] plus the length of the headers before IPv4.
     #[inline(always)]
     pub(crate) fn frame<const N: usize>(
         &mut self,
@@ -190,7 +189,7 @@ impl Translator {
         FrameVerdict::Each(rest)
     }
 
-    /// One packet.
+    /// Handles one packet.
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(mut nat) = worker::take() else { return Verdict::CONTINUE };
         p.note_translation();
@@ -208,7 +207,7 @@ impl Translator {
         verdict
     }
 
-    /// Fragments that came before their first go its way, now that it is known.
+    /// Releases fragments that arrived before their first one.
     #[cold]
     fn release(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, datagram: &Key) {
         let Some(fate) = nat.fragments.find(datagram, self.now) else { return };
@@ -222,7 +221,7 @@ impl Translator {
         }
     }
 
-    /// What becomes of a fragment whose first had this fate.
+    /// Handles a later fragment by the fate of the first.
     fn follow(&self, fate: Fate, data: &mut [u8]) -> Verdict {
         match fate {
             Fate::Worker(owner) => self.queue.to(usize::from(owner)),
@@ -235,7 +234,7 @@ impl Translator {
         }
     }
 
-    /// Where a packet goes that was translated.
+    /// The verdict for a translated packet.
     fn goes_on(&self, hairpin: bool, across: Option<u32>) -> Verdict {
         match across {
             _ if hairpin => self.names.out2in,
@@ -244,7 +243,7 @@ impl Translator {
         }
     }
 
-    /// Remembers what became of a datagram's first fragment.
+    /// Records the fate of a datagram's first fragment.
     fn remember(&mut self, nat: &mut Nat, datagram: Key, fate: Fate) {
         nat.fragments.note(datagram, fate, self.now);
         if nat.fragments.any_waits() {
@@ -261,7 +260,7 @@ impl Translator {
         if self.direction == Direction::Hairpin && !self.is_for_inside(cx, l3) {
             return Verdict::CONTINUE;
         }
-        // The answer to a packet that dies here goes to who sent it.
+        // An ICMP error about a packet whose TTL expires here goes to the untranslated sender.
         let from_inside = matches!(self.direction, Direction::In2Out | Direction::Hairpin);
         if from_inside && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
             return self.ttl_expired(cx, p);
@@ -300,13 +299,14 @@ impl Translator {
         }
     }
 
-    /// Whether a packet is for an address that stands for hosts inside.
+    /// Returns whether a packet is for an external address.
     fn is_for_inside(&self, cx: &NodeCx<'_>, l3: &[u8]) -> bool {
         let to = l3.get(16..20).and_then(|b| b.first_chunk()).map(|b| u32::from_be_bytes(*b));
         to.is_some_and(|to| self.config.load(cx.guard()).addresses.contains(&to))
     }
 
-    /// A packet on its last hop goes where the others go, so that who sent it learns of this hop.
+    /// The verdict for a packet whose TTL expires: it follows the path of translated ones, so that
+    /// the sender gets the ICMP error of this hop.
     fn ttl_expired(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
         let to = p.data().get(16..20).and_then(|b| b.first_chunk()).copied();
         let (config, to) =
@@ -320,7 +320,7 @@ impl Translator {
         }
     }
 
-    /// A fragment behind the first goes the way of that, or waits for it.
+    /// Handles a later fragment, which shares the fate of the first or waits for it.
     fn fragment(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -342,8 +342,7 @@ impl Translator {
         verdict
     }
 
-    /// The worker at which a packet's session is looked for next, and what is known by then; if that is
-    /// here, where it is looked for if it is not here.
+    /// The worker where a packet's session is searched for next.
     fn next_place(&self, cx: &NodeCx<'_>, parsed: &Parsed, search: Search) -> NextPlace {
         let config = self.config.load(cx.guard());
         let (t, outside) = (Tuple::of(&parsed.key), self.direction == Direction::Out2In);
@@ -351,7 +350,8 @@ impl Translator {
         let elsewhere = |worker: &usize| *worker != self.worker;
         match search {
             Search::New if elsewhere(&owner) => NextPlace::There(owner),
-            // What opens a connection belongs to none, and other fragments would follow this one astray.
+            // An opening packet has no older session, and later fragments would not find a first
+            // one that moved.
             Search::New if self.is_new(parsed) => NextPlace::Here(None),
             Search::New => NextPlace::Here(before.filter(elsewhere).map(|w| (w, Search::Before))),
             Search::Before => {
@@ -368,7 +368,7 @@ impl Translator {
         opens || parsed.datagram.is_some()
     }
 
-    /// A packet that belongs to no session for what it is.
+    /// Handles a packet that cannot have a session because of its kind.
     fn untracked(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, parsed: &Parsed) -> Verdict {
         let config = self.config.load(cx.guard());
         let dst = Tuple::of(&parsed.key).dst.to_bits();
@@ -387,8 +387,8 @@ impl Translator {
         })
     }
 
-    /// Whether a packet is the translator's business: from the inside to the outside, or from the
-    /// outside and not to the router.
+    /// Returns whether a packet is subject to translation: from inside to outside, or from outside
+    /// and not for the router itself.
     fn is_for_others(
         &self,
         cx: &NodeCx<'_>,
@@ -402,7 +402,7 @@ impl Translator {
         match self.direction {
             Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::Local,
             Direction::Output => {
-                // What the router says itself needs no other name.
+                // The router's own packets are not translated.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
                 !own && route(t.src).kind != DpoKind::Local
             }
@@ -410,12 +410,12 @@ impl Translator {
         }
     }
 
-    /// Where a packet from the inside leaves.
+    /// The egress of a packet from inside.
     fn egress(&self, cx: &NodeCx<'_>, config: &Config, p: &PktMut<'_>, to: u32) -> Egress {
         egress::find(self.tables.load(cx.guard()), &self.dpos, config, p.rx_if(), to)
     }
 
-    /// A packet of a session.
+    /// Translates a packet of a session.
     fn translate(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -458,7 +458,7 @@ impl Translator {
         self.goes_on(hairpin, across)
     }
 
-    /// The first packet of what may become a session, from the inside.
+    /// Handles a packet from inside without a session.
     fn first_inside(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -469,13 +469,13 @@ impl Translator {
         let config = self.config.load(cx.guard());
         let t = Tuple::of(&parsed.key);
         let dst = t.dst.to_bits();
-        // One host inside calls another by its name outside.
+        // Hairpinning: an inside host calls another one by external address.
         let is_external = config.addresses.contains(&dst);
         let hairpin =
             is_external && config.mappings.by_external(dst, t.dport, t.protocol).is_some();
         let (outside, marks) = match self.direction {
             _ if hairpin => (t.table, session::HAIRPIN),
-            // Whatever else it is, it leaves by an interface outside, or is for the router.
+            // Other packets leave by an outside interface, or are for the router.
             Direction::Hairpin => return Verdict::CONTINUE,
             Direction::In2Out => match self.egress(cx, config, p, dst) {
                 Egress::NotOutside => return Verdict::CONTINUE,
@@ -486,7 +486,7 @@ impl Translator {
             _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
         };
         if is_external && !hairpin {
-            // It would come back here, and belong to nobody.
+            // It would return here without a session.
             return Verdict::drop(self.names.no_translation);
         }
         if let Some(why) = self.cannot_open(p, parsed) {
@@ -501,7 +501,7 @@ impl Translator {
         }
     }
 
-    /// Why a packet cannot begin a session, if so.
+    /// Returns the reason why a packet cannot open a session.
     fn cannot_open(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
         let kind = p.data().get(self.l2() + parsed.l4).copied().unwrap_or(0);
         match parsed.kind {
@@ -538,7 +538,7 @@ impl Translator {
         icmp::ask(cx, p, cause, reason, names.icmp_error)
     }
 
-    /// The first packet of what may become a session, from the outside.
+    /// Handles a packet from outside without a session.
     fn first_outside(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -570,7 +570,7 @@ impl Translator {
                 }
             };
         }
-        // An interface may be both; then the other node comes next.
+        // On an interface with both roles, the in2out node comes next.
         let both = config.role(p.rx_if()) & INSIDE != 0;
         if both || !self.is_for_others(cx, config, p, parsed) {
             return Verdict::CONTINUE;
@@ -583,8 +583,8 @@ impl Translator {
 }
 
 impl Translator {
-    /// Whether what a host inside answers has to be looked up in the table of the outside, as its own has
-    /// no route.
+    /// Returns whether replies of an inside host have to be looked up in the outside table, because
+    /// its own has no route.
     fn needs_outside_table(&self, cx: &NodeCx<'_>, t: &Tuple, m: &Mapping) -> bool {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
@@ -592,7 +592,7 @@ impl Translator {
     }
 }
 
-/// What a session does to packets that were found by one of its keys.
+/// The change that a session makes to packets found by one of its keys.
 pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     let (inside, outside) = nat.keys(found.flow());
     let (l3, l4) = nat.session(found.flow()).deltas();
@@ -605,7 +605,7 @@ pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     Change { addresses, ports, l3, l4 }
 }
 
-/// Translates an ICMP error that the router itself has made about a packet that was translated.
+/// Translates an ICMP error of the router itself about a translated packet.
 pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: u32, now: Millis) -> bool {
     let parsed = packet::parse(l3, table);
     let Kind::Error(_) = parsed.kind else { return false };
@@ -615,7 +615,7 @@ pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: u32, now: Millis) -
     true
 }
 
-/// Counts a packet, follows its flags, and puts the session's end off.
+/// Counts a packet, updates the TCP state, and restarts the timeout.
 pub(crate) fn note(
     nat: &mut Nat,
     found: Found,

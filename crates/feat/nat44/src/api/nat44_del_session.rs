@@ -8,7 +8,7 @@ use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_graph::Control;
 
-/// SessionFilter one.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44DelSession {
@@ -20,12 +20,12 @@ pub struct Nat44DelSession {
     pub port: u16,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// Address of the host outside; without, and without the bit that says that it is told, all sessions of
-    /// the address and port end.
+    /// Address of the external host. Without the flag `EXT_HOST_VALID`, all sessions of the address
+    /// and port end.
     pub ext_host_address: Ip4Address,
-    /// Port of the host outside.
+    /// Port of the external host.
     pub ext_host_port: u16,
 }
 
@@ -67,7 +67,7 @@ fn finish(later: Later<Nat44DelSessionReply>, result: Result<(), Retval>) {
     later.answer(result.map_or_else(|e| e.0, |()| 0), &Nat44DelSessionReply);
 }
 
-/// Ends some of them, and the others in later turns of the main thread: there may be millions to look at.
+/// Ends a slice of them, and the rest in later turns of the main thread, as there may be millions.
 fn end_all(
     c: &mut Control,
     filter: SessionFilter,

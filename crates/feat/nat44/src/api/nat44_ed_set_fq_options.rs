@@ -1,14 +1,14 @@
-//! `nat44_ed_set_fq_options`: says how many frames wait at most between two workers.
+//! `nat44_ed_set_fq_options`: sets the capacity of the queues between workers.
 
 use crate::api_types::{NAT44_ED, queue_room};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Says so.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44EdSetFqOptions {
-    /// Frames.
+    /// Number of frames.
     pub frame_queue_nelts: u32,
 }
 

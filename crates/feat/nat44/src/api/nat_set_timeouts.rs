@@ -1,19 +1,19 @@
-//! `nat_set_timeouts`: sets how long sessions live.
+//! `nat_set_timeouts`: sets session timeouts.
 
 use crate::api_types::NAT44_ED;
 use crate::{Timeouts, state};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Seconds without packets.
+/// Request; timeouts are in seconds.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct NatSetTimeouts {
-    /// UDP and others.
+    /// UDP and other protocols.
     pub udp: u32,
-    /// TCP that stands.
+    /// Established TCP.
     pub tcp_established: u32,
-    /// TCP that comes or goes.
+    /// TCP during setup and teardown.
     pub tcp_transitory: u32,
     /// ICMP queries.
     pub icmp: u32,

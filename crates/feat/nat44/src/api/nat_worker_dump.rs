@@ -1,24 +1,24 @@
-//! `nat_worker_dump`: workers that have sessions, each its own.
+//! `nat_worker_dump`: lists the workers that own sessions.
 
 use crate::api_types::NAT44_ED;
 use crate::{Nat44, view};
 use thalweg_api::{Details, Dump, Message, Text};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct NatWorkerDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct NatWorkerDetails {
-    /// Its number.
+    /// Worker index.
     pub worker_index: u32,
-    /// Its processor.
+    /// Processor.
     pub lcore_id: u32,
-    /// Its name.
+    /// Thread name.
     pub name: Text<64>,
 }
 

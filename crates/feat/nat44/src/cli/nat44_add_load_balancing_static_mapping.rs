@@ -13,7 +13,7 @@ pub struct Nat44AddLoadBalancingStaticMapping;
 /// The command.
 pub static COMMAND: Nat44AddLoadBalancingStaticMapping = Nat44AddLoadBalancingStaticMapping;
 
-/// Takes the hosts inside: each `local <address>:<port> [vrf <table>] probability <share>`.
+/// Takes the back ends: each `local <address>:<port> [vrf <table>] probability <share>`.
 fn backends(args: &mut Args<'_>) -> Result<Vec<Backend>, CliError> {
     let mut all: Vec<Backend> = Vec::new();
     while args.keyword("local") {

@@ -74,7 +74,7 @@ impl Command<Control> for Nat44DelSession {
     }
 }
 
-/// Sessions of one end on their way out.
+/// A task that ends the sessions of an endpoint in slices.
 struct Ending {
     near: SocketAddrV4,
     filter: SessionFilter,

@@ -55,7 +55,7 @@ impl Command<Control> for ShowNat44Sessions {
     }
 }
 
-/// What stands behind `filter`.
+/// Takes the arguments after `filter`.
 fn parse_filter(args: &mut Args<'_>, filter: &mut SessionFilter) -> Result<(), CliError> {
     let way = match args.choice("direction", &["i2o", "o2i"])? {
         "i2o" => &mut filter.i2o,
@@ -77,12 +77,12 @@ fn parse_filter(args: &mut Args<'_>, filter: &mut SessionFilter) -> Result<(), C
     Ok(())
 }
 
-/// A listing under way.
+/// A listing in progress.
 struct Listing {
     counts: Vec<u32>,
     filter: SessionFilter,
     at: Cursor,
-    /// Workers whose title has been printed.
+    /// Number of workers whose heading has been printed.
     titled: usize,
     left: u64,
 }
@@ -158,7 +158,7 @@ fn tcp_word(s: &SessionView) -> &'static str {
     }
 }
 
-/// What packets of a key look like before and after.
+/// The packets of a key before and after translation.
 fn flow(from: &Tuple, back: &Tuple) -> String {
     let to = back.reversed();
     format!(

@@ -1,4 +1,4 @@
-//! Static mappings, those of load balances with them.
+//! Static mappings, including load-balancing ones.
 
 use super::{
     MAX_ADDRESSES, Nat44, NatError, Order, StaticMapping, check_table, ensure, order, publish,
@@ -9,14 +9,14 @@ use std::net::Ipv4Addr;
 use thalweg_device::interface;
 use thalweg_graph::Control;
 
-/// Most static mappings.
+/// Maximum number of static mappings.
 pub const MAX_MAPPINGS: usize = 1 << 20;
 
 impl Nat44 {
-    /// Notes which hosts have the name of a shared address now; returns those that had one once.
+    /// Records the hosts now assigned to workers by port; returns those that were formerly.
     pub(super) fn note_hosts_by_port(&mut self, by_port: Hosts) -> Hosts {
         let gone = self.by_port.difference(&by_port).copied().collect::<Vec<_>>();
-        // An address has one such host: there are few.
+        // Each address has at most one such host, so there are few.
         let room = MAX_ADDRESSES.saturating_sub(self.formerly_by_port.len());
         self.formerly_by_port.extend(gone.into_iter().take(room));
         self.by_port = by_port;
@@ -24,13 +24,13 @@ impl Nat44 {
     }
 }
 
-/// Whether two mappings are called by the same name.
+/// Returns whether two mappings have the same external endpoint.
 fn same_external(a: &StaticMapping, b: &StaticMapping) -> bool {
     let key = |m: &StaticMapping| {
         let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
         (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
     };
-    // What keeps its name may do so in several tables.
+    // An identity mapping may exist in several tables.
     key(a) == key(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
 }
 
@@ -64,7 +64,7 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
     Ok(())
 }
 
-/// Removes the static mapping with this name, and its sessions.
+/// Deletes the static mapping with the external endpoint of `gone`, and its sessions.
 ///
 /// # Errors
 /// [`NatError::Missing`].
@@ -81,8 +81,7 @@ pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError
     Ok(())
 }
 
-/// Adds a host to those that share what comes for an address, port and protocol, or takes it away with
-/// its sessions.
+/// Adds a back end to a load-balancing mapping, or deletes it with its sessions.
 ///
 /// # Errors
 /// [`NatError`].

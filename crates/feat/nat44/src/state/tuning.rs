@@ -1,4 +1,4 @@
-//! Settings of the translator as a whole.
+//! Global settings of NAT44.
 
 use super::{MAX_LIMITS, Nat44, NatError, check_table, ensure, order, publish};
 use crate::config::Timeouts;
@@ -11,7 +11,7 @@ use crate::worker::Sweep;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 
-/// Sets how long sessions live from their next packet on.
+/// Sets session timeouts. They apply from the next packet of a session on.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -22,7 +22,7 @@ pub fn set_timeouts(c: &mut Control, timeouts: Timeouts) -> Result<(), NatError>
     Ok(())
 }
 
-/// Lets packets from the outside pass that belong to no session, or not.
+/// Sets whether packets from outside without a session are forwarded.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -33,7 +33,7 @@ pub fn set_forwarding(c: &mut Control, on: bool) -> Result<(), NatError> {
     Ok(())
 }
 
-/// Sets the largest segment that SYNs may announce; 0: any.
+/// Sets the MSS limit for SYNs; 0 = none.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -44,8 +44,7 @@ pub fn set_mss(c: &mut Control, mss: u16) -> Result<(), NatError> {
     Ok(())
 }
 
-/// Says which ports are given away. All sessions with a port of a shared address end: answers are told
-/// apart by port.
+/// Sets the port assignment. All sessions with a pool address end, because ports identify workers.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -60,7 +59,7 @@ pub fn set_scheme(c: &mut Control, scheme: Scheme) -> Result<(), NatError> {
     Ok(())
 }
 
-/// Has addresses come anew, and the ports that are kept: all sessions with a port of an address end.
+/// Adds all addresses and reserved ports again: all sessions with a pool address end.
 fn redistribute(c: &mut Control) {
     let nat = c.state::<Nat44>();
     let gone = std::mem::take(&mut nat.borrow_mut().active);
@@ -71,8 +70,8 @@ fn redistribute(c: &mut Control) {
     publish(c);
 }
 
-/// Names the workers that have sessions, or all. All sessions end: hosts inside and ports outside are
-/// shared out anew.
+/// Sets the workers that own sessions; `None` = all. All sessions end, because hosts and ports are
+/// redistributed.
 ///
 /// # Errors
 /// [`NatError::Invalid`] if there is no such worker.
@@ -96,15 +95,15 @@ pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatEr
         return Ok(());
     }
     let sessions = nat.borrow().sessions.unwrap_or(0);
-    // Of static mappings, too.
+    // Including sessions of static mappings.
     order(c, |_| Order::Sweep(Sweep::All));
     redistribute(c);
     send_limits(c, sessions)?;
     Ok(())
 }
 
-/// Says what becomes of new sessions when the table is full: they are refused, or take the place of
-/// those that are half open.
+/// Sets the handling of new sessions when the table is full: refuse them, or recycle half-open
+/// ones.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -115,10 +114,10 @@ pub fn set_refuse_when_full(c: &mut Control, refuse: bool) -> Result<(), NatErro
     Ok(())
 }
 
-/// Has sessions noted that come and go, at most so many records a second, or not any more.
+/// Starts logging sessions, at a maximum rate in records per second, or stops.
 ///
 /// # Errors
-/// [`NatError::File`] if nothing can be written there; what was so far stays then.
+/// [`NatError::File`] if the destination cannot be opened; the previous log stays then.
 pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatError> {
     ensure(c)?;
     let workers = c.workers();
@@ -133,7 +132,7 @@ pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatErro
     };
     let mut writers = writers.into_iter();
     order(c, |_| Order::Log(writers.next().map(Box::new)));
-    // What workers have written so far is read before the old thread ends.
+    // Records written so far are read before the old thread ends.
     c.sync();
     let nat = c.state::<Nat44>();
     if let Some(log) = log.as_ref().filter(|log| matches!(log.target, Target::Ipfix(_))) {
@@ -146,11 +145,11 @@ pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatErro
     Ok(())
 }
 
-/// Has sessions noted by IPFIX messages to the collector that was named last, in that domain and from
-/// that port (0: as before); or not any more.
+/// Starts logging to the last IPFIX collector, with this domain and source port (0 keeps the
+/// previous value), or stops.
 ///
 /// # Errors
-/// [`NatError`] if no collector was named, or sessions are noted elsewhere.
+/// [`NatError`] if no collector is known, or another log is active.
 pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError> {
     ensure(c)?;
     let nat = c.state::<Nat44>();
@@ -175,15 +174,15 @@ pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError
             if now.as_ref() == Some(&target) {
                 return Ok(());
             }
-            // A port is not free before what has it ends.
+            // The port is not free until the old log ends.
             set_log(c, None)?;
             set_log(c, Some((target, rate)))
         }
     }
 }
 
-/// Limits the sessions of a routing table's hosts, or of each host if no table is named; 0: no limit.
-/// Sessions that there are stay.
+/// Sets the session limit of a routing table, or per host with `None`; 0 = unlimited. Existing
+/// sessions stay.
 ///
 /// # Errors
 /// [`NatError`].
@@ -217,7 +216,8 @@ pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), N
     Ok(())
 }
 
-/// Tells workers of limits. A host belongs to one worker; a table's limit is shared out among them.
+/// Sends limits to workers. A host belongs to one worker, and the limit of a table is divided among
+/// workers.
 fn send_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
     let now = time::millis(clock::ticks());
     let workers = c.workers();
@@ -231,7 +231,7 @@ fn send_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
                 let (n, place) = (owners.len() as u32, place as u32);
                 most / n + u32::from(place < most % n)
             };
-            // A worker without sessions has nothing to count.
+            // A worker that owns no sessions has nothing to count.
             let tables = nat.limits.iter();
             let tables = tables.filter_map(|(t, most)| Some((*t, part(*most, place?)))).collect();
             LimitSettings::new(tables, nat.per_host, sessions, now)

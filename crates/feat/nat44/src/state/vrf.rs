@@ -1,30 +1,30 @@
-//! SessionFilter routing tables the hosts of a table reach.
+//! Routes between routing tables.
 
 use super::{Nat44, NatError, check_table, ensure, publish};
 use thalweg_graph::Control;
 
-/// Most tables of which is said what they reach.
+/// Maximum number of tables with routes.
 pub const MAX_VRFS: usize = 1024;
-/// Most tables that one reaches.
+/// Maximum number of routes per table.
 pub const MAX_VRF_ROUTES: usize = 64;
 
-/// Routing tables that hold where none is named.
+/// Default routing tables.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DefaultVrfs {
-    /// Of hosts inside, in mappings.
+    /// Table of inside hosts, in mappings.
     pub inside: u32,
-    /// Of hosts outside: where hosts inside go that their own table has no route for, before it is
-    /// looked where interfaces outside are. 0: only there.
+    /// Table tried first for inside hosts whose own table has no route, before those of outside
+    /// interfaces; 0 = none.
     pub outside: u32,
 }
 
-/// The routing table of hosts inside where none is named.
+/// Default table of inside hosts.
 pub(crate) fn inside_vrf(c: &Control) -> u32 {
     c.state::<Nat44>().borrow().default_vrfs.inside
 }
 
-/// Has the hosts of a routing table reach only the tables that are named for it, none at first; or all
-/// that have an interface outside, again. Sessions that there are stay.
+/// Limits the hosts of a routing table to the tables it has routes to, initially none; or removes
+/// the limit. Existing sessions stay.
 ///
 /// # Errors
 /// [`NatError`].
@@ -50,8 +50,7 @@ pub fn set_vrf_table(c: &mut Control, table: u32, add: bool) -> Result<(), NatEr
     Ok(())
 }
 
-/// Has the hosts of a routing table reach another one, if none that was named before leads where they
-/// want to go; or no longer. Sessions that there are stay.
+/// Adds a route to another table, after the existing ones, or deletes it. Existing sessions stay.
 ///
 /// # Errors
 /// [`NatError`].

@@ -1,9 +1,9 @@
-//! What sessions get, and how many there may be.
+//! Port assignment and session limits.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, udp};
 
-/// Ports outside that a host's sessions got, one packet each; those that got none are left out.
+/// External ports of a host's sessions, one packet each, without refused sessions.
 fn ports(n: &mut Nat, host: u8, from: std::ops::Range<u16>) -> Vec<u16> {
     from.filter_map(|port| {
         let out = n.pass(0, udp((ip(0, host), port), (FAR, 53)));
@@ -63,7 +63,7 @@ fn answers_find_their_worker_with_any_algorithm() {
 fn a_host_may_have_so_many() {
     let mut n = Nat::new();
     n.know(3..4);
-    // Some are there before the limit is.
+    // Some exist before the limit is set.
     assert_eq!(ports(&mut n, 2, 1..4).len(), 3);
     n.lab.ok("set nat44 session limit 5 per-host");
     n.lab.c.sync();
@@ -71,7 +71,7 @@ fn a_host_may_have_so_many() {
     assert_eq!(ports(&mut n, 2, 10..20).len(), 2);
     let reason = "max user or VRF sessions exceeded";
     assert_eq!(n.lab.count("nat44-ed-in2out", reason), 3 + 8);
-    // One less, one more.
+    // One session less, one more.
     n.lab.ok("nat44 del session in 10.0.0.2:1 udp external-host 198.51.100.7:53");
     assert_eq!(ports(&mut n, 2, 30..40).len(), 1);
     let text = n.lab.cli("show nat44 session limits");
@@ -109,14 +109,14 @@ fn a_full_table_may_refuse() {
     n.close();
 }
 
-/// Collectors of IPFIX messages learn of what runs out, once a second.
+/// IPFIX collectors are notified of exhausted resources, once a second.
 #[test]
 fn what_runs_out_is_noted() {
     let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     collector.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
     let to = collector.local_addr().unwrap();
-    // The event, and what is said beside it, of the first record that is no session's.
-    let told = |n: &mut Nat, template: u16| -> Vec<u8> {
+    // The event and value of the first notice.
+    let notice = |n: &mut Nat, template: u16| -> Vec<u8> {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         loop {
             assert!(std::time::Instant::now() < end);
@@ -139,15 +139,15 @@ fn what_runs_out_is_noted() {
     n.lab.ok(&format!("nat44 log ipfix {to}\nset nat44 session limit 2 per-host"));
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 2, 1..6).len(), 2);
-    assert_eq!(told(&mut n, 260), [13, 0, 0, 0, 3, 0, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0, 0]);
+    assert_eq!(notice(&mut n, 260), [13, 0, 0, 0, 3, 0, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0, 0]);
     n.lab.ok("set nat44 session limit 0 per-host\nset nat44 session limit 4");
     n.lab.c.sync();
     std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(ports(&mut n, 3, 1..6).len(), 2);
-    assert_eq!(told(&mut n, 259), [13, 0, 0, 0, 1, 0, 0, 0, 4]);
+    assert_eq!(notice(&mut n, 259), [13, 0, 0, 0, 1, 0, 0, 0, 4]);
     n.lab.ok("set nat44 session limit 0\nnat44 add address 192.0.2.1 del");
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 4, 1..6).len(), 0);
-    assert_eq!(told(&mut n, 258), [3, 0, 0, 0, 0]);
+    assert_eq!(notice(&mut n, 258), [3, 0, 0, 0, 0]);
     n.close();
 }

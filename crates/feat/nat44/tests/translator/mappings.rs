@@ -1,4 +1,4 @@
-//! Static mappings, hairpinning, twice NAT, load balancing.
+//! Static mappings, hairpinning, twice-NAT, load balancing.
 
 use crate::lab::{host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
@@ -17,7 +17,7 @@ fn a_port_is_called_from_outside() {
         assert_eq!((out.src(), out.ports()), (SHARED, (80, 4000)));
         assert_eq!(n.one(1, 0, tcp(far, (SHARED, 80), 0x10)).dst(), ip(0, 2));
     }
-    // What the host begins from that port has that name, too.
+    // Sessions that the host opens from that port have the external endpoint, too.
     let out = n.one(0, 1, tcp(near, (FAR, 443), 2));
     assert_eq!((out.src(), out.ports()), (SHARED, (80, 443)));
     assert!(n.pass(1, tcp(far, (SHARED, 81), 2)).is_empty());
@@ -148,7 +148,7 @@ fn mappings_belong_to_one_worker() {
     n.close();
 }
 
-/// Those of one that hosts inside share may be lent for sources from outside, too.
+/// The addresses of an interface can be used for inside hosts and for twice-NAT at once.
 #[test]
 fn an_interface_lends_its_addresses_for_both() {
     let mut n = Nat::new();
@@ -166,7 +166,7 @@ fn an_interface_lends_its_addresses_for_both() {
     n.close();
 }
 
-/// An address is there once, or its ports would be given away twice.
+/// An address is added once only, or its ports would be assigned twice.
 #[test]
 fn an_address_is_there_once() {
     let mut n = Nat::new();
@@ -176,7 +176,7 @@ fn an_address_is_there_once() {
     n.lab.ok("nat44 add address 10.0.1.1 tenant-vrf 7 del\nnat44 add interface address test1");
     let text = n.lab.cli("nat44 add address 10.0.1.0 - 10.0.1.9 tenant-vrf 7");
     assert!(text.contains("10.0.1.1, an interface's for all hosts, is there already"), "{text}");
-    // One that the interface gets later; and what was said of it goes.
+    // The interface gets such an address later, and its configured use is deleted.
     n.lab.ok("nat44 add address 10.0.9.1 tenant-vrf 7\nset interface ip address test1 10.0.9.1/24");
     let count = |n: &mut Nat| n.lab.cli("show nat44 addresses").matches("10.0.9.1").count();
     assert_eq!(count(&mut n), 1);
@@ -186,7 +186,7 @@ fn an_address_is_there_once() {
     n.close();
 }
 
-/// One address of those that sources may get, and no other.
+/// With `exact`, only this address of the twice-NAT pool is used.
 #[test]
 fn a_mapping_may_name_the_address_that_sources_get() {
     let mut n = Nat::new();
@@ -200,7 +200,7 @@ fn a_mapping_may_name_the_address_that_sources_get() {
         let out = n.one(1, 0, tcp(far, (SHARED, 80), 2));
         assert_eq!((out.src(), out.dst()), (Ipv4Addr::new(10, 9, 9, 9), ip(0, 2)));
     }
-    // One that is not there: callers are refused.
+    // An address that is not in the pool: sessions are refused.
     assert!(n.pass(1, tcp((FAR, 4000), (SHARED, 81), 2)).iter().all(|o| o.port == 1));
     assert_eq!(n.lab.count("nat44-ed-out2in", "out of ports"), 1);
     assert!(n.lab.cli("show nat44 static mappings").contains("exact 10.9.9.9"));

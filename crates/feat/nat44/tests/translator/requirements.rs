@@ -1,7 +1,7 @@
-//! What RFC 4787, RFC 5382 and RFC 5508 ask of a translator, requirement by requirement.
+//! The requirements of RFC 4787, RFC 5382 and RFC 5508, one by one.
 //!
-//! One row each: the requirement, what it asks, and a test that shows it; or why it does not hold for a
-//! translator whose mappings depend on both ends.
+//! Each row has a requirement, its content, and a test that demonstrates it; or the reason why it
+//! does not apply to endpoint-dependent NAT.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, echo, tcp, udp};
@@ -13,11 +13,11 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Whether a requirement holds.
+/// Whether a requirement is met.
 enum Standing {
-    /// It does, as this shows.
+    /// Met, as the test demonstrates.
     Holds(fn(&mut Nat)),
-    /// It does not, by design.
+    /// Not met, by design.
     Not(&'static str),
 }
 
@@ -26,7 +26,7 @@ use Standing::{Holds, Not};
 const ENDPOINT_DEPENDENT: &str = "a mapping is for one host and port outside: its port is given to one \
      session only, and what comes from elsewhere is dropped (NAT44-ED)";
 
-/// A host outside that nobody called.
+/// An external host that no inside host has contacted.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 8);
 
 const TABLE: &[(&str, &str, Standing)] = &[
@@ -93,7 +93,7 @@ fn near(port: u16) -> (Ipv4Addr, u16) {
     (ip(0, 2), port)
 }
 
-/// An ICMP error of a host about a packet.
+/// A host's ICMP error about a packet.
 fn error_about(packet: &[u8], by: Ipv4Addr) -> Vec<u8> {
     let mut error = vec![0; 600];
     let view = Ipv4View::parse(packet).unwrap();
@@ -183,7 +183,7 @@ fn hairpin_on_the_way_out(n: &mut Nat) {
     n.lab.ok("set interface nat44 in test0 out test1 del\n\
               set interface nat44 in test0 out test1 output-feature");
     hairpin(n);
-    // All of a connection, and what is for the outside is as it was.
+    // All fields match, and the external side is unchanged.
     n.lab.ok("nat44 add static mapping tcp local 10.0.0.9 8080 external 192.0.2.1 80");
     let mut port = None;
     for flags in [(SYN, SYN | ACK), (ACK, ACK), (ACK, ACK)] {
@@ -194,7 +194,7 @@ fn hairpin_on_the_way_out(n: &mut Nat) {
         assert_eq!((back.src(), back.dst(), back.ports()), (SHARED, ip(0, 2), (80, 5000)));
     }
     filtering(n);
-    // What has no name is not for the inside, and begins nothing.
+    // Packets to an unmapped address do not reach the inside and open no session.
     n.lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1");
     let before = n.sessions().len();
     assert!(n.pass(0, udp(near(5000), (SHARED, 7))).is_empty());
@@ -234,7 +234,7 @@ fn too_long(n: &mut Nat) {
     assert_eq!(out[0].view().payload()[..2], [3, 4]);
 }
 
-/// The parts of a datagram of 16 bytes of UDP header and data, and 8 more.
+/// The fragments of a datagram: 16 bytes of UDP header and data, and 8 more.
 fn parts(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> [Vec<u8>; 2] {
     let whole = udp(from, to).payload_len(16).no_checksum().build();
     let cut = |offset: usize, len: usize, more: bool| {
@@ -302,7 +302,7 @@ fn ping_timer(n: &mut Nat) {
 fn broken_error(n: &mut Nat) {
     let sent = n.one(0, 1, udp(near(5000), (FAR, 53)));
     let mut error = error_about(&sent.bytes[14..], FAR);
-    // Of what is quoted there is too little to tell whose it is.
+    // The quote is too short to identify the session.
     error.truncate(20 + 8 + 20);
     error[2..4].copy_from_slice(&48u16.to_be_bytes());
     error[10..12].fill(0);
