@@ -50,9 +50,9 @@ pub(crate) fn service(args: &mut Args<'_>) -> Result<(SocketAddrV4, u8), CliErro
         return Err(args.bad("protocol", "`tcp' or `udp'"));
     };
     if !args.keyword("external") {
-        return Err(args.bad("address outside", "`external' and an address and port"));
+        return Err(args.bad("external address", "`external' and an address and port"));
     }
-    Ok((endpoint(args, "address and port outside")?, protocol))
+    Ok((endpoint(args, "external address and port")?, protocol))
 }
 
 /// Takes a port, if the mapping has a protocol.
@@ -119,7 +119,9 @@ impl Options {
     /// Fails if `exact` is given to a mapping that does not support it.
     pub(crate) fn without_exact(&self) -> Result<(), CliError> {
         match self.exact {
-            Some(_) => Err(CliError::failed("`exact' is for static mappings with twice-nat")),
+            Some(_) => {
+                Err(CliError::failed("`exact' applies to static mappings with twice-nat only"))
+            }
             None => Ok(()),
         }
     }
@@ -148,7 +150,7 @@ impl Task<Control> for Storing {
                 out.json(json!({ "saved": n }));
             }
             Some(Ok(Done::NoFile)) => {
-                out.line("no file, no sessions");
+                out.line("no such file, no sessions restored");
                 out.json(json!({ "restored": 0 }));
             }
             Some(Ok(Done::Restored(r))) => restored(&r, out),
@@ -160,18 +162,18 @@ impl Task<Control> for Storing {
 fn restored(r: &Restored, out: &mut Output) {
     out.line(format_args!("{} restored", counted(r.done, "session")));
     let others = [
-        (r.over, "over", "whose time has come"),
-        (r.homeless, "homeless", "whose address, port or mapping is not there"),
-        (r.taken, "taken", "that exist already"),
-        (r.full, "full", "for which there is no room"),
-        (r.bad, "bad", "that make no sense"),
+        (r.expired, "expired", "expired"),
+        (r.no_mapping, "no-mapping", "address, port or mapping no longer exists"),
+        (r.taken, "exists", "session exists already"),
+        (r.full, "full", "session table full or limit reached"),
+        (r.bad, "invalid", "invalid"),
     ];
     let mut all = serde_json::Map::new();
     all.insert("restored".into(), r.done.into());
     for (n, key, text) in others {
         all.insert(key.into(), n.into());
         if n > 0 {
-            out.line(format_args!("{n} not restored {text}"));
+            out.line(format_args!("{n} not restored: {text}"));
         }
     }
     out.json(all.into());

@@ -80,17 +80,17 @@ pub(crate) fn refused(c: &mut Control, event: &Event) {
     }
     match kind {
         0 => tracing::warn!(
-            "nat44: worker {worker} has no port left for new sessions ({count} refused); add addresses"
+            "nat44: worker {worker} is out of ports ({count} sessions refused); add addresses with `nat44 add address`"
         ),
         1 => tracing::warn!(
-            "nat44: worker {worker} has no room for new sessions ({count} refused); see `nat44 plugin enable sessions`"
+            "nat44: worker {worker} has reached its maximum number of sessions ({count} refused); see `nat44 plugin enable sessions`"
         ),
         3 => tracing::warn!(
-            "nat44: worker {worker} refused {} beyond a limit; see `show nat44 session limits`",
+            "nat44: worker {worker} refused {} by a session limit; see `show nat44 session limits`",
             counted(count.into(), "session")
         ),
         _ => tracing::warn!(
-            "nat44: worker {worker} refused {} that exist already",
+            "nat44: worker {worker} refused {} whose tuple is in use",
             counted(count.into(), "session")
         ),
     }

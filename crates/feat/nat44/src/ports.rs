@@ -34,7 +34,7 @@ impl Scheme {
     pub fn range(first: u16, last: u16) -> Result<Scheme, String> {
         match () {
             () if first > last => Err(format!("port {last} is below {first}")),
-            () if first < FIRST => Err(format!("ports below {FIRST} are not given away")),
+            () if first < FIRST => Err(format!("ports below {FIRST} are never assigned")),
             () => Ok(Scheme::Range(first, last)),
         }
     }
@@ -46,10 +46,10 @@ impl Scheme {
     pub fn map_e(psid: u16, offset: u8, length: u8) -> Result<Scheme, String> {
         if offset > 6 {
             // With a larger offset, ports would begin below FIRST.
-            return Err(format!("psid-offset is 0 to 6, not {offset}"));
+            return Err(format!("psid-offset must be 0 to 6, not {offset}"));
         }
         if offset + length > 15 || length == 0 {
-            let text = format!("psid-len is 1 to {} behind psid-offset {offset}", 15 - offset);
+            let text = format!("psid-len must be 1 to {} with psid-offset {offset}", 15 - offset);
             return Err(format!("{text}, not {length}"));
         }
         if u32::from(psid) >> length != 0 {
@@ -58,7 +58,7 @@ impl Scheme {
         let scheme = Scheme::MapE { psid, offset, length };
         if scheme.port(0) < FIRST {
             let text = format!("the ports of psid {psid} begin at {}", scheme.port(0));
-            return Err(format!("{text}, and those below {FIRST} are not given away"));
+            return Err(format!("{text}, and ports below {FIRST} are never assigned"));
         }
         Ok(scheme)
     }

@@ -14,9 +14,9 @@ pub struct Restored {
     /// Restored.
     pub done: u64,
     /// Expired meanwhile.
-    pub over: u64,
+    pub expired: u64,
     /// The address, port or mapping no longer exists, or belongs to another worker.
-    pub homeless: u64,
+    pub no_mapping: u64,
     /// The session exists already.
     pub taken: u64,
     /// The session table is full, or a limit is reached.
@@ -31,8 +31,8 @@ impl Restored {
     pub fn and(self, o: Restored) -> Restored {
         Restored {
             done: self.done + o.done,
-            over: self.over + o.over,
-            homeless: self.homeless + o.homeless,
+            expired: self.expired + o.expired,
+            no_mapping: self.no_mapping + o.no_mapping,
             taken: self.taken + o.taken,
             full: self.full + o.full,
             bad: self.bad + o.bad,
@@ -81,12 +81,12 @@ impl Nat {
             // A timeout that has been shortened applies.
             let left = left.min(u64::from(config.timeouts[s.class as usize])) as u32;
             match left {
-                0 => sum.over += 1,
+                0 => sum.expired += 1,
                 _ => match self.restore_one(config, s, left, now) {
                     Ok(()) => sum.done += 1,
                     Err(Refusal::Full | Refusal::Limit) => sum.full += 1,
                     Err(Refusal::Taken) => sum.taken += 1,
-                    Err(Refusal::NoPort) => sum.homeless += 1,
+                    Err(Refusal::NoPort) => sum.no_mapping += 1,
                 },
             }
         }

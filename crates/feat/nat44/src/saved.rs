@@ -28,14 +28,14 @@ const GROWN: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FormatError {
     /// Not a session file.
-    #[error("it is no file of nat44 sessions")]
+    #[error("not a file of nat44 sessions")]
     Foreign,
     /// An unknown version.
-    #[error("it is of version {0}, and this router reads version {VERSION}")]
+    #[error("the file has version {0}; this router reads version {VERSION}")]
     Version(u32),
     /// The length does not match the header.
     #[error(
-        "it has {found} bytes behind its header, and {said} sessions of {RECORD} bytes are said to be there"
+        "{found} bytes follow the header, which promises {said} sessions of {RECORD} bytes: the file is truncated or damaged"
     )]
     Length {
         /// Bytes after the header.
@@ -44,7 +44,7 @@ pub enum FormatError {
         said: u64,
     },
     /// The checksum does not match.
-    #[error("its checksum does not agree with its sessions: it is damaged")]
+    #[error("the checksum does not match: the file is damaged")]
     Damaged,
 }
 

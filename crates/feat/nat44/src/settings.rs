@@ -63,7 +63,7 @@ const RULES: &[Rule] = &[
 fn line(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if !text.contains('\n') && text.len() < 16_384 => Ok(()),
-        _ => Err("a mapping as its command takes it".into()),
+        _ => Err("the arguments of the command that adds the mapping".into()),
     }
 }
 
@@ -71,14 +71,14 @@ fn worker_list(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if cli_args::numbers(text).is_some() => Ok(()),
         Value::Int(n) if u16::try_from(*n).is_ok() => Ok(()),
-        _ => Err("numbers of workers, such as \"0,2-3\"".into()),
+        _ => Err("worker numbers such as \"0,2-3\"".into()),
     }
 }
 
 fn vrf_line(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if cli_args::vrf(text).is_some() => Ok(()),
-        _ => Err("a table's number, and those that it reaches, such as \"7 reaches 0 8\"".into()),
+        _ => Err("a table and the tables that it reaches, such as \"7 reaches 0 8\"".into()),
     }
 }
 

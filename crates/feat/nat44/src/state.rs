@@ -50,7 +50,7 @@ pub enum NatError {
     #[error(transparent)]
     Memory(#[from] MapError),
     /// The object exists already.
-    #[error("{0} is there already")]
+    #[error("{0} exists already")]
     Exists(String),
     /// The object does not exist.
     #[error("there is no {0}")]
@@ -372,7 +372,7 @@ pub fn disable(c: &mut Control) {
 
 fn check_table(table: u32) -> Result<(), NatError> {
     if table > MAX_TABLE {
-        let text = format!("tables up to {MAX_TABLE} can be translated, not {table}");
+        let text = format!("table {table} is too large: nat44 supports tables up to {MAX_TABLE}");
         return Err(NatError::Invalid(text));
     }
     Ok(())
@@ -396,7 +396,7 @@ pub fn set_addresses(
     }
     if first.is_unspecified() || first.is_multicast() || last.is_multicast() || last.is_broadcast()
     {
-        return Err(NatError::Invalid(format!("{first} - {last} are not addresses of hosts")));
+        return Err(NatError::Invalid(format!("{first} - {last} are not unicast addresses")));
     }
     let nat = c.state::<Nat44>();
     let count = (last.to_bits() - first.to_bits()) as usize + 1;
@@ -406,13 +406,15 @@ pub fn set_addresses(
         let lent = nat.address_interfaces.iter().filter(|b| b.1 == twice);
         let mut lent = lent.flat_map(|b| ip4.addresses(b.0).iter().map(|a| a.0));
         if let Some(wrong) = lent.find(|a| (first..=last).contains(a)) {
-            return Err(NatError::Exists(format!("{wrong}, an interface's for all hosts,")));
+            return Err(NatError::Exists(format!("pool address {wrong} of an interface")));
         }
     }
     {
         let mut nat = nat.borrow_mut();
         if add && nat.addresses.len() + count > MAX_ADDRESSES {
-            let text = format!("no more than {MAX_ADDRESSES} addresses can be shared");
+            let text = format!(
+                "the limit of {MAX_ADDRESSES} pool addresses is reached; `nat44 add address ... del` frees some"
+            );
             return Err(NatError::Invalid(text));
         }
         let all = (first.to_bits()..=last.to_bits()).map(Ipv4Addr::from);
@@ -493,7 +495,9 @@ pub fn set_interface(
     let which = if inside { &mut new.inside } else { &mut new.outside };
     let side = if inside { "in" } else { "out" };
     if add && (old.inside || old.outside) && old.output != output {
-        let text = format!("`{name}` has a part already, with another `output-feature`");
+        let text = format!(
+            "`{name}` has a role with another setting of `output-feature` already; delete that first"
+        );
         return Err(NatError::Invalid(text));
     }
     if !add && !*which {

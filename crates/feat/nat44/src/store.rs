@@ -53,7 +53,7 @@ pub enum StoreError {
         source: FormatError,
     },
     /// NAT44 is disabled.
-    #[error("nat44 is disabled: `nat44 plugin enable` it first")]
+    #[error("nat44 is disabled; `nat44 plugin enable` enables it")]
     Disabled,
     /// The main thread has ended, or a worker does not answer.
     #[error("the router did not answer")]
@@ -345,7 +345,7 @@ pub fn save_every(c: &mut Control, what: Option<(PathBuf, u32)>) -> Result<(), S
                     busy.set(true);
                     go_on(c, work, busy.clone());
                 }
-                Err(e) => tracing::warn!("nat44: sessions were not saved: {e}"),
+                Err(e) => tracing::warn!("nat44: cannot save sessions: {e}"),
             }
         }
         true
@@ -360,7 +360,7 @@ fn go_on(c: &mut Control, mut work: Work, busy: Rc<Cell<bool>>) {
         Some(done) => {
             busy.set(false);
             if let Err(e) = done {
-                tracing::warn!("nat44: sessions were not saved: {e}");
+                tracing::warn!("nat44: cannot save sessions: {e}");
             }
         }
     }

@@ -239,7 +239,7 @@ impl Nat {
     /// milliseconds.
     pub(crate) fn prepare(&mut self) {
         if let Err(e) = self.table.prepare("nat44-memory") {
-            tracing::warn!("nat44: memory is cleared as sessions come to it: {e}");
+            tracing::warn!("nat44: session memory is cleared on first use, not in advance: {e}");
         }
     }
 

@@ -58,7 +58,7 @@ fn handle(c: &mut Control, rq: Nat44DelSession, later: Later<Nat44DelSessionRepl
 
 fn some_of(ended: usize) -> Result<(), Retval> {
     match ended {
-        0 => Err(Retval::NO_SUCH_ENTRY.because("there is no such session")),
+        0 => Err(Retval::NO_SUCH_ENTRY.because("no such session")),
         _ => Ok(()),
     }
 }

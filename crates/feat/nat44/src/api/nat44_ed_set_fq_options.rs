@@ -21,7 +21,7 @@ fn handle(c: &mut Control, rq: Nat44EdSetFqOptions) -> Result<Nat44EdSetFqOption
         room if room == rq.frame_queue_nelts => Ok(Nat44EdSetFqOptionsReply),
         0 => Err(Retval::UNSUPPORTED.because("one worker hands nothing over")),
         room => {
-            let text = format!("queues between workers have room for {room} frames, always");
+            let text = format!("queues between workers have a fixed capacity of {room} frames");
             Err(Retval::UNSUPPORTED.because(text))
         }
     }

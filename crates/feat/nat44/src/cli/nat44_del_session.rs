@@ -24,9 +24,9 @@ impl Command<Control> for Nat44DelSession {
     }
 
     fn help(&self) -> &'static str {
-        "End a session, or all with an address and port if no host outside is named\n\
-         in: the host's own address and port; out: those that it has outside. For ICMP the port is\n\
-         the query's identifier, on both sides. What in names is in table vrf."
+        "End a session, or all sessions of an address and port without external-host\n\
+         in: the inside address and port, in table vrf; out: the external address and port. For ICMP the\n\
+         port is the identifier of the query."
     }
 
     fn run(
@@ -45,7 +45,7 @@ impl Command<Control> for Nat44DelSession {
         let (mut far, mut table) = (None, 0);
         while !args.is_empty() {
             if args.keyword("external-host") {
-                let what = "address and port of the host outside";
+                let what = "address and port of the external host";
                 far = Some(crate::cli_support::endpoint(args, what)?);
             } else if args.keyword("vrf") {
                 table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
@@ -68,7 +68,7 @@ impl Command<Control> for Nat44DelSession {
         };
         let tuple = if from_inside { inside } else { inside.reversed() };
         if !view::delete_session(c, tuple, from_inside) {
-            return Err(CliError::failed(format!("there is no session of {near} with {far}")));
+            return Err(CliError::failed(format!("no session of {near} with {far}")));
         }
         Ok(Outcome::Done)
     }
@@ -91,7 +91,7 @@ impl Task<Control> for Ending {
                 TaskPoll::At(now)
             }
             None if self.ended == 0 => {
-                let text = format!("there is no session of {}", self.near);
+                let text = format!("no session of {}", self.near);
                 TaskPoll::Failed(CliError::failed(text))
             }
             None => TaskPoll::Done,

@@ -17,7 +17,7 @@ impl Command<Control> for ShowNat44InterfaceAddress {
     }
 
     fn help(&self) -> &'static str {
-        "Show the interfaces whose addresses hosts inside share"
+        "Show the interfaces whose addresses are pool addresses"
     }
 
     fn run(

@@ -26,10 +26,8 @@ impl Command<Control> for ShowNat44Sessions {
     }
 
     fn help(&self) -> &'static str {
-        "Show sessions, worker by worker, 65536 at most if nothing is said; with filters, those that\n\
-         pass them all\n\
-         i2o flow: packets from the inside, as they come and as they leave; o2i flow: packets from the\n\
-         outside."
+        "Show sessions by worker, up to 65536 by default; with filters, those that match all of them\n\
+         i2o flow: packets from inside, before and after translation; o2i flow: packets from outside."
     }
 
     fn run(

@@ -17,7 +17,7 @@ impl Command<Control> for ShowNatAddrPortAssignmentAlg {
     }
 
     fn help(&self) -> &'static str {
-        "Show which ports of shared addresses sessions get, and how many these are"
+        "Show the ports of pool addresses that sessions may use, and their number"
     }
 
     fn run(

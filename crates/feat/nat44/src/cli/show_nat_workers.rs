@@ -17,7 +17,7 @@ impl Command<Control> for ShowNatWorkers {
     }
 
     fn help(&self) -> &'static str {
-        "Show which workers have sessions"
+        "Show the workers that own sessions"
     }
 
     fn run(

@@ -45,17 +45,17 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
         interface::view(c, sw_if)?;
     }
     if new.mapping.exact.is_some() && new.mapping.twice == TwiceNat::Never {
-        let text = "a pool address is for mappings with twice-nat or self-twice-nat";
+        let text = "`exact` requires twice-nat or self-twice-nat";
         return Err(NatError::Invalid(text.into()));
     }
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
         if nat.mappings.iter().any(|m| same_external(m, &new)) {
-            return Err(NatError::Exists("a mapping of that address and port".into()));
+            return Err(NatError::Exists("a mapping of this address and port".into()));
         }
         if nat.mappings.len() >= MAX_MAPPINGS {
-            let text = format!("no more than {MAX_MAPPINGS} mappings can be kept");
+            let text = format!("the limit of {MAX_MAPPINGS} static mappings is reached");
             return Err(NatError::Invalid(text));
         }
         nat.mappings.push(new);
@@ -73,7 +73,7 @@ pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError
     {
         let mut nat = nat.borrow_mut();
         let at = nat.mappings.iter().position(|m| same_external(m, gone));
-        let at = at.ok_or_else(|| NatError::Missing("mapping of that address and port".into()))?;
+        let at = at.ok_or_else(|| NatError::Missing("mapping of this address and port".into()))?;
         nat.mappings.remove(at);
     }
     publish(c);
@@ -103,14 +103,14 @@ pub fn set_backend(
         let missing = || format!("load-balancing mapping of {external}:{port}");
         let all = &mut mapping.ok_or_else(|| NatError::Missing(missing()))?.mapping.backends;
         let key = |b: &Backend| (b.address, b.port, b.table);
-        let what = || format!("host {}:{}", backend.address, backend.port);
+        let what = || format!("back end {}:{}", backend.address, backend.port);
         match (all.iter().position(|b| key(b) == key(&backend)), add) {
             (Some(_), true) => return Err(NatError::Exists(what())),
             (None, false) => return Err(NatError::Missing(what())),
             (None, true) => all.push(backend),
             (Some(_), false) if all.len() == 1 => {
                 return Err(NatError::Invalid(format!(
-                    "{} is the last: delete the mapping",
+                    "{} is the last one; delete the mapping instead",
                     what()
                 )));
             }

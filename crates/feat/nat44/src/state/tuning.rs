@@ -82,11 +82,11 @@ pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatEr
     owners.dedup();
     let workers = c.workers();
     if let Some(wrong) = owners.iter().find(|w| usize::from(**w) >= workers) {
-        let text = format!("there is no worker {wrong}: they are 0 to {}", workers - 1);
+        let text = format!("there is no worker {wrong}; there are 0 to {}", workers - 1);
         return Err(NatError::Invalid(text));
     }
     if named.is_some() && owners.is_empty() {
-        return Err(NatError::Invalid("no worker would have sessions".into()));
+        return Err(NatError::Invalid("at least one worker must own sessions".into()));
     }
     let nat = c.state::<Nat44>();
     let old = nat.borrow().owners(workers);
@@ -159,13 +159,14 @@ pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError
     };
     match (now, on) {
         (Some(Target::Ipfix(_)), None) => set_log(c, None),
-        (_, None) => Err(NatError::Missing("log of sessions by IPFIX".into())),
+        (_, None) => Err(NatError::Missing("IPFIX log of sessions".into())),
         (Some(other @ (Target::File(_) | Target::Syslog(_))), Some(_)) => {
-            Err(NatError::Exists(format!("a log of sessions to {other} (end it: `nat44 log off`)")))
+            Err(NatError::Exists(format!("a session log to {other} (`nat44 log off` stops it)")))
         }
         (now, Some((domain, port))) => {
             let Some((Target::Ipfix(mut to), rate)) = collector else {
-                let text = "no collector is known: `nat44 log ipfix <address>:<port>` names one";
+                let text =
+                    "no collector is configured; `nat44 log ipfix <address>:<port>` sets one";
                 return Err(NatError::Invalid(text.into()));
             };
             to.domain = if domain == 0 { to.domain } else { domain };
@@ -202,7 +203,8 @@ pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), N
                 nat.limits.insert(table, most);
             }
             _ => {
-                let text = format!("no more than {MAX_LIMITS} tables can have a limit");
+                let text =
+                    format!("the limit of {MAX_LIMITS} tables with a session limit is reached");
                 return Err(NatError::Invalid(text));
             }
         }

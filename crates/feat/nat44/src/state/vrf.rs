@@ -39,7 +39,7 @@ pub fn set_vrf_table(c: &mut Control, table: u32, add: bool) -> Result<(), NatEr
             (true, true) => return Err(NatError::Exists(what())),
             (false, false) => return Err(NatError::Missing(what())),
             (false, true) if vrfs.len() >= MAX_VRFS => {
-                let text = format!("no more than {MAX_VRFS} tables can be listed");
+                let text = format!("the limit of {MAX_VRFS} `nat44 vrf table`s is reached");
                 return Err(NatError::Invalid(text));
             }
             (false, true) => drop(vrfs.insert(table, Vec::new())),
@@ -61,13 +61,13 @@ pub fn set_vrf_route(c: &mut Control, table: u32, to: u32, add: bool) -> Result<
     {
         let nat = c.state::<Nat44>();
         let mut nat = nat.borrow_mut();
-        let missing = || format!("nat44 vrf table {table}: `nat44 vrf table add {table}` makes it");
+        let missing = || format!("nat44 vrf table {table}: `nat44 vrf table add {table}` adds it");
         let routes = nat.vrfs.get_mut(&table).ok_or_else(|| NatError::Missing(missing()))?;
         match (routes.iter().position(|r| *r == to), add) {
             (Some(_), true) => return Err(NatError::Exists(what())),
             (None, false) => return Err(NatError::Missing(what())),
             (None, true) if routes.len() >= MAX_VRF_ROUTES => {
-                let text = format!("no more than {MAX_VRF_ROUTES} routes of a table can be kept");
+                let text = format!("the limit of {MAX_VRF_ROUTES} routes per table is reached");
                 return Err(NatError::Invalid(text));
             }
             (None, true) => routes.push(to),

@@ -75,7 +75,7 @@ fn a_host_may_have_so_many() {
     n.lab.ok("nat44 del session in 10.0.0.2:1 udp external-host 198.51.100.7:53");
     assert_eq!(ports(&mut n, 2, 30..40).len(), 1);
     let text = n.lab.cli("show nat44 session limits");
-    assert!(text.contains("each host: 5 sessions"), "{text}");
+    assert!(text.contains("per host: 5 sessions"), "{text}");
     n.lab.ok("set nat44 session limit 0 per-host");
     assert_eq!(ports(&mut n, 2, 50..60).len(), 10);
     n.close();

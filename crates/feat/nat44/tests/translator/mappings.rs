@@ -172,10 +172,10 @@ fn an_address_is_there_once() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 10.0.1.1 tenant-vrf 7");
     let text = n.lab.cli("nat44 add interface address test1");
-    assert!(text.contains("address 10.0.1.1 tenant-vrf 7 is there already"), "{text}");
+    assert!(text.contains("address 10.0.1.1 tenant-vrf 7 exists already"), "{text}");
     n.lab.ok("nat44 add address 10.0.1.1 tenant-vrf 7 del\nnat44 add interface address test1");
     let text = n.lab.cli("nat44 add address 10.0.1.0 - 10.0.1.9 tenant-vrf 7");
-    assert!(text.contains("10.0.1.1, an interface's for all hosts, is there already"), "{text}");
+    assert!(text.contains("pool address 10.0.1.1 of an interface exists already"), "{text}");
     // The interface gets such an address later, and its configured use is deleted.
     n.lab.ok("nat44 add address 10.0.9.1 tenant-vrf 7\nset interface ip address test1 10.0.9.1/24");
     let count = |n: &mut Nat| n.lab.cli("show nat44 addresses").matches("10.0.9.1").count();

@@ -72,7 +72,7 @@ fn connections_go_on() {
         assert_eq!((s.packets, s.class), (5, thalweg_feat_nat44::session::Class::TcpEstablished));
         // A second restore finds them in place.
         let again = n.lab.cli(&format!("nat44 restore {}", saved.path()));
-        let words = "0 sessions restored\n204 not restored that exist already";
+        let words = "0 sessions restored\n204 not restored: session exists already";
         assert_eq!(again.trim(), words);
         n.lab.ok("clear nat44 sessions");
         n.lab.c.sync();
@@ -97,7 +97,7 @@ fn what_has_no_home_stays_away() {
     // Neither the mapping nor the address exists.
     n.lab.ok("nat44 add address 192.0.2.1 del\nnat44 add address 192.0.2.2");
     let text = n.lab.cli(&format!("nat44 restore {}", saved.path()));
-    let words = "0 sessions restored\n204 not restored whose address, port or mapping is not there";
+    let words = "0 sessions restored\n204 not restored: address, port or mapping no longer exists";
     assert_eq!(text.trim(), words);
     // Room for fewer sessions than saved.
     let mut n2 = Nat::with(1, "nat44 plugin enable sessions 50");
@@ -123,7 +123,9 @@ fn files_that_are_none_are_refused() {
     let file = dir.path().join("x");
     let restore = format!("nat44 restore {}", file.display());
     assert!(n.lab.cli(&restore).contains("No such file"));
-    assert!(n.lab.cli(&format!("{restore} if-present")).contains("no file, no sessions"));
+    assert!(
+        n.lab.cli(&format!("{restore} if-present")).contains("no such file, no sessions restored")
+    );
     std::fs::write(&file, b"hello").unwrap();
     assert!(n.lab.cli(&restore).contains("no file of nat44 sessions"));
     let nowhere = n.lab.cli("nat44 save /nonexistent/x");
