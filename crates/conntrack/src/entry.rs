@@ -328,7 +328,7 @@ mod tests {
 
         /// Near the edges of the windows, the fast paths agree with the general rule.
         #[test]
-        fn the_short_ways_are_the_whole_one(
+        fn fast_paths_agree_with_the_general_rule(
             mut sides in [sides(), sides()], reply: bool, near in prop::array::uniform3(-70000i32..70000),
             window: u16, payload in prop_oneof![Just(0u32), 0u32..65000], flags in 0u8..64,
             settled: bool, acknowledges in prop::bool::weighted(0.9),

@@ -299,7 +299,7 @@ fn a_connection_takes_no_more_than_it_may() {
 }
 
 #[test]
-fn force_turns_the_direction_round() {
+fn force_reverses_the_direction() {
     let mut lab = Lab::new(3);
     lab.commit(&to(1, SYN, 100, 0, 0));
     lab.see(&back(1, SYN | ACK, 500, 101, 0));

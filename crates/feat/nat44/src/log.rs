@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_moved_is_made_anew() {
+    fn a_moved_file_is_reopened() {
         clock::init();
         let dir = tempfile::tempdir().unwrap();
         let (file, moved) = (dir.path().join("log"), dir.path().join("log.1"));
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_that_follow_each_other_have_the_same_port() {
+    fn consecutive_logs_can_use_the_same_port() {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let first = connect(&collector, 0).unwrap();
         let port = first.local_addr().unwrap().port();

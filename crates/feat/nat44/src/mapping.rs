@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_keep_to_their_host() {
+    fn clients_keep_their_back_end() {
         let mut m = mapping(17, 53, 0);
         let backend =
             |n: u8, share| Backend { address: [10, 0, 0, n].into(), port: 53, table: 0, share };

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_given_away_once() {
+    fn all_ports_are_assigned_once() {
         let count = Scheme::All.count();
         let mut ports = Ports::new(Scheme::All, (0, count));
         let taken: BTreeSet<u16> =
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_ports_are_not_given_away() {
+    fn reserved_ports_are_not_assigned() {
         let mut ports = Ports::new(Scheme::Range(2000, 2002), (0, 3));
         assert!(ports.take_this(2001));
         ports.keep(2000);

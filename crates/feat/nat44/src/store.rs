@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn each_worker_gets_its_own() {
+    fn each_owner_gets_its_sessions() {
         let mut records: Vec<_> = (0..1000).map(|n| saved(n).record()).collect();
         records.push([0xff; RECORD]);
         let sum = records.iter().fold(0, saved::sum);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_half_a_file() {
+    fn truncated_files_are_rejected() {
         let records = [saved(1).record(), saved(2).record()];
         let sum = records.iter().fold(0, saved::sum);
         let good = Header { count: 2, at: 0, sum };

@@ -157,7 +157,7 @@ mod tests {
 
         /// An updated checksum equals a recomputed one.
         #[test]
-        fn checksums_follow(
+        fn checksums_are_updated(
             old in any::<[u8; 12]>(),
             new in any::<[u8; 12]>(),
             rest in prop::collection::vec(any::<u8>(), 0..40),

@@ -412,7 +412,7 @@ mod tests {
 
         /// No fewer bits distinguish the word from every value, and these do.
         #[test]
-        fn bits_tell_a_value_from_others(
+        fn few_bits_distinguish_a_value(
             values in prop::collection::btree_set(0u64..4096, 1..40), word in 0u64..4096, low: bool,
         ) {
             let (mask, at) = if low { (0xfff, 0) } else { (0xfff << 52, 52) };

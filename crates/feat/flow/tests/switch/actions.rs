@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn fields_and_sums_are_as_they_would_have_been_built(
+    fn changed_fields_equal_built_ones(
         changes in prop::collection::vec((0u8..14, any::<u64>(), any::<u64>()), 1..8),
         tos: u8, ttl in 9u8..=255,
     ) {
@@ -132,7 +132,7 @@ proptest! {
 }
 
 #[test]
-fn times_to_live_end() {
+fn ttl_expires() {
     let mut lab = Lab::new(1, 512);
     let [left, right] = lab.ports;
     lab.ok("flow add 7 ip,actions=in_port,dec_ttl,resubmit(,1)

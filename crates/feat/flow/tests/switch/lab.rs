@@ -14,7 +14,7 @@ use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interf
 use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
 };
-use thalweg_load::{Answered, Client, Counts, MacAddr, Micros, Profile, Server, Sink};
+use thalweg_load::{Client, Counts, MacAddr, Micros, Profile, Server, ServerCounts, Sink};
 
 /// Frames waiting to be received on a port.
 type Waiting = Vec<(SwIfIndex, Box<Frame>)>;
@@ -396,8 +396,8 @@ impl Lab {
     }
 
     /// Counters of all clients and servers together.
-    pub fn counts(&self) -> (Counts, Answered) {
-        let mut sum = (Counts::default(), Answered::default());
+    pub fn counts(&self) -> (Counts, ServerCounts) {
+        let mut sum = (Counts::default(), ServerCounts::default());
         for world in self.worlds.iter() {
             let world = world.lock().unwrap();
             if let Some(c) = world.client.as_ref().map(Client::counts) {

@@ -420,7 +420,7 @@ fn tables_zones_marks_and_copies() {
     assert_eq!(lab.cli("show conntrack zone=0"), "");
     lab.ok("flow del 7 table=1");
     assert_eq!(lab.cli("flow dump 7").lines().count(), 2);
-    dumped_for_machines(&mut lab);
+    check_json_dump(&mut lab);
     lab.ok("flow del 7");
     let arp = Packet::arp_request(CLIENT_MAC, CLIENT, SERVER).build();
     assert!(lab.pass(0, std::slice::from_ref(&arp)).is_empty(), "no rules, no packets");
@@ -430,7 +430,7 @@ fn tables_zones_marks_and_copies() {
 }
 
 /// JSON output of set 7's two rules, one of which matches packets.
-fn dumped_for_machines(lab: &mut Lab) {
+fn check_json_dump(lab: &mut Lab) {
     let read = |lab: &mut Lab, command: &str| -> serde_json::Value {
         serde_json::from_str(&lab.cli(&format!("{command} | json"))).expect("JSON")
     };
@@ -467,7 +467,7 @@ fn dumped_for_machines(lab: &mut Lab) {
 }
 
 #[test]
-fn circles_end() {
+fn resubmit_loops_end() {
     let mut lab = Lab::new(1, 2048);
     lab.ok("flow add 7 table=0,actions=resubmit(,1)
          flow add 7 table=1,actions=resubmit(,0)
@@ -477,7 +477,7 @@ fn circles_end() {
 }
 
 #[test]
-fn wrong_lines_of_files_are_told() {
+fn errors_in_files_have_line_numbers() {
     let mut lab = Lab::new(1, 2048);
     let file = tempfile();
     std::fs::write(&file, "priority=1,ip,actions=normal\n\nip,tp_dst=1,actions=drop\n").unwrap();

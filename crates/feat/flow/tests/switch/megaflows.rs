@@ -140,7 +140,7 @@ fn clear(lab: &mut Lab) {
 }
 
 #[test]
-fn ways_lead_where_steps_do() {
+fn megaflows_agree_with_steps() {
     let labs = RefCell::new([Lab::new(1, 4096), Lab::new(1, 4096)]);
     for lab in labs.borrow_mut().iter_mut() {
         // Labels are in use from the start, so that connections with one do not wait for memory.

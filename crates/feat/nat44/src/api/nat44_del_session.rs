@@ -67,7 +67,7 @@ fn finish(later: Later<Nat44DelSessionReply>, result: Result<(), Retval>) {
     later.answer(result.map_or_else(|e| e.0, |()| 0), &Nat44DelSessionReply);
 }
 
-/// Ends a slice of them, and the rest in later turns of the main thread, as there may be millions.
+/// Ends a slice of the sessions, and the rest in later turns of the main thread.
 fn end_all(
     c: &mut Control,
     filter: SessionFilter,

@@ -60,7 +60,7 @@ fn answers_find_their_worker_with_any_algorithm() {
 }
 
 #[test]
-fn a_host_may_have_so_many() {
+fn sessions_per_host_are_limited() {
     let mut n = Nat::new();
     n.know(3..4);
     // Some exist before the limit is set.
@@ -82,7 +82,7 @@ fn a_host_may_have_so_many() {
 }
 
 #[test]
-fn a_table_may_have_so_many() {
+fn sessions_per_table_are_limited() {
     let mut n = Nat::of(2);
     n.know(3..51);
     n.lab.ok("set nat44 session limit 9 vrf 0\nset nat44 session limit 1 vrf 7");
@@ -111,7 +111,7 @@ fn a_full_table_may_refuse() {
 
 /// IPFIX collectors are notified of exhausted resources, once a second.
 #[test]
-fn what_runs_out_is_noted() {
+fn exhaustion_is_reported() {
     let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     collector.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
     let to = collector.local_addr().unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 #[test]
-fn a_port_is_called_from_outside() {
+fn a_mapped_port_is_reachable_from_outside() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80");
     let (near, far) = ((ip(0, 2), 8080), (FAR, 4000));
@@ -32,7 +32,7 @@ fn a_port_is_called_from_outside() {
 }
 
 #[test]
-fn an_address_is_called_from_outside() {
+fn a_mapped_address_is_reachable_from_outside() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add static mapping local 10.0.0.2 external 192.0.2.50");
     let named = Ipv4Addr::new(192, 0, 2, 50);
@@ -45,7 +45,7 @@ fn an_address_is_called_from_outside() {
 }
 
 #[test]
-fn what_keeps_its_name() {
+fn identity_mappings() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add identity mapping 10.0.0.2 udp 700");
     assert_eq!(n.one(0, 1, udp((ip(0, 2), 700), (FAR, 10))).src(), ip(0, 2));
@@ -55,7 +55,7 @@ fn what_keeps_its_name() {
 }
 
 #[test]
-fn hosts_inside_call_each_other_by_their_names_outside() {
+fn inside_hosts_reach_each_other_by_external_address() {
     for workers in [1, 2] {
         let mut n = Nat::of(workers);
         n.lab.ok("nat44 add static mapping udp local 10.0.0.3 53 external 192.0.2.1 53");
@@ -78,7 +78,7 @@ fn hosts_inside_call_each_other_by_their_names_outside() {
 }
 
 #[test]
-fn callers_get_addresses_inside() {
+fn twice_nat_translates_clients() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 10.9.9.9 twice-nat\n\
               ip route add 10.9.9.0/24 via 10.0.1.2 test1\n\
@@ -94,7 +94,7 @@ fn callers_get_addresses_inside() {
 }
 
 #[test]
-fn callers_are_spread() {
+fn clients_are_balanced() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add load-balancing static mapping protocol udp external 192.0.2.1:53 \
               local 10.0.0.2:5353 probability 25 local 10.0.0.3:5354 probability 75");
@@ -150,7 +150,7 @@ fn mappings_belong_to_one_worker() {
 
 /// The addresses of an interface can be used for inside hosts and for twice-NAT at once.
 #[test]
-fn an_interface_lends_its_addresses_for_both() {
+fn interface_addresses_serve_both_pools() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 192.0.2.1 del\nnat44 add interface address test1\n\
               nat44 add interface address test1 twice-nat\n\
@@ -188,7 +188,7 @@ fn an_address_is_there_once() {
 
 /// With `exact`, only this address of the twice-NAT pool is used.
 #[test]
-fn a_mapping_may_name_the_address_that_sources_get() {
+fn exact_selects_the_twice_nat_address() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 10.9.9.1 - 10.9.9.8 twice-nat\n\
               nat44 add address 10.9.9.9 tenant-vrf 7 twice-nat\n\

@@ -233,7 +233,7 @@ fn strangers_are_dropped_unless_forwarding_is_on() {
 }
 
 #[test]
-fn what_calls_no_name_inside_begins_nothing() {
+fn packets_to_unmapped_addresses_open_no_session() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add static mapping udp local 10.0.0.3 53 external 192.0.2.1 53\n\
               nat44 add address 10.0.1.77\nnat44 add interface address test1\n\

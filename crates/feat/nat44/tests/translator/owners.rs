@@ -34,7 +34,7 @@ fn gone(n: &mut Nat) {
 }
 
 #[test]
-fn only_those_that_are_named_have_sessions() {
+fn only_selected_workers_own_sessions() {
     let mut n = Nat::of(3);
     n.know(3..30);
     n.lab.ok(MAPPING);
@@ -123,7 +123,7 @@ fn called(n: &mut Nat, worker: usize, far: End, name: End) -> Stands {
 /// A pool address becomes the external address of a static mapping, too: existing sessions of other
 /// hosts stay, and new ones work.
 #[test]
-fn a_shared_address_is_also_a_hosts_name() {
+fn a_pool_address_can_be_mapped_to_a_host() {
     for workers in [1, 2, 3] {
         let mut n = Nat::of(workers);
         n.know(3..30);
@@ -168,7 +168,7 @@ fn a_shared_address_is_also_a_hosts_name() {
 
 /// If another host has the external port that the mapped host would keep, that one gets another.
 #[test]
-fn a_port_of_a_name_may_be_anothers() {
+fn a_mapped_host_gets_another_port_if_its_own_is_taken() {
     for workers in [1, 2] {
         let mut n = Nat::of(workers);
         n.know(3..30);
@@ -257,7 +257,7 @@ fn connections_outlive_changes_of_a_balance() {
 
 /// Sessions that the mapped host opened itself outlive an out2in-only mapping.
 #[test]
-fn what_a_named_host_began_outlives_the_name() {
+fn sessions_opened_from_inside_outlive_the_mapping() {
     for workers in [1, 2, 3] {
         let mut n = Nat::of(workers);
         n.know(3..30);

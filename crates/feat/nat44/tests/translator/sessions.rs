@@ -72,7 +72,7 @@ fn a_full_table_gives_up_what_is_half_open() {
 }
 
 #[test]
-fn without_a_port_there_is_an_error() {
+fn running_out_of_ports_sends_an_icmp_error() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 192.0.2.1 del");
     let out = n.pass(0, udp((ip(0, 2), 1), (FAR, 53)));
@@ -83,7 +83,7 @@ fn without_a_port_there_is_an_error() {
 }
 
 #[test]
-fn an_address_takes_its_sessions_along() {
+fn deleting_an_address_ends_its_sessions() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 192.0.2.2");
     let mut of_two = 0;
@@ -140,7 +140,7 @@ fn a_session_is_ended_by_name() {
 }
 
 #[test]
-fn disabling_forgets_all() {
+fn disabling_deletes_everything() {
     let mut n = Nat::new();
     n.one(0, 1, udp((ip(0, 2), 7), (FAR, 53)));
     n.lab.ok("nat44 plugin disable");
@@ -238,7 +238,7 @@ fn sessions_of_an_end_are_ended() {
 }
 
 #[test]
-fn tables_tell_how_full_they_are() {
+fn hash_table_usage_is_shown() {
     let mut n = Nat::of(2);
     n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80");
     n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53)));

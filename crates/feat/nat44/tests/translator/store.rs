@@ -91,7 +91,7 @@ fn connections_go_on() {
 }
 
 #[test]
-fn what_has_no_home_stays_away() {
+fn sessions_without_mapping_are_not_restored() {
     let saved = save(1);
     let mut n = Nat::new();
     // Neither the mapping nor the address exists.
@@ -136,7 +136,7 @@ fn files_that_are_none_are_refused() {
 }
 
 #[test]
-fn it_is_saved_again_and_again() {
+fn sessions_are_saved_periodically() {
     let mut n = Nat::new();
     n.one(0, 1, udp((ip(0, 3), 6000), (FAR, 53)));
     let dir = tempfile::tempdir().unwrap();
