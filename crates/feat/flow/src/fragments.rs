@@ -11,7 +11,7 @@ use thalweg_graph::{HandOff, NodeCx, Verdict};
 use thalweg_tables::fragments;
 pub(crate) use thalweg_tables::fragments::PATIENCE;
 
-use crate::nodes::flow_rules::{ALONE, Engine, TOO_MANY, Walk};
+use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, TOO_MANY_FRAGMENTS, Walk};
 use crate::outputs::Outputs;
 use crate::tables::Step;
 
@@ -139,7 +139,7 @@ impl Engine {
             Some(Fate::Worker(owner)) => return hand_off.to(usize::from(owner)),
             None if self.may_track(walk) => {
                 if !self.fragments.0.has_room(&key) {
-                    return Verdict::drop(TOO_MANY);
+                    return Verdict::drop(TOO_MANY_FRAGMENTS);
                 }
                 let (packet, kept) = cx.take(p);
                 self.fragments.0.wait(key, self.now, packet);
@@ -165,7 +165,7 @@ impl Engine {
     #[inline]
     pub(crate) fn drop_overdue(&mut self, cx: &mut NodeCx<'_>) {
         while let Some(packet) = self.fragments.0.next_overdue(self.now, false) {
-            cx.send(packet, Verdict::drop(ALONE));
+            cx.send(packet, Verdict::drop(FRAGMENT_TIMEOUT));
         }
     }
 }

@@ -10,7 +10,7 @@ use thalweg_buffer::Rows;
 use thalweg_conntrack::{Commit, State};
 use thalweg_graph::Verdict;
 
-use crate::nodes::flow_rules::BY_RULE;
+use crate::nodes::flow_rules::DROPPED_BY_RULE;
 use crate::rule::Ct;
 use crate::rule::key::{self, WORDS, Words};
 use crate::tables::{Compilation, Compiled, Step, Tally};
@@ -66,7 +66,7 @@ impl End {
             _ => (None, &rule.steps[..]),
         };
         let verdict = match rest {
-            [] => Verdict::drop(BY_RULE),
+            [] => Verdict::drop(DROPPED_BY_RULE),
             [Step::Normal] => Verdict::CONTINUE,
             [Step::Output(node)] => Verdict::node(*node),
             _ => return None,

@@ -4,7 +4,7 @@ use thalweg_buffer::{Flags, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 
-use crate::nodes::flow_rules::{NO_BUFFER, NO_ROOM};
+use crate::nodes::flow_rules::{NO_BUFFERS, NO_TAG_ROOM};
 use crate::rule::key::Words;
 use crate::tags::{self, Tag};
 
@@ -75,7 +75,7 @@ impl<'p> Outputs<'p> {
             self.packet.note_translation();
             tags::note(words, tag, was, self.packet.data());
         } else {
-            self.refuse(NO_ROOM);
+            self.refuse(NO_TAG_ROOM);
         }
     }
 
@@ -83,7 +83,7 @@ impl<'p> Outputs<'p> {
         let Some(to) = self.pending.take() else { return };
         match copy(cx, &self.packet) {
             Some(copy) => cx.send(copy, to),
-            None => cx.count(NO_BUFFER, 1),
+            None => cx.count(NO_BUFFERS, 1),
         }
     }
 

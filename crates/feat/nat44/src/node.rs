@@ -1,6 +1,6 @@
 //! The translating nodes: one implementation and one error table, at four places in the graph.
 
-use crate::translate::{Direction, Names, QUEUES, Translator};
+use crate::translate::{Direction, Outcomes, QUEUES, Translator};
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
@@ -9,29 +9,29 @@ use thalweg_graph::{BuildCx, Built, FeatureDecl, FrameVerdict, Node, NodeCx, Nod
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in", LOOKUP_IN => "ip4-lookup-in" }
 thalweg_graph::errors! {
     NO_TRANSLATION: Error, 258, "no translation";
-    CLOSED: Error, 258, "inter-VRF route not allowed";
-    NOT_SYN: Error, 340, "non-SYN packet try to create session";
-    NO_PORT: Error, 259, "out of ports";
-    FULL: Error, 259, "maximum sessions exceeded";
-    TAKEN: Error, 259, "tuple in use by another session";
-    LIMIT: Error, 259, "max user or VRF sessions exceeded";
+    VRF_DENIED: Error, 258, "inter-VRF route not allowed";
+    NON_SYN: Error, 340, "non-SYN packet try to create session";
+    OUT_OF_PORTS: Error, 259, "out of ports";
+    MAX_SESSIONS: Error, 259, "maximum sessions exceeded";
+    TUPLE_IN_USE: Error, 259, "tuple in use by another session";
+    SESSION_LIMIT: Error, 259, "max user or VRF sessions exceeded";
     FRAGMENT: Error, 289, "drop fragment";
-    UNKNOWN: Error, 289, "unsupported protocol or ICMP type";
+    UNSUPPORTED: Error, 289, "unsupported protocol or ICMP type";
 }
 
-const NAMES: Names = Names {
+const OUTCOMES: Outcomes = Outcomes {
     icmp_error: ICMP_ERROR,
     out2in: OUT2IN,
     lookup_in: LOOKUP_IN,
     no_translation: NO_TRANSLATION,
-    closed: CLOSED,
-    not_syn: NOT_SYN,
-    no_port: NO_PORT,
-    full: FULL,
-    taken: TAKEN,
-    limit: LIMIT,
+    vrf_denied: VRF_DENIED,
+    non_syn: NON_SYN,
+    out_of_ports: OUT_OF_PORTS,
+    max_sessions: MAX_SESSIONS,
+    tuple_in_use: TUPLE_IN_USE,
+    session_limit: SESSION_LIMIT,
     fragment: FRAGMENT,
-    unknown: UNKNOWN,
+    unsupported: UNSUPPORTED,
 };
 
 /// Declares a translating node at a place of an arc.
@@ -59,7 +59,7 @@ struct NatNode<const DIRECTION: u8, const N: usize>(Translator);
 pub(crate) fn build<const DIRECTION: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
     let direction = Direction::of(DIRECTION);
     let queue = QUEUES[direction as usize].0;
-    Built::node(NatNode::<DIRECTION, N>(Translator::new(cx, direction, queue, NAMES)))
+    Built::node(NatNode::<DIRECTION, N>(Translator::new(cx, direction, queue, OUTCOMES)))
 }
 
 impl<const DIRECTION: u8, const N: usize> Node for NatNode<DIRECTION, N> {

@@ -51,20 +51,20 @@ pub(crate) const QUEUES: [(&str, &str); 4] = [
 
 /// Error codes and next nodes of a translating node.
 #[derive(Clone, Copy)]
-pub(crate) struct Names {
+pub(crate) struct Outcomes {
     pub(crate) icmp_error: Verdict,
     pub(crate) out2in: Verdict,
     /// Looks the packet up in the table in its aux column.
     pub(crate) lookup_in: Verdict,
     pub(crate) no_translation: ErrorCode,
-    pub(crate) closed: ErrorCode,
-    pub(crate) not_syn: ErrorCode,
-    pub(crate) no_port: ErrorCode,
-    pub(crate) full: ErrorCode,
-    pub(crate) taken: ErrorCode,
-    pub(crate) limit: ErrorCode,
+    pub(crate) vrf_denied: ErrorCode,
+    pub(crate) non_syn: ErrorCode,
+    pub(crate) out_of_ports: ErrorCode,
+    pub(crate) max_sessions: ErrorCode,
+    pub(crate) tuple_in_use: ErrorCode,
+    pub(crate) session_limit: ErrorCode,
     pub(crate) fragment: ErrorCode,
-    pub(crate) unknown: ErrorCode,
+    pub(crate) unsupported: ErrorCode,
 }
 
 /// Direction of the packets of a node.
@@ -100,7 +100,7 @@ pub(crate) struct Translator {
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
     queue: HandOff,
-    names: Names,
+    outcomes: Outcomes,
     worker: usize,
     workers: usize,
     alarm: Alarm,
@@ -114,7 +114,12 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    pub(crate) fn new(cx: &BuildCx<'_>, direction: Direction, queue: &str, names: Names) -> Self {
+    pub(crate) fn new(
+        cx: &BuildCx<'_>,
+        direction: Direction,
+        queue: &str,
+        outcomes: Outcomes,
+    ) -> Self {
         let workers = cx.control.config().workers.len();
         Translator {
             direction,
@@ -123,7 +128,7 @@ impl Translator {
             dpos: cx.shared(),
             // Before all workers run, there is only the local queue.
             queue: cx.hand_off(queue),
-            names,
+            outcomes,
             worker: cx.worker,
             workers,
             alarm: Alarm::new(cx),
@@ -237,8 +242,8 @@ impl Translator {
     /// The verdict for a translated packet.
     fn goes_on(&self, hairpin: bool, across: Option<u32>) -> Verdict {
         match across {
-            _ if hairpin => self.names.out2in,
-            Some(_) => self.names.lookup_in,
+            _ if hairpin => self.outcomes.out2in,
+            Some(_) => self.outcomes.lookup_in,
             None => Verdict::CONTINUE,
         }
     }
@@ -314,7 +319,7 @@ impl Translator {
         match self.egress(cx, config, p, to) {
             Egress::Outside { table, via: true } => {
                 p.set_aux(table);
-                self.names.lookup_in
+                self.outcomes.lookup_in
             }
             _ => Verdict::CONTINUE,
         }
@@ -336,7 +341,7 @@ impl Translator {
             return verdict;
         }
         let verdict = self.untracked(cx, p, parsed);
-        if verdict == Verdict::drop(self.names.fragment) {
+        if verdict == Verdict::drop(self.outcomes.fragment) {
             self.datagram = parsed.datagram.map(|d| (d, false));
         }
         verdict
@@ -382,8 +387,8 @@ impl Translator {
             return Verdict::CONTINUE;
         }
         Verdict::drop(match parsed.kind {
-            Kind::Fragment => self.names.fragment,
-            _ => self.names.unknown,
+            Kind::Fragment => self.outcomes.fragment,
+            _ => self.outcomes.unsupported,
         })
     }
 
@@ -479,7 +484,7 @@ impl Translator {
             Direction::Hairpin => return Verdict::CONTINUE,
             Direction::In2Out => match self.egress(cx, config, p, dst) {
                 Egress::NotOutside => return Verdict::CONTINUE,
-                Egress::Denied => return Verdict::drop(self.names.closed),
+                Egress::Denied => return Verdict::drop(self.outcomes.vrf_denied),
                 Egress::Outside { table, via } => (table, if via { session::VIA } else { 0 }),
             },
             _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
@@ -487,7 +492,7 @@ impl Translator {
         };
         if is_external && !hairpin {
             // It would return here without a session.
-            return Verdict::drop(self.names.no_translation);
+            return Verdict::drop(self.outcomes.no_translation);
         }
         if let Some(why) = self.cannot_open(p, parsed) {
             return Verdict::drop(why);
@@ -495,7 +500,7 @@ impl Translator {
         match nat.open(config, &t, outside, marks, self.now) {
             Ok(_) => match nat.find(&parsed.key, self.now) {
                 Some(found) => self.translate(cx, nat, p, parsed, found),
-                None => Verdict::drop(self.names.taken),
+                None => Verdict::drop(self.outcomes.tuple_in_use),
             },
             Err(refusal) => self.refused(cx, nat, p, refusal, (t.src, t.table)),
         }
@@ -505,10 +510,10 @@ impl Translator {
     fn cannot_open(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
         let kind = p.data().get(self.l2() + parsed.l4).copied().unwrap_or(0);
         match parsed.kind {
-            Kind::Error(_) => Some(self.names.no_translation),
-            Kind::Query if !packet::asks(kind) => Some(self.names.no_translation),
+            Kind::Error(_) => Some(self.outcomes.no_translation),
+            Kind::Query if !packet::asks(kind) => Some(self.outcomes.no_translation),
             Kind::Ports if parsed.protocol == protocol::TCP => {
-                (parsed.flags & OPENS != tcp::flag::SYN).then_some(self.names.not_syn)
+                (parsed.flags & OPENS != tcp::flag::SYN).then_some(self.outcomes.non_syn)
             }
             _ => None,
         }
@@ -523,19 +528,19 @@ impl Translator {
         refusal: Refusal,
         host: (Ipv4Addr, u32),
     ) -> Verdict {
-        let names = self.names;
+        let outcomes = self.outcomes;
         let (reason, cause) = match refusal {
-            Refusal::NoPort => (names.no_port, Cause::HOST_UNREACHABLE),
-            Refusal::Full => (names.full, Cause::HOST_UNREACHABLE),
-            Refusal::Taken => (names.taken, Cause::HOST_UNREACHABLE),
-            Refusal::Limit => (names.limit, Cause::HOST_UNREACHABLE),
+            Refusal::NoPort => (outcomes.out_of_ports, Cause::HOST_UNREACHABLE),
+            Refusal::Full => (outcomes.max_sessions, Cause::HOST_UNREACHABLE),
+            Refusal::Taken => (outcomes.tuple_in_use, Cause::HOST_UNREACHABLE),
+            Refusal::Limit => (outcomes.session_limit, Cause::HOST_UNREACHABLE),
         };
         let own = refusal == Refusal::Limit && nat.limits.is_host_full(host.0, host.1);
         self.alarm.raise(cx, refusal, host, own);
         if self.l2() > 0 && !p.pull(self.l2()) {
             return Verdict::drop(reason);
         }
-        icmp::ask(cx, p, cause, reason, names.icmp_error)
+        icmp::ask(cx, p, cause, reason, outcomes.icmp_error)
     }
 
     /// Handles a packet from outside without a session.
@@ -561,7 +566,7 @@ impl Translator {
             return match nat.open_mapped(config, &t, m, marks, self.now) {
                 Ok(_) => match nat.find(&parsed.key, self.now) {
                     Some(found) => self.translate(cx, nat, p, parsed, found),
-                    None => Verdict::drop(self.names.taken),
+                    None => Verdict::drop(self.outcomes.tuple_in_use),
                 },
                 Err(refusal) => {
                     let target = m.target(t.src, t.sport, t.dport);
@@ -578,7 +583,7 @@ impl Translator {
         if config.forwarding && !config.addresses.contains(&dst) {
             return Verdict::CONTINUE;
         }
-        Verdict::drop(self.names.no_translation)
+        Verdict::drop(self.outcomes.no_translation)
     }
 }
 

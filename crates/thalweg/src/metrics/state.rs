@@ -224,9 +224,9 @@ fn tracked(t: &Connections, page: &mut Page<'_>) -> Result {
             v.add(&[("zone", &zone.to_string())], u64::from(*most))
         })
     })?;
-    page.counter("thalweg_flow_cache_lookups", "Rule look-ups, by where the rule was found", |v| {
-        v.add(&[("found", "cache")], t.cache[0])?;
-        v.add(&[("found", "search")], t.cache[1])
+    page.counter("thalweg_flow_cache_lookups", "Flow rule look-ups in the caches, by result", |v| {
+        v.add(&[("result", "hit")], t.cache[0])?;
+        v.add(&[("result", "miss")], t.cache[1])
     })
 }
 

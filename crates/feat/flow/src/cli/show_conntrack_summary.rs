@@ -65,14 +65,14 @@ impl Command<Control> for ShowConntrackSummary {
         for (name, n) in counts.all() {
             out.line(format_args!("{name:<36}{n:>16}"));
         }
-        out.line(format_args!("{:<36}{:>16}", "rules found in cache", cache[0]));
-        out.line(format_args!("{:<36}{:>16}", "rules searched for", cache[1]));
+        out.line(format_args!("{:<36}{:>16}", "flow cache hits", cache[0]));
+        out.line(format_args!("{:<36}{:>16}", "flow cache misses", cache[1]));
         let counted: serde_json::Map<String, serde_json::Value> =
             counts.keyed().map(|(name, n)| (name.into(), n.into())).collect();
         out.json(serde_json::json!({
             "total": live.total(), "tcp": live.tcp, "udp": live.udp, "icmp": live.icmp,
             "limit": settings.limit, "counts": counted,
-            "rules_found_in_cache": cache[0], "rules_searched_for": cache[1],
+            "flow_cache_hits": cache[0], "flow_cache_misses": cache[1],
         }));
         Ok(Outcome::Done)
     }

@@ -34,14 +34,14 @@ use crate::rule::key::{self, WORDS, Words};
 use crate::tables::{Compilation, Published, Step, Tallies};
 
 thalweg_graph::errors! {
-    NO_RULE: Error, 258, "flow: table miss";
-    BY_RULE: Error, 258, "flow: dropped by a rule";
-    TOO_DEEP: Error, 258, "flow: too many resubmits";
-    NO_ROOM: Error, 258, "flow: no room for another VLAN tag";
-    ALONE: Error, 289, "flow: timeout waiting for the first fragment";
-    EXPIRED: Error, 257, "flow: TTL expired";
-    NO_BUFFER: Warning, 259, "flow: no buffers for copies";
-    TOO_MANY: Error, 259, "flow: too many fragments waiting for the first";
+    TABLE_MISS: Error, 258, "flow: table miss";
+    DROPPED_BY_RULE: Error, 258, "flow: dropped by a rule";
+    TOO_MANY_RESUBMITS: Error, 258, "flow: too many resubmits";
+    NO_TAG_ROOM: Error, 258, "flow: no room for another VLAN tag";
+    FRAGMENT_TIMEOUT: Error, 289, "flow: timeout waiting for the first fragment";
+    TTL_EXPIRED: Error, 257, "flow: TTL expired";
+    NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
+    TOO_MANY_FRAGMENTS: Error, 259, "flow: too many fragments waiting for the first";
 }
 
 /// The declaration.
@@ -64,7 +64,7 @@ pub static NODE: NodeDecl = NodeDecl {
 pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
 
 /// Maximum number of look-ups per packet, in all tables.
-const DEEPEST: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 
 struct FlowRules {
     snapshot: Arc<Snapshot<Published>>,
@@ -100,10 +100,10 @@ pub(crate) struct Engine {
     /// Time of the current loop.
     pub(crate) now: Millis,
     /// Whether expired connections are left.
-    behind: bool,
+    expiry_pending: bool,
     budget: ExpiryBudget,
     /// Tracking result of the current packet, and its zone.
-    said: Option<(u16, Tracked)>,
+    tracked: Option<(u16, Tracked)>,
     /// Whether fields of the current packet differ from those read.
     rewritten: bool,
     /// Whether the current packet is a fragment, and the fragment table.
@@ -161,9 +161,9 @@ impl Engine {
             megaflows: MegaflowCache::default(),
             notes: Box::new([Note::default(); 256]),
             now: 0,
-            behind: false,
+            expiry_pending: false,
             budget: ExpiryBudget::default(),
-            said: None,
+            tracked: None,
             rewritten: false,
             part: Part::Whole,
             fragments: Fragments::new(random_seed()),
@@ -259,8 +259,8 @@ impl Engine {
     ) -> Option<Next> {
         self.lookups += 1;
         let port = self.port.take();
-        if self.lookups > DEEPEST {
-            out.why = TOO_DEEP;
+        if self.lookups > MAX_LOOKUPS {
+            out.why = TOO_MANY_RESUBMITS;
             return None;
         }
         let set = walk.set;
@@ -278,7 +278,7 @@ impl Engine {
         let rule = &table.rules[rule as usize];
         walk.tallies.0[self.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
-        out.why = BY_RULE;
+        out.why = DROPPED_BY_RULE;
         for (left, step) in (0..rule.steps.len()).rev().zip(&rule.steps) {
             let next = self.step(cx, walk, step, words, out);
             if left == 0 || out.is_refused() {
@@ -353,7 +353,7 @@ impl Engine {
                 }
             }
             Step::DecTtl => match key::NW_TTL.get(words) as u8 {
-                0 | 1 => out.refuse(EXPIRED),
+                0 | 1 => out.refuse(TTL_EXPIRED),
                 ttl => self.change(cx, &Step::SetTtl(ttl - 1), words, out),
             },
             Step::SetBits(field, value, mask) => {
@@ -396,7 +396,7 @@ impl Engine {
         let mut tracked = self.track(walk.i, ct, out);
         if ct.nat.is_some() {
             self.translate(cx, &mut tracked, words, out);
-            self.said = Some((ct.zone, tracked));
+            self.tracked = Some((ct.zone, tracked));
         }
         self.notes[walk.i].state = tracked.state;
         Some(self.next(ct.table?, ct.zone, &tracked))
@@ -449,7 +449,7 @@ impl Engine {
             tracker.look_up(&mut self.single);
             (&mut self.single, 0)
         };
-        let mut tracked = match self.said {
+        let mut tracked = match self.tracked {
             Some((zone, tracked)) if zone == ct.zone => tracked,
             _ => tracker.track(batch, at, self.now),
         };
@@ -466,7 +466,7 @@ impl Engine {
                 });
                 if reply.is_none() {
                     tracker.count_reply_taken();
-                    self.said = Some((ct.zone, tracked));
+                    self.tracked = Some((ct.zone, tracked));
                     return tracked;
                 }
             }
@@ -476,7 +476,7 @@ impl Engine {
         if self.part == Part::First {
             self.fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), self.now);
         }
-        self.said = Some((ct.zone, tracked));
+        self.tracked = Some((ct.zone, tracked));
         tracked
     }
 
@@ -485,11 +485,11 @@ impl Engine {
     #[cold]
     fn track_later(&mut self, ct: &Ct, out: &Outputs<'_>) -> Tracked {
         let Some(tracker) = self.tracker.as_deref_mut() else { return Tracked::default() };
-        let tracked = match self.said {
+        let tracked = match self.tracked {
             Some((zone, tracked)) if zone == ct.zone => tracked,
             _ => self.fragments.follow(tracker, ct.zone, out, self.now),
         };
-        self.said = Some((ct.zone, tracked));
+        self.tracked = Some((ct.zone, tracked));
         tracked
     }
 
@@ -505,8 +505,8 @@ impl Engine {
         let (mut left, mut last) = (steps, clock::ticks());
         while left > 0 {
             let some = left.min(CHUNK);
-            self.behind = tracker.expire(self.now, some);
-            if !self.behind {
+            self.expiry_pending = tracker.expire(self.now, some);
+            if !self.expiry_pending {
                 return;
             }
             left -= some;
@@ -524,9 +524,9 @@ impl Engine {
     /// Applies the rules to a packet, step by step.
     #[inline]
     pub(crate) fn steps(&mut self, cx: &mut NodeCx<'_>, walk: &Walk<'_>, p: PktMut<'_>) -> Verdict {
-        (self.said, self.lookups, self.rewritten) = (None, 0, false);
+        (self.tracked, self.lookups, self.rewritten) = (None, 0, false);
         let mut words = self.words[walk.i];
-        let mut out = Outputs::new(p, NO_RULE);
+        let mut out = Outputs::new(p, TABLE_MISS);
         self.table(cx, walk, 0, &mut words, &mut out);
         out.verdict()
     }
@@ -540,10 +540,10 @@ impl Engine {
         (table, tracked): (u8, Tracked),
     ) -> Verdict {
         let zone = walk.set.zone;
-        (self.said, self.lookups, self.rewritten) = (Some((zone, tracked)), 1, false);
+        (self.tracked, self.lookups, self.rewritten) = (Some((zone, tracked)), 1, false);
         let mut words = self.words[walk.i];
         self.next(table, zone, &tracked).show(&mut words);
-        let mut out = Outputs::new(p, BY_RULE);
+        let mut out = Outputs::new(p, DROPPED_BY_RULE);
         self.table(cx, walk, table, &mut words, &mut out);
         out.verdict()
     }
@@ -614,11 +614,11 @@ impl Engine {
                     end.count(walk.bytes);
                     end.verdict
                 });
-                return end.unwrap_or(Verdict::drop(BY_RULE));
+                return end.unwrap_or(Verdict::drop(DROPPED_BY_RULE));
             }
             _ => return self.steps(cx, walk, p(frame)),
         };
-        let Some(tracker) = tracker.as_deref_mut() else { return Verdict::drop(BY_RULE) };
+        let Some(tracker) = tracker.as_deref_mut() else { return Verdict::drop(DROPPED_BY_RULE) };
         let tracked = tracker.track(batch, walk.i, *now);
         megaflow.count(walk.bytes);
         if let Known::Nothing = megaflow.known(tracked.state) {
@@ -658,7 +658,7 @@ impl Node for FlowRules {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.engine.now = millis(cx.now());
         // Two steps for each connection that may be created, and some to catch up.
-        let more = if self.engine.behind { STEPS } else { 8 };
+        let more = if self.engine.expiry_pending { STEPS } else { 8 };
         self.engine.expire(cx.now(), 2 * frame.len() + more);
         self.engine.read(self.snapshot.load(cx.guard()), frame);
     }
@@ -727,7 +727,7 @@ impl Node for FlowRules {
         self.engine.now = millis(cx.now());
         self.engine.expire(cx.now(), STEPS);
         self.engine.drop_overdue(cx);
-        if self.engine.behind {
+        if self.engine.expiry_pending {
             cx.ask_again();
         }
     }

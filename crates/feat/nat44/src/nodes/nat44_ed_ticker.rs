@@ -16,7 +16,7 @@ use std::sync::mpsc::Sender;
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::errors! { ALONE: Error, 289, "timeout waiting for the first fragment"; }
+thalweg_graph::errors! { FRAGMENT_TIMEOUT: Error, 289, "timeout waiting for the first fragment"; }
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -62,7 +62,7 @@ struct Ticker {
 /// Drops fragments that have waited too long, or all.
 fn drop_waiting(cx: &mut NodeCx<'_>, nat: &mut Nat, all: bool) {
     while let Some((_, packet)) = nat.fragments.next_overdue(time::millis(cx.now()), all) {
-        cx.send(packet, Verdict::drop(ALONE));
+        cx.send(packet, Verdict::drop(FRAGMENT_TIMEOUT));
     }
 }
 
