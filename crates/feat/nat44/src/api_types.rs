@@ -157,7 +157,7 @@ pub(crate) fn mapping(
         () => TwiceNat::Never,
     };
     if all && twice != TwiceNat::Never {
-        return Err(Retval::INVALID_VALUE.because("twice-nat needs a protocol and ports"));
+        return Err(Retval::INVALID_VALUE.because("twice-nat requires a protocol and ports"));
     }
     let mapping = Mapping {
         protocol: if all { 0 } else { protocol },

@@ -266,7 +266,7 @@ mod tests {
         };
         assert_eq!(with(0, b'x'), Err(FormatError::Foreign));
         assert_eq!(with(16, 2), Err(FormatError::Version(2)));
-        assert_eq!(with(31, 0xff).map_err(|e| e.to_string().contains("are said")), Err(true));
+        assert_eq!(with(31, 0xff).map_err(|e| e.to_string().contains("promises")), Err(true));
         let one = sum(0, &[1; RECORD]);
         assert_ne!(one, sum(0, &[0; RECORD]));
         assert_ne!(sum(one, &[0; RECORD]), one);

@@ -43,7 +43,7 @@ fn handle(
     m.mapping.backends = rq.locals.iter().map(Nat44LbAddrPort::backend).collect();
     m.mapping.affinity = rq.affinity;
     if rq.is_add && (rq.locals.is_empty() || m.mapping.is_address_only()) {
-        return Err(Retval::INVALID_VALUE.because("hosts inside and a protocol expected"));
+        return Err(Retval::INVALID_VALUE.because("back ends and a protocol expected"));
     }
     add_del(c, m, rq.is_add)?;
     Ok(Nat44AddDelLbStaticMappingReply)

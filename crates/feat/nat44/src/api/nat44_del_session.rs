@@ -44,7 +44,7 @@ fn handle(c: &mut Control, rq: Nat44DelSession, later: Later<Nat44DelSessionRepl
         table: rq.vrf_id,
     };
     if near.table > MAX_TABLE {
-        return finish(later, Err(Retval::INVALID_VALUE.because("there is no such table")));
+        return finish(later, Err(Retval::INVALID_VALUE.because("no such table")));
     }
     if !has(rq.flags, NatConfigFlags::EXT_HOST_VALID) && near.dst.is_unspecified() {
         let filter =

@@ -33,8 +33,7 @@ fn handle(
 ) -> Result<Nat44EdPluginEnableDisableReply, Retval> {
     if rq.enable {
         if rq.flags.0 & !Nat44ConfigFlags::ENDPOINT_DEPENDENT.0 != 0 {
-            let text =
-                "it is endpoint dependent, with sessions for static mappings, and nothing else";
+            let text = "only endpoint-dependent nat44 with connection tracking is supported";
             return Err(Retval::UNSUPPORTED.because(text));
         }
         let sessions = (rq.sessions != 0).then_some(rq.sessions);

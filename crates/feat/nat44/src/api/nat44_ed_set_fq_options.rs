@@ -19,7 +19,7 @@ pub static SERVICE: Call<Control, Nat44EdSetFqOptions, Nat44EdSetFqOptionsReply>
 fn handle(c: &mut Control, rq: Nat44EdSetFqOptions) -> Result<Nat44EdSetFqOptionsReply, Retval> {
     match queue_room(c) {
         room if room == rq.frame_queue_nelts => Ok(Nat44EdSetFqOptionsReply),
-        0 => Err(Retval::UNSUPPORTED.because("one worker hands nothing over")),
+        0 => Err(Retval::UNSUPPORTED.because("there are no queues with a single worker")),
         room => {
             let text = format!("queues between workers have a fixed capacity of {room} frames");
             Err(Retval::UNSUPPORTED.because(text))

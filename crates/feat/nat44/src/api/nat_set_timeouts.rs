@@ -32,7 +32,7 @@ fn handle(c: &mut Control, rq: NatSetTimeouts) -> Result<NatSetTimeoutsReply, Re
     };
     let all = [t.udp, t.tcp_established, t.tcp_transitory, t.icmp];
     if all.iter().any(|s| !(1..=Timeouts::MAX).contains(s)) {
-        return Err(Retval::INVALID_VALUE.because("a timeout is 1 to 1000000 seconds"));
+        return Err(Retval::INVALID_VALUE.because("timeouts must be 1 to 1000000 seconds"));
     }
     state::set_timeouts(c, t)?;
     Ok(NatSetTimeoutsReply)

@@ -55,18 +55,18 @@ impl Command<Control> for ShowNat44Sessions {
 
 /// Takes the arguments after `filter`.
 fn parse_filter(args: &mut Args<'_>, filter: &mut SessionFilter) -> Result<(), CliError> {
-    let way = match args.choice("direction", &["i2o", "o2i"])? {
+    let pattern = match args.choice("direction", &["i2o", "o2i"])? {
         "i2o" => &mut filter.i2o,
         _ => &mut filter.o2i,
     };
     let port = |args: &mut Args<'_>| Ok::<_, CliError>(Some(args.u16("port")?));
     match args.choice("field", &["saddr", "sport", "daddr", "dport", "proto"])? {
-        "saddr" => way.saddr = Some(args.ipv4("address")?),
-        "sport" => way.sport = port(args)?,
-        "daddr" => way.daddr = Some(args.ipv4("address")?),
-        "dport" => way.dport = port(args)?,
+        "saddr" => pattern.saddr = Some(args.ipv4("address")?),
+        "sport" => pattern.sport = port(args)?,
+        "daddr" => pattern.daddr = Some(args.ipv4("address")?),
+        "dport" => pattern.dport = port(args)?,
         _ => {
-            way.protocol = Some(match protocol(args) {
+            pattern.protocol = Some(match protocol(args) {
                 Some(ip) => ip,
                 None => args.number("protocol", 0, 255)? as u8,
             });

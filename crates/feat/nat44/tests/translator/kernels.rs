@@ -67,7 +67,7 @@ impl Ports {
         let inside = if o.port == 1 { source(n) } else { (o.dst(), b) };
         if o.port == 1 {
             let known = self.0.entry((v.protocol(), a)).or_insert(inside);
-            assert_eq!(*known, inside, "a port outside that two share");
+            assert_eq!(*known, inside, "an external port shared by two");
             assert_eq!(o.src(), SHARED);
         }
         let far = if o.port == 1 { (o.dst(), b) } else { (o.src(), a) };

@@ -161,7 +161,7 @@ fn a_pool_address_can_be_mapped_to_a_host() {
         }
         let others = all.iter().filter(|s| s.near.0 != ip(0, 4)).collect::<Vec<_>>();
         let lost = others.iter().filter(|s| !s.lives(&mut n, workers)).count();
-        assert_eq!(lost, 0, "{workers} workers: others, behind it");
+        assert_eq!(lost, 0, "{workers} workers: other hosts, afterwards");
         n.close();
     }
 }
@@ -279,7 +279,7 @@ fn sessions_opened_from_inside_outlive_the_mapping() {
         while n.sessions().len() > begun.len() {
             assert!(std::time::Instant::now() < end, "{workers} workers: {:?}", n.sessions());
         }
-        assert_eq!(alive(&mut n, &begun), 40, "{workers} workers: behind the name");
+        assert_eq!(alive(&mut n, &begun), 40, "{workers} workers: after the mapping");
         assert_eq!(n.sessions().len(), 40, "{workers} workers: none was reopened");
         // New sessions belong to the host's own worker, as before the mapping.
         let new = opened(&mut n, 4, 6000, (FAR, 80));

@@ -23,51 +23,47 @@ enum Standing {
 
 use Standing::{Holds, Not};
 
-const ENDPOINT_DEPENDENT: &str = "a mapping is for one host and port outside: its port is given to one \
-     session only, and what comes from elsewhere is dropped (NAT44-ED)";
+const ENDPOINT_DEPENDENT: &str = "endpoint-dependent NAT: an external port belongs to a single session, and \
+     packets from other endpoints are dropped";
 
 /// An external host that no inside host has contacted.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 8);
 
 const TABLE: &[(&str, &str, Standing)] = &[
     ("4787 REQ-1", "endpoint-independent mapping", Not(ENDPOINT_DEPENDENT)),
-    ("4787 REQ-2", "one address outside for a host", Holds(one_address)),
+    ("4787 REQ-2", "paired address pooling", Holds(one_address)),
     ("4787 REQ-3", "no port overloading", Holds(no_overloading)),
-    ("4787 REQ-3a", "ports inside 1024-65535 stay there", Holds(high_ports)),
+    ("4787 REQ-3a", "ports in 1024-65535 stay there", Holds(high_ports)),
     ("4787 REQ-4", "port parity is kept", Holds(parity)),
-    ("4787 REQ-5", "UDP mappings live two minutes at least, five by default", Holds(udp_timer)),
-    ("4787 REQ-6", "packets from the inside keep a mapping", Holds(outbound_refresh)),
-    ("4787 REQ-7", "mappings may be kept by packets from the outside", Holds(inbound_refresh)),
+    ("4787 REQ-5", "UDP timeout of at least two minutes, five by default", Holds(udp_timer)),
+    ("4787 REQ-6", "outbound refresh", Holds(outbound_refresh)),
+    ("4787 REQ-7", "inbound refresh is permitted", Holds(inbound_refresh)),
     ("4787 REQ-8", "filtering: address and port dependent", Holds(filtering)),
-    ("4787 REQ-9", "hairpinning, by the address outside", Holds(hairpin)),
+    ("4787 REQ-9", "hairpinning, with the external address as source", Holds(hairpin)),
     ("4787 REQ-9", "hairpinning with `output-feature`", Holds(hairpin_on_the_way_out)),
     ("4787 REQ-10", "application gateways are off", Holds(payload_stays)),
     ("4787 REQ-11", "behaviour does not change with time", Holds(deterministic)),
     ("4787 REQ-12", "ICMP errors end no mapping", Holds(icmp_ends_nothing)),
-    ("4787 REQ-13", "what is too long and may not be cut is answered", Holds(too_long)),
+    ("4787 REQ-13", "fragmentation needed is reported", Holds(too_long)),
     ("4787 REQ-14", "fragments in order are translated", Holds(fragments)),
     ("5382 REQ-1", "endpoint-independent mapping", Not(ENDPOINT_DEPENDENT)),
-    ("5382 REQ-2", "all ways of opening, simultaneous opening with them", Holds(simultaneous)),
+    ("5382 REQ-2", "all TCP opens, including simultaneous open", Holds(simultaneous)),
     ("5382 REQ-3", "filtering: address and port dependent", Holds(filtering)),
-    (
-        "5382 REQ-4",
-        "unsolicited SYNs from the outside are not answered at once",
-        Holds(unsolicited_syn),
-    ),
-    ("5382 REQ-5", "two hours and four minutes for what stands", Holds(tcp_timers)),
+    ("5382 REQ-4", "unsolicited inbound SYNs are not answered at once", Holds(unsolicited_syn)),
+    ("5382 REQ-5", "established timeout of at least two hours and four minutes", Holds(tcp_timers)),
     ("5382 REQ-6", "no application gateway for TCP", Holds(payload_stays)),
     ("5382 REQ-7", "no port overloading", Holds(no_overloading)),
     ("5382 REQ-8", "hairpinning", Holds(hairpin)),
     ("5382 REQ-9", "ICMP errors about TCP are translated", Holds(icmp_translated)),
     ("5382 REQ-10", "ICMP errors end no connection", Holds(icmp_ends_nothing)),
     ("5508 REQ-1", "queries are mapped by identifier", Holds(ping)),
-    ("5508 REQ-2", "query sessions live a minute at least", Holds(ping_timer)),
+    ("5508 REQ-2", "ICMP query timeout of at least one minute", Holds(ping_timer)),
     ("5508 REQ-3", "broken errors are not translated", Holds(broken_error)),
-    ("5508 REQ-4", "errors from the outside reach who they are about", Holds(icmp_translated)),
-    ("5508 REQ-5", "errors from the inside leave with a mapped source", Holds(error_from_inside)),
+    ("5508 REQ-4", "ICMP errors from outside reach the original sender", Holds(icmp_translated)),
+    ("5508 REQ-5", "ICMP errors from inside leave with a mapped source", Holds(error_from_inside)),
     ("5508 REQ-6", "hairpinned errors", Holds(hairpinned_error)),
-    ("5508 REQ-7", "errors go through the translator itself", Holds(own_errors)),
-    ("5508 REQ-8", "what is refused is answered: host unreachable", Holds(refused)),
+    ("5508 REQ-7", "the NAT's own errors are sent", Holds(own_errors)),
+    ("5508 REQ-8", "refused sessions are answered: host unreachable", Holds(refused)),
 ];
 
 #[test]
@@ -176,7 +172,7 @@ fn hairpin(n: &mut Nat) {
     n.lab.ok("nat44 add static mapping udp local 10.0.0.9 53 external 192.0.2.1 5353");
     let out = n.pass(0, udp(near(5000), (SHARED, 5353)));
     assert_eq!((out.len(), out[0].port, out[0].dst()), (1, 0, ip(0, 9)));
-    assert_eq!(out[0].src(), SHARED, "the address outside, not that inside");
+    assert_eq!(out[0].src(), SHARED, "the external address, not the inside one");
 }
 
 fn hairpin_on_the_way_out(n: &mut Nat) {
