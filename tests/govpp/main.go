@@ -1,5 +1,5 @@
-// A client made with govpp, against a running router: what is offered, interfaces, events, a route,
-// statistics. The bindings are govpp's own, made from descriptions of VPP.
+// A govpp client of a running router: compatibility, interfaces, events, a route, statistics. The
+// bindings are govpp's own, generated from VPP's descriptions.
 package main
 
 import (
@@ -71,7 +71,7 @@ func main() {
 	}
 }
 
-// compatibility looks whether the router offers messages with the names and CRCs that govpp has.
+// compatibility checks that the router supports messages with govpp's names and CRCs.
 func compatibility(_ context.Context, conn *core.Connection) error {
 	channel, err := conn.NewAPIChannel()
 	if err != nil {
@@ -90,11 +90,11 @@ func compatibility(_ context.Context, conn *core.Connection) error {
 	); err != nil {
 		return err
 	}
-	// And it says so of what the router has not.
+	// A message that the router does not support is reported.
 	var lacking *api.CompatibilityError
 	err = channel.CheckCompatiblity(&l2.BviCreate{})
 	if !errors.As(err, &lacking) {
-		return fmt.Errorf("a message that there is not: %v", err)
+		return fmt.Errorf("unsupported message: %v", err)
 	}
 	return nil
 }
@@ -165,18 +165,18 @@ func events(ctx context.Context, conn *core.Connection) error {
 		case message := <-watcher.Events():
 			event := message.(*interfaces.SwInterfaceEvent)
 			if event.SwIfIndex != loop.SwIfIndex || event.PID != 4711 {
-				return fmt.Errorf("an event of another: %+v", event)
+				return fmt.Errorf("unexpected event: %+v", event)
 			}
 			seen = append(seen, event.Flags.String())
 			if event.Deleted {
 				_, err := client.WantInterfaceEvents(ctx, &interfaces.WantInterfaceEvents{PID: 4711})
 				if len(seen) < 3 {
-					return fmt.Errorf("created, up and deleted are three: %v", seen)
+					return fmt.Errorf("expected created, up and deleted: %v", seen)
 				}
 				return err
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("only %v: %w", seen, ctx.Err())
+			return fmt.Errorf("got only %v: %w", seen, ctx.Err())
 		}
 	}
 }
@@ -218,12 +218,12 @@ func routes(ctx context.Context, conn *core.Connection) error {
 	return err
 }
 
-// failures come as VPP's errors, at once.
+// failures checks that requests fail at once, with VPP's error codes.
 func failures(ctx context.Context, conn *core.Connection) error {
 	_, err := interfaces.NewServiceClient(conn).SwInterfaceSetFlags(ctx,
 		&interfaces.SwInterfaceSetFlags{SwIfIndex: 9999})
 	if !errors.Is(err, api.INVALID_SW_IF_INDEX) {
-		return fmt.Errorf("an interface that there is not: %v", err)
+		return fmt.Errorf("missing interface: %v", err)
 	}
 	return nil
 }
@@ -251,15 +251,15 @@ func statistics(context.Context, *core.Connection) error {
 	defer stats.Disconnect()
 	var system api.SystemStats
 	if err := stats.GetSystemStats(&system); err != nil {
-		return fmt.Errorf("of the system: %w", err)
+		return fmt.Errorf("system statistics: %w", err)
 	}
-	// It does not know gauges, of which VPP has made all the others.
+	// govpp does not support gauges, which VPP uses for all others.
 	if system.Heartbeat == 0 || len(system.VectorRatePerWorker) < 2 {
-		return fmt.Errorf("of the system: %+v", system)
+		return fmt.Errorf("system statistics: %+v", system)
 	}
 	var ports api.InterfaceStats
 	if err := stats.GetInterfaceStats(&ports); err != nil {
-		return fmt.Errorf("of interfaces: %w", err)
+		return fmt.Errorf("interface statistics: %w", err)
 	}
 	packets := uint64(0)
 	for _, port := range ports.Interfaces {
@@ -268,22 +268,22 @@ func statistics(context.Context, *core.Connection) error {
 		}
 	}
 	if packets != 5 {
-		return fmt.Errorf("pg0 has received 5 packets: %+v", ports.Interfaces)
+		return fmt.Errorf("expected 5 packets received on pg0: %+v", ports.Interfaces)
 	}
 	var nodes api.NodeStats
 	if err := stats.GetNodeStats(&nodes); err != nil {
-		return fmt.Errorf("of nodes: %w", err)
+		return fmt.Errorf("node statistics: %w", err)
 	}
 	var reasons api.ErrorStats
 	if err := stats.GetErrorStats(&reasons); err != nil {
-		return fmt.Errorf("of errors: %w", err)
+		return fmt.Errorf("error statistics: %w", err)
 	}
 	if len(reasons.Errors) == 0 {
 		return errors.New("no counters of errors")
 	}
 	var buffers api.BufferStats
 	if err := stats.GetBufferStats(&buffers); err != nil {
-		return fmt.Errorf("of buffers: %w", err)
+		return fmt.Errorf("buffer statistics: %w", err)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 """Runs all tests with the program THALWEG (default target/release/thalweg), and checks that they
-have used every message that it offers. Arguments select tests, as in `python -m unittest`."""
+use every message it offers. Arguments select tests, as in `python -m unittest`."""
 
 import faulthandler
 import os
@@ -16,14 +16,14 @@ import lab  # noqa: E402
 IMPLIED = {"sockclnt_create", "sockclnt_delete"}
 
 
-# All tests take a minute or two.
+# All tests together take a minute or two.
 PATIENCE = 900
 
 
 def main():
-    # Whoever waits for ever says where.
+    # A test that hangs prints its stack.
     faulthandler.dump_traceback_later(PATIENCE, exit=True)
-    # In a network namespace of its own it is down.
+    # It is down in a new network namespace.
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
     chosen = sys.argv[1:]
     loader = unittest.defaultTestLoader

@@ -1,4 +1,4 @@
-"""A router of our own for each class of tests, and clients of it."""
+"""A router for each class of tests, and its clients."""
 
 import glob
 import json
@@ -16,12 +16,12 @@ from vpp_papi import VPPApiClient
 NONE = 0xFFFFFFFF
 PROGRAM = os.environ.get("THALWEG", "target/release/thalweg")
 
-# Requests that some test has made; __main__ holds them against all that there are.
+# Requests made by any test; __main__ compares them with all that exist.
 called = set()
 
 
 def offered():
-    """All requests that the program takes."""
+    """All requests that the program supports."""
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(
             [PROGRAM, "api", "json", "--dir", directory], check=True, stdout=subprocess.DEVNULL
@@ -34,7 +34,7 @@ def offered():
 
 
 class Recorder:
-    """An api object that notes which messages are sent."""
+    """An api object that records which messages are sent."""
 
     def __init__(self, api):
         self._api = api
@@ -45,7 +45,7 @@ class Recorder:
 
 
 class Router:
-    """A running router in a directory of its own."""
+    """A running router with its own directory."""
 
     def __init__(self, stanzas="", socket=None, config=False):
         self.dir = tempfile.mkdtemp(prefix="thalweg-papi-")
@@ -67,7 +67,7 @@ class Router:
         wait_for(lambda: os.path.exists(self.socket) or self.process.poll() is not None)
 
     def kill(self):
-        """Ends it as a fault would."""
+        """Kills it, as a crash would."""
         self.process.kill()
         self.process.wait()
         os.unlink(self.socket)
@@ -92,10 +92,10 @@ class Router:
 
 
 def wait_for(condition, limit=20):
-    """Waits until something is so; the router's side of a connection is a thread of its own."""
+    """Waits until a condition holds; the router's side of a connection runs in another thread."""
     end = time.monotonic() + limit
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.002)
 
 
@@ -138,7 +138,7 @@ class Case(unittest.TestCase):
         return one
 
     def shown(self, command):
-        """What a `show` says to machines."""
+        """JSON output of a `show` command."""
         return json.loads(self.cli(f"{command} | json"))
 
     def counters(self, name):
@@ -159,7 +159,7 @@ class Case(unittest.TestCase):
             self.cli(command)
 
     def traffic(self, destination, count, mac=None, port="pg0"):
-        """Sends packets of 64 bytes into a port, and waits until they are through."""
+        """Sends packets of 64 bytes into a port, and waits until they have been forwarded."""
         (index,) = [i for i in self.api.sw_interface_dump() if i.interface_name == port]
         before = self.counters(port)["rx_packets"]
         self.cli(
@@ -170,7 +170,7 @@ class Case(unittest.TestCase):
         self.cli("packet-generator enable-stream t")
         wait_for(lambda: self.counters(port)["rx_packets"] == before + count)
         self.cli("packet-generator delete t")
-        # They may still be on their way.
+        # Some may still be in flight.
         wait_for(lambda: self.shown("show packet accounting")["threads"][-1]["in_flight"] == 0)
 
     def take_events(self, n):

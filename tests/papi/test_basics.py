@@ -36,7 +36,7 @@ class Basics(Case):
         self.assertEqual(self.fails(-63, self.api.get_node_index(node_name="x")).node_index, 2**32 - 1)
         edge = {"node_name": "ip4-input", "next_name": "ip4-lookup"}
         next_index = self.ok(self.api.get_next_index(**edge)).next_index
-        # There is an edge already: its number again. None that is not there can be had.
+        # For an existing edge, the same number is returned. A missing node is an error.
         self.assertEqual(self.ok(self.api.add_node_next(**edge)).next_index, next_index)
         self.fails(-9, self.api.add_node_next(node_name="drop", next_name="ip4-lookup"))
         self.fails(-64, self.api.get_next_index(node_name="drop", next_name="ip4-lookup"))
@@ -65,7 +65,7 @@ class Basics(Case):
     def test_commands(self):
         self.assertEqual(self.cli("comment { nothing }"), "")
         self.assertIn("unknown", self.cli("show bogus", -1))
-        # Up to the first that fails; what was printed before comes along.
+        # Runs up to the first command that fails; output printed before is included.
         text = self.cli("show version\nshow bogus\nshow threads", -1)
         self.assertIn("thalweg v", text)
         self.assertNotIn("LWP", text)
@@ -85,7 +85,7 @@ class Basics(Case):
         self.fails(-7, self.api.get_first_msg_id(name="nothing"))
 
     def test_bootstrap(self):
-        # No files at all: the descriptions come over the socket.
+        # Without any files, the descriptions come over the socket.
         vpp = VPPApiClient(bootstrapapi=True, server_address=self.router.socket)
         vpp.connect("bootstrap")
         self.assertEqual(vpp.api.show_version().retval, 0)
@@ -99,7 +99,7 @@ class Basics(Case):
 
 
 class Configured(Case):
-    # The only group that there is in the tests' namespace.
+    # The only group in the tests' namespace.
     stanzas = "socksvr { default mode 0600 group root }"
 
     def test_mode_and_group(self):

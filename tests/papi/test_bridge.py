@@ -1,4 +1,4 @@
-"""Bridge domains: their settings, ports and stations."""
+"""Bridge domains: settings, ports and MAC addresses."""
 
 from lab import Case
 
@@ -9,7 +9,7 @@ class Bridges(Case):
     def domains(self):
         return {d.bd_id: d for d in self.api.bridge_domain_dump()}
 
-    def test_settings_ports_and_stations(self):
+    def test_settings_ports_and_macs(self):
         a, b = (self.ok(self.api.pg_create_interface_v3(interface_id=n)).sw_if_index for n in (0, 1))
         on = {"flood": True, "uu_flood": True, "forward": True, "learn": True}
         self.ok(self.api.bridge_domain_add_del(bd_id=7, bd_tag="lab", **on))
@@ -32,18 +32,18 @@ class Bridges(Case):
         self.ok(join(b))
         self.assertLess(join(9999).retval, 0)
         self.assertEqual([p.sw_if_index for p in self.domains()[7].sw_if_details], [a, b])
-        station = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": a}
-        self.ok(self.api.l2fib_add_del(static_mac=True, **station))
+        host = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": a}
+        self.ok(self.api.l2fib_add_del(static_mac=True, **host))
         self.assertLess(self.api.l2fib_add_del(mac="02:00:00:00:00:98", bd_id=9, sw_if_index=a).retval, 0)
-        stations = lambda: [str(s.mac) for s in self.api.l2_fib_table_dump(bd_id=7)]
-        self.assertEqual(stations(), ["02:00:00:00:00:99"])
-        # What was set stays; these forget what was learned.
+        macs = lambda: [str(s.mac) for s in self.api.l2_fib_table_dump(bd_id=7)]
+        self.assertEqual(macs(), ["02:00:00:00:00:99"])
+        # Static entries stay; these flush learned ones.
         self.ok(self.api.l2fib_flush_all())
         self.ok(self.api.l2fib_flush_bd(bd_id=7))
         self.ok(self.api.l2fib_flush_int(sw_if_index=a))
-        self.assertEqual(stations(), ["02:00:00:00:00:99"])
-        self.ok(self.api.l2fib_add_del(is_add=False, **station))
-        self.assertEqual(stations(), [])
+        self.assertEqual(macs(), ["02:00:00:00:00:99"])
+        self.ok(self.api.l2fib_add_del(is_add=False, **host))
+        self.assertEqual(macs(), [])
         self.ok(self.api.l2_fib_clear_table())
         self.ok(self.api.bridge_domain_set_default_learn_limit(learn_limit=1 << 20))
         for port in (a, b):
@@ -51,7 +51,7 @@ class Bridges(Case):
         self.ok(self.api.bridge_domain_add_del(bd_id=7, is_add=False))
         self.assertEqual(self.domains(), {})
 
-    def test_learned_stations_are_told(self):
+    def test_learned_macs_are_reported(self):
         ports = [self.ok(self.api.pg_create_interface_v3(interface_id=n)).sw_if_index for n in (2, 3)]
         for port in ports:
             self.ok(self.api.sw_interface_set_flags(sw_if_index=port, flags=1))
@@ -61,28 +61,28 @@ class Bridges(Case):
             self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=5))
         self.fails(-7, self.api.want_l2_macs_events2(max_macs_in_event=0, pid=1))
         self.ok(self.api.want_l2_macs_events2(pid=17))
-        # Again is no mistake; the last word holds.
+        # Repeating a request is not an error; the last one applies.
         self.ok(self.api.want_l2_macs_events2(pid=18))
 
-        def told():
+        def event():
             ((name, event),) = self.take_events(1)
             self.assertEqual((name, event.pid, event.n_macs), ("l2_macs_event", 18, 1))
             (mac,) = event.mac
             self.assertEqual(str(mac.mac_addr), "02:00:00:00:00:99")
             return int(mac.action), mac.sw_if_index
 
-        station = "02:00:00:00:00:77"
-        self.traffic("10.0.1.2", 3, mac=station, port="pg2")
-        self.assertEqual(told(), (ADD, ports[0]))
-        self.traffic("10.0.1.2", 3, mac=station, port="pg3")
-        self.assertEqual(told(), (MOVE, ports[1]))
+        mac = "02:00:00:00:00:77"
+        self.traffic("10.0.1.2", 3, mac=mac, port="pg2")
+        self.assertEqual(event(), (ADD, ports[0]))
+        self.traffic("10.0.1.2", 3, mac=mac, port="pg3")
+        self.assertEqual(event(), (MOVE, ports[1]))
         self.ok(self.api.l2fib_flush_all())
-        self.assertEqual(told(), (DELETE, ports[1]))
+        self.assertEqual(event(), (DELETE, ports[1]))
         self.fails(-7, self.api.l2fib_set_scan_delay(scan_delay=0))
         self.ok(self.api.l2fib_set_scan_delay(scan_delay=1))
         self.assertIn("scan-delay: 1", self.cli("show configuration"))
-        self.traffic("10.0.1.2", 3, mac=station, port="pg2")
-        self.assertEqual(told(), (ADD, ports[0]))
+        self.traffic("10.0.1.2", 3, mac=mac, port="pg2")
+        self.assertEqual(event(), (ADD, ports[0]))
         self.ok(self.api.l2fib_set_scan_delay(scan_delay=10))
         self.assertNotIn("scan-delay", self.cli("show configuration"))
         self.ok(self.api.want_l2_macs_events2(enable_disable=False))

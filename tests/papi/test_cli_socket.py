@@ -1,4 +1,4 @@
-"""The command line's socket, as vppctl speaks to it, byte by byte, and as socat does."""
+"""The CLI socket, used byte by byte as vppctl does, and as socat does."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import unittest
 
 from lab import Case
 
-# What a server says first, in one piece: vppctl cannot take up an option that is split.
+# The server's first message, in one piece: vppctl cannot handle an option that is split.
 GREETING = bytes.fromhex("fffc22fffe22fffb03fffd03fffb01fffe01fffd18fffa1801fff0fffd1ffffa1f01fff0")
 VPPCTL = b"\xff\xfa\x18\x00vppctl\xff\xf0"
 
@@ -37,10 +37,10 @@ class CommandLine(Case):
             stream.recv(100)
             for byte in VPPCTL + b"show version\n\0":
                 stream.sendall(bytes([byte]))
-            # No banner, no prompt, no echo: the output and one NUL.
+            # No banner, no prompt, no echo: only the output and one NUL.
             answer = self.until(stream, b"\0")
             self.assertRegex(answer, rb"^thalweg v[^\0]*\n\0$")
-            # So it is for what prints nothing, and for what fails.
+            # The same for commands that print nothing, and for those that fail.
             for command, said in ((b"comment { x }\n", b""), (b"show bogus\n", b"bogus")):
                 for byte in command:
                     stream.sendall(bytes([byte]))
@@ -61,7 +61,7 @@ class CommandLine(Case):
     def test_a_person_without_a_terminal(self):
         with self.connect() as stream:
             stream.recv(100)
-            # Who says nothing about a terminal is given a prompt after a while.
+            # A client that sends nothing about a terminal gets a prompt after a while.
             self.until(stream, b"# ")
             stream.sendall(b"show version\r\n")
             self.assertIn(b"thalweg v", self.until(stream, b"# "))

@@ -1,4 +1,4 @@
-"""Many clients, dying clients, clients that send nonsense."""
+"""Many clients, crashing clients, clients that send garbage."""
 
 import multiprocessing
 import os
@@ -16,9 +16,9 @@ def frame(body):
 
 
 def ask_on(router, number, go):
-    """Asks for interfaces until told to end."""
-    # The library shares the lock around its numbers with forked processes: who is killed while holding
-    # it would stop all others.
+    """Dumps interfaces until terminated."""
+    # The library shares its context lock with forked processes: one killed while holding it would
+    # block all others.
     VPPApiClient.get_context = VPPApiClient.ContextId()
     vpp = router.client(f"client-{number}")
     go.put(number)
@@ -44,7 +44,7 @@ class Clients(Case):
             ready.get(timeout=60)
         self.assertEqual(self.connected(), 64)
         self.ok(self.api.control_ping())
-        # In the middle of a dump, as they do nothing else.
+        # They do nothing but dumps, so this is in the middle of one.
         for process in processes:
             os.kill(process.pid, signal.SIGKILL)
             process.join()
@@ -64,7 +64,7 @@ class Clients(Case):
         self.assertTrue(self.router.logged("announces a message of 4294967295 bytes"))
         with self.raw() as stream, self.raw() as half:
             half.sendall(b"\0" * 20)
-            # Unknown, empty and nameless messages get no answer, and hurt nobody.
+            # Unknown, empty and nameless messages get no reply, and do no harm.
             for body in (b"\xff\xff" + b"\0" * 8, b"", b"\0", struct.pack(">HII", 23, 0, 5)):
                 stream.sendall(frame(body))
             stream.sendall(frame(struct.pack(">HI64s", 15, 99, b"socat")))
@@ -84,13 +84,13 @@ class Clients(Case):
         vpp.disconnect()
 
     def take(self, stream):
-        """One message."""
+        """Receives one message."""
         return stream.read(struct.unpack(">QII", stream.read(16))[1])
 
     def test_who_does_not_read_costs_little(self):
         routes = 50_000
         self.cli(f"ip route add count {routes} 10.64.0.0/32 local")
-        # So long an answer is put together beside the main thread.
+        # A reply this long is assembled outside the main thread.
         text = self.cli("show ip fib all")
         self.assertGreater(len(text), 1 << 20)
         self.assertEqual(text.count("unicast-ip4-chain"), routes + 4)
@@ -103,17 +103,17 @@ class Clients(Case):
             stream.sendall(frame(struct.pack(">HII", dump, 0, 7) + bytes(69)))
             stream.sendall(frame(struct.pack(">HII", 23, 0, 7)))
             wait_for(lambda: waiting() > 1 << 19)
-            # All of it would be some 10 MB; others go on meanwhile.
+            # All of it would be about 10 MB; other clients are served meanwhile.
             for _ in range(20):
                 self.ok(self.api.control_ping())
                 self.assertLess(waiting(), 2 << 20)
-            # It gets everything, as soon as it reads.
+            # It gets everything once it reads.
             details = 0
             while struct.unpack(">H", (message := self.take(answers))[:2])[0] != 24:
                 self.assertEqual(struct.unpack(">I", message[2:6])[0], 7)
                 details += 1
             self.assertGreater(details, routes)
-            # And again, but it goes in the middle.
+            # The same, but it disconnects in the middle.
             stream.sendall(frame(struct.pack(">HII", dump, 0, 8) + bytes(69)))
             wait_for(lambda: waiting() > 1 << 19)
         wait_for(lambda: "slow" not in self.cli("show api clients"))

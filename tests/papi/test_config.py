@@ -1,5 +1,5 @@
-"""The configuration as a document, where clients of the API set things: all that they can set is dumped
-and comes back; applying costs the packets of others nothing; kills and confirmations."""
+"""The configuration as a document: everything that API clients can set is dumped and restored;
+applying it does not affect other traffic; kills and confirmations."""
 
 import os
 import re
@@ -8,20 +8,20 @@ import yaml
 
 from lab import NONE, Case, Recorder, Router, offered
 
-# Messages that set nothing which could last, and why.
+# Messages that set nothing persistent, and why.
 ACTIONS = {
     "add_node_next": "where nodes may send to, for programs that add nodes",
     "cli_inband": "the commands' own test walks these",
     "collect_detailed_interface_stats": "says which counters there are",
     "feature_enable_disable": "each feature has a setting of its own",
     "ip_neighbor_flush": "forgets what was learned",
-    "ip_neighbor_replace_begin": "begins to say all anew",
+    "ip_neighbor_replace_begin": "begins a replacement",
     "ip_neighbor_replace_end": "takes away",
     "ip_table_flush": "takes away",
-    "ip_table_replace_begin": "begins to say all anew",
+    "ip_table_replace_begin": "begins a replacement",
     "ip_table_replace_end": "takes away",
     "l2_interface_vlan_tag_rewrite": "nothing is done to tags yet",
-    "sw_interface_address_replace_begin": "begins to say all anew",
+    "sw_interface_address_replace_begin": "begins a replacement",
     "sw_interface_address_replace_end": "takes away",
     "l2_fib_clear_table": "forgets what was learned",
     "l2fib_flush_all": "forgets what was learned",
@@ -35,7 +35,7 @@ ACTIONS = {
     "sw_interface_clear_stats": "forgets what was counted",
 }
 
-# Messages that only look, by their names.
+# Read-only messages, by name.
 LOOKS = re.compile(
     r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
     r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$|_show_(running_config|fq_options)$"
@@ -43,7 +43,7 @@ LOOKS = re.compile(
 
 
 def setters(api, port):
-    """Requests that set something, in an order in which they can. They come by name."""
+    """Requests that set something, by name, in an order that works."""
     pg, other, loop = port("pg0"), port("pg1"), port("loop3")
     route = lambda prefix, **path: {
         "prefix": prefix,
@@ -63,7 +63,7 @@ def setters(api, port):
     yield "af_packet_create_v3", {"host_if_name": "cb", "num_rx_queues": 1, "use_random_hw_addr": True}
     yield "sw_interface_set_rx_mode", {"sw_if_index": lambda: port("host-ca"), "mode": 1}
     (queue,) = api.sw_interface_rx_placement_dump(sw_if_index=port("host-ca"))
-    # Told from 1, asked for from 0.
+    # Reported from 1, requested from 0.
     move = {"sw_if_index": queue.sw_if_index, "queue_id": 0, "worker_id": 2 - queue.worker_id}
     yield "sw_interface_set_rx_placement", move
     yield "af_packet_set_l4_cksum_offload", {"sw_if_index": lambda: port("host-ca"), "set": False}
@@ -95,7 +95,7 @@ def setters(api, port):
 
 
 def more_setters(api, port):
-    """Of what others have, if it is there."""
+    """Objects of other features, if they exist."""
     pg = port("pg0")
     on = {"flood": True, "uu_flood": True, "forward": True, "learn": True}
     yield "bridge_domain_add_del", {"bd_id": 7, "bd_tag": "lab", **on}
@@ -106,8 +106,8 @@ def more_setters(api, port):
     yield "bridge_domain_set_learn_limit", {"bd_id": 7, "learn_limit": 100}
     yield "bridge_flags", {"bd_id": 7, "is_set": False, "flags": 1}
     yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
-    station = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
-    yield "l2fib_add_del", {**station, "static_mac": True}
+    host = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
+    yield "l2fib_add_del", {**host, "static_mac": True}
     yield from nat44_setters(api, port)
     yield "sw_interface_tag_add_del", {"is_add": True, "sw_if_index": pg, "tag": "lab"}
 
@@ -243,7 +243,7 @@ class Documents(Case):
         )
         base = self.dump()
         more = yaml.safe_load(base)
-        # Of everything there is, but not where the flows are.
+        # One of everything, but not on the path of the flows.
         more["loopbacks"] = {
             f"loop{n}": {"addresses": [f"10.77.{n}.1/24"], "mtu": 1500} for n in range(8)
         }
@@ -282,9 +282,9 @@ class Documents(Case):
 
 
 class Kept(Case):
-    """A router that keeps its configuration, and is killed."""
+    """A router that saves its configuration, and is killed."""
 
-    # Each test has a router of its own.
+    # Each test has its own router.
     @classmethod
     def setUpClass(cls):
         pass
@@ -378,7 +378,7 @@ class Kept(Case):
             "show sflow",
             "show configuration",
         )
-        # Ages, times of the last look and what was counted are of this run.
+        # Ages, poll times and counters differ between runs.
         ran = re.compile(r"\d\.\d+e[-+]?\d+|(?m:^ *\d+\.\d{4} )|duration=\S+|(?s:Status\n.*)")
         show = lambda: {what: ran.sub("-", self.cli(what)) for what in shows}
         before = show()
@@ -391,7 +391,7 @@ class Kept(Case):
     def test_what_nobody_has_confirmed_is_gone_after_a_kill(self):
         self.cli("create loopback interface instance 1\nconfig commit")
         saved = self.cli("show configuration")
-        # Within a minute somebody would have to say that it may stay.
+        # It would have to be confirmed within a minute.
         self.cli("config commit confirm 60\ncreate loopback interface instance 2")
         self.assertIn("loop2", self.cli("show configuration"))
         self.again()

@@ -1,4 +1,4 @@
-"""Host interfaces and the packet generator. They need a network namespace of their own."""
+"""Host interfaces and the packet generator. They require their own network namespace."""
 
 import os
 import socket
@@ -92,7 +92,7 @@ class HostInterfaces(Case):
         self.assertEqual(placement(self.loopback()), [])
         self.assertEqual(placement(9999, retval=-2), [])
         self.ok(self.api.af_packet_delete(host_if_name="pc"))
-        # An Ethernet device has no frames that begin with an IP header.
+        # An Ethernet device does not carry frames that begin with an IP header.
         create["mode"] = 2
         self.fails(-71, self.api.af_packet_create_v3(**create))
 
@@ -109,7 +109,7 @@ class HostInterfaces(Case):
             word = "enabled" if on else "disabled"
             self.assertIn(f"cksum-gso-{word}", self.cli("show hardware-interfaces host-pd"))
         self.ok(self.api.af_packet_delete(host_if_name="pd"))
-        # Its rings have no room for it.
+        # It does not fit into the rings.
         index = self.ok(self.api.af_packet_create_v3(flags=0, **create)).sw_if_index
         self.fails(-126, offload(index, True))
         self.ok(offload(index, False))
@@ -119,7 +119,7 @@ class HostInterfaces(Case):
         self.fails(-2, offload(9999, True))
 
     def test_moving_queues(self):
-        """A queue goes from worker to worker while packets come; each is counted somewhere."""
+        """A queue moves from worker to worker under traffic; each packet is counted somewhere."""
         for flags in (0, 8):
             index = self.ok(
                 self.api.af_packet_create_v3(
@@ -128,7 +128,7 @@ class HostInterfaces(Case):
             ).sw_if_index
             self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
             frame = bytes.fromhex("ffffffffffff020000000099") + b"\x88\xb5" + bytes(50)
-            # A worker passes over what came before it has heard that the interface is up.
+            # A worker discards packets received before it learned that the interface is up.
             with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as peer:
                 peer.bind(("pb", 0))
                 wait_for(lambda: peer.send(frame) and self.counters("host-pa")["rx_packets"] > 0)
@@ -160,7 +160,7 @@ class HostInterfaces(Case):
                 seen.add(turn % 2)
             stop.set()
             sender.join()
-            # What the kernel sends by itself (neighbour discovery) comes on top.
+            # Packets sent by the kernel itself (neighbour discovery) add to these.
             wait_for(lambda: self.counters("host-pa")["rx_packets"] >= sent[0])
             counters = self.counters("host-pa")
             self.assertEqual((counters["rx_miss"], counters["rx_no_buf"]), (0, 0))
@@ -185,7 +185,7 @@ class HostInterfaces(Case):
         self.fails(-1, connect(rx, rx))
         self.fails(-2, connect(rx, 9999))
         self.fails(-126, connect(rx, 0))
-        # The connection goes with its end.
+        # The connection is removed with its interface.
         self.ok(self.api.af_packet_delete(host_if_name="pc"))
         self.assertEqual(dump(), [])
         self.ok(self.api.af_packet_delete(host_if_name="pa"))
@@ -232,7 +232,7 @@ class PacketGenerator(Case):
         while "Yes" in self.cli("show packet-generator"):
             pass
         self.ok(capture(False))
-        # 24 bytes of head, and five packets of 64 bytes with 16 before each.
+        # A header of 24 bytes, and five packets of 64 bytes with 16 bytes before each.
         self.assertEqual(os.path.getsize(path), 24 + 5 * (64 + 16))
         self.fails(-93, capture())
         self.fails(-71, capture(of=99))

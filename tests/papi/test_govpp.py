@@ -1,4 +1,4 @@
-"""A client made with govpp (tests/govpp), which scripts/govpp-client.sh builds if there is Go."""
+"""A govpp client (tests/govpp), built by scripts/govpp-client.sh if Go is installed."""
 
 import os
 import subprocess

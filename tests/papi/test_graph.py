@@ -5,7 +5,7 @@ from lab import Case, NONE
 
 class Graph(Case):
     def nodes(self, **of):
-        """All nodes, whatever the number of answers."""
+        """All nodes, from any number of replies."""
         found, cursor = [], NONE
         while True:
             reply, details = self.api.graph_node_get(
@@ -36,14 +36,14 @@ class Graph(Case):
         self.assertEqual(self.nodes(name="nothing")[0].retval, -6)
         self.assertEqual(self.nodes(index=99999)[0].retval, -6)
         self.assertLessEqual({"drop", "error-drop"}, {n.name for n in self.nodes(flags=4)[1]})
-        # Any cursor is survived.
+        # Any cursor is handled.
         for cursor in (0, len(nodes), 99999, NONE - 1):
             reply, rest = self.api.graph_node_get(
                 cursor=cursor, index=NONE, name="", flags=0, want_arcs=False
             )
             self.assertEqual(reply.retval, 0)
             self.assertEqual(len(rest), max(0, len(nodes) - cursor))
-        # A pointer into memory that we do not share.
+        # A pointer into memory that is not shared.
         self.fails(-9, self.api.get_node_graph())
 
     def test_features(self):
@@ -58,7 +58,7 @@ class Graph(Case):
         self.assertFalse(self.ok(state(sw_if_index=0)).is_enabled)
         self.ok(switch(False))
         self.assertFalse(self.ok(state()).is_enabled)
-        # What a feature has enabled by itself stays until it disables it.
+        # A graph feature enabled by its owner stays until that one disables it.
         self.ok(self.api.sflow_enable_disable(hw_if_index=port, enable_disable=True))
         self.ok(switch(True))
         self.ok(switch(False))
@@ -101,7 +101,7 @@ class Traces(Case):
             self.assertIn("ip4-rewrite", packet.trace_data)
             self.assertIn(packet.trace_data.splitlines()[1], self.cli("show trace max 100"))
 
-        # In pieces, from the cache: what comes in between does not disturb.
+        # In slices from the cache: packets traced in between have no effect.
         self.traffic("10.0.1.2", 1)
         thread, position, seen = 0, 0, []
         while True:
@@ -163,12 +163,12 @@ class Pings(Case):
         ((name, event),) = self.take_events(1)
         self.assertEqual(name, "ping_finished_event")
         self.assertEqual((event.request_count, event.reply_count), (3, 3))
-        # The answer is there before the pings are done, and others are served meanwhile.
+        # The reply arrives before the pings are done, and other clients are served meanwhile.
         self.ok(ping("10.7.0.1", repeat=2, interval=0.2))
         self.ok(self.api.control_ping())
         self.assertEqual(self.events, [])
         self.take_events(1)
-        # Nobody answers at this one.
+        # No host replies at this address.
         self.ok(ping("10.7.0.77", interval=0.01))
         ((_, event),) = self.take_events(1)
         self.assertEqual((event.request_count, event.reply_count), (1, 0))
@@ -178,7 +178,7 @@ class Pings(Case):
         self.fails(-7, ping("10.7.0.1", interval=-1.0))
         self.fails(-7, ping("10.7.0.1", interval=1e300))
         self.fails(-97, ping({"af": 7, "un": {"ip4": "1.2.3.4"}}))
-        # A client that goes takes its pings along.
+        # The pings of a client end when it disconnects.
         other = self.router.client("gone")
         self.assertEqual(
             other.api.want_ping_finished_events(address="10.7.0.1", repeat=100000, interval=0.01).retval, 0

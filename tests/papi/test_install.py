@@ -1,4 +1,4 @@
-"""`make install`, and clients that find what it installed by themselves."""
+"""`make install`, and clients that find the installed files by default."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from lab import PROGRAM, Router
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
-# As published, but for the number of the interface. Nothing says where descriptions or sockets are.
+# As published, except for the interface number. No paths of descriptions or sockets are given.
 SNIPPET = """
 from vpp_papi import VPPApiClient, VPPApiJSONFiles
 
@@ -40,7 +40,7 @@ class Installed(unittest.TestCase):
     def setUpClass(cls):
         cls.dir = tempfile.TemporaryDirectory(prefix="thalweg-install-")
         cls.dest = cls.dir.name
-        # What is tested is built already.
+        # The program under test has been built already.
         release = os.path.abspath(os.path.dirname(PROGRAM))
         subprocess.run(
             ["make", "install", "CARGO=true", f"RELEASE={release}", f"DESTDIR={cls.dest}", "PREFIX=/usr"],
@@ -77,7 +77,7 @@ class Installed(unittest.TestCase):
             for n in range(2):
                 vpp.api.pg_create_interface_v3(interface_id=n)
             vpp.disconnect()
-            # /usr/share as on a machine where it was installed.
+            # /usr/share as on a machine with the installation.
             script = (
                 'mount -t tmpfs share /usr/share && mkdir -p /usr/share/vpp/api && '
                 'mount --bind "$1/usr/share/vpp/api" /usr/share/vpp/api && exec "$2" -c "$3"'

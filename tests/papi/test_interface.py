@@ -80,14 +80,14 @@ class Interfaces(Case):
         self.fails(-31, self.api.want_interface_events(enable_disable=1, pid=4711))
         index = self.loopback()
         self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
-        # Nothing changes, nobody is told.
+        # Nothing changes, so no event is sent.
         self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
         self.ok(self.api.delete_loopback(sw_if_index=index))
         events = self.take_events(4)
-        told = [(e.sw_if_index, int(e.flags), e.deleted) for _, e in events]
+        seen = [(e.sw_if_index, int(e.flags), e.deleted) for _, e in events]
         # Created, up, down, deleted.
         self.assertEqual(
-            told, [(index, 0, False), (index, 3, False), (index, 2, False), (index, 0, True)]
+            seen, [(index, 0, False), (index, 3, False), (index, 2, False), (index, 0, True)]
         )
         self.assertEqual({(n, e.pid) for n, e in events}, {("sw_interface_event", 4711)})
         self.ok(self.api.want_interface_events(enable_disable=0, pid=4711))

@@ -60,14 +60,14 @@ class Tables(Case):
         self.ok(self.api.ip_table_flush(table=table))
         self.assertEqual(self.routes(40), set())
         self.cli("ip route add count 3000 198.51.0.0/32 table 40 local")
-        # What is added between begin and end stays, and nothing else.
+        # Only routes added between begin and end stay.
         self.ok(self.api.ip_table_replace_begin(table=table))
         self.add("192.0.2.1/32")
         self.add("198.51.0.7/32")
         self.assertEqual(len(self.routes(40)), 3001)
         self.ok(self.api.ip_table_replace_end(table=table))
         self.assertEqual(self.routes(40), {"192.0.2.1/32", "198.51.0.7/32"})
-        # Without a beginning, nothing goes.
+        # Without a begin, nothing is removed.
         self.ok(self.api.ip_table_replace_end(table=table))
         self.assertEqual(len(self.routes(40)), 2)
         for call in (
@@ -126,7 +126,7 @@ class Routes(Case):
         self.ok(self.change("192.0.2.0/24", first, is_add=False, is_multipath=True))
         self.assertEqual(self.routes()["192.0.2.0/24"].n_paths, 1)
         self.fails(-6, self.change("192.0.2.0/24", first, is_add=False, is_multipath=True))
-        # Without is_multipath, the path replaces what there was.
+        # Without is_multipath, the path replaces the existing ones.
         self.ok(self.change("192.0.2.0/24", first))
         self.assertEqual(str(self.routes()["192.0.2.0/24"].paths[0].nh.address.ip4), "10.0.0.2")
         self.ok(self.change("192.0.2.0/24", is_add=False))
@@ -166,7 +166,7 @@ class Routes(Case):
         refused(-9, path("10.0.0.2", self.port, proto=1))
         self.fails(-7, self.change("203.0.113.0/24"))
         self.assertNotIn("203.0.113.0/24", self.routes())
-        # The prefix's further bits do not matter.
+        # The host bits of the prefix are ignored.
         self.ok(self.change("203.0.113.77/24", way))
         self.assertIn("203.0.113.0/24", self.routes())
         self.ok(self.change("203.0.113.0/24", is_add=False))
@@ -294,12 +294,12 @@ class Neighbours(Case):
         self.ok(self.change("10.0.0.7"))
         self.ok(self.change("10.0.0.6", add=False))
         self.ok(self.change("10.0.0.7", add=False))
-        told = {
+        seen = {
             (name, event.pid, str(event.neighbor.ip_address), int(getattr(event, "flags", 0)))
             for name, event in self.take_events(4)
         }
         self.assertEqual(
-            told,
+            seen,
             {
                 ("ip_neighbor_event_v2", 12, "10.0.0.6", 1),
                 ("ip_neighbor_event_v2", 12, "10.0.0.6", 2),
@@ -329,7 +329,7 @@ class Addresses(Case):
         self.assertEqual(len(self.addresses(a) | self.addresses(b)), 4)
         self.ok(self.api.sw_interface_address_replace_end())
         self.assertEqual((self.addresses(a), self.addresses(b)), ({"10.0.0.2/24"}, {"10.0.2.1/24"}))
-        # That is over: it is there already.
+        # The transaction has ended: the entry exists already.
         self.fails(-105, change(sw_if_index=a, prefix="10.0.0.2/24"))
         self.ok(self.api.sw_interface_address_replace_end())
         self.assertEqual(self.addresses(a), {"10.0.0.2/24"})

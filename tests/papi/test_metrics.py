@@ -56,7 +56,7 @@ class Metrics(Case):
     def test_values_are_those_of_the_command_line(self):
         self.traffic("10.0.1.2", 3000)
         self.traffic("172.16.0.1", 500)
-        # Figures may be 20 ms old.
+        # Values may be 20 ms old.
         time.sleep(0.05)
         metrics = self.read()
         interfaces = self.shown("show interface")
@@ -76,7 +76,7 @@ class Metrics(Case):
             self.assertEqual(get("protocol_packets_total", protocol="ip4"), counters["ip4"])
         self.assertGreaterEqual(counters_of(interfaces, "pg0")["rx_packets"], 3500)
 
-        # What the segment says, which clients of VPP read.
+        # The same values in the statistics segment, which VPP's clients read.
         for node, reason, severity, count in self.errors():
             labels = {"node": node, "reason": reason, "severity": severity}
             self.assertEqual(self.value(metrics, "thalweg_node_errors_total", **labels), count)
@@ -86,7 +86,7 @@ class Metrics(Case):
         ]
         self.assertEqual(sum(vectors), counters_of(interfaces, "pg0")["ip4"])
 
-        # Each packet is somewhere.
+        # Each packet is accounted for.
         fates = {}
         for (metric, labels), count in metrics.items():
             if metric == "thalweg_worker_packets_total":
@@ -103,7 +103,7 @@ class Metrics(Case):
 
     def test_what_features_keep(self):
         names = {name for name, _ in self.read()}
-        # Where nothing is translated or tracked, nothing is asked.
+        # While NAT and tracking are unused, workers are not queried.
         self.assertFalse({n for n in names if "nat44" in n or "conntrack" in n}, names)
         self.cli("create packet-generator interface pg7")
         self.cli("set interface state pg7 up")
@@ -136,7 +136,7 @@ class Metrics(Case):
         self.assertEqual(get("bridge_stations_learned_max", bridge_domain="7"), 9)
         self.assertEqual(get("bridge_stations"), 1)
         self.assertEqual(get("bridge_station_events_total", event="learned"), 1)
-        # VPP's clients read the same from the segment.
+        # VPP's clients read the same values from the segment.
         stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
         stats.connect()
         rows = [list(row) for row in stats["/nat44-ed/total-sessions"]]
@@ -153,7 +153,7 @@ class Metrics(Case):
 
     def test_the_rest(self):
         metrics = self.read()
-        # What Debian's and others' dashboards read of any program.
+        # The process metrics that common dashboards read of any program.
         self.assertGreater(self.value(metrics, "process_resident_memory_bytes"), 1 << 20)
         self.assertGreater(self.value(metrics, "process_cpu_seconds_total"), 0)
         started = self.value(metrics, "process_start_time_seconds")
@@ -201,7 +201,7 @@ class Metrics(Case):
         error.exception.close()
         host, port = self.url.removeprefix("http://").split(":")
         address = (host, int(port))
-        # More than there are places for, all silent, and one that does not read its answers.
+        # More connections than slots, all silent, and one that does not read its responses.
         silent = [socket.create_connection(address) for _ in range(50)]
         deaf = socket.create_connection(address)
         deaf.settimeout(5)
@@ -235,7 +235,7 @@ class Metrics(Case):
         self.assertGreater(len(self.read()), 100)
 
     def test_dashboard(self):
-        """Each query of the dashboard names metrics and labels that there are."""
+        """Each query of the dashboard uses metrics and labels that exist."""
         metrics = self.read()
         names = {name for name, _ in metrics}
         labels = {label for _, all in metrics for label, _ in all}

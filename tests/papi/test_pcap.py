@@ -1,4 +1,4 @@
-"""Captures of what interfaces receive, send and drop."""
+"""Captures of packets that interfaces receive, send and drop."""
 
 import os
 import struct
@@ -8,7 +8,7 @@ from lab import Case
 
 
 def packets(path):
-    """Lengths, and what is kept, of a pcap file's packets."""
+    """Original lengths and captured bytes of the packets in a pcap file."""
     with open(path, "rb") as file:
         data = file.read()
     magic, major, minor, _, _, snap, link = struct.unpack_from("=IHHIIII", data)
@@ -54,7 +54,7 @@ class Pcap(Case):
         self.ok(self.api.pcap_trace_off())
         found = packets(self.path)
         self.assertEqual(len(found), 40)
-        # Time to live: as it came, and as it left.
+        # The TTL as received, and as sent.
         ttl = sorted(p[14 + 8] for _, p in found)
         self.assertEqual(len(set(ttl)), 2)
         self.assertEqual({length for length, _ in found}, {64})
@@ -64,9 +64,9 @@ class Pcap(Case):
     def test_dropped(self):
         self.ok(self.on(capture_drop=True, sw_if_index=self.index("pg0")))
         self.traffic("10.0.1.2", 5)
-        # To nobody here: a whole frame.
+        # For another MAC address: a whole frame.
         self.traffic("10.0.1.2", 7, mac="02:00:00:00:00:77")
-        # Stopped at the second look, behind its Ethernet header.
+        # Dropped after Ethernet processing, so without its Ethernet header.
         self.traffic("224.0.0.99", 3, mac="01:00:5e:00:00:63")
         self.ok(self.api.pcap_trace_off())
         found = packets(self.path)
@@ -81,11 +81,11 @@ class Pcap(Case):
         self.ok(self.api.pcap_trace_off())
         found = packets(self.path)
         self.assertEqual([(length, len(kept)) for length, kept in found], [(64, 32)] * 6)
-        # Of one interface only, which nothing came by.
+        # Of one interface only, which received nothing.
         self.ok(self.on(capture_rx=True, sw_if_index=self.index("pg1")))
         self.traffic("10.0.1.2", 5)
         self.fails(-6, self.api.pcap_trace_off())
-        # Later interfaces, too.
+        # Interfaces created later are included.
         self.ok(self.on(capture_rx=True))
         self.cli("create packet-generator interface pg7\nset interface state pg7 up")
         self.traffic("10.0.1.2", 4, port="pg7")
@@ -104,7 +104,7 @@ class Pcap(Case):
         self.fails(-81, self.api.pcap_trace_off())
         self.ok(self.api.pcap_set_filter_function(filter_function_name="vnet_is_packet_traced"))
         self.fails(-6, self.api.pcap_set_filter_function(filter_function_name="x"))
-        # A link is replaced, and not followed.
+        # A symbolic link is replaced, not followed.
         os.symlink("/nowhere/else", self.path)
         self.cli(f"pcap trace rx max 10 file {self.name}")
         self.traffic("10.0.1.2", 2)

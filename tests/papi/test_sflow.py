@@ -1,4 +1,4 @@
-"""sFlow's settings, and a program that a user published."""
+"""sFlow settings, and a program published by a user."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ class SFlow(Case):
         self.ok(enable(other, False))
 
     def test_published_program(self):
-        """The steps that an article on sFlow in VPP prints: settings, interfaces, what is read."""
+        """The steps of an article on sFlow in VPP: settings, interfaces, read-back."""
         port = self.ok(self.api.pg_create_interface_v3(interface_id=7)).sw_if_index
         program = textwrap.dedent(f"""
             from vpp_papi import VPPApiClient, VPPApiJSONFiles

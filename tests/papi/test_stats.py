@@ -1,4 +1,4 @@
-"""The statistics segment, read by VPP's own reader."""
+"""The statistics segment, read with VPP's own reader."""
 
 import os
 import threading
@@ -40,7 +40,7 @@ class Statistics(Case):
         self.stats.disconnect()
 
     def fresh(self):
-        """Waits until all has been written anew since now."""
+        """Waits until all values have been updated."""
         beat = self.stats["/sys/heartbeat"]
         wait_for(lambda: self.stats["/sys/heartbeat"] >= beat + 2)
 
@@ -52,7 +52,7 @@ class Statistics(Case):
         self.fresh()
         self.assertLess(abs(self.stats["/sys/boottime"] - time.time()), 600)
         self.assertEqual(self.stats["/sys/num_worker_threads"], 2)
-        # A row for each thread, main first.
+        # A row per thread, main first.
         self.assertEqual(len(self.stats["/sys/loops_per_worker"]), 3)
         self.assertEqual(len(self.stats["/sys/vector_rate_per_worker"]), 3)
         for name in ("/sys/vector_rate", "/sys/input_rate", "/sys/last_stats_clear"):
@@ -90,7 +90,7 @@ class Statistics(Case):
         self.assertEqual(self.of("/if/rx-broadcast", pg0), (30, 30 * 64))
         self.assertEqual(self.of("/if/rx-multicast", pg0), (40, 40 * 64))
         self.assertEqual(self.of("/if/rx-unicast", pg0), (2050, 2050 * 64))
-        # Nobody is known at this address: the router asks all.
+        # There is no neighbour entry for this address: the router sends an ARP request.
         self.traffic("10.0.1.77", 1)
         pg1 = list(names).index("pg1")
         wait_for(lambda: self.of("/if/tx-broadcast", pg1)[0] >= 1)
@@ -156,14 +156,14 @@ class Statistics(Case):
         self.ok(self.api.delete_loopback(sw_if_index=index))
         wait_for(lambda: not self.stats.ls(link))
         self.assertEqual(list(self.stats["/if/names"])[index], "deleted")
-        # The next one takes the place.
+        # The next one takes its slot.
         again = self.loopback()
         wait_for(lambda: self.stats.ls(link))
         self.assertEqual(list(self.stats["/if/names"])[again], name)
         self.ok(self.api.delete_loopback(sw_if_index=again))
 
     def test_readers_while_the_directory_changes(self):
-        """Whoever reads sees whole vectors of things that belong together, whatever comes and goes."""
+        """A reader sees consistent vectors of equal length, while interfaces come and go."""
         self.cli("clear interfaces")
         self.traffic("10.0.1.2", 100)
         self.fresh()

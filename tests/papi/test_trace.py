@@ -1,4 +1,4 @@
-"""Requests that are kept, saved and carried out again."""
+"""API traces: requests are recorded, saved and replayed."""
 
 import os
 import uuid
@@ -35,7 +35,7 @@ class ApiTrace(Case):
         self.cli("api trace free")
         self.assertEqual(status()["requests"], 0)
 
-        # Another state, then the same again.
+        # Another state, then the first one again.
         self.ok(self.api.delete_loopback(sw_if_index=index))
         done = self.shown(f"api trace replay {file}")
         self.assertEqual((done["unknown"], done["truncated"]), (0, 0))

@@ -1,4 +1,4 @@
-"""The real vppcfg: checks, dumps, plans and applies, with files that `thalweg config` takes, too."""
+"""The real vppcfg: check, dump, plan and apply, with files that `thalweg config` accepts, too."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from lab import PROGRAM, Router
 VPPCFG = os.path.join(os.path.dirname(sys.executable), "vppcfg")
 THALCTL = os.path.join(os.path.dirname(PROGRAM), "thalctl")
 
-# Where `vppcfg apply` of 1.2.4 connects to, whatever it is told; /run is our own here.
+# Where `vppcfg apply` 1.2.4 always connects to; /run is the tests' own here.
 FIXED = "/run/vpp/api.sock"
 
 # vppcfg takes physical ports as they are.
@@ -79,8 +79,8 @@ bridgedomains:
 sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
-# The same ports otherwise.
-BRIDGED_ANEW = """
+# The same ports with another configuration.
+BRIDGED_OTHERWISE = """
 interfaces:
   host-va: {mtu: 1500}
   host-vb: {mtu: 1500}
@@ -92,7 +92,7 @@ bridgedomains:
 sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
-# Nothing but ports. vppcfg has no defaults of sFlow to go back to; Thalweg has these.
+# Only ports. vppcfg has no sFlow defaults to return to; these are Thalweg's.
 BARE = """
 interfaces:
   host-va: {state: down}
@@ -120,7 +120,7 @@ def schema_keys():
                 yield path
             name = re.search(r"include\('([^']+)'", kind)
             below = parts[name.group(1)] if name else {}
-        # A part may be a kind of value, too.
+        # A component may also be a kind of value.
         for key, kind in below.items() if isinstance(below, dict) else ():
             yield from walk(f"{path}.{key}", kind)
 
@@ -164,7 +164,7 @@ class Machine(Router):
         path = os.path.join(self.dir, "dump.yaml")
         _, said = run(VPPCFG, "dump", "-a", self.socket, "-o", path)
         for line in said.splitlines():
-            # There is no plugin to make interfaces of Linux.
+            # There is no Linux control plane plugin.
             assert line.startswith("[INFO") or "LinuxCP" in line, said
         with open(path, encoding="utf-8") as file:
             return path, yaml.safe_load(file)
@@ -176,7 +176,7 @@ class Machine(Router):
             return file.read()
 
     def apply(self, path):
-        """Lets vppcfg send its plan."""
+        """Has vppcfg apply its plan."""
         os.makedirs(os.path.dirname(FIXED), exist_ok=True)
         os.symlink(self.socket, FIXED)
         try:
@@ -186,7 +186,7 @@ class Machine(Router):
 
 
 def without_marks(document):
-    """vppcfg marks what it manages by a tag, of which a router that was never its knows nothing."""
+    """vppcfg tags the objects it manages; a router that it never managed has no such tags."""
     document = yaml.safe_load(document)
     ours = document.get("thalweg", {})
     for kind in ("interfaces", "bridgedomains"):
@@ -214,14 +214,14 @@ class Vppcfg(unittest.TestCase):
         run("ip", "link", "del", "va")
 
     def machine(self):
-        # Both would have the same devices: one after the other.
+        # Both would open the same devices, so they run one after the other.
         while self.machines:
             self.machines.pop().stop()
         self.machines.append(Machine())
         return self.machines[0]
 
     def reach(self, machine, path):
-        """vppcfg's plan, executed, leads to the document; both say so."""
+        """Executing vppcfg's plan results in the document, as both dumps confirm."""
         plan = machine.plan(path)
         machine.exec(plan)
         self.assertEqual(commands(machine.plan(path)), [])
@@ -235,7 +235,7 @@ class Vppcfg(unittest.TestCase):
             ("first", FIRST),
             ("second", SECOND),
             ("bridged", BRIDGED),
-            ("anew", BRIDGED_ANEW),
+            ("otherwise", BRIDGED_OTHERWISE),
             ("again", FIRST),
             ("bare", BARE),
         ):
@@ -244,7 +244,7 @@ class Vppcfg(unittest.TestCase):
             run(PROGRAM, "config", "check", path)
             self.assertNotEqual(commands(self.reach(machine, path)), [], name)
         after = machine.dump()[1]
-        # MAC addresses stay where a document does not speak of them.
+        # MAC addresses stay if a document does not set them.
         for document in (bare, after):
             for qualities in document["interfaces"].values():
                 qualities.pop("mac", None)
@@ -263,7 +263,7 @@ class Vppcfg(unittest.TestCase):
             for document in (by_vppcfg, by_thalweg):
                 named = [document.get(k, {}) for k in ("interfaces", "loopbacks", "bridgedomains")]
                 for qualities in (q for kind in named for q in kind.values()):
-                    # The notes are ours; addresses of devices are by chance.
+                    # Comments are Thalweg's; MAC addresses of devices are random.
                     qualities.pop("description", None), qualities.pop("mac", None)
             self.assertEqual(by_thalweg, by_vppcfg)
             self.assertEqual(machine.show("interface", "address"), interfaces)
@@ -271,7 +271,7 @@ class Vppcfg(unittest.TestCase):
 
     def test_apply_sends_its_plan(self):
         machine = self.machine()
-        for text in (FIRST, BRIDGED, BRIDGED_ANEW, SECOND):
+        for text in (FIRST, BRIDGED, BRIDGED_OTHERWISE, SECOND):
             path = machine.file("a.yaml", text)
             n = len(commands(machine.plan(path)))
             said = machine.apply(path)
@@ -310,7 +310,7 @@ class Vppcfg(unittest.TestCase):
         self.assertRegex(errors, r"bridgedomains\.bd10\.interfaces\[1\]: .*pg0.*1500.*1400")
 
     def test_sub_interfaces_are_told_apart(self):
-        # vppcfg takes them; Thalweg says where it cannot, and does nothing.
+        # vppcfg accepts them; Thalweg reports what it does not support, and changes nothing.
         machine = self.machine()
         text = """
 interfaces:
@@ -346,14 +346,14 @@ interfaces:
             ("vxlan_tunnels: {vxlan_tunnel0: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7}}", "vxlan_tunnels"),
             ("taps: {tap0: {host: {name: lab}}}", "taps"),
         ):
-            # Whoever adds one of these finds it here, and lets vppcfg plan it above.
+            # When one of these becomes supported, this fails; add it to the plans above.
             path = machine.file("a.yaml", f"interfaces: {{pg0: {{}}}}\n{text}\n")
             refused = subprocess.run(
                 [PROGRAM, "config", "check", path], capture_output=True, text=True, timeout=20
             )
             self.assertEqual(refused.returncode, 2)
             self.assertIn(f"not supported yet: {where}", refused.stderr)
-        # A plan with a command that there is not ends there, and says where.
+        # A plan stops at an unknown command, and reports it.
         path = machine.file("plan", "set interface ip address pg0 2001:db8::1/64\n")
         done = subprocess.run(
             [THALCTL, "-s", machine.cli, "exec", path], capture_output=True, text=True, timeout=20

@@ -1,9 +1,9 @@
-//! What tracking costs: headers read, connections looked up, moved on and committed.
+//! Cost of connection tracking: reading headers, look-up, update and commit.
 //!
 //! `cargo bench -p thalweg-conntrack --bench tracker`
 //!
-//! Packets come in frames of 256, at a place of the core's own caches, as from a device. With two workers each has a tracker and packets
-//! of its own, and a processor.
+//! Packets come in frames of 256 in memory that is in the core's own caches, as from a device. With
+//! two workers, each has its own tracker, packets and processor.
 
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
@@ -16,11 +16,11 @@ use thalweg_graph::clock;
 use thalweg_wire::build::Packet;
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, SYN};
 
-/// Packets of a frame.
+/// Packets per frame.
 const FRAME: usize = 256;
-/// Packets of a turn.
+/// Packets per turn.
 const PACKETS: usize = 1 << 19;
-/// Bytes from packet to packet.
+/// Distance between packets in bytes.
 const STRIDE: usize = 128;
 
 fn main() -> ExitCode {
@@ -35,11 +35,11 @@ fn main() -> ExitCode {
 
 #[derive(Clone, Copy)]
 enum Case {
-    /// Packets of so many established connections, in random order.
+    /// Packets of this many established connections, in random order.
     Established(u32),
-    /// First packets.
+    /// First packets of connections.
     New,
-    /// Connections of six packets, from SYN to the second FIN's acknowledgement.
+    /// Connections of six packets, from SYN to the acknowledgement of the second FIN.
     Life,
 }
 
@@ -54,7 +54,8 @@ impl Case {
     ];
 }
 
-/// Segments of one connection: whether the server sends it, flags, numbers, bytes of data.
+/// Segments of a connection: from the server or not, flags, sequence and acknowledgement numbers,
+/// bytes of data.
 const LIFE: [(bool, u8, u32, u32, usize); 6] = [
     (false, SYN, 100, 0, 0),
     (true, SYN | ACK, 500, 101, 0),
@@ -76,7 +77,7 @@ fn segment(n: u32, (server, flags, seq, ack, data): (bool, u8, u32, u32, usize))
     tcp.flags(flags).seq(seq).ack(ack).window(60000).payload_len(data).build()
 }
 
-/// Packets one behind the other.
+/// Packets one after the other.
 struct Packets {
     bytes: Vec<u8>,
     lengths: Vec<u8>,
@@ -95,12 +96,12 @@ impl Packets {
     }
 }
 
-/// A worker's part of a case, made ready.
+/// A worker's prepared part of a case.
 struct Stage {
     tracker: Tracker<2>,
     batch: Batch<2>,
     packets: Packets,
-    /// The frame at hand, as a device has just put it there.
+    /// The current frame, where a device would put it.
     frame: Vec<u8>,
     case: Case,
     now: u32,
@@ -142,7 +143,7 @@ impl Stage {
             case,
             now: 0,
         };
-        // Connections in 1 s of their last packets, so that turns can follow each other.
+        // Connections expire 1 s after their last packet, so that turns can follow each other.
         let short = Policy::parse("tcp_close=1 tcp_syn_sent=1")?;
         match case {
             Case::Established(flows) => stage.establish(flows),
@@ -164,14 +165,14 @@ impl Stage {
         }
     }
 
-    /// Clocks per packet of a turn, and whether all packets were what they should be.
+    /// Clocks per packet in a turn; asserts that all packets had the expected state.
     fn turn(&mut self) -> f64 {
         let how = Commit::default();
         let mut states = [State::NONE; FRAME];
         let mut ticks = 0;
         let frames = self.packets.bytes.chunks(FRAME * STRIDE);
         for (bytes, lengths) in frames.zip(self.packets.lengths.chunks(FRAME)) {
-            // Not counted: the packets come to where a device puts them.
+            // Not measured: copies the packets to where a device puts them.
             self.frame[..bytes.len()].copy_from_slice(bytes);
             let begin = clock::ticks();
             self.batch.clear();
@@ -181,14 +182,14 @@ impl Stage {
             }
             self.tracker.track_all(&mut self.batch, Some(&how), self.now, &mut states);
             if !matches!(self.case, Case::Established(_)) {
-                // A clock that goes on by a second for half a million connections.
+                // The clock advances by one second per half a million connections.
                 self.now += 1;
                 self.tracker.expire(self.now, 2 * FRAME);
             }
             ticks += clock::ticks() - begin;
         }
         let clocks = ticks as f64 / self.packets.lengths.len() as f64;
-        // Ready for the next turn, which is not counted.
+        // Not measured: prepares the next turn.
         if let Case::New = self.case {
             self.now += 2000;
             while self.tracker.expire(self.now, 1 << 16) {}
@@ -197,8 +198,8 @@ impl Stage {
     }
 }
 
-/// What some workers take: clocks per packet of the first alone, Mpps of it, of both together, and of these
-/// over the mean of either alone, round by round.
+/// Results by round: clocks per packet and Mpps of the first worker alone, Mpps of both together,
+/// and the ratio of both together to the mean of each alone.
 struct Rounds {
     clocks: Series,
     rate: Series,
@@ -206,8 +207,8 @@ struct Rounds {
     over: Series,
 }
 
-/// Rounds of three turns: either worker alone, and both. Who waits spins, as a processor that is idle is somebody
-/// else's for a while.
+/// Runs rounds of three turns: either worker alone, then both. A waiting worker spins, because an
+/// idle processor may be given to another virtual machine.
 fn run(case: Case, name: &str, rounds: usize) -> Result<Rounds> {
     let turn = AtomicUsize::new(0);
     let (waiting, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -238,7 +239,7 @@ fn run(case: Case, name: &str, rounds: usize) -> Result<Rounds> {
         let counts = stage.tracker.counts();
         let wrong = counts.invalid + counts.full + counts.zone_full;
         anyhow::ensure!(wrong == 0, "{name}: {wrong} packets were refused");
-        // The first shows caches and branches what is to come.
+        // The first round warms caches and branch predictors.
         found.remove(0);
         Ok(found)
     };

@@ -1,4 +1,4 @@
-//! From packets to keys, and to what the state machines need of them.
+//! Reads packets into keys and the header fields that the state machines need.
 
 use thalweg_tables::flow::{FlowHash, Guess};
 use thalweg_wire::checksum;
@@ -10,33 +10,33 @@ use crate::tcp::{Scale, Segment};
 use crate::tuple::{Key, icmp_query, last_word, owner_hash};
 use crate::{IPV4, Tuple};
 
-/// Packets of a batch.
+/// Maximum number of packets in a batch.
 pub const ROOM: usize = 256;
 
-/// Which checksums to verify; those that a device has verified, or will fill in, need not be.
+/// Checksums to verify. Those that a device has verified, or will fill in, need not be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// The IPv4 header's.
+    /// The IPv4 header checksum.
     pub network: bool,
-    /// That of TCP, UDP and ICMP, if all of the packet is at hand.
+    /// The TCP, UDP or ICMP checksum, if the whole packet is at hand.
     pub transport: bool,
 }
 
 impl Checks {
-    /// None.
+    /// No checksum.
     pub const NONE: Checks = Checks { network: false, transport: false };
-    /// All.
+    /// All checksums.
     pub const ALL: Checks = Checks { network: true, transport: true };
 }
 
-/// What a packet is to the tracker.
+/// The kind of a packet, as the tracker sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
     /// Cannot be tracked.
     #[default]
     Invalid,
-    /// A fragment behind the first, which has no ports: see [`Fragment`].
+    /// A fragment other than the first, which has no ports: see [`Fragment`].
     Fragment,
     /// TCP.
     Tcp,
@@ -44,7 +44,7 @@ pub enum Kind {
     Datagram,
     /// An ICMP query, or its reply.
     Query,
-    /// An ICMP error, about the connection of its key.
+    /// An ICMP error about the connection of its key.
     Related,
 }
 
@@ -56,21 +56,22 @@ impl Kind {
     }
 }
 
-/// A packet's headers, as far as they matter.
+/// The header fields that the tracker needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Headers {
-    /// Of TCP: numbers, flags and windows.
+    /// TCP sequence numbers, flags and windows.
     pub segment: Segment,
-    /// Bytes from the network header on.
+    /// Length in bytes, from the network header on.
     pub bytes: u32,
-    /// What it is.
+    /// Kind of the packet.
     pub kind: Kind,
-    /// Whether the higher endpoint of the key sends it; of ICMP queries, whether it is a reply.
+    /// Whether the sender is the higher endpoint of the key; for ICMP queries, whether it is a
+    /// reply.
     pub swapped: bool,
 }
 
-/// Packets that are looked up together, in columns.
+/// Packets that are looked up together, as columns.
 #[derive(Debug)]
 pub struct Batch<const W: usize> {
     pub(crate) keys: Box<[Key<W>; ROOM]>,
@@ -78,7 +79,7 @@ pub struct Batch<const W: usize> {
     pub(crate) hashes: Box<[FlowHash; ROOM]>,
     pub(crate) guesses: Box<[Guess; ROOM]>,
     pub(crate) len: usize,
-    /// Packets from this one on have not been asked for.
+    /// First packet that has not been prefetched.
     pub(crate) ahead: usize,
     /// Whether any packet is a fragment.
     fragments: bool,
@@ -99,45 +100,46 @@ impl<const W: usize> Default for Batch<W> {
 }
 
 impl<const W: usize> Batch<W> {
-    /// Forgets all packets.
+    /// Removes all packets.
     pub fn clear(&mut self) {
         self.len = 0;
         self.fragments = false;
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether any packet that was added from its bytes is a fragment.
+    /// Returns whether any packet added from its bytes is a fragment.
     #[inline]
     pub fn has_fragments(&self) -> bool {
         self.fragments
     }
 
-    /// Whether there is no room for another one.
+    /// Returns whether the batch is full.
     pub fn is_full(&self) -> bool {
         self.len == ROOM
     }
 
-    /// What was read of a packet.
+    /// The headers of packet `i`, or `None` past the end.
     pub fn headers(&self, i: usize) -> Option<&Headers> {
         self.headers[..self.len].get(i)
     }
 
-    /// The tuple of a packet, or of the connection that an error is about.
+    /// The tuple of a packet or, for an ICMP error, of the connection it is about. `None` for
+    /// packets that cannot be tracked.
     pub fn tuple(&self, i: usize) -> Option<Tuple> {
         let headers = self.headers(i).filter(|h| h.kind.is_tracked())?;
         Some(Tuple::of_key(&self.keys[i], headers.swapped))
     }
 
-    /// Adds a packet of another batch, in a zone. A full batch takes none.
+    /// Adds a packet of another batch under a zone. Does nothing if the batch is full.
     ///
     /// # Panics
     /// If the other batch has no packet `i`.
@@ -148,8 +150,9 @@ impl<const W: usize> Batch<W> {
         self.add(key, other.headers[i]);
     }
 
-    /// A number of packet `i` for choosing who owns its connection: the same for both directions, for
-    /// errors about it, and in all zones. Nothing for what cannot be tracked, or is not there.
+    /// The hash that selects the worker that owns the connection of packet `i`: the same for both
+    /// directions, for ICMP errors about it, and in all zones. `None` for packets that cannot be
+    /// tracked, and past the end.
     #[inline]
     pub fn owner_hash(&self, i: usize) -> Option<u32> {
         let headers = self.headers[..self.len].get(i)?;
@@ -159,7 +162,7 @@ impl<const W: usize> Batch<W> {
         Some(owner_hash(&self.keys[i]))
     }
 
-    /// Adds a packet whose headers were read elsewhere. A full batch takes none.
+    /// Adds a packet whose headers were read elsewhere. Does nothing if the batch is full.
     pub fn add(&mut self, key: Key<W>, headers: Headers) {
         if let (Some(k), Some(h)) = (self.keys.get_mut(self.len), self.headers.get_mut(self.len)) {
             (*k, *h) = (key, headers);
@@ -169,8 +172,8 @@ impl<const W: usize> Batch<W> {
 }
 
 impl Batch<IPV4> {
-    /// Adds the packet that starts with this IPv4 header, in a zone. `l3` may be cut off behind its
-    /// headers; the packet has `bytes` bytes. A full batch takes none.
+    /// Adds the packet that starts with IPv4 header `l3`, under a zone. `l3` may be truncated after
+    /// its headers; the packet has `bytes` bytes. Does nothing if the batch is full.
     #[inline]
     pub fn add_ipv4(&mut self, zone: u16, l3: &[u8], bytes: usize, checks: Checks) {
         let at = self.len;
@@ -185,8 +188,8 @@ impl Batch<IPV4> {
         }
     }
 
-    /// Reads the last packet as any packet is read: elsewhere, so that the few words of [`plain_tcp`] are all that
-    /// most packets need registers for.
+    /// Reads the last packet the general way. Not inlined, so that most packets need registers for
+    /// [`plain_tcp`] only.
     #[inline(never)]
     fn reread(&mut self, zone: u16, l3: &[u8], bytes: usize, checks: Checks) {
         let at = self.len - 1;
@@ -195,21 +198,21 @@ impl Batch<IPV4> {
     }
 }
 
-/// A part of a datagram.
+/// A fragment of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// What its datagram is found by in its zone: no connection has such a key.
+    /// Key of the datagram in its zone. No connection has such a key.
     pub key: Key<IPV4>,
-    /// Where its data begins in the datagram, and where it ends.
+    /// Offsets of the start and the end of its data in the datagram.
     pub data: (usize, usize),
 }
 
-/// In the lowest byte of the key of a fragment, and of one whatever the zone.
+/// Lowest byte of a fragment's key: within a zone, and regardless of the zone.
 const IN_ZONE: u64 = 1;
 const ANYWHERE: u64 = 2;
 
 impl Fragment {
-    /// Reads a packet that begins with this IPv4 header; nothing if it is whole.
+    /// Reads the packet that starts with IPv4 header `l3`; `None` if it is not a fragment.
     pub fn read(zone: u16, l3: &[u8]) -> Option<Fragment> {
         let ip = Ipv4View::parse_prefix(l3).ok().filter(Ipv4View::is_fragment)?;
         let last = last_word(ip.id(), 0, zone, ip.protocol()) | IN_ZONE;
@@ -218,19 +221,19 @@ impl Fragment {
         Some(Fragment { key: [addresses(&ip), last], data: (from, from + bytes) })
     }
 
-    /// Whether it is the first part.
+    /// Returns whether it is the first fragment.
     pub fn is_first(&self) -> bool {
         self.data.0 == 0
     }
 
-    /// What its datagram is found by, whatever the zone.
+    /// Key of the datagram, regardless of the zone.
     pub fn anywhere(&self) -> Key<IPV4> {
         let [addresses, last] = self.key;
         [addresses, last & !(0xffff << 16 | 0xff) | ANYWHERE]
     }
 }
 
-/// Whether a packet is a fragment, if its header is all there.
+/// Returns whether a packet with a complete header is a fragment.
 fn is_fragment(l3: &[u8]) -> bool {
     let parts = fragment::MORE_FRAGMENTS | fragment::OFFSET_MASK;
     l3.len() >= 20 && be16(l3, 6) & parts != 0
@@ -251,8 +254,8 @@ fn be64(bytes: &[u8; 40], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |word| u64::from_be_bytes(*word))
 }
 
-/// Key and direction of two endpoints with ports, each pair as it lies in the headers, the source first. Without a
-/// branch: directions alternate.
+/// Key and direction of two endpoints with ports. Addresses and ports are pairs as they lie in the
+/// headers, the source first. Branch-free, because directions alternate.
 #[inline]
 fn ordered(zone: u16, number: u8, addresses: u64, ports: u32) -> (Key<IPV4>, bool) {
     let whole = |addresses: u64, ports: u32| u128::from(addresses) << 64 | u128::from(ports);
@@ -262,7 +265,8 @@ fn ordered(zone: u16, number: u8, addresses: u64, ports: u32) -> (Key<IPV4>, boo
     ([addresses, u64::from(ports) << 32 | last_word(0, 0, zone, number)], swapped)
 }
 
-/// Most packets: TCP behind a header without options, no fragment, no SYN with options. False for all others.
+/// Reads the most frequent kind of packet: TCP after an IPv4 header without options, not a
+/// fragment, and not a SYN with options. Returns false for all others.
 #[inline]
 fn plain_tcp(
     zone: u16,
@@ -273,7 +277,7 @@ fn plain_tcp(
 ) -> bool {
     let Some(h) = l3.first_chunk::<40>() else { return false };
     let total = u32::from(be16(h, 2));
-    // Length of the header, flags and window.
+    // Header length, flags and window.
     let last = be32(h, 32);
     let before = 20 + (last >> 26 & 0x3c);
     let (ports, flags) = (be32(h, 20), (last >> 16) as u8);
@@ -309,7 +313,7 @@ fn plain_tcp(
     true
 }
 
-/// Whether the sums of a plain TCP packet are right, as far as asked for and at hand.
+/// Verifies the requested checksums of a plain TCP packet as far as the packet is at hand.
 #[inline(never)]
 fn intact(l3: &[u8], checks: Checks) -> bool {
     let Some(h) = l3.first_chunk::<40>() else { return false };
@@ -328,7 +332,7 @@ fn intact(l3: &[u8], checks: Checks) -> bool {
     tcp.is_valid()
 }
 
-/// Reads any IPv4 packet; what cannot be tracked is [`Kind::Invalid`].
+/// Reads any IPv4 packet. Packets that cannot be tracked become [`Kind::Invalid`].
 fn read_ipv4(zone: u16, l3: &[u8], bytes: usize, checks: Checks) -> (Key<IPV4>, Headers) {
     let invalid = ([0; IPV4], Headers { bytes: bytes as u32, ..Headers::default() });
     let Ok(ip) = Ipv4View::parse_prefix(l3) else { return invalid };
@@ -354,11 +358,11 @@ fn read_ipv4(zone: u16, l3: &[u8], bytes: usize, checks: Checks) -> (Key<IPV4>, 
     }
 }
 
-/// An IPv4 packet whose transport is read.
+/// An IPv4 packet whose transport header is being read.
 struct Ip<'a> {
     zone: u16,
     ip: &'a Ipv4View<'a>,
-    /// Bytes of transport header and data, of which all may not be at hand.
+    /// Bytes of transport header and data; not all of them may be at hand.
     length: usize,
     verify: bool,
 }
@@ -385,7 +389,7 @@ impl Ip<'_> {
         ordered(self.zone, number, addresses(self.ip), ports)
     }
 
-    /// Both ports, neither of which may be 0.
+    /// Both ports; `None` if either is 0.
     fn ports(&self, l4: &[u8]) -> Option<u32> {
         let ports = u32::from_be_bytes(*l4.first_chunk()?);
         (ports as u16 != 0 && ports >> 16 != 0).then_some(ports)
@@ -394,7 +398,7 @@ impl Ip<'_> {
     fn udp_is_right(&self, l4: &[u8]) -> Option<bool> {
         let header = l4.first_chunk::<8>()?;
         let length = usize::from(be16(header, 4));
-        // Of a first fragment, it is that of the whole datagram.
+        // The UDP length of a first fragment is that of the whole datagram.
         if length < 8 || (length > self.length && !self.ip.more_fragments()) {
             return Some(false);
         }
@@ -466,7 +470,7 @@ fn query_key(zone: u16, id: u16, query: u8, addresses: u64, asks: bool) -> Key<I
     [addresses, last_word(id, u16::from(query), zone, protocol::ICMP)]
 }
 
-/// The connection that an error is about. The quoted packet went the other way.
+/// The connection that an ICMP error is about. The quoted packet went the opposite way.
 fn quoted(zone: u16, outer: &Ipv4View<'_>, quote: &[u8]) -> Option<(Key<IPV4>, Headers)> {
     let ip = Ipv4View::parse_prefix(quote).ok()?;
     if ip.src() != outer.dst() || ip.fragment_offset() != 0 {
@@ -544,7 +548,7 @@ mod tests {
         }
     }
 
-    /// The length of UDP is that of all fragments together; later ones tell no ports.
+    /// The UDP length covers all fragments together, and later ones have no ports.
     #[test]
     fn fragments_are_known_by_their_datagram() {
         let mut first = Packet::new().ipv4(A, B).udp(1000, 53).payload_len(100).build();
@@ -571,7 +575,7 @@ mod tests {
     }
 
     proptest! {
-        /// The short way says what the whole one says.
+        /// The fast reader agrees with the general one.
         #[test]
         fn plain_segments_are_read_the_same(
             ips: [u32; 2], head in prop::collection::vec(any::<u8>(), 20), payload in 0usize..30,
@@ -598,7 +602,7 @@ mod tests {
             if plain_tcp(zone, at_hand, l3.len(), &mut key, &mut headers)
                 && intact(at_hand, checks)
             {
-                // What is cut off within the options cannot be read the whole way.
+                // The general reader rejects headers that are truncated within the options.
                 let (k, h) = read_ipv4(zone, at_hand, l3.len(), checks);
                 if h.kind == Kind::Tcp {
                     prop_assert_eq!((key, headers), (k, h));

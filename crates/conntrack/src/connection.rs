@@ -1,4 +1,5 @@
-//! One connection, as it is shown: the line that Open vSwitch prints, with what it does not count.
+//! A connection for display: the line that Open vSwitch prints, plus counters that it does not
+//! have.
 
 use std::fmt;
 
@@ -10,41 +11,41 @@ use crate::entry::{self, Entry, Seen, flag};
 use crate::tcp::{Pair, Side};
 use crate::tuple::{Key, zone_of};
 
-/// What a connection's protocol has seen.
+/// Protocol state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// TCP.
     Tcp(Pair),
-    /// Packets one way, or one.
+    /// Packets in one direction only.
     Unanswered,
-    /// Packets both ways.
+    /// Packets in both directions.
     Answered,
 }
 
 /// A connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// As its first packet had it.
+    /// Tuple of the first packet.
     pub original: Tuple,
-    /// As replies have it.
+    /// Tuple of replies.
     pub reply: Tuple,
-    /// Its zone.
+    /// Zone.
     pub zone: u16,
-    /// Its mark.
+    /// Mark.
     pub mark: u32,
-    /// Its label.
+    /// Label.
     pub label: u128,
-    /// How far it has come.
+    /// Protocol state.
     pub progress: Progress,
-    /// Until it ends, if nothing more comes, in milliseconds.
+    /// Time until it expires if no more packets arrive, in milliseconds.
     pub left: Millis,
-    /// Since it was committed, in milliseconds.
+    /// Time since it was committed, in milliseconds.
     pub age: Millis,
-    /// Packets of the original direction, and replies.
+    /// Number of packets: original direction, replies.
     pub packets: [u64; 2],
-    /// Bytes of them, from the network header on.
+    /// Number of bytes, from the network header on: original direction, replies.
     pub bytes: [u64; 2],
-    /// Its number, which another connection may get after its end.
+    /// Index in the tracker. It may be reused once the connection has ended.
     pub id: u32,
 }
 
@@ -82,16 +83,16 @@ impl Connection {
         }
     }
 
-    /// Its line, with more or less in it.
+    /// The connection's line, at a level of detail.
     pub fn line(&self, detail: Detail) -> Line<'_> {
         Line { connection: self, detail }
     }
 }
 
-/// What a line is to say beyond addresses and state.
+/// Optional parts of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// Number, both TCP states, scaling.
+    /// Id, both TCP states and window scaling.
     pub more: bool,
     /// Time left, packets, bytes and age.
     pub statistics: bool,
@@ -104,7 +105,7 @@ pub struct Line<'a> {
     detail: Detail,
 }
 
-/// The name of a protocol in lines, or its number.
+/// Name of a protocol, or its number.
 pub(crate) struct ProtocolName(pub(crate) u8);
 
 impl fmt::Display for ProtocolName {
@@ -120,7 +121,7 @@ impl fmt::Display for ProtocolName {
     }
 }
 
-/// What stands in the brackets of `orig=(…)`.
+/// The contents of `orig=(…)`.
 impl fmt::Display for Tuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tuple { src, dst, protocol, sport, dport } = self;

@@ -1,15 +1,15 @@
-//! The value of a connection in the table: words of 32 bits whose parts have names.
+//! The value of a connection in the table: 32-bit words.
 //!
-//! | words | what is in them |
+//! | words | contents |
 //! | --- | --- |
-//! | 0 to 3 | by direction: what was sent, and up to where more is accepted |
+//! | 0 to 3 | by direction: next sequence number, and limit of what is accepted |
 //! | 4, 5 | by direction: window, scale, state and four flags |
 //! | 6 to 9 | by direction: bytes, the lower half first |
 //! | 10 to 13 | by direction: packets, the lower half first |
-//! | 14 | the mark |
-//! | 15 | when it was committed |
+//! | 14 | mark |
+//! | 15 | time of the commit |
 //!
-//! The first six are in the cache line of the first key.
+//! The first six words share a cache line with the first key.
 
 use thalweg_tables::flow::Millis;
 
@@ -18,10 +18,10 @@ use thalweg_wire::tcp::flag::{ACK, FIN, RST, SYN};
 use crate::tcp::{self, MAX_ACK_OFF, Pair, Scale, Segment, Side, TcpState};
 use crate::timeout::Timeout;
 
-/// Words of a value.
+/// Number of words of a value.
 pub(crate) const WORDS: usize = 16;
 
-/// A connection in the table.
+/// The value of a connection.
 pub(crate) type Entry = [u32; WORDS];
 
 const SENT: usize = 0;
@@ -32,35 +32,35 @@ const PACKETS: usize = 10;
 const MARK: usize = 14;
 const SINCE: usize = 15;
 
-/// Flags, in the upper half of the states' bytes.
+/// Flags, in the upper half of the state bytes.
 pub(crate) mod flag {
-    /// A flag: which direction's word it is in, and where.
+    /// A flag: the direction whose word holds it, and its bit.
     pub(crate) type Flag = (usize, u32);
 
     const FIRST: u32 = 24 + 4;
-    /// The one that opened it is the higher endpoint of the first key.
+    /// The opener is the higher endpoint of the first key.
     pub(crate) const SWAPPED: Flag = (0, 1 << FIRST);
-    /// It has a second key, that of translated replies.
+    /// The connection has a second key, that of translated replies.
     pub(crate) const TRANSLATED: Flag = (0, 2 << FIRST);
-    /// The source that it was opened with is translated.
+    /// The original source is translated.
     pub(crate) const SNAT: Flag = (0, 4 << FIRST);
-    /// The destination that it was opened with is translated.
+    /// The original destination is translated.
     pub(crate) const DNAT: Flag = (0, 8 << FIRST);
-    /// Who replies is the higher endpoint of the second key.
+    /// The replying side is the higher endpoint of the second key.
     pub(crate) const REPLY_SWAPPED: Flag = (1, 1 << FIRST);
-    /// Both sides know it.
+    /// Packets were seen in both directions.
     pub(crate) const ESTABLISHED: Flag = (1, 2 << FIRST);
 }
 
-/// What a connection of a protocol without states has seen.
+/// Progress of a connection of a protocol without states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Seen {
     /// One packet.
     First,
-    /// Several, all one way.
+    /// Several packets in one direction.
     Single,
-    /// Packets both ways.
+    /// Packets in both directions.
     Both,
 }
 
@@ -84,7 +84,7 @@ const STATE_SHIFT: u32 = 24;
 const STATE: u32 = 0xf << STATE_SHIFT;
 const SIDE: u32 = STATE | 0x00ff_ffff;
 
-/// The bits of a state in a direction's word.
+/// The bits of a state in its direction's word.
 const fn bits(state: TcpState) -> u32 {
     (state as u32) << STATE_SHIFT
 }
@@ -127,27 +127,27 @@ pub(crate) fn put_seen(entry: &mut Entry, seen: Seen) {
     entry[META] = entry[META] & !STATE | (seen as u32) << STATE_SHIFT;
 }
 
-/// Whether a segment is one of data, or an acknowledgement, between two established sides.
+/// Returns whether a segment is data or a pure acknowledgement between two established sides.
 #[inline]
-pub(crate) fn may_be_ordinary(entry: &Entry, s: &Segment) -> bool {
+pub(crate) fn is_between_established(entry: &Entry, s: &Segment) -> bool {
     let established = bits(TcpState::Established);
     let other = |meta| (meta & STATE) ^ established;
     (other(entry[META]) | other(entry[META + 1]) == 0) && s.flags & (ACK | FIN | RST | SYN) == ACK
 }
 
-/// Moves the numbers on for a segment that [may be ordinary](may_be_ordinary), if it is within the window. False, and
-/// nothing changed, if it is not.
+/// Advances the sequence numbers for a segment [between established sides](is_between_established),
+/// if it is within the window. Returns false and changes nothing if it is not.
 ///
-/// Not inlined: it has a use for all registers.
+/// Not inlined: it needs all registers.
 #[inline(never)]
-pub(crate) fn ordinary(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
+pub(crate) fn slide_established(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
     slide::<true>(entry, reply, s)
 }
 
-/// Moves a connection on by a segment of data, an acknowledgement or a FIN, if both sides have been heard before and it
-/// is within the window. False, and nothing changed, for any other.
+/// Updates a connection for a data segment, an acknowledgement or a FIN, if both sides have sent
+/// before and the segment is within the window. Returns false and changes nothing for any other.
 #[inline(never)]
-pub(crate) fn usual(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
+pub(crate) fn slide_tcp(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
     const { assert!(TcpState::SynSent as u32 == 2) };
     let heard = |meta: u32| meta & (STATE & STATE << 1) != 0;
     heard(entry[META])
@@ -156,19 +156,20 @@ pub(crate) fn usual(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
         && slide::<false>(entry, reply, s)
 }
 
-/// By the shift of a window: from how far ahead to how far behind an acknowledgement may be.
+/// Range of valid acknowledgements, from the furthest ahead to the furthest behind, by window
+/// shift.
 static ACK_RANGE: [u32; 16] = {
     let mut all = [MAX_ACK_OFF; 16];
     let mut shift = 0;
     while shift < 16 {
-        // There are shifts up to 14.
+        // The largest shift is 14 (RFC 7323).
         all[shift] += MAX_ACK_OFF << if shift < 14 { shift } else { 14 };
         shift += 1;
     }
     all
 };
 
-/// What a side's state becomes as it is acknowledged, four bits each.
+/// The state of a side after it is acknowledged, four bits per state.
 const ACKNOWLEDGED: u64 = {
     let (mut all, mut state) = (0, 0);
     while state < 16 {
@@ -179,15 +180,15 @@ const ACKNOWLEDGED: u64 = {
     all
 };
 
-/// What [`Pair::update`] does for a segment within the window, and to which, without its branches. Both sides have
-/// been heard. `SETTLED`: states do not change.
+/// Same as [`Pair::update`] for a segment within the window, without its branches. Both sides must
+/// have sent before. `SETTLED`: states do not change.
 #[inline(always)]
 fn slide<const SETTLED: bool>(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
     let (from, to) = (usize::from(reply), usize::from(!reply));
     let (sent, limit) = (entry[2 * from + SENT], entry[2 * from + LIMIT]);
     let (peer_sent, peer_limit) = (entry[2 * to + SENT], entry[2 * to + LIMIT]);
     let (m, peer_m) = (entry[META + from], entry[META + to]);
-    // Once both were heard, these are the shifts that both go by: there are none, or two.
+    // Once both sides have sent, either both scale or neither does.
     let (shift, peer_shift) = (m >> 16 & 0xf, peer_m >> 16 & 0xf);
     let fin = !SETTLED && s.flags & FIN != 0;
     let numbered = s.payload + u32::from(fin);
@@ -195,9 +196,9 @@ fn slide<const SETTLED: bool>(entry: &mut Entry, reply: bool, s: &Segment) -> bo
     let seq = if empty { sent } else { s.seq };
     let end = if empty { sent } else { s.seq.wrapping_add(numbered) };
     let allowed = (peer_m & 0xffff) << peer_shift;
-    // From the furthest that it may be ahead, to the furthest that it may be behind.
+    // Zero at the furthest ahead, growing towards the furthest behind.
     let behind = peer_sent.wrapping_sub(s.ack).wrapping_add(MAX_ACK_OFF);
-    // All at once: what is within the window is the rule, and a branch each would be no help.
+    // Checked together: most segments are within the window, so separate branches gain nothing.
     let fits = (limit.wrapping_sub(end) < 1 << 31)
         & (seq.wrapping_sub(sent.wrapping_sub(allowed)) < 1 << 31)
         & (behind <= ACK_RANGE[shift as usize]);
@@ -224,7 +225,7 @@ fn slide<const SETTLED: bool>(entry: &mut Entry, reply: bool, s: &Segment) -> bo
     true
 }
 
-/// What the end of a TCP connection depends on.
+/// The timeout that applies to a TCP connection.
 #[inline]
 pub(crate) fn timeout(entry: &Entry) -> Timeout {
     static TIMEOUTS: [Timeout; 256] = {
@@ -241,14 +242,15 @@ pub(crate) fn timeout(entry: &Entry) -> Timeout {
     TIMEOUTS[states as usize]
 }
 
-/// Whether both sides of a TCP connection have been acknowledged, and nobody has said so yet.
+/// Returns whether both sides of a TCP connection have been acknowledged, and it is not marked
+/// established yet.
 #[inline]
-pub(crate) fn becomes_established(entry: &Entry) -> bool {
+pub(crate) fn is_newly_established(entry: &Entry) -> bool {
     let is = |meta: u32| meta & STATE >= bits(TcpState::Established);
     !has(entry, flag::ESTABLISHED) && is(entry[META]) && is(entry[META + 1])
 }
 
-/// A number of two words.
+/// A 64-bit number in two words.
 #[inline]
 fn long(entry: &Entry, at: usize) -> u64 {
     u64::from(entry[at]) | u64::from(entry[at + 1]) << 32
@@ -324,9 +326,9 @@ mod tests {
             prop_assert_eq!((since(&entry), super::mark(&entry)), (at, mark));
         }
 
-        /// Near the windows' edges, the short ways agree with the whole rule.
+        /// Near the edges of the windows, the fast paths agree with the general rule.
         #[test]
-        fn the_short_ways_are_the_whole_one(
+        fn fast_paths_agree_with_the_general_rule(
             mut sides in [sides(), sides()], reply: bool, near in prop::array::uniform3(-70000i32..70000),
             window: u16, payload in prop_oneof![Just(0u32), 0u32..65000], flags in 0u8..64,
             settled: bool, acknowledges in prop::bool::weighted(0.9),
@@ -337,7 +339,7 @@ mod tests {
             let flags = if acknowledges { flags & !(SYN | RST) | ACK } else { flags };
             let (src, dst) = (usize::from(reply), usize::from(!reply));
             if !sides[src].scale.is_with(sides[dst].scale) {
-                // As it is once both have been heard.
+                // As it is once both sides have sent.
                 sides.iter_mut().for_each(|s| s.scale = Scale::NONE);
             }
             sides[src].limit = sides[src].sent.wrapping_add_signed(near[0]);
@@ -354,25 +356,26 @@ mod tests {
             let mut whole = Pair { sides };
             let outcome = whole.update(reply, &segment, true);
             let ordinary = |entry: &mut Entry, reply, s: &Segment| {
-                may_be_ordinary(entry, s) && ordinary(entry, reply, s)
+                is_between_established(entry, s) && slide_established(entry, reply, s)
             };
-            for short in [ordinary, usual] {
+            for short in [ordinary, slide_tcp] {
                 let mut entry = before;
                 if short(&mut entry, reply, &segment) {
                     prop_assert_eq!(outcome, Outcome::Valid);
                     prop_assert_eq!(pair(&entry), whole);
                     prop_assert_eq!(timeout(&entry), whole.timeout());
-                    prop_assert_eq!(becomes_established(&entry), whole.is_established());
+                    prop_assert_eq!(is_newly_established(&entry), whole.is_established());
                 } else {
                     prop_assert_eq!(entry, before);
                 }
             }
-            // What the usual way leaves to the whole one: what is not valid, who was not heard before, and flags.
+            // The fast path leaves the rest to the general rule: invalid segments, sides not heard
+            // before, and other flags.
             let heard = sides.iter().all(|side| side.state >= TcpState::SynSent);
             let usual_flags = segment.flags & (ACK | RST | SYN) == ACK;
             let mut entry = before;
             let expected = outcome == Outcome::Valid && heard && usual_flags;
-            prop_assert_eq!(usual(&mut entry, reply, &segment), expected);
+            prop_assert_eq!(slide_tcp(&mut entry, reply, &segment), expected);
         }
     }
 }

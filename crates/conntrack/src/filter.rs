@@ -1,11 +1,11 @@
-//! Choosing connections, for lists and for forgetting them.
+//! Filters that select connections, for listing and flushing.
 
 use std::net::IpAddr;
 
 use crate::Tuple;
 use crate::connection::Connection;
 
-/// Some of a tuple's fields.
+/// A partial tuple: fields that are set must match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     src: Option<IpAddr>,
@@ -34,7 +34,7 @@ impl Part {
     /// Reads fields such as `ct_nw_src=10.0.0.1,ct_nw_proto=6,ct_tp_dst=80`.
     ///
     /// # Errors
-    /// [`FilterError`] of the first field that is wrong.
+    /// [`FilterError`] for the first invalid field.
     pub fn parse(text: &str) -> Result<Part, FilterError> {
         let mut part = Part::default();
         for word in text.split(',').filter(|word| !word.is_empty()) {
@@ -76,52 +76,52 @@ impl Part {
     }
 }
 
-/// Which connections.
+/// Selects connections; fields that are set must match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only of this zone.
+    /// The zone.
     pub zone: Option<u16>,
-    /// Only with these bits of the mark, of those.
+    /// Value and mask of the mark.
     pub mark: Option<(u32, u32)>,
-    /// Only with these bits of the label, of those.
+    /// Value and mask of the label.
     pub label: Option<(u128, u128)>,
-    /// As the first packet had it.
+    /// Tuple of the original direction.
     pub original: Part,
-    /// As replies have it.
+    /// Tuple of replies.
     pub reply: Part,
 }
 
-/// Why a filter cannot be read.
+/// Reason why a filter is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// No `=` in it.
-    #[error("`{0}` chooses nothing: write NAME=VALUE, such as ct_nw_src=10.0.0.1")]
+    /// The word has no `=`.
+    #[error("`{0}` is not a filter: NAME=VALUE expected, such as ct_nw_src=10.0.0.1")]
     NoValue(String),
-    /// The name is unknown.
+    /// Unknown field.
     #[error(
-        "there is no field `{0}`; there are ct_nw_src, ct_nw_dst, ct_ipv6_src, ct_ipv6_dst, \
+        "unknown field `{0}`; known are ct_nw_src, ct_nw_dst, ct_ipv6_src, ct_ipv6_dst, \
          ct_nw_proto, ct_tp_src, ct_tp_dst, icmp_id, icmp_type, icmp_code"
     )]
     Unknown(String),
-    /// The value is wrong.
+    /// Invalid value.
     #[error("{name}: {what} expected, not `{value}`")]
     Value {
-        /// Which field.
+        /// The field.
         name: String,
-        /// What was written.
+        /// The value as written.
         value: String,
-        /// What would be right.
+        /// What is expected.
         what: &'static str,
     },
-    /// Ports mean something only with a protocol.
+    /// Ports require a protocol.
     #[error("port is set without protocol: add ct_nw_proto=6, for example")]
     NoProtocol,
-    /// A third tuple.
-    #[error("`{0}` is one too many: a first tuple and one of replies expected")]
+    /// There is a third tuple.
+    #[error("unexpected tuple `{0}`: an original and a reply tuple expected at most")]
     TooMany(String),
 }
 
-/// A number, decimal or hexadecimal.
+/// Parses a number, decimal or hexadecimal.
 fn number(text: &str) -> Option<u128> {
     match text.strip_prefix("0x") {
         Some(digits) => u128::from_str_radix(digits, 16).ok(),
@@ -129,7 +129,7 @@ fn number(text: &str) -> Option<u128> {
     }
 }
 
-/// A value, and a mask behind a slash.
+/// Parses VALUE or VALUE/MASK.
 fn masked(name: &str, text: &str, max: u128) -> Result<(u128, u128), FilterError> {
     let wrong = || FilterError::Value {
         name: name.into(),
@@ -147,12 +147,12 @@ fn masked(name: &str, text: &str, max: u128) -> Result<(u128, u128), FilterError
 }
 
 impl Filter {
-    /// Reads words as Open vSwitch's `flush-conntrack` takes them:
-    /// `zone=5 mark=1/0xff labels=0x1 ct_nw_src=10.0.0.1,ct_nw_proto=6`, the tuple of the first packet
-    /// and then that of replies. `''` stands for a tuple that does not matter.
+    /// Parses a filter in the syntax of Open vSwitch's `flush-conntrack`: `zone=5 mark=1/0xff
+    /// labels=0x1 ct_nw_src=10.0.0.1,ct_nw_proto=6`, the tuple of the original direction followed
+    /// by that of replies. `''` is a tuple that matches anything.
     ///
     /// # Errors
-    /// [`FilterError`] of the first word that is wrong.
+    /// [`FilterError`] for the first invalid word.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Filter, FilterError> {
         let mut filter = Filter::default();
         let mut tuples = 0;
@@ -187,13 +187,13 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether it chooses all connections.
+    /// Returns whether it selects all connections.
     pub fn is_all(&self) -> bool {
         *self == Filter::default()
     }
 
-    /// Whether it chooses this one.
-    pub fn chooses(&self, c: &Connection) -> bool {
+    /// Returns whether it selects this connection.
+    pub fn selects(&self, c: &Connection) -> bool {
         self.zone.is_none_or(|zone| zone == c.zone)
             && self.mark.is_none_or(|(value, mask)| c.mark & mask == value)
             && self.label.is_none_or(|(value, mask)| c.label & mask == value)
@@ -242,7 +242,7 @@ mod tests {
             ("ct_nw_dst=10.0.0.2 ct_nw_proto=6,ct_tp_src=80", true),
         ] {
             let filter = Filter::parse(words.split_whitespace()).unwrap();
-            assert_eq!(filter.chooses(&connection), yes, "{words}");
+            assert_eq!(filter.selects(&connection), yes, "{words}");
             assert_eq!(filter.is_all(), words.is_empty());
         }
     }
@@ -254,9 +254,9 @@ mod tests {
             ("zone=70000", "zone: a number up to 65535 expected, not `70000`"),
             ("mark=x", "mark: VALUE or VALUE/MASK expected"),
             ("ct_nw_src=10", "ct_nw_src: an address expected"),
-            ("ct_port=1", "there is no field `ct_port`"),
+            ("ct_port=1", "unknown field `ct_port`"),
             ("nonsense", "write NAME=VALUE"),
-            ("ct_nw_proto=1 ct_nw_proto=1 ct_nw_proto=1", "one too many"),
+            ("ct_nw_proto=1 ct_nw_proto=1 ct_nw_proto=1", "unexpected tuple"),
         ] {
             let e = Filter::parse(words.split_whitespace()).unwrap_err().to_string();
             assert!(e.contains(part), "{e}");

@@ -1,22 +1,22 @@
-//! Connection tracking: who talks with whom, what was said last, and so what may come next.
+//! Connection tracking: which connections exist, their state, and whether a packet fits it.
 //!
-//! A [`Tracker`] belongs to one worker and shares nothing. It is asked in batches: headers are read
-//! into a [`Batch`], all connections are looked up together, and then packet by packet the state
-//! moves on and says what the packet is ([`State`]: new, established, related, a reply, invalid).
-//! Nothing is remembered of a packet until it is committed.
+//! A [`Tracker`] belongs to one worker and shares nothing. It works in batches: headers are read
+//! into a [`Batch`], all connections are looked up together, and then packet by packet the
+//! connection is updated and the packet classified ([`State`]: new, established, related, reply,
+//! invalid). A connection is remembered only once a packet of it is committed.
 //!
-//! | module | what it is for |
+//! | module | contents |
 //! | --- | --- |
-//! | [`batch`] | from packets to keys and what the state machines need |
-//! | [`tuple`](mod@tuple) | keys, and what they stand for |
-//! | [`tcp`] | one state per side, with the windows that each may use |
-//! | [`timeout`] | how long a connection may be silent, by what it is doing |
-//! | [`state`] | what is known of a packet |
-//! | [`tracker`] | connections: found, moved on, committed, ended |
-//! | [`connection`] | one connection, as it is shown |
-//! | [`filter`] | choosing connections, for lists and for forgetting them |
+//! | [`batch`] | reads packets into keys and header fields |
+//! | [`tuple`](mod@tuple) | keys and tuples |
+//! | [`tcp`] | TCP state per side, with windows |
+//! | [`timeout`] | timeouts by protocol and state |
+//! | [`state`] | the state of a packet (`ct_state`) |
+//! | [`tracker`] | connections: look-up, update, commit, expiry |
+//! | [`connection`] | a connection for display |
+//! | [`filter`] | filters for listing and flushing |
 //!
-//! IPv4 keys have two words and IPv6 keys five; a tracker is for one of both.
+//! IPv4 keys have two words and IPv6 keys five; a tracker handles one of the two families.
 
 #![forbid(unsafe_code)]
 
@@ -36,10 +36,10 @@ pub use filter::Filter;
 pub use state::State;
 pub use thalweg_tables::flow::{FlowId, Millis};
 pub use timeout::{Policy, Timeout};
-pub use tracker::{Commit, FirstPart, Tracked, Tracker, WhenFull};
+pub use tracker::{Commit, FirstFragment, Tracked, Tracker, WhenFull};
 pub use tuple::Tuple;
 
-/// Words of an IPv4 connection's key.
+/// Words in the key of an IPv4 connection.
 pub const IPV4: usize = 2;
-/// Words of an IPv6 connection's key.
+/// Words in the key of an IPv6 connection.
 pub const IPV6: usize = 5;

@@ -1,9 +1,9 @@
-//! What is known of a packet: `ct_state`.
+//! The tracking state of a packet: `ct_state`.
 
 use std::fmt;
 use std::ops::BitOr;
 
-/// A set of flags. Without [`State::TRACKED`] there is no other one.
+/// A set of flags. Without [`State::TRACKED`] no other flag is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State(u8);
 
@@ -11,48 +11,48 @@ pub struct State(u8);
 const NAMES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
 
 impl State {
-    /// Nothing: the tracker has not seen the packet.
+    /// No flags: the packet has not been tracked.
     pub const NONE: State = State(0);
-    /// Of no committed connection, or of one that the other side has not answered yet.
+    /// Belongs to no committed connection, or to one that has not been answered yet.
     pub const NEW: State = State(0x01);
-    /// Of a connection that both sides know.
+    /// Belongs to a connection with packets in both directions.
     pub const ESTABLISHED: State = State(0x02);
-    /// About a connection: an ICMP error.
+    /// Related to a connection: an ICMP error.
     pub const RELATED: State = State(0x04);
-    /// Against the direction that was committed.
+    /// In the reply direction of the connection.
     pub const REPLY: State = State(0x08);
-    /// Cannot be tracked, or is not what may come next.
+    /// Cannot be tracked, or does not fit the state of its connection.
     pub const INVALID: State = State(0x10);
-    /// The tracker has seen it.
+    /// Has been tracked.
     pub const TRACKED: State = State(0x20);
-    /// Its source was translated.
+    /// The source was translated.
     pub const SNAT: State = State(0x40);
-    /// Its destination was translated.
+    /// The destination was translated.
     pub const DNAT: State = State(0x80);
 
-    /// The flags of these bits.
+    /// Creates a set from its bits.
     pub const fn from_bits(bits: u8) -> State {
         State(bits)
     }
 
-    /// One bit for each flag.
+    /// The set as bits, one per flag.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Whether it has all flags of `other`.
+    /// Returns whether all flags of `other` are set.
     #[inline]
     pub const fn contains(self, other: State) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flag of this name.
+    /// The flag with this name.
     pub fn named(name: &str) -> Option<State> {
         NAMES.iter().position(|n| *n == name).map(|bit| State(1 << bit))
     }
 
-    /// Names of its flags, lowest bit first.
+    /// Names of the flags, lowest bit first.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.into_iter().enumerate().filter(move |(bit, _)| self.0 >> bit & 1 == 1).map(|x| x.1)
     }
@@ -71,7 +71,7 @@ impl BitOr for State {
     }
 }
 
-/// Flags with bars between them; `-` if there are none.
+/// Names separated by `|`; `-` for the empty set.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {

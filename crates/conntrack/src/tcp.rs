@@ -1,19 +1,20 @@
-//! TCP: one state per side, and the sequence numbers that each side may use next.
+//! TCP: one state per side, and the range of sequence numbers that each side may use.
 //!
-//! A firewall sees both directions and is neither side, so it keeps for each what the other side's
-//! window allows. The states and rules are those of OpenBSD's pf, which Open vSwitch has as well.
+//! A firewall sees both directions but is neither endpoint, so it records for each side what the
+//! other one's window allows. States and rules are those of OpenBSD's pf, which Open vSwitch uses
+//! as well.
 //!
-//! [`Pair::update`] is a pure function of the two sides and a segment: a translator may use it for
-//! connections of its own.
+//! [`Pair::update`] is a pure function of the two sides and a segment, so that a translator can use
+//! it for its own sessions.
 
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN, URG};
 
 use crate::timeout::Timeout;
 
-/// How far acknowledgements may be off: the largest window without scaling, and a segment.
+/// Tolerance for acknowledgement numbers: the largest unscaled window plus one segment.
 pub const MAX_ACK_OFF: u32 = 65535 + 1500;
 
-/// A side's state, in order of age.
+/// State of one side, in chronological order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names of RFC 9293")]
@@ -56,7 +57,7 @@ impl TcpState {
         }
     }
 
-    /// What a side's state becomes as the other one acknowledges what it has sent.
+    /// The next state of a side whose data the other side acknowledges.
     #[inline]
     pub(crate) const fn acknowledged(self) -> TcpState {
         match self {
@@ -66,7 +67,7 @@ impl TcpState {
         }
     }
 
-    /// Its name in lists of connections.
+    /// Name in lists of connections.
     pub const fn name(self) -> &'static str {
         match self {
             TcpState::Closed => "CLOSED",
@@ -84,23 +85,23 @@ impl TcpState {
     }
 }
 
-/// How a side's windows are scaled (RFC 7323): a shift in the low four bits, and why.
+/// Window scaling of a side (RFC 7323): the shift in the low four bits, and flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scale(u8);
 
 impl Scale {
     const SHIFT: u8 = 0x0f;
-    /// The side has offered it.
+    /// The side offered scaling.
     const OFFERED: u8 = 0x80;
     /// The handshake was not seen.
     const UNKNOWN: u8 = 0x40;
 
-    /// Windows are not scaled.
+    /// No scaling.
     pub const NONE: Scale = Scale(0);
-    /// The handshake was not seen: the largest shift there is.
+    /// The handshake was not seen: the largest shift is assumed.
     pub const GUESSED: Scale = Scale(Scale::UNKNOWN | 14);
 
-    /// What a SYN offers; shifts above 14 count as 14.
+    /// The option of a SYN; shifts above 14 count as 14.
     #[inline]
     pub fn offered(shift: u8) -> Scale {
         Scale(Scale::OFFERED | shift.min(14))
@@ -115,7 +116,7 @@ impl Scale {
         self.0
     }
 
-    /// Whether the side has offered it.
+    /// Returns whether the side offered scaling.
     #[inline]
     pub fn is_offered(self) -> bool {
         self.0 & Scale::OFFERED != 0
@@ -127,50 +128,50 @@ impl Scale {
         u32::from(self.0 & Scale::SHIFT)
     }
 
-    /// Whether two sides scale, which they do only if both offer it, or both are unknown to have.
+    /// Returns whether two sides scale: both offered it, or the handshake was not seen.
     #[inline]
     pub(crate) fn is_with(self, other: Scale) -> bool {
         self.0 & other.0 & !Scale::SHIFT != 0
     }
 
-    /// Shifts of two sides, which scale only if both do.
+    /// The shifts of two sides; 0 unless both scale.
     #[inline]
     fn of_both(self, other: Scale) -> (u32, u32) {
         if self.is_with(other) { (self.shift(), other.shift()) } else { (0, 0) }
     }
 }
 
-/// What is known of one side.
+/// Tracking data of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Side {
-    /// Behind the last number that it has sent.
+    /// Sequence number after the last one sent.
     pub sent: u32,
-    /// Behind the last number that the other side accepts.
+    /// Sequence number after the last one that the other side accepts.
     pub limit: u32,
-    /// Its largest window, before scaling.
+    /// Largest window advertised, before scaling.
     pub window: u16,
-    /// How its windows are scaled. Once both sides have been heard, both have a shift that holds, or none has.
+    /// Window scaling. Once both sides have sent, either both have a shift in use or neither has.
     pub scale: Scale,
-    /// Its state.
+    /// State.
     pub state: TcpState,
 }
 
-/// A segment, as far as it matters. Its fields lie as they do in a header whose bytes are turned round, so that few
-/// stores write them.
+/// The fields of a segment that tracking needs. They are laid out like a byte-swapped header, so
+/// that few stores write them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
-    /// Number of the next byte expected.
+    /// Acknowledgement number.
     pub ack: u32,
-    /// Number of the first byte.
+    /// Sequence number.
     pub seq: u32,
-    /// Bytes of data.
+    /// Bytes of payload.
     pub payload: u32,
-    /// The window, before scaling.
+    /// Window, before scaling.
     pub window: u16,
     /// Flags (see [`thalweg_wire::tcp::flag`]).
     pub flags: u8,
-    /// What a SYN offers.
+    /// Window scaling offered by a SYN.
     pub scale: Scale,
 }
 
@@ -180,14 +181,14 @@ impl Segment {
         self.flags & flags != 0
     }
 
-    /// Behind its last number: SYN and FIN have one each.
+    /// Sequence number after its last; SYN and FIN count as one each.
     #[inline]
     fn end(&self) -> u32 {
         let flags = u32::from(self.has(SYN)) + u32::from(self.has(FIN));
         self.seq.wrapping_add(self.payload).wrapping_add(flags)
     }
 
-    /// Whether its flags make sense together.
+    /// Returns whether the combination of flags is valid.
     #[inline]
     pub fn flags_are_valid(&self) -> bool {
         if self.has(SYN) {
@@ -199,19 +200,20 @@ impl Segment {
         }
     }
 
-    /// Whether a connection may begin with it, or be picked up: not with an answer.
+    /// Returns whether a connection may begin with it or be picked up midstream: any valid segment
+    /// but a SYN-ACK.
     #[inline]
     pub fn may_open(&self) -> bool {
         self.flags_are_valid() && self.flags & (SYN | ACK) != SYN | ACK
     }
 
-    /// Whether it asks for a connection.
+    /// Returns whether it is a SYN without ACK.
     #[inline]
     pub fn is_bare_syn(&self) -> bool {
         self.flags & (SYN | ACK) == SYN
     }
 
-    /// The window, as the larger ones that follow are understood: that of a SYN is not scaled.
+    /// The window in units of the scaled windows that follow; that of a SYN is not scaled.
     #[inline]
     fn unscaled_window(&self) -> u16 {
         match self.has(SYN) && self.scale.is_offered() {
@@ -221,29 +223,29 @@ impl Segment {
     }
 }
 
-/// What a segment means for its connection.
+/// Result of applying a segment to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It belongs here.
+    /// Valid.
     Valid,
-    /// It belongs here, but need not keep the connection: the timer goes on.
+    /// Valid, but does not refresh the timer.
     Stray,
-    /// It is valid only because sequence numbers are not checked.
+    /// Out of the window, and accepted because windows are not checked.
     Unchecked,
-    /// It repeats the request for the connection.
+    /// Retransmission of the SYN.
     Repeated,
-    /// It asks for a new connection in place of this one, which is over.
+    /// Opens a new connection in place of this one, which has ended.
     Reopens,
-    /// Its flags make no sense together.
+    /// Invalid combination of flags.
     BadFlags,
-    /// It is out of the window.
+    /// Out of the window.
     OutOfWindow,
 }
 
-/// Both sides of a connection: the one that opened it first.
+/// Both sides of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pair {
-    /// By direction.
+    /// The opener, the other side.
     pub sides: [Side; 2],
 }
 
@@ -253,7 +255,7 @@ fn at_least(a: u32, b: u32) -> bool {
 }
 
 impl Pair {
-    /// A connection that begins with this segment. Without SYN it has begun before.
+    /// A connection that begins with this segment. Without SYN it is picked up midstream.
     pub fn open(segment: &Segment) -> Pair {
         let syn = segment.has(SYN);
         let scale = if syn { segment.scale } else { Scale::GUESSED };
@@ -275,9 +277,10 @@ impl Pair {
         Pair { sides: [opener, other] }
     }
 
-    /// Moves the connection on by a segment of the opener, or of the other side for a `reply`. With
-    /// `check` off, all is within the window.
-    // A side in memory is written in parts and read as a whole, which has to wait: it is to be in registers.
+    /// Updates the connection for a segment of the opener or, with `reply`, of the other side. With
+    /// `check` off, windows are not enforced.
+    // Sides are kept in registers: one written to memory in parts and read back as a whole stalls
+    // on store forwarding.
     #[inline(always)]
     pub fn update(&mut self, reply: bool, segment: &Segment, check: bool) -> Outcome {
         if !segment.flags_are_valid() {
@@ -307,14 +310,14 @@ impl Pair {
         self.sides = if reply { [dst, src] } else { [src, dst] };
     }
 
-    /// What its end depends on.
+    /// The timeout that applies.
     #[inline]
     pub fn timeout(&self) -> Timeout {
         let [a, b] = &self.sides;
         timeout(a.state, b.state)
     }
 
-    /// The state that stands for both: that of the older one.
+    /// One state for both sides: that of the more advanced one.
     pub fn shown(&self) -> TcpState {
         let [a, b] = self.sides.map(|side| side.state);
         match a.max(b) {
@@ -324,14 +327,14 @@ impl Pair {
         }
     }
 
-    /// Whether both sides have been acknowledged.
+    /// Returns whether both sides have been acknowledged.
     #[inline]
     pub fn is_established(&self) -> bool {
         self.sides.iter().all(|side| side.state >= TcpState::Established)
     }
 }
 
-/// What the end of a connection depends on whose sides are in these states.
+/// The timeout that applies to a connection whose sides are in these states.
 pub(crate) const fn timeout(a: TcpState, b: TcpState) -> Timeout {
     let (a, b) = (a as u8, b as u8);
     let (young, old) = if a < b { (a, b) } else { (b, a) };
@@ -348,7 +351,8 @@ pub(crate) const fn timeout(a: TcpState, b: TcpState) -> Timeout {
     }
 }
 
-/// The first segment of a side: takes over its numbers, and settles scaling. Returns shifts.
+/// Handles the first segment of a side: initialises its sequence numbers and settles window
+/// scaling. Returns the shifts of both sides and the window.
 #[inline(always)]
 fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) -> (u32, u32, u16) {
     let (mut shifts, mut window) = src.scale.of_both(dst.scale);
@@ -361,7 +365,8 @@ fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) ->
                 (shifts, window) = (src.scale.shift(), dst.scale.shift());
                 seen = segment.unscaled_window();
             } else {
-                // It does not scale, so neither side does: the opener's window is as it was sent.
+                // This side does not scale, so neither does: the opener's window counts as it was
+                // sent.
                 let scaled = u32::from(dst.window) << dst.scale.shift();
                 dst.window = scaled.min(u32::from(u16::MAX)) as u16;
                 dst.scale = Scale::NONE;
@@ -392,7 +397,7 @@ fn step(src: &mut Side, dst: &mut Side, segment: &Segment, check: bool) -> Outco
         let (a, b) = src.scale.of_both(dst.scale);
         (a, b, segment.window)
     };
-    // Without ACK, or with the zero that some stacks put into resets, there is nothing to compare.
+    // Without ACK, or with the zero that some stacks put into RSTs, there is no number to compare.
     let no_ack = !segment.has(ACK) || (segment.ack == 0 && segment.has(RST));
     let ack = if no_ack { dst.sent } else { segment.ack };
     let mut seq = segment.seq;
@@ -431,7 +436,7 @@ fn step(src: &mut Side, dst: &mut Side, segment: &Segment, check: bool) -> Outco
     Outcome::OutOfWindow
 }
 
-/// Takes over what the segment says about windows.
+/// Updates windows and sequence numbers.
 #[inline(always)]
 fn slide(src: &mut Side, dst: &mut Side, seen: (u32, u32, u16, u32)) {
     let (ack, end, window, shift) = seen;
@@ -445,7 +450,7 @@ fn slide(src: &mut Side, dst: &mut Side, seen: (u32, u32, u16, u32)) {
     }
 }
 
-/// Takes over what the segment says about states.
+/// Updates states.
 #[inline(always)]
 fn advance(src: &mut Side, dst: &mut Side, segment: &Segment) {
     if segment.has(FIN) {

@@ -1,30 +1,30 @@
-//! How long a connection may be silent, by what it is doing.
+//! Timeouts of connections, by protocol and state.
 
 use std::fmt;
 
 use thalweg_tables::flow::{MAX_TIMEOUT, Millis};
 
-/// What a connection is doing, as far as its end depends on it.
+/// The state of a connection that selects its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Timeout {
-    /// TCP: SYNs from one side.
+    /// TCP: a SYN from one side.
     TcpSynSent,
-    /// TCP: a side has not been acknowledged.
+    /// TCP: a side has not been acknowledged yet.
     TcpSynRecv,
     /// TCP: both sides are established.
     TcpEstablished,
     /// TCP: one side has sent a FIN.
     TcpFinWait,
-    /// TCP: both have sent a FIN, and not both were acknowledged.
+    /// TCP: both have sent a FIN, not both of which are acknowledged.
     TcpTimeWait,
-    /// TCP: both FINs were acknowledged, or there was a reset.
+    /// TCP: both FINs are acknowledged, or there was a reset.
     TcpClose,
-    /// UDP and protocols without states: one packet.
+    /// UDP and protocols without states: a single packet.
     UdpFirst,
-    /// The same: several packets, all one way.
+    /// UDP and protocols without states: several packets in one direction.
     UdpSingle,
-    /// The same: packets both ways.
+    /// UDP and protocols without states: packets in both directions.
     UdpMultiple,
     /// ICMP queries: no reply yet.
     IcmpFirst,
@@ -32,12 +32,12 @@ pub enum Timeout {
     IcmpReply,
 }
 
-/// Names that are known and have no meaning here: Linux has these states.
+/// Names of Linux states that are accepted but have no effect here.
 const WITHOUT_MEANING: [&str; 5] =
     ["tcp_close_wait", "tcp_last_ack", "tcp_syn_sent2", "tcp_retransmit", "tcp_unack"];
 
 impl Timeout {
-    /// All of them.
+    /// All timeouts.
     pub const ALL: [Timeout; 11] = [
         Timeout::TcpSynSent,
         Timeout::TcpSynRecv,
@@ -52,7 +52,7 @@ impl Timeout {
         Timeout::IcmpReply,
     ];
 
-    /// Its name in policies.
+    /// Name in a policy.
     pub const fn name(self) -> &'static str {
         match self {
             Timeout::TcpSynSent => "tcp_syn_sent",
@@ -69,7 +69,7 @@ impl Timeout {
         }
     }
 
-    /// Seconds, unless a policy says otherwise.
+    /// Default in seconds.
     pub const fn default_seconds(self) -> u32 {
         match self {
             Timeout::TcpEstablished => 86400,
@@ -81,21 +81,21 @@ impl Timeout {
     }
 }
 
-/// Why a word is no timeout.
+/// Reason why a policy is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// No `=` in it.
-    #[error("`{0}` is no timeout: write NAME=SECONDS, such as udp_first=60")]
+    /// The word has no `=`.
+    #[error("`{0}` is not a timeout: NAME=SECONDS expected, such as udp_first=60")]
     NoValue(String),
-    /// The name is unknown.
-    #[error("there is no timeout `{0}`; there are {names}", names = names())]
+    /// Unknown name.
+    #[error("unknown timeout `{0}`; known are {names}", names = names())]
     Unknown(String),
-    /// The value is not a number of seconds, or too large.
+    /// The value is not a number of seconds, or is too large.
     #[error("{name}: seconds from 1 to {max} expected, not `{value}`", max = MAX_TIMEOUT / 1000)]
     Seconds {
-        /// Which timeout.
+        /// Name of the timeout.
         name: String,
-        /// What was written.
+        /// The value as written.
         value: String,
     },
 }
@@ -104,11 +104,11 @@ fn names() -> String {
     Timeout::ALL.map(Timeout::name).join(", ")
 }
 
-/// Timeouts of a zone, or of all that have none of their own.
+/// Timeouts of a zone, or of all zones without a policy of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     millis: [Millis; Timeout::ALL.len()],
-    /// A bit for each that was set.
+    /// A bit for each timeout that is set explicitly.
     set: u16,
 }
 
@@ -120,10 +120,10 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Reads words such as `udp_first=1 tcp_established=30`, with blanks or commas between.
+    /// Parses words such as `udp_first=1 tcp_established=30`, separated by blanks or commas.
     ///
     /// # Errors
-    /// [`PolicyError`] of the first word that is wrong.
+    /// [`PolicyError`] for the first invalid word.
     pub fn parse(text: &str) -> Result<Policy, PolicyError> {
         let mut policy = Policy::default();
         for word in text.split([' ', ',', '\t']).filter(|word| !word.is_empty()) {
@@ -145,21 +145,21 @@ impl Policy {
         Ok(())
     }
 
-    /// Sets one; 1 second at least, and 12 days at most.
+    /// Sets a timeout, clamped to between 1 second and 12 days.
     pub fn set(&mut self, timeout: Timeout, seconds: u32) {
         let longest = MAX_TIMEOUT / 1000;
         self.millis[timeout as usize] = seconds.clamp(1, longest) * 1000;
         self.set |= 1 << timeout as u16;
     }
 
-    /// How long it is.
+    /// A timeout in milliseconds.
     #[inline]
     pub fn millis(&self, timeout: Timeout) -> Millis {
         self.millis[timeout as usize]
     }
 }
 
-/// What was set, in the order of [`Timeout::ALL`].
+/// The timeouts that are set explicitly, in the order of [`Timeout::ALL`].
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = Timeout::ALL.iter().filter(|t| self.set >> **t as u16 & 1 == 1);

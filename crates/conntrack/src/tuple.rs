@@ -1,8 +1,8 @@
-//! Keys, and what they stand for.
+//! Keys and tuples of connections.
 //!
-//! Both directions of a connection make the same key: the lower endpoint comes first, and which of
-//! the two a packet came from is told beside it. ICMP queries have an order of their own: whoever
-//! asked comes first, whatever the address.
+//! Both directions of a connection have the same key: the lower endpoint comes first, and a flag
+//! says which of the two sent the packet. In keys of ICMP queries the requester comes first,
+//! whatever its address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,22 +14,22 @@ use crate::{IPV4, IPV6};
 /// The key of a connection.
 pub type Key<const W: usize> = [u64; W];
 
-/// Addresses and ports as one side's packets have them.
+/// Addresses and ports of packets in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tuple {
-    /// The sender.
+    /// Source address.
     pub src: IpAddr,
-    /// The receiver.
+    /// Destination address.
     pub dst: IpAddr,
-    /// The transport.
+    /// IP protocol.
     pub protocol: u8,
-    /// The sender's port; the identifier of ICMP queries and replies.
+    /// Source port; the identifier of ICMP queries and replies.
     pub sport: u16,
-    /// The receiver's port; the type of ICMP queries and replies.
+    /// Destination port; the type of ICMP queries and replies.
     pub dport: u16,
 }
 
-/// What answers an ICMP type, if it is a query; and whether it is the query itself.
+/// The query type of an ICMP query or reply, and whether it is the query itself.
 #[inline]
 pub(crate) fn icmp_query(protocol: u8, kind: u8) -> Option<(u8, bool)> {
     match (protocol, kind) {
@@ -42,7 +42,7 @@ pub(crate) fn icmp_query(protocol: u8, kind: u8) -> Option<(u8, bool)> {
     }
 }
 
-/// The type that answers a query's.
+/// The reply type of a query type.
 pub(crate) fn icmp_answer(query: u16) -> u16 {
     match query {
         8 => 0,
@@ -50,13 +50,13 @@ pub(crate) fn icmp_answer(query: u16) -> u16 {
     }
 }
 
-/// Whether a protocol's connections are ICMP queries.
+/// Returns whether connections of a protocol are ICMP queries.
 #[inline]
 pub(crate) fn is_icmp(protocol: u8) -> bool {
     matches!(protocol, ICMP | ICMPV6)
 }
 
-/// Ports, zone and protocol as the last word of a key.
+/// The last word of a key: ports, zone and protocol.
 #[inline]
 pub(crate) fn last_word(low: u16, high: u16, zone: u16, protocol: u8) -> u64 {
     u64::from(low) << 48 | u64::from(high) << 32 | u64::from(zone) << 16 | u64::from(protocol) << 8
@@ -74,7 +74,7 @@ pub(crate) fn protocol_of<const W: usize>(key: &Key<W>) -> u8 {
     (key[W - 1] >> 8) as u8
 }
 
-/// A number that a key has in all zones.
+/// Hash of a key without its zone.
 #[inline]
 pub(crate) fn owner_hash<const W: usize>(key: &Key<W>) -> u32 {
     let last = key[W - 1] & !(0xffff << 16);
@@ -83,9 +83,9 @@ pub(crate) fn owner_hash<const W: usize>(key: &Key<W>) -> u32 {
 }
 
 impl Tuple {
-    /// A number that is the same for both directions and in all zones, by which connections may be
-    /// shared out: that of [`Batch::owner_hash`](crate::Batch::owner_hash). Nothing for what cannot be
-    /// tracked.
+    /// The hash that distributes connections to workers, as
+    /// [`Batch::owner_hash`](crate::Batch::owner_hash): the same for both directions and in all
+    /// zones. `None` for tuples that cannot be tracked.
     pub fn owner_hash(&self) -> Option<u32> {
         match self.src {
             IpAddr::V4(_) => self.key::<IPV4>(0).map(|(key, _)| owner_hash(&key)),
@@ -93,7 +93,7 @@ impl Tuple {
         }
     }
 
-    /// As the other side's packets have them.
+    /// The tuple of the opposite direction.
     pub fn reversed(&self) -> Tuple {
         let Tuple { src, dst, protocol, sport, dport } = *self;
         if is_icmp(protocol) {
@@ -107,8 +107,9 @@ impl Tuple {
         Tuple { src: dst, dst: src, protocol, sport: dport, dport: sport }
     }
 
-    /// The key in a zone, and whether the higher endpoint is the sender. Nothing if the addresses are
-    /// not of the family that has keys of `W` words, or for an ICMP type that is no query and no reply.
+    /// The key in a zone, and whether the sender is the higher endpoint. `None` if the addresses
+    /// are not of the family whose keys have `W` words, or the ICMP type is neither query nor
+    /// reply.
     pub fn key<const W: usize>(&self, zone: u16) -> Option<(Key<W>, bool)> {
         let (src, dst) = match (self.src, self.dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) if W == IPV4 => {
@@ -132,7 +133,7 @@ impl Tuple {
         Some((key, swapped))
     }
 
-    /// What a key stands for, seen from the lower endpoint, or with `swapped` from the higher one.
+    /// The tuple of a key, with the lower endpoint as sender or, with `swapped`, the higher one.
     pub fn of_key<const W: usize>(key: &Key<W>, swapped: bool) -> Tuple {
         let (low, high) = if W == IPV4 {
             let address = |bits: u64| IpAddr::V4(Ipv4Addr::from_bits(bits as u32));

@@ -1,65 +1,65 @@
-//! The side that asks.
+//! The client side.
 
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
 
 use crate::frame::Segment;
 use crate::{Micros, Profile, ProfileError, Sink};
 
-/// What a client has done.
+/// Counters of the clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections that were begun.
+    /// Connections opened.
     pub opened: u64,
-    /// Connections that the server has accepted.
+    /// Connections accepted by the server.
     pub accepted: u64,
-    /// Requests that were answered.
+    /// Requests answered.
     pub answered: u64,
-    /// Connections that went all the way to the server's FIN.
+    /// Connections completed, up to the server's FIN.
     pub completed: u64,
-    /// Connections that made no progress for too long.
+    /// Connections given up because they made no progress.
     pub lost: u64,
-    /// Connections that were reset.
+    /// Connections reset.
     pub reset: u64,
-    /// Segments that arrived for a connection and were not what it waits for.
+    /// Segments for a connection that it did not expect.
     pub unexpected: u64,
-    /// Frames that arrived with anything else.
+    /// Other frames received.
     pub foreign: u64,
-    /// Frames that were sent.
+    /// Frames sent.
     pub sent: u64,
-    /// Frames that arrived.
+    /// Frames received.
     pub received: u64,
-    /// Frames for which there was no room.
+    /// Frames lost because the sink had no room.
     pub no_room: u64,
-    /// Times that no pair of address and port was free.
+    /// Number of times that no pair of address and port was free.
     pub no_slot: u64,
 }
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Waits {
-    /// Nothing: the slot is free.
+    /// The slot is free.
     #[default]
     Free,
-    /// Nothing: its address and port are not to be used.
+    /// The slot must not be used.
     Barred,
-    /// To be accepted.
+    /// The SYN-ACK.
     Accept,
-    /// For an answer.
+    /// An answer.
     Answer,
-    /// For the server's FIN.
+    /// The server's FIN.
     Fin,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     waits: Waits,
-    /// Requests that were answered.
+    /// Number of requests answered.
     answered: u16,
     seq: u32,
     ack: u32,
-    /// When it last made progress.
+    /// Time of the last progress.
     at: Micros,
-    /// Neighbours among the open ones, as slot + 1; 0: none.
+    /// Neighbours in the list of open connections, as slot + 1; 0 = none.
     next: u32,
     previous: u32,
 }
@@ -69,22 +69,23 @@ struct Slot {
 pub struct Client {
     profile: Profile,
     slots: Vec<Slot>,
-    /// The slot that is tried next.
+    /// The slot tried next for a new connection.
     next: u32,
-    /// Open ones, as slot + 1; 0: none. The first one is asked next whether it still makes progress.
+    /// Head and tail of the list of open connections, as slot + 1; 0 = none. The head is checked
+    /// for progress next.
     first: u32,
     last: u32,
     open: u32,
-    /// When the next connection is due, for a rate.
+    /// Time at which the next connection is due, with a rate.
     due: f64,
     counts: Counts,
 }
 
-/// Slots that are tried for a new connection before another time.
+/// Number of slots tried for a new connection per poll.
 const TRIES: u32 = 64;
 
 impl Client {
-    /// Clients as a profile describes them, from now on.
+    /// Creates the clients that a profile describes.
     ///
     /// # Errors
     /// [`ProfileError`].
@@ -96,29 +97,29 @@ impl Client {
         Ok(Client { profile, slots, next: 0, first: 0, last: 0, open: 0, due, counts })
     }
 
-    /// What they have done so far.
+    /// Counters since creation.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub fn open(&self) -> u32 {
         self.open
     }
 
-    /// Sets how many connections are opened per second; without, as fast as may be.
+    /// Sets the number of connections opened per second; `None` = as fast as possible.
     pub fn set_rate(&mut self, rate: Option<f64>, now: Micros) {
         self.profile.rate = rate;
         self.due = now as f64;
     }
 
-    /// Sets how many connections may be open at a time; 0 lets those that are come to their end.
+    /// Sets the maximum number of open connections; 0 lets the open ones finish.
     pub fn set_concurrent(&mut self, concurrent: u32) {
         self.profile.concurrent = concurrent;
     }
 
-    /// Uses only those clients' addresses and ports that `allowed` says yes to, for several of these
-    /// that share them. Each is asked about once, now.
+    /// Restricts the clients to the addresses and ports for which `allowed` returns true, so that
+    /// several instances can share them. It is called once for each, here.
     pub fn allow_only(&mut self, allowed: impl Fn(std::net::Ipv4Addr, u16) -> bool) {
         for number in 0..self.slots.len() as u32 {
             let (address, port) = self.address(number);
@@ -131,8 +132,8 @@ impl Client {
         }
     }
 
-    /// Opens the connections that are due, at most `most`, and gives up on some that make no progress.
-    /// To be called again and again.
+    /// Opens the connections that are due, at most `most`, and gives up on some that make no
+    /// progress. Must be called regularly.
     pub fn poll(&mut self, now: Micros, most: usize, out: &mut impl Sink) {
         self.sweep(now, 4);
         for _ in 0..most {
@@ -145,7 +146,7 @@ impl Client {
                 break;
             };
             if let Some(rate) = self.profile.rate {
-                // What could not be opened in time is not made up for beyond a tenth of a second.
+                // A backlog is limited to a tenth of a second.
                 let step = 1e6 / rate.max(1e-3);
                 self.due = (self.due + step).max(now as f64 - 1e5);
             }
@@ -170,7 +171,8 @@ impl Client {
         (client, self.profile.ports.0 + (slot % ports) as u16)
     }
 
-    /// Gives up on those that make no progress, among so many that were not asked for longest.
+    /// Checks the connections checked longest ago, in `steps` steps, and gives up on those that
+    /// make no progress.
     fn sweep(&mut self, now: Micros, steps: u32) {
         for _ in 0..steps {
             let Some(number) = self.first.checked_sub(1) else { return };
@@ -214,17 +216,17 @@ impl Client {
 
     fn begin(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
         let slot = &mut self.slots[number as usize];
-        // Numbers go on where the last connection of the slot ended, far enough from it.
+        // Sequence numbers continue well after those of the slot's last connection.
         let seq = slot.seq.wrapping_add(100_000);
         *slot = Slot { waits: Waits::Accept, seq, at: now, ..Slot::default() };
         self.link(number);
         self.open += 1;
         self.counts.opened += 1;
-        self.say(number, SYN, 0, out);
+        self.send(number, SYN, 0, out);
     }
 
-    /// Sends a segment of a connection; its numbers move on.
-    fn say(&mut self, number: u32, flags: u8, data: u16, out: &mut impl Sink) {
+    /// Sends a segment of a connection, and advances its sequence number.
+    fn send(&mut self, number: u32, flags: u8, data: u16, out: &mut impl Sink) {
         let (client, port) = self.address(number);
         let slot = &mut self.slots[number as usize];
         let segment = Segment {
@@ -254,7 +256,7 @@ impl Client {
         known.then(|| client * u32::from(ports) + u32::from(port))
     }
 
-    /// Takes a frame that arrived; the connection says what it says next.
+    /// Receives a frame, and sends the next segment of its connection.
     pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
         let heard = Segment::read(frame);
         let Some((heard, number)) = heard.and_then(|h| Some((h, self.slot_of(&h)?))) else {
@@ -286,14 +288,14 @@ impl Client {
         self.go_on(number, out);
     }
 
-    /// What it waited for has come.
+    /// Continues after the expected segment has arrived.
     fn go_on(&mut self, number: u32, out: &mut impl Sink) {
         let slot = &mut self.slots[number as usize];
         match slot.waits {
             Waits::Free | Waits::Barred => return,
             Waits::Accept => {
                 self.counts.accepted += 1;
-                self.say(number, ACK, 0, out);
+                self.send(number, ACK, 0, out);
             }
             Waits::Answer => {
                 slot.answered += 1;
@@ -302,17 +304,17 @@ impl Client {
             Waits::Fin => {
                 self.close(number);
                 self.counts.completed += 1;
-                self.say(number, ACK, 0, out);
+                self.send(number, ACK, 0, out);
                 return;
             }
         }
         let slot = &mut self.slots[number as usize];
         if slot.answered < self.profile.requests {
             slot.waits = Waits::Answer;
-            self.say(number, PSH | ACK, self.profile.request, out);
+            self.send(number, PSH | ACK, self.profile.request, out);
         } else {
             slot.waits = Waits::Fin;
-            self.say(number, FIN | ACK, 0, out);
+            self.send(number, FIN | ACK, 0, out);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! TCP segments as Ethernet frames: written from a pattern, and read.
+//! Writes TCP segments as Ethernet frames, and reads them.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -9,17 +9,17 @@ use thalweg_wire::ip::protocol::TCP;
 use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::tcp::{CHECKSUM_OFFSET, HEADER_LEN, TcpView};
 
-/// Bytes before the data.
+/// Length of all headers.
 pub(crate) const HEADERS: usize = IP + 20 + HEADER_LEN;
 const IP: usize = 14;
 const TCP_AT: usize = IP + 20;
-/// Bytes of the shortest frame, without check sequence.
+/// Minimum frame length, without FCS.
 const SHORTEST: usize = 60;
 
 /// An endpoint.
 pub(crate) type End = (Ipv4Addr, u16);
 
-/// A segment that is to be written, or was read.
+/// The fields of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) src: End,
@@ -27,27 +27,27 @@ pub(crate) struct Segment {
     pub(crate) seq: u32,
     pub(crate) ack: u32,
     pub(crate) flags: u8,
-    /// Bytes of data.
+    /// Length of the payload.
     pub(crate) data: u16,
 }
 
-/// The byte that data is made of.
+/// The byte that fills payloads.
 const FILLING: u8 = b'.';
 static DATA: [u8; crate::MAX_DATA as usize] = [FILLING; crate::MAX_DATA as usize];
 
 impl Segment {
-    /// Bytes of its frame.
+    /// Length of the frame.
     pub(crate) fn frame_len(&self) -> usize {
         (HEADERS + usize::from(self.data)).max(SHORTEST)
     }
 
-    /// Writes its frame; `frame` has [`frame_len`](Self::frame_len) bytes.
+    /// Writes the frame; `frame` has [`frame_len`](Self::frame_len) bytes.
     pub(crate) fn write(&self, macs: (MacAddr, MacAddr), frame: &mut [u8]) {
         let Some((h, data)) = frame.split_first_chunk_mut::<HEADERS>() else { return };
         let length = usize::from(self.data).min(data.len()).min(DATA.len());
         let (data, padding) = data.split_at_mut(length);
-        // Copies and constants, which the compiler is not to see through: to set a few bytes, however many they are, is
-        // slow on some processors.
+        // black_box keeps the compiler from turning these into memset calls, which are slow on some
+        // processors for a few bytes.
         if length > 0 {
             data.copy_from_slice(&black_box(&DATA)[..length]);
         }
@@ -61,7 +61,7 @@ impl Segment {
         h[12..14].copy_from_slice(&[8, 0]);
         h[IP..IP + 10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, TCP]);
         let total = (40 + length) as u16;
-        // The sums of what is the same in all frames are known, and the others are of numbers at hand.
+        // The sum over constant fields is precomputed, and the rest is added from registers.
         let halves = |word: u32| (word >> 16) + (word & 0xffff);
         let addresses = halves(self.src.0.to_bits()) + halves(self.dst.0.to_bits());
         let fixed = 0x4500 + 0x4000 + (64 << 8 | u32::from(TCP));
@@ -88,7 +88,7 @@ impl Segment {
         tcp[18..20].copy_from_slice(&[0; 2]);
     }
 
-    /// Reads a frame; nothing if it has no intact TCP segment over IPv4 in it.
+    /// Reads a frame; `None` if it does not contain a valid TCP segment over IPv4.
     #[inline]
     pub(crate) fn read(frame: &[u8]) -> Option<Segment> {
         match Segment::read_plain(frame) {
@@ -97,7 +97,7 @@ impl Segment {
         }
     }
 
-    /// Reads what most frames are: without options, and intact.
+    /// Reads the most frequent kind of frame: valid, and without options.
     #[inline]
     fn read_plain(frame: &[u8]) -> Option<Segment> {
         let (h, rest) = frame.split_first_chunk::<HEADERS>()?;
@@ -170,8 +170,8 @@ mod tests {
             let at = flip.index(frame.len());
             frame[at] ^= with;
             if let Some(read) = Segment::read(&frame) {
-                // Only Ethernet addresses and padding are not covered by a sum; a sum of zero has
-                // two faces.
+                // Checksums do not cover Ethernet addresses and padding, and a checksum of zero has
+                // two representations.
                 let sum = at == 24 || at == 25 || at == 50 || at == 51;
                 let covered = (14..54 + usize::from(data)).contains(&at);
                 prop_assert!(!covered || sum, "{at}");
@@ -179,9 +179,9 @@ mod tests {
             }
         }
 
-        /// The short way reads nothing that the whole one does not read so.
+        /// The fast reader agrees with the general one on everything it accepts.
         #[test]
-        fn the_short_way_is_the_whole_one(
+        fn fast_reader_agrees_with_the_general_one(
             mut bytes in prop::collection::vec(any::<u8>(), 54..80), ports: [u16; 2], data in 0u16..20,
             flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
         ) {

@@ -1,9 +1,9 @@
-//! Load: both sides of real exchanges between many hosts, as frames.
+//! Load generator: both sides of TCP exchanges between many hosts, as frames.
 //!
-//! A [`Client`] opens TCP connections at a rate, or as many at a time as it may, sends requests and
-//! waits for the answers, and closes; a [`Server`] answers. Neither knows what lies between them: they
-//! are handed frames that arrived, and write frames that are to leave into a [`Sink`]. What gets lost
-//! on the way is counted by the client, which gives up on a connection that makes no progress.
+//! A [`Client`] opens TCP connections at a rate, or as many as allowed concurrently, sends
+//! requests, waits for the answers, and closes; a [`Server`] answers. Neither knows what lies
+//! between them: they are passed received frames, and write frames to send into a [`Sink`]. The
+//! client counts losses: it gives up on a connection that makes no progress.
 //!
 //! A connection with one request is eight packets:
 //!
@@ -15,9 +15,9 @@
 //! | FIN | FIN |
 //! | ACK | – |
 //!
-//! The client has a slot for each pair of address and port that it may use, which the frame that
-//! arrives names: nothing is looked up. The server keeps nothing at all: what it says next follows from
-//! what it hears, so that it works behind translations, and for any number of clients.
+//! The client has a slot for each pair of address and port, which a received frame identifies
+//! without a look-up. The server is stateless: each segment it sends follows from the one received,
+//! so it works behind NAT and with any number of clients.
 
 #![forbid(unsafe_code)]
 
@@ -30,16 +30,16 @@ mod tests;
 use std::net::Ipv4Addr;
 
 pub use client::{Client, Counts};
-pub use server::{Answered, Server};
+pub use server::{Server, ServerCounts};
 pub use thalweg_wire::MacAddr;
 
-/// Time since any moment, in microseconds.
+/// Time since an arbitrary origin, in microseconds.
 pub type Micros = u64;
 
-/// Where frames go.
+/// Receiver of frames to send.
 pub trait Sink {
-    /// Room for a frame of so many bytes, which will be filled; nothing if there is none, and the
-    /// frame is lost.
+    /// Returns a buffer of `length` bytes for a frame; `None` if there is no room, and the frame is
+    /// lost.
     fn frame(&mut self, length: usize) -> Option<&mut [u8]>;
 }
 
@@ -51,30 +51,32 @@ impl Sink for Vec<Vec<u8>> {
     }
 }
 
-/// What connections look like.
+/// Parameters of the connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// The clients' Ethernet address, and where they send frames: the next hop or the server.
+    /// The clients' MAC address, and the MAC address they send to: that of the next hop or the
+    /// server.
     pub client_mac: (MacAddr, MacAddr),
-    /// The first client's address; the others follow.
+    /// The first client's address; the others follow it.
     pub client: Ipv4Addr,
-    /// How many clients there are.
+    /// Number of clients.
     pub clients: u32,
-    /// A client's first port, and how many it uses.
+    /// First port, and number of ports per client.
     pub ports: (u16, u16),
     /// The server's address and port.
     pub server: (Ipv4Addr, u16),
-    /// Requests of a connection, each of which is answered; 0 opens and closes.
+    /// Requests per connection, each of which is answered; with 0, connections are only opened and
+    /// closed.
     pub requests: u16,
-    /// Bytes of data of a request.
+    /// Payload of a request in bytes.
     pub request: u16,
-    /// Bytes of data of an answer. A server answers what it was told to.
+    /// Payload of an answer in bytes, as configured on the server.
     pub answer: u16,
-    /// Connections per second; without, as fast as `concurrent` allows.
+    /// Connections per second; `None` = as fast as `concurrent` allows.
     pub rate: Option<f64>,
-    /// Connections at a time.
+    /// Maximum number of concurrent connections.
     pub concurrent: u32,
-    /// A connection that makes no progress for as long is lost.
+    /// Time after which a connection without progress counts as lost, in microseconds.
     pub patience: Micros,
 }
 
@@ -96,45 +98,43 @@ impl Default for Profile {
     }
 }
 
-/// Why a profile is none.
+/// Reason why a profile is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// No client, no port or nothing at a time.
+    /// A number is zero.
     #[error("{0} is zero: no connection can be opened")]
     Nothing(&'static str),
-    /// Ports end at 65535.
-    #[error("{ports} ports from {first} on go beyond 65535")]
+    /// The port range exceeds 65535.
+    #[error("{ports} ports from {first} on exceed 65535")]
     Ports {
-        /// The first one.
+        /// First port.
         first: u16,
-        /// How many.
+        /// Number of ports.
         ports: u16,
     },
-    /// More slots than can be numbered.
-    #[error(
-        "{clients} clients of {ports} ports are too many; 2147483647 connections can be told apart"
-    )]
+    /// Too many slots.
+    #[error("{clients} clients of {ports} ports are too many: the limit is 2147483647 connections")]
     Slots {
-        /// How many clients.
+        /// Number of clients.
         clients: u32,
-        /// Ports of each.
+        /// Ports per client.
         ports: u16,
     },
-    /// A message does not fit into a frame.
-    #[error("{what} of {bytes} bytes: a segment takes {max} at most", max = MAX_DATA)]
+    /// A message does not fit into a segment.
+    #[error("{what} of {bytes} bytes is too long: a segment carries up to {max}", max = MAX_DATA)]
     Data {
-        /// Which message.
+        /// The message.
         what: &'static str,
-        /// Its size.
+        /// Its size in bytes.
         bytes: u16,
     },
 }
 
-/// Bytes of data of a segment.
+/// Maximum payload of a segment in bytes.
 pub const MAX_DATA: u16 = 1460;
 
 impl Profile {
-    /// Pairs of address and port: one connection may use each at a time.
+    /// Number of pairs of address and port, each of which carries one connection at a time.
     pub fn slots(&self) -> u32 {
         self.clients.saturating_mul(u32::from(self.ports.1))
     }

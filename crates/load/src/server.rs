@@ -1,4 +1,4 @@
-//! The side that answers.
+//! The server side.
 
 use thalweg_wire::MacAddr;
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
@@ -6,47 +6,47 @@ use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
 use crate::Sink;
 use crate::frame::Segment;
 
-/// What a server has done.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answered {
-    /// Frames that arrived with a segment in them.
+pub struct ServerCounts {
+    /// Frames received with a segment.
     pub received: u64,
-    /// Frames that arrived with anything else.
+    /// Other frames received.
     pub foreign: u64,
-    /// Connections that were asked for.
+    /// Connections opened.
     pub opened: u64,
-    /// Requests that were answered.
+    /// Requests answered.
     pub requests: u64,
-    /// Connections that the client closed.
+    /// Connections closed by the client.
     pub closed: u64,
-    /// Frames that were sent.
+    /// Frames sent.
     pub sent: u64,
-    /// Frames for which there was no room.
+    /// Frames lost because the sink had no room.
     pub no_room: u64,
 }
 
-/// A server that keeps nothing: what it says follows from what it hears.
+/// A stateless server: each segment it sends follows from the one received.
 #[derive(Clone, Debug)]
 pub struct Server {
     macs: (MacAddr, MacAddr),
     port: u16,
     answer: u16,
-    counts: Answered,
+    counts: ServerCounts,
 }
 
 impl Server {
-    /// A server on a port, which answers each request with so many bytes, at most
-    /// [`MAX_DATA`](crate::MAX_DATA); with its Ethernet address, and where it sends frames.
+    /// A server on a port, which answers each request with `answer` bytes, at most
+    /// [`MAX_DATA`](crate::MAX_DATA). `macs`: its own MAC address, and the one it sends to.
     pub fn new(macs: (MacAddr, MacAddr), port: u16, answer: u16) -> Server {
-        Server { macs, port, answer: answer.min(crate::MAX_DATA), counts: Answered::default() }
+        Server { macs, port, answer: answer.min(crate::MAX_DATA), counts: ServerCounts::default() }
     }
 
-    /// What it has done so far.
-    pub fn counts(&self) -> Answered {
+    /// Counters since creation.
+    pub fn counts(&self) -> ServerCounts {
         self.counts
     }
 
-    /// Takes a frame that arrived, and answers it if it asks for something.
+    /// Receives a frame, and sends the answer if there is one.
     pub fn receive(&mut self, frame: &[u8], out: &mut impl Sink) {
         let heard = Segment::read(frame).filter(|segment| segment.dst.1 == self.port);
         let Some(heard) = heard else {
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-/// The number that a connection starts with, which differs from connection to connection.
+/// The initial sequence number, which differs from connection to connection.
 fn first_number(heard: &Segment) -> u32 {
     let tuple = u64::from(heard.src.0.to_bits()) << 16 | u64::from(heard.src.1);
     let mixed = (tuple ^ u64::from(heard.seq)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

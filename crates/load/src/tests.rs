@@ -10,8 +10,13 @@ fn server(profile: &Profile) -> Server {
     Server::new((server, client), profile.server.1, profile.answer)
 }
 
-/// Passes frames to and fro, `keep` saying which arrive. Returns the client's counts.
-fn run(profile: Profile, rounds: u64, mut keep: impl FnMut() -> bool) -> (Counts, Answered, u32) {
+/// Passes frames back and forth; `keep` decides which arrive. Returns the counters of both sides
+/// and the number of open connections.
+fn run(
+    profile: Profile,
+    rounds: u64,
+    mut keep: impl FnMut() -> bool,
+) -> (Counts, ServerCounts, u32) {
     let mut server = server(&profile);
     let mut client = Client::new(profile, 0).unwrap();
     let mut to_server: Vec<Vec<u8>> = Vec::new();
@@ -87,7 +92,7 @@ fn without_loss_all_complete() {
 }
 
 #[test]
-fn profiles_that_cannot_be_are_refused() {
+fn invalid_profiles_are_refused() {
     for (wrong, part) in [
         (Profile { clients: 0, ..profile() }, "clients is zero"),
         (Profile { ports: (60000, 6000), ..profile() }, "6000 ports from 60000 on"),
@@ -109,7 +114,7 @@ impl Sink for Full {
 }
 
 #[test]
-fn what_finds_no_room_is_lost() {
+fn frames_without_room_are_lost() {
     let mut client = Client::new(profile(), 0).unwrap();
     client.poll(0, 4, &mut Full);
     assert_eq!((client.counts().no_room, client.open()), (4, 4));
@@ -120,7 +125,7 @@ fn what_finds_no_room_is_lost() {
 
 proptest! {
     #[test]
-    fn what_is_lost_is_counted(loss in 0.0f64..0.5, seed: u64) {
+    fn losses_are_counted(loss in 0.0f64..0.5, seed: u64) {
         let profile = Profile { patience: 10_000, ..profile() };
         let mut state = seed | 1;
         let keep = || {

@@ -95,7 +95,7 @@ lab_test! {
         let options = PingOptions { count: 2, ..PingOptions::default() };
         let lost = ping(&lab.right.ns, lab.left.addr, &options)?;
         ensure!(lost.loss_percent() > 99.0, "the outside came in: {lost:?}");
-        let reason = "no session and no mapping";
+        let reason = "no translation";
         ensure!(router.error_count("nat44-ed-out2in", reason)? >= 2, "{reason}");
         router.stop().map(drop)
     }

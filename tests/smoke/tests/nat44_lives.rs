@@ -212,7 +212,7 @@ lab_test! {
         let refused = connect()?.err().context("a connection without a port")?;
         ensure!(refused.kind() == ErrorKind::HostUnreachable, "{refused}");
         ensure!(start.elapsed() < Duration::from_secs(5), "it took {:?}", start.elapsed());
-        ensure!(router.error_count("nat44-ed-in2out", "no address with a free port")? >= 1);
+        ensure!(router.error_count("nat44-ed-in2out", "out of ports")? >= 1);
         router.await_log("no port left for new sessions")?;
         // Those that stand are not disturbed.
         for (near, (far, _)) in &mut kept {

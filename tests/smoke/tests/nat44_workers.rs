@@ -163,8 +163,8 @@ lab_test! {
         router.stop_busy().map(drop)
     }
 
-    /// Hosts inside call one of them by its name outside, which is the router's own address, where
-    /// translation happens on the way out.
+    /// Inside hosts connect to one of them by its external address, which is the router's own, with
+    /// translation on output.
     fn hosts_inside_call_each_other_with_output_feature() {
         let lab = lab()?;
         let config = host_pair_with("num-rx-queues 2").stanza("cpu { workers 2 }").commands(

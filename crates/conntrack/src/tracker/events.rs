@@ -1,33 +1,33 @@
-//! What happened to connections, for those who want to know.
+//! Events of connections.
 
 use std::collections::VecDeque;
 
 use crate::connection::Connection;
 
-/// Events that wait to be taken; more are counted as lost.
+/// Capacity of the event queue; further events are counted as lost.
 pub const ROOM: usize = 4096;
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
-    /// It was committed.
+pub enum EventKind {
+    /// The connection was committed.
     New,
-    /// The other side has answered.
+    /// The other side answered.
     Established,
-    /// It is gone.
-    Ended(Why),
+    /// The connection ended.
+    Ended(EndReason),
 }
 
-/// Why a connection is gone.
+/// Reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
-    /// It was silent for too long.
+pub enum EndReason {
+    /// It timed out.
     Expired,
-    /// It gave its place to another one.
+    /// It made room for another connection.
     Recycled,
-    /// Somebody asked for it.
+    /// A user flushed it.
     Flushed,
-    /// A new one of the same addresses and ports took its place.
+    /// A new connection with the same addresses and ports replaced it.
     Replaced,
 }
 
@@ -35,8 +35,8 @@ pub enum Why {
 #[derive(Clone, Debug)]
 pub struct Event {
     /// What happened.
-    pub what: What,
-    /// To which connection.
+    pub kind: EventKind,
+    /// The connection.
     pub connection: Connection,
 }
 
@@ -48,15 +48,15 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn push(&mut self, what: What, connection: Connection) {
+    pub(super) fn push(&mut self, kind: EventKind, connection: Connection) {
         if self.waiting.len() < ROOM {
-            self.waiting.push_back(Event { what, connection });
+            self.waiting.push_back(Event { kind, connection });
         } else {
             self.lost += 1;
         }
     }
 
-    /// Takes all that wait; `room` is used for the next ones.
+    /// Takes all queued events; `room` becomes the new queue.
     pub(super) fn swap(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
         std::mem::replace(&mut self.waiting, room)
     }

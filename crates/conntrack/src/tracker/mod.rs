@@ -1,11 +1,11 @@
-//! Connections: found, moved on, committed, ended.
+//! The tracker: looks up, updates, commits and expires connections.
 
-mod accounts;
+mod accessors;
 mod events;
-mod first;
+mod fragment;
 #[cfg(test)]
 mod model;
-mod opened;
+mod new_entry;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -26,54 +26,55 @@ use crate::state::State;
 use crate::tcp::Outcome;
 use crate::timeout::Timeout;
 use crate::tuple::{Key, Tuple, protocol_of, zone_of};
-pub use events::{Event, ROOM as EVENTS, What, Why};
-pub use first::FirstPart;
-use opened::{opened, translated};
+pub use events::{EndReason, Event, EventKind, ROOM as EVENTS};
+pub use fragment::FirstFragment;
+use new_entry::{new_entry, with_translation};
 pub use stats::{Counts, Live};
 use zones::Zones;
 
-/// What to do for a new connection when there is no room.
+/// Handling of a new connection when the table is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It is not committed.
+    /// The new connection is refused.
     #[default]
     Refuse,
-    /// The one that has waited for an answer for longest gives its place.
+    /// The oldest unanswered connection makes room.
     Recycle,
 }
 
-/// What the tracker knows of a packet.
+/// The tracking result of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tracked {
-    /// As rules see it.
+    /// The state that rules match.
     pub state: State,
-    /// Its connection, if there is one.
+    /// Its connection, if one exists.
     pub flow: Option<FlowId>,
-    /// Whether it goes against the direction that was committed.
+    /// Whether it is in the reply direction.
     pub reply: bool,
 }
 
-/// How to commit.
+/// Parameters of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
-    /// The direction of this packet is to be the first, also if there is a connection of the other.
+    /// Make this packet's direction the original one, replacing a connection of the opposite
+    /// direction.
     pub force: bool,
-    /// Bits of the mark to set, and which.
+    /// Value and mask of the mark.
     pub mark: Option<(u32, u32)>,
-    /// Bits of the label to set, and which.
+    /// Value and mask of the label.
     pub label: Option<(u128, u128)>,
-    /// How replies will look, if the connection is translated.
+    /// Tuple of replies, if the connection is translated.
     pub reply: Option<Tuple>,
 }
 
-/// A connection, and whether a packet is a reply of it.
+/// A connection, and whether the packet is a reply.
 type Place = (FlowId, bool);
 
 /// Connections of one worker, with keys of `W` words.
 #[derive(Debug)]
 pub struct Tracker<const W: usize> {
     table: FlowTable<W, Entry>,
-    /// By flow; memory is used only once there is a label, or is to be.
+    /// Labels by flow. Memory is used only once labels are in use or requested.
     labels: PagedTable<[u64; 2]>,
     has_labels: bool,
     zones: Zones,
@@ -86,19 +87,20 @@ pub struct Tracker<const W: usize> {
 }
 
 impl<const W: usize> Tracker<W> {
-    /// A tracker for so many connections; for fewer, if more than a quarter of them is translated, which
-    /// take the room of up to two. Memory is used as they come: 128 bytes for each.
+    /// A tracker for `capacity` connections, or for fewer if more than a quarter of them is
+    /// translated: those take the room of up to two. Memory is used as connections are created: 128
+    /// bytes each.
     ///
     /// # Errors
-    /// [`MapError`] if there is no address space for them.
+    /// [`MapError`] if there is not enough address space.
     pub fn new(capacity: u32, now: Millis) -> Result<Self, MapError> {
         Self::with_keys(capacity, 1, now)
     }
 
-    /// A tracker for so many connections, be they translated or not: 136 bytes for each.
+    /// A tracker for `capacity` connections, translated or not: 136 bytes each.
     ///
     /// # Errors
-    /// [`MapError`] if there is no address space for them.
+    /// [`MapError`] if there is not enough address space.
     pub fn for_translated(capacity: u32, now: Millis) -> Result<Self, MapError> {
         Self::with_keys(capacity, 2, now)
     }
@@ -118,28 +120,29 @@ impl<const W: usize> Tracker<W> {
         })
     }
 
-    /// From now on memory is cleared before connections come to it, by a thread; the first of it at once,
-    /// which takes milliseconds. Connections that come faster than that are not committed. With `labels`, memory
-    /// for those is cleared, too.
+    /// Starts a thread that clears memory ahead of new connections; the first part is cleared at
+    /// once, which takes milliseconds. Connections that are created faster than memory is cleared
+    /// are refused. With `labels`, the memory of labels is cleared as well.
     ///
     /// # Errors
-    /// If there can be no such thread. The tracker can be used all the same.
+    /// Fails if the thread cannot be started. The tracker is usable nevertheless.
     pub fn prepare(&mut self, labels: bool) -> std::io::Result<()> {
         self.table.prepare_with("flow-memory", &self.labels, labels)
     }
 
-    /// Whether connections that have come have memory for labels, if that is cleared before.
+    /// Returns whether label memory has been cleared for all existing connections, or needs no
+    /// clearing.
     pub fn has_room_for_labels(&self) -> bool {
         self.table.has_side_memory()
     }
 
-    /// There are going to be labels: their memory is cleared, too. Until there is [some](Self::has_room_for_labels)
-    /// for all connections that there are, new ones with a label are not committed; others are.
+    /// Requests label memory. Until it is [ready](Self::has_room_for_labels) for all existing
+    /// connections, new connections with a label are refused; others are not affected.
     pub fn want_labels(&self) {
         self.table.want_side_memory();
     }
 
-    /// Prepares to look up the packets of a batch, whose connections are then on their way in time.
+    /// Hashes the packets of a batch and prefetches the first connections.
     #[inline]
     pub fn look_up(&self, batch: &mut Batch<W>) {
         let n = batch.len;
@@ -148,8 +151,8 @@ impl<const W: usize> Tracker<W> {
         batch.ahead = 0;
     }
 
-    /// Has the connections of packets behind packet `i` come. Elsewhere, as is all of which most packets have no need:
-    /// what they do need has the registers then.
+    /// Prefetches the connections of the packets that follow packet `i`. Not inlined, like
+    /// everything that most packets do not need: the fast path gets the registers.
     #[inline(never)]
     fn fetch_ahead(&self, batch: &mut Batch<W>, i: usize) {
         let n = batch.len;
@@ -157,8 +160,8 @@ impl<const W: usize> Tracker<W> {
         batch.ahead = i + AHEAD;
     }
 
-    /// Moves the connection of packet `i` on, and says what the packet is. The batch must have been
-    /// [looked up](Self::look_up); packets are to be tracked in their order.
+    /// Updates the connection of packet `i` and returns its state. The batch must have been [looked
+    /// up](Self::look_up), and packets must be tracked in order.
     ///
     /// # Panics
     /// If the batch has no packet `i`.
@@ -167,16 +170,16 @@ impl<const W: usize> Tracker<W> {
         if i >= batch.ahead {
             self.fetch_ahead(batch, i);
         }
-        match self.usual(batch, i, batch.guesses[i], now) {
+        match self.track_fast(batch, i, batch.guesses[i], now) {
             Ok(tracked) => tracked,
-            Err(place) => self.rest(batch, i, place, now),
+            Err(place) => self.track_slow(batch, i, place, now),
         }
     }
 
-    /// A packet of which there is nothing more to say than of nearly all, if its connection is where it is guessed to
-    /// be. Nothing happens if it is anything else; what it belongs to, if that was there.
+    /// Tracks a packet of the common kind whose connection is at the guessed place. For any other
+    /// packet, changes nothing and returns the connection if it was there.
     #[inline(always)]
-    fn usual(
+    fn track_fast(
         &mut self,
         batch: &Batch<W>,
         i: usize,
@@ -194,10 +197,10 @@ impl<const W: usize> Tracker<W> {
         if headers.kind != Kind::Tcp {
             return Err(headers.kind.is_tracked().then_some((flow, reply)));
         }
-        let settled = entry::may_be_ordinary(value, &headers.segment);
+        let settled = entry::is_between_established(value, &headers.segment);
         let fits = match settled {
-            true => entry::ordinary(value, reply, &headers.segment),
-            false => entry::usual(value, reply, &headers.segment),
+            true => entry::slide_established(value, reply, &headers.segment),
+            false => entry::slide_tcp(value, reply, &headers.segment),
         };
         if !fits {
             return Err(Some((flow, reply)));
@@ -206,37 +209,43 @@ impl<const W: usize> Tracker<W> {
         self.counts.established += 1;
         let (timeout, becomes) = match settled {
             true => (Timeout::TcpEstablished, false),
-            false => (entry::timeout(value), entry::becomes_established(value)),
+            false => (entry::timeout(value), entry::is_newly_established(value)),
         };
         let later = now.wrapping_add(self.zones.policy(zone_of(key)).millis(timeout));
         if is_due(*end, later) {
             *end = later;
         } else {
-            self.end_sooner(flow, later);
+            self.shorten(flow, later);
         }
         if becomes {
-            self.established(flow);
+            self.set_established(flow);
         }
         Ok(known(flow, reply))
     }
 
     #[inline(never)]
-    fn end_sooner(&mut self, flow: FlowId, end: Millis) {
+    fn shorten(&mut self, flow: FlowId, end: Millis) {
         self.table.set_end(flow, end);
     }
 
-    /// A packet that is no usual one, and what it belongs to if that is known.
+    /// Tracks a packet that the fast path did not handle; `place` is its connection, if known.
     #[inline]
-    fn rest(&mut self, batch: &Batch<W>, i: usize, place: Option<Place>, now: Millis) -> Tracked {
+    fn track_slow(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        place: Option<Place>,
+        now: Millis,
+    ) -> Tracked {
         match place {
-            Some((flow, reply)) => self.move_on(batch, i, flow, reply, now),
-            None => self.other(batch, i, now),
+            Some((flow, reply)) => self.update(batch, i, flow, reply, now),
+            None => self.track_unguessed(batch, i, now),
         }
     }
 
-    /// A packet whose connection is not where it was guessed to be, or that has none.
+    /// Tracks a packet whose connection is not at the guessed place, or does not exist.
     #[inline(never)]
-    fn other(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
+    fn track_unguessed(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
         let headers = &batch.headers[i];
         if !headers.kind.is_tracked() {
             self.counts.invalid_headers += 1;
@@ -244,23 +253,23 @@ impl<const W: usize> Tracker<W> {
         }
         let found = self.table.find(&batch.keys[i], batch.hashes[i]);
         match found {
-            Some(found) => self.elsewhere(batch, i, found, now),
-            None => self.unknown(headers),
+            Some(found) => self.track_found(batch, i, found, now),
+            None => self.no_connection(headers),
         }
     }
 
-    /// A packet whose connection was found elsewhere than where it was guessed to be.
+    /// Tracks a packet whose connection was found at another place than guessed.
     #[inline(never)]
-    fn elsewhere(&mut self, batch: &Batch<W>, i: usize, found: Found, now: Millis) -> Tracked {
-        match self.usual(batch, i, found.into(), now) {
+    fn track_found(&mut self, batch: &Batch<W>, i: usize, found: Found, now: Millis) -> Tracked {
+        match self.track_fast(batch, i, found.into(), now) {
             Ok(tracked) => tracked,
-            Err(Some((flow, reply))) => self.move_on(batch, i, flow, reply, now),
-            Err(None) => self.unknown(&batch.headers[i]),
+            Err(Some((flow, reply))) => self.update(batch, i, flow, reply, now),
+            Err(None) => self.no_connection(&batch.headers[i]),
         }
     }
 
-    /// Tracks all packets, and commits those that are new if `commit` says how. `states` gets as many
-    /// as there is room for.
+    /// Tracks all packets and, with `commit`, commits the new ones. Writes as many states as
+    /// `states` has room for.
     pub fn track_all(
         &mut self,
         batch: &mut Batch<W>,
@@ -271,7 +280,7 @@ impl<const W: usize> Tracker<W> {
         self.look_up(batch);
         let n = batch.len.min(states.len());
         if let Some(commit) = commit.filter(|commit| **commit != Commit::default()) {
-            // There is something to be done for each of them.
+            // Each packet has to be committed.
             for (i, state) in states[..n].iter_mut().enumerate() {
                 let tracked = self.track(batch, i, now);
                 *state = tracked.state;
@@ -285,13 +294,13 @@ impl<const W: usize> Tracker<W> {
             while !rows.is_empty() {
                 let place = match batch.guesses[rows.start].is_nothing() {
                     true => None,
-                    false => match self.usual_ones(batch, &mut rows, now, states) {
+                    false => match self.track_fast_run(batch, &mut rows, now, states) {
                         Some(place) => place,
                         None => break,
                     },
                 };
                 let i = rows.start;
-                let tracked = self.rest(batch, i, place, now);
+                let tracked = self.track_slow(batch, i, place, now);
                 states[i] = tracked.state;
                 if let Some(commit) = commit
                     && tracked.flow.is_none()
@@ -303,10 +312,11 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// Tracks packets as long as they are usual ones; what the first of the others belongs to, if that was where it
-    /// was guessed to be, if there is one. Apart from what only those need, so that the loop has the registers.
+    /// Tracks packets as long as the fast path handles them. Returns the connection of the first
+    /// packet left, if found at the guessed place; the outer `None` means that no packet is left. A
+    /// separate function, so that the loop gets the registers.
     #[inline(never)]
-    fn usual_ones(
+    fn track_fast_run(
         &mut self,
         batch: &Batch<W>,
         rows: &mut Range<usize>,
@@ -316,7 +326,7 @@ impl<const W: usize> Tracker<W> {
         let end = rows.end.min(batch.len).min(states.len());
         let (mut i, states) = (rows.start, &mut states[..end]);
         while i < end {
-            match self.usual(batch, i, batch.guesses[i], now) {
+            match self.track_fast(batch, i, batch.guesses[i], now) {
                 Ok(tracked) => states[i] = tracked.state,
                 Err(place) => {
                     rows.start = i;
@@ -334,8 +344,8 @@ impl<const W: usize> Tracker<W> {
         Tracked { state: State::TRACKED | State::INVALID, flow, reply }
     }
 
-    /// A packet without a connection: what may begin one is new.
-    fn unknown(&mut self, headers: &Headers) -> Tracked {
+    /// Classifies a packet without a connection: new if it may open one.
+    fn no_connection(&mut self, headers: &Headers) -> Tracked {
         let may_open = match headers.kind {
             Kind::Tcp => headers.segment.may_open(),
             Kind::Datagram => true,
@@ -353,9 +363,9 @@ impl<const W: usize> Tracker<W> {
         Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false }
     }
 
-    /// What needs the whole rule, or is not TCP.
+    /// Tracks a packet that needs the general rule, or is not TCP.
     #[inline(never)]
-    fn move_on(
+    fn update(
         &mut self,
         batch: &Batch<W>,
         i: usize,
@@ -365,27 +375,27 @@ impl<const W: usize> Tracker<W> {
     ) -> Tracked {
         let (headers, key) = (&batch.headers[i], &batch.keys[i]);
         let outcome = match headers.kind {
-            Kind::Tcp => self.segment(flow, reply, headers),
+            Kind::Tcp => self.update_tcp(flow, reply, headers),
             Kind::Related => {
                 self.counts.related += 1;
                 let state = State::TRACKED | State::RELATED;
                 let state = if reply { state | State::REPLY } else { state };
                 return Tracked { state, flow: Some(flow), reply };
             }
-            kind => self.datagram(flow, reply, kind == Kind::Query),
+            kind => self.update_datagram(flow, reply, kind == Kind::Query),
         };
         let (timeout, is_new) = match outcome {
-            Moved::On(timeout, is_new) => (timeout, is_new),
-            Moved::Nowhere => return self.invalid(Some(flow), reply),
-            Moved::Away => {
-                self.end(flow, Why::Replaced, now);
-                return self.unknown(headers);
+            Updated::Valid(timeout, is_new) => (timeout, is_new),
+            Updated::Invalid => return self.invalid(Some(flow), reply),
+            Updated::Reopened => {
+                self.end(flow, EndReason::Replaced, now);
+                return self.no_connection(headers);
             }
         };
         let value = self.table.get_mut(flow);
         entry::count(value, reply, headers.bytes);
         if let Some(timeout) = timeout {
-            self.restart(flow, zone_of(key), timeout, now);
+            self.restart_timer(flow, zone_of(key), timeout, now);
         }
         if is_new {
             self.counts.new += 1;
@@ -395,35 +405,35 @@ impl<const W: usize> Tracker<W> {
         known(flow, reply)
     }
 
-    fn segment(&mut self, flow: FlowId, reply: bool, headers: &Headers) -> Moved {
+    fn update_tcp(&mut self, flow: FlowId, reply: bool, headers: &Headers) -> Updated {
         let value = self.table.get_mut(flow);
         let mut pair = entry::pair(value);
         let outcome = pair.update(reply, &headers.segment, self.check_windows);
         match outcome {
             Outcome::BadFlags => {
                 self.counts.invalid_flags += 1;
-                return Moved::Nowhere;
+                return Updated::Invalid;
             }
             Outcome::OutOfWindow => {
                 self.counts.out_of_window += 1;
-                return Moved::Nowhere;
+                return Updated::Invalid;
             }
-            Outcome::Reopens => return Moved::Away,
+            Outcome::Reopens => return Updated::Reopened,
             Outcome::Unchecked => self.counts.unchecked += 1,
             Outcome::Valid | Outcome::Stray | Outcome::Repeated => {}
         }
         entry::put_pair(value, &pair);
-        if entry::becomes_established(value) {
-            self.established(flow);
+        if entry::is_newly_established(value) {
+            self.set_established(flow);
         }
         match outcome {
-            Outcome::Repeated => Moved::On(Some(Timeout::TcpSynSent), true),
-            Outcome::Stray => Moved::On(None, false),
-            _ => Moved::On(Some(pair.timeout()), false),
+            Outcome::Repeated => Updated::Valid(Some(Timeout::TcpSynSent), true),
+            Outcome::Stray => Updated::Valid(None, false),
+            _ => Updated::Valid(Some(pair.timeout()), false),
         }
     }
 
-    fn datagram(&mut self, flow: FlowId, reply: bool, query: bool) -> Moved {
+    fn update_datagram(&mut self, flow: FlowId, reply: bool, query: bool) -> Updated {
         let value = self.table.get_mut(flow);
         let before = entry::seen(value);
         let seen = match before {
@@ -434,7 +444,7 @@ impl<const W: usize> Tracker<W> {
         if seen != before {
             entry::put_seen(value, seen);
             if seen == Seen::Both {
-                self.established(flow);
+                self.set_established(flow);
             }
         }
         let timeout = match (query, seen) {
@@ -444,18 +454,18 @@ impl<const W: usize> Tracker<W> {
             (false, Seen::Single) => Timeout::UdpSingle,
             (false, Seen::Both) => Timeout::UdpMultiple,
         };
-        Moved::On(Some(timeout), seen != Seen::Both)
+        Updated::Valid(Some(timeout), seen != Seen::Both)
     }
 
     #[inline(never)]
-    fn established(&mut self, flow: FlowId) {
+    fn set_established(&mut self, flow: FlowId) {
         entry::set(self.table.get_mut(flow), flag::ESTABLISHED);
         self.table.grow_up(flow);
-        self.tell(What::Established, flow);
+        self.notify(EventKind::Established, flow);
     }
 
     #[inline]
-    fn restart(&mut self, flow: FlowId, zone: u16, timeout: Timeout, now: Millis) {
+    fn restart_timer(&mut self, flow: FlowId, zone: u16, timeout: Timeout, now: Millis) {
         let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
         if end.wrapping_sub(self.table.end(flow)) < 1 << 31 {
             self.table.put_off(flow, end);
@@ -464,9 +474,9 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// Commits packet `i`, of which [`track`](Self::track) has just said this: remembers its
-    /// connection if it is new, and sets what is to be set. What it then is; nothing is remembered
-    /// if there is no room, or of what is invalid or only about a connection.
+    /// Commits packet `i`, whose [`track`](Self::track) result is `tracked`: creates the connection
+    /// if it is new, and sets mark and label. Returns the result. No connection is created if there
+    /// is no room, or for packets that are invalid or related.
     ///
     /// # Panics
     /// If the batch has no packet `i`.
@@ -481,7 +491,7 @@ impl<const W: usize> Tracker<W> {
         self.commit_here(batch, i, tracked, how, now)
     }
 
-    /// What [`commit`](Self::commit) does, without a call.
+    /// Same as [`commit`](Self::commit), inlined.
     #[inline(always)]
     fn commit_here(
         &mut self,
@@ -501,19 +511,19 @@ impl<const W: usize> Tracker<W> {
             && tracked.reply
             && headers.kind != Kind::Related
         {
-            self.end(flow, Why::Replaced, now);
+            self.end(flow, EndReason::Replaced, now);
             result = Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false };
         }
         if result.flow.is_none() && headers.kind != Kind::Related {
-            result.flow = self.remember((batch.keys[i], batch.hashes[i]), headers, how, now);
+            result.flow = self.create((batch.keys[i], batch.hashes[i]), headers, how, now);
         }
         if let Some(flow) = result.flow {
-            self.paint(flow, how);
+            self.set_marks(flow, how);
         }
         result
     }
 
-    fn remember(
+    fn create(
         &mut self,
         key: (Key<W>, FlowHash),
         headers: &Headers,
@@ -525,7 +535,7 @@ impl<const W: usize> Tracker<W> {
             self.counts.zone_full += 1;
             return None;
         }
-        // From the first label on, each connection's is written as it comes.
+        // Once labels are in use, each new connection's label is initialised.
         if (how.label.is_some() || self.has_labels) && !self.has_room_for_labels() {
             self.want_labels();
             self.counts.unready += 1;
@@ -535,8 +545,8 @@ impl<const W: usize> Tracker<W> {
             self.counts.full += 1;
             return None;
         }
-        let (value, timeout) = opened(headers);
-        let (value, second) = translated(value, &key.0, headers, how);
+        let (value, timeout) = new_entry(headers);
+        let (value, second) = with_translation(value, &key.0, headers, how);
         let second = second.map(|key| (key, self.table.hash(&key)));
         let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
         let mut value = value;
@@ -544,7 +554,7 @@ impl<const W: usize> Tracker<W> {
         let flow = loop {
             match self.table.add(key, second, end, (value, ())) {
                 Ok(flow) => break flow,
-                // Two keys may need the room of two that go.
+                // Two keys may need the room of two connections.
                 Err(AddError::Full) if self.recycles() && self.recycle(now) => {}
                 Err(AddError::Full) => {
                     self.counts.full += 1;
@@ -553,7 +563,7 @@ impl<const W: usize> Tracker<W> {
                 // The table counts these.
                 Err(AddError::Unready) => return None,
                 Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
-                    self.end(found.flow(), Why::Expired, now);
+                    self.end(found.flow(), EndReason::Expired, now);
                 }
                 Err(AddError::Taken(_)) => {
                     self.counts.taken += 1;
@@ -565,9 +575,9 @@ impl<const W: usize> Tracker<W> {
             self.labels.as_mut_slice()[flow.index() as usize] = [0; 2];
         }
         self.counts.created += 1;
-        self.zones.came(zone);
-        self.live.came(protocol_of(&key.0));
-        self.tell(What::New, flow);
+        self.zones.add(zone);
+        self.live.add(protocol_of(&key.0));
+        self.notify(EventKind::New, flow);
         Some(flow)
     }
 
@@ -575,9 +585,9 @@ impl<const W: usize> Tracker<W> {
         self.when_full == WhenFull::Recycle
     }
 
-    /// Sets the mark and the label.
+    /// Sets mark and label.
     #[inline]
-    fn paint(&mut self, flow: FlowId, how: &Commit) {
+    fn set_marks(&mut self, flow: FlowId, how: &Commit) {
         if let Some((value, mask)) = how.mark {
             let entry = self.table.get_mut(flow);
             entry::set_mark(entry, entry::mark(entry) & !mask | value & mask);
@@ -594,30 +604,30 @@ impl<const W: usize> Tracker<W> {
     }
 
     /// Ends a connection.
-    fn end(&mut self, flow: FlowId, why: Why, now: Millis) {
+    fn end(&mut self, flow: FlowId, why: EndReason, now: Millis) {
         let key = *self.table.keys(flow).0;
         if self.events.wanted {
-            self.events.push(What::Ended(why), self.connection(flow, now));
+            self.events.push(EventKind::Ended(why), self.connection(flow, now));
         }
         self.table.remove(flow);
-        self.gone(&key, why);
+        self.removed(&key, why);
     }
 
-    fn gone(&mut self, key: &Key<W>, why: Why) {
-        self.zones.went(zone_of(key));
-        self.live.went(protocol_of(key));
+    fn removed(&mut self, key: &Key<W>, why: EndReason) {
+        self.zones.remove(zone_of(key));
+        self.live.remove(protocol_of(key));
         self.counts.ended(why);
     }
 
     #[inline]
-    fn tell(&mut self, what: What, flow: FlowId) {
+    fn notify(&mut self, what: EventKind, flow: FlowId) {
         if self.events.wanted {
             let now = entry::since(self.table.get(flow));
             self.events.push(what, self.connection(flow, now));
         }
     }
 
-    /// Gives up the connection that has waited for an answer for longest.
+    /// Removes the oldest unanswered connection.
     fn recycle(&mut self, now: Millis) -> bool {
         let mut oldest = None;
         let done = self.table.recycle(|table, flow| {
@@ -629,15 +639,15 @@ impl<const W: usize> Tracker<W> {
                 let label = self.label(flow);
                 let left = end.wrapping_sub(now);
                 let gone = Connection::new(&key, second.as_ref(), &value, label, (left, now), flow);
-                self.events.push(What::Ended(Why::Recycled), gone);
+                self.events.push(EventKind::Ended(EndReason::Recycled), gone);
             }
-            self.gone(&key, Why::Recycled);
+            self.removed(&key, EndReason::Recycled);
         }
         done
     }
 
-    /// Ends connections that were silent for too long, looking at up to `steps`. True if there is
-    /// more to do. Allow two steps for each connection that was committed since.
+    /// Removes expired connections in up to `steps` steps. Returns whether more are left. Callers
+    /// should allow two steps per connection committed since the last call.
     pub fn expire(&mut self, now: Millis, steps: usize) -> bool {
         let Tracker { table, zones, live, counts, events, labels, .. } = self;
         table.expire(now, steps, |table, flow| {
@@ -646,17 +656,17 @@ impl<const W: usize> Tracker<W> {
                 let label = label(labels, flow);
                 let value = table.get(flow);
                 let gone = Connection::new(key, second, value, label, (0, now), flow);
-                events.push(What::Ended(Why::Expired), gone);
+                events.push(EventKind::Ended(EndReason::Expired), gone);
             }
-            zones.went(zone_of(key));
-            live.went(protocol_of(key));
-            counts.ended(Why::Expired);
+            zones.remove(zone_of(key));
+            live.remove(protocol_of(key));
+            counts.ended(EndReason::Expired);
             AtEnd::Remove
         })
     }
 
-    /// The connections among up to `steps` places from `*from` on, which moves; from 0 until it is
-    /// [`places`](Self::places). Those that are over are left out.
+    /// Lists connections in up to `steps` places from `*from` on, and advances it. Start at 0, and
+    /// stop at [`places`](Self::places). Expired connections are omitted.
     pub fn list(
         &self,
         from: &mut u32,
@@ -669,26 +679,27 @@ impl<const W: usize> Tracker<W> {
             .map(move |flow| self.connection(flow, now))
     }
 
-    /// Forgets the connections that a filter chooses among up to `steps` places from `*from` on,
-    /// which moves; from 0 until it is [`places`](Self::places). Returns how many.
+    /// Removes the connections that a filter selects in up to `steps` places from `*from` on, and
+    /// advances it. Start at 0, and stop at [`places`](Self::places). Returns the number of
+    /// connections removed.
     pub fn flush(&mut self, from: &mut u32, steps: u32, filter: &Filter, now: Millis) -> usize {
         let flows: Vec<FlowId> = self.table.list(from, steps).collect();
         let before = self.table.len();
         self.table.fetch_removal(&flows);
         for flow in flows {
-            if filter.is_all() || filter.chooses(&self.connection(flow, now)) {
-                self.end(flow, Why::Flushed, now);
+            if filter.is_all() || filter.selects(&self.connection(flow, now)) {
+                self.end(flow, EndReason::Flushed, now);
             }
         }
         (before - self.table.len()) as usize
     }
 
-    /// Places that lists have to go through.
+    /// Number of places that a walk covers.
     pub fn places(&self) -> u32 {
         self.table.used()
     }
 
-    /// A connection as it is shown.
+    /// A connection for display.
     pub fn connection(&self, flow: FlowId, now: Millis) -> Connection {
         let (key, second) = self.table.keys(flow);
         let left = match self.table.is_over(flow, now) {
@@ -699,25 +710,25 @@ impl<const W: usize> Tracker<W> {
         Connection::new(key, second, value, self.label(flow), (left, now), flow)
     }
 
-    /// The mark of a connection.
+    /// Mark of a connection.
     #[inline]
     pub fn mark(&self, flow: FlowId) -> u32 {
         entry::mark(self.table.get(flow))
     }
 
-    /// The label of a connection.
+    /// Label of a connection.
     #[inline]
     pub fn label(&self, flow: FlowId) -> u128 {
         if self.has_labels { label(&self.labels, flow) } else { 0 }
     }
 
-    /// The tuple that a connection was opened with, before translation.
+    /// Original tuple of a connection, before translation.
     pub fn original(&self, flow: FlowId) -> Tuple {
         let swapped = entry::has(self.table.get(flow), flag::SWAPPED);
         Tuple::of_key(self.table.keys(flow).0, swapped)
     }
 
-    /// What packets of a direction are to be rewritten to, if the connection is translated.
+    /// The tuple that packets of a direction are rewritten to, if the connection is translated.
     pub fn translation(&self, flow: FlowId, reply: bool) -> Option<Tuple> {
         let (_, second) = self.table.keys(flow);
         let second = second?;
@@ -728,18 +739,18 @@ impl<const W: usize> Tracker<W> {
         Some(Tuple::of_key(second, swapped).reversed())
     }
 
-    /// Whether replies of this tuple are taken by a connection of the zone.
+    /// Returns whether a connection of the zone has this reply tuple already.
     pub fn is_taken(&self, reply: &Tuple, zone: u16) -> bool {
         let Some((key, _)) = reply.key::<W>(zone) else { return true };
         self.table.find(&key, self.table.hash(&key)).is_some()
     }
 
-    /// Counts a connection for which no translation was free.
-    pub fn count_taken(&mut self) {
+    /// Counts a connection that was refused because no translation was free.
+    pub fn count_reply_taken(&mut self) {
         self.counts.taken += 1;
     }
 
-    /// Which flags the translation of a connection adds to its packets of a direction.
+    /// The flags that translation adds to packets of a direction.
     #[inline]
     pub fn translated(&self, flow: FlowId, reply: bool) -> State {
         let entry = self.table.get(flow);
@@ -750,14 +761,15 @@ impl<const W: usize> Tracker<W> {
     }
 }
 
-/// What a packet did to its connection.
-enum Moved {
-    /// It goes on, with this timer, or the one that runs; whether it is still new.
-    On(Option<Timeout>, bool),
-    /// It is as it was: the packet is invalid.
-    Nowhere,
-    /// It is over.
-    Away,
+/// Result of updating a connection.
+enum Updated {
+    /// Valid: the timer to start, or `None` to leave it running; whether the connection is still
+    /// new.
+    Valid(Option<Timeout>, bool),
+    /// The packet is invalid and the connection unchanged.
+    Invalid,
+    /// The packet opens a new connection in place of this one.
+    Reopened,
 }
 
 #[inline]
@@ -773,8 +785,8 @@ fn label(labels: &PagedTable<[u64; 2]>, flow: FlowId) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Whether a packet is a reply of the connection that was found; nothing if a translation makes it
-/// none of its packets.
+/// Returns whether a packet is in the reply direction of the connection found; `None` if, because
+/// of a translation, it does not belong to it.
 #[inline]
 fn direction(entry: &Entry, found: Found, swapped: bool) -> Option<bool> {
     let first = entry::has(entry, flag::SWAPPED);

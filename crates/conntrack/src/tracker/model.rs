@@ -1,15 +1,15 @@
-//! The tracker once more, slowly: a list of connections and the rules in plain words. Held against
-//! the real one by the property tests.
+//! A slow reference model of the tracker: a list of connections and the rules spelled out. Property
+//! tests compare it with the real one.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN, URG};
 
-/// A packet as the tests make it.
+/// A packet of the tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     pub(super) zone: u16,
-    /// Sender's address and port; the identifier for ICMP.
+    /// Source address and port; the identifier for ICMP.
     pub(super) src: (u32, u16),
     pub(super) dst: (u32, u16),
     pub(super) protocol: u8,
@@ -22,7 +22,7 @@ pub(super) struct Packet {
     pub(super) payload: u16,
 }
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     New,
@@ -35,7 +35,7 @@ struct Side {
     highest: i64,
     acceptable: i64,
     window: i64,
-    /// None: not offered. A mid-stream side has 14 and `guessed`.
+    /// `None` if not offered. A side picked up midstream has 14 and `guessed`.
     scale: Option<u32>,
     guessed: bool,
     state: u8,
@@ -50,13 +50,13 @@ pub(super) struct Conn {
     to: (u32, u16),
     icmp_type: u8,
     tcp: [Side; 2],
-    /// 0: one packet; 1: several, one way; 2: both ways.
+    /// 0: one packet; 1: several in one direction; 2: both directions.
     seen: u8,
     end: u64,
     pub(super) packets: [u64; 2],
 }
 
-/// States by their numbers, of those that are in use.
+/// Numbers of the states in use.
 const CLOSED: u8 = 0;
 const SYN_SENT: u8 = 2;
 const ESTABLISHED: u8 = 4;
@@ -195,7 +195,7 @@ impl Model {
         if !opens {
             return Class::Invalid;
         }
-        // What is over and not swept yet is in the way of nobody but counts.
+        // An expired connection that is not swept yet still counts, but is not found.
         let stale = self.conns.iter().position(|c| {
             let same = (c.from, c.to) == (p.src, p.dst) || (c.to, c.from) == (p.src, p.dst);
             let icmp = c.icmp_type == p.icmp_type && c.from == p.src && c.to.0 == p.dst.0;
@@ -227,7 +227,8 @@ impl Model {
         self.conns.retain(|c| c.end > now);
     }
 
-    /// What the tracker's own list would have: by first packet, packets both ways.
+    /// Source port of the first packet, and packets of both directions, like the tracker's own
+    /// list.
     pub(super) fn packets(&self, now: u64) -> Vec<(u16, IpAddr, u16, IpAddr, [u64; 2])> {
         let live = self.conns.iter().filter(|c| c.end > now);
         let mut all: Vec<_> = live
@@ -286,7 +287,7 @@ fn shift(a: &Side, b: &Side, which: &Side) -> u32 {
     }
 }
 
-/// Both sides afterwards, and whether the timer restarts; nothing if the segment is out of the window.
+/// Both sides after the segment, and whether the timer restarts; `None` if it is out of the window.
 fn segment(mut src: Side, mut dst: Side, p: &Packet, check: bool) -> Option<(Side, Side, bool)> {
     const OFF: i64 = 67035;
     let syn = p.flags & SYN != 0;

@@ -1,29 +1,29 @@
-//! What a tracker counts.
+//! Counters of a tracker.
 
 use thalweg_wire::ip::protocol::{ICMP, ICMPV6, TCP, UDP};
 
-use super::events::Why;
+use super::events::EndReason;
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
-        /// What happened since the tracker was made.
+        /// Counters since the tracker was created.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Counts {
-            /// All of them with their names.
+            /// All counters with their names.
             pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($text, self.$name)),*].into_iter()
             }
 
-            /// All of them with short names, for machines.
+            /// All counters with short names, for JSON.
             pub fn keyed(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
 
-            /// Adds those of another worker.
+            /// Adds the counters of another worker.
             pub fn add(&mut self, other: &Counts) {
                 $(self.$name += other.$name;)*
             }
@@ -32,23 +32,23 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Connections that were committed.
+    /// Connections committed.
     created: "connections committed",
-    /// Connections that were silent for too long.
+    /// Connections that timed out.
     expired: "connections expired",
-    /// Connections that gave their place to others.
+    /// Connections that made room for others.
     recycled: "connections recycled",
-    /// Connections that somebody asked to forget.
+    /// Connections that a user flushed.
     flushed: "connections flushed",
-    /// Connections whose addresses and ports were taken by a new one.
+    /// Connections replaced by a new one with the same addresses and ports.
     replaced: "connections replaced",
-    /// Connections for which there was no room.
+    /// Connections refused because the table was full.
     full: "connections refused: table full",
-    /// Connections for which their zone had no room.
+    /// Connections refused because their zone was full.
     zone_full: "connections refused: zone full",
-    /// Connections whose translated replies are another one's.
+    /// Connections refused because another one has the same translated reply tuple.
     taken: "connections refused: reply taken",
-    /// Packets of no connection, or of one that was not answered.
+    /// Packets without a connection, or of one that is not answered yet.
     new: "packets new",
     /// Packets of answered connections.
     established: "packets established",
@@ -56,33 +56,33 @@ counts! {
     related: "packets related",
     /// Packets that are none of these.
     invalid: "packets invalid",
-    /// Of these: headers or checksums were wrong.
+    /// Part of `invalid`: bad header or checksum.
     invalid_headers: "invalid: headers",
-    /// Of these: TCP flags that make no sense together.
+    /// Part of `invalid`: bad combination of TCP flags.
     invalid_flags: "invalid: TCP flags",
-    /// Of these: no connection, and none may begin so.
+    /// Part of `invalid`: no connection, and the packet may not open one.
     unexpected: "invalid: no connection",
-    /// Of these: TCP out of the window.
+    /// Part of `invalid`: TCP out of the window.
     out_of_window: "invalid: TCP out of window",
-    /// TCP out of the window that passed, since windows are not checked.
-    unchecked: "packets past unchecked windows",
-    /// Connections for which the kernel had not found memory yet.
+    /// TCP out of the window that was accepted because windows are not checked.
+    unchecked: "packets out of window, unchecked",
+    /// Connections refused because memory was not ready yet.
     unready: "connections refused: no memory yet",
 }
 
 impl Counts {
     #[inline]
-    pub(super) fn ended(&mut self, why: Why) {
+    pub(super) fn ended(&mut self, why: EndReason) {
         match why {
-            Why::Expired => self.expired += 1,
-            Why::Recycled => self.recycled += 1,
-            Why::Flushed => self.flushed += 1,
-            Why::Replaced => self.replaced += 1,
+            EndReason::Expired => self.expired += 1,
+            EndReason::Recycled => self.recycled += 1,
+            EndReason::Flushed => self.flushed += 1,
+            EndReason::Replaced => self.replaced += 1,
         }
     }
 }
 
-/// Connections that there are, by protocol.
+/// Number of connections by protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     /// TCP.
@@ -91,7 +91,7 @@ pub struct Live {
     pub udp: u32,
     /// ICMP queries.
     pub icmp: u32,
-    /// All others.
+    /// Other protocols.
     pub other: u32,
 }
 
@@ -107,17 +107,17 @@ impl Live {
     }
 
     #[inline]
-    pub(super) fn came(&mut self, protocol: u8) {
+    pub(super) fn add(&mut self, protocol: u8) {
         *self.of(protocol) += 1;
     }
 
     #[inline]
-    pub(super) fn went(&mut self, protocol: u8) {
+    pub(super) fn remove(&mut self, protocol: u8) {
         let count = self.of(protocol);
         *count = count.saturating_sub(1);
     }
 
-    /// All of them.
+    /// All connections.
     pub fn total(&self) -> u32 {
         self.tcp + self.udp + self.icmp + self.other
     }

@@ -13,7 +13,7 @@ use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
 
-/// One packet after the other, each committed if it is new.
+/// Packets one after the other, each committed if it is new.
 struct Lab {
     tracker: Tracker<2>,
     batch: Batch<2>,
@@ -51,7 +51,7 @@ impl Lab {
         all.map(|c| c.line(detail).to_string()).collect()
     }
 
-    /// Seconds until the only connection ends.
+    /// Seconds until the only connection expires.
     fn timeout(&self) -> u32 {
         let left = self.tracker.list(&mut 0, u32::MAX, self.now).next().map(|c| c.left);
         left.unwrap_or(0) / 1000
@@ -91,7 +91,7 @@ fn the_life_of_a_connection() {
     assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 40)), "est|trk");
     assert_eq!(lab.see(&back(1, ACK, 501, 141, 40)), "est|rpl|trk");
     assert_eq!(lab.see(&to(1, ACK, 50_000, 541, 10)), "inv|trk", "beyond the window");
-    assert_eq!(lab.see(&to(1, ACK, 141, 500_000, 10)), "inv|trk", "acknowledges what was not sent");
+    assert_eq!(lab.see(&to(1, ACK, 141, 500_000, 10)), "inv|trk", "acknowledges data that was not sent");
     assert_eq!(lab.see(&to(1, RST, 130, 0, 0)), "inv|trk", "a reset has to hit");
     assert_eq!(lab.see(&to(1, SYN | FIN, 141, 541, 0)), "inv|trk");
     assert_eq!(lab.see(&to(1, FIN | ACK, 141, 541, 0)), "est|trk");
@@ -106,7 +106,7 @@ fn the_life_of_a_connection() {
     let line = lab.list(more).remove(0);
     assert!(line.contains("state_orig=FIN_WAIT_2,state_reply=FIN_WAIT_2"), "{line}");
     assert!(line.contains("packets=6/3,bytes=280/160"), "{line}");
-    // The ports are used again at once.
+    // The ports are reused at once.
     assert_eq!(lab.commit(&to(1, SYN, 9000, 0, 0)), "new|trk");
     let counts = lab.tracker.counts();
     assert_eq!((lab.tracker.len(), counts.replaced, counts.created), (1, 1, 2));
@@ -151,7 +151,7 @@ fn datagrams_and_queries_wait_for_an_answer() {
     assert_eq!(lab.see(&other), "new|trk", "the other side asks with the same number");
 }
 
-/// A router's error about a packet that the client has sent.
+/// A router's ICMP error about a packet from the client.
 fn error_about(packet: &[u8]) -> Vec<u8> {
     let message = [&[3, 1, 0, 0, 0, 0, 0, 0], &packet[..28]].concat();
     let router = Ipv4Addr::new(10, 1, 0, 99);
@@ -194,12 +194,12 @@ fn zones_are_apart() {
     let filter = Filter::parse(["zone=5"]).unwrap();
     assert_eq!(lab.tracker.flush(&mut 0, 100, &filter, lab.now), 1);
     assert_eq!((lab.tracker.len(), lab.tracker.zone_len(5)), (1, 0));
-    // What had a label was in the same place.
+    // The place had belonged to a connection with a label.
     let again = lab.look(7, &to(2, SYN, 1, 0, 0), Some(&Commit::default())).flow.unwrap();
     assert_eq!((lab.tracker.mark(again), lab.tracker.label(again)), (0, 0));
 }
 
-/// Only who needs a label waits for the memory of labels.
+/// Only connections with labels wait for label memory.
 #[test]
 fn connections_come_while_labels_have_no_memory_yet() {
     let mut lab = Lab::new(4_000_000);
@@ -209,7 +209,7 @@ fn connections_come_while_labels_have_no_memory_yet() {
     let labelled = packets.next().unwrap();
     let (mut plain, mut refused, mut waits) = (0, 0, 0);
     let flow = loop {
-        // This one asks for the memory of labels, which takes a thread some milliseconds.
+        // Requests label memory, which takes the thread some milliseconds.
         if let Some(flow) = lab.look(0, &labelled, Some(&how)).flow {
             break flow;
         }
@@ -248,11 +248,14 @@ fn a_full_table_refuses_or_recycles() {
         lab.commit(&to(port, SYN, 100, 0, 0));
     }
     assert_eq!((lab.tracker.len(), lab.tracker.counts().recycled), (3, 16));
-    assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 10)), "est|trk", "who was answered stays");
+    assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 10)), "est|trk", "an answered connection stays");
     let events = lab.tracker.take_events(VecDeque::new());
     let (first, next) = (&events[0], &events[1]);
-    assert_eq!((first.what, first.connection.original.sport), (What::Ended(Why::Recycled), 2));
-    assert_eq!((next.what, events.len()), (What::New, 32));
+    assert_eq!(
+        (first.kind, first.connection.original.sport),
+        (EventKind::Ended(EndReason::Recycled), 2)
+    );
+    assert_eq!((next.kind, events.len()), (EventKind::New, 32));
     assert!(lab.tracker.take_events(events).is_empty());
     lab.tracker.set_limit(0);
     lab.tracker.set_when_full(WhenFull::Refuse);
@@ -260,7 +263,7 @@ fn a_full_table_refuses_or_recycles() {
     assert_eq!(lab.tracker.len(), 3);
 }
 
-/// Each has two keys, for which the index of a tracker that was not made for that has no room.
+/// Each has two keys, for which a tracker sized for single keys has no room.
 #[test]
 fn translated_connections_are_recycled_as_others_are() {
     for (made_for_them, most) in [(true, 64), (false, 40)] {
@@ -280,13 +283,13 @@ fn translated_connections_are_recycled_as_others_are() {
         lab.tracker.set_when_full(WhenFull::Recycle);
         assert!((201..=400).all(|port| open(&mut lab, port)));
         assert_eq!((lab.tracker.len(), lab.tracker.counts().recycled), (most, 200));
-        // Those without a second key need one place.
+        // Connections without a second key need one place.
         assert_eq!(lab.commit(&to(500, SYN, 100, 0, 0)), "new|trk");
         assert_eq!((lab.tracker.len(), lab.tracker.counts().recycled), (most, 201));
     }
 }
 
-/// What is promised of memory.
+/// The documented memory per connection holds.
 #[test]
 fn a_connection_takes_no_more_than_it_may() {
     const COUNT: u32 = 1 << 20;
@@ -296,7 +299,7 @@ fn a_connection_takes_no_more_than_it_may() {
 }
 
 #[test]
-fn force_turns_the_direction_round() {
+fn force_reverses_the_direction() {
     let mut lab = Lab::new(3);
     lab.commit(&to(1, SYN, 100, 0, 0));
     lab.see(&back(1, SYN | ACK, 500, 101, 0));
@@ -325,7 +328,7 @@ fn translated_replies_have_a_key_of_their_own() {
     assert_eq!(lab.see(&answer), "est|rpl|trk");
     let client = lab.tracker.translation(flow, true).unwrap();
     assert_eq!((client.dst, client.dport), (CLIENT.into(), 1));
-    // A packet that looks as if it were translated already is none of the connection's.
+    // A packet that already looks translated does not belong to the connection.
     let packet = build::Packet::new().ipv4(outside, SERVER).tcp(4000, 80);
     assert_eq!(lab.see(&packet.flags(SYN).seq(100).window(1000).build()), "new|trk");
     assert_eq!(lab.see(&back(1, ACK, 501, 101, 0)), "new|trk");
@@ -333,7 +336,7 @@ fn translated_replies_have_a_key_of_their_own() {
     assert_eq!((taken.flow, lab.tracker.counts().taken), (None, 1));
 }
 
-/// A frame with a whole connection in it: what comes later sees what came before.
+/// A frame with a whole connection in it: later packets see the effects of earlier ones.
 #[test]
 fn a_batch_is_in_order() {
     let mut lab = Lab::new(3);
@@ -426,7 +429,7 @@ fn bytes(p: &model::Packet) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever comes, the tracker says what the slow one says, and remembers the same.
+    /// For any input, tracker and model agree on states and connections.
     #[test]
     fn the_tracker_agrees_with_its_model(
         frames in prop::collection::vec(prop::collection::vec(packets(), 1..12), 1..40),
@@ -439,7 +442,7 @@ proptest! {
         model.check = check;
         let how = Commit::default();
         for frame in frames {
-            // What is over counts until it is swept, which may be 128 ms later.
+            // Expired connections count until they are swept, up to 128 ms later.
             lab.later(if limit == 1000 { frame[0].1 } else { 0 });
             model.expire(u64::from(lab.now));
             lab.batch.clear();

@@ -1,26 +1,26 @@
-//! Zones: how many connections each has, how many it may have, and its timeouts.
+//! Zones: connection counts, limits and timeouts.
 
 use std::collections::BTreeMap;
 
 use crate::timeout::Policy;
 
-/// A zone. All zero is one that nobody has said anything about.
+/// A zone; all zero if nothing is configured.
 #[derive(Clone, Debug, Default)]
 struct Zone {
     count: u32,
-    /// Its own limit and one more; 0: it has none of its own.
+    /// Its own limit plus one; 0 = none of its own.
     limit: u32,
     /// Its own timeouts.
     policy: Option<Box<Policy>>,
 }
 
-/// All zones. Whatever is said about one is said in a few steps, however many others there are.
+/// All zones. Each change takes a few steps, however many zones are configured.
 #[derive(Debug)]
 pub(super) struct Zones {
     zones: Vec<Zone>,
-    /// For zones without a limit of their own; 0: as many as there is room for.
+    /// Limit of zones without one of their own; 0 = unlimited.
     default_limit: u32,
-    /// Of zones without timeouts of their own, and how many have some.
+    /// Timeouts of zones without a policy of their own, and the number of zones with one.
     policy: Policy,
     policies: u32,
 }
@@ -43,7 +43,7 @@ impl Zones {
         self.zones[usize::from(zone)].policy.as_deref().unwrap_or(&self.policy)
     }
 
-    /// Returns a box that is not needed any more, so that who calls need not give memory back.
+    /// Returns the box that is no longer needed, so that the caller does not free memory.
     pub(super) fn set_policy(
         &mut self,
         zone: Option<u16>,
@@ -71,7 +71,7 @@ impl Zones {
         self.zones[usize::from(zone)].limit = limit.map_or(0, |limit| limit.saturating_add(1));
     }
 
-    /// Zones with a limit of their own.
+    /// Limits of zones that have one of their own.
     pub(super) fn limits(&self) -> BTreeMap<u16, u32> {
         let own = self.zones.iter().enumerate().filter(|(_, zone)| zone.limit != 0);
         own.map(|(number, zone)| (number as u16, zone.limit - 1)).collect()
@@ -94,12 +94,12 @@ impl Zones {
     }
 
     #[inline]
-    pub(super) fn came(&mut self, zone: u16) {
+    pub(super) fn add(&mut self, zone: u16) {
         self.zones[usize::from(zone)].count += 1;
     }
 
     #[inline]
-    pub(super) fn went(&mut self, zone: u16) {
+    pub(super) fn remove(&mut self, zone: u16) {
         let count = &mut self.zones[usize::from(zone)].count;
         *count = count.saturating_sub(1);
     }
@@ -130,11 +130,11 @@ mod tests {
         zones.set_limit(1, Some(0));
         zones.set_limit(2, Some(1));
         for zone in [1, 1, 1, 2, 3] {
-            zones.came(zone);
+            zones.add(zone);
         }
         assert_eq!([1, 2, 3].map(|zone| zones.is_full(zone)), [false, true, false]);
         zones.set_limit(2, None);
-        zones.went(3);
+        zones.remove(3);
         assert_eq!((zones.is_full(2), zones.count(3)), (false, 0));
         assert_eq!(zones.limits(), BTreeMap::from([(1, 0)]));
         zones.set_policy(None, None);

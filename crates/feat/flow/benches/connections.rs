@@ -2,9 +2,9 @@
 //!
 //! `cargo bench -p thalweg-feat-flow --bench connections`
 //!
-//! Clients and server are in the workers that forward: what they say comes in by one port and leaves
-//! by the other, eight packets a connection, with 40 bytes of data each way. Their share of the time is
-//! measured too, by switching without rules.
+//! Clients and server run in the forwarding workers: their packets are received on one port and
+//! sent by the other, eight packets per connection, with 40 bytes of data in each direction. Their
+//! share of the time is measured as well, by switching without rules.
 
 #[path = "../tests/switch/lab.rs"]
 #[expect(dead_code, reason = "the tests use all of it")]
@@ -20,12 +20,12 @@ use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, on_two_cor
 use thalweg_graph::clock;
 use thalweg_load::Profile;
 
-/// Connections that are opened between two loops.
+/// Maximum number of connections opened between two loops.
 const BURST: usize = 128;
 
-/// The processors of workers.
+/// Processors of the workers.
 const BOTH: [usize; 2] = [1, 0];
-/// A turn, and what is left out before it.
+/// Duration of a turn, and of the warm-up before it.
 const TURN: Duration = Duration::from_millis(500);
 const WARM_UP: Duration = Duration::from_millis(150);
 
@@ -47,12 +47,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a row is about.
+/// A row of the table.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
     rules: Rules,
-    /// Whether devices bring packets to the worker that owns them.
+    /// Whether devices deliver packets to the worker that owns them.
     spread: bool,
 }
 
@@ -60,7 +60,7 @@ struct Case {
 enum Rules {
     No,
     Four,
-    /// Thousands of others, of many forms, before them.
+    /// Preceded by thousands of other rules of many forms.
     Many,
 }
 
@@ -71,7 +71,7 @@ const CASES: [Case; 4] = [
     Case { name: "four rules, handed over", rules: Rules::Four, spread: false },
 ];
 
-/// Rules of sixteen forms that take none of the packets.
+/// Rules of sixteen forms that match none of the packets.
 fn many() -> String {
     let rule = |n: u32| {
         let (form, n) = (n % 16, n / 16);
@@ -91,9 +91,9 @@ fn many() -> String {
 struct Run<'a> {
     on: &'a [usize],
     lab: Lab,
-    /// Millions a second.
+    /// Rates in millions per second.
     rates: Series,
-    /// Connections that were never finished while memory for them came into being.
+    /// Number of connections not completed while their memory was being prepared.
     lost_first: u64,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
             lab.ok("set conntrack timeouts default tcp_close=1");
         }
         match case.spread {
-            // A worker alone has the first's share as well, so that clients have the same to do.
+            // A worker alone handles only its own share too, so that clients do the same work.
             true => lab.load_spread(&profile(), BURST, BOTH.len()),
             false => lab.load(&profile(), BURST),
         }
@@ -130,7 +130,7 @@ impl<'a> Run<'a> {
         Ok(Run { on, lab, rates: Series::default(), lost_first: 0 })
     }
 
-    /// Opens connections for a while: millions a second. Processors that have nothing to do spin.
+    /// Opens connections for a turn; returns millions per second. Idle processors spin.
     fn turn(&mut self) -> f64 {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// How many connections were never finished.
+    /// Number of connections that were not completed.
     fn end(mut self, what: &str) -> Result<u64> {
         let (client, _) = self.lab.counts();
         ensure!(client.lost * 100 < client.completed && client.unexpected == 0, "{client:?}");
@@ -165,12 +165,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What some workers did.
+/// Results of some workers.
 struct Row {
     workers: usize,
-    /// Millions a second.
+    /// Rates in millions per second.
     rates: Series,
-    /// Times the mean of either worker alone, turn by turn.
+    /// Ratio to the mean of either worker alone, turn by turn.
     over: Option<Series>,
     lost: u64,
 }
@@ -178,13 +178,13 @@ struct Row {
 /// Turns of the first worker alone, the second alone, and both.
 fn measure(case: Case, turns: usize) -> Result<Vec<Row>> {
     let alone: &[&[usize]] = if case.spread { &[&[1], &[0]] } else { &[] };
-    // The one with most workers first: it leaves this thread few processors.
+    // The run with the most workers starts first: it leaves this thread few processors.
     let mut both = Run::start(&BOTH, case)?;
     let mut alone: Vec<Run<'_>> =
         alone.iter().map(|on| Run::start(on, case)).collect::<Result<_>>()?;
     let mut over = case.spread.then(Series::default);
-    // The first turn shows tables and branches what is to come, and connections beyond the memory that is there
-    // are refused meanwhile.
+    // The first turn warms tables and branch predictors; meanwhile connections are refused for lack
+    // of prepared memory.
     for run in alone.iter_mut().chain([&mut both]) {
         run.turn();
         run.lost_first = run.lab.counts().0.lost;

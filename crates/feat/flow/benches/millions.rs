@@ -1,5 +1,5 @@
-//! Five million connections: how long workers' loops are while all end at once, how long commands wait while
-//! they are listed, and how much memory they take.
+//! Five million connections: loop times while all expire at once, latency of commands while they
+//! are listed, and memory use.
 //!
 //! `cargo bench -p thalweg-feat-flow --bench millions`
 
@@ -30,14 +30,14 @@ set conntrack timeouts default tcp_close=1
 set interface flow port0 1
 set interface flow port1 1";
 
-/// Connections that are opened in one loop at most: a loop that makes up for a pause of the machine is not to be
-/// long by that.
+/// Maximum number of connections opened per loop: making up for a pause of the machine must not
+/// make a loop long.
 const BURST: usize = 16;
 
-/// Times that all go.
+/// Number of rounds.
 const ROUNDS: usize = 5;
 
-/// Questions to a worker of one slice of a list, as `show conntrack` asks them.
+/// Requests to a worker per slice of a listing, as in `show conntrack`.
 const QUESTIONS: usize = 8;
 /// Slices between two commands.
 const SLICES: u32 = 10;
@@ -52,12 +52,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the worker counts.
+/// Counters of the worker.
 fn stats(lab: &Lab) -> &WorkerStats {
     lab.c.worker_stats(0)
 }
 
-/// Bytes of memory in use.
+/// Resident memory in bytes.
 fn resident() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").context("read /proc/self/statm")?;
     let pages: u64 = text.split(' ').nth(1).context("two numbers")?.parse()?;
@@ -68,8 +68,8 @@ fn live(lab: &mut Lab) -> u64 {
     thalweg_feat_flow::counts(&mut lab.c).1.total().into()
 }
 
-/// How long the longest slice of a list took, and all of it; and the longest that a short command took
-/// between two slices.
+/// Durations of the longest slice of a listing and of the whole listing, and of the longest short
+/// command between two slices.
 fn list(lab: &mut Lab) -> Result<(Duration, Duration, Duration)> {
     let (mut walk, filter) = (Walk::default(), Filter::default());
     let (begin, mut listed) = (Instant::now(), 0u64);
@@ -108,10 +108,10 @@ fn act() -> Result<()> {
         "One worker, through four rules and a cross connect. The loops are measured while 100 000 new TCP \
          connections per second pass as well.",
     );
-    // Where the lab has its worker.
+    // The processor of the lab's worker.
     let cpu = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
     let mut lab = Lab::new(1, 1 << 14);
-    // Buffers are in use before connections are.
+    // Touches buffers before connections.
     lab.pairs(100_000);
     let before = resident()?;
     lab.ok(RULES);
@@ -144,7 +144,7 @@ fn act() -> Result<()> {
     }
     report.table(table);
 
-    // Room for those that come meanwhile.
+    // Makes room for connections created meanwhile.
     lab.cli("clear conntrack");
     lab.ok("set conntrack limit 5500000");
     lab.load_spread(&profile(), BURST, 1);
@@ -161,7 +161,7 @@ fn act() -> Result<()> {
     let mut ended = Stalls::on(cpu);
     for _ in 0..ROUNDS {
         lab.pairs(COUNT);
-        // Nobody looks until a packet comes.
+        // Nothing expires until a packet arrives.
         std::thread::sleep(SILENT);
         round(&mut lab, &mut ended, (&mut memory, SILENT), end_all)?;
     }
@@ -179,7 +179,7 @@ fn act() -> Result<()> {
     report.finish(&args)
 }
 
-/// Has them go `by` something, and the bare loop behind it.
+/// Ends all connections with `by`, then runs the bare loop for comparison.
 fn round(
     lab: &mut Lab,
     stalls: &mut Stalls,
@@ -192,7 +192,8 @@ fn round(
     Ok(())
 }
 
-/// Has five million connections, and says how often one was refused on the way: they are asked for again.
+/// Creates five million connections. Returns how often one was refused for lack of memory and
+/// retried.
 fn fill(lab: &mut Lab) -> Result<u64> {
     let unready = |lab: &mut Lab| thalweg_feat_flow::counts(&mut lab.c).0.unready;
     let before = unready(lab);
@@ -204,7 +205,7 @@ fn fill(lab: &mut Lab) -> Result<u64> {
     Ok(unready(lab) - before)
 }
 
-/// Page faults of the worker so far.
+/// Number of page faults of the worker so far.
 fn worker_faults() -> Result<u64> {
     for task in std::fs::read_dir("/proc/self/task")? {
         let stat = std::fs::read_to_string(task?.path().join("stat"))?;
@@ -216,7 +217,7 @@ fn worker_faults() -> Result<u64> {
     anyhow::bail!("there is no worker")
 }
 
-/// Has the five million forgotten by a command while TCP connections pass, which stay.
+/// Flushes the five million by a command while TCP connections pass, which stay.
 fn clear(lab: &mut Lab) -> Result<(Loops, Duration)> {
     lab.go_on(&profile());
     std::thread::sleep(Duration::from_millis(300));
@@ -240,13 +241,13 @@ fn profile() -> Profile {
     }
 }
 
-/// How long a connection is silent until it ends, in seconds: longer than it takes to have all of them seen.
+/// Timeout of a connection in seconds: longer than it takes to create them all.
 const SILENCE: u64 = 4;
 
-/// How long nothing comes until all have ended.
+/// Silence until all have expired.
 const SILENT: Duration = Duration::from_millis(SILENCE * 1000 + 300);
 
-/// Waits until nearly all have ended.
+/// Waits until nearly all have expired.
 fn end_all(lab: &mut Lab) -> Result<(Loops, Duration)> {
     ensure!(live(lab) >= u64::from(COUNT), "{} connections", live(lab));
     let (begin, loops) = (Instant::now(), Loops::so_far(stats(lab)));

@@ -1,4 +1,4 @@
-//! What happens to connections, told to whoever listens: lines of JSON on a local socket.
+//! Connection events as lines of JSON, sent to the clients of a local socket.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,28 +10,29 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
 use thalweg_conntrack::connection::Progress;
-use thalweg_conntrack::tracker::{EVENTS, Event, What, Why};
+use thalweg_conntrack::tracker::{EVENTS, EndReason, Event, EventKind};
 use thalweg_conntrack::{Connection, Tuple};
 use thalweg_graph::Control;
 
 use crate::tracking;
 
-/// How often workers are asked while somebody listens, and how often it is looked whether anybody does.
+/// How often workers are polled while there are listeners, and how often new listeners are accepted
+/// while there are none.
 const BUSY: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_millis(200);
-/// What may wait for a listener that does not read; more is lost to it.
+/// Maximum number of bytes queued for a listener that does not read; further events are lost to it.
 const WAITING: usize = 4 << 20;
 
-/// A socket and who listens to it.
+/// The event socket and its listeners.
 #[derive(Default)]
 pub(crate) struct Events {
     socket: Option<LocalSocket>,
     listeners: Vec<Listener>,
-    /// Whether workers keep events.
+    /// Whether workers record events.
     kept: bool,
-    /// Events that workers had no room for, as far as they are told.
+    /// Number of events lost in workers, as reported to listeners so far.
     lost: u64,
-    /// Room for events, which workers had before.
+    /// Emptied event queues, for reuse by workers.
     spare: Vec<VecDeque<Event>>,
 }
 
@@ -41,10 +42,10 @@ struct Listener {
     lost: u64,
 }
 
-/// Has events told on a socket at a path, or not any more. A socket that nobody listens at is replaced.
+/// Starts listening at a path, or stops. A stale socket is replaced.
 ///
 /// # Errors
-/// If it cannot be made, or somebody listens there, or something else is there.
+/// Fails if the socket cannot be created, is in use, or the path is not a socket.
 pub(crate) fn listen(c: &mut Control, path: Option<&str>) -> Result<(), LocalError> {
     let state = c.state::<Events>();
     let mut state = state.borrow_mut();
@@ -57,13 +58,13 @@ pub(crate) fn listen(c: &mut Control, path: Option<&str>) -> Result<(), LocalErr
     Ok(())
 }
 
-/// Looks after listeners from now on.
+/// Serves listeners from now on.
 pub(crate) fn run(c: &mut Control) {
     let listens = serve(c);
     c.after(if listens { BUSY } else { IDLE }, run);
 }
 
-/// Tells listeners what has happened; whether there are any.
+/// Accepts listeners and sends them events. Returns whether there are any listeners.
 fn serve(c: &mut Control) -> bool {
     let state = c.state::<Events>();
     let (listens, kept) = {
@@ -81,7 +82,7 @@ fn serve(c: &mut Control) -> bool {
     if !listens && !kept {
         return false;
     }
-    // Workers allocate nothing for events, nor copy them, nor find memory for them but at first.
+    // Workers neither allocate nor copy events: queues are passed back and forth.
     let spare = RefCell::new(std::mem::take(&mut state.borrow_mut().spare));
     let room = || match spare.borrow_mut().pop() {
         Some(used) => used,
@@ -100,7 +101,7 @@ fn serve(c: &mut Control) -> bool {
     for event in answers.iter().flat_map(|(events, _)| events) {
         let _ = writeln!(text, "{}", line(event));
     }
-    state.listeners.retain_mut(|listener| listener.tell(&text, new));
+    state.listeners.retain_mut(|listener| listener.send(&text, new));
     if listens {
         let used = answers.into_iter().map(|(mut events, _)| {
             events.clear();
@@ -112,8 +113,8 @@ fn serve(c: &mut Control) -> bool {
 }
 
 impl Listener {
-    /// False if it is gone.
-    fn tell(&mut self, text: &[u8], lost: u64) -> bool {
+    /// Sends events. Returns false if the listener has gone.
+    fn send(&mut self, text: &[u8], lost: u64) -> bool {
         self.lost += lost;
         if self.lost > 0 && self.waiting.len() < WAITING {
             let _ = writeln!(self.waiting, "{}", json!({ "event": "lost", "count": self.lost }));
@@ -139,13 +140,13 @@ impl Listener {
 
 fn line(event: &Event) -> Value {
     let c = &event.connection;
-    let what = match event.what {
-        What::New => "new",
-        What::Established => "established",
-        What::Ended(Why::Expired) => "expired",
-        What::Ended(Why::Recycled) => "recycled",
-        What::Ended(Why::Flushed) => "flushed",
-        What::Ended(Why::Replaced) => "replaced",
+    let what = match event.kind {
+        EventKind::New => "new",
+        EventKind::Established => "established",
+        EventKind::Ended(EndReason::Expired) => "expired",
+        EventKind::Ended(EndReason::Recycled) => "recycled",
+        EventKind::Ended(EndReason::Flushed) => "flushed",
+        EventKind::Ended(EndReason::Replaced) => "replaced",
     };
     let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut line = described(c);
@@ -154,20 +155,20 @@ fn line(event: &Event) -> Value {
     line
 }
 
-/// A connection, as events and lists tell it to programs.
+/// A connection as JSON, in events and lists.
 pub(crate) fn described(c: &Connection) -> Value {
     let ends =
         |t: &Tuple| json!({ "src": t.src, "dst": t.dst, "sport": t.sport, "dport": t.dport });
-    let mut told = json!({
+    let mut json = json!({
         "zone": c.zone, "protocol": c.original.protocol, "orig": ends(&c.original),
         "reply": ends(&c.reply), "mark": c.mark, "packets": c.packets, "bytes": c.bytes,
         "age_ms": c.age,
     });
     if c.label != 0 {
-        told["label"] = format!("{:#x}", c.label).into();
+        json["label"] = format!("{:#x}", c.label).into();
     }
     if let Progress::Tcp(pair) = &c.progress {
-        told["state"] = pair.shown().name().into();
+        json["state"] = pair.shown().name().into();
     }
-    told
+    json
 }

@@ -1,21 +1,21 @@
-//! Datagrams in parts: those behind the first, which have no ports, are to the tracker what the first was.
+//! Fragments: those after the first have no ports, and share the tracking result of the first.
 //!
-//! Before rules are followed, a later fragment waits until its first has come, unless no rule could have it
-//! tracked; it goes to the worker to which the first went. All fragments of a datagram have to come to one worker,
-//! as they do if they come by one interface with one queue.
+//! A later fragment waits for its first before rules are applied, unless no rule could track it,
+//! and goes to the worker that the first went to. All fragments of a datagram have to arrive at one
+//! worker, as they do on an interface with one receive queue.
 
 use thalweg_buffer::{Packet, PktMut};
 use thalweg_conntrack::batch::Kind;
-use thalweg_conntrack::{FirstPart, Fragment, IPV4, Millis, Tracked, Tracker};
+use thalweg_conntrack::{FirstFragment, Fragment, IPV4, Millis, Tracked, Tracker};
 use thalweg_graph::{HandOff, NodeCx, Verdict};
 use thalweg_tables::fragments;
 pub(crate) use thalweg_tables::fragments::PATIENCE;
 
-use crate::nodes::flow_rules::{ALONE, Engine, TOO_MANY, Walk};
+use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, TOO_MANY_FRAGMENTS, Walk};
 use crate::outputs::Outputs;
 use crate::tables::Step;
 
-/// Which part of its datagram a packet is.
+/// The part of its datagram that a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
@@ -23,18 +23,18 @@ pub(crate) enum Part {
     Later,
 }
 
-/// What became of a first fragment.
+/// The fate of a first fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Rules were followed here.
+    /// Rules were applied on this worker.
     Here,
-    /// It went to another worker.
+    /// Handed over to another worker.
     Worker(u16),
-    /// The tracker has said something about it, in a zone. Its data ended here.
-    Tracked(FirstPart<IPV4>, u16),
+    /// The tracking result in a zone, and the offset at which its data ends.
+    Tracked(FirstFragment<IPV4>, u16),
 }
 
-/// What a worker knows of datagrams in parts.
+/// A worker's fragment table.
 pub(crate) struct Fragments(fragments::Fragments<Fate, Packet>);
 
 impl Fragments {
@@ -42,13 +42,13 @@ impl Fragments {
         Fragments(fragments::Fragments::new(seed))
     }
 
-    /// The tracker has said something about a first fragment.
+    /// Records the tracking result of a first fragment.
     #[cold]
     pub(crate) fn tracked(
         &mut self,
         zone: u16,
         out: &Outputs<'_>,
-        said: FirstPart<IPV4>,
+        said: FirstFragment<IPV4>,
         now: Millis,
     ) {
         if let Some(part) = out.ipv4().and_then(|(l3, _)| Fragment::read(zone, l3)) {
@@ -56,7 +56,7 @@ impl Fragments {
         }
     }
 
-    /// What a later fragment is to the tracker. One that would write over what the first has said is invalid.
+    /// Tracks a later fragment. One that overlaps the first is invalid.
     pub(crate) fn follow(
         &self,
         tracker: &mut Tracker<IPV4>,
@@ -81,7 +81,7 @@ impl Fragments {
 }
 
 impl Engine {
-    /// Follows rules with a packet of a frame that has fragments in it.
+    /// Applies the rules to a packet of a frame that contains fragments.
     #[cold]
     pub(crate) fn with_fragments(
         &mut self,
@@ -92,7 +92,7 @@ impl Engine {
     ) -> Verdict {
         let part = {
             let data = p.data();
-            let l3 = crate::rewriting::ipv4_at(data).and_then(|at| data.get(at..));
+            let l3 = crate::rewrite::ipv4_at(data).and_then(|at| data.get(at..));
             l3.and_then(|l3| Fragment::read(0, l3)).map(|part| (part.anywhere(), part.is_first()))
         };
         let is_later = self.batch.headers(walk.i).is_some_and(|h| h.kind == Kind::Fragment);
@@ -109,7 +109,7 @@ impl Engine {
                     }
                 };
                 self.fragments.0.note(key, fate, self.now);
-                // Those that were early come to this node again, or to the other worker's.
+                // Fragments that arrived early re-enter this node, here or on the other worker.
                 while let Some(early) = self.fragments.0.next_of(&key, |_| true) {
                     let to = match fate {
                         Fate::Worker(owner) => usize::from(owner),
@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// A fragment behind the first.
+    /// Handles a fragment other than the first.
     fn later(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -139,7 +139,7 @@ impl Engine {
             Some(Fate::Worker(owner)) => return hand_off.to(usize::from(owner)),
             None if self.may_track(walk) => {
                 if !self.fragments.0.has_room(&key) {
-                    return Verdict::drop(TOO_MANY);
+                    return Verdict::drop(TOO_MANY_FRAGMENTS);
                 }
                 let (packet, kept) = cx.take(p);
                 self.fragments.0.wait(key, self.now, packet);
@@ -153,7 +153,7 @@ impl Engine {
         verdict
     }
 
-    /// Whether the rule that a packet meets first may ask the tracker about it.
+    /// Returns whether the rule that a packet matches in table 0 may track it.
     fn may_track(&mut self, walk: &Walk<'_>) -> bool {
         let Some(table) = walk.set.table(0) else { return false };
         let (rule, _) = table.classifier.find_needed(&self.words[walk.i]);
@@ -161,11 +161,11 @@ impl Engine {
         steps.iter().any(|step| matches!(step, Step::Ct(_) | Step::Resubmit(..)))
     }
 
-    /// Drops fragments that have waited for long enough.
+    /// Drops fragments that have waited too long.
     #[inline]
     pub(crate) fn drop_overdue(&mut self, cx: &mut NodeCx<'_>) {
         while let Some(packet) = self.fragments.0.next_overdue(self.now, false) {
-            cx.send(packet, Verdict::drop(ALONE));
+            cx.send(packet, Verdict::drop(FRAGMENT_TIMEOUT));
         }
     }
 }

@@ -1,27 +1,28 @@
-//! Flow rules with Open vSwitch's words, and connection tracking.
+//! Flow rules in Open vSwitch's syntax, and connection tracking.
 //!
-//! A *set* of rules has a number. The ports of the bridge domain of that number follow it, and
-//! interfaces that are told to. An interface that follows a set has each of its frames looked up in table 0 right behind the device; `normal` lets it go on to
-//! where it would go without rules: a bridge, a cross connect, or the router.
+//! A *set* of rules has a number. It applies to the ports of the bridge domain with that number,
+//! and to interfaces that it is attached to. Each frame received on such an interface is looked up
+//! in table 0 directly after the device; `normal` forwards it as if there were no rules: to the
+//! bridge, the cross connect or the router.
 //!
-//! Each worker has a tracker of its own. With several workers, a packet of a connection that another
-//! one owns is handed over, whole frames at a time.
+//! Each worker has its own tracker. With several workers, packets of a connection that another
+//! worker owns are handed over, a frame at a time.
 #![forbid(unsafe_code)]
 
 pub mod cli;
-mod ending;
 mod events;
+mod expiry;
 mod fragments;
+mod megaflow;
 pub mod nodes;
 mod outputs;
-mod rewriting;
+mod rewrite;
 pub mod rule;
 mod sets;
 mod settings;
 mod tables;
 mod tags;
 mod tracking;
-mod ways;
 
 pub use sets::{
     FlowError, RuleView, SetTotals, add, attach, attached, delete, following, rules, totals,
@@ -36,10 +37,10 @@ use thalweg_device::{InterfaceEvent, Interfaces};
 use thalweg_graph::{Control, Feature};
 use thalweg_tables::snapshot;
 
-/// The hand-off queue.
+/// Name of the hand-off queue.
 pub(crate) const QUEUE: &str = "flow-handoff";
 
-/// How often workers are asked to end connections, when no packet does.
+/// Interval at which workers expire connections, should no packet arrive.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The feature.
@@ -59,14 +60,14 @@ fn init(c: &mut Control) {
     c.share(snapshot);
     let tallies: Result<Vec<Tally>, _> =
         (0..c.config().workers.len()).map(|_| Tally::new()).collect();
-    // A few megabytes of address space: without them nothing else works either.
+    // A few megabytes of address space: without them nothing else would work either.
     let tallies = Arc::new(Tallies(tallies.unwrap_or_else(|e| panic!("flow rules: {e}"))));
     c.share(tallies.clone());
     c.insert(sets::Sets::new(writer, tallies));
     c.insert(Tracking::default());
     c.insert(events::Events::default());
     if let Err(e) = c.add_hand_off(QUEUE, "flow-rules") {
-        // Before the start it is only noted, and cannot fail.
+        // Before the start this only registers the queue, and cannot fail.
         tracing::error!("flow rules: {e}");
     }
     let all = c.state::<Interfaces>();

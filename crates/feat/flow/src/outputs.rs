@@ -1,21 +1,21 @@
-//! Where a packet goes, if to several places: copies leave first, the packet itself last.
+//! The outputs of a packet: copies are sent first, the packet itself last.
 
 use thalweg_buffer::{Flags, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 
-use crate::nodes::flow_rules::{NO_BUFFER, NO_ROOM};
+use crate::nodes::flow_rules::{NO_BUFFERS, NO_TAG_ROOM};
 use crate::rule::key::Words;
 use crate::tags::{self, Tag};
 
-/// A packet and where it goes.
+/// A packet and its outputs.
 pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
-    /// The last place that was said; it is not sent there yet.
+    /// The last output so far; the packet has not been sent there yet.
     pending: Option<Verdict>,
-    /// Why it goes nowhere any more.
+    /// Reason why the packet has no further outputs.
     refused: Option<ErrorCode>,
-    /// Why it is dropped if there is none.
+    /// Drop reason if there is no output.
     pub(crate) why: ErrorCode,
 }
 
@@ -28,25 +28,25 @@ impl<'p> Outputs<'p> {
         self.packet.rx_if()
     }
 
-    /// Its IPv4 header and what follows in its first segment, and how long all of that is.
+    /// Its IPv4 header with the rest of the first segment, and the total length.
     pub(crate) fn ipv4(&self) -> Option<(&[u8], usize)> {
         let data = self.packet.data();
-        let at = crate::rewriting::ipv4_at(data)?;
+        let at = crate::rewrite::ipv4_at(data)?;
         Some((&data[at..], self.packet.total_len() - at))
     }
 
-    /// Whether a device will complete the checksum behind its network header.
+    /// Returns whether a device will complete the transport checksum.
     pub(crate) fn is_partial(&self) -> bool {
         self.packet.flags().contains(Flags::OFFLOAD) && self.packet.meta().offload.needs_csum
     }
 
-    /// Sends it somewhere, as it is now.
+    /// Adds an output, for the packet as it is now.
     pub(crate) fn send(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
         self.send_pending(cx);
         self.pending = Some(to).filter(|_| self.refused.is_none());
     }
 
-    /// Changes it, for places that are said from here on. False if there is nothing of that kind in it.
+    /// Changes the packet for later outputs. Returns false if it has no such field.
     pub(crate) fn change(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -58,7 +58,7 @@ impl<'p> Outputs<'p> {
         done
     }
 
-    /// It goes nowhere any more.
+    /// Stops: there are no further outputs.
     pub(crate) fn refuse(&mut self, why: ErrorCode) {
         self.refused = Some(why);
     }
@@ -67,7 +67,7 @@ impl<'p> Outputs<'p> {
         self.refused.is_some()
     }
 
-    /// Changes its tags, for places that are said from here on. If that fails there are none of them.
+    /// Changes the VLAN tags for later outputs. If that fails, there are no further outputs.
     pub(crate) fn tag(&mut self, cx: &mut NodeCx<'_>, tag: Tag, words: &mut Words) {
         self.send_pending(cx);
         let was = tags::is_tagged(self.packet.data());
@@ -75,7 +75,7 @@ impl<'p> Outputs<'p> {
             self.packet.note_translation();
             tags::note(words, tag, was, self.packet.data());
         } else {
-            self.refuse(NO_ROOM);
+            self.refuse(NO_TAG_ROOM);
         }
     }
 
@@ -83,17 +83,17 @@ impl<'p> Outputs<'p> {
         let Some(to) = self.pending.take() else { return };
         match copy(cx, &self.packet) {
             Some(copy) => cx.send(copy, to),
-            None => cx.count(NO_BUFFER, 1),
+            None => cx.count(NO_BUFFERS, 1),
         }
     }
 
-    /// Where the packet itself goes.
+    /// The verdict for the packet itself.
     pub(crate) fn verdict(self) -> Verdict {
         self.pending.unwrap_or(Verdict::drop(self.refused.unwrap_or(self.why)))
     }
 }
 
-/// A copy of a packet; nothing without a buffer.
+/// Copies a packet; `None` if no buffer is available.
 fn copy(cx: &mut NodeCx<'_>, packet: &PktMut<'_>) -> Option<Packet> {
     let mut new = cx.originate()?;
     let mut whole = true;
@@ -113,11 +113,11 @@ fn copy(cx: &mut NodeCx<'_>, packet: &PktMut<'_>) -> Option<Packet> {
 }
 
 fn ipv4_header(frame: &mut [u8]) -> Option<&mut [u8; 20]> {
-    let at = crate::rewriting::ipv4_at(frame)?;
+    let at = crate::rewrite::ipv4_at(frame)?;
     frame.get_mut(at..)?.first_chunk_mut()
 }
 
-/// Replaces a 16-bit word of an IPv4 header; its checksum follows (RFC 1624).
+/// Replaces a 16-bit word of an IPv4 header and updates the checksum (RFC 1624).
 fn replace(header: &mut [u8; 20], at: usize, new: [u8; 2]) {
     let word = |h: &[u8; 20], at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
     let sum = checksum::update_u16(word(header, 10), word(header, at), u16::from_be_bytes(new));
@@ -125,7 +125,7 @@ fn replace(header: &mut [u8; 20], at: usize, new: [u8; 2]) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Sets these bits of the type of service.
+/// Sets the bits of the type of service under a mask.
 pub(crate) fn set_tos(frame: &mut [u8], tos: u8, mask: u8) -> Option<()> {
     let header = ipv4_header(frame)?;
     let new = [header[0], tos & mask | header[1] & !mask];
@@ -133,7 +133,7 @@ pub(crate) fn set_tos(frame: &mut [u8], tos: u8, mask: u8) -> Option<()> {
     Some(())
 }
 
-/// Sets the time to live.
+/// Sets the TTL.
 pub(crate) fn set_ttl(frame: &mut [u8], ttl: u8) -> Option<()> {
     let header = ipv4_header(frame)?;
     let new = [ttl, header[9]];

@@ -1,4 +1,4 @@
-//! Sets of rules on the main thread, and the interfaces that follow them.
+//! Rule sets on the main thread, and the interfaces that use them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -10,65 +10,66 @@ use thalweg_device::{DeviceError, Interfaces, SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
 
-use crate::rewriting::End;
+use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
 use crate::rule::key::Words;
 use crate::rule::{Action, Names, Rule, RuleError};
 use crate::tables::{Compilation, Compiled, MAX_RULES, Published, Step, Table, Tallies};
 use crate::tracking;
 
-/// Why something about rules was refused.
+/// Errors of rule commands.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {
-    /// A rule is wrong.
+    /// Invalid rule.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// A rule of a file is wrong.
+    /// Invalid rule in a file.
     #[error("line {line}: {error}")]
     Line {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         error: RuleError,
     },
-    /// A file cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {path}: {error}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why not.
+        /// The error.
         error: std::io::Error,
     },
-    /// No room.
-    #[error("there are {MAX_RULES} rules, which is all that there may be")]
+    /// The rule table is full.
+    #[error("all {MAX_RULES} flow rules are in use; `flow del` frees some")]
     Full,
-    /// An interface.
+    /// Interface error.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// A rule in its place.
+/// A rule and its counter slot.
 struct Placed {
     rule: Rule,
     slot: u32,
-    /// What its slot had counted before it came.
+    /// Counters of the slot when the rule was added.
     before: [u64; 2],
     since: Instant,
 }
 
-/// All sets.
+/// All rule sets.
 pub(crate) struct Sets {
     sets: BTreeMap<u32, Vec<Placed>>,
     compiled: BTreeMap<u32, Arc<Compilation>>,
-    /// Interfaces that were told to follow a set.
+    /// Sets attached to interfaces by command.
     interfaces: BTreeMap<SwIfIndex, u32>,
-    /// Interfaces that do, these and the ports of bridge domains with the number of a set.
+    /// The set in use by interface: attached ones, and those of bridge domains with the number of a
+    /// set.
     following: BTreeMap<SwIfIndex, u32>,
-    /// An interface that is about to go.
+    /// An interface that is being deleted.
     going: Option<SwIfIndex>,
     writer: snapshot::Writer<Published>,
     tallies: Arc<Tallies>,
-    /// Slots that are free; the one that was freed last is used last.
+    /// Free counter slots, in the order of reuse; the one freed last is used last.
     free: std::collections::VecDeque<u32>,
     generation: u64,
 }
@@ -88,34 +89,34 @@ impl Sets {
         }
     }
 
-    /// Whether rules that interfaces follow give connections labels.
+    /// Returns whether rules in use set connection labels.
     pub(crate) fn have_labels(&self) -> bool {
         self.following.values().any(|set| self.compiled.get(set).is_some_and(|set| set.labels))
     }
 
-    /// Whether rules that interfaces follow have connections translated.
+    /// Returns whether rules in use translate connections.
     pub(crate) fn translate(&self) -> bool {
         self.following.values().any(|set| self.compiled.get(set).is_some_and(|set| set.translates))
     }
 
-    /// Whether no interface follows rules.
+    /// Returns whether no interface uses rules.
     pub(crate) fn is_idle(&self) -> bool {
         self.following.is_empty()
     }
 }
 
-/// A rule as it is shown.
+/// A rule for display.
 #[derive(Clone, Debug)]
 pub struct RuleView {
     /// The rule.
     pub rule: Rule,
-    /// Its number in traces.
+    /// Slot number, as shown in traces.
     pub number: u32,
-    /// Packets that it took.
+    /// Packets matched.
     pub packets: u64,
-    /// Bytes of them.
+    /// Bytes matched.
     pub bytes: u64,
-    /// Since it was added.
+    /// Time since it was added.
     pub age: Duration,
 }
 
@@ -134,7 +135,7 @@ fn names(c: &Control) -> InterfaceNames {
     InterfaceNames(c.state::<Interfaces>())
 }
 
-/// Reads a rule, and finds the interfaces that it names.
+/// Parses a rule and resolves the interfaces that it names.
 ///
 /// # Errors
 /// [`RuleError`].
@@ -142,7 +143,7 @@ pub(crate) fn parse(c: &Control, text: &str) -> Result<Rule, RuleError> {
     Rule::parse(text, &names(c))
 }
 
-/// Reads a match.
+/// Parses a match.
 ///
 /// # Errors
 /// [`RuleError`].
@@ -150,10 +151,10 @@ pub(crate) fn parse_match(c: &Control, text: &str) -> Result<Rule, RuleError> {
     Rule::parse_match(text, &names(c))
 }
 
-/// Reads a file of rules, one a line; empty lines and what is behind `#` is left out.
+/// Reads a file with one rule per line. Blank lines and text after `#` are ignored.
 ///
 /// # Errors
-/// [`FlowError`] with the line.
+/// [`FlowError`] with the line number.
 pub(crate) fn read_file(c: &Control, path: &str) -> Result<Vec<Rule>, FlowError> {
     let failed = |error| FlowError::File { path: path.into(), error };
     let text = std::fs::read_to_string(path).map_err(failed)?;
@@ -167,10 +168,10 @@ pub(crate) fn read_file(c: &Control, path: &str) -> Result<Vec<Rule>, FlowError>
     rules.collect()
 }
 
-/// Adds rules to a set; one for the same packets with the same priority is replaced.
+/// Adds rules to a set. A rule with the same match, priority and table is replaced.
 ///
 /// # Errors
-/// [`FlowError::Full`]; nothing is added then.
+/// [`FlowError::Full`]; no rule is added then.
 pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError> {
     {
         let state = c.state::<Sets>();
@@ -206,8 +207,8 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
     Ok(())
 }
 
-/// Deletes rules of a set: all, or those within a match; with `strict`, the one of this priority and
-/// table with just this match. Returns how many.
+/// Deletes the rules of a set: all, or those within a match; with `strict`, the one with exactly
+/// this match, priority and table. Returns the number of rules deleted.
 pub fn delete(
     c: &mut Control,
     set: u32,
@@ -244,7 +245,7 @@ pub fn delete(
     gone
 }
 
-/// Sets, and the rules of each, the highest priority first.
+/// The rules of each set, highest priority first.
 pub fn rules(c: &Control) -> BTreeMap<u32, Vec<RuleView>> {
     let state = c.state::<Sets>();
     let state = state.borrow();
@@ -266,18 +267,18 @@ pub fn rules(c: &Control) -> BTreeMap<u32, Vec<RuleView>> {
     state.sets.iter().map(|(set, placed)| (*set, sorted(placed))).collect()
 }
 
-/// What the rules of a set have taken together.
+/// Counters of all rules of a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetTotals {
-    /// How many rules there are.
+    /// Number of rules.
     pub rules: usize,
-    /// Packets.
+    /// Packets matched.
     pub packets: u64,
-    /// Bytes of them.
+    /// Bytes matched.
     pub bytes: u64,
 }
 
-/// Sets, and what the rules of each have taken since they were added.
+/// Counters of each set since its rules were added.
 pub fn totals(c: &Control) -> BTreeMap<u32, SetTotals> {
     let state = c.state::<Sets>();
     let state = state.borrow();
@@ -294,10 +295,10 @@ pub fn totals(c: &Control) -> BTreeMap<u32, SetTotals> {
     state.sets.iter().map(|(set, placed)| (*set, total(placed))).collect()
 }
 
-/// Has the frames of an interface follow a set of rules, or none.
+/// Attaches a set to an interface, or detaches it.
 ///
 /// # Errors
-/// If there is no such interface, or it carries no Ethernet frames.
+/// Fails if there is no such interface, or it carries no Ethernet frames.
 pub fn attach(c: &mut Control, sw_if: SwIfIndex, set: Option<u32>) -> Result<(), FlowError> {
     let view = interface::view(c, sw_if)?;
     if !view.ethernet {
@@ -317,18 +318,17 @@ pub fn attach(c: &mut Control, sw_if: SwIfIndex, set: Option<u32>) -> Result<(),
     Ok(())
 }
 
-/// Interfaces that were told to follow rules, and the set of each.
+/// Sets attached to interfaces by command.
 pub fn attached(c: &Control) -> BTreeMap<SwIfIndex, u32> {
     c.state::<Sets>().borrow().interfaces.clone()
 }
 
-/// Interfaces that follow rules, and the set of each: those that were told to, and the ports of bridge
-/// domains of which there is a set.
+/// Sets in use by interface: attached ones, and those of bridge domains with the number of a set.
 pub fn following(c: &Control) -> BTreeMap<SwIfIndex, u32> {
     c.state::<Sets>().borrow().following.clone()
 }
 
-/// An interface has come.
+/// Handles the creation of an interface.
 pub(crate) fn interface_created(c: &mut Control, new: SwIfIndex) {
     {
         let state = c.state::<Sets>();
@@ -338,7 +338,7 @@ pub(crate) fn interface_created(c: &mut Control, new: SwIfIndex) {
     follow(c, None);
 }
 
-/// An interface is about to go.
+/// Handles the deletion of an interface.
 pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
     {
         let state = c.state::<Sets>();
@@ -349,14 +349,14 @@ pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
     follow(c, None);
 }
 
-/// Ports of bridge domains have come or gone.
+/// Handles a change of bridge domain ports.
 pub(crate) fn ports_changed(c: &mut Control) {
     if !c.state::<Sets>().borrow().sets.is_empty() {
         follow(c, None);
     }
 }
 
-/// Has workers and interfaces follow what is said now: a set that has changed, or everything.
+/// Recomputes which interfaces use which set, and publishes a changed set, or all.
 fn follow(c: &mut Control, changed: Option<u32>) {
     let (before, now) = {
         let state = c.state::<Sets>();
@@ -370,7 +370,7 @@ fn follow(c: &mut Control, changed: Option<u32>) {
         now.retain(|sw_if, _| Some(*sw_if) != state.going);
         (std::mem::replace(&mut state.following, now.clone()), now)
     };
-    // What begins to follow a set needs it compiled, which it may not be.
+    // An interface that starts to use a set may need it compiled.
     publish(c, changed.filter(|_| before == now));
     tracking::prepare(c);
     let ends = before.keys().filter(|sw_if| !now.contains_key(sw_if)).map(|sw_if| (*sw_if, false));
@@ -382,7 +382,7 @@ fn follow(c: &mut Control, changed: Option<u32>) {
     }
 }
 
-/// Publishes a set that has changed, or all sets after interfaces have.
+/// Publishes a changed set, or all sets if interfaces have changed.
 fn publish(c: &mut Control, changed: Option<u32>) {
     let state = c.state::<Sets>();
     let mut state = state.borrow_mut();
@@ -438,7 +438,7 @@ fn compile(
     for p in placed {
         let mut rule = p.rule.clone();
         if let Some(name) = &rule.matches.in_port {
-            // A rule about a port that is gone takes nothing until it is there again.
+            // A rule that matches a deleted port matches nothing until the port exists again.
             let Some((port, _)) = number(name) else { continue };
             crate::rule::key::IN_PORT.set(&mut rule.matches.value, port.into());
         }

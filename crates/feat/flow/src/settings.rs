@@ -1,4 +1,4 @@
-//! What is configured of rules and connection tracking.
+//! Configuration of flow rules and connection tracking.
 
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, interface_key, rank,
@@ -10,7 +10,7 @@ use crate::Tracking;
 use crate::rule::{Names, Rule};
 use crate::tracking::{DEFAULT_LIMIT, MAX_LIMIT};
 
-/// Rules, who follows them, and connection tracking.
+/// The configuration section of flow rules, their interfaces and connection tracking.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
@@ -33,7 +33,7 @@ const RULES: &[Key] = &[
     Key::new("thalweg.conntrack.timeouts.*", Kind::Other(policy)),
 ];
 
-/// Takes what may be the name of an interface: which there are is not known here.
+/// Accepts any name that an interface may have; the interfaces are not known here.
 struct AnyName;
 
 impl Names for AnyName {
@@ -59,7 +59,7 @@ fn one_rule(value: &Value) -> Result<(), String> {
 fn path(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if text.starts_with('/') && !text.contains([' ', '\n', '\'']) => Ok(()),
-        _ => Err("the path of a socket, from / on".into()),
+        _ => Err("the absolute path of a socket".into()),
     }
 }
 
@@ -70,7 +70,7 @@ fn policy(value: &Value) -> Result<(), String> {
     }
 }
 
-/// A zone, or all others.
+/// Parses a zone, or `default` for all others.
 fn zone(name: &str) -> Option<Option<u16>> {
     if name == "default" { Some(None) } else { name.parse().ok().map(Some) }
 }
@@ -137,7 +137,7 @@ impl Section<Control> for Settings {
     }
 }
 
-/// The left side of a rule, with all that tells it from others.
+/// The left side of a rule: all that identifies it.
 fn left(text: &str) -> &str {
     let at = [",actions=", " actions=", ",action=", " action="].iter().filter_map(|a| text.find(a));
     &text[..at.min().unwrap_or(text.len())]

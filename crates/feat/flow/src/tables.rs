@@ -1,4 +1,4 @@
-//! Rules as workers read them.
+//! Compiled rules, as workers read them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,22 +7,22 @@ use thalweg_buffer::{Frame, Iface};
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
-use crate::rewriting::End;
+use crate::rewrite::End;
 use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
 use crate::rule::set::Field;
 use crate::tags::Tag;
 
-/// Rules that there may be, over all sets.
+/// Maximum number of rules in all sets together.
 pub const MAX_RULES: u32 = 1 << 16;
 
-/// What happens to a packet, with interfaces found.
+/// A compiled action, with interfaces resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Normal,
     Output(NodeId),
     InPort,
-    /// A table, and the port that is looked for in place of the packet's.
+    /// Table, and the in_port used for the look-up.
     Resubmit(u8, Option<u32>),
     Ct(Ct),
     CtClear,
@@ -32,17 +32,17 @@ pub(crate) enum Step {
     SetEcn(u8),
     SetTtl(u8),
     DecTtl,
-    /// These bits of a field, which are in the second number, become these.
+    /// Field, value and mask.
     SetBits(Field, u64, u64),
-    /// The source's end, or else the destination's.
+    /// Whether it is the source's, and the address or port.
     Set(bool, End),
     Tag(Tag),
 }
 
-/// A rule as workers follow it.
+/// A compiled rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiled {
-    /// Where it is counted.
+    /// Counter slot.
     pub(crate) slot: u32,
     pub(crate) steps: Vec<Step>,
 }
@@ -51,52 +51,52 @@ pub(crate) struct Compiled {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) classifier: Classifier,
-    /// By the classifier's numbers.
+    /// Rules by classifier number.
     pub(crate) rules: Vec<Compiled>,
 }
 
-/// A set of rules.
+/// A compiled rule set.
 #[derive(Debug, Default)]
 pub(crate) struct Compilation {
-    /// By number; without rules, all are dropped.
+    /// Tables by number. Packets without a rule are dropped.
     pub(crate) tables: Vec<Option<Table>>,
-    /// A number that no other compilation has, with room for a table's behind it.
+    /// A number unique to this compilation; the following 255 are reserved for its tables.
     pub(crate) generation: u64,
-    /// Whether the tracker is asked by any rule.
+    /// Whether any rule tracks connections.
     pub(crate) tracks: bool,
-    /// Whether connections get labels.
+    /// Whether any rule sets labels.
     pub(crate) labels: bool,
-    /// Whether connections are translated.
+    /// Whether any rule translates connections.
     pub(crate) translates: bool,
-    /// The zone in which it is asked first, or in most rules.
+    /// The zone that most rules use.
     pub(crate) zone: u16,
 }
 
 impl Compilation {
-    /// A table, if it has rules.
+    /// A table; `None` if it has no rules.
     #[inline]
     pub(crate) fn table(&self, number: u8) -> Option<&Table> {
         self.tables.get(usize::from(number))?.as_ref()
     }
 }
 
-/// All that workers know.
+/// The data published to workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
-    /// By interface: its set.
+    /// Rule set by interface.
     pub(crate) by_interface: Vec<Option<Arc<Compilation>>>,
-    /// By interface: where packets that leave by it go.
+    /// Output node by interface.
     pub(crate) outputs: Vec<Option<NodeId>>,
 }
 
 impl Published {
-    /// The rules of an interface.
+    /// The rule set of an interface.
     #[inline]
     pub(crate) fn set(&self, sw_if: u32) -> Option<&Compilation> {
         self.by_interface.get(sw_if as usize)?.as_deref()
     }
 
-    /// The rules of all packets of a frame, if these are the same.
+    /// The rule set of all packets of a frame, if it is the same one.
     pub(crate) fn common_set(&self, frame: &Frame) -> Option<&Compilation> {
         if frame.is_empty() {
             return None;
@@ -115,13 +115,13 @@ impl Published {
         Some(set)
     }
 
-    /// Where packets go that leave by an interface.
+    /// The output node of an interface.
     pub(crate) fn output(&self, sw_if: u32) -> Option<NodeId> {
         self.outputs.get(sw_if as usize).copied().flatten()
     }
 }
 
-/// Packets and bytes by rule; one worker alone writes it.
+/// Packet and byte counters by rule, written by one worker.
 #[derive(Debug)]
 pub(crate) struct Tally(PagedTable<[AtomicU64; 2]>);
 
@@ -130,7 +130,7 @@ impl Tally {
         PagedTable::new(MAX_RULES as usize).map(Tally)
     }
 
-    /// The worker need not wait for memory to count in a slot.
+    /// Maps the memory of a slot, so that the worker does not fault on it.
     fn make_ready(&self, slot: u32) {
         self.0.make_ready(slot as usize..slot as usize + 1);
     }
@@ -153,12 +153,12 @@ impl Tally {
     }
 }
 
-/// The tallies of all workers.
+/// The counters of all workers.
 #[derive(Debug)]
 pub(crate) struct Tallies(pub(crate) Vec<Tally>);
 
 impl Tallies {
-    /// A slot is going to be used.
+    /// Prepares a slot for use.
     pub(crate) fn make_ready(&self, slot: u32) {
         self.0.iter().for_each(|tally| tally.make_ready(slot));
     }

@@ -1,29 +1,29 @@
-//! VLAN tags of frames: more of them, fewer, and what they say.
+//! Pushes, pops and sets VLAN tags of frames.
 
 use thalweg_buffer::PktMut;
 
 use crate::rule::key::{self, Words, ether};
 
-/// What is done about the outermost tag.
+/// A change of the outermost VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// Another one comes before it, of this EtherType, with identifier and priority 0.
+    /// Adds a tag with this EtherType, VLAN 0 and priority 0.
     Push(u16),
-    /// It goes, if there is one.
+    /// Removes the tag, if there is one.
     Pop,
-    /// Its identifier is set; without a tag, there is one then.
+    /// Sets the VLAN; adds a tag if there is none.
     Id(u16),
-    /// Its priority is set; without a tag, there is one then.
+    /// Sets the priority; adds a tag if there is none.
     Priority(u8),
 }
 
-/// Whether a frame has a tag.
+/// Returns whether a frame has a tag.
 pub(crate) fn is_tagged(frame: &[u8]) -> bool {
     let kind = frame.get(12..14).map(|kind| u16::from_be_bytes([kind[0], kind[1]]));
     matches!(kind, Some(ether::VLAN | ether::QINQ)) && frame.len() >= 18
 }
 
-/// Does it; false if there is no room for another tag.
+/// Applies a change. Returns false if there is no room for another tag.
 pub(crate) fn apply(packet: &mut PktMut<'_>, tag: Tag) -> bool {
     match (tag, is_tagged(packet.data())) {
         (Tag::Push(kind), _) => push(packet, kind, 0),
@@ -50,7 +50,7 @@ fn push(packet: &mut PktMut<'_>, kind: u16, tci: u16) -> bool {
     true
 }
 
-/// Sets what `keep` leaves of a tag.
+/// Sets the bits of a tag that `keep` does not cover.
 fn put(packet: &mut PktMut<'_>, keep: u16, value: u16) -> bool {
     if let Some(tci) = packet.data_mut().get_mut(14..16) {
         let old = u16::from_be_bytes([tci[0], tci[1]]);
@@ -59,8 +59,8 @@ fn put(packet: &mut PktMut<'_>, keep: u16, value: u16) -> bool {
     true
 }
 
-/// The fields of a packet of which this was done; what is behind a tag that is not the first can be
-/// read once the first has gone. `was` tells whether there was a tag.
+/// Updates the fields of a packet after a change. Fields after the removed tag become readable.
+/// `was`: whether there was a tag before.
 pub(crate) fn note(words: &mut Words, tag: Tag, was: bool, frame: &[u8]) {
     match tag {
         Tag::Pop if was => {

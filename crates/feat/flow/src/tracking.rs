@@ -1,4 +1,4 @@
-//! The trackers of all workers, as the main thread sees them.
+//! The trackers of all workers, on the main thread.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -12,54 +12,54 @@ use thalweg_graph::{Control, clock};
 use crate::nodes::flow_rules::{Engine, Order, millis};
 use crate::sets::Sets;
 
-/// How connections are tracked: settings of all workers together.
+/// Connection tracking settings, for all workers together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracking {
-    /// Connections that there may be; each worker has an even share.
+    /// Maximum number of connections; each worker gets an equal share.
     pub limit: u32,
-    /// What becomes of new ones when there is no room.
+    /// Handling of new connections when the table is full.
     pub when_full: WhenFull,
-    /// Whether TCP's sequence numbers are held against windows.
+    /// Whether TCP sequence numbers are checked against windows.
     pub check_windows: bool,
-    /// Whether checksums are verified that no device has.
+    /// Whether checksums are verified that the device has not verified.
     pub checksums: bool,
-    /// Where events are told: a local socket.
+    /// Path of the local socket for events.
     pub events: Option<String>,
-    /// Timeouts by zone; without, those of all zones that have none of their own.
+    /// Timeouts by zone; `None` is the default for all other zones.
     pub policies: BTreeMap<Option<u16>, Policy>,
-    /// Connections by zone; without, for all zones that have no limit of their own.
+    /// Connection limits by zone; `None` is the default for all other zones.
     pub zone_limits: BTreeMap<Option<u16>, u32>,
     /// Whether workers have trackers.
     prepared: bool,
-    /// Whether these have memory for labels.
+    /// Whether trackers have memory for labels.
     labels: bool,
-    /// Whether there is room for as many translated connections.
+    /// Whether trackers are sized for translated connections.
     translates: bool,
-    /// Ticks since interfaces last followed rules.
+    /// Number of ticks since rules were last in use.
     idle: u32,
 }
 
-/// What a command says about tracking.
+/// A change of a setting.
 pub(crate) enum Change {
-    /// How many connections there may be.
+    /// Maximum number of connections.
     Limit(u32),
-    /// What becomes of new ones when there is no room.
+    /// Handling of new connections when the table is full.
     WhenFull(WhenFull),
-    /// Whether TCP's sequence numbers are held against windows.
+    /// Whether TCP sequence numbers are checked against windows.
     CheckWindows(bool),
     /// Whether checksums are verified.
     Checksums(bool),
-    /// Where events are told.
+    /// Path of the socket for events.
     Events(Option<String>),
-    /// Connections of a zone, or of those that have no limit of their own.
+    /// Connection limit of a zone, or the default.
     ZoneLimit(Option<u16>, Option<u32>),
-    /// Timeouts of a zone, or of those that have none of their own.
+    /// Timeouts of a zone, or the default.
     Timeouts(Option<u16>, Option<Policy>),
 }
 
-/// Connections, unless said otherwise.
+/// Default maximum number of connections.
 pub const DEFAULT_LIMIT: u32 = 1 << 20;
-/// The most that may be asked for.
+/// Largest value of the limit.
 pub const MAX_LIMIT: u32 = 1 << 27;
 
 impl Default for Tracking {
@@ -80,7 +80,7 @@ impl Default for Tracking {
     }
 }
 
-/// What workers answer.
+/// Runs a function on all workers and returns their results.
 pub(crate) fn ask<R: Send + 'static>(
     c: &mut Control,
     f: impl Fn(&mut Engine) -> R + Clone + Send + 'static,
@@ -88,7 +88,7 @@ pub(crate) fn ask<R: Send + 'static>(
     ask_with(c, || (), move |engine, ()| f(engine))
 }
 
-/// What workers answer, each of which is given something.
+/// Runs a function on all workers, each with a value of its own, and returns their results.
 pub(crate) fn ask_with<T: Send + 'static, R: Send + 'static>(
     c: &mut Control,
     given: impl Fn() -> T,
@@ -109,7 +109,7 @@ pub(crate) fn ask_with<T: Send + 'static, R: Send + 'static>(
     answers.into_iter().filter_map(|rx| rx.try_recv().ok()).collect()
 }
 
-/// Asks one worker.
+/// Runs a function on one worker.
 fn ask_one<R: Send + 'static>(
     c: &mut Control,
     worker: usize,
@@ -129,17 +129,16 @@ fn share(total: u32, workers: usize) -> u32 {
     total.div_ceil(workers.max(1) as u32)
 }
 
-/// How long a command waits for labels' memory, at most.
+/// How long a command waits for label memory at most.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Gives workers trackers as soon as an interface follows rules, and these memory for labels as soon as rules
-/// give any.
+/// Creates trackers once an interface uses rules, and label memory once rules set labels.
 pub(crate) fn prepare(c: &mut Control) {
     let labels = c.state::<Sets>().borrow().have_labels();
     if labels && !std::mem::replace(&mut c.state::<Tracking>().borrow_mut().labels, true) {
         ask(c, |engine| engine.tracker.as_deref().map(Tracker::want_labels));
-        // Most often it is there when the rule is followed; else new connections with labels are refused for some
-        // milliseconds more.
+        // Usually the memory is ready by the time the rule is in use. If not, new connections with
+        // labels are refused for some milliseconds.
         let end = Instant::now() + PATIENCE;
         let ready = |engine: &mut Engine| {
             engine.tracker.as_deref().is_none_or(Tracker::has_room_for_labels)
@@ -173,8 +172,8 @@ fn set<T>(all: &mut BTreeMap<Option<u16>, T>, zone: Option<u16>, value: Option<T
     }
 }
 
-/// Changes one thing, of which workers are told: what they have to do does not depend on all the rest, and
-/// they neither find memory for it nor give any back.
+/// Applies a single change. Workers do only what the change requires, and neither allocate nor free
+/// memory.
 pub(crate) fn change(c: &mut Control, change: Change) {
     let (prepared, workers) = (c.state::<Tracking>().borrow().prepared, c.workers());
     let state = c.state::<Tracking>();
@@ -186,18 +185,18 @@ pub(crate) fn change(c: &mut Control, change: Change) {
             drop(settings);
             if prepared {
                 provide(c, &all);
-                tell(c, move |tracker| tracker.set_limit(share(limit, workers)));
+                on_trackers(c, move |tracker| tracker.set_limit(share(limit, workers)));
             }
         }
         Change::WhenFull(when_full) => {
             settings.when_full = when_full;
             drop(settings);
-            tell(c, move |tracker| tracker.set_when_full(when_full));
+            on_trackers(c, move |tracker| tracker.set_when_full(when_full));
         }
         Change::CheckWindows(check) => {
             settings.check_windows = check;
             drop(settings);
-            tell(c, move |tracker| tracker.set_check_windows(check));
+            on_trackers(c, move |tracker| tracker.set_check_windows(check));
         }
         Change::Checksums(verify) => {
             settings.checksums = verify;
@@ -209,7 +208,7 @@ pub(crate) fn change(c: &mut Control, change: Change) {
             set(&mut settings.zone_limits, zone, limit);
             drop(settings);
             let limit = limit.map(|limit| share(limit, workers));
-            tell(c, move |tracker| tracker.set_zone_limit(zone, limit));
+            on_trackers(c, move |tracker| tracker.set_zone_limit(zone, limit));
         }
         Change::Timeouts(zone, policy) => {
             set(&mut settings.policies, zone, policy.clone());
@@ -223,14 +222,13 @@ pub(crate) fn change(c: &mut Control, change: Change) {
     }
 }
 
-/// Has workers that have trackers do something to these.
-fn tell(c: &mut Control, f: impl Fn(&mut Tracker<IPV4>) + Clone + Send + 'static) {
+/// Runs a function on all existing trackers.
+fn on_trackers(c: &mut Control, f: impl Fn(&mut Tracker<IPV4>) + Clone + Send + 'static) {
     ask(c, move |engine| engine.tracker.as_deref_mut().map(&f));
 }
 
-/// Gives workers trackers with room for their share of what is set, if theirs are too small and empty. They are
-/// made here, with all that is set, and what they replace is dropped here: finding memory takes longer than a
-/// worker may.
+/// Replaces trackers that are empty and too small for their share. New ones are created and old
+/// ones dropped here, because mapping memory takes longer than a worker may spend.
 fn provide(c: &mut Control, settings: &Tracking) {
     let workers = c.workers();
     let (limit, translates) = (share(settings.limit, workers), settings.translates);
@@ -248,7 +246,7 @@ fn provide(c: &mut Control, settings: &Tracking) {
             Ok(tracker) => tracker,
             Err(e) => return tracing::error!("connection tracking: {e}"),
         };
-        // One that has had a connection meanwhile is kept.
+        // A tracker that has got a connection meanwhile is kept.
         let unused = ask_one(c, worker, move |engine| match is_small(engine) {
             true => engine.tracker.replace(tracker),
             false => Some(tracker),
@@ -258,12 +256,12 @@ fn provide(c: &mut Control, settings: &Tracking) {
 }
 
 impl Tracking {
-    /// Whether workers track, or have tracked.
+    /// Returns whether workers have trackers.
     pub fn is_prepared(&self) -> bool {
         self.prepared
     }
 
-    /// A tracker of one of so many workers.
+    /// Creates the tracker of one of `workers` workers.
     fn tracker(&self, workers: usize) -> Result<Box<Tracker<IPV4>>, thalweg_tables::MapError> {
         let (limit, now) = (share(self.limit, workers), millis(clock::ticks()));
         let mut tracker = Box::new(match self.translates {
@@ -271,7 +269,7 @@ impl Tracking {
             false => Tracker::new(limit, now)?,
         });
         if let Err(e) = tracker.prepare(self.labels) {
-            tracing::warn!("connections' memory is cleared as they come to it: {e}");
+            tracing::warn!("connection memory is cleared on first use, not in advance: {e}");
         }
         tracker.set_when_full(self.when_full);
         tracker.set_check_windows(self.check_windows);
@@ -285,10 +283,10 @@ impl Tracking {
     }
 }
 
-/// Ticks after the last rules: as long as fragments may wait, and some.
+/// Number of ticks after rules were last in use: as long as fragments may wait, twice.
 const LAST_TICKS: u32 = 2 * crate::fragments::PATIENCE / crate::TICK.as_millis() as u32;
 
-/// Has workers end connections whose time has come, should no packet do so.
+/// Has workers expire connections, should no packet do so.
 pub(crate) fn tick(c: &mut Control) {
     let used = !c.state::<Sets>().borrow().is_idle();
     let goes_on = {
@@ -304,11 +302,11 @@ pub(crate) fn tick(c: &mut Control) {
     });
 }
 
-/// Counts of all workers, the connections that there are, and what rules were found without a search.
+/// Counters of all workers, the number of connections, and rule look-ups by cache hits and misses.
 pub fn counts(c: &mut Control) -> (Counts, Live, [u64; 2]) {
     let mut sum = (Counts::default(), Live::default(), [0; 2]);
     let all = ask(c, |engine| {
-        let cache = [engine.cache.hits + engine.ways.saved, engine.cache.misses];
+        let cache = [engine.cache.hits + engine.megaflows.saved, engine.cache.misses];
         let tracker = engine.tracker.as_deref();
         (tracker.map(|t| (t.counts(), t.live())), cache)
     });
@@ -326,7 +324,7 @@ pub fn counts(c: &mut Control) -> (Counts, Live, [u64; 2]) {
     sum
 }
 
-/// Connections of zones.
+/// Number of connections by zone.
 pub fn zone_counts(c: &mut Control, zones: Vec<u16>) -> BTreeMap<u16, u32> {
     let mut sums: BTreeMap<u16, u32> = zones.iter().map(|zone| (*zone, 0)).collect();
     let all = ask(c, move |engine| {
@@ -340,21 +338,21 @@ pub fn zone_counts(c: &mut Control, zones: Vec<u16>) -> BTreeMap<u16, u32> {
     sums
 }
 
-/// A walk over the connections of all workers.
+/// The position of a walk over the connections of all workers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     worker: usize,
     from: u32,
 }
 
-/// Places that a worker looks at for one question, at most.
+/// Maximum number of places per request to a worker.
 const PLACES: u32 = 512;
-/// Places that it looks at between two looks at the clock.
+/// Number of places between two readings of the clock.
 const FEW: u32 = 32;
-/// How long it may look: memory that was not used for long is slow.
+/// Time limit of a request: memory that is not in the cache is slow.
 const LOOK: Duration = Duration::from_micros(20);
 
-/// Has a worker look at places from `*from` on, some at a time, for as long as it may.
+/// Visits places from `*from` on in chunks, within the time limit.
 fn look(from: &mut u32, places: u32, mut some: impl FnMut(&mut u32, u32)) {
     let (first, began) = (*from, clock::ticks());
     while *from < places && *from - first < PLACES {
@@ -373,13 +371,13 @@ impl Walk {
         };
     }
 
-    /// Whether there is nothing more.
+    /// Returns whether the walk is complete.
     pub fn is_over(&self, c: &Control) -> bool {
         self.worker >= c.workers()
     }
 }
 
-/// Some connections that a filter chooses; the walk moves on.
+/// The next connections that a filter selects; advances the walk.
 pub fn connections(c: &mut Control, walk: &mut Walk, filter: Filter) -> Vec<Connection> {
     let mut from = walk.from;
     let answer = ask_one(c, walk.worker, move |engine| {
@@ -387,7 +385,7 @@ pub fn connections(c: &mut Control, walk: &mut Walk, filter: Filter) -> Vec<Conn
         let Some(tracker) = engine.tracker.as_deref() else { return (Vec::new(), 0, 0) };
         let mut found: Vec<Connection> = Vec::with_capacity(4 * FEW as usize);
         look(&mut from, tracker.places(), |from, few| {
-            found.extend(tracker.list(from, few, now).filter(|c| filter.chooses(c)));
+            found.extend(tracker.list(from, few, now).filter(|c| filter.selects(c)));
         });
         (found, from, tracker.places())
     });
@@ -396,7 +394,8 @@ pub fn connections(c: &mut Control, walk: &mut Walk, filter: Filter) -> Vec<Conn
     found
 }
 
-/// Forgets some connections that a filter chooses; the walk moves on. Returns how many.
+/// Flushes the next connections that a filter selects; advances the walk. Returns the number of
+/// connections flushed.
 pub fn flush(c: &mut Control, walk: &mut Walk, filter: Filter) -> usize {
     let mut from = walk.from;
     let answer = ask_one(c, walk.worker, move |engine| {

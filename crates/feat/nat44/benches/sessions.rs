@@ -1,5 +1,5 @@
-//! A million sessions: how long the main thread's steps and workers' loops are while they are listed, saved,
-//! read back and ended.
+//! A million sessions: duration of main thread steps and worker loops while they are listed, saved,
+//! restored and flushed.
 //!
 //! `cargo bench -p thalweg-feat-nat44 --bench sessions`
 
@@ -18,16 +18,16 @@ use thalweg_feat_nat44::tuple::Tuple;
 use thalweg_feat_nat44::{cli, view};
 use thalweg_graph::{Control, LoopCounts, clock};
 
-/// Features that the lab has beside IPv4.
+/// Features of the lab in addition to IPv4.
 const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];
 
 const COUNT: u32 = 1_000_000;
-/// Sessions that share an address outside, all of them connections.
+/// Sessions per external address, all TCP.
 const OF_ADDRESS: u32 = 62_500;
-/// Sessions of a host.
+/// Sessions per host.
 const OF_HOST: u32 = 10;
 
-/// Session `n`: its host, and its name outside.
+/// Session `n`, with its host and external endpoint.
 fn session(n: u32) -> Saved {
     let host = Ipv4Addr::from(0x0a01_0000 + n / OF_HOST);
     let inside = Tuple {
@@ -57,7 +57,7 @@ fn session(n: u32) -> Saved {
     }
 }
 
-/// A file of all of them.
+/// A file with all sessions.
 fn file() -> Vec<u8> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let mut header = Header {
@@ -74,8 +74,8 @@ fn file() -> Vec<u8> {
     [&header.bytes()[..], &records].concat()
 }
 
-/// What something took: the main thread's longest step, the worker's longest loop of its own, its loops
-/// above 100 µs, and all of it.
+/// The longest step of the main thread, the longest loop of the worker and its loops above 100 µs,
+/// and the total duration.
 struct Took {
     step: Duration,
     own: u64,
@@ -115,7 +115,7 @@ impl Watch {
     }
 }
 
-/// Runs a command as the main thread does, with its events and messages between steps.
+/// Runs a command as the main thread does, handling events and messages between steps.
 fn command(lab: &mut Lab, name: &str, rest: &str, format: Format) -> Took {
     let found = cli::COMMANDS.iter().find(|c| c.path() == name);
     let found: &dyn Command<Control> = *found.expect("a command");
@@ -147,15 +147,15 @@ fn command(lab: &mut Lab, name: &str, rest: &str, format: Format) -> Took {
     watch.end(lab)
 }
 
-/// The sessions of one host among all, as dumps by API walk them.
+/// Lists the sessions of one host among all, as API dumps do.
 fn of_a_host(lab: &mut Lab) -> Took {
-    let which = view::Which {
+    let filter = view::SessionFilter {
         host: Some(Ipv4Addr::new(10, 1, 200, 7)),
         table: Some(0),
-        ..view::Which::default()
+        ..view::SessionFilter::default()
     };
     let (mut watch, mut found, mut at) = (Watch::new(lab), 0, view::Cursor::default());
-    while let Some((some, next)) = watch.step(|| view::some_sessions(&mut lab.c, at, which)) {
+    while let Some((some, next)) = watch.step(|| view::some_sessions(&mut lab.c, at, filter)) {
         (found, at) = (found + some.len(), next);
     }
     assert_eq!(found, OF_HOST as usize, "sessions of a host");
@@ -184,18 +184,18 @@ fn main() {
     println!(
         "what: longest step of main, longest loop of the worker, its loops above 100 µs, all of it"
     );
-    tell("nat44 restore", &command(&mut lab, "nat44 restore", &path, Format::Text));
+    report("nat44 restore", &command(&mut lab, "nat44 restore", &path, Format::Text));
     assert_eq!(view::workers(&mut lab.c)[0].sessions, COUNT);
     let show = "show nat44 sessions";
-    tell("show nat44 sessions, text", &command(&mut lab, show, &all, Format::Text));
-    tell("show nat44 sessions, JSON", &command(&mut lab, show, &all, Format::Json));
-    tell("nat44_user_session_v3_dump", &of_a_host(&mut lab));
-    tell("nat44 save", &command(&mut lab, "nat44 save", &path, Format::Text));
-    tell("clear nat44 sessions", &ended(&mut lab));
+    report("show nat44 sessions, text", &command(&mut lab, show, &all, Format::Text));
+    report("show nat44 sessions, JSON", &command(&mut lab, show, &all, Format::Json));
+    report("nat44_user_session_v3_dump", &of_a_host(&mut lab));
+    report("nat44 save", &command(&mut lab, "nat44 save", &path, Format::Text));
+    report("clear nat44 sessions", &ended(&mut lab));
     lab.close();
 }
 
-fn tell(what: &str, took: &Took) {
+fn report(what: &str, took: &Took) {
     println!(
         "{what}: {:.2} ms, {:.0} µs, {}, {:.2} s",
         took.step.as_secs_f64() * 1e3,

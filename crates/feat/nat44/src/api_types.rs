@@ -1,93 +1,93 @@
-//! What API messages about the translator have in common.
+//! Types shared by NAT44 API messages.
 
 use crate::NatError;
 use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::state::{self, StaticMapping};
-use crate::view::{self, Cursor, SessionView, Which};
+use crate::view::{self, Cursor, SessionFilter, SessionView};
 use std::net::Ipv4Addr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{ApiType, Retval, api_enum};
 use thalweg_graph::{Control, clock};
 
-/// The module that describes them.
+/// The API module that describes them.
 pub static NAT44_ED: Module = Module { name: "nat44_ed", folder: "plugins", version: "5.5.0" };
 
 api_enum! {
-    /// Qualities of addresses, interfaces, mappings and sessions, one bit each.
+    /// Flags of addresses, interfaces, mappings and sessions.
     pub struct NatConfigFlags: u8 = "nat_config_flags" {
-        /// None.
+        /// No flags.
         NONE = 0, "NAT_IS_NONE";
-        /// Sources are translated, too.
+        /// Twice-NAT.
         TWICE_NAT = 1, "NAT_IS_TWICE_NAT";
-        /// That of the host itself is.
+        /// Self-twice-NAT.
         SELF_TWICE_NAT = 2, "NAT_IS_SELF_TWICE_NAT";
-        /// For what begins outside only.
+        /// Applies to sessions opened from outside only.
         OUT2IN_ONLY = 4, "NAT_IS_OUT2IN_ONLY";
-        /// All ports.
+        /// Maps all ports.
         ADDR_ONLY = 8, "NAT_IS_ADDR_ONLY";
-        /// Outside.
+        /// Outside interface.
         OUTSIDE = 16, "NAT_IS_OUTSIDE";
-        /// Inside.
+        /// Inside interface.
         INSIDE = 32, "NAT_IS_INSIDE";
-        /// Of a static mapping.
+        /// Static mapping.
         STATIC = 64, "NAT_IS_STATIC";
-        /// The host outside is told.
+        /// The fields of the external host are valid.
         EXT_HOST_VALID = 128, "NAT_IS_EXT_HOST_VALID";
     }
-    /// What kind of translator it is.
+    /// Modes of the NAT plugin.
     pub struct Nat44ConfigFlags: u8 = "nat44_config_flags" {
-        /// Not this one.
+        /// Endpoint-independent: not supported.
         ENDPOINT_INDEPENDENT = 0, "NAT44_IS_ENDPOINT_INDEPENDENT";
-        /// This one.
+        /// Endpoint-dependent: the only mode here.
         ENDPOINT_DEPENDENT = 1, "NAT44_IS_ENDPOINT_DEPENDENT";
-        /// Static mappings alone.
+        /// Static mappings only.
         STATIC_MAPPING_ONLY = 2, "NAT44_IS_STATIC_MAPPING_ONLY";
-        /// Static mappings with sessions.
+        /// Static mappings with connection tracking.
         CONNECTION_TRACKING = 4, "NAT44_IS_CONNECTION_TRACKING";
-        /// By routes.
+        /// Outside-to-inside translation by DPO.
         OUT2IN_DPO = 8, "NAT44_IS_OUT2IN_DPO";
     }
-    /// How much is logged.
+    /// Log level.
     pub struct NatLogLevel: u8 = "nat_log_level" {
-        /// Nothing.
+        /// Log nothing.
         NONE = 0, "NAT_LOG_NONE";
         /// Errors.
         ERROR = 1, "NAT_LOG_ERROR";
         /// Warnings.
         WARNING = 2, "NAT_LOG_WARNING";
-        /// What is worth a notice.
+        /// Notices.
         NOTICE = 3, "NAT_LOG_NOTICE";
-        /// More.
+        /// Informational messages.
         INFO = 4, "NAT_LOG_INFO";
-        /// All.
+        /// Debug messages.
         DEBUG = 5, "NAT_LOG_DEBUG";
     }
 }
 
-/// Seconds that sessions live.
+/// Session timeouts in seconds.
 #[derive(Clone, Debug, Default, ApiType)]
 pub struct NatTimeouts {
-    /// UDP and others.
+    /// UDP and other protocols.
     pub udp: u32,
-    /// TCP that stands.
+    /// Established TCP.
     pub tcp_established: u32,
-    /// TCP that comes or goes.
+    /// TCP during setup and teardown.
     pub tcp_transitory: u32,
     /// ICMP queries.
     pub icmp: u32,
 }
 
-/// A host inside that shares what comes for a mapping.
+/// A back end of a load-balancing mapping.
 #[derive(Clone, Debug, Default, ApiType)]
 pub struct Nat44LbAddrPort {
-    /// Its address.
+    /// Address.
     pub addr: Ip4Address,
-    /// Its port.
+    /// Port.
     pub port: u16,
-    /// Its share.
+    /// Relative weight.
     pub probability: u8,
-    /// Its routing table.
+    /// Routing table.
     pub vrf_id: u32,
 }
 
@@ -109,34 +109,34 @@ impl From<NatError> for Retval {
     }
 }
 
-/// Frames that wait at most between two workers; 0 if there is one.
+/// Capacity of the queues between workers in frames; 0 with a single worker.
 pub(crate) fn queue_room(c: &Control) -> u32 {
     let all = c.hand_off_views();
     let ours = |queue: &str| crate::translate::QUEUES.iter().any(|(name, _)| *name == queue);
     all.iter().find(|q| ours(q.queue)).map_or(0, |q| q.room as u32)
 }
 
-/// Whether a bit is set.
+/// Returns whether a flag is set.
 pub(crate) fn has(flags: NatConfigFlags, bit: NatConfigFlags) -> bool {
     flags.0 & bit.0 != 0
 }
 
-/// Bits that are set.
+/// Combines flags.
 pub(crate) fn flags(bits: &[(bool, NatConfigFlags)]) -> NatConfigFlags {
     NatConfigFlags(bits.iter().fold(0, |all, (on, bit)| if *on { all | bit.0 } else { all }))
 }
 
-/// Bits of a mapping.
+/// The flags of a mapping.
 pub(crate) fn mapping_flags(m: &Mapping) -> NatConfigFlags {
     flags(&[
         (m.twice == TwiceNat::Always, NatConfigFlags::TWICE_NAT),
-        (m.twice == TwiceNat::OfItself, NatConfigFlags::SELF_TWICE_NAT),
+        (m.twice == TwiceNat::SelfOnly, NatConfigFlags::SELF_TWICE_NAT),
         (m.out2in_only, NatConfigFlags::OUT2IN_ONLY),
         (m.is_address_only(), NatConfigFlags::ADDR_ONLY),
     ])
 }
 
-/// A mapping as messages tell it.
+/// Converts the fields of a message into a mapping.
 pub(crate) fn mapping(
     c: &Control,
     bits: NatConfigFlags,
@@ -153,11 +153,11 @@ pub(crate) fn mapping(
     let port = |port: u16| if all { 0 } else { port };
     let twice = match () {
         () if has(bits, NatConfigFlags::TWICE_NAT) => TwiceNat::Always,
-        () if has(bits, NatConfigFlags::SELF_TWICE_NAT) => TwiceNat::OfItself,
+        () if has(bits, NatConfigFlags::SELF_TWICE_NAT) => TwiceNat::SelfOnly,
         () => TwiceNat::Never,
     };
     if all && twice != TwiceNat::Never {
-        return Err(Retval::INVALID_VALUE.because("twice-nat needs a protocol and ports"));
+        return Err(Retval::INVALID_VALUE.because("twice-nat requires a protocol and ports"));
     }
     let mapping = Mapping {
         protocol: if all { 0 } else { protocol },
@@ -176,14 +176,14 @@ pub(crate) fn mapping(
     Ok(StaticMapping { mapping, external_if, identity: false })
 }
 
-/// Adds a mapping, or takes it away.
+/// Adds or deletes a mapping.
 pub(crate) fn add_del(c: &mut Control, m: StaticMapping, add: bool) -> Result<(), Retval> {
     let done = if add { state::add_mapping(c, m) } else { state::del_mapping(c, &m) };
     Ok(done?)
 }
 
-/// A session as messages tell it.
-pub(crate) struct Told {
+/// A session in the form that messages report.
+pub(crate) struct SessionFields {
     pub(crate) outside: (Ip4Address, u16),
     pub(crate) inside: (Ip4Address, u16),
     pub(crate) external: (Ip4Address, u16),
@@ -196,20 +196,20 @@ pub(crate) struct Told {
     pub(crate) packets: u32,
 }
 
-/// Some sessions of a host inside, and whether there may be more behind them.
+/// The next sessions of an inside host, and whether there may be more.
 pub(crate) fn sessions_of(
     c: &mut Control,
     host: Ip4Address,
     table: u32,
     at: &mut Cursor,
-) -> (Vec<Told>, bool) {
+) -> (Vec<SessionFields>, bool) {
     let timeouts = c.state::<crate::Nat44>().borrow().timeouts();
     let now = clock::now_seconds() as u64;
-    let tell = |s: SessionView| {
+    let fields = |s: SessionView| {
         let end = |(address, port): (Ipv4Addr, u16)| (Ip4Address(address.octets()), port);
         let twice = s.marks & crate::session::TWICE != 0;
         let idle = u64::from((timeouts.of(s.class) * 1000).saturating_sub(s.left) / 1000);
-        Told {
+        SessionFields {
             outside: end(s.mapped()),
             inside: end((s.inside.src, s.inside.sport)),
             external: end(s.external()),
@@ -227,14 +227,16 @@ pub(crate) fn sessions_of(
         }
     };
     let table = (table != u32::MAX).then_some(table);
-    let which = Which { host: Some(host.0.into()), table, ..Which::default() };
-    let Some((some, next)) = view::some_sessions(c, *at, which) else { return (Vec::new(), false) };
+    let filter = SessionFilter { host: Some(host.0.into()), table, ..SessionFilter::default() };
+    let Some((some, next)) = view::some_sessions(c, *at, filter) else {
+        return (Vec::new(), false);
+    };
     *at = next;
-    (some.into_iter().map(tell).collect(), true)
+    (some.into_iter().map(fields).collect(), true)
 }
 
-/// A dump of the sessions of a host inside: its messages, and what answers them. In brackets:
-/// whether clients should use a later one, and names of the fields that only some have.
+/// Defines a dump of the sessions of an inside host: messages and service. In brackets: whether the
+/// message is deprecated, and names of fields that only some versions have.
 macro_rules! session_dump {
     (
         $request:ident, $details:ident,
@@ -246,52 +248,52 @@ macro_rules! session_dump {
         use thalweg_api::{Details, Dump, Message, Walk};
         use thalweg_graph::Control;
 
-        /// Asks for them.
+        /// Requests the sessions of a host.
         #[derive(Debug, Message)]
         #[api(request $(, $deprecated)?)]
         pub struct $request {
-            /// The address.
+            /// Address of the host.
             pub ip_address: Ip4Address,
-            /// Routing table; all ones for none.
+            /// Routing table; all ones for the default.
             pub vrf_id: u32,
         }
 
-        /// One of them.
+        /// A session.
         #[derive(Debug, Message)]
         #[api(details $(, $deprecated)?)]
         pub struct $details {
-            /// Address outside.
+            /// External address.
             pub outside_ip_address: Ip4Address,
-            /// Port outside.
+            /// External port.
             pub outside_port: u16,
-            /// Address inside.
+            /// Inside address.
             pub inside_ip_address: Ip4Address,
-            /// Port inside.
+            /// Inside port.
             pub inside_port: u16,
             /// IP protocol.
             pub protocol: u16,
-            /// Qualities.
+            /// Flags.
             pub flags: NatConfigFlags,
-            /// Seconds since the start when a packet came last.
+            /// Time of the last packet, in seconds since the start.
             pub last_heard: u64,
             $(
-                /// Seconds since a packet came.
+                /// Seconds since the last packet.
                 pub $idle: u64,
             )?
-            /// Bytes of both directions.
+            /// Bytes in both directions.
             pub total_bytes: u64,
-            /// Packets of both directions.
+            /// Packets in both directions.
             pub total_pkts: u32,
-            /// Address of the host outside.
+            /// Address of the external host.
             pub ext_host_address: Ip4Address,
-            /// Port of the host outside.
+            /// Port of the external host.
             pub ext_host_port: u16,
-            /// Address of the host outside as the inside sees it.
+            /// Address of the external host as translated by twice-NAT.
             pub ext_host_nat_address: Ip4Address,
-            /// Its port as the inside sees it.
+            /// Port of the external host as translated by twice-NAT.
             pub ext_host_nat_port: u16,
             $(
-                /// Whether its end has come.
+                /// Whether the session has expired.
                 pub $over: bool,
             )?
         }
@@ -316,7 +318,7 @@ macro_rules! session_dump {
                         ext_host_port: s.external.1,
                         ext_host_nat_address: s.seen.0,
                         ext_host_nat_port: s.seen.1,
-                        // Those that are over are not listed.
+                        // Expired sessions are not listed.
                         $($over: false,)?
                     });
                 }

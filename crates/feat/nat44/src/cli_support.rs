@@ -1,4 +1,4 @@
-//! What the commands have in common.
+//! Helpers shared by commands.
 
 use crate::NatError;
 use crate::mapping::TwiceNat;
@@ -14,7 +14,7 @@ use thalweg_device::{SwIfIndex, interface_arg};
 use thalweg_graph::Control;
 use thalweg_wire::ip;
 
-/// What was refused, as a command's failure.
+/// Converts an error into a command failure.
 pub(crate) fn failed(e: NatError) -> CliError {
     let code = match &e {
         NatError::Device(e) => e.code(),
@@ -32,14 +32,14 @@ pub(crate) fn endpoint(args: &mut Args<'_>, what: &str) -> Result<SocketAddrV4, 
     args.parsed(what, "an address and a port, such as 192.0.2.1:80")
 }
 
-/// A protocol with ports, if one is named.
+/// Takes an optional protocol with ports.
 pub(crate) fn protocol(args: &mut Args<'_>) -> Option<u8> {
     let words =
         [("tcp", ip::protocol::TCP), ("udp", ip::protocol::UDP), ("icmp", ip::protocol::ICMP)];
     words.into_iter().find(|(word, _)| args.keyword(word)).map(|(_, number)| number)
 }
 
-/// `protocol tcp|udp external <address>:<port>`: the name outside of what several hosts share.
+/// `protocol tcp|udp external <address>:<port>`: the external endpoint of a load-balancing mapping.
 pub(crate) fn service(args: &mut Args<'_>) -> Result<(SocketAddrV4, u8), CliError> {
     let _ = args.keyword("protocol");
     let protocol = if args.keyword("tcp") {
@@ -50,12 +50,12 @@ pub(crate) fn service(args: &mut Args<'_>) -> Result<(SocketAddrV4, u8), CliErro
         return Err(args.bad("protocol", "`tcp' or `udp'"));
     };
     if !args.keyword("external") {
-        return Err(args.bad("address outside", "`external' and an address and port"));
+        return Err(args.bad("external address", "`external' and an address and port"));
     }
-    Ok((endpoint(args, "address and port outside")?, protocol))
+    Ok((endpoint(args, "external address and port")?, protocol))
 }
 
-/// A port, if the mapping has a protocol.
+/// Takes a port, if the mapping has a protocol.
 pub(crate) fn mapped_port(args: &mut Args<'_>, protocol: u8) -> Result<u16, CliError> {
     match protocol {
         0 => Ok(0),
@@ -64,7 +64,7 @@ pub(crate) fn mapped_port(args: &mut Args<'_>, protocol: u8) -> Result<u16, CliE
     }
 }
 
-/// An address outside, or an interface that has it.
+/// Takes an external address, or the interface that has it.
 pub(crate) fn external(
     c: &Control,
     args: &mut Args<'_>,
@@ -75,7 +75,7 @@ pub(crate) fn external(
     }
 }
 
-/// What may stand at the end of a mapping.
+/// Options at the end of a mapping.
 pub(crate) struct Options {
     pub(crate) table: u32,
     pub(crate) twice: TwiceNat,
@@ -101,7 +101,7 @@ impl Options {
                     o.table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
                 }
                 () if args.keyword("twice-nat") => o.twice = TwiceNat::Always,
-                () if args.keyword("self-twice-nat") => o.twice = TwiceNat::OfItself,
+                () if args.keyword("self-twice-nat") => o.twice = TwiceNat::SelfOnly,
                 () if args.keyword("out2in-only") => o.out2in_only = true,
                 () if args.keyword("affinity") => {
                     o.affinity = args.number("seconds", 0, 86_400)? as u32;
@@ -116,26 +116,28 @@ impl Options {
 }
 
 impl Options {
-    /// For mappings that have no use for one pool address.
+    /// Fails if `exact` is given to a mapping that does not support it.
     pub(crate) fn without_exact(&self) -> Result<(), CliError> {
         match self.exact {
-            Some(_) => Err(CliError::failed("`exact' is for static mappings with twice-nat")),
+            Some(_) => {
+                Err(CliError::failed("`exact' applies to static mappings with twice-nat only"))
+            }
             None => Ok(()),
         }
     }
 }
 
-/// Adds or removes a mapping.
+/// Adds or deletes a mapping.
 pub(crate) fn finish(c: &mut Control, m: StaticMapping, add: bool) -> Result<(), NatError> {
     if add { state::add_mapping(c, m) } else { state::del_mapping(c, &m) }
 }
 
-/// What went wrong with a file, as a command's failure.
+/// Converts an error into a command failure.
 pub(crate) fn stored(e: StoreError) -> CliError {
     CliError::failed(e)
 }
 
-/// Sessions on their way to a file, or from one.
+/// A task that saves or restores sessions.
 pub(crate) struct Storing(pub(crate) Work);
 
 impl Task<Control> for Storing {
@@ -148,7 +150,7 @@ impl Task<Control> for Storing {
                 out.json(json!({ "saved": n }));
             }
             Some(Ok(Done::NoFile)) => {
-                out.line("no file, no sessions");
+                out.line("no such file, no sessions restored");
                 out.json(json!({ "restored": 0 }));
             }
             Some(Ok(Done::Restored(r))) => restored(&r, out),
@@ -160,18 +162,18 @@ impl Task<Control> for Storing {
 fn restored(r: &Restored, out: &mut Output) {
     out.line(format_args!("{} restored", counted(r.done, "session")));
     let others = [
-        (r.over, "over", "whose time has come"),
-        (r.homeless, "homeless", "whose address, port or mapping is not there"),
-        (r.taken, "taken", "that exist already"),
-        (r.full, "full", "for which there is no room"),
-        (r.bad, "bad", "that make no sense"),
+        (r.expired, "expired", "expired"),
+        (r.no_mapping, "no-mapping", "address, port or mapping no longer exists"),
+        (r.taken, "exists", "session exists already"),
+        (r.full, "full", "session table full or limit reached"),
+        (r.bad, "invalid", "invalid"),
     ];
     let mut all = serde_json::Map::new();
     all.insert("restored".into(), r.done.into());
     for (n, key, text) in others {
         all.insert(key.into(), n.into());
         if n > 0 {
-            out.line(format_args!("{n} not restored {text}"));
+            out.line(format_args!("{n} not restored: {text}"));
         }
     }
     out.json(all.into());

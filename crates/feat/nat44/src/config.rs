@@ -1,6 +1,6 @@
-//! What workers read of the configuration.
+//! The configuration in the form that workers read.
 
-use crate::mapping::{Hosts, Mappings, Quick};
+use crate::mapping::{FastHash, Hosts, Mappings};
 use crate::ports::Scheme;
 use crate::session::Class;
 use crate::worker;
@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
 use thalweg_tables::flow::Millis;
 
-/// An interface's hosts are translated when they send.
+/// Role: packets received on the interface are from inside hosts.
 pub const INSIDE: u8 = 1;
-/// Behind an interface hosts are seen translated.
+/// Role: packets received on the interface are from outside.
 pub const OUTSIDE: u8 = 2;
 
-/// Seconds that sessions live without packets.
+/// Session timeouts in seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {
-    /// UDP and all other protocols that have no timeout of their own.
+    /// UDP and all other protocols without a timeout of their own.
     pub udp: u32,
-    /// TCP connections that stand.
+    /// Established TCP connections.
     pub tcp_established: u32,
-    /// TCP connections that come up or go down.
+    /// TCP connections during setup and teardown.
     pub tcp_transitory: u32,
     /// ICMP queries.
     pub icmp: u32,
@@ -33,15 +33,15 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Longest that may be set, in seconds.
+    /// Maximum in seconds.
     pub const MAX: u32 = 1_000_000;
 
-    /// In milliseconds, by the number of the class.
+    /// In milliseconds, by class number.
     pub fn by_class(&self) -> [Millis; 4] {
         Class::ALL.map(|class| self.of(class) * 1000)
     }
 
-    /// Seconds of a class.
+    /// The timeout of a class in seconds.
     pub fn of(&self, class: Class) -> u32 {
         match class {
             Class::Udp => self.udp,
@@ -52,43 +52,45 @@ impl Timeouts {
     }
 }
 
-/// The configuration as workers read it.
+/// The configuration in the form that workers read.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// What each interface is.
+    /// Roles by interface.
     pub(crate) roles: Vec<u8>,
-    /// Addresses that stand for hosts inside: of pools, and of static mappings.
-    pub(crate) addresses: HashSet<u32, Quick>,
-    /// Those of them of which hosts inside get ports.
-    pub(crate) pooled: HashSet<u32, Quick>,
-    /// Addresses of which hosts outside get ports.
-    pub(crate) twice: HashSet<u32, Quick>,
+    /// External addresses, of pools and of static mappings.
+    pub(crate) addresses: HashSet<u32, FastHash>,
+    /// The addresses of pools that inside hosts share.
+    pub(crate) pooled: HashSet<u32, FastHash>,
+    /// The addresses of twice-NAT pools.
+    pub(crate) twice: HashSet<u32, FastHash>,
     /// Static mappings.
     pub(crate) mappings: Mappings,
-    /// Hosts that had the name of a shared address once: what they began then is where ports said.
-    pub(crate) once_named: Hosts,
-    /// Milliseconds by class.
+    /// Hosts that were assigned to workers by [`Rule::Port`](crate::owners::Rule::Port) before:
+    /// their sessions of that time stay where they are.
+    pub(crate) formerly_by_port: Hosts,
+    /// Timeouts in milliseconds, by class.
     pub(crate) timeouts: [Millis; 4],
-    /// Packets from the outside that belong to no session are let pass.
+    /// Whether packets from outside without a session are forwarded.
     pub(crate) forwarding: bool,
-    /// Largest segment that SYNs may announce; 0: any.
+    /// MSS limit for SYNs; 0 = none.
     pub(crate) mss: u16,
-    /// When the table is full, what is new is refused, and nothing half open makes room.
+    /// Whether new sessions are refused when the table is full, instead of recycling half-open
+    /// ones.
     pub(crate) refuse: bool,
-    /// Which ports are given away.
+    /// Port assignment.
     pub(crate) scheme: Scheme,
-    /// Tables whose hosts reach the tables that are named, in this order, and no others.
+    /// Routes between tables, tried in this order; by table of the host.
     pub(crate) vrfs: BTreeMap<u32, Vec<u32>>,
-    /// The table that is tried before theirs.
+    /// The table that is tried before those of outside interfaces.
     pub(crate) outside_vrf: Option<u32>,
-    /// Interfaces outside, in the order of their numbers.
+    /// Outside interfaces in ascending order.
     pub(crate) outsides: Vec<u32>,
-    /// Workers that have sessions; none named: all of them.
+    /// Workers that own sessions; empty = all workers.
     pub(crate) owners: Vec<u16>,
 }
 
 impl Config {
-    /// The worker of so many that a host inside belongs to.
+    /// The worker, of `workers`, that an inside host belongs to.
     pub(crate) fn owner(&self, host: Ipv4Addr, workers: usize) -> usize {
         match self.owners.len() {
             0 => worker::owner(host, workers),
@@ -96,7 +98,7 @@ impl Config {
         }
     }
 
-    /// The worker of so many that gives a port away.
+    /// The worker, of `workers`, that assigns a port.
     pub(crate) fn owner_of_port(&self, port: u16, workers: usize) -> Option<usize> {
         match self.owners.len() {
             0 => self.scheme.owner(port, workers),
@@ -104,7 +106,7 @@ impl Config {
         }
     }
 
-    /// What an interface is.
+    /// Role of an interface.
     #[inline]
     pub(crate) fn role(&self, sw_if: u32) -> u8 {
         self.roles.get(sw_if as usize).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What workers tell the main thread: that something ran out.
+//! Events that workers report to the main thread: a session was refused.
 
 use crate::Nat44;
 use crate::log::Notice;
@@ -9,15 +9,15 @@ use std::sync::Arc;
 use thalweg_cli::counted;
 use thalweg_graph::{BuildCx, Control, Event, NodeCx, Topic};
 
-/// Kinds of event.
+/// Event topics.
 pub(crate) struct Topics {
     pub(crate) refused: Topic,
 }
 
-/// Reports refusals, one a second and kind.
+/// Reports refusals, at most one per second and kind.
 pub(crate) struct Alarm {
     topics: Arc<Topics>,
-    /// Refusals since the last report, and when that was.
+    /// By kind: number of refusals since the last report, and its time.
     since: [(u32, Option<u64>); 4],
 }
 
@@ -26,8 +26,7 @@ impl Alarm {
         Alarm { topics: cx.shared(), since: [(0, None); 4] }
     }
 
-    /// Notes a refusal of a session of this host inside, in this table, if it is known; `own`: the limit was
-    /// that of each host.
+    /// Counts a refused session of an inside host and table; `own`: by the limit per host.
     pub(crate) fn raise(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -58,10 +57,10 @@ impl Alarm {
     }
 }
 
-/// Bytes of an event: kind, how many, whether by each host's limit, host and table.
+/// Length of an event: kind, count, whether by the limit per host, host, table.
 const BYTES: usize = 14;
 
-/// Writes a refusal to the log, and has collectors of IPFIX messages learn of it.
+/// Logs a refusal, and reports it to the IPFIX collector.
 pub(crate) fn refused(c: &mut Control, event: &Event) {
     let Some(&bytes) = event.bytes().first_chunk::<BYTES>() else { return };
     let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
@@ -77,21 +76,21 @@ pub(crate) fn refused(c: &mut Control, event: &Event) {
         _ => None,
     };
     if let (Some(log), Some(notice)) = (nat.log(), notice) {
-        log.tell(notice);
+        log.notify(notice);
     }
     match kind {
         0 => tracing::warn!(
-            "nat44: worker {worker} has no port left for new sessions ({count} refused); add addresses"
+            "nat44: worker {worker} is out of ports ({count} sessions refused); add addresses with `nat44 add address`"
         ),
         1 => tracing::warn!(
-            "nat44: worker {worker} has no room for new sessions ({count} refused); see `nat44 plugin enable sessions`"
+            "nat44: worker {worker} has reached its maximum number of sessions ({count} refused); see `nat44 plugin enable sessions`"
         ),
         3 => tracing::warn!(
-            "nat44: worker {worker} refused {} beyond a limit; see `show nat44 session limits`",
+            "nat44: worker {worker} refused {} by a session limit; see `show nat44 session limits`",
             counted(count.into(), "session")
         ),
         _ => tracing::warn!(
-            "nat44: worker {worker} refused {} that exist already",
+            "nat44: worker {worker} refused {} whose tuple is in use",
             counted(count.into(), "session")
         ),
     }

@@ -1,7 +1,8 @@
-//! What fuzz targets call: any bytes are packets, commands and files, and the books agree in the end.
+//! Fuzzing entries: arbitrary packets, commands and files, after which all counters and resources
+//! must agree.
 
 use crate::config::{Config, Timeouts};
-use crate::limits::Orders;
+use crate::limits::LimitSettings;
 use crate::mapping::{Mapping, Mappings, TwiceNat};
 use crate::packet::{self, Kind};
 use crate::pool::{PROTOCOLS, Pool};
@@ -66,7 +67,7 @@ fn made(b: &[u8; 8], outside: bool, ports: &[u16]) -> Vec<u8> {
     }
 }
 
-/// One packet, as the nodes do it.
+/// Translates one packet as the nodes do.
 fn pass(nat: &mut Nat, config: &Config, l3: &mut [u8], outside: bool, now: u32) {
     let parsed = packet::parse(l3, 0);
     if matches!(parsed.kind, Kind::Fragment | Kind::Unknown) {
@@ -75,7 +76,7 @@ fn pass(nat: &mut Nat, config: &Config, l3: &mut [u8], outside: bool, now: u32) 
     let mut found = nat.find(&parsed.key, now);
     if found.is_none() && !matches!(parsed.kind, Kind::Error(_)) {
         let t = Tuple::of(&parsed.key);
-        let mapping = config.mappings.called(t.dst.to_bits(), t.dport, t.protocol);
+        let mapping = config.mappings.by_external(t.dst.to_bits(), t.dport, t.protocol);
         let opened = match mapping {
             Some(m) if outside => nat.open_mapped(config, &t, m, 0, now),
             None if outside => return,
@@ -108,7 +109,7 @@ fn command(nat: &mut Nat, config: &Config, b: &[u8; 8], now: u32) {
         }
         3 => {
             let most = u32::from(b[2] & 3);
-            let orders = Orders::new(vec![(0, 6)], most, ROOM, now).expect("room for eight");
+            let orders = LimitSettings::new(vec![(0, 6)], most, ROOM, now).expect("room for eight");
             nat.limit(orders);
         }
         4 => nat.reserve(SHARED.to_bits(), 6, 2000 + u16::from(b[2] & 15), b[3] & 1 == 1),
@@ -116,11 +117,11 @@ fn command(nat: &mut Nat, config: &Config, b: &[u8; 8], now: u32) {
     }
 }
 
-/// Any packets from both sides in any order, and commands between them: nothing panics, what begins is
-/// found, and when all has ended nothing is in use.
+/// Arbitrary packets from both sides and commands between them: nothing panics, new sessions are
+/// found, and after all have ended no resource is in use.
 ///
 /// # Panics
-/// If the books do not agree.
+/// Panics if counters and resources disagree.
 pub fn fuzz_sessions(data: &[u8]) {
     let mut config = config();
     let mut nat = Nat::new(ROOM, 0).expect("room for eight");
@@ -153,7 +154,7 @@ pub fn fuzz_sessions(data: &[u8]) {
     end(nat, &config, now);
 }
 
-/// Ends all sessions, and looks whether anything is left.
+/// Ends all sessions and checks that nothing is left in use.
 fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
     nat.sweep(Sweep::All);
     while nat.expire(config, now) {}
@@ -161,7 +162,7 @@ fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
     for pool in nat.pools.iter() {
         assert_eq!(pool.used, 0, "{pool:?}");
         for (ports, ip) in pool.ports.iter().zip(PROTOCOLS) {
-            // Those that a mapping keeps are nobody's.
+            // Ports reserved for mappings are in use by no session.
             let kept = ports.kept();
             assert_eq!(ports.left() + kept, ports.count(), "protocol {ip}");
         }
@@ -169,10 +170,10 @@ fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
     assert!((0..4).all(|n| nat.limits.of_host(Ipv4Addr::from_bits(0x0a00_0001 + n), 0) == 0));
 }
 
-/// Any bytes as a file of sessions: no panic, and no session that makes no sense.
+/// Arbitrary bytes as a session file: no panic, and no invalid session.
 ///
 /// # Panics
-/// If the books do not agree.
+/// Panics if counters and resources disagree.
 pub fn fuzz_saved(data: &[u8]) {
     let (records, _) = data.as_chunks::<RECORD>();
     let Some((first, records)) = records.split_first() else { return };
@@ -182,10 +183,10 @@ pub fn fuzz_saved(data: &[u8]) {
     nat.add_pool(pool(true));
     let all: Vec<Saved> = records.iter().filter_map(Saved::read).collect();
     let done = nat.restore(&config, &all, 0, 7);
-    let sum = done.done + done.over + done.homeless + done.taken + done.full;
+    let sum = done.done + done.expired + done.no_mapping + done.taken + done.full;
     assert_eq!(sum, all.len() as u64);
     assert_eq!(done.done, u64::from(nat.table.len()));
-    // What came back goes out again as it was, but for how long it lives.
+    // Restored sessions are saved again unchanged, except for their remaining time.
     let mut from = 0;
     for s in nat.save_some(&mut from, ROOM, 7) {
         let same = |o: &&Saved| Saved { left: s.left, ..**o } == s;
@@ -226,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Sessions that make sense, whole and with a byte changed.
+    /// Valid sessions, intact and with one byte changed.
     #[test]
     fn nearly_a_file() {
         let key = |src: [u8; 4], sport, dst: [u8; 4], dport| {

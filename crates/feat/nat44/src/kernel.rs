@@ -1,8 +1,8 @@
-//! Frames of packets that belong to sessions that stand: all keys, all look-ups, all rewriting. What is
-//! not as most are is left for the per-packet function.
+//! The fast path: frames of packets of established sessions, with all keys, look-ups and rewrites
+//! done together. Other packets are left to the per-packet function.
 
 use crate::config::Config;
-use crate::mapping::Quick;
+use crate::mapping::FastHash;
 use crate::session::{self, FAST_IN, tcp};
 use crate::translate::{Direction, NEED};
 use crate::tuple::{self, Key};
@@ -12,22 +12,22 @@ use thalweg_buffer::{Frame, Rows};
 use thalweg_tables::flow::Millis;
 use thalweg_wire::ip::protocol;
 
-/// Flags of TCP that open or end a connection.
+/// TCP flags that open or close a connection.
 const ENDS: u8 = tcp::flag::SYN | tcp::flag::FIN | tcp::flag::RST;
 
-/// Of the first eight bytes of a header those that must be as they mostly are: version and length,
-/// and the place of a fragment, but for whether it may be one.
+/// Bits of the first eight header bytes that must have their usual value: version, header length,
+/// and the fragment fields except for DF.
 const SHAPE: u64 = 0xff3f_0000_0000_00ff;
-/// What they are.
+/// The usual value of those bits.
 const PLAIN: u64 = 0x45;
-/// Of the next eight, protocol and source.
+/// Protocol and source in the next eight bytes.
 const SOURCE: u64 = 0xffff_ffff_0000_ff00;
 
-/// The packets that are for one of these addresses.
+/// The packets to one of these addresses.
 #[inline(always)]
-pub(crate) fn called<const N: usize>(frame: &Frame, addresses: &HashSet<u32, Quick>) -> Rows {
+pub(crate) fn hairpins<const N: usize>(frame: &Frame, addresses: &HashSet<u32, FastHash>) -> Rows {
     let to = |head: &[u8; N]| u32::from_be_bytes([head[16], head[17], head[18], head[19]]);
-    // A packet that is too short for the fast way may be for one, too.
+    // Packets too short for the fast path are included as well.
     let is = |head: &[u8; N]| head[0] == 0 || addresses.contains(&to(head));
     Rows::of(frame.heads::<N>().map(is))
 }
@@ -42,8 +42,8 @@ fn store(h: &mut [u8], at: usize, word: u64) {
     h[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
-/// The key of all packets of a frame, if they have the same, and none needs a second look for what its
-/// IPv4 header says.
+/// The common key of all packets of a frame, if there is one and no IPv4 header needs the slow
+/// path.
 #[inline(always)]
 pub(crate) fn only_key<const N: usize>(
     frame: &Frame,
@@ -78,7 +78,7 @@ pub(crate) fn only_key<const N: usize>(
     plain.then(|| tuple::key(addresses, (first.2 >> 32) as u32, ip, table))
 }
 
-/// Reads the keys of a frame's packets; those that are not as most are get one that no session has.
+/// Reads the keys of a frame's packets. Packets for the slow path get a key that no session has.
 #[inline(always)]
 pub(crate) fn gather<const N: usize>(
     frame: &Frame,
@@ -103,7 +103,7 @@ pub(crate) fn gather<const N: usize>(
     }
 }
 
-/// What rewriting needs of a session.
+/// The fields of a session that rewriting needs.
 #[derive(Clone, Copy)]
 struct Fast {
     addresses: u64,
@@ -112,7 +112,7 @@ struct Fast {
     l4: u16,
 }
 
-/// What a session does to packets, if they need no second look; `other` is its key on the way back.
+/// The rewrite of a session on the fast path; `other` is its key for the opposite direction.
 #[inline(always)]
 fn fast(other: &Key, word: u64, second: bool) -> Option<Fast> {
     if word & (FAST_IN << u32::from(second)) == 0 {
@@ -127,7 +127,8 @@ fn fast(other: &Key, word: u64, second: bool) -> Option<Fast> {
     })
 }
 
-/// Rewrites a TCP or UDP packet; false, and nothing done, if it opens or ends a connection.
+/// Rewrites a TCP or UDP packet. Returns false and changes nothing if it opens or closes a
+/// connection.
 #[inline(always)]
 fn rewrite(h: &mut [u8], f: &Fast) -> bool {
     let udp = h[9] == protocol::UDP;
@@ -159,7 +160,7 @@ fn length(h: &[u8]) -> u64 {
     u64::from(u16::from_be_bytes([h[2], h[3]]))
 }
 
-/// All packets are of one session, that of this key.
+/// Handles a frame whose packets all have the same key.
 #[inline(always)]
 pub(crate) fn one_flow<const N: usize>(
     nat: &mut Nat,
@@ -191,8 +192,9 @@ pub(crate) fn one_flow<const N: usize>(
     rest
 }
 
-/// Rewrites packets of one session, of UDP or of TCP: how many, of how many bytes, and those that are
-/// left since they open or end a connection. `None`, and nothing done, if one is too short.
+/// Rewrites TCP or UDP packets of one session. Returns the numbers of packets and bytes, and the
+/// packets left because they open or close the connection. `None`, with nothing changed, if one is
+/// too short.
 #[inline(always)]
 fn rewrite_all<const N: usize, const UDP: bool>(
     frame: &mut Frame,
@@ -217,7 +219,7 @@ fn rewrite_all<const N: usize, const UDP: bool>(
         let old = u16::from_le_bytes([h[at], h[at + 1]]);
         let mut sum = tuple::follow(old, f.l4);
         if UDP {
-            // Zero says that there is none (RFC 768).
+            // Zero means no checksum (RFC 768).
             sum = if sum == 0 { 0xffff } else { sum };
             sum = if old == 0 { 0 } else { sum };
         }
@@ -226,7 +228,7 @@ fn rewrite_all<const N: usize, const UDP: bool>(
     Some((n - left, bytes, rest))
 }
 
-/// Packets of many sessions, which have been looked up.
+/// Handles packets of several sessions that have been looked up.
 #[inline(always)]
 pub(crate) fn many_flows<const N: usize>(
     nat: &mut Nat,

@@ -1,20 +1,22 @@
-//! NAT44, endpoint dependent: hosts inside share addresses outside (RFC 3022, 4787, 5382, 5508).
+//! Endpoint-dependent NAT44: inside hosts share external addresses (RFC 3022, 4787, 5382, 5508).
 //!
-//! * [`mod@tuple`], [`packet`]: keys, checksums, one packet;
-//! * [`session`], [`ports`], [`mapping`]: what a session knows, which ports are free, static mappings;
-//! * [`worker`]: a worker's sessions, which nobody else touches;
-//! * [`state`]: the configuration, on the main thread;
-//! * `translate`, [`nodes`], [`cli`]: packets and commands.
+//! * [`mod@tuple`], [`packet`]: keys, checksums, packets;
+//! * [`session`], [`ports`], [`mapping`]: session values, free ports, static mappings;
+//! * [`worker`]: a worker's own sessions;
+//! * [`state`]: the configuration on the main thread;
+//! * `translate`, [`nodes`], [`cli`]: nodes and commands.
 //!
-//! Sessions belong to one worker: that which the host inside falls to. Ports outside are shared out
-//! between workers, so that an answer says by its port whose it is.
+//! A session belongs to one worker, determined by the inside host. External ports are divided among
+//! workers, so that the port of a reply identifies the worker.
 #![forbid(unsafe_code)]
 
 pub mod api;
 mod api_types;
 pub mod cli;
+mod cli_args;
 mod cli_support;
 mod config;
+mod egress;
 mod events;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -38,8 +40,6 @@ mod time;
 mod translate;
 pub mod tuple;
 pub mod view;
-mod ways;
-mod words;
 pub mod worker;
 
 pub use config::{Config, Timeouts};
@@ -50,7 +50,7 @@ use std::sync::Arc;
 use thalweg_graph::{Control, Feature};
 use thalweg_tables::snapshot::{self, Snapshot};
 
-/// The feature: to be listed behind `ip4`.
+/// The feature. It must be listed after `ip4`.
 pub static FEATURE: Feature = Feature {
     name: "nat44",
     about: "network address translation, IPv4 to IPv4, endpoint dependent",
@@ -70,7 +70,7 @@ fn init(c: &mut Control) {
     let refused = c.topic("nat44-refused", events::refused);
     c.share(Arc::new(events::Topics { refused }));
     for (queue, node) in translate::QUEUES {
-        // Before the start this cannot fail; the start says so if a node is missing.
+        // Before the start this cannot fail; the start reports missing nodes.
         let _ = c.add_hand_off(queue, node);
     }
     state::follow_interfaces(c);

@@ -1,53 +1,53 @@
-//! How many sessions a routing table's hosts, and each host, may have.
+//! Session limits per routing table and per host.
 //!
-//! Sessions are counted only while there is a limit. When one comes, those that there are already are
-//! counted bit by bit: sessions with numbers below [`Limits::upto`] are in the counts, and no others.
+//! Sessions are counted only while there is a limit. When a limit is set, existing sessions are
+//! counted in slices: those with numbers below [`Limits::upto`] are counted, and no others.
 
 use crate::tuple::{Key, Tuple};
 use std::net::Ipv4Addr;
 use thalweg_tables::MapError;
 use thalweg_tables::flow::{FlowId, FlowTable, MAX_TIMEOUT, Millis};
 
-/// Sessions of each host, by address and routing table.
+/// Number of sessions by host and routing table.
 pub(crate) type Hosts = FlowTable<1, u32>;
 
-/// What a worker is told of limits.
+/// Session limits as sent to a worker.
 #[derive(Debug, Default)]
-pub struct Orders {
-    /// Most sessions by routing table.
+pub struct LimitSettings {
+    /// Limits by routing table.
     pub(crate) tables: Vec<(u32, u32)>,
-    /// Most sessions of a host; 0: any number.
+    /// Limit per host; 0 = none.
     pub(crate) per_host: u32,
-    /// Room to count each host's, if there is such a limit.
+    /// Counters by host, if there is a limit per host.
     pub(crate) hosts: Option<Box<Hosts>>,
 }
 
-impl Orders {
-    /// Limits of one worker, which has room for so many sessions.
+impl LimitSettings {
+    /// The limits of a worker with room for `sessions` sessions.
     ///
     /// # Errors
-    /// If the kernel refuses address space.
+    /// Fails if there is not enough address space.
     pub fn new(
         tables: Vec<(u32, u32)>,
         per_host: u32,
         sessions: u32,
         now: Millis,
-    ) -> Result<Orders, MapError> {
+    ) -> Result<LimitSettings, MapError> {
         let hosts =
             (per_host > 0).then(|| Hosts::new(sessions, 1, now).map(Box::new)).transpose()?;
         if let Some(hosts) = &hosts {
-            // Where the kernel cannot, workers find it as hosts come.
+            // If this fails, pages are mapped on first use.
             let _ = hosts.populate();
         }
-        Ok(Orders { tables, per_host, hosts })
+        Ok(LimitSettings { tables, per_host, hosts })
     }
 }
 
-/// The limits that hold, and what there is of what they limit.
+/// Limits in force, and the counters they need.
 #[derive(Debug, Default)]
 pub struct Limits {
-    orders: Orders,
-    /// Sessions of each routing table that has a limit.
+    settings: LimitSettings,
+    /// Number of sessions by limited routing table.
     counts: Vec<u32>,
     upto: u32,
 }
@@ -57,21 +57,21 @@ fn host_key(host: Ipv4Addr, table: u32) -> [u64; 1] {
 }
 
 impl Limits {
-    /// Limits of which nothing has been counted yet.
-    pub fn new(orders: Orders) -> Limits {
-        let counts = vec![0; orders.tables.len()];
-        Limits { orders, counts, upto: 0 }
+    /// Limits with nothing counted yet.
+    pub fn new(settings: LimitSettings) -> Limits {
+        let counts = vec![0; settings.tables.len()];
+        Limits { settings, counts, upto: 0 }
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no limit.
     #[inline]
     pub fn is_none(&self) -> bool {
-        self.counts.is_empty() && self.orders.per_host == 0
+        self.counts.is_empty() && self.settings.per_host == 0
     }
 
-    /// What had to be kept for them.
+    /// The counters by host, to be freed.
     pub(crate) fn into_hosts(self) -> Option<Box<Hosts>> {
-        self.orders.hosts
+        self.settings.hosts
     }
 
     /// Sessions with numbers below this are counted.
@@ -79,50 +79,50 @@ impl Limits {
         self.upto
     }
 
-    /// Whether a host may have another session.
+    /// Returns whether a host may open another session.
     #[inline]
     pub fn allow(&self, host: Ipv4Addr, table: u32) -> bool {
         if self.is_none() {
             return true;
         }
-        let tables = self.orders.tables.iter().zip(&self.counts);
+        let tables = self.settings.tables.iter().zip(&self.counts);
         let mut mine = tables.filter(|((t, _), _)| *t == table);
         mine.all(|((_, most), n)| n < most) && self.of_host(host, table) < self.most()
     }
 
-    /// Whether a host has as many sessions as each may have.
-    pub fn is_spent(&self, host: Ipv4Addr, table: u32) -> bool {
+    /// Returns whether a host has reached the limit per host.
+    pub fn is_host_full(&self, host: Ipv4Addr, table: u32) -> bool {
         self.of_host(host, table) >= self.most()
     }
 
     fn most(&self) -> u32 {
-        self.orders.per_host.checked_sub(1).map_or(u32::MAX, |m| m + 1)
+        self.settings.per_host.checked_sub(1).map_or(u32::MAX, |m| m + 1)
     }
 
-    /// Sessions of a host, as far as they are counted.
+    /// Number of sessions of a host counted so far.
     pub fn of_host(&self, host: Ipv4Addr, table: u32) -> u32 {
-        let Some(hosts) = &self.orders.hosts else { return 0 };
+        let Some(hosts) = &self.settings.hosts else { return 0 };
         let key = host_key(host, table);
         hosts.find(&key, hosts.hash(&key)).map_or(0, |found| *hosts.get(found.flow()))
     }
 
-    /// A session has come.
+    /// Counts a new session.
     #[inline]
-    pub fn came(&mut self, flow: FlowId, inside: &Key, now: Millis) {
+    pub fn add(&mut self, flow: FlowId, inside: &Key, now: Millis) {
         if !self.is_none() && flow.index() < self.upto {
             self.count(inside, true, now);
         }
     }
 
-    /// A session has gone.
+    /// Discounts a removed session.
     #[inline]
-    pub fn went(&mut self, flow: FlowId, inside: &Key) {
+    pub fn remove(&mut self, flow: FlowId, inside: &Key) {
         if !self.is_none() && flow.index() < self.upto {
             self.count(inside, false, 0);
         }
     }
 
-    /// Counts these sessions, the next ones: all numbers below `upto` are counted then.
+    /// Counts the next sessions, up to number `upto`.
     pub fn count_up(&mut self, insides: impl Iterator<Item = Key>, upto: u32, now: Millis) {
         insides.for_each(|key| self.count(&key, true, now));
         self.upto = upto;
@@ -130,12 +130,12 @@ impl Limits {
 
     fn count(&mut self, inside: &Key, more: bool, now: Millis) {
         let Tuple { src, table, .. } = Tuple::of(inside);
-        for ((t, _), n) in self.orders.tables.iter().zip(&mut self.counts) {
+        for ((t, _), n) in self.settings.tables.iter().zip(&mut self.counts) {
             if *t == table {
                 *n = if more { *n + 1 } else { n.saturating_sub(1) };
             }
         }
-        let Some(hosts) = &mut self.orders.hosts else { return };
+        let Some(hosts) = &mut self.settings.hosts else { return };
         let key = host_key(src, table);
         let hash = hosts.hash(&key);
         match (hosts.find(&key, hash), more) {
@@ -147,7 +147,7 @@ impl Limits {
                     hosts.remove(found.flow());
                 }
             }
-            // There is room for as many hosts as for sessions.
+            // There is room for as many hosts as sessions.
             (None, true) => {
                 let _ = hosts.add((key, hash), None, now.wrapping_add(MAX_TIMEOUT), (1, ()));
             }

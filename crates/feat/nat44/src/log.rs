@@ -1,8 +1,8 @@
-//! A record of each session that begins and ends, as lines of JSON in a file or in datagrams, or as
-//! IPFIX messages.
+//! The session log: created and deleted sessions, as lines of JSON in a file or in syslog
+//! datagrams, or as IPFIX messages.
 //!
-//! Workers put records into rings of their own, and do not wait: what finds no room is counted. A
-//! thread takes them out, at most so many a second, and writes.
+//! Workers write records to rings of their own and never wait: records that find the ring full are
+//! counted. A thread reads the rings and writes at a limited rate.
 
 mod ipfix;
 
@@ -26,43 +26,43 @@ use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
 
-/// Records that a worker's ring holds: those of a burst of a few milliseconds.
+/// Records per ring: those of a burst of a few milliseconds.
 const RING: usize = 1 << 15;
-/// Records that may lie in a ring unpublished.
+/// Number of records after which a ring is published.
 const UNSEEN: u64 = 64;
-/// How often the thread looks.
+/// How often the thread polls the rings.
 const PERIOD: Duration = Duration::from_millis(10);
-/// How often it looks whether the file is still the one that it writes.
+/// How often it checks whether the file has been moved.
 const REOPEN: Duration = Duration::from_secs(1);
-/// Notices that may wait for the thread.
+/// Capacity of the queue of notices.
 const NOTICES: usize = 1024;
-/// Records a second, if nothing is said.
+/// Default rate in records per second.
 pub const RATE: u32 = 100_000;
 
-/// Where records go.
+/// Destination of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// A file, behind what is in it.
+    /// A file, appended to.
     File(PathBuf),
-    /// A collector of syslog messages (RFC 5424), each in a datagram (RFC 5426).
+    /// A syslog collector (RFC 5424), one datagram per message (RFC 5426).
     Syslog(SocketAddr),
-    /// A collector of IPFIX messages (RFC 7011, RFC 8158) over UDP.
+    /// An IPFIX collector (RFC 7011, RFC 8158) over UDP.
     Ipfix(Collector),
 }
 
-/// Where IPFIX messages go, and what they say of who sends them.
+/// An IPFIX collector, and the identity of the exporter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Collector {
-    /// The collector.
+    /// Address of the collector.
     pub to: SocketAddr,
-    /// The observation domain.
+    /// Observation domain id.
     pub domain: u32,
-    /// The port that they come from; 0: any.
+    /// Source port; 0 = any.
     pub port: u16,
 }
 
 impl Collector {
-    /// A collector of which nothing else is said.
+    /// A collector with defaults for the rest.
     pub fn new(to: SocketAddr) -> Collector {
         Collector { to, domain: ipfix::DOMAIN, port: 0 }
     }
@@ -91,57 +91,63 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// What became of records.
+/// Counters of log records.
 #[derive(Debug, Default)]
 pub struct Totals {
-    /// They were written.
+    /// Records written.
     pub written: AtomicU64,
-    /// There were more than there may be in a second.
+    /// Records dropped by the rate limit.
     pub limited: AtomicU64,
-    /// The file or the network did not take them.
+    /// Records that could not be written or sent.
     pub failed: AtomicU64,
 }
 
-/// What has happened to a session.
+/// Kind of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum What {
-    /// It has begun.
-    Begins,
-    /// It has ended.
-    Ends,
+pub(crate) enum SessionEvent {
+    /// Session created.
+    Create,
+    /// Session deleted.
+    Delete,
 }
 
-/// Something else that collectors of IPFIX messages learn of.
+/// Other events for IPFIX collectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Notice {
-    /// No address has a port left.
+    /// No address has a free port.
     NoAddress,
-    /// There are as many sessions as there may be: so many of a worker, or a routing table.
+    /// The session limit of a worker or a routing table was reached.
     Sessions(u32),
-    /// A host inside has as many as it may have.
+    /// An inside host reached the limit per host.
     PerHost {
-        /// So many.
+        /// The limit.
         most: u32,
         /// The host.
         host: Ipv4Addr,
-        /// Its routing table.
+        /// Routing table of the host.
         table: u32,
     },
 }
 
-/// A worker's end of its ring.
+/// A worker's side of its ring.
 #[derive(Debug)]
-pub(crate) struct Pen {
+pub(crate) struct LogWriter {
     ring: RecordWriter,
-    /// Records for which there was no room.
+    /// Records lost because the ring was full.
     pub(crate) lost: u64,
 }
 
-impl Pen {
+impl LogWriter {
     #[inline]
-    pub(crate) fn write(&mut self, what: What, keys: &(Key, Key), s: &Session, now: Millis) {
+    pub(crate) fn write(
+        &mut self,
+        event: SessionEvent,
+        keys: &(Key, Key),
+        s: &Session,
+        now: Millis,
+    ) {
         let (inside, outside) = keys;
-        let about = u64::from(what == What::Ends) | u64::from(s.marks()) << 16;
+        let about = u64::from(event == SessionEvent::Delete) | u64::from(s.marks()) << 16;
         let words: [u64; WORDS] = [
             inside[0],
             inside[1],
@@ -160,20 +166,20 @@ impl Pen {
         }
     }
 
-    /// Lets the thread see all that there is.
+    /// Publishes all records to the thread.
     pub(crate) fn publish(&mut self) {
         self.ring.publish();
     }
 }
 
-/// The thread that writes.
+/// The log and its thread.
 #[derive(Debug)]
 pub struct Log {
-    /// Where records go.
+    /// Destination.
     pub target: Target,
-    /// Most of them in a second.
+    /// Maximum number of records per second.
     pub rate: u32,
-    /// What became of them.
+    /// Counters.
     pub totals: Arc<Totals>,
     stop: Arc<AtomicBool>,
     notices: mpsc::SyncSender<Notice>,
@@ -181,20 +187,24 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins, with a pen for each worker.
+    /// Starts the thread. Returns a writer for each worker.
     ///
     /// # Errors
-    /// If the file cannot be opened, or there can be no socket or thread.
-    pub(crate) fn start(target: Target, rate: u32, workers: usize) -> io::Result<(Log, Vec<Pen>)> {
+    /// Fails if the file or socket cannot be opened, or the thread cannot be started.
+    pub(crate) fn start(
+        target: Target,
+        rate: u32,
+        workers: usize,
+    ) -> io::Result<(Log, Vec<LogWriter>)> {
         let sink = Sink::open(&target)?;
         let (totals, stop) = (Arc::new(Totals::default()), Arc::new(AtomicBool::new(false)));
-        let (notices, told) = mpsc::sync_channel(NOTICES);
+        let (notices, received) = mpsc::sync_channel(NOTICES);
         let rings = (0..workers).map(|_| channel(RING));
-        let (pens, readers): (Vec<_>, Vec<_>) =
-            rings.map(|(ring, reader)| (Pen { ring, lost: 0 }, reader)).unzip();
+        let (writers, readers): (Vec<_>, Vec<_>) =
+            rings.map(|(ring, reader)| (LogWriter { ring, lost: 0 }, reader)).unzip();
         let writer = Writer {
             readers,
-            told,
+            notices: received,
             sink,
             totals: totals.clone(),
             rate: u64::from(rate),
@@ -205,20 +215,20 @@ impl Log {
         let thread = std::thread::Builder::new()
             .name("nat44-log".into())
             .spawn(move || writer.run(&ends))?;
-        Ok((Log { target, rate, totals, stop, notices, thread: Some(thread) }, pens))
+        Ok((Log { target, rate, totals, stop, notices, thread: Some(thread) }, writers))
     }
 }
 
 impl Log {
-    /// Has collectors of IPFIX messages learn of something. There is one of a kind a second from each
-    /// worker, at most; those for which there is no room are not worth waiting for.
-    pub(crate) fn tell(&self, notice: Notice) {
+    /// Sends a notice to IPFIX collectors. Each worker sends at most one per second and kind;
+    /// notices that find the queue full are dropped.
+    pub(crate) fn notify(&self, notice: Notice) {
         if matches!(self.target, Target::Ipfix(_)) {
             let _ = self.notices.try_send(notice);
         }
     }
 
-    /// Has the thread write what there is and end, without waiting for it.
+    /// Stops the thread after it has written what is there, without waiting.
     pub(crate) fn end(mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread = None;
@@ -230,7 +240,7 @@ impl Drop for Log {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing to say that its totals do not.
+            // Its result is in the counters.
             let _ = thread.join();
         }
     }
@@ -242,8 +252,8 @@ enum Sink {
     Ipfix(ipfix::Exporter),
 }
 
-/// A socket that sends to a collector, and does not wait. The log that takes another's place has the
-/// port before that one gives it up, hence its reuse.
+/// A non-blocking socket connected to a collector. A new log binds the port before the old one
+/// closes it, so the address is reused.
 fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
     let (family, any): (_, IpAddr) = match to {
         SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
@@ -285,7 +295,8 @@ impl Sink {
             }
             Sink::Syslog { socket, text } => {
                 text.clear();
-                // local0, informational; no time but that within, no host, no structured data.
+                // local0.info; no timestamp (it is in the message), no host name, no structured
+                // data.
                 text.extend_from_slice(b"<134>1 - - thalweg - nat44 - ");
                 text.extend_from_slice(record.line().as_bytes());
                 socket.send(text).map(drop)
@@ -294,7 +305,7 @@ impl Sink {
         }
     }
 
-    /// Ends a turn: what was written is seen, and a file that was moved away is made anew.
+    /// Flushes at the end of a turn, and reopens a file that has been moved.
     fn flush(&mut self) -> io::Result<()> {
         let (file, name, looked) = match self {
             Sink::File { file, name, looked } => (file, name, looked),
@@ -315,11 +326,11 @@ impl Sink {
 
 struct Writer {
     readers: Vec<RecordReader>,
-    told: mpsc::Receiver<Notice>,
+    notices: mpsc::Receiver<Notice>,
     sink: Sink,
     totals: Arc<Totals>,
     rate: u64,
-    /// Records that may still be written in this second, and when it began.
+    /// Records left in this second, and its start.
     left: u64,
     second: Instant,
 }
@@ -328,7 +339,7 @@ impl Writer {
     fn run(mut self, stop: &AtomicBool) {
         self.left = self.rate;
         loop {
-            // What was there when the end was announced is written still.
+            // Records written before the stop are still handled.
             let last = stop.load(Ordering::Relaxed);
             self.turn();
             if last {
@@ -361,8 +372,8 @@ impl Writer {
             }
         }
         if let Sink::Ipfix(exporter) = &mut self.sink {
-            for notice in self.told.try_iter() {
-                match exporter.tell(notice, unix) {
+            for notice in self.notices.try_iter() {
+                match exporter.add_notice(notice, unix) {
                     Ok(()) => written += 1,
                     Err(_) => failed += 1,
                 }
@@ -381,20 +392,20 @@ impl Writer {
     }
 }
 
-/// What has happened to a session.
+/// A record of the log.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// When, since 1970.
+    /// Time since 1970.
     unix: Duration,
     worker: usize,
     marks: u16,
     inside: Tuple,
     outside: Tuple,
-    /// What is known of it, if it has ended.
+    /// Counters of a deleted session.
     end: Option<End>,
 }
 
-/// What is known of a session that has ended.
+/// Counters of a deleted session.
 #[derive(Clone, Copy, Debug)]
 struct End {
     packets: u64,
@@ -403,10 +414,10 @@ struct End {
 }
 
 impl Record {
-    /// What a worker wrote. `now` on the clock of sessions is `unix` since 1970.
+    /// Decodes a worker's record. Session time `now` equals `unix` since 1970.
     fn new(words: &[u64; WORDS], worker: usize, now: Millis, unix: Duration) -> Record {
         let (at, created) = ((words[6] >> 32) as Millis, words[7] as Millis);
-        // The record may be some moments older than the clock's reading, or younger.
+        // The record may be slightly older or newer than the clock reading.
         let ago = i64::from(now.wrapping_sub(at) as i32);
         let end = End {
             packets: words[4],
@@ -423,7 +434,7 @@ impl Record {
         }
     }
 
-    /// It as JSON.
+    /// The record as JSON.
     fn line(&self) -> String {
         let (inside, outside) = (&self.inside, &self.outside);
         let end = |address: std::net::Ipv4Addr, port: u16| format!("{address}:{port}");
@@ -486,19 +497,19 @@ mod tests {
         clock::init();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("log");
-        let (log, mut pens) = Log::start(Target::File(file.clone()), 10, 2).unwrap();
+        let (log, mut writers) = Log::start(Target::File(file.clone()), 10, 2).unwrap();
         let now = time::millis(clock::ticks());
         let mut s = Session::new(&keys().0, &keys().1, now);
         (s.words[1], s.words[2]) = (3, 180);
-        pens[1].write(What::Begins, &keys(), &s, now);
-        pens[1].write(What::Ends, &keys(), &s, now.wrapping_add(1500));
-        pens[1].publish();
+        writers[1].write(SessionEvent::Create, &keys(), &s, now);
+        writers[1].write(SessionEvent::Delete, &keys(), &s, now.wrapping_add(1500));
+        writers[1].publish();
         wait(&log.totals, 2);
-        // More than there may be in a second.
+        // More than the rate limit.
         for _ in 0..100 {
-            pens[0].write(What::Begins, &keys(), &s, now);
+            writers[0].write(SessionEvent::Create, &keys(), &s, now);
         }
-        pens[0].publish();
+        writers[0].publish();
         wait(&log.totals, 102);
         let totals = log.totals.clone();
         drop(log);
@@ -518,11 +529,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_moved_is_made_anew() {
+    fn a_moved_file_is_reopened() {
         clock::init();
         let dir = tempfile::tempdir().unwrap();
         let (file, moved) = (dir.path().join("log"), dir.path().join("log.1"));
-        let (log, mut pens) = Log::start(Target::File(file.clone()), 1000, 1).unwrap();
+        let (log, mut writers) = Log::start(Target::File(file.clone()), 1000, 1).unwrap();
         std::fs::rename(&file, &moved).unwrap();
         let end = Instant::now() + Duration::from_secs(20);
         while !file.exists() {
@@ -530,8 +541,8 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         let s = Session::new(&keys().0, &keys().1, 0);
-        pens[0].write(What::Begins, &keys(), &s, 0);
-        pens[0].publish();
+        writers[0].write(SessionEvent::Create, &keys(), &s, 0);
+        writers[0].publish();
         wait(&log.totals, 1);
         drop(log);
         assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 1);
@@ -540,14 +551,14 @@ mod tests {
     #[test]
     fn a_full_ring_loses_and_counts() {
         let (ring, _reader) = channel(4);
-        let mut pen = Pen { ring, lost: 0 };
+        let mut writer = LogWriter { ring, lost: 0 };
         let s = Session::new(&keys().0, &keys().1, 0);
-        (0..10).for_each(|_| pen.write(What::Ends, &keys(), &s, 0));
-        assert_eq!(pen.lost, 6);
+        (0..10).for_each(|_| writer.write(SessionEvent::Delete, &keys(), &s, 0));
+        assert_eq!(writer.lost, 6);
     }
 
     #[test]
-    fn logs_that_follow_each_other_have_the_same_port() {
+    fn consecutive_logs_can_use_the_same_port() {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let first = connect(&collector, 0).unwrap();
         let port = first.local_addr().unwrap().port();
@@ -561,10 +572,10 @@ mod tests {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
         collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let to = Target::Syslog(collector.local_addr().unwrap());
-        let (_log, mut pens) = Log::start(to, 1000, 1).unwrap();
+        let (_log, mut writers) = Log::start(to, 1000, 1).unwrap();
         let s = Session::new(&keys().0, &keys().1, 0);
-        pens[0].write(What::Begins, &keys(), &s, 0);
-        pens[0].publish();
+        writers[0].write(SessionEvent::Create, &keys(), &s, 0);
+        writers[0].publish();
         let mut buffer = [0; 2000];
         let n = collector.recv(&mut buffer).unwrap();
         let text = std::str::from_utf8(&buffer[..n]).unwrap();

@@ -1,4 +1,4 @@
-//! Static mappings: what the outside may call by an address and port of its own.
+//! Static mappings of external addresses and ports to inside hosts.
 
 use crate::owners::Rule;
 use std::collections::{HashMap, HashSet};
@@ -6,23 +6,23 @@ use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv4Addr;
 use thalweg_tables::hash::mix64;
 
-/// Hashes what operators configure, which nobody chooses in order to do harm.
+/// A fast hash for configured keys, which an attacker cannot choose.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Quick;
+pub struct FastHash;
 
-/// A hash under way.
+/// The hasher.
 #[derive(Debug)]
-pub struct QuickHasher(u64);
+pub struct FastHasher(u64);
 
-impl BuildHasher for Quick {
-    type Hasher = QuickHasher;
+impl BuildHasher for FastHash {
+    type Hasher = FastHasher;
     #[inline]
-    fn build_hasher(&self) -> QuickHasher {
-        QuickHasher(0)
+    fn build_hasher(&self) -> FastHasher {
+        FastHasher(0)
     }
 }
 
-impl Hasher for QuickHasher {
+impl Hasher for FastHasher {
     #[inline]
     fn finish(&self) -> u64 {
         mix64(self.0)
@@ -49,66 +49,66 @@ impl Hasher for QuickHasher {
     }
 }
 
-/// Whether sources are translated, too.
+/// When the source is translated too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TwiceNat {
-    /// They are not.
+    /// Never.
     #[default]
     Never,
-    /// All are.
+    /// Always.
     Always,
-    /// That of the host itself is, so that it reaches itself.
-    OfItself,
+    /// Only if the host calls itself (self-twice-NAT).
+    SelfOnly,
 }
 
-/// One of the hosts that share what comes for a mapping.
+/// A back end of a load-balancing mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backend {
-    /// Its address.
+    /// Address.
     pub address: Ipv4Addr,
-    /// Its port.
+    /// Port.
     pub port: u16,
-    /// Its routing table.
+    /// Routing table.
     pub table: u32,
-    /// Its share, of the sum of all.
+    /// Relative weight.
     pub share: u8,
 }
 
 /// A static mapping.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
-    /// TCP, UDP, ICMP; 0 for a mapping of all that an address gets.
+    /// TCP, UDP or ICMP; 0 maps all traffic of the address.
     pub protocol: u8,
-    /// The address outside.
+    /// External address.
     pub external: Ipv4Addr,
-    /// Its port; 0 for all.
+    /// External port; 0 = all.
     pub external_port: u16,
-    /// The host inside, if it is one.
+    /// Address of the inside host, without back ends.
     pub local: Ipv4Addr,
-    /// Its port; 0 for all.
+    /// Port of the inside host; 0 = all.
     pub local_port: u16,
-    /// The routing table of the inside.
+    /// Routing table of the inside host.
     pub table: u32,
-    /// Whether sources are translated, too.
+    /// When the source is translated too.
     pub twice: TwiceNat,
-    /// The mapping holds for what begins outside only.
+    /// Applies to sessions opened from outside only.
     pub out2in_only: bool,
-    /// Several hosts inside.
+    /// Back ends of a load-balancing mapping.
     pub backends: Vec<Backend>,
-    /// Callers keep to the host inside that they have got, all flows of theirs: for so many seconds at
-    /// least, and in fact for as long as it is there; 0: each flow for itself.
+    /// With a value other than 0, all flows of a client go to the same back end as long as that
+    /// exists, which is at least the seconds given; 0 balances per flow.
     pub affinity: u32,
-    /// With twice-nat, the one address that sources get.
+    /// With twice-NAT, the pool address that sources are translated to.
     pub exact: Option<Ipv4Addr>,
 }
 
 impl Mapping {
-    /// Whether all ports are mapped.
+    /// Returns whether all ports are mapped.
     pub fn is_address_only(&self) -> bool {
         self.protocol == 0
     }
 
-    /// Address, port and table inside for what a caller sends, and the port that it calls.
+    /// Inside address, port and table for a packet of `caller` to external port `port`.
     pub fn target(&self, caller: Ipv4Addr, from: u16, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
         if self.backends.is_empty() {
             let to = if self.is_address_only() { port } else { self.local_port };
@@ -132,8 +132,9 @@ impl Mapping {
         })
     }
 
-    /// Each host inside draws a number, by its share, and the greatest has the caller: a host that
-    /// goes moves its own callers only, and one that comes takes its part from all.
+    /// Weighted rendezvous hashing: each back end draws a number by its weight, and the largest
+    /// wins. Removing a back end moves only its own clients, and a new one takes its share from
+    /// all.
     fn by_caller(&self, caller: u64) -> Option<&Backend> {
         let draw = |b: &Backend| {
             let hash =
@@ -146,31 +147,31 @@ impl Mapping {
     }
 }
 
-/// Where a mapping is called: address, port, protocol; port and protocol 0 for a whole address.
-type Called = (u32, u16, u8);
+/// Address, port and protocol; port and protocol 0 for a whole address.
+type Endpoint = (u32, u16, u8);
 
-/// Hosts inside, with their routing tables.
-pub(crate) type Hosts = HashSet<(u32, u32), Quick>;
+/// Inside hosts with their routing tables.
+pub(crate) type Hosts = HashSet<(u32, u32), FastHash>;
 
-/// All static mappings, to be found from either side.
+/// All static mappings, indexed by both sides.
 #[derive(Clone, Debug, Default)]
 pub struct Mappings {
     all: Vec<Mapping>,
-    outside: HashMap<Called, u32, Quick>,
-    inside: HashMap<(Called, u32), u32, Quick>,
-    /// Those inside whose sessions do not go by the host; of hosts as a whole, and of ports.
-    rules: HashMap<(Called, u32), Rule, Quick>,
+    outside: HashMap<Endpoint, u32, FastHash>,
+    inside: HashMap<(Endpoint, u32), u32, FastHash>,
+    /// How sessions of inside endpoints are assigned to workers, if not by host.
+    rules: HashMap<(Endpoint, u32), Rule, FastHash>,
 }
 
 impl Mappings {
-    /// From a list, beside addresses of which hosts inside get ports.
-    pub fn new(all: Vec<Mapping>, pooled: &HashSet<u32, Quick>) -> Mappings {
+    /// Indexes a list; `pooled` are the pool addresses that inside hosts share.
+    pub fn new(all: Vec<Mapping>, pooled: &HashSet<u32, FastHash>) -> Mappings {
         let mut m = Mappings { all, ..Mappings::default() };
         for (i, mapping) in m.all.iter().enumerate() {
             let protocol = mapping.protocol;
-            let called = (mapping.external.to_bits(), mapping.external_port, protocol);
-            m.outside.insert(called, i as u32);
-            if mapping.is_address_only() && pooled.contains(&called.0) {
+            let external = (mapping.external.to_bits(), mapping.external_port, protocol);
+            m.outside.insert(external, i as u32);
+            if mapping.is_address_only() && pooled.contains(&external.0) {
                 m.rules.insert(((mapping.local.to_bits(), 0, 0), mapping.table), Rule::Port);
             }
             for b in &mapping.backends {
@@ -190,24 +191,24 @@ impl Mappings {
         m
     }
 
-    /// All of them.
+    /// All mappings.
     pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
         self.all.iter()
     }
 
-    /// Hosts that have the name of a shared address.
-    pub(crate) fn named(&self) -> Hosts {
-        let named = self.rules.iter().filter(|(_, rule)| **rule == Rule::Port);
-        named.map(|(((host, _, _), table), _)| (*host, *table)).collect()
+    /// Hosts whose sessions are assigned by [`Rule::Port`].
+    pub(crate) fn hosts_by_port(&self) -> Hosts {
+        let hosts = self.rules.iter().filter(|(_, rule)| **rule == Rule::Port);
+        hosts.map(|(((host, _, _), table), _)| (*host, *table)).collect()
     }
 
-    /// How many keys they are found by, from the inside and from the outside.
+    /// Number of keys in the inside and the outside index.
     pub fn keys(&self) -> (usize, usize) {
         (self.inside.len(), self.outside.len())
     }
 
-    /// What an address, port and protocol stand for, called from outside.
-    pub fn called(&self, address: u32, port: u16, protocol: u8) -> Option<&Mapping> {
+    /// The mapping of an external endpoint.
+    pub fn by_external(&self, address: u32, port: u16, protocol: u8) -> Option<&Mapping> {
         if self.all.is_empty() {
             return None;
         }
@@ -216,7 +217,7 @@ impl Mappings {
         self.all.get(*index as usize)
     }
 
-    /// By what the sessions of an address and port inside are shared out.
+    /// How sessions of an inside endpoint are assigned to workers.
     pub(crate) fn rule(&self, address: u32, port: u16, protocol: u8, table: u32) -> Rule {
         if self.rules.is_empty() {
             return Rule::Host;
@@ -226,7 +227,7 @@ impl Mappings {
         rule.copied().unwrap_or(Rule::Host)
     }
 
-    /// The mapping of what a host inside sends from a port.
+    /// The mapping that applies to packets from an inside endpoint.
     pub fn of_host(&self, address: u32, port: u16, protocol: u8, table: u32) -> Option<&Mapping> {
         if self.inside.is_empty() {
             return None;
@@ -262,11 +263,12 @@ mod tests {
         let m = Mappings::new(vec![mapping(0, 0, 0), mapping(6, 80, 8080)], &HashSet::default());
         let (outside, inside) = (0xc000_0201, 0x0a00_0001);
         let caller = Ipv4Addr::new(198, 51, 100, 7);
-        let target = |port, protocol| m.called(outside, port, protocol)?.target(caller, 1, port);
+        let target =
+            |port, protocol| m.by_external(outside, port, protocol)?.target(caller, 1, port);
         assert_eq!(target(80, 6), Some(([10, 0, 0, 1].into(), 8080, 0)));
         assert_eq!(target(81, 6), Some(([10, 0, 0, 1].into(), 81, 0)));
         assert_eq!(target(80, 17), Some(([10, 0, 0, 1].into(), 80, 0)));
-        assert!(m.called(outside + 1, 80, 6).is_none());
+        assert!(m.by_external(outside + 1, 80, 6).is_none());
         assert_eq!(m.of_host(inside, 8080, 6, 0).map(|m| m.external_port), Some(80));
         assert_eq!(m.of_host(inside, 9, 6, 0).map(|m| m.external_port), Some(0));
         assert!(m.of_host(inside, 9, 6, 1).is_none());
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_keep_to_their_host() {
+    fn clients_keep_their_back_end() {
         let mut m = mapping(17, 53, 0);
         let backend =
             |n: u8, share| Backend { address: [10, 0, 0, n].into(), port: 53, table: 0, share };

@@ -1,6 +1,6 @@
-//! The nodes that translate: one shape, one table of counters, four places in the graph.
+//! The translating nodes: one implementation and one error table, at four places in the graph.
 
-use crate::translate::{Direction, Names, QUEUES, Translator};
+use crate::translate::{Direction, Outcomes, QUEUES, Translator};
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
@@ -8,33 +8,33 @@ use thalweg_graph::{BuildCx, Built, FeatureDecl, FrameVerdict, Node, NodeCx, Nod
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in", LOOKUP_IN => "ip4-lookup-in" }
 thalweg_graph::errors! {
-    NO_TRANSLATION: Error, 258, "no session and no mapping";
-    CLOSED: Error, 258, "way into a table that the host's table does not reach";
-    NOT_SYN: Error, 340, "tcp packet that opens no connection and belongs to none";
-    NO_PORT: Error, 259, "no address with a free port";
-    FULL: Error, 259, "as many sessions as there may be";
-    TAKEN: Error, 259, "another session has that tuple";
-    LIMIT: Error, 259, "as many sessions of a host or table as there may be";
-    FRAGMENT: Error, 289, "fragment whose first part was not seen";
-    UNKNOWN: Error, 289, "packet without ports or of an unknown icmp type";
+    NO_TRANSLATION: Error, 258, "no translation";
+    VRF_DENIED: Error, 258, "inter-VRF route not allowed";
+    NON_SYN: Error, 340, "non-SYN packet try to create session";
+    OUT_OF_PORTS: Error, 259, "out of ports";
+    MAX_SESSIONS: Error, 259, "maximum sessions exceeded";
+    TUPLE_IN_USE: Error, 259, "tuple in use by another session";
+    SESSION_LIMIT: Error, 259, "max user or VRF sessions exceeded";
+    FRAGMENT: Error, 289, "drop fragment";
+    UNSUPPORTED: Error, 289, "unsupported protocol or ICMP type";
 }
 
-const NAMES: Names = Names {
+const OUTCOMES: Outcomes = Outcomes {
     icmp_error: ICMP_ERROR,
     out2in: OUT2IN,
     lookup_in: LOOKUP_IN,
     no_translation: NO_TRANSLATION,
-    closed: CLOSED,
-    not_syn: NOT_SYN,
-    no_port: NO_PORT,
-    full: FULL,
-    taken: TAKEN,
-    limit: LIMIT,
+    vrf_denied: VRF_DENIED,
+    non_syn: NON_SYN,
+    out_of_ports: OUT_OF_PORTS,
+    max_sessions: MAX_SESSIONS,
+    tuple_in_use: TUPLE_IN_USE,
+    session_limit: SESSION_LIMIT,
     fragment: FRAGMENT,
-    unknown: UNKNOWN,
+    unsupported: UNSUPPORTED,
 };
 
-/// The declaration of such a node, at a place of an arc.
+/// Declares a translating node at a place of an arc.
 pub(crate) const fn declare(
     name: &'static str,
     place: FeatureDecl,
@@ -51,18 +51,18 @@ pub(crate) const fn declare(
     }
 }
 
-/// A node that translates one way. `N` is [`NEED`](crate::translate::NEED) and the bytes before the
-/// IPv4 header; `WAY` a [`Direction`], so that each has code of its own.
-struct NatNode<const WAY: u8, const N: usize>(Translator);
+/// A translating node. `N` is [`NEED`](crate::translate::NEED) plus the length of the headers
+/// before IPv4; `DIRECTION` is a [`Direction`], so that each is compiled separately.
+struct NatNode<const DIRECTION: u8, const N: usize>(Translator);
 
-/// Makes one.
-pub(crate) fn build<const WAY: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
-    let direction = Direction::of(WAY);
+/// Builds the node.
+pub(crate) fn build<const DIRECTION: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
+    let direction = Direction::of(DIRECTION);
     let queue = QUEUES[direction as usize].0;
-    Built::node(NatNode::<WAY, N>(Translator::new(cx, direction, queue, NAMES)))
+    Built::node(NatNode::<DIRECTION, N>(Translator::new(cx, direction, queue, OUTCOMES)))
 }
 
-impl<const WAY: u8, const N: usize> Node for NatNode<WAY, N> {
+impl<const DIRECTION: u8, const N: usize> Node for NatNode<DIRECTION, N> {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.0.begin(cx, frame);
@@ -84,7 +84,7 @@ impl<const WAY: u8, const N: usize> Node for NatNode<WAY, N> {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = match Direction::of(WAY) {
+        let _ = match Direction::of(DIRECTION) {
             Direction::Output => thalweg_wire::fmt::packet(frame.data(i), out, 0),
             _ => thalweg_wire::fmt::ip4(frame.data(i), out, 0),
         };

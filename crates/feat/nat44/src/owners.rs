@@ -1,8 +1,8 @@
-//! Which worker has a session.
+//! Assignment of sessions to workers.
 //!
-//! It follows from the packet alone, the same both ways, and not from what sessions there are; nor does
-//! it change when a load balance gets another host. Where a mapping has come or gone since, a session may
-//! live where it belonged before: that worker is asked once, too.
+//! The owner of a session follows from the packet alone, is the same in both directions, and does
+//! not depend on existing sessions or on changes of back ends. After a static mapping was added or
+//! removed, a session may live on the worker that owned it before: that one is asked once, too.
 
 use crate::config::Config;
 use crate::session;
@@ -12,24 +12,24 @@ use thalweg_buffer::{Flags, PktMut};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
 
-/// By what the sessions of an address and port inside are shared out.
+/// How sessions of an inside endpoint are assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rule {
-    /// By the host inside.
+    /// By inside host.
     Host,
-    /// By the port outside, which is that inside: the host has the name of a shared address, whose other
-    /// ports tell whose they are.
+    /// By port, the same on both sides: the host has a static mapping of a pool address, whose
+    /// other ports identify workers.
     Port,
-    /// By the host and port outside: several hosts inside share a name.
+    /// By endpoint of the external host: several back ends share the external endpoint.
     Peer,
 }
 
-/// Where a packet's session may be.
+/// Workers that may have a packet's session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Places {
-    /// The worker that has it, or begins it.
+    /// The worker that has or opens it.
     pub(crate) owner: usize,
-    /// The worker that has it if it is older than what is configured now.
+    /// The worker that has it if it predates the current configuration.
     pub(crate) before: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ fn has_ports(ip: u8) -> bool {
 
 impl Config {
     fn owner_of_peer(&self, (host, port): End, workers: usize) -> usize {
-        // Another hash than that by which balances choose: each worker sees all of the hosts inside.
+        // A hash other than that of load balancing, so that each worker serves all back ends.
         let hash = mix64(mix64(u64::from(host.to_bits()) << 16 | u64::from(port)) ^ 0x7065_6572);
         let of = |n: usize| (((hash >> 32) * n as u64) >> 32) as usize;
         match self.owners.len() {
@@ -51,7 +51,7 @@ impl Config {
         }
     }
 
-    /// The worker for an address and port inside with whom it talks to, and by which rule.
+    /// The owner of an inside endpoint's session with `peer`, and the rule that determined it.
     fn owner_inside(&self, inside: &Tuple, peer: End, workers: usize) -> (usize, Rule) {
         let Tuple { src, sport, protocol, table, .. } = *inside;
         let rule = self.mappings.rule(src.to_bits(), sport, protocol, table);
@@ -59,7 +59,7 @@ impl Config {
         let owner = match rule {
             Rule::Host => None,
             Rule::Port => port(sport),
-            // Whose source was translated got a port of the worker that has the session.
+            // A translated source has a port of the worker that owns the session.
             Rule::Peer => self
                 .twice
                 .contains(&peer.0.to_bits())
@@ -70,14 +70,13 @@ impl Config {
         (owner.unwrap_or_else(|| self.owner(src, workers)), rule)
     }
 
-    /// Whether the host inside went by [`Rule::Port`] once.
-    fn was_named(&self, inside: &Tuple) -> bool {
+    /// Returns whether the inside host was assigned by [`Rule::Port`] before.
+    fn was_by_port(&self, inside: &Tuple) -> bool {
         let host = (inside.src.to_bits(), inside.table);
-        !self.once_named.is_empty() && self.once_named.contains(&host)
+        !self.formerly_by_port.is_empty() && self.formerly_by_port.contains(&host)
     }
 
-    /// Where the session of a packet may be that came from the outside or not; `here` if it could be
-    /// anywhere.
+    /// The workers that may have the session of a packet from inside or outside; `here` if any may.
     pub(crate) fn places(&self, t: &Tuple, outside: bool, here: usize, workers: usize) -> Places {
         let of = |host| self.owner(host, workers);
         if !has_ports(t.protocol) {
@@ -86,14 +85,14 @@ impl Config {
         if !outside {
             let (owner, rule) = self.owner_inside(t, (t.dst, t.dport), workers);
             let before = match rule {
-                Rule::Host if self.was_named(t) => self.owner_of_port(t.sport, workers),
+                Rule::Host if self.was_by_port(t) => self.owner_of_port(t.sport, workers),
                 Rule::Host => None,
                 Rule::Port | Rule::Peer => Some(of(t.src)),
             };
             return Places { owner, before };
         }
         let given = || self.owner_of_port(t.dport, workers);
-        let Some(m) = self.mappings.called(t.dst.to_bits(), t.dport, t.protocol) else {
+        let Some(m) = self.mappings.by_external(t.dst.to_bits(), t.dport, t.protocol) else {
             return Places { owner: given().unwrap_or(here), before: None };
         };
         let peer = (t.src, t.sport);
@@ -108,7 +107,7 @@ impl Config {
         Places { owner, before }
     }
 
-    /// The worker that a session goes to which comes from a file.
+    /// The owner of a session restored from a file.
     pub(crate) fn owner_of_session(
         &self,
         (inside, outside): (&Tuple, &Tuple),
@@ -126,23 +125,24 @@ impl Config {
     }
 }
 
-/// Who has looked for a packet's session.
+/// Progress of the search for a packet's session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Search {
-    /// Nobody yet, as far as is known.
+    /// Not searched yet.
     New,
-    /// Its owner, and this worker is asked whether it is older.
+    /// The owner does not have it; this worker is asked for an older session.
     Before,
-    /// All: it is its owner's again, and there is none.
+    /// No worker has it, and the packet is back at the owner.
     Done,
 }
 
-/// In a packet's spare word. They say where they are from, as nobody keeps others from using it.
+/// Values of the packet's opaque word. They are distinctive, because other features use the word
+/// too.
 const BEFORE: u16 = 0x6e01;
 const DONE: u16 = 0x6e02;
 
 impl Search {
-    /// What a packet says, which forgets it.
+    /// Takes the progress from a packet.
     pub(crate) fn take(p: &mut PktMut<'_>) -> Search {
         if !p.may_have_flags() || !p.flags().contains(Flags::META) {
             return Search::New;
@@ -156,7 +156,7 @@ impl Search {
         search
     }
 
-    /// Has a packet say so.
+    /// Stores the progress in a packet.
     pub(crate) fn note(self, p: &mut PktMut<'_>) {
         p.meta_mut().opaque[0] = match self {
             Search::New => 0,

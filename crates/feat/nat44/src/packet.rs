@@ -1,41 +1,41 @@
-//! Reading and rewriting one packet, from its IPv4 header on.
+//! Parses and rewrites a packet from its IPv4 header on.
 
 use crate::tuple::{self, Key};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::tcp::TcpMut;
 
-/// What a packet is to a translator.
+/// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// TCP or UDP.
     Ports,
     /// An ICMP query or its reply.
     Query,
-    /// An ICMP error about a packet that begins here. The key is that of packets that answer the one
-    /// in it, as the error does.
+    /// An ICMP error whose quoted packet begins at this offset. The key is that of the direction of
+    /// the error, opposite to the quoted packet.
     Error(usize),
-    /// Of another protocol.
+    /// Another protocol.
     Other,
-    /// A fragment behind the first: there are no ports in it.
+    /// A fragment other than the first, without ports.
     Fragment,
-    /// Too short, or of an ICMP type that nobody asks with.
+    /// Truncated, or an ICMP type other than query, reply or error.
     Unknown,
 }
 
-/// A packet's key and where it stands.
+/// The parsed fields of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parsed {
-    /// What it is found by.
+    /// Key of its session.
     pub key: Key,
-    /// What it is.
+    /// Kind.
     pub kind: Kind,
     /// IP protocol.
     pub protocol: u8,
-    /// Where the header behind the IPv4 header begins.
+    /// Offset of the transport header.
     pub l4: usize,
-    /// Flags, of TCP.
+    /// TCP flags.
     pub flags: u8,
-    /// What its datagram is found by, of a fragment.
+    /// Key of the datagram, for fragments.
     pub datagram: Option<Key>,
 }
 
@@ -46,7 +46,7 @@ const TCP_CHECKSUM: usize = 16;
 const UDP_CHECKSUM: usize = 6;
 const ICMP_CHECKSUM: usize = 2;
 const ICMP_ID: usize = 4;
-/// Where an ICMP error quotes.
+/// Offset of the packet quoted by an ICMP error.
 const ICMP_QUOTE: usize = 8;
 
 fn le16(data: &[u8], at: usize) -> Option<u16> {
@@ -67,19 +67,19 @@ fn put(data: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Length of the IPv4 header and the addresses, if the header is all there.
+/// Length of the IPv4 header and the addresses, if the header is complete.
 fn header(l3: &[u8]) -> Option<(usize, u64)> {
     let len = usize::from(l3.first()? & 15) * 4;
     let whole = l3[0] >> 4 == 4 && len >= 20 && len <= l3.len();
     whole.then_some((len, le64(l3, ADDRESSES)?))
 }
 
-/// ICMP types that ask and answer with an identifier.
+/// Returns whether an ICMP type is a query or reply with an identifier.
 fn is_query(kind: u8) -> bool {
     matches!(kind, 0 | 8 | 13..=18)
 }
 
-/// ICMP types that ask.
+/// Returns whether an ICMP type is a query.
 pub fn asks(kind: u8) -> bool {
     matches!(kind, 8 | 13 | 15 | 17)
 }
@@ -88,7 +88,7 @@ fn is_error(kind: u8) -> bool {
     matches!(kind, 3 | 4 | 11 | 12)
 }
 
-/// Both ports, or an ICMP query's identifier twice.
+/// Both ports, or the identifier of an ICMP query twice.
 fn ports(l3: &[u8], l4: usize, ip: u8) -> Option<u32> {
     match ip {
         protocol::TCP | protocol::UDP => le32(l3, l4),
@@ -100,7 +100,7 @@ fn ports(l3: &[u8], l4: usize, ip: u8) -> Option<u32> {
     }
 }
 
-/// Reads a packet whose destination is looked up in `table`.
+/// Parses a packet whose destination is looked up in `table`.
 pub fn parse(l3: &[u8], table: u32) -> Parsed {
     let unknown =
         Parsed { key: [0; 2], kind: Kind::Unknown, protocol: 0, l4: 0, flags: 0, datagram: None };
@@ -138,7 +138,7 @@ pub fn parse(l3: &[u8], table: u32) -> Parsed {
     Parsed { key: key(ports), kind, flags, ..parsed }
 }
 
-/// The key of packets that answer a quoted one.
+/// The key of the direction opposite to a quoted packet.
 fn quoted_key(quote: &[u8], table: u32) -> Option<Key> {
     let (l4, addresses) = header(quote)?;
     let ip = quote[9];
@@ -149,20 +149,20 @@ fn quoted_key(quote: &[u8], table: u32) -> Option<Key> {
     Some(tuple::reversed(&tuple::key(addresses, ports, ip, table)))
 }
 
-/// What a packet's tuple becomes.
+/// The new tuple of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     /// New addresses.
     pub addresses: u64,
     /// New ports.
     pub ports: u32,
-    /// What is to be added to the sum over the addresses.
+    /// Delta for checksums over the addresses.
     pub l3: u16,
-    /// What is to be added to the sum over addresses and ports.
+    /// Delta for checksums over addresses and ports.
     pub l4: u16,
 }
 
-/// Gives a packet other addresses, which its header's sum follows by so much.
+/// Rewrites the addresses of a packet and updates the header checksum by `delta`.
 pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
     put(l3, ADDRESSES, &addresses.to_le_bytes());
     if let Some(old) = le16(l3, CHECKSUM) {
@@ -170,8 +170,8 @@ pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
     }
 }
 
-/// Gives a packet another tuple. `partial`: the checksum behind the IPv4 header is a pseudo-header's
-/// sum that a device will complete.
+/// Rewrites the tuple of a packet. `partial`: the transport checksum is a pseudo-header sum that a
+/// device will complete.
 pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
     let follow = |l3: &mut [u8], at: usize, delta: u16| {
         if let Some(old) = le16(l3, at) {
@@ -205,14 +205,14 @@ pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
     }
 }
 
-/// Bytes that change, and what they do to a sum.
+/// Changed bytes and their effect on a checksum.
 struct Edit<'a> {
     data: &'a mut [u8],
     delta: u32,
 }
 
 impl Edit<'_> {
-    /// Sets two bytes at an even place, if they are there.
+    /// Sets two bytes at an even offset, if present.
     fn set(&mut self, at: usize, new: u16) {
         if let Some(old) = le16(self.data, at) {
             put(self.data, at, &new.to_le_bytes());
@@ -226,9 +226,9 @@ impl Edit<'_> {
     }
 }
 
-/// Translates an ICMP error about a packet of a session: `to` is the tuple that packets get which go
-/// the way that the error goes. Its source becomes theirs if `source` says so, or if it is the one
-/// that answers.
+/// Translates an ICMP error about a packet of a session. `to` is the tuple for packets in the
+/// direction of the error. The source is translated if `source` is set, or if it is the other
+/// endpoint.
 pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
     let Kind::Error(quote) = p.kind else { return };
     let Some(old) = le64(l3, ADDRESSES) else { return };
@@ -241,7 +241,7 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
     let mut edit = Edit { data: l3, delta: 0 };
     let inner = quote + usize::from(edit.data.get(quote).map_or(0, |b| b & 15)) * 4;
     let ip = edit.data.get(quote + 9).copied().unwrap_or(0);
-    // The quoted packet goes the other way.
+    // The quoted packet goes the opposite way.
     let (addresses, ports) = (to.addresses.rotate_left(32), to.ports.rotate_left(16));
     for i in 0..4 {
         edit.set(quote + ADDRESSES + 2 * i, (addresses >> (16 * i)) as u16);
@@ -253,7 +253,7 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
             edit.set(inner + 2, (ports >> 16) as u16);
             let udp = ip == protocol::UDP;
             let at = inner + if udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
-            // Without extensions behind it, only the first eight bytes are promised (RFC 792).
+            // Only the first eight bytes of the transport header are guaranteed (RFC 792).
             if !(udp && le16(edit.data, at) == Some(0)) {
                 edit.follow(at, to.l4);
             }
@@ -270,12 +270,12 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
     }
 }
 
-/// Lowers the segment size that a SYN announces.
+/// Clamps the MSS of a SYN.
 pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
     let at = p.l4 + TCP_CHECKSUM;
     let before = le16(l3, at);
     let clamped = l3.get_mut(p.l4..).and_then(|tcp| TcpMut::parse(tcp).ok()?.clamp_mss(most));
-    // Options are not in the sum that is still to be completed.
+    // A sum that is still to be completed does not include options.
     if let (Some(_), Some(before), true) = (clamped, before, partial) {
         put(l3, at, &before.to_le_bytes());
     }

@@ -1,38 +1,38 @@
-//! Addresses that hosts inside share.
+//! Pools of external addresses that inside hosts share.
 
 use crate::ports::{Ports, Scheme};
 use crate::worker::owner;
 use std::net::Ipv4Addr;
 use thalweg_wire::ip::protocol;
 
-/// Protocols that have ports.
+/// Protocols with ports.
 pub const PROTOCOLS: [u8; 3] = [protocol::TCP, protocol::UDP, protocol::ICMP];
 
-/// The position of a protocol among those.
+/// Index of a protocol in [`PROTOCOLS`].
 #[inline]
 pub fn position(ip: u8) -> Option<usize> {
     PROTOCOLS.iter().position(|p| *p == ip)
 }
 
-/// An address and those of its ports that one worker gives away.
+/// An external address with a worker's share of its ports.
 #[derive(Debug)]
 pub struct Pool {
     /// The address.
     pub address: u32,
-    /// Only for hosts of this routing table, if it says one.
+    /// The routing table whose hosts may use it; `None` = all.
     pub table: Option<u32>,
-    /// For sources that are translated, too.
+    /// Whether it is for twice-NAT.
     pub twice: bool,
-    /// False: it is given up as its sessions end.
+    /// False once it is removed and its sessions are ending.
     pub live: bool,
-    /// Sessions that have a port of it.
+    /// Number of sessions that use it.
     pub used: u32,
-    /// By protocol.
+    /// Ports by protocol.
     pub ports: [Ports; 3],
 }
 
 impl Pool {
-    /// A worker's part of an address.
+    /// The share of an address that worker `worker` of `workers` gets.
     pub fn new(
         address: u32,
         table: Option<u32>,
@@ -46,17 +46,17 @@ impl Pool {
     }
 }
 
-/// Addresses for the same hosts, in the order in which they came.
+/// Addresses for the same hosts, in the order of addition.
 #[derive(Debug)]
 struct Group {
     table: Option<u32>,
     twice: bool,
     members: Vec<u16>,
-    /// By protocol: no member has a port left, as far as is known.
+    /// By protocol: all ports are in use, as far as known.
     spent: [bool; 3],
 }
 
-/// A worker's addresses.
+/// The addresses of a worker.
 #[derive(Debug, Default)]
 pub struct Pools {
     all: Vec<Pool>,
@@ -64,22 +64,22 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// All that there are, with those that are being given up.
+    /// All addresses, including those being removed.
     pub fn iter(&self) -> impl Iterator<Item = &Pool> {
         self.all.iter()
     }
 
-    /// The address in this place.
+    /// The address at an index.
     pub fn get(&self, at: u16) -> Option<&Pool> {
         self.all.get(usize::from(at))
     }
 
-    /// The address in this place, as a packet has it.
+    /// The address at an index, as in packets.
     pub fn address(&self, at: u16) -> Ipv4Addr {
         self.get(at).map_or(Ipv4Addr::UNSPECIFIED, |p| p.address.into())
     }
 
-    /// Adds an address, in the place of one that nobody uses any more if there is such.
+    /// Adds an address, reusing the index of one that is no longer in use.
     pub fn add(&mut self, pool: Pool) {
         match self.all.iter().position(|p| !p.live && p.used == 0) {
             Some(at) => self.all[at] = pool,
@@ -89,7 +89,7 @@ impl Pools {
         self.regroup();
     }
 
-    /// Gives addresses up: their sessions are to end.
+    /// Marks addresses as removed; their sessions have to be ended.
     pub fn drop_these(&mut self, which: impl Fn(&Pool) -> bool) {
         self.all.iter_mut().filter(|p| which(p)).for_each(|p| p.live = false);
         self.regroup();
@@ -111,20 +111,20 @@ impl Pools {
         }
     }
 
-    /// The groups for hosts of a table: that for them alone first.
+    /// The groups for hosts of a table: its own first, then the general one.
     fn suiting(&self, table: u32, twice: bool) -> [Option<usize>; 2] {
         [Some(table), None]
             .map(|t| self.groups.iter().position(|g| (g.table, g.twice) == (t, twice)))
     }
 
-    /// The places of all addresses that hosts of a table may have.
+    /// Indices of all addresses that hosts of a table may use.
     pub fn all_for(&self, table: u32) -> Vec<u16> {
         let groups = self.suiting(table, false).into_iter().flatten();
         groups.flat_map(|g| self.groups[g].members.iter().copied()).collect()
     }
 
-    /// An address with a free port of a protocol for a host, always the same one while it has any
-    /// (RFC 4787 REQ-2); the port is taken, for UDP one with the parity of the host's own.
+    /// Takes a free port for a host. A host keeps its address while that has free ports (RFC 4787
+    /// REQ-2); for UDP, the port keeps its parity if possible.
     pub fn take(
         &mut self,
         (host, own): (Ipv4Addr, u16),
@@ -152,7 +152,7 @@ impl Pools {
         None
     }
 
-    /// A port of this address, whichever routing table it is for.
+    /// Takes a free port of this address, whichever routing table it is for.
     pub fn take_of(
         &mut self,
         (address, twice): (u32, bool),
@@ -166,19 +166,19 @@ impl Pools {
         Some((place, port))
     }
 
-    /// Takes this port of the address in a place. False if it is not free.
+    /// Takes this port of the address at an index. Returns false if it is not free.
     pub fn take_this(&mut self, place: u16, at: usize, port: u16) -> bool {
         self.all.get_mut(usize::from(place)).is_some_and(|p| p.ports[at].take_this(port))
     }
 
-    /// Gives a port back.
+    /// Returns a port.
     pub fn give_back(&mut self, place: u16, at: usize, port: u16) {
         let Some(pool) = self.all.get_mut(usize::from(place)) else { return };
         pool.ports[at].give_back(port);
         self.refill(place, at);
     }
 
-    /// A port of an address is free again: its group is worth a look.
+    /// Notes that an address of a group has a free port again.
     fn refill(&mut self, place: u16, at: usize) {
         let Some(pool) = self.all.get(usize::from(place)) else { return };
         let of = |g: &&mut Group| (g.table, g.twice) == (pool.table, pool.twice);
@@ -187,14 +187,14 @@ impl Pools {
         }
     }
 
-    /// A session has a port of an address.
+    /// Counts a session that uses an address.
     pub fn use_one(&mut self, place: u16) {
         if let Some(pool) = self.all.get_mut(usize::from(place)) {
             pool.used += 1;
         }
     }
 
-    /// A session that had a port of an address has ended. `at`: of which protocol, if it has ports.
+    /// Ends a session's use of an address. `at`: index of the protocol, if it has ports.
     pub fn end_use(&mut self, place: u16, at: Option<usize>, port: u16) {
         if let Some(pool) = self.all.get_mut(usize::from(place)) {
             pool.used = pool.used.saturating_sub(1);
@@ -204,7 +204,7 @@ impl Pools {
         }
     }
 
-    /// Keeps a port of an address for a static mapping, or gives it free.
+    /// Reserves a port of an address for a static mapping, or releases it.
     pub fn reserve(&mut self, address: u32, ip: u8, port: u16, keep: bool) {
         let Some(at) = position(ip) else { return };
         for place in 0..self.all.len() {
@@ -221,7 +221,7 @@ impl Pools {
         }
     }
 
-    /// The place of the address in use that stands for hosts of a table.
+    /// Index of an address in use.
     pub fn find(&self, address: u32, twice: bool) -> Option<u16> {
         let is = |p: &Pool| p.live && p.address == address && p.twice == twice;
         self.all.iter().position(is).map(|i| i as u16)

@@ -1,27 +1,27 @@
-//! Ports of an address that are free: a bit each, and a bit for each word of them.
+//! Free ports of an address: a bitmap with a summary bit per word.
 
-/// Ports below this are not given away.
+/// Ports below this are never assigned.
 pub const FIRST: u16 = 1024;
 
-/// Words of ports that are looked at for one of the right parity.
+/// Number of words searched for a port of the right parity.
 const NEAR: usize = 8;
 
-/// Which ports of an address are given away.
+/// Port assignment algorithm: the ports of an address that may be assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheme {
     /// All from [`FIRST`] on.
     #[default]
     All,
-    /// Those from the first to the last.
+    /// From the first to the last.
     Range(u16, u16),
-    /// Those with the same bits behind the first `offset` bits, which are not all zero: the ports of
-    /// one of several translators with the same address (RFC 7597 section 5.1).
+    /// The ports of a MAP-E port set: those with the same PSID after the first `offset` bits, which
+    /// are not all zero. Several translators can share an address this way (RFC 7597 section 5.1).
     MapE {
-        /// The bits.
+        /// Port set id.
         psid: u16,
-        /// Where they begin.
+        /// Number of bits before the PSID.
         offset: u8,
-        /// How many they are.
+        /// Length of the PSID in bits.
         length: u8,
     },
 }
@@ -30,26 +30,26 @@ impl Scheme {
     /// A range of ports.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the error.
     pub fn range(first: u16, last: u16) -> Result<Scheme, String> {
         match () {
             () if first > last => Err(format!("port {last} is below {first}")),
-            () if first < FIRST => Err(format!("ports below {FIRST} are not given away")),
+            () if first < FIRST => Err(format!("ports below {FIRST} are never assigned")),
             () => Ok(Scheme::Range(first, last)),
         }
     }
 
-    /// The ports with a port set's number in them.
+    /// A MAP-E port set.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the error.
     pub fn map_e(psid: u16, offset: u8, length: u8) -> Result<Scheme, String> {
         if offset > 6 {
-            // With more bits before the number, ports begin below FIRST.
-            return Err(format!("psid-offset is 0 to 6, not {offset}"));
+            // With a larger offset, ports would begin below FIRST.
+            return Err(format!("psid-offset must be 0 to 6, not {offset}"));
         }
         if offset + length > 15 || length == 0 {
-            let text = format!("psid-len is 1 to {} behind psid-offset {offset}", 15 - offset);
+            let text = format!("psid-len must be 1 to {} with psid-offset {offset}", 15 - offset);
             return Err(format!("{text}, not {length}"));
         }
         if u32::from(psid) >> length != 0 {
@@ -58,12 +58,12 @@ impl Scheme {
         let scheme = Scheme::MapE { psid, offset, length };
         if scheme.port(0) < FIRST {
             let text = format!("the ports of psid {psid} begin at {}", scheme.port(0));
-            return Err(format!("{text}, and those below {FIRST} are not given away"));
+            return Err(format!("{text}, and ports below {FIRST} are never assigned"));
         }
         Ok(scheme)
     }
 
-    /// How many ports there are.
+    /// Number of ports.
     pub fn count(&self) -> u32 {
         match *self {
             Scheme::All => 65_536 - u32::from(FIRST),
@@ -75,7 +75,7 @@ impl Scheme {
         }
     }
 
-    /// A port by its number among them, which is below [`count`](Self::count).
+    /// The port with an index below [`count`](Self::count).
     #[inline]
     pub fn port(&self, at: u32) -> u16 {
         match *self {
@@ -90,7 +90,7 @@ impl Scheme {
         }
     }
 
-    /// The number of a port among them, if it is one of them.
+    /// The index of a port, if it may be assigned.
     #[inline]
     pub fn index(&self, port: u16) -> Option<u32> {
         match *self {
@@ -108,7 +108,7 @@ impl Scheme {
         }
     }
 
-    /// The ports that a worker of so many gives away: the number of the first, and how many.
+    /// A worker's share of the ports: first index and number.
     pub fn share(&self, worker: usize, workers: usize) -> (u32, u32) {
         let (all, workers) = (self.count(), workers.max(1) as u32);
         let (each, worker) = (all / workers, worker as u32);
@@ -116,33 +116,33 @@ impl Scheme {
         (each * worker, count)
     }
 
-    /// The worker of so many that gives a port away.
+    /// The worker, of `workers`, that assigns a port.
     #[inline]
     pub fn owner(&self, port: u16, workers: usize) -> Option<usize> {
         let at = self.index(port)? as usize;
         let each = self.count() as usize / workers.max(1);
-        // Fewer ports than workers: the last has them all.
+        // With fewer ports than workers, the last one has them all.
         let owner = at.checked_div(each).unwrap_or(usize::MAX);
         Some(owner.min(workers.saturating_sub(1)))
     }
 }
 
-/// Those ports of one address and protocol that one worker may give away.
+/// A worker's share of the ports of one address and protocol.
 #[derive(Debug)]
 pub struct Ports {
     scheme: Scheme,
     first: u32,
     free: Box<[u64]>,
-    /// A bit for each word of `free` that has one.
+    /// A bit for each word of `free` that has a free port.
     words: Box<[u64]>,
     left: u32,
     count: u32,
-    /// Ports that are not given away, in order, and whether somebody still has them from before.
+    /// Reserved ports in ascending order, and whether an earlier session still uses them.
     kept: Vec<(u16, bool)>,
 }
 
 impl Ports {
-    /// A worker's share of the ports, all free.
+    /// A share of the ports, all free.
     pub fn new(scheme: Scheme, (first, count): (u32, u32)) -> Ports {
         let full = |bits: u32| {
             let whole = (0..bits / 64).map(|_| u64::MAX);
@@ -154,23 +154,23 @@ impl Ports {
         Ports { scheme, first, free, words, left: count, count, kept: Vec::new() }
     }
 
-    /// How many are free.
+    /// Number of free ports.
     pub fn left(&self) -> u32 {
         self.left
     }
 
-    /// How many there are.
+    /// Number of ports.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// How many are not given away, and nobody has.
+    /// Number of reserved ports that no session uses.
     pub fn kept(&self) -> u32 {
         self.kept.iter().filter(|k| !k.1).count() as u32
     }
 
-    /// Takes a port, any of them as chance has it (RFC 6056): `random` is the chance. If there are such
-    /// ports near to where chance leads, it is even if `like` is, or odd (RFC 4787 REQ-4).
+    /// Takes a port at random (RFC 6056), where `random` is the random number. If possible nearby,
+    /// the port has the parity of `like` (RFC 4787 REQ-4).
     pub fn take(&mut self, random: u64, like: Option<u16>) -> Option<u16> {
         if self.left == 0 {
             return None;
@@ -193,7 +193,7 @@ impl Ports {
                 }
             }
         }
-        // From a bit on that chance has chosen, around the end.
+        // Search from a random bit on, wrapping around.
         let turn = (random & 63) as u32;
         let bit = (bits.rotate_right(turn).trailing_zeros() + turn) % 64;
         let at = word as u32 * 64 + bit;
@@ -201,7 +201,7 @@ impl Ports {
         Some(self.scheme.port(self.first + at))
     }
 
-    /// A word with a free port, from `start` on and around the end.
+    /// A word with a free port, from `start` on, wrapping around.
     fn word_from(&self, start: usize) -> Option<usize> {
         let n = self.words.len();
         let from = start / 64;
@@ -230,7 +230,7 @@ impl Ports {
         (at < self.count).then_some(at)
     }
 
-    /// Takes this port. False if it is not free, or not one of these.
+    /// Takes this port. Returns false if it is not free, or not in this share.
     pub fn take_this(&mut self, port: u16) -> bool {
         let Some(at) = self.at(port) else { return false };
         let is_free = self.free[at as usize / 64] >> (at % 64) & 1 == 1;
@@ -240,7 +240,7 @@ impl Ports {
         is_free
     }
 
-    /// Gives this port to nobody any more. Who has it may give it back once.
+    /// Reserves a port. A session that uses it can still return it once.
     pub fn keep(&mut self, port: u16) {
         if self.at(port).is_some()
             && let Err(at) = self.find_kept(port)
@@ -250,12 +250,12 @@ impl Ports {
         }
     }
 
-    /// Where a port stands that is kept, or would.
+    /// Index of a reserved port, or where it would be inserted.
     fn find_kept(&self, port: u16) -> Result<usize, usize> {
         self.kept.binary_search_by_key(&port, |k| k.0)
     }
 
-    /// Ends [`keep`](Self::keep).
+    /// Releases a port reserved by [`keep`](Self::keep).
     pub fn release(&mut self, port: u16) {
         if let Ok(i) = self.find_kept(port)
             && !self.kept.remove(i).1
@@ -264,7 +264,7 @@ impl Ports {
         }
     }
 
-    /// Gives a port back. Nothing happens if it is free, or not one of these.
+    /// Returns a port. Has no effect if it is free already, or not in this share.
     pub fn give_back(&mut self, port: u16) {
         if let Ok(i) = self.find_kept(port) {
             self.kept[i].1 = false;
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Those of the example in RFC 7597, section 5.1: a sharing ratio of 256.
+    /// The example of RFC 7597 section 5.1, with a sharing ratio of 256.
     #[test]
     fn port_sets_are_those_of_map_e() {
         let scheme = Scheme::map_e(0x34, 6, 8).unwrap();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_given_away_once() {
+    fn all_ports_are_assigned_once() {
         let count = Scheme::All.count();
         let mut ports = Ports::new(Scheme::All, (0, count));
         let taken: BTreeSet<u16> =
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(ports.left(), count);
     }
 
-    /// As long as there are any.
+    /// As long as such ports are left.
     #[test]
     fn parity_is_kept() {
         for scheme in SCHEMES.into_iter().filter(|s| s.count() > 300) {
@@ -364,7 +364,11 @@ mod tests {
                 let left = ports.left();
                 let rest =
                     (0..left).filter(|n| ports.take(mix64((*n).into()), Some(like)).is_some());
-                assert_eq!(rest.count() as u32, left, "others do when there are no more");
+                assert_eq!(
+                    rest.count() as u32,
+                    left,
+                    "ports of the other parity are used when no more are left"
+                );
             }
         }
     }
@@ -380,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_ports_are_not_given_away() {
+    fn reserved_ports_are_not_assigned() {
         let mut ports = Ports::new(Scheme::Range(2000, 2002), (0, 3));
         assert!(ports.take_this(2001));
         ports.keep(2000);
@@ -400,7 +404,7 @@ mod tests {
     }
 
     proptest! {
-        /// As a plain set does it.
+        /// The same as a plain set.
         #[test]
         fn agrees_with_a_set(
             first in 1024u16..2000,
@@ -409,7 +413,7 @@ mod tests {
         ) {
             let mut ports = Ports::new(Scheme::All, (u32::from(first - FIRST), count));
             let mut free: BTreeSet<u16> = (first..first + count as u16).collect();
-            // Of ports that are kept: whether somebody has them.
+            // Whether a session uses a reserved port.
             let mut kept: BTreeMap<u16, bool> = BTreeMap::new();
             let mine = first..first + count as u16;
             for (what, random) in steps {

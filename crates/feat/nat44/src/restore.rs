@@ -1,4 +1,4 @@
-//! Sessions that leave the table for a file, and come back from one.
+//! Converts sessions to and from their saved form.
 
 use crate::config::Config;
 use crate::pool;
@@ -8,31 +8,31 @@ use crate::tuple::Tuple;
 use crate::worker::{Nat, Refusal, is_mapped};
 use thalweg_tables::flow::{FlowId, Millis};
 
-/// What became of sessions from a file.
+/// Results of restoring sessions.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Restored {
-    /// They live.
+    /// Restored.
     pub done: u64,
-    /// Their time has come.
-    pub over: u64,
-    /// Their address, port or mapping is not there any more, or belongs to another worker.
-    pub homeless: u64,
-    /// There are such sessions already.
+    /// Expired meanwhile.
+    pub expired: u64,
+    /// The address, port or mapping no longer exists, or belongs to another worker.
+    pub no_mapping: u64,
+    /// The session exists already.
     pub taken: u64,
-    /// There was no room.
+    /// The session table is full, or a limit is reached.
     pub full: u64,
-    /// They are no sessions.
+    /// Invalid.
     pub bad: u64,
 }
 
 impl Restored {
-    /// Both together.
+    /// The sum of two results.
     #[must_use]
     pub fn and(self, o: Restored) -> Restored {
         Restored {
             done: self.done + o.done,
-            over: self.over + o.over,
-            homeless: self.homeless + o.homeless,
+            expired: self.expired + o.expired,
+            no_mapping: self.no_mapping + o.no_mapping,
             taken: self.taken + o.taken,
             full: self.full + o.full,
             bad: self.bad + o.bad,
@@ -41,7 +41,7 @@ impl Restored {
 }
 
 impl Nat {
-    /// A session as a file keeps it.
+    /// The saved form of a session.
     pub fn saved(&self, flow: FlowId, now: Millis) -> Saved {
         let (inside, outside) = self.keys(flow);
         let s = self.session(flow);
@@ -61,13 +61,13 @@ impl Nat {
         }
     }
 
-    /// Some sessions as a file keeps them, of those with numbers from `*from` on, which moves.
+    /// The saved form of the next sessions from `*from` on, which is advanced.
     pub fn save_some(&self, from: &mut u32, steps: u32, now: Millis) -> Vec<Saved> {
         let live = self.table.list(from, steps).filter(|f| !self.table.is_over(*f, now));
         live.map(|f| self.saved(f, now)).collect()
     }
 
-    /// Brings sessions back, that long after they were saved.
+    /// Restores sessions, `elapsed` milliseconds after they were saved.
     pub fn restore(
         &mut self,
         config: &Config,
@@ -78,15 +78,15 @@ impl Nat {
         let mut sum = Restored::default();
         for s in all {
             let left = u64::from(s.left).saturating_sub(elapsed);
-            // Timeouts that have become shorter hold.
+            // A timeout that has been shortened applies.
             let left = left.min(u64::from(config.timeouts[s.class as usize])) as u32;
             match left {
-                0 => sum.over += 1,
+                0 => sum.expired += 1,
                 _ => match self.restore_one(config, s, left, now) {
                     Ok(()) => sum.done += 1,
                     Err(Refusal::Full | Refusal::Limit) => sum.full += 1,
                     Err(Refusal::Taken) => sum.taken += 1,
-                    Err(Refusal::NoPort) => sum.homeless += 1,
+                    Err(Refusal::NoPort) => sum.no_mapping += 1,
                 },
             }
         }
@@ -102,7 +102,7 @@ impl Nat {
     ) -> Result<(), Refusal> {
         let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));
         let is_static = s.marks & session::STATIC != 0;
-        // A name outside has to be ours still.
+        // The external address must still be in use.
         if s.has_port == is_static || is_static && !is_mapped(config, &(s.inside, s.outside)) {
             return Err(Refusal::NoPort);
         }

@@ -1,90 +1,90 @@
-//! Sessions as a file keeps them, so that they outlive the router.
+//! File format of saved sessions.
 //!
-//! A file is a header and records of the same length, numbers with the low byte first. The header says
-//! how many there are and what they sum up to, so that half a file is no file.
+//! A file consists of a header and records of the same length, little-endian. The header has the
+//! number of records and a checksum, so that truncated files are rejected.
 
 use crate::session::{ACROSS, BALANCED, Class, FROM_OUTSIDE, HAIRPIN, STATIC, TWICE, VIA};
 use crate::tuple::{Key, Tuple};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
 
-/// Bytes of the header, and of each record.
+/// Length of the header, and of each record, in bytes.
 pub const RECORD: usize = 64;
-/// What a file begins with.
+/// Magic number of the file.
 const MAGIC: [u8; 16] = *b"thalweg-nat44\n\0\0";
-/// The only version that there is.
+/// Version of the format.
 const VERSION: u32 = 1;
 
-/// All marks that a session may have.
+/// All valid marks.
 const MARKS: u16 = FROM_OUTSIDE | STATIC | TWICE | HAIRPIN | BALANCED | ACROSS | VIA;
-/// The port outside is of a shared address.
+/// Flag: the external port is from a pool.
 const POOL: u8 = 1;
-/// So is the port inside of the host outside.
+/// Flag: the port of the external host, as seen from inside, is from a twice-NAT pool.
 const TWICE_POOL: u8 = 2;
-/// Both sides have been heard.
+/// Flag: packets were seen in both directions.
 const GROWN: u8 = 4;
 
-/// Why a file cannot be read.
+/// Reason why a file is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FormatError {
-    /// It is something else.
-    #[error("it is no file of nat44 sessions")]
+    /// Not a session file.
+    #[error("not a file of nat44 sessions")]
     Foreign,
-    /// A later version wrote it.
-    #[error("it is of version {0}, and this router reads version {VERSION}")]
+    /// An unknown version.
+    #[error("the file has version {0}; this router reads version {VERSION}")]
     Version(u32),
-    /// It has another length than its header says.
+    /// The length does not match the header.
     #[error(
-        "it has {found} bytes behind its header, and {said} sessions of {RECORD} bytes are said to be there"
+        "{found} bytes follow the header, which promises {said} sessions of {RECORD} bytes: the file is truncated or damaged"
     )]
     Length {
-        /// Bytes behind the header.
+        /// Bytes after the header.
         found: u64,
-        /// Sessions that the header counts.
+        /// Number of sessions according to the header.
         said: u64,
     },
-    /// Its sum is wrong.
-    #[error("its checksum does not agree with its sessions: it is damaged")]
+    /// The checksum does not match.
+    #[error("the checksum does not match: the file is damaged")]
     Damaged,
 }
 
-/// What stands before the sessions.
+/// The header of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// How many there are.
+    /// Number of sessions.
     pub count: u64,
-    /// Milliseconds since 1970 when they were as they are here.
+    /// Time of the save, in milliseconds since 1970.
     pub at: u64,
-    /// The sum of all records.
+    /// Checksum over all records.
     pub sum: u64,
 }
 
-/// A session.
+/// A saved session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Saved {
-    /// What comes from the inside.
+    /// Key of packets from inside.
     pub inside: Key,
-    /// What comes from the outside.
+    /// Key of packets from outside.
     pub outside: Key,
-    /// Packets of both directions.
+    /// Packets in both directions.
     pub packets: u64,
-    /// Bytes of both directions.
+    /// Bytes in both directions.
     pub bytes: u64,
-    /// Milliseconds until it ends.
+    /// Milliseconds until it expires.
     pub left: u32,
-    /// Milliseconds since it began.
+    /// Milliseconds since it was created.
     pub age: u32,
     /// TCP state.
     pub state: u8,
-    /// Which timeout holds.
+    /// Timeout class.
     pub class: Class,
     /// Marks.
     pub marks: u16,
-    /// Its port outside is of a shared address.
+    /// Whether the external port is from a pool.
     pub has_port: bool,
-    /// So is the port inside of the host outside.
+    /// Whether the port of the external host, as seen from inside, is from a twice-NAT pool.
     pub has_twice_port: bool,
-    /// Both sides have been heard: it is not given up for another.
+    /// Whether packets were seen in both directions, so that it is not recycled.
     pub grown: bool,
 }
 
@@ -96,13 +96,13 @@ fn put(bytes: &mut [u8; RECORD], at: usize, new: &[u8]) {
     bytes[at..at + new.len()].copy_from_slice(new);
 }
 
-/// A sum with another record in it.
+/// Adds a record to a checksum.
 pub fn sum(before: u64, record: &[u8; RECORD]) -> u64 {
     (0..RECORD / 8).fold(before, |sum, i| mix64(sum ^ word(record, 8 * i)).wrapping_add(1))
 }
 
 impl Header {
-    /// As bytes.
+    /// The header as bytes.
     pub fn bytes(&self) -> [u8; RECORD] {
         let mut b = [0; RECORD];
         put(&mut b, 0, &MAGIC);
@@ -114,7 +114,7 @@ impl Header {
         b
     }
 
-    /// Of bytes, before a rest of so many.
+    /// Parses a header that is followed by `rest` bytes.
     ///
     /// # Errors
     /// [`FormatError`].
@@ -135,7 +135,7 @@ impl Header {
 }
 
 impl Saved {
-    /// As bytes.
+    /// The session as a record.
     pub fn record(&self) -> [u8; RECORD] {
         let mut b = [0; RECORD];
         let words = [self.inside[0], self.inside[1], self.outside[0], self.outside[1]];
@@ -154,7 +154,7 @@ impl Saved {
         b
     }
 
-    /// Of bytes; `None` for a record that no session has.
+    /// Parses a record; `None` if it is invalid.
     pub fn read(b: &[u8; RECORD]) -> Option<Saved> {
         let (times, rest) = (word(b, 48), word(b, 56));
         let (class, flags) = ((rest >> 8) as u8, (rest >> 32) as u8);
@@ -266,7 +266,7 @@ mod tests {
         };
         assert_eq!(with(0, b'x'), Err(FormatError::Foreign));
         assert_eq!(with(16, 2), Err(FormatError::Version(2)));
-        assert_eq!(with(31, 0xff).map_err(|e| e.to_string().contains("are said")), Err(true));
+        assert_eq!(with(31, 0xff).map_err(|e| e.to_string().contains("promises")), Err(true));
         let one = sum(0, &[1; RECORD]);
         assert_ne!(one, sum(0, &[0; RECORD]));
         assert_ne!(sum(one, &[0; RECORD]), one);

@@ -1,56 +1,57 @@
-//! What a session knows beside its keys.
+//! The value of a session.
 
 use crate::tuple::{self, Key};
 use thalweg_tables::flow::Millis;
 use thalweg_wire::ip::protocol;
 
-/// A session's words, as the table keeps them: those that packets need lie on one line with its keys.
+/// The words that each packet needs; they share a cache line with the keys.
 pub type Words = [u64; 3];
-/// The other ones; four are free, so that sessions begin with lines.
+/// The other words. Four are unused, so that sessions begin at cache lines.
 pub type Rest = [u64; 6];
 
-/// Packets from the inside need no second look.
+/// Packets from inside can take the fast path.
 pub const FAST_IN: u64 = 1 << 32;
-/// Packets from the outside need no second look.
+/// Packets from outside can take the fast path.
 pub const FAST_OUT: u64 = 2 << 32;
 /// Position of the TCP state in the first word.
 const STATE: u32 = 40;
-/// Position of the number of the timeout.
+/// Position of the timeout class in the first word.
 const CLASS: u32 = 48;
 
-/// Opened from the outside, by a static mapping.
+/// Opened from outside, by a static mapping.
 pub const FROM_OUTSIDE: u16 = 1;
-/// The inside's address and port are from a static mapping.
+/// External address and port are those of a static mapping.
 pub const STATIC: u16 = 2;
-/// Both addresses are translated.
+/// Both addresses are translated (twice-NAT).
 pub const TWICE: u16 = 4;
-/// Both ends are inside: packets from the inside go to out2in.
+/// Both endpoints are inside: packets from inside continue in out2in.
 pub const HAIRPIN: u16 = 8;
-/// Its ends are in different routing tables: what comes from the outside is looked up in another one.
+/// The endpoints are in different routing tables: packets from outside are looked up in the inside
+/// table.
 pub const ACROSS: u16 = 32;
-/// What comes from the inside is looked up in the table of the outside; always with [`ACROSS`].
+/// Packets from inside are looked up in the outside table; only together with [`ACROSS`].
 pub const VIA: u16 = 64;
-/// Not for the fast way.
+/// Excluded from the fast path.
 pub const SLOW: u16 = HAIRPIN | ACROSS;
-/// Of a load balance.
+/// Of a load-balancing mapping.
 pub const BALANCED: u16 = 16;
 
-/// Which timeout holds.
+/// Timeout class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
-    /// UDP, and whatever else there is.
+    /// UDP and other protocols.
     Udp,
-    /// TCP, both sides of which have said that it stands.
+    /// TCP, established on both sides.
     TcpEstablished,
-    /// TCP that comes up or goes down.
+    /// TCP during setup and teardown.
     TcpTransitory,
     /// ICMP queries.
     Icmp,
 }
 
 impl Class {
-    /// All of them, in the order of their numbers.
+    /// All classes, by number.
     pub const ALL: [Class; 4] =
         [Class::Udp, Class::TcpEstablished, Class::TcpTransitory, Class::Icmp];
 
@@ -59,30 +60,30 @@ impl Class {
     }
 }
 
-/// TCP: which side has said what.
+/// TCP state: flags seen from each side.
 pub mod tcp {
-    /// The inside has sent a SYN; the outside has, one bit further.
+    /// SYN seen from inside; one bit further, from outside.
     pub const SYN: u8 = 1;
-    /// The inside has sent a FIN; the outside has, one bit further.
+    /// FIN seen from inside; one bit further, from outside.
     pub const FIN: u8 = 4;
-    /// One side has reset the connection.
+    /// RST seen from either side.
     pub const RST: u8 = 16;
-    /// It stands.
+    /// The connection is established.
     pub const ESTABLISHED: u8 = 32;
 
-    /// Flag bits of the header.
+    /// TCP header flags.
     pub mod flag {
-        /// No more data.
+        /// FIN.
         pub const FIN: u8 = 1;
-        /// First packet.
+        /// SYN.
         pub const SYN: u8 = 2;
-        /// It is over.
+        /// RST.
         pub const RST: u8 = 4;
-        /// Acknowledges.
+        /// ACK.
         pub const ACK: u8 = 16;
     }
 
-    /// The state after a packet with these flags, from the outside or not (RFC 7857 section 2).
+    /// The state after a packet with these flags, from inside or outside (RFC 7857 section 2).
     pub fn after(state: u8, flags: u8, outside: bool) -> u8 {
         let side = u8::from(outside);
         if flags & flag::RST != 0 {
@@ -91,7 +92,7 @@ pub mod tcp {
         let mut state = state;
         if flags & flag::SYN != 0 {
             if is_closing(state) {
-                // Both were through with each other: a new connection.
+                // The old connection has ended: this opens a new one.
                 state = 0;
             }
             state |= SYN << side;
@@ -105,36 +106,35 @@ pub mod tcp {
         state
     }
 
-    /// Whether it is over: reset, or ended from both sides.
+    /// Returns whether the connection was reset, or closed from both sides.
     pub fn is_closing(state: u8) -> bool {
         state & RST != 0 || state & (FIN * 3) == FIN * 3
     }
 
-    /// Whether packets without SYN, FIN and RST change nothing.
+    /// Returns whether packets without SYN, FIN and RST leave the state unchanged.
     pub fn is_steady(state: u8) -> bool {
         state & ESTABLISHED != 0 && state & (RST | (FIN * 3)) == 0
     }
 }
 
-/// A session's words with names.
+/// The value of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Session {
-    /// What each packet needs.
+    /// The words that each packet needs.
     pub words: Words,
-    /// What is needed when it comes, goes, or is looked at.
+    /// The words for creation, removal and display.
     pub rest: Rest,
 }
 
 impl Session {
-    /// A session that packets from the inside with the first key make, and packets from the outside
-    /// with the second.
+    /// A session for packets from inside with the first key, and from outside with the second.
     pub fn new(inside: &Key, outside: &Key, now: Millis) -> Session {
         let from = (inside[0], inside[1] as u32);
         let to = (tuple::reversed_addresses(outside), tuple::reversed_ports(outside));
         let addresses = tuple::address_delta(from.0, to.0);
         let ip = (inside[1] >> 32) as u8;
         let (l4, class) = match ip {
-            // ICMP has no pseudo-header, and its identifier stands in both places of the key.
+            // ICMP has no pseudo-header, and both ports of the key are the identifier.
             protocol::ICMP => (tuple::port_delta(from.1 & 0xffff, to.1 & 0xffff), Class::Icmp),
             protocol::TCP | protocol::UDP => {
                 let ports = tuple::port_delta(from.1, to.1);
@@ -149,7 +149,7 @@ impl Session {
         s
     }
 
-    /// Deltas of the sums over addresses, and over addresses and ports, towards the outside.
+    /// Checksum deltas towards the outside: over the addresses, and over addresses and ports.
     #[inline(always)]
     pub fn deltas(&self) -> (u16, u16) {
         (self.words[0] as u16, (self.words[0] >> 16) as u16)
@@ -158,23 +158,23 @@ impl Session {
     pub fn state(&self) -> u8 {
         (self.words[0] >> STATE) as u8
     }
-    /// Which timeout holds.
+    /// Timeout class.
     pub fn class(&self) -> Class {
         Class::of(self.words[0] >> CLASS)
     }
-    /// Packets of both directions.
+    /// Packets in both directions.
     pub fn packets(&self) -> u64 {
         self.words[1]
     }
-    /// Bytes of both directions, IP headers included.
+    /// Bytes in both directions, IP headers included.
     pub fn bytes(&self) -> u64 {
         self.words[2]
     }
-    /// When it began.
+    /// Time of creation.
     pub fn created(&self) -> Millis {
         self.rest[0] as u32
     }
-    /// Position of the address of which it has a port, if it has one.
+    /// Index of the pool address that its external port is from.
     pub fn pool(&self) -> Option<u16> {
         Some((self.rest[0] >> 32) as u16).filter(|p| *p != NO_POOL)
     }
@@ -182,19 +182,19 @@ impl Session {
     pub fn marks(&self) -> u16 {
         marks(&self.rest)
     }
-    /// Says which address it has a port of.
+    /// Sets the pool address.
     pub fn set_pool(&mut self, pool: u16) {
         self.rest[0] = self.rest[0] & !(0xffff << 32) | u64::from(pool) << 32;
     }
-    /// Position of the address of which the host outside has a port, seen from the inside.
+    /// Index of the twice-NAT pool address that the external host is translated to.
     pub fn twice_pool(&self) -> Option<u16> {
         (self.rest[1] as u16).checked_sub(1)
     }
-    /// Says which address that is.
+    /// Sets the twice-NAT pool address.
     pub fn set_twice_pool(&mut self, pool: u16) {
         self.rest[1] = u64::from(pool) + 1;
     }
-    /// Sets the TCP state, the timeout that holds, and whether packets need a second look.
+    /// Sets the TCP state, the timeout class, and the fast path flags.
     pub fn set_standing(&mut self, state: u8, class: Class, fast: u64) {
         let kept = self.words[0] & 0xffff_ffff;
         self.words[0] = kept | fast | u64::from(state) << STATE | (class as u64) << CLASS;
@@ -207,7 +207,7 @@ impl Session {
 
 const NO_POOL: u16 = u16::MAX;
 
-/// Notes a packet's flags in a session's first word; TCP only.
+/// Updates the first word of a TCP session for a packet's flags.
 pub fn note_tcp(word: &mut u64, flags: u8, outside: bool, slow: bool) {
     let state = tcp::after((*word >> STATE) as u8, flags, outside);
     let class = match () {
@@ -221,12 +221,12 @@ pub fn note_tcp(word: &mut u64, flags: u8, outside: bool, slow: bool) {
     *word = kept | fast | u64::from(state) << STATE | (class as u64) << CLASS;
 }
 
-/// A session's marks.
+/// The marks of a session.
 pub fn marks(rest: &Rest) -> u16 {
     (rest[0] >> 48) as u16
 }
 
-/// The number of the timeout in a session's first word, below 4.
+/// The timeout class in the first word of a session, below 4.
 #[inline(always)]
 pub fn class_number(word: u64) -> usize {
     (word >> CLASS & 3) as usize

@@ -1,23 +1,23 @@
-//! What is configured of the translator.
+//! Configuration of NAT44.
 
+use crate::cli_args::{self, Family};
 use crate::ports::Scheme;
 use crate::state::{MAX_SESSIONS, SESSIONS};
 use crate::tuple::MAX_TABLE;
-use crate::words::{self, Family};
 use crate::{Nat44, Timeouts};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_graph::Control;
 
-/// The translator.
+/// The configuration section of NAT44.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
 const ROOT: [&str; 2] = ["thalweg", "nat44"];
 const ENABLED: &str = "nat44";
-/// What interfaces may be; the second half with `output-feature`.
+/// Roles of an interface; the second half with `output-feature`.
 const SIDES: [&str; 6] =
     ["in", "out", "in out", "in output-feature", "out output-feature", "in out output-feature"];
 
@@ -63,22 +63,22 @@ const RULES: &[Rule] = &[
 fn line(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if !text.contains('\n') && text.len() < 16_384 => Ok(()),
-        _ => Err("a mapping as its command takes it".into()),
+        _ => Err("the arguments of the command that adds the mapping".into()),
     }
 }
 
 fn worker_list(value: &Value) -> Result<(), String> {
     match value {
-        Value::Text(text) if words::numbers(text).is_some() => Ok(()),
+        Value::Text(text) if cli_args::numbers(text).is_some() => Ok(()),
         Value::Int(n) if u16::try_from(*n).is_ok() => Ok(()),
-        _ => Err("numbers of workers, such as \"0,2-3\"".into()),
+        _ => Err("worker numbers such as \"0,2-3\"".into()),
     }
 }
 
 fn vrf_line(value: &Value) -> Result<(), String> {
     match value {
-        Value::Text(text) if words::vrf(text).is_some() => Ok(()),
-        _ => Err("a table's number, and those that it reaches, such as \"7 reaches 0 8\"".into()),
+        Value::Text(text) if cli_args::vrf(text).is_some() => Ok(()),
+        _ => Err("a table and the tables that it reaches, such as \"7 reaches 0 8\"".into()),
     }
 }
 
@@ -106,7 +106,7 @@ impl Section<Control> for Settings {
             out.put(&[a, b, "mss-clamping"], u64::from(nat.mss()));
         }
         if nat.scheme() != Scheme::All {
-            out.put(&[a, b, "port-assignment"], words::scheme_text(nat.scheme()));
+            out.put(&[a, b, "port-assignment"], cli_args::scheme_text(nat.scheme()));
         }
         if nat.refuses() {
             out.put(&[a, b, "table-full"], "refuse");
@@ -118,10 +118,10 @@ impl Section<Control> for Settings {
             out.push(&[a, b, "session-limits"], format!("{most} vrf {table}"));
         }
         if !nat.named_owners().is_empty() {
-            out.put(&[a, b, "workers"], words::numbers_text(nat.named_owners()));
+            out.put(&[a, b, "workers"], cli_args::numbers_text(nat.named_owners()));
         }
         for vrf in nat.vrfs() {
-            out.push(&[a, b, "vrf-tables"], words::vrf_text(vrf));
+            out.push(&[a, b, "vrf-tables"], cli_args::vrf_text(vrf));
         }
         if let Some(log) = nat.log() {
             out.put(&[a, b, "log"], format!("{} rate {}", log.target, log.rate));
@@ -136,11 +136,11 @@ impl Section<Control> for Settings {
                 out.put(&[a, b, "timeouts", key], u64::from(of(&now)));
             }
         }
-        for range in words::ranges(nat.addresses().iter()) {
-            out.push(&[a, b, "addresses"], words::range_text(&range));
+        for range in cli_args::ranges(nat.addresses().iter()) {
+            out.push(&[a, b, "addresses"], cli_args::range_text(&range));
         }
         for m in nat.mappings() {
-            let (family, text) = words::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
+            let (family, text) = cli_args::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
             out.push(&[a, b, family.key()], text);
         }
         for (sw_if, role) in nat.roles() {
@@ -152,9 +152,9 @@ impl Section<Control> for Settings {
             let name = c.interface_name(*sw_if);
             out.put(&["thalweg", "interfaces", &name, "nat44"], sides);
         }
-        for (sw_if, twice) in nat.borrowed() {
+        for (sw_if, twice) in nat.address_interfaces() {
             let name = c.interface_name(*sw_if);
-            let word = match (twice, nat.borrowed().contains(&(*sw_if, !twice))) {
+            let word = match (twice, nat.address_interfaces().contains(&(*sw_if, !twice))) {
                 (_, true) => "pool twice-nat",
                 (true, false) => "twice-nat",
                 (false, false) => "pool",
@@ -263,12 +263,12 @@ impl Section<Control> for Settings {
 
 fn vrfs(doc: &Doc<'_>, out: &mut Draft) {
     let Some(f) = doc.at(&[ROOT[0], ROOT[1], "vrf-tables"]) else { return };
-    for (table, routes) in f.node.list().iter().filter_map(|n| words::vrf(n.text()?)) {
+    for (table, routes) in f.node.list().iter().filter_map(|n| cli_args::vrf(n.text()?)) {
         let key = format!("nat44 vrf table {table}");
         let [set, back] = ["add", "del"].map(|w| format!("nat44 vrf table {w} {table}"));
         let item = Item::new(rank::SERVICE, key.clone(), &f.path, set).unset(back).needs(ENABLED);
         out.add(item.order(1));
-        // Their order counts: one that comes to stand elsewhere is another one.
+        // The order counts: a route that moves is deleted and added.
         for (i, to) in routes.iter().enumerate() {
             let [set, back] =
                 ["add", "del"].map(|w| format!("nat44 vrf route {w} table {table} {to}"));

@@ -1,4 +1,4 @@
-//! The configuration on the main thread.
+//! The NAT44 configuration on the main thread.
 
 use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
 use crate::log::{Log, Target};
@@ -27,57 +27,57 @@ pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
 pub use tuning::{
-    set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refusal, set_scheme, set_timeouts,
-    set_workers,
+    set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refuse_when_full, set_scheme,
+    set_timeouts, set_workers,
 };
 
-/// Sessions of each worker, if nothing is said.
+/// Default maximum number of sessions per worker.
 pub const SESSIONS: u32 = 63 * 1024;
-/// Most sessions of a worker.
+/// Largest maximum number of sessions per worker.
 pub const MAX_SESSIONS: u32 = 1 << 26;
-/// Most addresses.
+/// Maximum number of pool addresses.
 pub const MAX_ADDRESSES: usize = 4096;
-/// Most routing tables with a limit.
+/// Maximum number of routing tables with a session limit.
 pub const MAX_LIMITS: usize = 64;
 
-/// Why something cannot be configured.
+/// Errors of NAT44 configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum NatError {
-    /// No such interface.
+    /// Interface error.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// There is no memory for the sessions.
+    /// No memory for sessions.
     #[error(transparent)]
     Memory(#[from] MapError),
-    /// It is there already.
-    #[error("{0} is there already")]
+    /// The object exists already.
+    #[error("{0} exists already")]
     Exists(String),
-    /// It is not there.
+    /// The object does not exist.
     #[error("there is no {0}")]
     Missing(String),
-    /// Something cannot be written to.
+    /// A file or socket cannot be opened.
     #[error("{0}: {1}")]
     File(String, std::io::Error),
-    /// It makes no sense.
+    /// Invalid argument.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// What an interface is.
+/// Roles of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Role {
-    /// Hosts behind it are inside.
+    /// The interface is inside.
     pub inside: bool,
-    /// Hosts behind it are outside.
+    /// The interface is outside.
     pub outside: bool,
-    /// What leaves is translated on its way out, and not on its way in.
+    /// Packets are translated on output instead of input (`output-feature`).
     pub output: bool,
 }
 
-/// An address that hosts inside share.
+/// A pool address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Address {
-    /// For sources that are translated, too.
+    /// Whether it is for twice-NAT.
     pub twice: bool,
     /// The address.
     pub address: Ipv4Addr,
@@ -85,54 +85,54 @@ pub struct Address {
     pub table: Option<u32>,
 }
 
-/// A static mapping, and what was said of its address outside.
+/// A static mapping as configured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaticMapping {
-    /// The mapping; its address outside is not valid if it is an interface's.
+    /// The mapping. Its external address is not valid with `external_if`.
     pub mapping: Mapping,
-    /// The interface whose first address it has outside.
+    /// The interface whose first address is the external address.
     pub external_if: Option<SwIfIndex>,
-    /// What is inside has the same name outside.
+    /// Whether it is an identity mapping.
     pub identity: bool,
 }
 
 /// NAT44 on the main thread.
 pub struct Nat44 {
-    /// Sessions of each worker, if it is enabled.
+    /// Maximum number of sessions per worker; `None` while NAT44 is disabled.
     sessions: Option<u32>,
     default_vrfs: DefaultVrfs,
     addresses: BTreeSet<Address>,
-    /// Interfaces whose addresses are used, and whether for sources.
-    borrowed: BTreeSet<(SwIfIndex, bool)>,
+    /// Interfaces whose addresses are used as pool addresses, and whether for twice-NAT.
+    address_interfaces: BTreeSet<(SwIfIndex, bool)>,
     roles: BTreeMap<SwIfIndex, Role>,
     timeouts: Timeouts,
     forwarding: bool,
     mss: u16,
     scheme: Scheme,
-    /// When the table is full, what is new is refused.
+    /// Whether new sessions are refused when the table is full.
     refuse: bool,
-    /// Most sessions by routing table, of all workers together.
+    /// Session limits by routing table, for all workers together.
     limits: BTreeMap<u32, u32>,
     per_host: u32,
-    /// By routing table, the tables that its hosts reach, in the order in which they are tried.
+    /// Routes between tables in the order in which they are tried, by table of the host.
     vrfs: BTreeMap<u32, Vec<u32>>,
-    /// Workers that have sessions, if not all.
+    /// Workers that own sessions; empty = all.
     owners: Vec<u16>,
     log: Option<Log>,
-    /// Where IPFIX messages went last, and how many records a second.
+    /// The last IPFIX collector, and its rate in records per second.
     collector: Option<(Target, u32)>,
-    /// The file to which sessions are saved, and every how many seconds.
+    /// File that sessions are saved to, and the interval in seconds.
     saving: Option<(PathBuf, u32)>,
-    /// How often that was changed.
+    /// Number of changes of `saving`.
     saving_turn: u64,
     mappings: Vec<StaticMapping>,
-    /// Hosts that have the name of a shared address, and those that had one once.
-    named: Hosts,
-    once_named: Hosts,
+    /// Hosts assigned to workers by port, now and formerly.
+    by_port: Hosts,
+    formerly_by_port: Hosts,
     writer: snapshot::Writer<Config>,
-    /// What workers have been told: addresses, and ports that are kept.
-    told: BTreeSet<Address>,
-    kept: BTreeSet<(u32, u8, u16)>,
+    /// Addresses and reserved ports as sent to workers.
+    active: BTreeSet<Address>,
+    reserved: BTreeSet<(u32, u8, u16)>,
 }
 
 impl Nat44 {
@@ -141,7 +141,7 @@ impl Nat44 {
             sessions: None,
             default_vrfs: DefaultVrfs::default(),
             addresses: BTreeSet::new(),
-            borrowed: BTreeSet::new(),
+            address_interfaces: BTreeSet::new(),
             roles: BTreeMap::new(),
             timeouts: Timeouts::default(),
             forwarding: false,
@@ -157,100 +157,101 @@ impl Nat44 {
             saving: None,
             saving_turn: 0,
             mappings: Vec::new(),
-            named: Hosts::default(),
-            once_named: Hosts::default(),
+            by_port: Hosts::default(),
+            formerly_by_port: Hosts::default(),
             writer,
-            told: BTreeSet::new(),
-            kept: BTreeSet::new(),
+            active: BTreeSet::new(),
+            reserved: BTreeSet::new(),
         }
     }
 
-    /// Sessions that each worker has room for; `None` while it is disabled.
+    /// Maximum number of sessions per worker; `None` while NAT44 is disabled.
     pub fn sessions(&self) -> Option<u32> {
         self.sessions
     }
-    /// Routing tables that hold where none is named.
+    /// Default routing tables.
     pub fn default_vrfs(&self) -> DefaultVrfs {
         self.default_vrfs
     }
-    /// Addresses as they were configured.
+    /// Pool addresses as configured.
     pub fn addresses(&self) -> &BTreeSet<Address> {
         &self.addresses
     }
-    /// All addresses in use, those of interfaces with them.
+    /// All pool addresses in use, including those of interfaces.
     pub fn all_addresses(&self) -> &BTreeSet<Address> {
-        &self.told
+        &self.active
     }
-    /// Interfaces whose addresses are used, and whether for sources.
-    pub fn borrowed(&self) -> &BTreeSet<(SwIfIndex, bool)> {
-        &self.borrowed
+    /// Interfaces whose addresses are used as pool addresses, and whether for twice-NAT.
+    pub fn address_interfaces(&self) -> &BTreeSet<(SwIfIndex, bool)> {
+        &self.address_interfaces
     }
-    /// What interfaces are.
+    /// Roles by interface.
     pub fn roles(&self) -> &BTreeMap<SwIfIndex, Role> {
         &self.roles
     }
-    /// How long sessions live.
+    /// Session timeouts.
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }
-    /// Whether packets from the outside are let pass that belong to no session.
+    /// Returns whether packets from outside without a session are forwarded.
     pub fn forwarding(&self) -> bool {
         self.forwarding
     }
-    /// Largest segment that SYNs may announce; 0: any.
+    /// MSS limit for SYNs; 0 = none.
     pub fn mss(&self) -> u16 {
         self.mss
     }
-    /// Which ports are given away.
+    /// Port assignment.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
-    /// Whether what is new is refused when the table is full, and nothing half open makes room.
+    /// Returns whether new sessions are refused when the table is full, instead of recycling
+    /// half-open ones.
     pub fn refuses(&self) -> bool {
         self.refuse
     }
-    /// Most sessions by routing table.
+    /// Session limits by routing table.
     pub fn limits(&self) -> &BTreeMap<u32, u32> {
         &self.limits
     }
-    /// Most sessions of a host; 0: any number.
+    /// Session limit per host; 0 = none.
     pub fn per_host(&self) -> u32 {
         self.per_host
     }
-    /// By routing table, the tables that its hosts reach, in the order in which they are tried; hosts of
-    /// tables that are not listed reach all that have an interface outside.
+    /// Routes between tables in the order in which they are tried, by table of the host. Hosts of
+    /// tables that are not listed reach all tables with an outside interface.
     pub fn vrfs(&self) -> &BTreeMap<u32, Vec<u32>> {
         &self.vrfs
     }
-    /// Workers that were named to have sessions; none: all have.
+    /// Workers that own sessions, as configured; empty = all.
     pub fn named_owners(&self) -> &[u16] {
         &self.owners
     }
-    /// Workers of so many that have sessions, in the order of their parts of ports.
+    /// Workers that own sessions, of `workers`, in the order of their shares of ports.
     pub fn owners(&self, workers: usize) -> Vec<usize> {
         match &self.owners[..] {
             [] => (0..workers).collect(),
             named => named.iter().map(|w| usize::from(*w)).collect(),
         }
     }
-    /// What notes sessions that come and go, if they are noted.
+    /// The session log, if enabled.
     pub fn log(&self) -> Option<&Log> {
         self.log.as_ref()
     }
-    /// The file to which sessions are saved, and every how many seconds.
+    /// File that sessions are saved to, and the interval in seconds.
     pub fn saving(&self) -> Option<&(PathBuf, u32)> {
         self.saving.as_ref()
     }
     pub(crate) fn saving_turn(&self) -> u64 {
         self.saving_turn
     }
-    /// Says where sessions are saved; the number of this change.
+    /// Sets where sessions are saved. Returns the number of the change.
     pub(crate) fn set_saving(&mut self, to: Option<(PathBuf, u32)>) -> u64 {
         self.saving = to;
         self.saving_turn += 1;
         self.saving_turn
     }
-    /// What workers have been told.
+    /// The configuration as workers read it.
     pub(crate) fn config(&self) -> &Config {
         self.writer.get()
     }
@@ -273,11 +274,10 @@ fn order_one(c: &mut Control, worker: usize, what: Order) {
     }
 }
 
-/// Begins, with room for so many sessions on each worker, and with these routing tables where none is
-/// named.
+/// Enables NAT44 with a maximum number of sessions per worker and default routing tables.
 ///
 /// # Errors
-/// [`NatError::Exists`] if it is enabled otherwise; [`NatError::Memory`].
+/// [`NatError::Exists`] if it is enabled with other values; [`NatError::Memory`].
 pub fn enable(
     c: &mut Control,
     sessions: Option<u32>,
@@ -320,16 +320,16 @@ pub fn enable(
         let mut nat = nat.borrow_mut();
         nat.sessions = Some(sessions);
         nat.default_vrfs = vrfs.unwrap_or_default();
-        nat.told.clear();
-        nat.kept.clear();
+        nat.active.clear();
+        nat.reserved.clear();
     }
-    // Sessions are there before the first packet is.
+    // Sessions must exist before the first packet.
     c.sync();
     publish(c);
     Ok(())
 }
 
-/// Enables it as the first command of its family does.
+/// Enables NAT44 with defaults, as the first command of the family does.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -337,7 +337,7 @@ pub fn ensure(c: &mut Control) -> Result<(), NatError> {
     enable(c, None, None)
 }
 
-/// Ends it: all that was configured is forgotten, as are all sessions.
+/// Disables NAT44, and removes its configuration and sessions.
 pub fn disable(c: &mut Control) {
     let nat = c.state::<Nat44>();
     let roles: Vec<SwIfIndex> = nat.borrow().roles.keys().copied().collect();
@@ -349,7 +349,7 @@ pub fn disable(c: &mut Control) {
         nat.sessions = None;
         nat.default_vrfs = DefaultVrfs::default();
         nat.addresses.clear();
-        nat.borrowed.clear();
+        nat.address_interfaces.clear();
         nat.mappings.clear();
         nat.timeouts = Timeouts::default();
         (nat.forwarding, nat.mss, nat.scheme) = (false, 0, Scheme::All);
@@ -362,26 +362,26 @@ pub fn disable(c: &mut Control) {
         if let Some(log) = nat.log.take() {
             log.end();
         }
-        nat.told.clear();
-        nat.kept.clear();
+        nat.active.clear();
+        nat.reserved.clear();
     }
     order(c, |_| Order::Stop);
     publish(c);
-    c.state::<Nat44>().borrow_mut().once_named.clear();
+    c.state::<Nat44>().borrow_mut().formerly_by_port.clear();
 }
 
 fn check_table(table: u32) -> Result<(), NatError> {
     if table > MAX_TABLE {
-        let text = format!("tables up to {MAX_TABLE} can be translated, not {table}");
+        let text = format!("table {table} is too large: nat44 supports tables up to {MAX_TABLE}");
         return Err(NatError::Invalid(text));
     }
     Ok(())
 }
 
-/// Adds the addresses `first` to `last`, or removes them with their sessions.
+/// Adds the pool addresses `first` to `last`, or deletes them with their sessions.
 ///
 /// # Errors
-/// [`NatError`]; nothing has changed then.
+/// [`NatError`]; nothing is changed then.
 pub fn set_addresses(
     c: &mut Control,
     (first, last): (Ipv4Addr, Ipv4Addr),
@@ -396,23 +396,25 @@ pub fn set_addresses(
     }
     if first.is_unspecified() || first.is_multicast() || last.is_multicast() || last.is_broadcast()
     {
-        return Err(NatError::Invalid(format!("{first} - {last} are not addresses of hosts")));
+        return Err(NatError::Invalid(format!("{first} - {last} are not unicast addresses")));
     }
     let nat = c.state::<Nat44>();
     let count = (last.to_bits() - first.to_bits()) as usize + 1;
     if add && table.is_some() {
         let (ip4, nat) = (c.state::<Ip4>(), nat.borrow());
         let ip4 = ip4.borrow();
-        let lent = nat.borrowed.iter().filter(|b| b.1 == twice);
+        let lent = nat.address_interfaces.iter().filter(|b| b.1 == twice);
         let mut lent = lent.flat_map(|b| ip4.addresses(b.0).iter().map(|a| a.0));
         if let Some(wrong) = lent.find(|a| (first..=last).contains(a)) {
-            return Err(NatError::Exists(format!("{wrong}, an interface's for all hosts,")));
+            return Err(NatError::Exists(format!("pool address {wrong} of an interface")));
         }
     }
     {
         let mut nat = nat.borrow_mut();
         if add && nat.addresses.len() + count > MAX_ADDRESSES {
-            let text = format!("no more than {MAX_ADDRESSES} addresses can be shared");
+            let text = format!(
+                "the limit of {MAX_ADDRESSES} pool addresses is reached; `nat44 add address ... del` frees some"
+            );
             return Err(NatError::Invalid(text));
         }
         let all = (first.to_bits()..=last.to_bits()).map(Ipv4Addr::from);
@@ -434,7 +436,7 @@ pub fn set_addresses(
     Ok(())
 }
 
-/// Uses an interface's addresses, or no longer.
+/// Uses the addresses of an interface as pool addresses, or stops doing so.
 ///
 /// # Errors
 /// [`NatError`].
@@ -451,7 +453,7 @@ pub fn set_interface_address(
         let mut nat = nat.borrow_mut();
         let words = if twice { " with twice-nat" } else { "" };
         let what = || format!("use of addresses of `{name}`{words}");
-        match (nat.borrowed.contains(&(sw_if, twice)), add) {
+        match (nat.address_interfaces.contains(&(sw_if, twice)), add) {
             (true, true) => return Err(NatError::Exists(what())),
             (false, false) => return Err(NatError::Missing(what())),
             (false, true) => {
@@ -463,16 +465,16 @@ pub fn set_interface_address(
                 if let Some(Address { address, table: Some(table), .. }) = kept {
                     return Err(NatError::Exists(format!("address {address} tenant-vrf {table}")));
                 }
-                nat.borrowed.insert((sw_if, twice));
+                nat.address_interfaces.insert((sw_if, twice));
             }
-            (true, false) => drop(nat.borrowed.remove(&(sw_if, twice))),
+            (true, false) => drop(nat.address_interfaces.remove(&(sw_if, twice))),
         }
     }
     publish(c);
     Ok(())
 }
 
-/// Says that an interface is inside or outside, or is not any more.
+/// Adds or deletes a role of an interface.
 ///
 /// # Errors
 /// [`NatError`].
@@ -493,7 +495,9 @@ pub fn set_interface(
     let which = if inside { &mut new.inside } else { &mut new.outside };
     let side = if inside { "in" } else { "out" };
     if add && (old.inside || old.outside) && old.output != output {
-        let text = format!("`{name}` has a part already, with another `output-feature`");
+        let text = format!(
+            "`{name}` has a role with another setting of `output-feature` already; delete that first"
+        );
         return Err(NatError::Invalid(text));
     }
     if !add && !*which {
@@ -506,7 +510,7 @@ pub fn set_interface(
     Ok(())
 }
 
-/// The features of an interface with a part.
+/// The graph features of an interface with a role.
 fn features(role: Role) -> Vec<(&'static str, &'static str)> {
     let mut all = Vec::new();
     if role.inside && !role.output {
@@ -541,7 +545,7 @@ fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
     let changes = before.iter().filter(|f| !after.contains(f)).map(|f| (f, false));
     let changes = changes.chain(after.iter().filter(|f| !before.contains(f)).map(|f| (f, true)));
     for ((arc, feature), on) in changes {
-        // Both are there: the graph would not have started.
+        // Both exist, or the graph would not have started.
         let _ = c.enable_feature(arc, feature, sw_if, on);
     }
 }
@@ -551,7 +555,7 @@ pub fn clear_sessions(c: &mut Control) {
     order(c, |_| Order::Sweep(Sweep::All));
 }
 
-/// Tells workers all there is to know.
+/// Publishes the configuration to workers.
 fn publish(c: &mut Control) {
     let nat = c.state::<Nat44>();
     let (mut config, addresses, kept) = {
@@ -560,19 +564,19 @@ fn publish(c: &mut Control) {
         let ip4 = ip4.borrow();
         let first = |sw_if: SwIfIndex| ip4.addresses(sw_if).first().map(|a| a.0);
         let mut addresses = nat.addresses.clone();
-        for (sw_if, twice) in &nat.borrowed {
+        for (sw_if, twice) in &nat.address_interfaces {
             let lent = ip4.addresses(*sw_if).iter().map(|(address, _)| Address {
                 twice: *twice,
                 address: *address,
                 table: None,
             });
-            // Twice the same would give its ports away twice; what was said of an address itself holds.
+            // A duplicate would assign its ports twice; the configured address takes precedence.
             let said = |l: &Address| {
                 nat.addresses.iter().any(|a| (a.twice, a.address) == (l.twice, l.address))
             };
             addresses.extend(lent.filter(|l| !said(l)));
         }
-        let named = |m: &StaticMapping| {
+        let resolve = |m: &StaticMapping| {
             let mut mapping = m.mapping.clone();
             if let Some(sw_if) = m.external_if {
                 mapping.external = first(sw_if)?;
@@ -582,7 +586,7 @@ fn publish(c: &mut Control) {
             }
             Some(mapping)
         };
-        let mappings: Vec<Mapping> = nat.mappings.iter().filter_map(named).collect();
+        let mappings: Vec<Mapping> = nat.mappings.iter().filter_map(resolve).collect();
         let kept = mappings.iter().filter(|m| !m.is_address_only());
         let kept = kept.map(|m| (m.external.to_bits(), m.protocol, m.external_port));
         let kept: BTreeSet<_> = kept.collect();
@@ -591,7 +595,7 @@ fn publish(c: &mut Control) {
     let (old, was_kept, on, scheme, owners) = {
         let nat = nat.borrow();
         let owners = nat.owners(c.workers());
-        (nat.told.clone(), nat.kept.clone(), nat.sessions.is_some(), nat.scheme, owners)
+        (nat.active.clone(), nat.reserved.clone(), nat.sessions.is_some(), nat.scheme, owners)
     };
     let gone: Vec<Address> = old.difference(&addresses).copied().collect();
     for a in gone {
@@ -620,8 +624,8 @@ fn publish(c: &mut Control) {
     let lent = config.addresses.iter().map(|a| Ipv4Addr::from(*a)).collect();
     {
         let mut nat = nat.borrow_mut();
-        (nat.told, nat.kept) = (addresses, kept);
-        config.once_named = nat.note_names(config.mappings.named());
+        (nat.active, nat.reserved) = (addresses, kept);
+        config.formerly_by_port = nat.note_hosts_by_port(config.mappings.hosts_by_port());
         nat.writer.publish(c.domain(), config);
     }
     thalweg_feat_arp::answer_for(c, lent);
@@ -639,14 +643,14 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     let kind = |twice| addresses.iter().filter(move |a| a.twice == twice);
     let [pooled, twice] =
         [false, true].map(|twice| kind(twice).map(|a| a.address.to_bits()).collect());
-    // What keeps its name is no address of the translator's.
+    // The address of an identity mapping is not one of the translator's.
     let mapped = mappings.iter().filter(|m| m.external != m.local).map(|m| m.external.to_bits());
     let addresses = own.chain(mapped).collect();
     Config {
         roles,
         addresses,
         mappings: Mappings::new(mappings, &pooled),
-        once_named: Hosts::default(),
+        formerly_by_port: Hosts::default(),
         pooled,
         twice,
         timeouts: nat.timeouts.by_class(),
@@ -661,7 +665,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     }
 }
 
-/// Follows interfaces that go, and their addresses.
+/// Subscribes to deleted interfaces and changed addresses.
 pub(crate) fn follow_interfaces(c: &mut Control) {
     let all = c.state::<Interfaces>();
     all.borrow_mut().subscribe(|c, e| {
@@ -670,7 +674,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         let nat = c.state::<Nat44>();
         {
             let mut nat = nat.borrow_mut();
-            nat.borrowed.retain(|b| b.0 != gone);
+            nat.address_interfaces.retain(|b| b.0 != gone);
             nat.mappings.retain(|m| m.external_if != Some(gone));
         }
         publish(c);
@@ -681,16 +685,16 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         let uses = {
             let nat = nat.borrow();
             let mapped = nat.mappings.iter().any(|m| m.external_if == Some(sw_if));
-            nat.borrowed.iter().any(|b| b.0 == sw_if) || mapped
+            nat.address_interfaces.iter().any(|b| b.0 == sw_if) || mapped
         };
         if uses {
             publish(c);
-            order(c, |_| Order::Sweep(Sweep::Mapped));
+            order(c, |_| Order::Sweep(Sweep::Mappings));
         }
     });
 }
 
-/// Protocols by name.
+/// Name of a protocol.
 pub fn protocol_name(protocol: u8) -> String {
     match pool::position(protocol) {
         Some(0) => "TCP".into(),

@@ -1,8 +1,7 @@
-//! Saving sessions to a file and bringing them back.
+//! Saves sessions to a file and restores them.
 //!
-//! A thread of its own reads and writes the file. What it wants from workers it asks the main thread
-//! for, some sessions at a time, which does such work for a while at a time: nobody waits for a disk,
-//! and no worker stands still.
+//! A separate thread reads and writes the file. It sends requests to workers through the main
+//! thread, a slice of sessions at a time, so that neither waits for the disk.
 
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::restore::Restored;
@@ -20,61 +19,62 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_graph::{Control, clock};
 
-/// Numbers of sessions that a worker looks at for one question.
+/// Maximum number of sessions per request to a worker.
 const SLICE: u32 = 256;
-/// Sessions that a worker brings back in one loop: some tens of microseconds.
+/// Number of sessions that a worker restores in one loop: some tens of microseconds.
 const BATCH: usize = 128;
-/// How long a worker may take for that.
+/// Timeout of a request to a worker.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the main thread does such work at a time, waits for more of it, and then does other work.
+/// How long the main thread serves the file thread at a time, waits for its next request, and then
+/// does other work.
 const TURN: Duration = Duration::from_millis(1);
 const SOON: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(500);
-/// Bytes that are read and written at a time.
+/// Buffer size for reads and writes, in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Why sessions could not be saved or brought back.
+/// Errors of saving and restoring.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file.
+    /// File error.
     #[error("{}: {source}", .file.display())]
     File {
-        /// Its name.
+        /// Path of the file.
         file: PathBuf,
-        /// What the kernel said.
+        /// The error.
         source: io::Error,
     },
-    /// What is in it.
+    /// Invalid contents.
     #[error("{}: {source}", .file.display())]
     Format {
-        /// Its name.
+        /// Path of the file.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: FormatError,
     },
-    /// Translation is disabled.
-    #[error("nat44 is disabled: `nat44 plugin enable` it first")]
+    /// NAT44 is disabled.
+    #[error("nat44 is disabled; `nat44 plugin enable` enables it")]
     Disabled,
     /// The main thread has ended, or a worker does not answer.
     #[error("the router did not answer")]
     NoAnswer,
 }
 
-/// What was done.
+/// Results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Done {
-    /// So many sessions are in the file.
+    /// Number of sessions saved.
     Saved(u64),
-    /// This became of sessions in the file.
+    /// Results of a restore.
     Restored(Restored),
-    /// There was no file, and none was asked for.
+    /// The optional file does not exist.
     NoFile,
 }
 
-/// Something for the main thread.
+/// A function to run on the main thread.
 type Job = Box<dyn FnOnce(&mut Control) + Send>;
 
-/// Work under way, which goes on as it is polled.
+/// A save or restore in progress; it advances when polled.
 #[derive(Debug)]
 pub struct Work {
     jobs: mpsc::Receiver<Job>,
@@ -82,7 +82,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Does what the thread asks for, for a while; how it ended, if it has.
+    /// Serves requests of the thread for a while. Returns the result once finished.
     pub fn poll(&mut self, c: &mut Control) -> Option<Result<Done, StoreError>> {
         let end = Instant::now() + TURN;
         while let Ok(job) = self.jobs.recv_timeout(SOON) {
@@ -99,18 +99,18 @@ impl Work {
     }
 }
 
-/// The way to the main thread.
+/// The file thread's connection to the main thread.
 struct Main(mpsc::Sender<Job>);
 
 impl Main {
-    /// Has the main thread do something, and waits for what comes of it.
+    /// Runs a function on the main thread and waits for its result.
     fn ask<R: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Control) -> R + Send + 'static,
     ) -> Result<R, StoreError> {
         let (tx, rx) = mpsc::sync_channel(1);
         let job = move |c: &mut Control| drop(tx.send(job(c)));
-        // Without anybody to do it, the answer's other end is dropped.
+        // If the main thread is gone, the receiver is dropped with the job.
         let _ = self.0.send(Box::new(job));
         rx.recv().map_err(|_| StoreError::NoAnswer)
     }
@@ -130,10 +130,10 @@ fn begin(
     }
 }
 
-/// Begins to save all sessions to a file, which is replaced once it is whole.
+/// Starts saving all sessions to a file, which is replaced once it is complete.
 ///
 /// # Errors
-/// [`StoreError::Disabled`], or if there can be no thread.
+/// [`StoreError::Disabled`], or an error if the thread cannot be started.
 pub fn save(c: &Control, file: &Path) -> Result<Work, StoreError> {
     if c.state::<Nat44>().borrow().sessions().is_none() {
         return Err(StoreError::Disabled);
@@ -145,7 +145,7 @@ pub fn save(c: &Control, file: &Path) -> Result<Work, StoreError> {
         let new = PathBuf::from(new);
         let done = write_all(&main, &new, &to);
         if done.is_err() {
-            // It is of no use to anybody, and may not be there.
+            // The incomplete file is useless, and may not exist.
             let _ = std::fs::remove_file(&new);
         }
         done.map(Done::Saved)
@@ -158,7 +158,7 @@ fn unix_millis() -> u64 {
     since.map_or(0, |d| d.as_millis() as u64)
 }
 
-/// Some of a worker's sessions, from a number on, and where to go on, if there is more.
+/// A slice of a worker's sessions, and where to continue.
 fn some(c: &mut Control, worker: usize, from: u32) -> (Vec<Saved>, Option<u32>) {
     let answers = c.ask(move |core| {
         (core.index() == worker).then(|| {
@@ -206,10 +206,10 @@ fn write_all(main: &Main, new: &Path, file: &Path) -> Result<u64, StoreError> {
     Ok(header.count)
 }
 
-/// Begins to bring back the sessions of a file. `optional`: it need not be there.
+/// Starts restoring sessions from a file. With `optional`, the file may be missing.
 ///
 /// # Errors
-/// [`StoreError::Disabled`], or if there can be no thread.
+/// [`StoreError::Disabled`], or an error if the thread cannot be started.
 pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreError> {
     if c.state::<Nat44>().borrow().sessions().is_none() {
         return Err(StoreError::Disabled);
@@ -237,19 +237,19 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
     })
 }
 
-/// Has a worker bring sessions back, and waits until it has.
+/// Has a worker restore sessions, and waits for the result.
 fn give(main: &Main, worker: usize, all: Vec<Saved>, elapsed: u64) -> Option<Restored> {
     let (answer, rx) = mpsc::channel();
-    let tell = move |c: &mut Control| {
+    let send = move |c: &mut Control| {
         if let Some(node) = c.node("nat44-ed-ticker") {
             c.message(worker, node, Box::new(Order::Restore { all, elapsed, answer }));
         }
     };
-    main.ask(tell).ok()?;
+    main.ask(send).ok()?;
     rx.recv_timeout(PATIENCE).ok()
 }
 
-/// Why a file of sessions was not read to its end.
+/// Errors of reading a session file.
 #[derive(Debug)]
 enum ReadError {
     File(io::Error),
@@ -269,8 +269,8 @@ impl From<FormatError> for ReadError {
     }
 }
 
-/// Reads a file's sessions, each for the worker of so many that `owner` says; `give` takes a worker's next
-/// ones and how long ago they were saved. Nothing is given of a file that is not whole.
+/// Reads a session file and passes sessions in batches to `give`, with their owner of `workers` and
+/// the time since the save. Nothing is passed on from a file that is invalid.
 fn read_all(
     mut file: File,
     (owner, workers): (impl Fn(&Saved) -> usize, usize),
@@ -322,7 +322,7 @@ fn read_all(
     Ok(done)
 }
 
-/// Saves to a file again and again, or no longer.
+/// Saves sessions periodically, or stops doing so.
 ///
 /// # Errors
 /// [`StoreError::Disabled`].
@@ -338,14 +338,14 @@ pub fn save_every(c: &mut Control, what: Option<(PathBuf, u32)>) -> Result<(), S
         if nat_turn(c) != turn {
             return false;
         }
-        // On a slow disk one may still be under way.
+        // On a slow disk the previous save may still be in progress.
         if !busy.get() {
             match save(c, &file) {
                 Ok(work) => {
                     busy.set(true);
                     go_on(c, work, busy.clone());
                 }
-                Err(e) => tracing::warn!("nat44: sessions were not saved: {e}"),
+                Err(e) => tracing::warn!("nat44: cannot save sessions: {e}"),
             }
         }
         true
@@ -353,14 +353,14 @@ pub fn save_every(c: &mut Control, what: Option<(PathBuf, u32)>) -> Result<(), S
     Ok(())
 }
 
-/// Polls until it is done.
+/// Polls until finished.
 fn go_on(c: &mut Control, mut work: Work, busy: Rc<Cell<bool>>) {
     match work.poll(c) {
         None => drop(c.after(PAUSE, move |c| go_on(c, work, busy))),
         Some(done) => {
             busy.set(false);
             if let Err(e) = done {
-                tracing::warn!("nat44: sessions were not saved: {e}");
+                tracing::warn!("nat44: cannot save sessions: {e}");
             }
         }
     }
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn each_worker_gets_its_own() {
+    fn each_owner_gets_its_sessions() {
         let mut records: Vec<_> = (0..1000).map(|n| saved(n).record()).collect();
         records.push([0xff; RECORD]);
         let sum = records.iter().fold(0, saved::sum);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_half_a_file() {
+    fn truncated_files_are_rejected() {
         let records = [saved(1).record(), saved(2).record()];
         let sum = records.iter().fold(0, saved::sum);
         let good = Header { count: 2, at: 0, sum };

@@ -1,9 +1,10 @@
-//! What the nodes that translate have in common.
+//! Translation of packets, common to all translating nodes.
 //!
-//! Packets of sessions that stand are handled a frame at a time: all keys, all look-ups, all rewriting.
-//! What is left, first packets above all, is handled one by one.
+//! Packets of established sessions are handled a frame at a time: all keys, look-ups and rewrites
+//! together. The rest, mainly first packets, is handled one by one.
 
 use crate::config::{Config, INSIDE};
+use crate::egress::{self, Egress};
 use crate::events::Alarm;
 use crate::kernel;
 use crate::mapping::Mapping;
@@ -12,37 +13,35 @@ use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
 use crate::tuple::{self, Key, Tuple};
-use crate::ways::{self, Out};
 use crate::worker::{self, Fate, Nat, Refusal};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut};
 use thalweg_feat_ip4::icmp::{self, Cause};
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_fib::{DpoTable, Kind as Way};
+use thalweg_fib::{DpoTable, Kind as DpoKind};
 use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, Verdict};
 use thalweg_tables::flow::{Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 
-/// Bytes that the fast way needs of a packet: the headers of IPv4 and TCP.
+/// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
 pub(crate) const NEED: usize = 40;
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
 
-/// Flags of TCP of which a packet that opens a connection has but one, SYN.
+/// TCP flags of which an opening packet has only SYN.
 const OPENS: u8 = tcp::flag::SYN | tcp::flag::ACK | tcp::flag::RST | tcp::flag::FIN;
 
-/// Where a packet's session is looked for.
+/// The worker where a packet's session is searched for.
 enum NextPlace {
-    /// Here; and if it is not here, there.
+    /// This worker; if it has none, the other one next.
     Here(Option<(usize, Search)>),
-    /// At another worker first.
+    /// Another worker.
     There(usize),
 }
 
-/// Queues by which workers hand packets to each other, and the nodes that these lead to.
-/// By [`Direction`].
+/// Hand-off queues and the nodes they lead to, by [`Direction`].
 pub(crate) const QUEUES: [(&str, &str); 4] = [
     ("nat44-ed-in2out-handoff", "nat44-ed-in2out"),
     ("nat44-ed-out2in-handoff", "nat44-ed-out2in"),
@@ -50,40 +49,40 @@ pub(crate) const QUEUES: [(&str, &str); 4] = [
     ("nat44-ed-hairpin-handoff", "nat44-ed-hairpin"),
 ];
 
-/// Counters and next nodes of the nodes that translate.
+/// Error codes and next nodes of a translating node.
 #[derive(Clone, Copy)]
-pub(crate) struct Names {
+pub(crate) struct Outcomes {
     pub(crate) icmp_error: Verdict,
     pub(crate) out2in: Verdict,
-    /// Looks a packet up in the table that its side column names.
+    /// Looks the packet up in the table in its aux column.
     pub(crate) lookup_in: Verdict,
     pub(crate) no_translation: ErrorCode,
-    pub(crate) closed: ErrorCode,
-    pub(crate) not_syn: ErrorCode,
-    pub(crate) no_port: ErrorCode,
-    pub(crate) full: ErrorCode,
-    pub(crate) taken: ErrorCode,
-    pub(crate) limit: ErrorCode,
+    pub(crate) vrf_denied: ErrorCode,
+    pub(crate) non_syn: ErrorCode,
+    pub(crate) out_of_ports: ErrorCode,
+    pub(crate) max_sessions: ErrorCode,
+    pub(crate) tuple_in_use: ErrorCode,
+    pub(crate) session_limit: ErrorCode,
     pub(crate) fragment: ErrorCode,
-    pub(crate) unknown: ErrorCode,
+    pub(crate) unsupported: ErrorCode,
 }
 
-/// Which way packets go that a node sees.
+/// Direction of the packets of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
-    /// From the inside.
+    /// From inside.
     In2Out,
-    /// From the outside.
+    /// From outside.
     Out2In,
-    /// From the inside, with a link header in front already.
+    /// From inside, on output, with a link header.
     Output,
-    /// From the inside, and translated on the way out if it is for the outside: only what hosts inside
-    /// send each other by their names outside.
+    /// From inside, where packets to the outside are translated on output: only packets between
+    /// inside hosts by external address.
     Hairpin,
 }
 
 impl Direction {
-    /// The one that is this number.
+    /// The direction with a number.
     pub(crate) const fn of(number: u8) -> Direction {
         match number {
             0 => Direction::In2Out,
@@ -94,37 +93,42 @@ impl Direction {
     }
 }
 
-/// What a node that translates has.
+/// State of a translating node.
 pub(crate) struct Translator {
     direction: Direction,
     config: Arc<Snapshot<Config>>,
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
     queue: HandOff,
-    names: Names,
+    outcomes: Outcomes,
     worker: usize,
     workers: usize,
     alarm: Alarm,
-    /// Of the frame in hand.
+    /// Time of the current frame.
     now: Millis,
     table: u32,
     uniform: bool,
-    /// Of the packet in hand: the datagram that it is a fragment of, and whether its fate is known now;
-    /// else it may wait for that.
+    /// For a fragment: key of its datagram, and whether the fate of the first fragment is known
+    /// now; if not, this fragment may wait for it.
     datagram: Option<(Key, bool)>,
 }
 
 impl Translator {
-    pub(crate) fn new(cx: &BuildCx<'_>, direction: Direction, queue: &str, names: Names) -> Self {
+    pub(crate) fn new(
+        cx: &BuildCx<'_>,
+        direction: Direction,
+        queue: &str,
+        outcomes: Outcomes,
+    ) -> Self {
         let workers = cx.control.config().workers.len();
         Translator {
             direction,
             config: cx.shared(),
             tables: cx.shared(),
             dpos: cx.shared(),
-            // Before all workers run, there are no queues to any but this one.
+            // Before all workers run, there is only the local queue.
             queue: cx.hand_off(queue),
-            names,
+            outcomes,
             worker: cx.worker,
             workers,
             alarm: Alarm::new(cx),
@@ -139,7 +143,7 @@ impl Translator {
         if self.direction == Direction::Output { ETHERNET } else { 0 }
     }
 
-    /// What holds for a frame.
+    /// Prepares for a frame.
     #[inline]
     pub(crate) fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.now = time::millis(cx.now());
@@ -149,7 +153,7 @@ impl Translator {
         self.table = if one_table { 0 } else { tables.fib_id(frame.rx_if(0)) };
     }
 
-    /// The fast way. `N` is [`NEED`] and the bytes before the IPv4 header.
+    /// The fast path. `N` is [`NEED`] plus the length of the headers before IPv4.
     #[inline(always)]
     pub(crate) fn frame<const N: usize>(
         &mut self,
@@ -159,7 +163,7 @@ impl Translator {
     ) -> FrameVerdict {
         if self.direction == Direction::Hairpin {
             let config = self.config.load(cx.guard());
-            let rows = kernel::called::<N>(frame, &config.addresses);
+            let rows = kernel::hairpins::<N>(frame, &config.addresses);
             if rows.is_empty() {
                 return FrameVerdict::Whole(Verdict::CONTINUE);
             }
@@ -190,7 +194,7 @@ impl Translator {
         FrameVerdict::Each(rest)
     }
 
-    /// One packet.
+    /// Handles one packet.
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(mut nat) = worker::take() else { return Verdict::CONTINUE };
         p.note_translation();
@@ -208,7 +212,7 @@ impl Translator {
         verdict
     }
 
-    /// Fragments that came before their first go its way, now that it is known.
+    /// Releases fragments that arrived before their first one.
     #[cold]
     fn release(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, datagram: &Key) {
         let Some(fate) = nat.fragments.find(datagram, self.now) else { return };
@@ -222,7 +226,7 @@ impl Translator {
         }
     }
 
-    /// What becomes of a fragment whose first had this fate.
+    /// Handles a later fragment by the fate of the first.
     fn follow(&self, fate: Fate, data: &mut [u8]) -> Verdict {
         match fate {
             Fate::Worker(owner) => self.queue.to(usize::from(owner)),
@@ -235,16 +239,16 @@ impl Translator {
         }
     }
 
-    /// Where a packet goes that was translated.
+    /// The verdict for a translated packet.
     fn goes_on(&self, hairpin: bool, across: Option<u32>) -> Verdict {
         match across {
-            _ if hairpin => self.names.out2in,
-            Some(_) => self.names.lookup_in,
+            _ if hairpin => self.outcomes.out2in,
+            Some(_) => self.outcomes.lookup_in,
             None => Verdict::CONTINUE,
         }
     }
 
-    /// Remembers what became of a datagram's first fragment.
+    /// Records the fate of a datagram's first fragment.
     fn remember(&mut self, nat: &mut Nat, datagram: Key, fate: Fate) {
         nat.fragments.note(datagram, fate, self.now);
         if nat.fragments.any_waits() {
@@ -258,13 +262,13 @@ impl Translator {
         if l2 > 0 && p.data()[l2 - 2..l2] != [8, 0] {
             return Verdict::CONTINUE;
         }
-        if self.direction == Direction::Hairpin && !self.calls_inside(cx, l3) {
+        if self.direction == Direction::Hairpin && !self.is_for_inside(cx, l3) {
             return Verdict::CONTINUE;
         }
-        // The answer to a packet that dies here goes to who sent it.
+        // An ICMP error about a packet whose TTL expires here goes to the untranslated sender.
         let from_inside = matches!(self.direction, Direction::In2Out | Direction::Hairpin);
         if from_inside && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
-            return self.dies(cx, p);
+            return self.ttl_expired(cx, p);
         }
         let table = self.tables.load(cx.guard()).fib_id(p.rx_if());
         let parsed = packet::parse(l3, table);
@@ -300,27 +304,28 @@ impl Translator {
         }
     }
 
-    /// Whether a packet is for an address that stands for hosts inside.
-    fn calls_inside(&self, cx: &NodeCx<'_>, l3: &[u8]) -> bool {
+    /// Returns whether a packet is for an external address.
+    fn is_for_inside(&self, cx: &NodeCx<'_>, l3: &[u8]) -> bool {
         let to = l3.get(16..20).and_then(|b| b.first_chunk()).map(|b| u32::from_be_bytes(*b));
         to.is_some_and(|to| self.config.load(cx.guard()).addresses.contains(&to))
     }
 
-    /// A packet on its last hop goes where the others go, so that who sent it learns of this hop.
-    fn dies(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
+    /// The verdict for a packet whose TTL expires: it follows the path of translated ones, so that
+    /// the sender gets the ICMP error of this hop.
+    fn ttl_expired(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
         let to = p.data().get(16..20).and_then(|b| b.first_chunk()).copied();
         let (config, to) =
             (self.config.load(cx.guard()), u32::from_be_bytes(to.unwrap_or_default()));
-        match self.way_out(cx, config, p, to) {
-            Out::Through { table, via: true } => {
+        match self.egress(cx, config, p, to) {
+            Egress::Outside { table, via: true } => {
                 p.set_aux(table);
-                self.names.lookup_in
+                self.outcomes.lookup_in
             }
             _ => Verdict::CONTINUE,
         }
     }
 
-    /// A fragment behind the first goes the way of that, or waits for it.
+    /// Handles a later fragment, which shares the fate of the first or waits for it.
     fn fragment(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -336,14 +341,13 @@ impl Translator {
             return verdict;
         }
         let verdict = self.untracked(cx, p, parsed);
-        if verdict == Verdict::drop(self.names.fragment) {
+        if verdict == Verdict::drop(self.outcomes.fragment) {
             self.datagram = parsed.datagram.map(|d| (d, false));
         }
         verdict
     }
 
-    /// The worker at which a packet's session is looked for next, and what is known by then; if that is
-    /// here, where it is looked for if it is not here.
+    /// The worker where a packet's session is searched for next.
     fn next_place(&self, cx: &NodeCx<'_>, parsed: &Parsed, search: Search) -> NextPlace {
         let config = self.config.load(cx.guard());
         let (t, outside) = (Tuple::of(&parsed.key), self.direction == Direction::Out2In);
@@ -351,8 +355,9 @@ impl Translator {
         let elsewhere = |worker: &usize| *worker != self.worker;
         match search {
             Search::New if elsewhere(&owner) => NextPlace::There(owner),
-            // What opens a connection belongs to none, and other fragments would follow this one astray.
-            Search::New if self.cannot_be_old(parsed) => NextPlace::Here(None),
+            // An opening packet has no older session, and later fragments would not find a first
+            // one that moved.
+            Search::New if self.is_new(parsed) => NextPlace::Here(None),
             Search::New => NextPlace::Here(before.filter(elsewhere).map(|w| (w, Search::Before))),
             Search::Before => {
                 NextPlace::Here(Some(owner).filter(elsewhere).map(|w| (w, Search::Done)))
@@ -361,14 +366,14 @@ impl Translator {
         }
     }
 
-    fn cannot_be_old(&self, parsed: &Parsed) -> bool {
+    fn is_new(&self, parsed: &Parsed) -> bool {
         let opens = parsed.kind == Kind::Ports
             && parsed.protocol == protocol::TCP
             && parsed.flags & OPENS == tcp::flag::SYN;
         opens || parsed.datagram.is_some()
     }
 
-    /// A packet that belongs to no session for what it is.
+    /// Handles a packet that cannot have a session because of its kind.
     fn untracked(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, parsed: &Parsed) -> Verdict {
         let config = self.config.load(cx.guard());
         let dst = Tuple::of(&parsed.key).dst.to_bits();
@@ -382,13 +387,13 @@ impl Translator {
             return Verdict::CONTINUE;
         }
         Verdict::drop(match parsed.kind {
-            Kind::Fragment => self.names.fragment,
-            _ => self.names.unknown,
+            Kind::Fragment => self.outcomes.fragment,
+            _ => self.outcomes.unsupported,
         })
     }
 
-    /// Whether a packet is the translator's business: from the inside to the outside, or from the
-    /// outside and not to the router.
+    /// Returns whether a packet is subject to translation: from inside to outside, or from outside
+    /// and not for the router itself.
     fn is_for_others(
         &self,
         cx: &NodeCx<'_>,
@@ -398,24 +403,24 @@ impl Translator {
     ) -> bool {
         let t = Tuple::of(&parsed.key);
         let tables = self.tables.load(cx.guard());
-        let way = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
+        let route = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
-            Direction::Out2In | Direction::Hairpin => way(t.dst).kind != Way::Local,
+            Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::Local,
             Direction::Output => {
-                // What the router says itself needs no other name.
+                // The router's own packets are not translated.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
-                !own && way(t.src).kind != Way::Local
+                !own && route(t.src).kind != DpoKind::Local
             }
-            Direction::In2Out => self.way_out(cx, config, p, t.dst.to_bits()) != Out::Stays,
+            Direction::In2Out => self.egress(cx, config, p, t.dst.to_bits()) != Egress::NotOutside,
         }
     }
 
-    /// Where a packet from the inside leaves.
-    fn way_out(&self, cx: &NodeCx<'_>, config: &Config, p: &PktMut<'_>, to: u32) -> Out {
-        ways::out(self.tables.load(cx.guard()), &self.dpos, config, p.rx_if(), to)
+    /// The egress of a packet from inside.
+    fn egress(&self, cx: &NodeCx<'_>, config: &Config, p: &PktMut<'_>, to: u32) -> Egress {
+        egress::find(self.tables.load(cx.guard()), &self.dpos, config, p.rx_if(), to)
     }
 
-    /// A packet of a session.
+    /// Translates a packet of a session.
     fn translate(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -458,7 +463,7 @@ impl Translator {
         self.goes_on(hairpin, across)
     }
 
-    /// The first packet of what may become a session, from the inside.
+    /// Handles a packet from inside without a session.
     fn first_inside(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -468,46 +473,47 @@ impl Translator {
     ) -> Verdict {
         let config = self.config.load(cx.guard());
         let t = Tuple::of(&parsed.key);
-        let called = t.dst.to_bits();
-        // One host inside calls another by its name outside.
-        let named = config.addresses.contains(&called);
-        let hairpin = named && config.mappings.called(called, t.dport, t.protocol).is_some();
+        let dst = t.dst.to_bits();
+        // Hairpinning: an inside host calls another one by external address.
+        let is_external = config.addresses.contains(&dst);
+        let hairpin =
+            is_external && config.mappings.by_external(dst, t.dport, t.protocol).is_some();
         let (outside, marks) = match self.direction {
             _ if hairpin => (t.table, session::HAIRPIN),
-            // Whatever else it is, it leaves by an interface outside, or is for the router.
+            // Other packets leave by an outside interface, or are for the router.
             Direction::Hairpin => return Verdict::CONTINUE,
-            Direction::In2Out => match self.way_out(cx, config, p, called) {
-                Out::Stays => return Verdict::CONTINUE,
-                Out::Closed => return Verdict::drop(self.names.closed),
-                Out::Through { table, via } => (table, if via { session::VIA } else { 0 }),
+            Direction::In2Out => match self.egress(cx, config, p, dst) {
+                Egress::NotOutside => return Verdict::CONTINUE,
+                Egress::Denied => return Verdict::drop(self.outcomes.vrf_denied),
+                Egress::Outside { table, via } => (table, if via { session::VIA } else { 0 }),
             },
             _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
             _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
         };
-        if named && !hairpin {
-            // It would come back here, and belong to nobody.
-            return Verdict::drop(self.names.no_translation);
+        if is_external && !hairpin {
+            // It would return here without a session.
+            return Verdict::drop(self.outcomes.no_translation);
         }
-        if let Some(why) = self.cannot_begin(p, parsed) {
+        if let Some(why) = self.cannot_open(p, parsed) {
             return Verdict::drop(why);
         }
         match nat.open(config, &t, outside, marks, self.now) {
             Ok(_) => match nat.find(&parsed.key, self.now) {
                 Some(found) => self.translate(cx, nat, p, parsed, found),
-                None => Verdict::drop(self.names.taken),
+                None => Verdict::drop(self.outcomes.tuple_in_use),
             },
             Err(refusal) => self.refused(cx, nat, p, refusal, (t.src, t.table)),
         }
     }
 
-    /// Why a packet cannot begin a session, if so.
-    fn cannot_begin(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
+    /// Returns the reason why a packet cannot open a session.
+    fn cannot_open(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
         let kind = p.data().get(self.l2() + parsed.l4).copied().unwrap_or(0);
         match parsed.kind {
-            Kind::Error(_) => Some(self.names.no_translation),
-            Kind::Query if !packet::asks(kind) => Some(self.names.no_translation),
+            Kind::Error(_) => Some(self.outcomes.no_translation),
+            Kind::Query if !packet::asks(kind) => Some(self.outcomes.no_translation),
             Kind::Ports if parsed.protocol == protocol::TCP => {
-                (parsed.flags & OPENS != tcp::flag::SYN).then_some(self.names.not_syn)
+                (parsed.flags & OPENS != tcp::flag::SYN).then_some(self.outcomes.non_syn)
             }
             _ => None,
         }
@@ -522,22 +528,22 @@ impl Translator {
         refusal: Refusal,
         host: (Ipv4Addr, u32),
     ) -> Verdict {
-        let names = self.names;
+        let outcomes = self.outcomes;
         let (reason, cause) = match refusal {
-            Refusal::NoPort => (names.no_port, Cause::HOST_UNREACHABLE),
-            Refusal::Full => (names.full, Cause::HOST_UNREACHABLE),
-            Refusal::Taken => (names.taken, Cause::HOST_UNREACHABLE),
-            Refusal::Limit => (names.limit, Cause::HOST_UNREACHABLE),
+            Refusal::NoPort => (outcomes.out_of_ports, Cause::HOST_UNREACHABLE),
+            Refusal::Full => (outcomes.max_sessions, Cause::HOST_UNREACHABLE),
+            Refusal::Taken => (outcomes.tuple_in_use, Cause::HOST_UNREACHABLE),
+            Refusal::Limit => (outcomes.session_limit, Cause::HOST_UNREACHABLE),
         };
-        let own = refusal == Refusal::Limit && nat.limits.is_spent(host.0, host.1);
+        let own = refusal == Refusal::Limit && nat.limits.is_host_full(host.0, host.1);
         self.alarm.raise(cx, refusal, host, own);
         if self.l2() > 0 && !p.pull(self.l2()) {
             return Verdict::drop(reason);
         }
-        icmp::request_error(cx, p, cause, reason, names.icmp_error)
+        icmp::request_error(cx, p, cause, reason, outcomes.icmp_error)
     }
 
-    /// The first packet of what may become a session, from the outside.
+    /// Handles a packet from outside without a session.
     fn first_outside(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -547,9 +553,9 @@ impl Translator {
     ) -> Verdict {
         let config = self.config.load(cx.guard());
         let t = Tuple::of(&parsed.key);
-        let called = t.dst.to_bits();
-        if let Some(m) = config.mappings.called(called, t.dport, t.protocol) {
-            if let Some(why) = self.cannot_begin(p, parsed) {
+        let dst = t.dst.to_bits();
+        if let Some(m) = config.mappings.by_external(dst, t.dport, t.protocol) {
+            if let Some(why) = self.cannot_open(p, parsed) {
                 return Verdict::drop(why);
             }
             let inside = config.addresses.contains(&t.src.to_bits());
@@ -560,7 +566,7 @@ impl Translator {
             return match nat.open_mapped(config, &t, m, marks, self.now) {
                 Ok(_) => match nat.find(&parsed.key, self.now) {
                     Some(found) => self.translate(cx, nat, p, parsed, found),
-                    None => Verdict::drop(self.names.taken),
+                    None => Verdict::drop(self.outcomes.tuple_in_use),
                 },
                 Err(refusal) => {
                     let target = m.target(t.src, t.sport, t.dport);
@@ -569,29 +575,29 @@ impl Translator {
                 }
             };
         }
-        // An interface may be both; then the other node comes next.
+        // On an interface with both roles, the in2out node comes next.
         let both = config.role(p.rx_if()) & INSIDE != 0;
         if both || !self.is_for_others(cx, config, p, parsed) {
             return Verdict::CONTINUE;
         }
-        if config.forwarding && !config.addresses.contains(&called) {
+        if config.forwarding && !config.addresses.contains(&dst) {
             return Verdict::CONTINUE;
         }
-        Verdict::drop(self.names.no_translation)
+        Verdict::drop(self.outcomes.no_translation)
     }
 }
 
 impl Translator {
-    /// Whether what a host inside answers has to be looked up in the table of the outside, as its own has
-    /// no route.
+    /// Returns whether replies of an inside host have to be looked up in the outside table, because
+    /// its own has no route.
     fn needs_outside_table(&self, cx: &NodeCx<'_>, t: &Tuple, m: &Mapping) -> bool {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
-        table != t.table && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == Way::Miss
+        table != t.table && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::Miss
     }
 }
 
-/// What a session does to packets that were found by one of its keys.
+/// The change that a session makes to packets found by one of its keys.
 pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     let (inside, outside) = nat.keys(found.flow());
     let (l3, l4) = nat.session(found.flow()).deltas();
@@ -604,7 +610,7 @@ pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     Change { addresses, ports, l3, l4 }
 }
 
-/// Translates an ICMP error that the router itself has made about a packet that was translated.
+/// Translates an ICMP error of the router itself about a translated packet.
 pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: u32, now: Millis) -> bool {
     let parsed = packet::parse(l3, table);
     let Kind::Error(_) = parsed.kind else { return false };
@@ -614,7 +620,7 @@ pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: u32, now: Millis) -
     true
 }
 
-/// Counts a packet, follows its flags, and puts the session's end off.
+/// Counts a packet, updates the TCP state, and restarts the timeout.
 pub(crate) fn note(
     nat: &mut Nat,
     found: Found,

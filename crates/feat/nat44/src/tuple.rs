@@ -1,33 +1,33 @@
-//! What sessions are found by, and what another tuple does to checksums.
+//! Keys of sessions, and the effect of translation on checksums.
 //!
-//! Addresses and ports stay as they stand in packets: words that hold the packet's bytes in
-//! little-endian order, so that making a key is two loads. Sums of the Internet checksum come out the
-//! same, with their bytes swapped as those of the checksum itself are (RFC 1071 section 2).
+//! Addresses and ports are kept as they are in packets: words that hold the packet's bytes in
+//! little-endian order, so that a key takes two loads. The Internet checksum comes out
+//! byte-swapped, like the checksum field itself (RFC 1071 section 2).
 
 use std::net::Ipv4Addr;
 
 /// Both addresses; ports, protocol and routing table.
 pub type Key = [u64; 2];
 
-/// Routing tables have fewer bits in a key than elsewhere.
+/// Largest routing table id: keys have 24 bits for it.
 pub const MAX_TABLE: u32 = (1 << 24) - 1;
 
-/// A key of what stands in a packet.
+/// Builds a key from packet fields.
 #[inline(always)]
 pub fn key(addresses: u64, ports: u32, protocol: u8, table: u32) -> Key {
     [addresses, u64::from(ports) | u64::from(protocol) << 32 | u64::from(table) << 40]
 }
 
-/// One packet's way, for people and for slow paths.
+/// The fields of a key, for display and slow paths.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tuple {
-    /// From.
+    /// Source address.
     pub src: Ipv4Addr,
-    /// Its port; of an ICMP query its identifier, as both ports.
+    /// Source port; for ICMP queries, both ports are the identifier.
     pub sport: u16,
-    /// To.
+    /// Destination address.
     pub dst: Ipv4Addr,
-    /// Its port.
+    /// Destination port.
     pub dport: u16,
     /// IP protocol.
     pub protocol: u8,
@@ -36,14 +36,14 @@ pub struct Tuple {
 }
 
 impl Tuple {
-    /// The same as a key.
+    /// The tuple as a key.
     pub fn key(self) -> Key {
         let word = |a: Ipv4Addr| u64::from(u32::from_le_bytes(a.octets()));
         let ports = u32::from(self.sport.swap_bytes()) | u32::from(self.dport.swap_bytes()) << 16;
         key(word(self.src) | word(self.dst) << 32, ports, self.protocol, self.table)
     }
 
-    /// What a key says.
+    /// The tuple of a key.
     pub fn of(key: &Key) -> Tuple {
         let address = |word: u64| Ipv4Addr::from((word as u32).to_le_bytes());
         let port = |word: u64| (word as u16).swap_bytes();
@@ -57,7 +57,7 @@ impl Tuple {
         }
     }
 
-    /// The way back.
+    /// The tuple of the opposite direction.
     #[must_use]
     pub fn reversed(self) -> Tuple {
         let Tuple { src, sport, dst, dport, .. } = self;
@@ -65,25 +65,25 @@ impl Tuple {
     }
 }
 
-/// The addresses of packets that go the other way.
+/// The addresses of the opposite direction.
 #[inline(always)]
 pub fn reversed_addresses(key: &Key) -> u64 {
     key[0].rotate_left(32)
 }
 
-/// The ports of packets that go the other way.
+/// The ports of the opposite direction.
 #[inline(always)]
 pub fn reversed_ports(key: &Key) -> u32 {
     (key[1] as u32).rotate_left(16)
 }
 
-/// The key of packets that go the other way.
+/// The key of the opposite direction.
 #[inline]
 pub fn reversed(key: &Key) -> Key {
     [reversed_addresses(key), key[1] & !0xffff_ffff | u64::from(reversed_ports(key))]
 }
 
-/// A sum of 16-bit words with end-around carry.
+/// Folds a sum into 16 bits with end-around carry.
 #[inline(always)]
 pub fn fold(sum: u32) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);
@@ -96,25 +96,25 @@ fn words(word: u64) -> u32 {
     half(word) + half(word >> 32)
 }
 
-/// What is to be added to the sum over a packet when its addresses change.
+/// The checksum delta of a change of addresses.
 pub fn address_delta(old: u64, new: u64) -> u16 {
     fold(words(!old) + words(new))
 }
 
-/// What is to be added to the sum over a packet when its ports change.
+/// The checksum delta of a change of ports.
 pub fn port_delta(old: u32, new: u32) -> u16 {
     fold(words(u64::from(!old)) + words(u64::from(new)))
 }
 
-/// Follows a change in a checksum (RFC 1624, equation 3).
+/// Updates a checksum by a delta (RFC 1624, equation 3).
 #[inline(always)]
 pub fn follow(checksum: u16, delta: u16) -> u16 {
-    // Two numbers of 16 bits carry once.
+    // Two 16-bit numbers carry at most once.
     let sum = u32::from(!checksum) + u32::from(delta);
     !((sum + (sum >> 16)) as u16)
 }
 
-/// Follows a change in the sum of a pseudo-header that a device will complete.
+/// Updates a pseudo-header sum that a device will complete.
 #[inline]
 pub fn follow_partial(sum: u16, delta: u16) -> u16 {
     fold(u32::from(sum) + u32::from(delta))
@@ -155,15 +155,15 @@ mod tests {
             prop_assert_eq!(key(addresses, ports, t.protocol, t.table), t.key());
         }
 
-        /// A checksum that follows is the one that is computed anew.
+        /// An updated checksum equals a recomputed one.
         #[test]
-        fn checksums_follow(
+        fn checksums_are_updated(
             old in any::<[u8; 12]>(),
             new in any::<[u8; 12]>(),
             rest in prop::collection::vec(any::<u8>(), 0..40),
         ) {
             let with = |head: [u8; 12]| [&head[..], &rest].concat();
-            // What ports do.
+            // The change of ports.
             let addresses = |b: [u8; 12]| u64::from_le_bytes(b[..8].try_into().unwrap());
             let ports = |b: [u8; 12]| u32::from_le_bytes(b[8..].try_into().unwrap());
             let delta = fold(
@@ -173,7 +173,8 @@ mod tests {
             let sum = checksum::checksum(&with(old)).swap_bytes();
             let followed = follow(sum, delta).swap_bytes();
             let mut all = with(new);
-            // The sum over a packet and its checksum is right, be it written as 0 or as 0xffff.
+            // The sum over packet and checksum is valid whether the checksum is written as 0 or as
+            // 0xffff.
             if all.len() % 2 == 1 { all.push(0); }
             all.extend(followed.to_be_bytes());
             prop_assert!(checksum::verify(&all) || all.iter().all(|b| *b == 0));

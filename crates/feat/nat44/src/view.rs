@@ -1,4 +1,4 @@
-//! Looking at sessions from the main thread: bit by bit, so that no worker stands still.
+//! Lists sessions from the main thread, in slices, so that workers are not held up.
 
 use crate::session::{self, Class, tcp};
 use crate::time;
@@ -9,65 +9,65 @@ use thalweg_graph::control::ThreadInfo;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::flow::{FlowCounts, FlowId, Millis};
 
-/// A session.
+/// A session for display.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionView {
-    /// The worker that it belongs to.
+    /// The worker that owns it.
     pub worker: usize,
-    /// Its number there.
+    /// Its number on the worker.
     pub index: u32,
-    /// What comes from the inside.
+    /// Tuple of packets from inside.
     pub inside: Tuple,
-    /// What comes from the outside.
+    /// Tuple of packets from outside.
     pub outside: Tuple,
-    /// Which timeout holds.
+    /// Timeout class.
     pub class: Class,
     /// TCP state.
     pub state: u8,
     /// Marks, see [`session`].
     pub marks: u16,
-    /// Packets of both directions.
+    /// Packets in both directions.
     pub packets: u64,
-    /// Bytes of both directions.
+    /// Bytes in both directions.
     pub bytes: u64,
-    /// Milliseconds since it began.
+    /// Milliseconds since it was created.
     pub age: Millis,
-    /// Milliseconds until it ends, if no packet comes.
+    /// Milliseconds until it expires.
     pub left: Millis,
 }
 
 impl SessionView {
-    /// What a host inside looks like outside.
+    /// External address and port of the inside host.
     pub fn mapped(&self) -> (Ipv4Addr, u16) {
         (self.outside.dst, self.outside.dport)
     }
-    /// The host outside, as it calls itself.
+    /// Untranslated address and port of the external host.
     pub fn external(&self) -> (Ipv4Addr, u16) {
         (self.outside.src, self.outside.sport)
     }
-    /// Whether it is of a static mapping.
+    /// Returns whether it belongs to a static mapping.
     pub fn is_static(&self) -> bool {
         self.marks & session::STATIC != 0
     }
-    /// Whether TCP is over.
+    /// Returns whether the TCP connection is closed.
     pub fn is_closing(&self) -> bool {
         tcp::is_closing(self.state)
     }
 }
 
-/// Numbers of sessions that a worker looks at for one question: some tens of microseconds.
+/// Number of sessions per request to a worker: some tens of microseconds.
 const SLICE: u32 = 256;
 
-/// What packets of one way look like that are asked for, as far as it is said.
+/// A partial tuple: fields that are set must match.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Pattern {
-    /// From.
+    /// Source address.
     pub saddr: Option<Ipv4Addr>,
-    /// From its port.
+    /// Source port.
     pub sport: Option<u16>,
-    /// To.
+    /// Destination address.
     pub daddr: Option<Ipv4Addr>,
-    /// To its port.
+    /// Destination port.
     pub dport: Option<u16>,
     /// IP protocol.
     pub protocol: Option<u8>,
@@ -86,33 +86,38 @@ impl Pattern {
     }
 }
 
-/// Sessions that are asked for: those of a host, if one is named, in a routing table, if one is named, and
-/// whose packets look so.
+/// Selects sessions; fields that are set must match.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Which {
-    /// The host inside.
+pub struct SessionFilter {
+    /// The inside host.
     pub host: Option<Ipv4Addr>,
-    /// Its routing table.
+    /// Routing table of the inside host.
     pub table: Option<u32>,
-    /// Packets from the inside.
+    /// Packets from inside.
     pub i2o: Pattern,
-    /// Packets from the outside.
+    /// Packets from outside.
     pub o2i: Pattern,
 }
 
-impl Which {
-    /// The sessions of one end: a host inside's own, or the name that it has outside.
-    pub fn of_end(inside: bool, (address, port): (Ipv4Addr, u16), ip: u8, table: u32) -> Which {
+impl SessionFilter {
+    /// Selects the sessions of an inside endpoint or, with `inside` false, of an external address
+    /// and port.
+    pub fn of_end(
+        inside: bool,
+        (address, port): (Ipv4Addr, u16),
+        ip: u8,
+        table: u32,
+    ) -> SessionFilter {
         let (address, port, protocol) = (Some(address), Some(port), Some(ip));
         let to = Pattern::default();
         match inside {
             true => {
                 let i2o = Pattern { saddr: address, sport: port, protocol, ..to };
-                Which { table: Some(table), i2o, ..Which::default() }
+                SessionFilter { table: Some(table), i2o, ..SessionFilter::default() }
             }
             false => {
                 let o2i = Pattern { daddr: address, dport: port, protocol, ..to };
-                Which { o2i, ..Which::default() }
+                SessionFilter { o2i, ..SessionFilter::default() }
             }
         }
     }
@@ -125,7 +130,12 @@ impl Which {
     }
 }
 
-fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionView>, u32, bool) {
+fn slice(
+    nat: &mut Nat,
+    worker: usize,
+    from: u32,
+    filter: SessionFilter,
+) -> (Vec<SessionView>, u32, bool) {
     let (now, mut next) = (time::millis(clock::ticks()), from);
     let view = |flow| {
         let (inside, outside) = nat.keys(flow);
@@ -146,14 +156,15 @@ fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionV
     };
     let wanted = |f: &FlowId| {
         let (inside, outside) = nat.keys(*f);
-        which == Which::default() || which.has((&Tuple::of(&inside), &Tuple::of(&outside)))
+        filter == SessionFilter::default()
+            || filter.has((&Tuple::of(&inside), &Tuple::of(&outside)))
     };
     let live = nat.table.list(&mut next, SLICE);
     let some = live.filter(|f| !nat.table.is_over(*f, now) && wanted(f)).map(view).collect();
     (some, next, next < nat.table.used())
 }
 
-/// Where a listing stands.
+/// Position of a listing.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Cursor {
     worker: usize,
@@ -167,18 +178,18 @@ impl Cursor {
     }
 }
 
-/// Some sessions, and where to go on; nothing at the end.
+/// The next sessions and position; `None` at the end.
 pub fn some_sessions(
     c: &mut Control,
     at: Cursor,
-    which: Which,
+    filter: SessionFilter,
 ) -> Option<(Vec<SessionView>, Cursor)> {
     if at.worker >= c.workers() {
         return None;
     }
     let answers = c.ask(move |core| {
         let mine = core.index() == at.worker;
-        if mine { worker::with(|nat| slice(nat, at.worker, at.from, which)) } else { None }
+        if mine { worker::with(|nat| slice(nat, at.worker, at.from, filter)) } else { None }
     });
     let answer = answers.into_iter().nth(at.worker).flatten().flatten();
     let (some, from, more) = answer.unwrap_or_default();
@@ -189,15 +200,15 @@ pub fn some_sessions(
 /// All sessions.
 pub fn all_sessions(c: &mut Control) -> Vec<SessionView> {
     let (mut all, mut at) = (Vec::new(), Cursor::default());
-    while let Some((some, next)) = some_sessions(c, at, Which::default()) {
+    while let Some((some, next)) = some_sessions(c, at, SessionFilter::default()) {
         all.extend(some);
         at = next;
     }
     all
 }
 
-/// Threads of workers, by their numbers.
-pub(crate) fn named_workers<'a>(
+/// Threads of workers, by number.
+pub(crate) fn worker_threads<'a>(
     c: &Control,
     workers: &'a [usize],
 ) -> impl Iterator<Item = (usize, ThreadInfo)> + 'a {
@@ -205,24 +216,24 @@ pub(crate) fn named_workers<'a>(
     workers.iter().filter_map(move |w| Some((*w, threads.get(w + 1)?.clone())))
 }
 
-/// What a worker has.
+/// Counters and resources of a worker.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerView {
-    /// Sessions, those with them whose end has come.
+    /// Number of sessions, including expired ones.
     pub sessions: u32,
-    /// Most of them, and the bytes that these take.
+    /// Maximum number of sessions, and the memory they would take in bytes.
     pub room: (u32, u64),
-    /// By kind.
+    /// Number of sessions by protocol.
     pub counts: Counts,
-    /// How they came and went.
+    /// Counters of the session table.
     pub flows: FlowCounts,
-    /// By address: the address, whether for sources, and ports in use of TCP, UDP and ICMP.
+    /// Address, whether for twice-NAT, and ports in use of TCP, UDP and ICMP; by pool address.
     pub busy: Vec<(u32, bool, [u32; 3])>,
-    /// Records of sessions for which the log's ring had no room.
+    /// Log records lost because the ring was full.
     pub unlogged: u64,
 }
 
-/// What workers have.
+/// Counters and resources of all workers.
 pub fn workers(c: &mut Control) -> Vec<WorkerView> {
     let look = |nat: &mut Nat| WorkerView {
         sessions: nat.table.len(),
@@ -235,21 +246,21 @@ pub fn workers(c: &mut Control) -> Vec<WorkerView> {
             .filter(|p| p.live)
             .map(|p| (p.address, p.twice, p.ports.each_ref().map(|p| p.count() - p.left())))
             .collect(),
-        unlogged: nat.pen.as_ref().map_or(0, |p| p.lost),
+        unlogged: nat.log.as_ref().map_or(0, |p| p.lost),
     };
     let answers = c.ask(move |_| worker::with(look));
     answers.into_iter().map(|a| a.flatten().unwrap_or_default()).collect()
 }
 
-/// Ends some of the sessions that are asked for; how many, and where to go on.
-pub fn end_some(c: &mut Control, at: Cursor, which: Which) -> Option<(usize, Cursor)> {
-    let (some, next) = some_sessions(c, at, which)?;
-    let ended = some.iter().filter(|s| end_session(c, s.inside, true)).count();
+/// Ends the next sessions that a filter selects. Returns their number and the next position.
+pub fn delete_some(c: &mut Control, at: Cursor, filter: SessionFilter) -> Option<(usize, Cursor)> {
+    let (some, next) = some_sessions(c, at, filter)?;
+    let ended = some.iter().filter(|s| delete_session(c, s.inside, true)).count();
     Some((ended, next))
 }
 
-/// Ends the session that has this tuple, seen from the inside or the outside. False if there is none.
-pub fn end_session(c: &mut Control, tuple: Tuple, inside: bool) -> bool {
+/// Ends the session with this tuple, seen from inside or outside. Returns false if there is none.
+pub fn delete_session(c: &mut Control, tuple: Tuple, inside: bool) -> bool {
     let key = tuple.key();
     let answers = c.ask(move |_| {
         worker::with(|nat| {

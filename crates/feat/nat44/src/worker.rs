@@ -1,11 +1,11 @@
-//! A worker's sessions, addresses and ports: nobody else touches them.
+//! The sessions, addresses and ports of a worker.
 //!
-//! They are found by the worker's thread, since several nodes of it share them; a node takes them for
-//! a frame and puts them back. What the main thread wants to know or change it asks the worker to do.
+//! They are in a thread-local variable, since several nodes of a worker share them: a node takes
+//! them for a frame and puts them back. The main thread sends requests to the worker.
 
 use crate::config::Config;
-use crate::limits::{Limits, Orders};
-use crate::log::{Pen, What};
+use crate::limits::{LimitSettings, Limits};
+use crate::log::{LogWriter, SessionEvent};
 use crate::mapping::{Mapping, TwiceNat};
 use crate::pool::{self, Pool, Pools};
 use crate::session::{self, Class, Rest, Session, Words};
@@ -25,19 +25,19 @@ thread_local! {
     static HERE: RefCell<Option<Box<Nat>>> = const { RefCell::new(None) };
 }
 
-/// Takes this worker's sessions, to be put back.
+/// Takes this worker's sessions; they must be put back.
 #[inline]
 pub(crate) fn take() -> Option<Box<Nat>> {
     HERE.take()
 }
 
-/// Puts them back, or others in their place.
+/// Puts them back, or replaces them.
 #[inline]
 pub(crate) fn put(nat: Option<Box<Nat>>) {
     HERE.set(nat);
 }
 
-/// Asks this worker's sessions something.
+/// Runs a function on this worker's sessions.
 pub(crate) fn with<R>(f: impl FnOnce(&mut Nat) -> R) -> Option<R> {
     let mut nat = take()?;
     let answer = f(&mut nat);
@@ -45,23 +45,24 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Nat) -> R) -> Option<R> {
     Some(answer)
 }
 
-/// The table of sessions.
+/// The session table.
 pub type Table = FlowTable<2, Words, Rest>;
 
-/// Why there is no session.
+/// Reason why a session was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// No address has a port left.
+    /// No address has a free port.
     NoPort,
-    /// There are as many sessions as there may be.
+    /// The session table is full.
     Full,
-    /// Another session has that tuple outside.
+    /// Another session has the same external tuple.
     Taken,
-    /// The host, or its routing table, has as many sessions as it may have.
+    /// The session limit of the host or its routing table is reached.
     Limit,
 }
 
-/// Columns of a frame. Workers' lie one behind the other, and are written with each frame: on lines of their own.
+/// Columns of a frame. They are written with each frame, so each worker's are on cache lines of
+/// their own.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Columns {
@@ -70,33 +71,33 @@ pub(crate) struct Columns {
     pub(crate) found: [Option<Found>; FRAME_SIZE],
 }
 
-/// Sessions that there are, by kind.
+/// Number of sessions by kind.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counts {
-    /// TCP, UDP, ICMP and all others.
+    /// TCP, UDP, ICMP and other protocols.
     pub by_protocol: [u32; 4],
 }
 
-/// What became of a first fragment.
+/// The fate of a first fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It went to another worker.
+    /// Handed over to another worker.
     Worker(u16),
-    /// It got other addresses, which the header's sum follows by so much; and went to out2in, if so.
+    /// Translated.
     Translated {
-        /// The addresses.
+        /// The new addresses.
         addresses: u64,
-        /// What is to be added to the sum.
+        /// Delta for the header checksum.
         l3: u16,
-        /// Whether both ends are inside.
+        /// Whether both endpoints are inside; it continues in out2in.
         hairpin: bool,
-        /// The table that it is looked up in, if not its interface's.
+        /// The table it is looked up in, if not that of its interface.
         across: Option<u32>,
     },
 }
 
 impl Fate {
-    /// The table that packets are looked up in, if not their interface's.
+    /// The table that packets are looked up in, if not that of their interface.
     pub fn across(&self) -> Option<u32> {
         match self {
             Fate::Translated { across, .. } => *across,
@@ -105,7 +106,7 @@ impl Fate {
     }
 }
 
-/// A worker's sessions; no line of it is another worker's.
+/// The NAT state of a worker, on cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Nat {
@@ -113,55 +114,55 @@ pub struct Nat {
     pub(crate) pools: Pools,
     pub(crate) counts: Counts,
     pub(crate) columns: Box<Columns>,
-    /// Those that wait with the node at which they do.
+    /// Waiting fragments, with the node they wait at.
     pub(crate) fragments: Fragments<Fate, (u8, Packet)>,
     pub(crate) limits: Limits,
-    /// Where sessions are noted, if they are.
-    pub(crate) pen: Option<Box<Pen>>,
+    /// The session log, if enabled.
+    pub(crate) log: Option<Box<LogWriter>>,
     random: u64,
-    /// Flows added before the last look at what ends.
+    /// Number of sessions added before the last expiry.
     added: u64,
-    /// Sessions that are looked at because something was removed, from this number on.
+    /// A sweep in progress, and the session number it continues at.
     sweep: Option<(u32, Sweep)>,
 }
 
-/// Which sessions go. Each means those before, too.
+/// Sessions to be removed by a sweep. Each value includes the ones before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sweep {
-    /// Those of addresses that are given up.
-    Given,
-    /// Those of static mappings that are no more.
-    Mapped,
-    /// All of them.
+    /// Those of removed addresses.
+    Addresses,
+    /// Those of removed static mappings.
+    Mappings,
+    /// All sessions.
     All,
 }
 
-/// Sessions looked at in a turn, at most: some tens of microseconds.
+/// Maximum number of sessions visited per turn: some tens of microseconds.
 const STEPS: usize = 384;
-/// Sessions that are ended between looks at the clock.
+/// Number of sessions between two readings of the clock.
 const CHUNK: usize = 16;
-/// Time of a turn for ending sessions whose time has come, and for each other look at all of them.
+/// Time per turn for expiry, and for each other walk over the sessions.
 const SLICE: Duration = Duration::from_micros(25);
 const PART: Duration = Duration::from_micros(15);
 
-/// A tuple with another destination port; an ICMP query has one number for both.
+/// A tuple with another destination port; for ICMP, the identifier is both ports.
 fn with_port(to: Tuple, port: u16) -> Tuple {
     let sport = if to.protocol == protocol::ICMP { port } else { to.sport };
     Tuple { sport, dport: port, ..to }
 }
 
-/// Whether there is a static mapping that would make this session.
+/// Returns whether a static mapping exists that would create this session.
 pub(crate) fn is_mapped(config: &Config, (inside, outside): &(Key, Key)) -> bool {
     let (inside, outside) = (Tuple::of(inside), Tuple::of(outside));
-    let called = (outside.dst.to_bits(), outside.dport, outside.protocol);
-    config.mappings.called(called.0, called.1, called.2).is_some_and(|m| {
+    let external = (outside.dst.to_bits(), outside.dport, outside.protocol);
+    config.mappings.by_external(external.0, external.1, external.2).is_some_and(|m| {
         let one = |b: &crate::mapping::Backend| (b.address, b.port) == (inside.src, inside.sport);
         let port = m.is_address_only() || m.local_port == inside.sport;
         (m.backends.is_empty() && m.local == inside.src && port) || m.backends.iter().any(one)
     })
 }
 
-/// The worker of so many that a host inside belongs to.
+/// The worker, of `workers`, that an inside host belongs to.
 pub fn owner(host: Ipv4Addr, workers: usize) -> usize {
     (((mix64(u64::from(host.to_bits())) >> 32) * workers as u64) >> 32) as usize
 }
@@ -171,22 +172,22 @@ fn count(counts: &mut Counts, protocol: u8, by: i32) {
     *n = n.wrapping_add_signed(by);
 }
 
-/// What there is beside the table, and sessions have a part of.
-pub(crate) struct Shares<'a> {
+/// The state besides the table that removing a session updates.
+pub(crate) struct Resources<'a> {
     pools: &'a mut Pools,
     counts: &'a mut Counts,
     limits: &'a mut Limits,
-    pen: &'a mut Option<Box<Pen>>,
+    log: &'a mut Option<Box<LogWriter>>,
 }
 
-impl Shares<'_> {
-    /// Gives back what a session had.
+impl Resources<'_> {
+    /// Releases the resources of a session.
     fn release(&mut self, flow: FlowId, keys: (Key, Key), session: &Session, now: Millis) {
         let (inside, outside) = (Tuple::of(&keys.0), Tuple::of(&keys.1));
         count(self.counts, inside.protocol, -1);
-        self.limits.went(flow, &keys.0);
-        if let Some(pen) = self.pen {
-            pen.write(What::Ends, &keys, session, now);
+        self.limits.remove(flow, &keys.0);
+        if let Some(log) = self.log {
+            log.write(SessionEvent::Delete, &keys, session, now);
         }
         let at = pool::position(inside.protocol);
         let parts = [(session.pool(), outside.dport), (session.twice_pool(), inside.dport)];
@@ -204,16 +205,16 @@ fn keys(table: &Table, flow: FlowId) -> (Key, Key) {
     (*inside, outside.copied().unwrap_or_default())
 }
 
-/// A session.
+/// The value of a session.
 fn session(table: &Table, flow: FlowId) -> Session {
     Session { words: *table.get(flow), rest: *table.rest(flow) }
 }
 
 impl Nat {
-    /// Room for so many sessions.
+    /// NAT state with room for `sessions` sessions.
     ///
     /// # Errors
-    /// If the kernel refuses address space.
+    /// Fails if there is not enough address space.
     pub fn new(sessions: u32, now: Millis) -> Result<Box<Nat>, MapError> {
         let columns = Box::new(Columns {
             keys: [[0; 2]; FRAME_SIZE],
@@ -227,36 +228,37 @@ impl Nat {
             columns,
             fragments: Fragments::new(random_seed()),
             limits: Limits::default(),
-            pen: None,
+            log: None,
             random: random_seed(),
             added: 0,
             sweep: None,
         }))
     }
 
-    /// Has memory cleared before sessions come to it; the first of it at once, which takes milliseconds.
+    /// Starts clearing memory ahead of new sessions; the first part is cleared at once, which takes
+    /// milliseconds.
     pub(crate) fn prepare(&mut self) {
         if let Err(e) = self.table.prepare("nat44-memory") {
-            tracing::warn!("nat44: memory is cleared as sessions come to it: {e}");
+            tracing::warn!("nat44: session memory is cleared on first use, not in advance: {e}");
         }
     }
 
-    fn chance(&mut self) -> u64 {
+    fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix64(self.random)
     }
 
-    /// Both keys of a session: packets from the inside, packets from the outside.
+    /// Both keys of a session: of packets from inside, and from outside.
     pub fn keys(&self, flow: FlowId) -> (Key, Key) {
         keys(&self.table, flow)
     }
 
-    /// A session.
+    /// The value of a session.
     pub fn session(&self, flow: FlowId) -> Session {
         session(&self.table, flow)
     }
 
-    /// The live session of a key; one whose end has come is removed.
+    /// The session with a key; removes an expired one.
     pub fn find(&mut self, key: &Key, now: Millis) -> Option<Found> {
         let found = self.table.find(key, self.table.hash(key))?;
         if self.table.is_over(found.flow(), now) {
@@ -266,12 +268,12 @@ impl Nat {
         Some(found)
     }
 
-    fn parts(&mut self) -> (&mut Table, Shares<'_>) {
-        let Nat { table, pools, counts, limits, pen, .. } = self;
-        (table, Shares { pools, counts, limits, pen })
+    fn parts(&mut self) -> (&mut Table, Resources<'_>) {
+        let Nat { table, pools, counts, limits, log, .. } = self;
+        (table, Resources { pools, counts, limits, log })
     }
 
-    /// Ends a session.
+    /// Removes a session.
     pub fn remove(&mut self, flow: FlowId, now: Millis) {
         let keys = self.keys(flow);
         let session = self.session(flow);
@@ -279,16 +281,17 @@ impl Nat {
         self.parts().1.release(flow, keys, &session, now);
     }
 
-    /// Gives the address of the session that has been half open for longest to another.
+    /// Removes the oldest half-open session.
     fn recycle(&mut self, now: Millis) -> bool {
-        let (table, mut shares) = self.parts();
+        let (table, mut resources) = self.parts();
         let release = |table: &Table, flow| {
-            shares.release(flow, keys(table, flow), &session(table, flow), now);
+            resources.release(flow, keys(table, flow), &session(table, flow), now);
         };
         table.recycle(release)
     }
 
-    /// Adds a session, in the place of one that is half open if there is no room and it may.
+    /// Adds a session. If there is no room and `recycle` is set, the oldest half-open session is
+    /// removed.
     pub(crate) fn add(
         &mut self,
         inside: &Key,
@@ -302,16 +305,16 @@ impl Nat {
         for _ in 0..3 {
             match self.table.add(inside, Some(outside), end, (session.words, session.rest)) {
                 Ok(flow) => {
-                    // The very next number belongs to what is counted: no gap may come to be.
+                    // Sessions are counted without gaps, so the next number is counted at once.
                     if self.limits.is_none() {
                     } else if self.limits.upto() == flow.index() {
                         self.limits.count_up(std::iter::once(inside.0), flow.index() + 1, now);
                     } else {
-                        self.limits.came(flow, &inside.0, now);
+                        self.limits.add(flow, &inside.0, now);
                     }
                     count(&mut self.counts, Tuple::of(&inside.0).protocol, 1);
-                    if let Some(pen) = &mut self.pen {
-                        pen.write(What::Begins, &(inside.0, outside.0), &session, now);
+                    if let Some(log) = &mut self.log {
+                        log.write(SessionEvent::Create, &(inside.0, outside.0), &session, now);
                     }
                     let places = [session.pool(), session.twice_pool()];
                     places.into_iter().flatten().for_each(|p| self.pools.use_one(p));
@@ -328,10 +331,10 @@ impl Nat {
         Err(Refusal::Full)
     }
 
-    /// A session for a packet from the inside, whose answers are looked up in `outside` table.
+    /// Opens a session for a packet from inside, whose replies are looked up in table `outside`.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the refusal.
     pub fn open(
         &mut self,
         config: &Config,
@@ -347,7 +350,7 @@ impl Nat {
             let dport = if m.is_address_only() { sport } else { m.external_port };
             let back = with_port(Tuple { dst: m.external, ..back }, dport);
             let done = self.enter(config, inside, &back, [None; 2], marks | session::STATIC, now);
-            // Of a shared address another host may have that port already: this one gets another.
+            // On a shared address another host may have that port: this one gets another.
             let shared = m.is_address_only() && config.pooled.contains(&m.external.to_bits());
             if !shared || done != Err(Refusal::Taken) {
                 return done;
@@ -357,9 +360,9 @@ impl Nat {
         let Some(at) = pool::position(protocol) else {
             return self.open_without_ports(config, inside, &back, marks, now);
         };
-        // A port that is free may be a static mapping's on the way to one destination.
+        // A free port may be in use by a static mapping towards this destination.
         for _ in 0..4 {
-            let random = self.chance();
+            let random = self.next_random();
             let taken = match own {
                 None => self.pools.take((src, sport), (table, false), at, random),
                 Some(address) => self.pools.take_of((address, false), sport, at, random),
@@ -380,7 +383,7 @@ impl Nat {
         Err(Refusal::NoPort)
     }
 
-    /// By address alone: one host inside for each pair of address and host outside.
+    /// By address alone: one inside host per pair of external address and external host.
     fn open_without_ports(
         &mut self,
         config: &Config,
@@ -434,10 +437,10 @@ impl Nat {
         self.add(&inside, &outside, end, session, (!config.refuse, now))
     }
 
-    /// A session for a packet from the outside that calls a static mapping.
+    /// Opens a session for a packet from outside that matches a static mapping.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the refusal.
     pub fn open_mapped(
         &mut self,
         config: &Config,
@@ -460,13 +463,13 @@ impl Nat {
         let twice = match mapping.twice {
             TwiceNat::Never => false,
             TwiceNat::Always => true,
-            TwiceNat::OfItself => outside.src == src,
+            TwiceNat::SelfOnly => outside.src == src,
         };
         if !twice {
             return self.enter(config, &inside, outside, [None; 2], marks, now);
         }
         let at = pool::position(outside.protocol).ok_or(Refusal::NoPort)?;
-        let random = self.chance();
+        let random = self.next_random();
         let host = (outside.src, outside.sport);
         let taken = match mapping.exact {
             None => self.pools.take(host, (table, true), at, random),
@@ -486,34 +489,34 @@ impl Nat {
         done
     }
 
-    /// Ends sessions whose time has come, a bounded number of them. True if there are more.
+    /// Removes expired sessions, in a bounded number of steps. Returns whether more are left.
     pub fn expire(&mut self, config: &Config, now: Millis) -> bool {
         let added = self.table.counts().added;
         let new = (added - self.added) as usize;
         self.added = added;
-        let (table, mut shares) = self.parts();
+        let (table, mut resources) = self.parts();
         let (mut left, began) = ((32 + 2 * new).min(STEPS), clock::ticks());
         let more = loop {
             let more = table.expire(now, left.min(CHUNK), |table, flow| {
-                shares.release(flow, keys(table, flow), &session(table, flow), now);
+                resources.release(flow, keys(table, flow), &session(table, flow), now);
                 AtEnd::Remove
             });
             left = left.saturating_sub(CHUNK);
-            // Memory that was not used for long is slow.
+            // Memory that is not in the cache is slow.
             if !more || left == 0 || clock::ticks() - began > clock::ticks_in(SLICE) {
                 break more;
             }
         };
         let more = self.sweep_some(config, now) | self.count_some(now) | more;
-        if let Some(pen) = &mut self.pen {
-            pen.publish();
+        if let Some(log) = &mut self.log {
+            log.publish();
         }
         more
     }
 
-    /// Has limits hold from now on. What the old ones needed is given back.
-    pub(crate) fn limit(&mut self, orders: Orders) -> Limits {
-        std::mem::replace(&mut self.limits, Limits::new(orders))
+    /// Replaces the limits. Returns the old ones, whose memory must be freed elsewhere.
+    pub(crate) fn limit(&mut self, settings: LimitSettings) -> Limits {
+        std::mem::replace(&mut self.limits, Limits::new(settings))
     }
 
     fn count_some(&mut self, now: Millis) -> bool {
@@ -533,9 +536,9 @@ impl Nat {
         upto < used
     }
 
-    /// Has all sessions looked at, bit by bit.
+    /// Starts a sweep over all sessions.
     pub fn sweep(&mut self, which: Sweep) {
-        let old = self.sweep.map_or(Sweep::Given, |(_, old)| old);
+        let old = self.sweep.map_or(Sweep::Addresses, |(_, old)| old);
         self.sweep = Some((0, old.max(which)));
     }
 
@@ -549,7 +552,7 @@ impl Nat {
                 let session = self.session(flow);
                 let pools = [session.pool(), session.twice_pool()];
                 let given = |at: &u16| self.pools.get(*at).is_none_or(|p| !p.live);
-                let mapped = which == Sweep::Mapped
+                let mapped = which == Sweep::Mappings
                     && session.marks() & session::STATIC != 0
                     && !is_mapped(config, &self.keys(flow));
                 if which == Sweep::All || mapped || pools.iter().flatten().any(given) {
@@ -564,18 +567,18 @@ impl Nat {
         self.sweep.is_some()
     }
 
-    /// Adds an address.
+    /// Adds a pool address.
     pub fn add_pool(&mut self, pool: Pool) {
         self.pools.add(pool);
     }
 
-    /// Gives an address up: its sessions end.
+    /// Removes a pool address and ends its sessions.
     pub fn drop_pool(&mut self, address: u32, twice: bool) {
         self.pools.drop_these(|p| p.address == address && p.twice == twice);
-        self.sweep(Sweep::Given);
+        self.sweep(Sweep::Addresses);
     }
 
-    /// Keeps a port of an address for a static mapping, or gives it free.
+    /// Reserves a port of an address for a static mapping, or releases it.
     pub fn reserve(&mut self, address: u32, protocol: u8, port: u16, keep: bool) {
         self.pools.reserve(address, protocol, port, keep);
     }

@@ -142,7 +142,7 @@ const PROTOCOLS: [&str; 4] = ["tcp", "udp", "icmp", "other"];
 
 fn sessions(nat: &Nat, page: &mut Page<'_>) -> Result {
     let workers = || nat.workers.iter().enumerate().map(|(n, w)| (n.to_string(), w));
-    page.gauge("thalweg_nat44_sessions", "Sessions of a worker, by protocol", |v| {
+    page.gauge("thalweg_nat44_sessions", "NAT44 sessions of a worker, by protocol", |v| {
         for (number, w) in workers() {
             for (protocol, n) in PROTOCOLS.iter().zip(w.counts.by_protocol) {
                 v.add(&[("worker", &number), ("protocol", protocol)], u64::from(n))?;
@@ -150,11 +150,15 @@ fn sessions(nat: &Nat, page: &mut Page<'_>) -> Result {
         }
         Ok(())
     })?;
-    page.gauge("thalweg_nat44_sessions_max", "Sessions that a worker has room for", |v| {
-        let mut workers = workers();
-        workers.try_for_each(|(n, _)| v.add(&[("worker", &n)], u64::from(nat.most)))
-    })?;
-    let help = "How sessions came and went; `refused': there was no room";
+    page.gauge(
+        "thalweg_nat44_sessions_max",
+        "Maximum number of NAT44 sessions of a worker",
+        |v| {
+            let mut workers = workers();
+            workers.try_for_each(|(n, _)| v.add(&[("worker", &n)], u64::from(nat.most)))
+        },
+    )?;
+    let help = "NAT44 session events; `refused': the session table was full";
     page.counter("thalweg_nat44_session_events", help, |v| {
         for (number, w) in workers() {
             let events = [
@@ -178,7 +182,7 @@ fn addresses(nat: &Nat, page: &mut Page<'_>) -> Result {
         let sum = busy.entry((*address, *twice)).or_default();
         sum.iter_mut().zip(ports).for_each(|(sum, n)| *sum += u64::from(*n));
     }
-    let help = "Ports of an address outside that are in use, of some 64,500 for each protocol";
+    let help = "Ports in use of an external address, of about 64,500 per protocol";
     page.gauge("thalweg_nat44_address_ports", help, |v| {
         for ((address, twice), ports) in &busy {
             let address = Ipv4Addr::from_bits(*address).to_string();
@@ -197,25 +201,32 @@ fn tracked(t: &Connections, page: &mut Page<'_>) -> Result {
         let mut all = PROTOCOLS.iter().zip(live);
         all.try_for_each(|(protocol, n)| v.add(&[("protocol", protocol)], u64::from(n)))
     })?;
-    page.gauge("thalweg_conntrack_connections_max", "Connections that there may be", |v| {
-        v.add(&[], u64::from(t.limit))
-    })?;
-    page.counter("thalweg_conntrack_events", "What happened to connections and packets", |v| {
+    page.gauge(
+        "thalweg_conntrack_connections_max",
+        "Maximum number of tracked connections",
+        |v| v.add(&[], u64::from(t.limit)),
+    )?;
+    page.counter("thalweg_conntrack_events", "Events of connections and states of packets", |v| {
         t.counts.all().try_for_each(|(event, n)| v.add(&[("event", event)], n))
     })?;
-    page.gauge("thalweg_conntrack_zone_connections", "Connections of zones with a limit", |v| {
-        let mut zones = t.zones.iter();
-        zones.try_for_each(|(zone, (n, _))| v.add(&[("zone", &zone.to_string())], u64::from(*n)))
-    })?;
-    page.gauge("thalweg_conntrack_zone_connections_max", "The limit of such a zone", |v| {
+    page.gauge(
+        "thalweg_conntrack_zone_connections",
+        "Connections of a zone that has a limit",
+        |v| {
+            let mut zones = t.zones.iter();
+            zones
+                .try_for_each(|(zone, (n, _))| v.add(&[("zone", &zone.to_string())], u64::from(*n)))
+        },
+    )?;
+    page.gauge("thalweg_conntrack_zone_connections_max", "Connection limit of a zone", |v| {
         let mut zones = t.zones.iter();
         zones.try_for_each(|(zone, (_, most))| {
             v.add(&[("zone", &zone.to_string())], u64::from(*most))
         })
     })?;
-    page.counter("thalweg_flow_cache_lookups", "Rules looked for, by where they were found", |v| {
-        v.add(&[("found", "cache")], t.cache[0])?;
-        v.add(&[("found", "search")], t.cache[1])
+    page.counter("thalweg_flow_cache_lookups", "Flow rule look-ups in the caches, by result", |v| {
+        v.add(&[("result", "hit")], t.cache[0])?;
+        v.add(&[("result", "miss")], t.cache[1])
     })
 }
 
@@ -244,15 +255,15 @@ fn bridges(b: &Bridges, page: &mut Page<'_>) -> Result {
 }
 
 fn rules(sets: &BTreeMap<u32, SetTotals>, page: &mut Page<'_>) -> Result {
-    page.gauge("thalweg_flow_rules", "Rules of a set", |v| {
+    page.gauge("thalweg_flow_rules", "Flow rules of a set", |v| {
         let mut sets = sets.iter();
         sets.try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.rules))
     })?;
-    page.counter("thalweg_flow_rule_packets", "Packets that rules of a set took", |v| {
+    page.counter("thalweg_flow_rule_packets", "Packets matched by the flow rules of a set", |v| {
         let mut sets = sets.iter();
         sets.try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.packets))
     })?;
-    page.counter("thalweg_flow_rule_bytes", "Bytes of them", |v| {
+    page.counter("thalweg_flow_rule_bytes", "Bytes matched by the flow rules of a set", |v| {
         sets.iter().try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.bytes))
     })
 }

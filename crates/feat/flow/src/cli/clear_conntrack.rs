@@ -22,7 +22,7 @@ impl Command<Control> for ClearConntrack {
         "[zone=N] [mark=X[/M]] [labels=X[/M]] [<tuple> [<reply tuple>]]"
     }
     fn help(&self) -> &'static str {
-        "Forget connections: all, or those chosen as Open vSwitch's flush-conntrack chooses, such as \
+        "Flush connections: all, or those selected as by Open vSwitch's flush-conntrack, such as \
          zone=5 ct_nw_src=10.0.0.1,ct_nw_proto=6,ct_tp_dst=80."
     }
     fn run(
@@ -46,7 +46,7 @@ struct Flusher {
     gone: usize,
 }
 
-/// Questions to workers between two looks at other work.
+/// Number of requests to workers per poll.
 const QUESTIONS: usize = 8;
 
 impl Task<Control> for Flusher {

@@ -17,9 +17,9 @@ impl Command<Control> for FlowAdd {
         "<set> <rule> | <set> file <path>"
     }
     fn help(&self) -> &'static str {
-        "Add a rule to a set, in the words of Open vSwitch, or those of a file, one a line:\n\
+        "Add a rule in Open vSwitch's syntax to a set, or the rules of a file, one per line:\n\
          flow add 1 'priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal'\n\
-         The ports of the bridge domain of that number follow the set, and interfaces after\n\
+         A set applies to the ports of the bridge domain with its number, and to interfaces after\n\
          `set interface flow <interface> <set>`."
     }
     fn run(

@@ -17,8 +17,8 @@ impl Command<Control> for FlowDel {
         "<set> [strict] [<match>]"
     }
     fn help(&self) -> &'static str {
-        "Delete the rules of a set that only take packets of this match, or all of them. With \
-         `strict', the rule with just this match, priority and table."
+        "Delete the rules of a set that are within this match, or all of them. With `strict', \
+         only the rule with exactly this match, priority and table."
     }
     fn run(
         &self,

@@ -20,7 +20,7 @@ impl Command<Control> for FlowDump {
         "[<set>]"
     }
     fn help(&self) -> &'static str {
-        "List the rules of a set, or of all, with the packets and bytes that they took."
+        "List the rules of a set, or of all sets, with the packets and bytes that they matched."
     }
     fn run(
         &self,
@@ -36,7 +36,7 @@ impl Command<Control> for FlowDump {
             let on = following.iter().filter(|(_, s)| *s == number);
             let names: Vec<String> = on.map(|(i, _)| cx.interface_name(*i)).collect();
             if out.wants_json() {
-                let rules: Vec<Value> = rules.iter().map(told).collect();
+                let rules: Vec<Value> = rules.iter().map(to_json).collect();
                 out.element(json!({ "set": number, "interfaces": names, "rules": rules }));
                 continue;
             }
@@ -63,8 +63,8 @@ impl Command<Control> for FlowDump {
     }
 }
 
-/// A rule, in parts and as `flow add` takes it.
-fn told(view: &RuleView) -> Value {
+/// A rule as JSON: in parts, and as `flow add` takes it.
+fn to_json(view: &RuleView) -> Value {
     let rule = &view.rule;
     json!({
         "table": rule.table,

@@ -22,10 +22,10 @@ impl Command<Control> for SetConntrack {
          zone-limit <zone>|default <n>|none | timeouts <zone>|default <policy>|none"
     }
     fn help(&self) -> &'static str {
-        "Set how connections are tracked: how many there may be, and in a zone (0: no limit of its \
-         own), what becomes of new ones when there is no room, whether TCP's sequence numbers and \
-         checksums are verified, and how long connections may be silent; and where events \
-         are told, as lines of JSON on a local socket:\n\
+        "Set connection tracking: the maximum number of connections, also per zone (0: \
+         unlimited), the policy when the table is full, whether TCP sequence numbers and \
+         checksums are verified, timeouts, and the local socket that events are sent to as \
+         lines of JSON:\n\
          set conntrack timeouts 5 udp_first=1 udp_single=2 tcp_established=30"
     }
     fn run(
@@ -87,7 +87,7 @@ fn zone(args: &mut Args<'_>) -> Result<Option<u16>, CliError> {
     if args.exact("default") { Ok(None) } else { args.u16("zone").map(Some) }
 }
 
-/// Trackers grow only while they are empty: their memory is decided when they are made.
+/// Fails if trackers would have to grow while they have connections.
 fn check_room(cx: &mut Control, limit: u32) -> Result<(), CliError> {
     let share = limit.div_ceil(cx.workers().max(1) as u32);
     let full = tracking::ask(cx, move |engine| {
@@ -95,7 +95,7 @@ fn check_room(cx: &mut Control, limit: u32) -> Result<(), CliError> {
         tracker.is_some_and(|t| !t.is_empty() && t.capacity() < share)
     });
     if full.contains(&true) {
-        let text = "there is room for fewer connections than that, and there are some: \
+        let text = "the trackers are too small for that limit, and grow only while they are empty: \
                     `clear conntrack' first";
         return Err(CliError::failed(text));
     }

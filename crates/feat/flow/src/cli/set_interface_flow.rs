@@ -18,8 +18,8 @@ impl Command<Control> for SetInterfaceFlow {
         "<interface> <set> | <interface> disable"
     }
     fn help(&self) -> &'static str {
-        "Have what arrives on an interface follow a set of rules (`flow add`). A set without rules \
-         drops everything."
+        "Apply a set of rules (`flow add`) to packets received on an interface. A set without \
+         rules drops everything."
     }
     fn run(
         &self,

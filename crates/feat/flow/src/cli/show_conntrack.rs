@@ -23,8 +23,8 @@ impl Command<Control> for ShowConntrack {
         "[-m] [-s] [zone=N] [mark=X[/M]] [labels=X[/M]] [<tuple> [<reply tuple>]]"
     }
     fn help(&self) -> &'static str {
-        "List connections, as Open vSwitch's dump-conntrack does. -m adds numbers and both TCP states, \
-         -s the seconds left, packets, bytes and age."
+        "List connections, as Open vSwitch's dump-conntrack does. -m adds ids and both TCP \
+         states, -s timeouts, packets, bytes and age."
     }
     fn run(
         &self,
@@ -47,19 +47,19 @@ impl Command<Control> for ShowConntrack {
     }
 }
 
-/// A list that goes on bit by bit, without stopping workers.
+/// A listing in slices, so that workers are not held up.
 struct Lister {
     filter: Filter,
     detail: Detail,
     walk: Walk,
 }
 
-/// Questions to workers between two looks at other work.
+/// Number of requests to workers per poll.
 const QUESTIONS: usize = 8;
 
 impl Task<Control> for Lister {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
-        // A connection as JSON takes some times as long as its line.
+        // JSON is several times as long as text.
         let questions = if out.wants_json() { QUESTIONS / 4 } else { QUESTIONS };
         for _ in 0..questions {
             if self.walk.is_over(c) {
@@ -68,7 +68,7 @@ impl Task<Control> for Lister {
             }
             for connection in crate::connections(c, &mut self.walk, self.filter) {
                 if out.wants_json() {
-                    out.element(told(&connection));
+                    out.element(to_json(&connection));
                 } else {
                     out.line(connection.line(self.detail));
                 }
@@ -78,8 +78,8 @@ impl Task<Control> for Lister {
     }
 }
 
-/// All that is known of a connection, whatever detail was asked for.
-fn told(connection: &Connection) -> serde_json::Value {
+/// A connection as JSON, with all details.
+fn to_json(connection: &Connection) -> serde_json::Value {
     let mut all = described(connection);
     all["left_ms"] = connection.left.into();
     all["id"] = connection.id.into();

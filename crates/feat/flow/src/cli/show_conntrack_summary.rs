@@ -20,7 +20,7 @@ impl Command<Control> for ShowConntrackSummary {
         ""
     }
     fn help(&self) -> &'static str {
-        "Show how connections are tracked, how many there are, and what was counted."
+        "Show the settings of connection tracking, the number of connections, and counters."
     }
     fn run(
         &self,
@@ -43,7 +43,7 @@ impl Command<Control> for ShowConntrackSummary {
         let word = |on: bool| if on { "enabled" } else { "disabled" };
         let full = match settings.when_full {
             WhenFull::Refuse => "refuse new ones",
-            WhenFull::Recycle => "recycle the oldest without answer",
+            WhenFull::Recycle => "recycle the oldest unanswered",
         };
         out.line(format_args!("Limit: {}, when full: {full}", settings.limit));
         out.line(format_args!("TCP sequence checking: {}", word(settings.check_windows)));
@@ -65,14 +65,14 @@ impl Command<Control> for ShowConntrackSummary {
         for (name, n) in counts.all() {
             out.line(format_args!("{name:<36}{n:>16}"));
         }
-        out.line(format_args!("{:<36}{:>16}", "rules found in cache", cache[0]));
-        out.line(format_args!("{:<36}{:>16}", "rules searched for", cache[1]));
+        out.line(format_args!("{:<36}{:>16}", "flow cache hits", cache[0]));
+        out.line(format_args!("{:<36}{:>16}", "flow cache misses", cache[1]));
         let counted: serde_json::Map<String, serde_json::Value> =
             counts.keyed().map(|(name, n)| (name.into(), n.into())).collect();
         out.json(serde_json::json!({
             "total": live.total(), "tcp": live.tcp, "udp": live.udp, "icmp": live.icmp,
             "limit": settings.limit, "counts": counted,
-            "rules_found_in_cache": cache[0], "rules_searched_for": cache[1],
+            "flow_cache_hits": cache[0], "flow_cache_misses": cache[1],
         }));
         Ok(Outcome::Done)
     }

@@ -1,11 +1,11 @@
-//! `flow-rules`: follows rules with Open vSwitch's words, and tracks connections for them.
+//! `flow-rules`: applies rules in Open vSwitch's syntax, and tracks connections for them.
 //!
-//! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), another interface's output
-//! node, another worker (`flow-rules` there owns the connection), or drop.
+//! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), the output node of
+//! another interface, another worker (whose `flow-rules` owns the connection), or drop.
 //!
-//! A frame's headers are read first, and its connections looked up together; then packet by packet
-//! rules are followed, in order, so that a packet sees what the one before it has changed. Most packets take
-//! a way that is known (`ways.rs`).
+//! The headers of a frame are read first, and its connections looked up together. Then the rules
+//! are applied packet by packet, in order, so that a packet sees the effects of the one before.
+//! Most packets hit the megaflow cache (`megaflow.rs`).
 
 use std::any::Any;
 use std::fmt::Write;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
-use thalweg_conntrack::{Batch, Checks, Commit, FirstPart, Millis, State, Tracked, Tracker, Tuple};
+use thalweg_conntrack::{
+    Batch, Checks, Commit, FirstFragment, Millis, State, Tracked, Tracker, Tuple,
+};
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, Verdict, clock,
 };
@@ -21,25 +23,25 @@ use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::QUEUE;
-use crate::ending::{CHUNK, Ending, STEPS};
+use crate::expiry::{CHUNK, ExpiryBudget, STEPS};
 use crate::fragments::{Fragments, Part};
+use crate::megaflow::{First, Known, MegaflowCache};
 use crate::outputs::Outputs;
-use crate::rewriting::{self, End};
+use crate::rewrite::{self, End};
 use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
 use crate::tables::{Compilation, Published, Step, Tallies};
-use crate::ways::{First, Known, Ways};
 
 thalweg_graph::errors! {
-    NO_RULE: Error, 258, "flow: no rule";
-    BY_RULE: Error, 258, "flow: dropped by a rule";
-    TOO_DEEP: Error, 258, "flow: tables lead in a circle";
-    NO_ROOM: Error, 258, "flow: no room for another tag";
-    ALONE: Error, 289, "flow: fragment whose first part never came";
-    EXPIRED: Error, 257, "flow: time to live is over";
-    NO_BUFFER: Warning, 259, "flow: copies not sent: no buffers";
-    TOO_MANY: Error, 259, "flow: too many fragments wait for their first part";
+    TABLE_MISS: Error, 258, "flow: table miss";
+    DROPPED_BY_RULE: Error, 258, "flow: dropped by a rule";
+    TOO_MANY_RESUBMITS: Error, 258, "flow: too many resubmits";
+    NO_TAG_ROOM: Error, 258, "flow: no room for another VLAN tag";
+    FRAGMENT_TIMEOUT: Error, 289, "flow: timeout waiting for the first fragment";
+    TTL_EXPIRED: Error, 257, "flow: TTL expired";
+    NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
+    TOO_MANY_FRAGMENTS: Error, 259, "flow: too many fragments waiting for the first";
 }
 
 /// The declaration.
@@ -58,11 +60,11 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// What the main thread has a node do.
+/// A function that the main thread has the node run.
 pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
 
-/// Lookups of one packet, over all tables.
-const DEEPEST: usize = 64;
+/// Maximum number of look-ups per packet, in all tables.
+const MAX_LOOKUPS: usize = 64;
 
 struct FlowRules {
     snapshot: Arc<Snapshot<Published>>,
@@ -71,51 +73,51 @@ struct FlowRules {
     engine: Engine,
 }
 
-/// What a traced packet is said to have met.
+/// The rule and tracking state shown in a trace.
 #[derive(Clone, Copy, Default)]
 struct Note {
     slot: Option<u32>,
     state: State,
 }
 
-/// A worker's state.
+/// The state of a worker.
 pub(crate) struct Engine {
     pub(crate) worker: usize,
     workers: usize,
-    /// Made when it is first needed.
+    /// Created when rules are first in use.
     pub(crate) tracker: Option<Box<Tracker<{ thalweg_conntrack::IPV4 }>>>,
-    /// Whether checksums are verified where a device has not.
+    /// Whether checksums are verified that the device has not verified.
     pub(crate) verify: bool,
     pub(crate) batch: Batch<{ thalweg_conntrack::IPV4 }>,
-    /// The zone of the batch.
+    /// The zone of `batch`.
     zone: u16,
-    /// For packets that are tracked in another zone.
+    /// For a packet that is tracked in another zone.
     single: Batch<{ thalweg_conntrack::IPV4 }>,
     pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
-    pub(crate) ways: Ways,
+    pub(crate) megaflows: MegaflowCache,
     notes: Box<[Note; 256]>,
-    /// The time of the loop.
+    /// Time of the current loop.
     pub(crate) now: Millis,
-    /// Whether connections are waiting to be ended.
-    behind: bool,
-    ending: Ending,
-    /// What the tracker has said about the packet in hand, and in which zone.
-    said: Option<(u16, Tracked)>,
-    /// Whether addresses or ports of the packet in hand are not those that were read.
+    /// Whether expired connections are left.
+    expiry_pending: bool,
+    budget: ExpiryBudget,
+    /// Tracking result of the current packet, and its zone.
+    tracked: Option<(u16, Tracked)>,
+    /// Whether fields of the current packet differ from those read.
     rewritten: bool,
-    /// Whether the packet in hand is a fragment, and what is known of datagrams in parts.
+    /// Whether the current packet is a fragment, and the fragment table.
     pub(crate) part: Part,
     pub(crate) fragments: Fragments,
-    /// The port that the next look-up sees in place of the packet's.
+    /// The in_port for the next look-up, if not the packet's own.
     port: Option<u32>,
-    /// For choosing what connections are translated to.
+    /// For choosing the translation of connections.
     salt: u64,
     random: u64,
     lookups: usize,
 }
 
-/// A packet on its way through tables.
+/// A packet on its path through the tables.
 pub(crate) struct Walk<'a> {
     published: &'a Published,
     pub(crate) set: &'a Compilation,
@@ -124,7 +126,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) i: usize,
 }
 
-/// Where a packet goes on, and what the tracker has said about it.
+/// The table to continue in, and the tracking result.
 struct Next {
     table: u8,
     state: State,
@@ -156,12 +158,12 @@ impl Engine {
             single: Batch::default(),
             words: Box::new([[0; WORDS]; 256]),
             cache: Cache::default(),
-            ways: Ways::default(),
+            megaflows: MegaflowCache::default(),
             notes: Box::new([Note::default(); 256]),
             now: 0,
-            behind: false,
-            ending: Ending::default(),
-            said: None,
+            expiry_pending: false,
+            budget: ExpiryBudget::default(),
+            tracked: None,
             rewritten: false,
             part: Part::Whole,
             fragments: Fragments::new(random_seed()),
@@ -172,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// Reads the headers of a frame, and looks its connections up.
+    /// Reads the headers of a frame, and looks up its connections.
     fn read(&mut self, published: &Published, frame: &Frame) {
         self.batch.clear();
         let mut tracks = false;
@@ -224,7 +226,7 @@ impl Engine {
         (owner != self.worker).then_some(owner)
     }
 
-    /// Looks a packet up in a table, and does what rules say.
+    /// Looks a packet up in a table and applies the rule, up to the end of the path.
     fn table(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -244,8 +246,8 @@ impl Engine {
         }
     }
 
-    /// Looks a packet up in a table, and does what the rule says; its last step may be to go on in
-    /// another one with what the tracker has said.
+    /// Looks a packet up in a table and applies the rule. Returns the next table if the last step
+    /// is a `ct` with one.
     #[inline]
     fn follow(
         &mut self,
@@ -257,8 +259,8 @@ impl Engine {
     ) -> Option<Next> {
         self.lookups += 1;
         let port = self.port.take();
-        if self.lookups > DEEPEST {
-            out.why = TOO_DEEP;
+        if self.lookups > MAX_LOOKUPS {
+            out.why = TOO_MANY_RESUBMITS;
             return None;
         }
         let set = walk.set;
@@ -266,7 +268,7 @@ impl Engine {
         let rules = set.generation + u64::from(number);
         let rule = match port {
             None => self.cache.find(&table.classifier, rules, words, self.lookups)?,
-            // The port that it came from is this one for the look-up alone.
+            // Only the look-up sees the other in_port.
             Some(port) => {
                 let mut seen = *words;
                 key::IN_PORT.set(&mut seen, port.into());
@@ -276,14 +278,14 @@ impl Engine {
         let rule = &table.rules[rule as usize];
         walk.tallies.0[self.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
-        out.why = BY_RULE;
+        out.why = DROPPED_BY_RULE;
         for (left, step) in (0..rule.steps.len()).rev().zip(&rule.steps) {
             let next = self.step(cx, walk, step, words, out);
             if left == 0 || out.is_refused() {
                 return next;
             }
             if let Some(next) = next {
-                // Steps behind this one do not see what the tracker said.
+                // Later steps of this rule do not see the tracking result.
                 let mut words = *words;
                 next.show(&mut words);
                 self.table(cx, walk, next.table, &mut words, out);
@@ -292,7 +294,7 @@ impl Engine {
         None
     }
 
-    /// A step of a rule, and where to go on with what the tracker said, if it is that.
+    /// Applies a step of a rule. Returns the next table of a `ct`.
     #[inline]
     fn step(
         &mut self,
@@ -321,7 +323,7 @@ impl Engine {
         None
     }
 
-    /// A step that changes the packet.
+    /// Applies a step that changes the packet.
     fn change(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -351,7 +353,7 @@ impl Engine {
                 }
             }
             Step::DecTtl => match key::NW_TTL.get(words) as u8 {
-                0 | 1 => out.refuse(EXPIRED),
+                0 | 1 => out.refuse(TTL_EXPIRED),
                 ttl => self.change(cx, &Step::SetTtl(ttl - 1), words, out),
             },
             Step::SetBits(field, value, mask) => {
@@ -362,14 +364,14 @@ impl Engine {
             }
             Step::Set(source, end) => {
                 let partial = out.is_partial();
-                out.change(cx, |data| rewriting::set(data, *source, *end, partial));
+                out.change(cx, |data| rewrite::set(data, *source, *end, partial));
                 set_end(words, *source, *end);
                 self.rewritten = true;
             }
             Step::Tag(tag) => {
                 let was = key::DL_TYPE.get(words);
                 out.tag(cx, *tag, words);
-                // What a tag hid from the tracker has to be read.
+                // The tracker has not read what was after the tag.
                 self.rewritten |= key::DL_TYPE.get(words) != was;
             }
             Step::SetTtl(ttl) => {
@@ -382,7 +384,7 @@ impl Engine {
         }
     }
 
-    /// Has the tracker look at a packet, and says where to go on with what it said.
+    /// Applies a `ct` action. Returns the next table and the tracking result.
     fn ct(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -394,7 +396,7 @@ impl Engine {
         let mut tracked = self.track(walk.i, ct, out);
         if ct.nat.is_some() {
             self.translate(cx, &mut tracked, words, out);
-            self.said = Some((ct.zone, tracked));
+            self.tracked = Some((ct.zone, tracked));
         }
         self.notes[walk.i].state = tracked.state;
         Some(self.next(ct.table?, ct.zone, &tracked))
@@ -408,7 +410,7 @@ impl Engine {
         Next { table, state: tracked.state, zone, mark, label }
     }
 
-    /// Has a packet of a translated connection translated.
+    /// Translates a packet of a translated connection.
     fn translate(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -420,9 +422,9 @@ impl Engine {
         let Some(to) = tracker.translation(flow, tracked.reply) else { return };
         tracked.state = tracked.state | tracker.translated(flow, tracked.reply);
         let partial = out.is_partial();
-        out.change(cx, |data| rewriting::translate(data, &to, partial));
+        out.change(cx, |data| rewrite::translate(data, &to, partial));
         if !tracked.state.contains(State::RELATED) {
-            rewriting::note(words, &to, self.part == Part::Later);
+            rewrite::note(words, &to, self.part == Part::Later);
         }
         self.rewritten = true;
     }
@@ -440,14 +442,14 @@ impl Engine {
         } else {
             self.single.clear();
             match out.ipv4().filter(|_| self.rewritten) {
-                // Its checksums were verified as it came.
+                // The checksums were verified on arrival.
                 Some((l3, bytes)) => self.single.add_ipv4(ct.zone, l3, bytes, Checks::NONE),
                 None => self.single.add_from(&self.batch, i, ct.zone),
             }
             tracker.look_up(&mut self.single);
             (&mut self.single, 0)
         };
-        let mut tracked = match self.said {
+        let mut tracked = match self.tracked {
             Some((zone, tracked)) if zone == ct.zone => tracked,
             _ => tracker.track(batch, at, self.now),
         };
@@ -463,8 +465,8 @@ impl Engine {
                     is_here(reply, place) && !tracker.is_taken(reply, ct.zone)
                 });
                 if reply.is_none() {
-                    tracker.count_taken();
-                    self.said = Some((ct.zone, tracked));
+                    tracker.count_reply_taken();
+                    self.tracked = Some((ct.zone, tracked));
                     return tracked;
                 }
             }
@@ -472,44 +474,44 @@ impl Engine {
             tracked = tracker.commit(batch, at, tracked, &how, self.now);
         }
         if self.part == Part::First {
-            self.fragments.tracked(ct.zone, out, FirstPart::of(batch, at, tracked), self.now);
+            self.fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), self.now);
         }
-        self.said = Some((ct.zone, tracked));
+        self.tracked = Some((ct.zone, tracked));
         tracked
     }
 
-    /// What the tracker says about a fragment behind the first: what it has said about that one, which was
-    /// committed if this one would be.
+    /// Tracks a fragment other than the first: it has the first one's result, which includes the
+    /// commit.
     #[cold]
     fn track_later(&mut self, ct: &Ct, out: &Outputs<'_>) -> Tracked {
         let Some(tracker) = self.tracker.as_deref_mut() else { return Tracked::default() };
-        let tracked = match self.said {
+        let tracked = match self.tracked {
             Some((zone, tracked)) if zone == ct.zone => tracked,
             _ => self.fragments.follow(tracker, ct.zone, out, self.now),
         };
-        self.said = Some((ct.zone, tracked));
+        self.tracked = Some((ct.zone, tracked));
         tracked
     }
 
-    /// Ends connections whose time has come, at most so many steps in a loop that began at `begun`, and not
-    /// for longer than it may take: memory that was not used for long is slow.
+    /// Expires connections in up to `steps` steps of the loop that began at `begun`, and within the
+    /// time budget: memory that is not in the cache is slow.
     fn expire(&mut self, begun: u64, steps: usize) {
         let Some(tracker) = self.tracker.as_deref_mut() else { return };
-        let ending = &mut self.ending;
-        let came = tracker.counts().created;
-        if ending.begun != begun {
-            ending.next(begun, came);
+        let budget = &mut self.budget;
+        let created = tracker.counts().created;
+        if budget.begun != begun {
+            budget.next(begun, created);
         }
         let (mut left, mut last) = (steps, clock::ticks());
         while left > 0 {
             let some = left.min(CHUNK);
-            self.behind = tracker.expire(self.now, some);
-            if !self.behind {
+            self.expiry_pending = tracker.expire(self.now, some);
+            if !self.expiry_pending {
                 return;
             }
             left -= some;
             let now = clock::ticks();
-            if ending.are_enough(some, now - last) {
+            if budget.spend(some, now - last) {
                 return;
             }
             last = now;
@@ -517,19 +519,19 @@ impl Engine {
     }
 }
 
-/// Ways of whole frames.
+/// Whole frames through the megaflow cache.
 impl Engine {
-    /// Takes each step of a packet's rules.
+    /// Applies the rules to a packet, step by step.
     #[inline]
     pub(crate) fn steps(&mut self, cx: &mut NodeCx<'_>, walk: &Walk<'_>, p: PktMut<'_>) -> Verdict {
-        (self.said, self.lookups, self.rewritten) = (None, 0, false);
+        (self.tracked, self.lookups, self.rewritten) = (None, 0, false);
         let mut words = self.words[walk.i];
-        let mut out = Outputs::new(p, NO_RULE);
+        let mut out = Outputs::new(p, TABLE_MISS);
         self.table(cx, walk, 0, &mut words, &mut out);
         out.verdict()
     }
 
-    /// Takes each step from where a packet's rules go on with what the tracker has said.
+    /// Applies the rest of the rules to a tracked packet, step by step.
     fn last_steps(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -538,16 +540,16 @@ impl Engine {
         (table, tracked): (u8, Tracked),
     ) -> Verdict {
         let zone = walk.set.zone;
-        (self.said, self.lookups, self.rewritten) = (Some((zone, tracked)), 1, false);
+        (self.tracked, self.lookups, self.rewritten) = (Some((zone, tracked)), 1, false);
         let mut words = self.words[walk.i];
         self.next(table, zone, &tracked).show(&mut words);
-        let mut out = Outputs::new(p, BY_RULE);
+        let mut out = Outputs::new(p, DROPPED_BY_RULE);
         self.table(cx, walk, table, &mut words, &mut out);
         out.verdict()
     }
 
-    /// Follows the rules of a frame's packets, of which all but `others` seem to take the way `at`.
-    fn follow_ways(
+    /// Applies the rules to a frame whose packets all match the megaflow `at`, except for `others`.
+    fn follow_megaflows(
         &mut self,
         cx: &mut NodeCx<'_>,
         (mut walk, hand_off): (Walk<'_>, &HandOff),
@@ -556,35 +558,37 @@ impl Engine {
         (mut at, others): (usize, Rows),
     ) -> FrameVerdict {
         let tally = &walk.tallies.0[self.worker];
-        // Until the way is found to be narrower.
+        // Learning an end can narrow the megaflow.
         let mut are_compared = true;
         let mut same = true;
         for i in 0..frame.len() {
             let row = i as u8;
             (walk.i, walk.bytes) = (i, frame.total_len(row) as u64);
             let owner = self.owner(hand_off, i).filter(|_| walk.set.tracks);
-            let takes = match are_compared {
+            let matches = match are_compared {
                 true => !others.contains(row),
-                false => self.ways.get(at).takes(&self.words[i]),
+                false => self.megaflows.get(at).matches(&self.words[i]),
             };
-            let way = match takes {
+            let megaflow = match matches {
                 true => Some(at),
                 false => {
                     are_compared = false;
-                    self.ways.settle(at, tally);
-                    self.ways.find(walk.set, &self.words[i])
+                    self.megaflows.settle(at, tally);
+                    self.megaflows.find(walk.set, &self.words[i])
                 }
             };
-            at = way.unwrap_or(at);
-            let verdict = match (owner, way) {
+            at = megaflow.unwrap_or(at);
+            let verdict = match (owner, megaflow) {
                 (Some(owner), _) => hand_off.to(owner),
-                (None, Some(way)) => self.follow_way(cx, &walk, way, frame, &mut are_compared),
+                (None, Some(megaflow)) => {
+                    self.follow_megaflow(cx, &walk, megaflow, frame, &mut are_compared)
+                }
                 (None, None) => self.steps(cx, &walk, frame.pkt(row)),
             };
             each[i] = verdict;
             same &= verdict == each[0];
         }
-        self.ways.settle(at, tally);
+        self.megaflows.settle(at, tally);
         match same && !frame.has_holes() {
             true => FrameVerdict::Whole(each[0]),
             false => FrameVerdict::Each(Rows::NONE),
@@ -592,36 +596,36 @@ impl Engine {
     }
 
     #[inline]
-    fn follow_way(
+    fn follow_megaflow(
         &mut self,
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
-        way: usize,
+        megaflow: usize,
         frame: &mut Frame,
         are_compared: &mut bool,
     ) -> Verdict {
-        let Engine { ways, tracker, batch, words, now, .. } = self;
-        let way = ways.get(way);
+        let Engine { megaflows, tracker, batch, words, now, .. } = self;
+        let megaflow = megaflows.get(megaflow);
         let p = |frame| Frame::pkt(frame, walk.i as u8);
-        let table = match (way.first, tracker.is_some()) {
+        let table = match (megaflow.first, tracker.is_some()) {
             (First::Track(table), true) => table,
             (First::End, _) => {
-                let end = way.only_end().map(|end| {
+                let end = megaflow.only_end().map(|end| {
                     end.count(walk.bytes);
                     end.verdict
                 });
-                return end.unwrap_or(Verdict::drop(BY_RULE));
+                return end.unwrap_or(Verdict::drop(DROPPED_BY_RULE));
             }
             _ => return self.steps(cx, walk, p(frame)),
         };
-        let Some(tracker) = tracker.as_deref_mut() else { return Verdict::drop(BY_RULE) };
+        let Some(tracker) = tracker.as_deref_mut() else { return Verdict::drop(DROPPED_BY_RULE) };
         let tracked = tracker.track(batch, walk.i, *now);
-        way.count(walk.bytes);
-        if let Known::Nothing = way.known(tracked.state) {
-            way.learn(walk.set, &words[walk.i], tracked.state, walk.set.zone);
+        megaflow.count(walk.bytes);
+        if let Known::Nothing = megaflow.known(tracked.state) {
+            megaflow.learn(walk.set, &words[walk.i], tracked.state, walk.set.zone);
             *are_compared = false;
         }
-        let Known::End(end) = way.known(tracked.state) else {
+        let Known::End(end) = megaflow.known(tracked.state) else {
             return self.last_steps(cx, walk, p(frame), (table, tracked));
         };
         end.count(walk.bytes);
@@ -632,7 +636,7 @@ impl Engine {
     }
 }
 
-/// Whether replies come to this worker, of so many: their tuple says so.
+/// Returns whether packets with this reply tuple come to this worker of `workers`.
 fn is_here(reply: &Tuple, (worker, workers): (u64, u64)) -> bool {
     workers < 2 || reply.owner_hash().is_some_and(|h| (u64::from(h) * workers) >> 32 == worker)
 }
@@ -653,8 +657,8 @@ fn mac_bits(mac: &[u8; 6]) -> u64 {
 impl Node for FlowRules {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.engine.now = millis(cx.now());
-        // Two steps for each connection that may come, and some to catch up.
-        let more = if self.engine.behind { STEPS } else { 8 };
+        // Two steps for each connection that may be created, and some to catch up.
+        let more = if self.engine.expiry_pending { STEPS } else { 8 };
         self.engine.expire(cx.now(), 2 * frame.len() + more);
         self.engine.read(self.snapshot.load(cx.guard()), frame);
     }
@@ -693,11 +697,12 @@ impl Node for FlowRules {
             return FrameVerdict::PerPacket;
         }
         let words = &engine.words[..frame.len()];
-        let way = if engine.ways.begin() { engine.ways.find(set, &words[0]) } else { None };
-        let Some(way) = way else { return FrameVerdict::PerPacket };
-        let others = engine.ways.get(way).others(words);
+        let megaflow =
+            if engine.megaflows.begin() { engine.megaflows.find(set, &words[0]) } else { None };
+        let Some(megaflow) = megaflow else { return FrameVerdict::PerPacket };
+        let others = engine.megaflows.get(megaflow).others(words);
         let walk = Walk { published, set, tallies, bytes: 0, i: 0 };
-        engine.follow_ways(cx, (walk, hand_off), frame, each, (way, others))
+        engine.follow_megaflows(cx, (walk, hand_off), frame, each, (megaflow, others))
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, i: u8, out: &mut dyn Write) {
@@ -717,12 +722,12 @@ impl Node for FlowRules {
         self.again(cx);
     }
 
-    /// With nobody to disturb but the next packets: in small steps.
+    /// Expires connections in small steps, so that the next packets are hardly delayed.
     fn again(&mut self, cx: &mut NodeCx<'_>) {
         self.engine.now = millis(cx.now());
         self.engine.expire(cx.now(), STEPS);
         self.engine.drop_overdue(cx);
-        if self.engine.behind {
+        if self.engine.expiry_pending {
             cx.ask_again();
         }
     }

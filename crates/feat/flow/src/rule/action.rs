@@ -1,73 +1,73 @@
-//! The right side of a rule: what happens to packets.
+//! The right side of a rule: its actions.
 
 use std::fmt;
 use std::net::Ipv4Addr;
 
 use super::key::{self, ether};
-use super::known;
 use super::matching::{Match, masked, number};
 use super::nat::Nat;
 use super::set::{self, Bits, Field};
 use super::text::{Names, RuleError, split};
+use super::unsupported;
 use crate::tags::Tag;
 
-/// One thing that happens.
+/// An action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It goes where it would go without rules: to the bridge, the cross connect, or the router.
+    /// Forwards it as if there were no rules: to the bridge, the cross connect or the router.
     Normal,
-    /// It leaves by an interface.
+    /// Sends it out of an interface.
     Output(String),
-    /// It leaves by the interface that it came from.
+    /// Sends it out of the interface that it was received on.
     InPort,
-    /// Nothing: it ends here.
+    /// Drops it.
     Drop,
-    /// It is looked up in another table, or the same one, as if it had come from another port.
+    /// Looks it up in another table, or this one, as if received on another port.
     Resubmit(Option<String>, Option<u8>),
-    /// The tracker looks at it.
+    /// Tracks its connection.
     Ct(Ct),
-    /// What the tracker said is forgotten.
+    /// Clears the tracking state.
     CtClear,
-    /// Its Ethernet source is set.
+    /// Sets the Ethernet source.
     SetSource([u8; 6]),
-    /// Its Ethernet destination is set.
+    /// Sets the Ethernet destination.
     SetDestination([u8; 6]),
-    /// The upper six bits of its type of service are set.
+    /// Sets the upper six bits of the type of service.
     SetTos(u8),
-    /// Its other two bits are set.
+    /// Sets the ECN bits.
     SetEcn(u8),
-    /// Its time to live is set.
+    /// Sets the TTL.
     SetTtl(u8),
-    /// Its time to live is one less; where that is none left, nothing more happens to it.
+    /// Decrements the TTL; drops the packet if it expires.
     DecTtl,
-    /// Some bits of a field are set.
+    /// Sets some bits of a field.
     SetBits(Bits),
-    /// Its source address is set, or else that of its destination.
+    /// Sets the IPv4 address of the source, or else of the destination.
     SetAddress(bool, Ipv4Addr),
-    /// The port of its source is set, or else that of its destination.
+    /// Sets the port of the source, or else of the destination.
     SetPort(bool, u16),
-    /// Its outermost tag is changed, or there is another one, or one less.
+    /// Pushes, pops or sets a VLAN tag.
     Tag(Tag),
-    /// Bytes that mean nothing.
+    /// Arbitrary bytes without effect.
     Note(String),
 }
 
-/// What the tracker is asked for.
+/// Arguments of `ct`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ct {
-    /// The connection is remembered.
+    /// Commits the connection.
     pub commit: bool,
-    /// In this direction, also if it is known in the other one.
+    /// Makes this the original direction, replacing a connection of the opposite one.
     pub force: bool,
-    /// The table in which the packet is looked up with what the tracker said.
+    /// The table to continue in with the tracking state.
     pub table: Option<u8>,
     /// The zone.
     pub zone: u16,
-    /// Bits of the mark to set, and which.
+    /// Value and mask of the mark.
     pub mark: Option<(u32, u32)>,
-    /// Bits of the label to set, and which.
+    /// Value and mask of the label.
     pub label: Option<(u128, u128)>,
-    /// Packets are translated.
+    /// Translates packets.
     pub nat: Option<Nat>,
 }
 
@@ -96,7 +96,7 @@ fn port_number(word: &str, text: &str) -> Result<u16, RuleError> {
 }
 
 impl Action {
-    /// Reads a list of actions of a rule with this match.
+    /// Parses the actions of a rule with this match.
     pub(crate) fn list(
         text: &str,
         matches: &Match,
@@ -110,14 +110,15 @@ impl Action {
         }
         match list.len() {
             0 => Err(RuleError::new(text, "an action expected, such as normal or drop")),
-            n if n > 1 && list.contains(&Action::Drop) => {
-                Err(RuleError::new(text, "drop stands alone: what has no output is dropped"))
-            }
+            n if n > 1 && list.contains(&Action::Drop) => Err(RuleError::new(
+                text,
+                "drop must be the only action; a packet without an output is dropped",
+            )),
             _ => Ok(list),
         }
     }
 
-    /// What Open vSwitch refuses as well.
+    /// Checks prerequisites, as Open vSwitch does.
     fn check(&self, word: &str, matches: &Match, before: &[Action]) -> Result<(), RuleError> {
         let ipv4 = matches.exact(key::DL_TYPE) == Some(0x0800);
         match self {
@@ -134,7 +135,7 @@ impl Action {
             {
                 Err(RuleError::new(word, "the rule has to match tcp or udp"))
             }
-            // To set a field of a tag, rather than have one, takes a tag.
+            // Setting a field of a tag requires a tag.
             Action::Tag(_) if word.starts_with("set_field") => {
                 let tags = |last: &Action| matches!(last, Action::Tag(tag) if *tag != Tag::Pop);
                 let last = before.iter().rev().find(|a| matches!(a, Action::Tag(_)));
@@ -142,7 +143,7 @@ impl Action {
                     return Ok(());
                 }
                 let right = "the rule has to match a tag (dl_vlan=…, or vlan_tci=0x1000/0x1000), or \
-                             push one before; mod_vlan_vid and mod_vlan_pcp do without";
+                             push one first; mod_vlan_vid and mod_vlan_pcp need no tag";
                 Err(RuleError::new(word, right))
             }
             _ => Ok(()),
@@ -206,7 +207,7 @@ impl Action {
             "dec_ttl" => {
                 return Err(RuleError::new(
                     word,
-                    "dec_ttl without arguments expected: nobody is told of packets",
+                    "dec_ttl takes no arguments: there is no controller to notify",
                 ));
             }
             "mod_nw_ttl" => Action::SetTtl(byte(word, argument)?),
@@ -236,9 +237,9 @@ impl Action {
                              goto_table:TABLE, mod_dl_src, mod_dl_dst, mod_nw_src, mod_nw_dst, \
                              mod_nw_tos, mod_nw_ecn, mod_nw_ttl, dec_ttl, mod_tp_src, mod_tp_dst, push_vlan, \
                              pop_vlan, strip_vlan, mod_vlan_vid, mod_vlan_pcp, set_field, load and note";
-                let what = known::action(lower);
-                let what = what.unwrap_or_else(|| "no such action".into());
-                return Err(RuleError::new(word, format!("{what}; there are {known}")));
+                let what = unsupported::action(lower);
+                let what = what.unwrap_or_else(|| "unknown action".into());
+                return Err(RuleError::new(word, format!("{what}; known are {known}")));
             }
         })
     }
@@ -280,8 +281,8 @@ impl Ct {
                     let known = "commit, force, table=N, zone=N, exec(…) and nat(…)";
                     let why = match name {
                         "alg" => {
-                            "not supported: no protocol's payload is read, for ftp let clients \
-                                  open data connections (passive mode); "
+                            "not supported: application payload is not parsed; \
+                                  for FTP use passive mode; "
                         }
                         _ => "",
                     };
@@ -314,7 +315,7 @@ impl Ct {
         Ok(())
     }
 
-    /// What Open vSwitch refuses as well.
+    /// Checks prerequisites, as Open vSwitch does.
     fn check(&self, word: &str, matches: &Match) -> Result<(), RuleError> {
         if !matches.is_ip() {
             return Err(RuleError::new(
@@ -325,14 +326,14 @@ impl Ct {
         if self.commit && matches.wants_invalid() {
             return Err(RuleError::new(
                 word,
-                "what is invalid (ct_state=+inv) cannot be committed",
+                "invalid packets (ct_state=+inv) cannot be committed",
             ));
         }
         if !self.commit && (self.force || self.mark.is_some() || self.label.is_some()) {
-            return Err(RuleError::new(word, "force and exec need commit"));
+            return Err(RuleError::new(word, "force and exec require commit"));
         }
         if !self.commit && self.nat.as_ref().is_some_and(|nat| nat.range.is_some()) {
-            return Err(RuleError::new(word, "nat with src or dst needs commit"));
+            return Err(RuleError::new(word, "nat with src or dst requires commit"));
         }
         Ok(())
     }

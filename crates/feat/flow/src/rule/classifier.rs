@@ -1,6 +1,7 @@
-//! Finding the rule of a packet: tuple space search. Rules with the same mask are one hash table; the
-//! tables are searched in order of their highest priority, until none can have a better rule. Words that
-//! the masks of several tables have in common are looked up before, to leave out most tables.
+//! Looks up the rule of a packet by tuple space search. Rules with the same mask form a hash table;
+//! the tables are searched in order of their highest priority, until none of the rest can have a
+//! better rule. Mask words that several tables share are looked up first, which rules out most
+//! tables.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,19 +11,19 @@ use thalweg_tables::hash::{mix64, random_seed};
 use super::key::{WORDS, Words};
 use super::matching::Match;
 
-/// A table of rules, compiled. Rules are numbers of the caller's.
+/// The compiled rules of a table. Rules are numbers of the caller's choice.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
     groups: Vec<Group>,
-    /// All bits that any rule looks at.
+    /// All bits that any rule matches.
     looked_at: Vec<Part>,
     seeds: Words,
 }
 
-/// A word of a packet's fields, and which bits of it matter.
+/// A word of a packet's fields, and the mask of its significant bits.
 type Part = (usize, u64);
 
-/// So many spaces at most, in order of their highest priority.
+/// Maximum number of spaces in a group, in order of their highest priority.
 const GROUP: usize = u64::BITS as usize;
 
 /// Spaces that are searched together.
@@ -32,36 +33,36 @@ struct Group {
     stages: Vec<Stage>,
 }
 
-/// A word of masks that some spaces have in common: which of these have a rule with the value that a packet
-/// has there. Most packets need not be looked for in most spaces.
+/// A mask word that several spaces share, to find which of these have a rule with the packet's
+/// value. It rules out most spaces for most packets.
 #[derive(Clone, Debug)]
 struct Stage {
     word: usize,
     mask: u64,
-    /// A bit for each space that has this mask.
+    /// Spaces with this mask, one bit each.
     about: u64,
-    /// By value: a bit for each of those that has a rule with it.
+    /// Spaces that have a rule with the value, one bit each, by value.
     with: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
-    /// These values in order.
+    /// The values in ascending order.
     sorted: Vec<u64>,
 }
 
-/// Spaces that a stage is worth it for.
+/// Minimum number of spaces for a stage to pay off.
 const WORTH: u32 = 3;
-/// Stages of a group: those with the most values, which tell the most packets apart.
+/// Maximum number of stages of a group: those with the most values, which discriminate best.
 const STAGES: usize = 4;
 
-/// Rules of one mask.
+/// The rules with one mask.
 #[derive(Clone, Debug)]
 struct Space {
     mask: Words,
     parts: Vec<Part>,
     highest: u16,
-    /// By the masked fields, hashed: fields, priority, rule.
+    /// By hash of the masked fields: fields, priority, rule.
     rules: HashMap<u64, Vec<(Words, u16, u32)>, BuildHasherDefault<Hashed>>,
 }
 
-/// Takes a hash for itself.
+/// A hasher that passes a hash through.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hashed(u64);
 
@@ -77,12 +78,12 @@ impl Hasher for Hashed {
     }
 }
 
-/// Words in which a mask has bits.
+/// The words in which a mask has bits.
 fn parts(mask: &Words) -> Vec<Part> {
     mask.iter().copied().enumerate().filter(|(_, mask)| *mask != 0).collect()
 }
 
-/// The hash of those parts of a packet's fields, none of which waits for another.
+/// The hash of some parts of a packet's fields; no part depends on another.
 #[inline]
 fn hash(seeds: &Words, words: &Words, parts: &[Part]) -> u64 {
     parts.iter().fold(0, |sum, (i, mask)| {
@@ -97,8 +98,8 @@ fn masked(words: &Words, mask: &Words) -> Words {
 }
 
 impl Classifier {
-    /// Rules, each with its priority and number; of two for the same packets with the same priority,
-    /// the first one holds.
+    /// Compiles rules with their priorities and numbers. Of two rules with the same match and
+    /// priority, the first one applies.
     pub fn new<'a>(rules: impl IntoIterator<Item = (&'a Match, u16, u32)>) -> Classifier {
         let seeds = std::array::from_fn(|_| random_seed());
         let mut all = Classifier { seeds, ..Classifier::default() };
@@ -121,7 +122,7 @@ impl Classifier {
             }
         }
         for space in &mut spaces {
-            // Stable: the first of equals stays first.
+            // The sort is stable: the first of equals stays first.
             let sort = |same: &mut Vec<(Words, u16, u32)>| same.sort_by_key(|x| u16::MAX - x.1);
             space.rules.values_mut().for_each(sort);
         }
@@ -135,26 +136,26 @@ impl Classifier {
         all
     }
 
-    /// The rule of the highest priority that takes a packet; of several, any.
+    /// The matching rule with the highest priority; of several, any.
     pub fn find(&self, words: &Words) -> Option<u32> {
         self.search(words, |_, _, _| {})
     }
 
-    /// What [`find`](Self::find) says, and the bits of the packet's fields that it follows from: it says
-    /// the same of all packets that have these bits.
+    /// Same as [`find`](Self::find), with the bits of the packet's fields that the result depends
+    /// on: all packets with these bits have the same result.
     pub fn find_needed(&self, words: &Words) -> (Option<u32>, Words) {
         let mut needed = [0; WORDS];
         let found = self.search(words, |word, mask, stage| {
             needed[word] |= match stage {
-                Some(stage) => stage.tells(words[word]),
+                Some(stage) => stage.discriminator(words[word]),
                 None => mask,
             };
         });
         (found, needed)
     }
 
-    /// Tells `looks_at` which words it looks at under which masks, and if for a value that a stage has not,
-    /// for which stage.
+    /// Searches, and calls `looks_at` with each word and mask it examines, and with the stage if
+    /// that has no such value.
     #[inline(always)]
     fn search(
         &self,
@@ -185,7 +186,7 @@ impl Classifier {
         best.map(|(_, number)| number)
     }
 
-    /// The bits of a packet's fields that any rule looks at, word behind word.
+    /// The bits of a packet's fields that any rule matches, one word after the other.
     #[inline]
     fn looked_at(&self, words: &Words) -> Words {
         let mut all = [0; WORDS];
@@ -195,32 +196,32 @@ impl Classifier {
         all
     }
 
-    /// Whether these are the bits of a packet's fields that any rule looks at.
+    /// Returns whether a packet has these bits where any rule matches.
     #[inline]
     fn looks_same(&self, words: &Words, looked_at: &Words) -> bool {
         let all = self.looked_at.iter().zip(looked_at);
         all.fold(0, |sum, ((i, mask), was)| sum | words[i % WORDS] & mask ^ was) == 0
     }
 
-    /// A hash of these bits.
+    /// Hash of the bits that any rule matches.
     #[inline]
     fn hash(&self, words: &Words) -> u64 {
         hash(&self.seeds, words, &self.looked_at)
     }
 
-    /// Hash tables that a search may have to look into.
+    /// Number of hash tables.
     pub fn spaces(&self) -> usize {
         self.groups.iter().map(|group| group.spaces.len()).sum()
     }
 }
 
-/// A number for a value in a word, another one for each value.
+/// The hash of a value in a word.
 #[inline]
 fn number(value: u64, word: usize, seeds: &Words) -> u64 {
     mix64(value ^ seeds[word % WORDS])
 }
 
-/// The stages that some spaces are worth.
+/// The stages that pay off for some spaces.
 fn stages(spaces: &[Space], seeds: &Words) -> Vec<Stage> {
     let mut all: Vec<Stage> = Vec::new();
     for word in 0..WORDS {
@@ -254,9 +255,9 @@ fn stages(spaces: &[Space], seeds: &Words) -> Vec<Stage> {
 }
 
 impl Stage {
-    /// As few bits of a word as tell it from all values that there are, none of which it has: the upper
-    /// ones, up to where it differs from the last of its neighbours.
-    fn tells(&self, word: u64) -> u64 {
+    /// A mask of few bits that distinguish a word from all values of the stage, none of which it
+    /// equals: the upper bits, down to where it differs from its neighbours.
+    fn discriminator(&self, word: u64) -> u64 {
         let value = word & self.mask;
         let at = self.sorted.partition_point(|other| *other < value);
         let neighbours = &self.sorted[at.saturating_sub(1)..self.sorted.len().min(at + 1)];
@@ -267,7 +268,7 @@ impl Stage {
 }
 
 impl Group {
-    /// A bit for each space that may have a rule for a packet.
+    /// Spaces that may have a rule for a packet, one bit each.
     #[inline(always)]
     fn worth_a_search(
         &self,
@@ -289,13 +290,13 @@ impl Group {
     }
 }
 
-/// What was found lately: packets of which all bits that matter are the same have the same rule.
+/// Recent results: packets that agree in all significant bits have the same rule.
 #[derive(Debug)]
 pub struct Cache {
     places: Box<[Remembered]>,
-    /// Where the last one was found, by turn.
+    /// Index of the last hit, by turn.
     last: [u16; LAST],
-    /// Searches that it saved, and that it did not.
+    /// Number of hits and misses.
     pub(crate) hits: u64,
     pub(crate) misses: u64,
 }
@@ -303,14 +304,14 @@ pub struct Cache {
 #[derive(Clone, Copy, Debug, Default)]
 struct Remembered {
     words: Words,
-    /// The rules that it is about; 0: nothing.
+    /// The generation that the entry belongs to; 0 = unused.
     rules: u64,
-    /// The rule and one more; 0: none takes it.
+    /// The rule plus one; 0 = no rule.
     rule: u32,
 }
 
 const PLACES: usize = 4096;
-/// Turns that are told apart: lookups of one packet.
+/// Number of distinguished turns: look-ups of one packet.
 const LAST: usize = 4;
 
 impl Default for Cache {
@@ -321,9 +322,8 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// What [`Classifier::find`] says. `rules` is a number for the classifier that no other one ever
-    /// has, and not 0. Packets are often like the one before them that was asked about for the same
-    /// `turn`.
+    /// Same as [`Classifier::find`]. `rules` is a non-zero number unique to the classifier.
+    /// Consecutive packets often have the same result in the same `turn`.
     #[inline]
     pub fn find(
         &mut self,
@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Rules that look at few bits, so that they often overlap.
+    /// Rules that match few bits, so that they overlap often.
     fn rules() -> impl Strategy<Value = Vec<(Match, u16)>> {
         let word = || prop_oneof![3 => Just(0u64), 1 => 0u64..4];
         let words = || prop::array::uniform8(word());
@@ -410,19 +410,19 @@ mod tests {
             }
         }
 
-        /// No value is told from the word by fewer bits, and all are by these.
+        /// No fewer bits distinguish the word from every value, and these do.
         #[test]
-        fn bits_tell_a_value_from_others(
+        fn few_bits_distinguish_a_value(
             values in prop::collection::btree_set(0u64..4096, 1..40), word in 0u64..4096, low: bool,
         ) {
             let (mask, at) = if low { (0xfff, 0) } else { (0xfff << 52, 52) };
             let sorted: Vec<u64> = values.iter().map(|v| v << at).collect();
             let stage = Stage { word: 0, mask, about: 1, with: HashMap::default(), sorted };
             prop_assume!(!values.contains(&word));
-            let tells = stage.tells(word << at);
-            prop_assert!(values.iter().all(|v| (v ^ word) << at & tells != 0));
-            prop_assert!(tells & !mask == 0 && tells != 0);
-            let fewer = tells & (tells - 1);
+            let mask_of = stage.discriminator(word << at);
+            prop_assert!(values.iter().all(|v| (v ^ word) << at & mask_of != 0));
+            prop_assert!(mask_of & !mask == 0 && mask_of != 0);
+            let fewer = mask_of & (mask_of - 1);
             prop_assert!(values.iter().any(|v| (v ^ word) << at & fewer == 0));
         }
     }

@@ -1,4 +1,4 @@
-//! What rules match: the fields of a packet, packed into words so that masks are one operation each.
+//! The fields that rules match, packed into words so that a mask takes one operation per word.
 
 use thalweg_conntrack::State;
 
@@ -8,7 +8,7 @@ pub const WORDS: usize = 8;
 /// The fields of a packet, or a mask over them.
 pub type Words = [u64; WORDS];
 
-/// Where a field is.
+/// Position of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     word: usize,
@@ -22,16 +22,16 @@ const fn place(word: usize, shift: u32, bits: u32) -> Place {
 
 pub(crate) const IN_PORT: Place = place(0, 0, 32);
 pub(crate) const DL_TYPE: Place = place(0, 32, 16);
-/// The tag with bit 12 set, or 0 without one.
+/// TCI with bit 12 set, or 0 without a tag.
 pub(crate) const VLAN: Place = place(0, 48, 16);
-/// Parts of it.
+/// Parts of the TCI.
 pub(crate) const VLAN_ID: Place = place(0, 48, 12);
 pub(crate) const VLAN_PRIORITY: Place = place(0, 61, 3);
 pub(crate) const DL_DST: Place = place(1, 0, 48);
-/// Of ARP, the operation.
+/// The opcode for ARP.
 pub(crate) const NW_PROTO: Place = place(1, 48, 8);
 pub(crate) const NW_TOS: Place = place(1, 56, 8);
-/// Parts of it.
+/// Parts of the type of service.
 pub(crate) const NW_ECN: Place = place(1, 56, 2);
 pub(crate) const NW_DSCP: Place = place(1, 58, 6);
 pub(crate) const DL_SRC: Place = place(2, 0, 48);
@@ -39,30 +39,30 @@ pub(crate) const CT_STATE: Place = place(2, 48, 8);
 pub(crate) const NW_TTL: Place = place(2, 56, 8);
 pub(crate) const NW_DST: Place = place(3, 0, 32);
 pub(crate) const NW_SRC: Place = place(3, 32, 32);
-/// Of ICMP, the type.
+/// The type for ICMP.
 pub(crate) const TP_SRC: Place = place(4, 0, 16);
-/// Of ICMP, the code.
+/// The code for ICMP.
 pub(crate) const TP_DST: Place = place(4, 16, 16);
 pub(crate) const CT_ZONE: Place = place(4, 32, 16);
 pub(crate) const TCP_FLAGS: Place = place(4, 48, 8);
 /// [`fragment`] bits.
 pub(crate) const NW_FRAG: Place = place(4, 56, 2);
-/// Ethernet addresses within ARP lie where IP has ports, flags and so on: first the upper bits.
+/// The Ethernet addresses within ARP share words with ports and flags of IP: upper bits first.
 pub(crate) const ARP_SHA: [Place; 2] = [place(4, 48, 16), place(4, 0, 32)];
 pub(crate) const ARP_THA: [Place; 3] = [NW_TOS, NW_TTL, place(5, 32, 32)];
 pub(crate) const CT_MARK: Place = place(5, 0, 32);
 pub(crate) const CT_LABEL_LOW: Place = place(6, 0, 64);
 pub(crate) const CT_LABEL_HIGH: Place = place(7, 0, 64);
 
-/// Which part of a datagram a packet is.
+/// The part of a datagram that a packet is.
 pub(crate) mod fragment {
-    /// Any but the whole.
+    /// Any fragment.
     pub(crate) const ANY: u64 = 1;
-    /// One behind the first.
+    /// A fragment other than the first.
     pub(crate) const LATER: u64 = 2;
 }
 
-/// Sets a field that lies in several places, the upper bits in the first.
+/// Sets a field in several places, the upper bits in the first.
 pub(crate) fn set_parts(words: &mut Words, places: &[Place], value: u64) {
     let mut value = value;
     for place in places.iter().rev() {
@@ -72,12 +72,12 @@ pub(crate) fn set_parts(words: &mut Words, places: &[Place], value: u64) {
 }
 
 impl Place {
-    /// How many bits it has.
+    /// Width in bits.
     pub(crate) const fn bits(self) -> u32 {
         self.bits
     }
 
-    /// A mask of all its bits, at the right end.
+    /// Mask of its width, right-aligned.
     #[inline]
     pub(crate) const fn ones(self) -> u64 {
         u64::MAX >> (64 - self.bits)
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// Sets what the tracker knows.
+/// Sets the tracking fields.
 #[inline]
 pub(crate) fn set_tracked(words: &mut Words, state: State, zone: u16, mark: u32, label: u128) {
     CT_STATE.set(words, state.bits().into());
@@ -105,14 +105,14 @@ pub(crate) fn set_tracked(words: &mut Words, state: State, zone: u16, mark: u32,
     CT_LABEL_HIGH.set(words, (label >> 64) as u64);
 }
 
-/// Has what the tracker knows from other words.
+/// Copies the tracking fields from other words.
 pub(crate) fn keep_tracked(words: &mut Words, from: &Words) {
     for place in [CT_STATE, CT_ZONE, CT_MARK, CT_LABEL_LOW, CT_LABEL_HIGH] {
         place.set(words, place.get(from));
     }
 }
 
-/// EtherTypes that rules name.
+/// EtherTypes that rules use.
 pub(crate) mod ether {
     pub(crate) const IPV4: u16 = 0x0800;
     pub(crate) const ARP: u16 = 0x0806;
@@ -142,7 +142,8 @@ fn be64(b: &[u8], at: usize) -> u64 {
     be32(b, at) << 32 | be32(b, at + 4)
 }
 
-/// Whether a frame has TCP behind an IPv4 header without options, and no tag: most have.
+/// Returns whether a frame is the most frequent kind: TCP after an IPv4 header without options, and
+/// no tag.
 #[inline]
 fn plain_tcp(h: &[u8; 54]) -> bool {
     (be16(h, 12) == u64::from(ether::IPV4))
@@ -151,8 +152,8 @@ fn plain_tcp(h: &[u8; 54]) -> bool {
         & (be16(h, 20) & 0x3fff == 0)
 }
 
-/// Reads the fields of an Ethernet frame that arrived on a port; returns where the network header is,
-/// if it is IPv4. What is cut off or malformed has zeros.
+/// Reads the fields of an Ethernet frame received on a port. Returns the offset of the network
+/// header if it is IPv4. Truncated or malformed fields read as zero.
 #[inline]
 pub(crate) fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usize> {
     if let Some(h) = frame.first_chunk::<54>()
@@ -192,7 +193,7 @@ pub(crate) fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usiz
             let arp = frame.get(at..at + 28)?;
             NW_PROTO.set(words, be16(arp, 6));
             words[3] = be32(arp, 14) << 32 | be32(arp, 24);
-            // Of hardware that is Ethernet.
+            // Ethernet hardware addresses.
             if arp[4] == 6 && arp[5] == 4 {
                 set_parts(words, &ARP_SHA, be48(arp, 8));
                 set_parts(words, &ARP_THA, be48(arp, 18));
@@ -273,7 +274,7 @@ mod tests {
             places.iter().fold(0, |sum, place| sum << place.bits | place.get(&words))
         };
         assert_eq!((all(&ARP_SHA), all(&ARP_THA)), (0x0202_0202_0202, 0));
-        // The short way says what the whole one does, of which the header has an option.
+        // The fast reader agrees with the general one, which an IP option forces.
         let tcp = Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6])).ipv4(a, b);
         let tcp = tcp.ttl(9).tos(8).tcp(1234, 80).flags(0x19);
         let mut long = tcp.clone().ip_options(&[1, 1, 1, 1]).build();
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(read(3, &tcp.clone().build(), &mut words), Some(14));
         assert_eq!(read(3, &long, &mut other), Some(14));
         assert_eq!(words, other);
-        // A first fragment has ports, a later one none.
+        // A first fragment has ports, later ones have none.
         let mut short = tcp.build();
         for (part, bits, port) in [(0x20, fragment::ANY, 1234), (0, 0, 1234), (0x40, 0, 1234)] {
             short[20] = part;

@@ -1,4 +1,4 @@
-//! The left side of a rule: which packets.
+//! The left side of a rule: its match.
 
 use std::net::Ipv4Addr;
 
@@ -7,18 +7,18 @@ use thalweg_conntrack::State;
 use super::key::{self, Place, WORDS, Words, ether, fragment};
 use super::text::{Names, RuleError};
 
-/// Which packets a rule is about: fields, and which bits of them matter.
+/// A match: values of fields under a mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
-    /// Bits that matter, as they have to be.
+    /// Values of the significant bits.
     pub value: Words,
-    /// Which bits matter.
+    /// The significant bits.
     pub mask: Words,
-    /// The port by name, of which the number may change.
+    /// Name of the port; its number may change.
     pub(crate) in_port: Option<String>,
 }
 
-/// A field: its names, where it is, how it is written, what it needs.
+/// A field: names, position, syntax and prerequisites.
 struct Field {
     names: &'static [&'static str],
     place: Place,
@@ -32,7 +32,7 @@ enum Form {
     Mac,
     Address,
     TcpFlags,
-    /// The last two bits are another field's, unless there is a mask.
+    /// Without a mask, the last two bits belong to another field.
     Tos,
     Fragment,
 }
@@ -43,7 +43,7 @@ enum Needs {
     /// IPv4 or IPv6.
     Ip,
     Ipv4,
-    /// IPv4, or ARP.
+    /// IPv4 or ARP.
     Addresses,
     Arp,
     Ports,
@@ -80,7 +80,7 @@ const FIELDS: &[Field] = &[
     field(&["ct_mark"], key::CT_MARK, Form::Number, Needs::Nothing),
 ];
 
-/// Words that stand for a protocol: EtherType, and the number of the transport.
+/// Shorthands for protocols: EtherType and transport number.
 const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
     ("ip", ether::IPV4, None),
     ("icmp", ether::IPV4, Some(1)),
@@ -96,7 +96,7 @@ const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
     ("rarp", ether::RARP, None),
 ];
 
-/// Which part of a datagram, in Open vSwitch's words: bits that have to be set, and all that matter.
+/// Values of `nw_frag`, as in Open vSwitch: value and mask.
 const FRAGMENTS: [(&str, u64, u64); 5] = [
     ("no", 0, fragment::ANY | fragment::LATER),
     ("yes", fragment::ANY, fragment::ANY),
@@ -107,7 +107,7 @@ const FRAGMENTS: [(&str, u64, u64); 5] = [
 
 const TCP_FLAGS: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
-/// A number, decimal or hexadecimal.
+/// Parses a number, decimal or hexadecimal.
 pub(crate) fn number(text: &str) -> Option<u128> {
     match text.strip_prefix("0x") {
         Some(digits) => u128::from_str_radix(digits, 16).ok(),
@@ -115,7 +115,7 @@ pub(crate) fn number(text: &str) -> Option<u128> {
     }
 }
 
-/// A number and the mask behind a slash; without, all bits.
+/// Parses NUMBER or NUMBER/MASK.
 pub(crate) fn masked(text: &str, all: u128) -> Option<(u128, u128)> {
     let (value, mask) = match text.split_once('/') {
         Some((value, mask)) => (number(value)?, number(mask)?),
@@ -148,7 +148,7 @@ fn address(text: &str) -> Option<(u128, u128)> {
     Some((u128::from(value & mask), u128::from(mask)))
 }
 
-/// Flags such as `+trk-new`: bits that have to be set, and all that matter.
+/// Parses flags such as `+trk-new` into a value and a mask.
 fn flags(text: &str, named: impl Fn(&str) -> Option<u8>) -> Option<(u128, u128)> {
     if !text.starts_with(['+', '-']) {
         return masked(text, 0xff);
@@ -166,12 +166,12 @@ fn flags(text: &str, named: impl Fn(&str) -> Option<u8>) -> Option<(u128, u128)>
 }
 
 impl Match {
-    /// Whether a packet is one of these.
+    /// Returns whether a packet matches.
     pub fn takes(&self, words: &Words) -> bool {
         (0..WORDS).all(|i| words[i] & self.mask[i] == self.value[i])
     }
 
-    /// Whether all packets that it takes are taken by `wider`.
+    /// Returns whether `wider` matches all packets that this one does.
     pub fn is_within(&self, wider: &Match) -> bool {
         (0..WORDS).all(|i| {
             self.mask[i] & wider.mask[i] == wider.mask[i]
@@ -191,23 +191,23 @@ impl Match {
         (place.get(&self.mask) == place.ones()).then(|| place.get(&self.value))
     }
 
-    /// Whether packets have to have a tag.
+    /// Returns whether it requires a tag.
     pub(crate) fn is_tagged(&self) -> bool {
         key::VLAN.get(&self.value) & 0x1000 != 0
     }
 
-    /// Whether packets have to be IP.
+    /// Returns whether it requires IP.
     pub(crate) fn is_ip(&self) -> bool {
         matches!(self.exact(key::DL_TYPE), Some(0x0800 | 0x86dd))
     }
 
-    /// Whether the tracker must have found packets invalid.
+    /// Returns whether it requires the tracking state `inv`.
     pub(crate) fn wants_invalid(&self) -> bool {
         let bit = u64::from(State::INVALID.bits());
         key::CT_STATE.get(&self.value) & bit != 0
     }
 
-    /// Reads one field; false if there is none of that name.
+    /// Parses one field. Returns false if the name is unknown.
     pub(crate) fn read(&mut self, word: &str, names: &dyn Names) -> Result<bool, RuleError> {
         let Some((name, value)) = word.split_once('=') else {
             let Some((_, kind, number)) = PROTOCOLS.iter().find(|p| p.0 == word) else {
@@ -227,7 +227,7 @@ impl Match {
                 self.require(key::IN_PORT, port.into(), key::IN_PORT.ones());
             }
             "vlan_vid" => {
-                // With a bit for the tag; 0 is without one.
+                // Bit 12 stands for the tag; 0 means no tag.
                 let (value, mask) = masked(value, 0x1fff)
                     .filter(|(value, mask)| {
                         value & 0x1000 != 0 || *mask == 0x1fff && *value == 0 || mask & 0x1000 == 0
@@ -268,7 +268,7 @@ impl Match {
         Ok(true)
     }
 
-    /// An Ethernet address within ARP.
+    /// Parses an Ethernet address within ARP.
     fn read_mac(&mut self, places: &[Place], text: &str, word: &str) -> Result<(), RuleError> {
         let (mut value, mut mask) = masked_mac(text).ok_or_else(|| {
             RuleError::new(word, "an Ethernet address, or ADDRESS/MASK, expected")

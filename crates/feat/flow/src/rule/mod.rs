@@ -1,21 +1,21 @@
-//! Rules in Open vSwitch's words: what they match, what they do.
+//! Rules in Open vSwitch's syntax: matches and actions.
 
 pub mod action;
 pub mod classifier;
 pub mod key;
-mod known;
 mod matching;
 pub mod nat;
 pub mod set;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod unsupported;
 
 pub use action::{Action, Ct};
 pub use matching::Match;
 pub use text::{Names, Rule, RuleError};
 
-/// Entry for fuzzing: reads a rule; one that is right is the same when it is written and read again.
+/// Fuzzing entry: parses a rule. A valid rule survives printing and parsing.
 pub fn fuzz_rule(data: &[u8]) {
     struct Ports;
     impl Names for Ports {

@@ -1,5 +1,5 @@
-//! `nat` within `ct`: what new connections are translated to, and that packets of those that are get
-//! translated.
+//! The `nat` argument of `ct`: the translation of new connections, and of packets of translated
+//! ones.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,44 +13,45 @@ use super::text::{RuleError, split};
 /// Translation in a `ct`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nat {
-    /// What new connections get; without, only those that have something already are translated.
+    /// Translation of new connections; without, only connections that have one already are
+    /// translated.
     pub range: Option<Range>,
 }
 
-/// Addresses and ports to choose from.
+/// A range of addresses and ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Whether the source is translated, or else the destination.
+    /// Whether it translates the source, or else the destination.
     pub source: bool,
-    /// The first and the last address; 0.0.0.0: it stays.
+    /// First and last address; 0.0.0.0 keeps the original.
     pub addresses: (Ipv4Addr, Ipv4Addr),
-    /// The first and the last port.
+    /// First and last port.
     pub ports: Option<(u16, u16)>,
-    /// Which of them is tried first.
+    /// Where the search for a free port starts.
     pub order: Order,
-    /// A source address gets the same address each time, over restarts too.
+    /// A source address is mapped to the same address each time, across restarts too.
     pub persistent: bool,
 }
 
-/// Which port of a range is tried first.
+/// Where the search for a free port starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As [`Order::Hash`].
+    /// Not specified: as [`Order::Hash`].
     #[default]
     Unsaid,
-    /// The one that the tuple's hash says.
+    /// By the hash of the tuple.
     Hash,
-    /// Any.
+    /// At random.
     Random,
 }
 
-/// Ports that are tried in a row, then from other places on.
+/// Numbers of ports tried in sequence; each sequence starts at another place.
 const ATTEMPTS: [u32; 5] = [128, 64, 32, 16, 8];
-/// Addresses that are tried.
+/// Maximum number of addresses tried.
 const ADDRESSES: u32 = 8;
 
 impl Nat {
-    /// Reads what follows `nat`.
+    /// Parses the text after `nat`.
     pub(crate) fn read(word: &str, rest: &str) -> Result<Nat, RuleError> {
         if rest.is_empty() {
             return Ok(Nat::default());
@@ -106,8 +107,8 @@ impl Range {
         Ok(Range { source, addresses, ports, order: Order::default(), persistent: false })
     }
 
-    /// How replies of a new connection will look, one for which `is_free` holds; nothing if none of
-    /// those that were tried is. `random` is another number each time.
+    /// Chooses a reply tuple for which `is_free` holds; `None` if none of those tried is free.
+    /// `random` must differ from call to call.
     pub fn choose(
         &self,
         original: &Tuple,
@@ -159,7 +160,7 @@ impl Range {
                 return search(ports, from, random, port_of_source, is_free);
             }
             let found = search(ports, from, random, port_of_destination, is_free);
-            // Where the destination's ports do not do, another source port tells the connections apart.
+            // If no destination port is free, another source port distinguishes the connections.
             return found.or_else(|| {
                 let first = port_of_destination(ports.0);
                 let put = |port| Tuple { dport: port, ..first };
@@ -170,7 +171,7 @@ impl Range {
     }
 }
 
-/// Tries ports of a range, beginning where `from` says, until the reply that one makes is free.
+/// Tries the ports of a range from `from` on, until the resulting reply tuple is free.
 fn search(
     (low, high): (u16, u16),
     from: u64,
@@ -192,7 +193,7 @@ fn search(
     None
 }
 
-/// The ports that a port may become: privileged ones stay so.
+/// The ports that a port may be mapped to: privileged ones stay privileged.
 fn class(port: u16) -> (u16, u16) {
     match port {
         0..512 => (1, 511),
@@ -282,7 +283,7 @@ mod tests {
         let reply = range("dst=10.9.9.9:8080").choose(&t, 1, 2, free).unwrap();
         assert_eq!((reply.src, reply.sport), ([10, 9, 9, 9].into(), 8080));
         assert_eq!((reply.dst, reply.dport), (t.src, t.sport));
-        // Taken: the identifier of a ping, the source port of what goes to another destination.
+        // Taken: the identifier of a ping, then the source port towards another destination.
         let busy = |reply: &Tuple| reply.sport != 5000;
         let ping = range("src=192.0.2.9").choose(&tuple(1), 1, 2, busy).unwrap();
         assert!(ping.sport != 5000 && ping.dport == 0);

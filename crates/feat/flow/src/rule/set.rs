@@ -1,49 +1,49 @@
-//! Fields that actions set, whole or some bits of them.
+//! Fields that actions set, as a whole or in part.
 
 use std::fmt;
 use std::net::Ipv4Addr;
 
 use super::action::Action;
 use super::key::{self, Place, Words};
-use super::known;
 use super::matching::number;
 use super::text::RuleError;
+use super::unsupported;
 use crate::tags::Tag;
 
-/// A field that actions may set.
+/// A field that actions can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// The Ethernet source.
+    /// Ethernet source.
     EtherSource,
-    /// The Ethernet destination.
+    /// Ethernet destination.
     EtherDestination,
-    /// The VLAN of the outermost tag.
+    /// VLAN of the outermost tag.
     VlanId,
-    /// Its priority.
+    /// Priority of the outermost tag.
     VlanPriority,
-    /// The IPv4 source.
+    /// IPv4 source.
     Source,
-    /// The IPv4 destination.
+    /// IPv4 destination.
     Destination,
     /// The upper six bits of the type of service.
     Dscp,
-    /// Its other two.
+    /// The ECN bits.
     Ecn,
-    /// The time to live.
+    /// TTL.
     Ttl,
-    /// The port of the source.
+    /// Source port.
     SourcePort,
-    /// The port of the destination.
+    /// Destination port.
     DestinationPort,
 }
 
-/// How a field is told.
+/// The names of a field.
 struct Names {
     field: Field,
     place: Place,
-    /// In `set_field`.
+    /// Names in `set_field`.
     words: &'static [&'static str],
-    /// In `load`, and at which bit of that the field begins.
+    /// Names in `load`, with the bit at which the field begins.
     load: &'static [(&'static str, u32)],
 }
 
@@ -120,18 +120,18 @@ const FIELDS: &[Names] = &[
     ),
 ];
 
-/// Some bits of a field.
+/// A change of some bits of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bits {
-    /// Which field.
+    /// The field.
     pub field: Field,
-    /// The bits to set, as they are to be.
+    /// Value of the bits to set.
     pub value: u64,
-    /// Which bits.
+    /// Mask of the bits to set.
     pub mask: u64,
-    /// The field as it was written.
+    /// Name of the field as written.
     name: String,
-    /// The bits of the name, the first and the last, if it was `load`.
+    /// First and last bit as written in `load`.
     range: Option<(u32, u32)>,
 }
 
@@ -146,12 +146,12 @@ fn mac_bytes(value: u64) -> [u8; 6] {
 }
 
 impl Field {
-    /// What it is in a packet with these fields.
+    /// Value in a packet with these fields.
     pub(crate) fn of(self, words: &Words) -> u64 {
         parts(self).place.get(words)
     }
 
-    /// The action that sets all of it.
+    /// The action that sets the whole field.
     pub(crate) fn whole(self, value: u64) -> Action {
         match self {
             Field::EtherSource => Action::SetSource(mac_bytes(value)),
@@ -168,7 +168,7 @@ impl Field {
         }
     }
 
-    /// Whether all frames have it.
+    /// Returns whether it is a field of the Ethernet header.
     pub(crate) fn is_ethernet(self) -> bool {
         matches!(self, Field::EtherSource | Field::EtherDestination)
     }
@@ -177,7 +177,7 @@ impl Field {
         parts(self).place.ones()
     }
 
-    /// Reads a value as it is written for this field.
+    /// Parses a value in the syntax of the field.
     fn read(self, text: &str) -> Option<u64> {
         match self {
             Field::EtherSource | Field::EtherDestination => {
@@ -220,13 +220,13 @@ pub(super) fn set_field(word: &str, argument: &str) -> Result<Action, RuleError>
         let right = "cannot set CT fields outside of ct action: ct(commit,exec(…))";
         return Err(wrong(right.into()));
     }
-    // As nw_tos has it, the last two bits are another field's.
+    // nw_tos excludes the ECN bits.
     let (name, shift) = if name == "nw_tos" { ("ip_dscp", 2) } else { (name, 0) };
     let Some(found) = FIELDS.iter().find(|names| names.words.contains(&name)) else {
         let known = "eth_src, eth_dst, vlan_vid, vlan_pcp, nw_src, nw_dst, nw_tos, ip_dscp, nw_ecn, nw_ttl, \
                      tp_src and tp_dst";
-        let why = known::field(name).map_or(String::new(), |why| format!("{why}; "));
-        return Err(wrong(format!("{why}the fields to set are {known}")));
+        let why = unsupported::field(name).map_or(String::new(), |why| format!("{why}; "));
+        return Err(wrong(format!("{why}set_field takes {known}")));
     };
     let field = found.field;
     let (text, mask) = match text.split_once('/') {
@@ -237,10 +237,10 @@ pub(super) fn set_field(word: &str, argument: &str) -> Result<Action, RuleError>
         return match (mask, number(text)) {
             (None, Some(n)) if n & !0xfff == 0x1000 => Ok(field.whole(n as u64 & 0xfff)),
             (None, _) => Err(wrong(
-                "4096 + the VLAN expected, as vlan_vid has a bit for the tag; or mod_vlan_vid:VLAN"
+                "4096 + the VLAN expected, as bit 12 of vlan_vid stands for the tag; or mod_vlan_vid:VLAN"
                     .into(),
             )),
-            _ => Err(wrong("all of a tag's VLAN is set: no mask".into())),
+            _ => Err(wrong("vlan_vid takes no mask".into())),
         };
     }
     let ones = field.ones();
@@ -254,9 +254,7 @@ pub(super) fn set_field(word: &str, argument: &str) -> Result<Action, RuleError>
     let value = read(text)?;
     match mask.map(read).transpose()?.unwrap_or(ones) {
         mask if mask == ones => Ok(field.whole(value)),
-        _ if field == Field::VlanPriority => {
-            Err(wrong("all of a tag's priority is set: no mask".into()))
-        }
+        _ if field == Field::VlanPriority => Err(wrong("vlan_pcp takes no mask".into())),
         mask => {
             let name = name.to_owned();
             Ok(Action::SetBits(Bits { field, value: value & mask, mask, name, range: None }))
@@ -281,7 +279,7 @@ pub(super) fn load(word: &str, argument: &str) -> Result<Action, RuleError> {
         Some((first, last)) => Some(bit(first).zip(bit(last)).ok_or_else(|| wrong(right))?),
         None => Some(bit(range).map(|n| (n, n)).ok_or_else(|| wrong(right))?),
     };
-    // The field that has the first of these bits: a tag has several.
+    // The field that contains the first bit: a TCI has several.
     let first = range.map_or(0, |(first, _)| first);
     let begins = |names: &'static Names| {
         let of = |(n, at): &(&str, u32)| (*n == lower).then_some(*at);
@@ -294,13 +292,13 @@ pub(super) fn load(word: &str, argument: &str) -> Result<Action, RuleError> {
         names.load.iter().any(|(n, _)| *n == lower) || names.words.contains(&lower.as_str())
     });
     if !known {
-        let why = "there are no registers, and of fields those that set_field takes can be loaded";
+        let why = "no registers, and only the fields that set_field takes can be loaded";
         return Err(RuleError::new(word, format!("not supported: {why}; {right}")));
     }
     let found = FIELDS.iter().filter_map(begins).max_by_key(|(at, _)| *at);
     let outside = || {
         wrong(
-            "bits of one field that can be set expected: of NXM_OF_VLAN_TCI [0..11] or [13..15], of NXM_OF_IP_TOS [2..7]",
+            "bits of a single field expected: of NXM_OF_VLAN_TCI [0..11] or [13..15], of NXM_OF_IP_TOS [2..7]",
         )
     };
     let (at, names) = found.ok_or_else(outside)?;

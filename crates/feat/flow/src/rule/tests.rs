@@ -104,7 +104,7 @@ fn what_is_written_is_read_again() {
         parse("vlan_vid=4103,actions=drop").matches,
         parse("dl_vlan=7,actions=drop").matches
     );
-    // The order of what needs each other does not matter.
+    // Fields may precede their prerequisites.
     let a = parse("tp_dst=80,tcp,actions=drop").matches;
     assert_eq!(a, parse("nw_proto=6,tp_dst=80,dl_type=0x0800,actions=drop").matches);
 }
@@ -121,33 +121,30 @@ fn wrong_rules_say_what_is_wrong() {
         ("colour=red,actions=drop", "no such field"),
         ("actions=ct(commit)", "match ip or ipv6"),
         ("ip,ct_state=+inv+trk,actions=ct(commit)", "cannot be committed"),
-        ("ip,actions=ct(exec(set_field:1->ct_mark))", "need commit"),
+        ("ip,actions=ct(exec(set_field:1->ct_mark))", "require commit"),
         ("ip,actions=set_field:1->ct_mark", "outside of ct action"),
         ("ip,actions=ct(commit,exec(set_field:1->reg0))", "set_field:VALUE->ct_mark"),
         ("ip,actions=ct(nat(src=10.0.0.1))", "needs commit"),
         ("ip,actions=ct(commit,nat(to=10.0.0.1))", "nat(src=RANGE)"),
         ("ip,actions=mod_tp_src:5", "match tcp or udp"),
         ("actions=mod_nw_src:10.0.0.1", "match ip"),
-        ("ip,actions=ct(commit", "a bracket is not closed"),
+        ("ip,actions=ct(commit", "missing closing bracket"),
         ("ip,actions=ct(alg=ftp,commit)", "not supported: no protocol's payload is read"),
         ("ip,actions=ct(alg=ftp,commit)", "ct takes commit, force"),
-        ("actions=meter:1,normal", "not supported: meters are not there"),
+        ("actions=meter:1,normal", "not supported: no meters"),
         (
             "actions=group:5",
             "not supported: groups are not there; several outputs make copies; there",
         ),
         ("actions=FLOOD", "not supported: normal floods"),
-        (
-            "actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]",
-            "not supported: there are no registers",
-        ),
-        ("actions=push_mpls:0x8847", "not supported: MPLS is not written"),
-        ("reg3=5,actions=drop", "not supported: there are no registers"),
+        ("actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]", "not supported: no registers"),
+        ("actions=push_mpls:0x8847", "not supported: MPLS headers cannot be changed"),
+        ("reg3=5,actions=drop", "not supported: no registers"),
         ("tun_metadata12=5,actions=drop", "not supported: there are no tunnels"),
-        ("mpls,actions=drop", "not supported: MPLS is not read"),
+        ("mpls,actions=drop", "not supported: MPLS headers are not parsed"),
         ("ipv6,ipv6_src=::1,actions=drop", "not supported: of IPv6 only"),
         ("n_packets=5,actions=drop", "flow dump says it"),
-        ("ip,actions=set_field:5->reg1", "the fields to set are eth_src"),
+        ("ip,actions=set_field:5->reg1", "set_field takes eth_src"),
         ("ip,actions=push_vlan:0x800", "push_vlan:0x8100 or 0x88a8 expected"),
         ("ip,actions=mod_vlan_vid:4096", "a VLAN up to 4095"),
         ("ip,actions=mod_vlan_pcp:8", "from 0 to 7"),
@@ -169,7 +166,7 @@ fn wrong_rules_say_what_is_wrong() {
         ("ip,actions=load:1->NXM_OF_IP_SRC[7..0]", "bits of one field"),
         ("ip,actions=load:1->NXM_OF_VLAN_TCI[]", "bits of one field"),
         ("ip,actions=load:1->NXM_OF_VLAN_TCI[0..3]", "bits of one field"),
-        ("ip,actions=load:1->NXM_NX_REG0[]", "there are no registers"),
+        ("ip,actions=load:1->NXM_NX_REG0[]", "no registers"),
         ("ip,actions=load:1->NXM_OF_IP_SRC", "load:VALUE->FIELD[FIRST..LAST]"),
         ("ip,actions=load:1->NXM_NX_CT_MARK[]", "outside of ct action"),
         ("ip,actions=set_field:3->nw_tos", "a multiple of 4"),
@@ -177,11 +174,11 @@ fn wrong_rules_say_what_is_wrong() {
         ("ip,actions=resubmit(port9,1)", "the name of an interface"),
         ("ip,actions=resubmit(,255)", "a table from 0 to 254"),
         ("ip,ct_nw_src=10.0.0.1,actions=drop", "the connection's first tuple cannot be matched"),
-        ("ip,actions=fly", "no such action; there are normal, drop"),
-        ("ip,actions=drop,normal", "drop stands alone"),
+        ("ip,actions=fly", "unknown action; known are normal, drop"),
+        ("ip,actions=drop,normal", "drop must be the only action"),
         ("ip,actions=", "an action expected"),
         ("ip,actions=output:port7", "the name of an interface"),
-        ("ip,idle_timeout=5,actions=drop", "rules stay until"),
+        ("ip,idle_timeout=5,actions=drop", "rules do not time out"),
         ("table=255,actions=drop", "up to 254"),
         ("dl_src=02:00,actions=drop", "an Ethernet address"),
         ("tcp,tcp_flags=+bad,actions=drop", "+syn-ack"),
@@ -211,7 +208,7 @@ fn matches_within_others() {
     assert!(Rule::parse_match("ip,actions=drop", &Ports).is_err());
 }
 
-/// Values, masks, fields and bits, most of which go together.
+/// Values, masks, fields and bits, most of which are valid together.
 fn settings() -> impl Strategy<Value = String> {
     let number = || {
         prop_oneof![

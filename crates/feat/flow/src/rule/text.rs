@@ -1,19 +1,19 @@
-//! Rules as text: `priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal`, with
-//! commas or blanks between the parts.
+//! Rules as text: `priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal`,
+//! separated by commas or blanks.
 
 use std::fmt;
 
 use super::action::Action;
-use super::known;
 use super::matching::{Match, number};
+use super::unsupported;
 
-/// Numbers of interfaces.
+/// Resolves interface names.
 pub trait Names {
-    /// The number of the interface of this name, or that the text is.
+    /// The number of the interface with this name or number.
     fn number(&self, name: &str) -> Option<u32>;
 }
 
-/// What is wrong about a rule, and where.
+/// An error, and the part of the rule that it is in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{part}`: {what}")]
 pub struct RuleError {
@@ -27,34 +27,34 @@ impl RuleError {
     }
 }
 
-/// The priority of rules that say none.
+/// Default priority.
 pub const DEFAULT_PRIORITY: u16 = 32768;
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The table that it is in.
+    /// Table number.
     pub table: u8,
-    /// Of those that take a packet, the one of the highest priority is followed.
+    /// Of the matching rules, the one with the highest priority applies.
     pub priority: u16,
-    /// A number that says whose it is.
+    /// An opaque number chosen by the user.
     pub cookie: u64,
-    /// Which packets.
+    /// The match.
     pub matches: Match,
-    /// What happens to them.
+    /// The actions.
     pub actions: Vec<Action>,
-    /// The fields as they were written.
+    /// The fields as written.
     fields: Vec<String>,
 }
 
-/// The parts of a list, which commas and blanks outside of brackets separate.
+/// Splits a list at commas and blanks outside of brackets.
 pub(crate) fn split(text: &str) -> Result<Vec<&str>, RuleError> {
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0usize);
     for (at, c) in text.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => {
-                let wrong = || RuleError::new(text, "a bracket is closed that was not opened");
+                let wrong = || RuleError::new(text, "unmatched closing bracket");
                 depth = depth.checked_sub(1).ok_or_else(wrong)?;
             }
             c if depth == 0 && (c == ',' || c.is_whitespace()) => {
@@ -65,14 +65,14 @@ pub(crate) fn split(text: &str) -> Result<Vec<&str>, RuleError> {
         }
     }
     if depth > 0 {
-        return Err(RuleError::new(text, "a bracket is not closed"));
+        return Err(RuleError::new(text, "missing closing bracket"));
     }
     parts.push(&text[from..]);
     parts.retain(|part| !part.is_empty());
     Ok(parts)
 }
 
-/// Where `actions=` or `action=` begins, and the list behind it.
+/// Splits a rule at `actions=` or `action=`.
 fn halves(text: &str) -> (&str, Option<&str>) {
     for name in ["actions=", "action="] {
         for (at, _) in text.match_indices(name) {
@@ -85,7 +85,7 @@ fn halves(text: &str) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// Without quotes around it.
+/// Removes surrounding quotes.
 pub(crate) fn unquoted(text: &str) -> &str {
     let text = text.trim();
     for quote in ['\'', '"'] {
@@ -98,10 +98,10 @@ pub(crate) fn unquoted(text: &str) -> &str {
 }
 
 impl Rule {
-    /// Reads a rule.
+    /// Parses a rule.
     ///
     /// # Errors
-    /// [`RuleError`] of the first part that is wrong.
+    /// [`RuleError`] for the first invalid part.
     pub fn parse(text: &str, names: &dyn Names) -> Result<Rule, RuleError> {
         let (left, right) = halves(unquoted(text));
         let mut rule = Rule::left(left, names)?;
@@ -110,10 +110,10 @@ impl Rule {
         Ok(rule)
     }
 
-    /// Reads what packets a rule takes, which may be followed by nothing.
+    /// Parses a match without actions.
     ///
     /// # Errors
-    /// [`RuleError`] of the first part that is wrong.
+    /// [`RuleError`] for the first invalid part.
     pub fn parse_match(text: &str, names: &dyn Names) -> Result<Rule, RuleError> {
         match halves(unquoted(text)) {
             (left, None) => Rule::left(left, names),
@@ -130,7 +130,7 @@ impl Rule {
             actions: Vec::new(),
             fields: Vec::new(),
         };
-        // A protocol may stand behind the fields that need it.
+        // A protocol may follow the fields that require it.
         let (mut fields, mut protocols) = (Vec::new(), Vec::new());
         for word in split(text)? {
             match word.split_once('=') {
@@ -143,13 +143,13 @@ impl Rule {
                 }
             }
         }
-        // EtherTypes before transports.
+        // EtherTypes come before transports.
         protocols.sort_by_key(|word| word.starts_with("nw_") || word.starts_with("ip_"));
         for word in protocols.into_iter().chain(fields) {
             if !rule.matches.read(word, names)? {
                 let name = word.split_once('=').map_or(word, |(name, _)| name);
-                let why = known::field(name);
-                return Err(RuleError::new(word, why.unwrap_or("rules have no such field".into())));
+                let why = unsupported::field(name);
+                return Err(RuleError::new(word, why.unwrap_or("unknown field".into())));
             }
             rule.fields.push(word.to_owned());
         }
@@ -174,39 +174,42 @@ impl Rule {
             }
             "idle_timeout" | "hard_timeout" if n == Some(0) => {}
             "idle_timeout" | "hard_timeout" => {
-                return Err(RuleError::new(word, "rules stay until they are deleted"));
+                return Err(RuleError::new(
+                    word,
+                    "not supported: rules do not time out; `flow del` deletes them",
+                ));
             }
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// The fields and the rest of the left side.
+    /// Priority and match as text.
     pub fn left_text(&self) -> String {
         let mut parts = vec![format!("priority={}", self.priority)];
         parts.extend(self.fields.iter().cloned());
         parts.join(",")
     }
 
-    /// The packets that it takes; nothing if it takes all.
+    /// The match as text; empty if it matches all packets.
     pub fn match_text(&self) -> String {
         self.fields.join(",")
     }
 
-    /// The actions.
+    /// The actions as text.
     pub fn actions_text(&self) -> String {
         let parts: Vec<String> = self.actions.iter().map(Action::to_string).collect();
         parts.join(",")
     }
 
-    /// Whether it takes the place of another one: the same table, priority and packets.
+    /// Returns whether it replaces another rule: same table, priority and match.
     pub fn replaces(&self, other: &Rule) -> bool {
         let same = |r: &Rule| (r.table, r.priority, r.matches.clone());
         same(self) == same(other)
     }
 }
 
-/// As it can be read again.
+/// In a form that can be parsed again.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.table != 0 {

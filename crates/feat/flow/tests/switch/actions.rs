@@ -1,4 +1,4 @@
-//! Actions that change fields: what leaves is what would have been built so.
+//! Actions that change fields: the result equals a packet built with the new values.
 
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use crate::lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use crate::{CLIENT, SERVER};
 use thalweg_wire::build::Packet;
 
-/// Fields of a datagram.
+/// The fields of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fields {
     eth: [u64; 2],
@@ -42,7 +42,7 @@ const EACH: Fields = Fields {
     ttl: 64,
 };
 
-/// A masked change, as text and as it is done to fields.
+/// A masked change, as text and applied to fields.
 fn change(kind: u8, value: u64, mask: u64, fields: &mut Fields) -> String {
     let mac = |v: u64| {
         format!(
@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn fields_and_sums_are_as_they_would_have_been_built(
+    fn changed_fields_equal_built_ones(
         changes in prop::collection::vec((0u8..14, any::<u64>(), any::<u64>()), 1..8),
         tos: u8, ttl in 9u8..=255,
     ) {
@@ -121,7 +121,6 @@ proptest! {
         let mut after = before;
         let actions: Vec<String> =
             changes.iter().map(|(kind, value, mask)| change(*kind, *value, *mask, &mut after)).collect();
-        // Of a datagram without ports to or from 0: that is another matter.
         let mut lab = Lab::new(1, 512);
         let right = lab.ports[1];
         lab.ok(&format!("flow add 7 udp,actions={},normal
@@ -133,7 +132,7 @@ proptest! {
 }
 
 #[test]
-fn times_to_live_end() {
+fn ttl_expires() {
     let mut lab = Lab::new(1, 512);
     let [left, right] = lab.ports;
     lab.ok("flow add 7 ip,actions=in_port,dec_ttl,resubmit(,1)
@@ -144,17 +143,17 @@ fn times_to_live_end() {
     let mut seen = lab.pass(0, &[with(9)]);
     seen.sort();
     assert_eq!(seen, [(left, with(9)), (right, with(8))]);
-    // What was said before holds, and nothing else does.
+    // Outputs that precede a failed action are sent, later ones are not.
     assert_eq!(lab.pass(0, &[with(1)]), [(left, with(1))]);
     lab.ok("flow add 7 ip,actions=dec_ttl,normal");
     assert!(lab.pass(0, &[with(1), with(0)]).is_empty());
     let errors = lab.cli("show errors");
-    let line = errors.lines().find(|line| line.contains("time to live is over")).expect("a reason");
+    let line = errors.lines().find(|line| line.contains("TTL expired")).expect("a reason");
     assert!(line.trim_start().starts_with('2'), "{line}");
     lab.close();
 }
 
-/// A look-up as if from another port; `in_port` stays what it was.
+/// A look-up as if from another port; `in_port` itself is unchanged.
 #[test]
 fn resubmits_from_other_ports() {
     let mut lab = Lab::new(1, 512);
@@ -169,7 +168,7 @@ fn resubmits_from_other_ports() {
     let mut seen = lab.pass(0, std::slice::from_ref(&frame));
     seen.sort();
     assert_eq!(seen, [(left, frame.clone()), (right, frame.clone())]);
-    // Without a table, in its own.
+    // Without a table, in the same one.
     lab.ok("flow del 7
          flow add 7 in_port=port0,actions=resubmit:port1
          flow add 7 in_port=port1,actions=in_port");
@@ -204,7 +203,7 @@ fn matches_of_headers_and_arp() {
     lab.close();
 }
 
-/// Copies for which there is no buffer are counted.
+/// Copies that find no buffer are counted.
 #[test]
 fn copies_without_buffers_are_counted() {
     let mut lab = Lab::new(1, 64);
@@ -214,7 +213,7 @@ fn copies_without_buffers_are_counted() {
     let seen = lab.pass(0, &frames).len() as u64;
     lab.c.sync();
     let errors = lab.cli("show errors");
-    let line = errors.lines().find(|line| line.contains("copies not sent: no buffers"));
+    let line = errors.lines().find(|line| line.contains("flow: no buffers for copies"));
     let missing: u64 =
         line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);
     assert!(missing > 0, "{errors}");

@@ -1,4 +1,4 @@
-//! Datagrams in parts: rules see of those behind the first what the tracker has said about the first.
+//! Fragments: rules see later fragments with the tracking state of the first.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::{CLIENT, SERVER, guarded, taken};
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum;
 
-/// A frame cut into pieces of so many bytes behind the IPv4 header, of which the sums are right.
+/// Cuts a frame into fragments with `each` bytes after the IPv4 header, with valid checksums.
 fn cut(frame: &[u8], each: usize, id: u16) -> Vec<Vec<u8>> {
     let (head, payload) = frame.split_at(34);
     let count = payload.len().div_ceil(each);
@@ -41,13 +41,13 @@ fn datagram(there: bool, bytes: usize) -> Vec<u8> {
     packet.payload_len(bytes).build()
 }
 
-fn told(lab: &mut Lab, reason: &str) -> u64 {
+fn dropped(lab: &mut Lab, reason: &str) -> u64 {
     let text = lab.cli("show errors");
     let lines = text.lines().filter(|line| line.contains(reason));
     lines.filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).sum()
 }
 
-/// Whatever comes first, and whichever worker owns the connection.
+/// In any order of arrival, and whichever worker owns the connection.
 fn the_four_rules_let_parts_through(workers: usize) {
     let mut lab = guarded(workers);
     let [left, right] = lab.ports;
@@ -84,7 +84,7 @@ fn parts_go_to_the_worker_of_the_first() {
     the_four_rules_let_parts_through(2);
 }
 
-/// None may write over ports or flags that the first has shown.
+/// A fragment must not overwrite ports or flags of the first.
 #[test]
 fn parts_that_overlap_are_invalid() {
     let mut lab = guarded(1);
@@ -93,11 +93,11 @@ fn parts_that_overlap_are_invalid() {
     over[21] -= 1;
     let over = summed(over);
     assert_eq!(lab.pass(0, &[parts[0].clone(), over, parts[1].clone()]).len(), 2);
-    assert_eq!(told(&mut lab, "dropped by a rule"), 1);
+    assert_eq!(dropped(&mut lab, "dropped by a rule"), 1);
     lab.close();
 }
 
-/// So many wait, and not for longer than a datagram may take.
+/// A limited number of fragments waits, for a limited time.
 #[test]
 fn parts_without_a_first_end_with_a_reason() {
     let mut lab = guarded(1);
@@ -105,23 +105,23 @@ fn parts_without_a_first_end_with_a_reason() {
     let lonely: Vec<Vec<u8>> = (0..300).flat_map(parts).collect();
     let begun = std::time::Instant::now();
     for some in lonely.chunks(100) {
-        // Those that wait have not ended.
+        // Waiting fragments have not been sent or dropped.
         lab.pass_until(0, some, 0);
     }
-    while told(&mut lab, "first part never came") < 256 {
+    while dropped(&mut lab, "timeout waiting for the first") < 256 {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", lab.cli("show errors"));
         lab.c.run_once(Some(Duration::from_millis(50)));
     }
     assert!(begun.elapsed() > Duration::from_millis(1800));
-    assert_eq!(told(&mut lab, "too many fragments wait"), lonely.len() as u64 - 256);
-    // No rule has taken them, and others go on.
+    assert_eq!(dropped(&mut lab, "too many fragments waiting"), lonely.len() as u64 - 256);
+    // No rule has matched them, and other packets pass.
     assert_eq!(taken(&mut lab, "-trk"), 0);
     assert_eq!(lab.pass(0, &cut(&datagram(true, 3000), 1480, 9)).len(), 3);
     lab.ok("flow add 1 priority=9,ip,nw_dst=48.0.0.9,actions=normal");
     let mut other = cut(&datagram(true, 3000), 1480, 5).remove(2);
     other[33] = 9;
     assert_eq!(lab.pass(0, &[summed(other)]).len(), 1, "no rule asks the tracker about it");
-    // One that waits still is given back.
+    // The buffer of a fragment that still waits is returned.
     lab.pass_until(0, &lonely[..1], 0);
     lab.close();
 }
@@ -141,7 +141,7 @@ fn parts_are_translated_as_the_first_is() {
         let seen = lab.pass(0, &cut(&whole, 1480, 1));
         assert_eq!(seen.len(), 3);
         assert!(seen.iter().all(|(port, f)| *port == right && f[26..30] == outside.octets()));
-        // Together they are what would have been built so.
+        // Reassembled, they equal the datagram built with the translated address.
         let sport = u16::from_be_bytes([seen[0].1[34], seen[0].1[35]]);
         let want = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(outside, SERVER);
         let want = want.udp(sport, 53).payload_len(3000).build();

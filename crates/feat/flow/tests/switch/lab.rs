@@ -1,5 +1,6 @@
-//! A switch of the real features between two ports behind which there are clients and a server: what
-//! leaves by a port is theirs, and what they say comes in by it, on the worker that heard them.
+//! A switch made of the real features, with clients and a server at its two ports: frames sent by a
+//! port are delivered to them, and their replies are received on the same port, by the worker that
+//! sent.
 
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -13,12 +14,12 @@ use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interf
 use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
 };
-use thalweg_load::{Answered, Client, Counts, MacAddr, Micros, Profile, Server, Sink};
+use thalweg_load::{Client, Counts, MacAddr, Micros, Profile, Server, ServerCounts, Sink};
 
-/// Frames that wait to come in by a port.
+/// Frames waiting to be received on a port.
 type Waiting = Vec<(SwIfIndex, Box<Frame>)>;
 
-/// The world behind a worker's ports. No line of it is another worker's as well.
+/// The hosts at a worker's ports; on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct World {
@@ -26,23 +27,23 @@ struct World {
     server: Option<Server>,
     ports: [SwIfIndex; 2],
     waiting: Waiting,
-    /// Frames that are to come in by a port.
+    /// Frames to be received, by port.
     arriving: Vec<(SwIfIndex, Vec<Vec<u8>>)>,
-    /// Frames that left by ports, if that is recorded.
+    /// Frames sent, by port, if they are recorded.
     seen: Vec<(SwIfIndex, Vec<u8>)>,
     records: bool,
-    /// Connections that are opened at most between two loops.
+    /// Maximum number of connections opened between two loops.
     burst: usize,
-    /// Whether devices spread packets as trackers share connections out: nothing is handed over, and
-    /// answers come to the worker that sent.
+    /// Whether devices distribute packets as trackers do connections: nothing is handed over, and
+    /// replies arrive at the worker that sent.
     spread: bool,
-    /// Questions and answers of so many pairs of hosts that are still to come, by datagram.
+    /// The remaining datagrams of pairs of hosts: requests and replies.
     pairs: std::ops::Range<u32>,
-    /// Whether the answers of the first pairs are next.
+    /// Whether the replies of the first pairs are next.
     answers: bool,
 }
 
-/// Pairs of a frame.
+/// Pairs per frame.
 const PAIRS: u32 = 256;
 
 /// A datagram between a pair of hosts.
@@ -66,7 +67,7 @@ fn pair(n: u32, answer: bool, out: &mut [u8]) {
     out[39] = 26;
 }
 
-/// One for each worker. Only that worker locks it while it runs.
+/// One per worker; only that worker locks it while it runs.
 type Worlds = Arc<Vec<Mutex<World>>>;
 
 static INPUT: NodeDecl = NodeDecl {
@@ -96,10 +97,10 @@ fn micros(cx: &NodeCx<'_>) -> Micros {
     (cx.now() as f64 * 1e6 / clock::hz()) as Micros
 }
 
-/// Makes frames of what clients and servers say.
+/// Turns the hosts' packets into frames.
 struct Frames<'a, 'w> {
     cx: &'a mut NodeCx<'w>,
-    /// What is written now.
+    /// The packet being written.
     packet: Option<Packet>,
     full: Vec<Box<Frame>>,
     frame: Option<Box<Frame>>,
@@ -134,7 +135,7 @@ impl Sink for Frames<'_, '_> {
     fn frame(&mut self, length: usize) -> Option<&mut [u8]> {
         self.flush();
         let mut packet = self.cx.cache().alloc()?;
-        // Short ones are written where they are to be.
+        // Short packets are written in place.
         if packet.push(length).is_none() && !packet.fill(&[0; 1600][..length], self.cx.cache()) {
             self.cx.consume(packet);
             return None;
@@ -191,15 +192,15 @@ impl InputNode for Input {
     }
 }
 
-/// Which worker's client has this connection: each has clients of its own, by the fourth byte of the
-/// address that is not the server's.
+/// The worker whose client has this connection: each worker has its own clients, by the fourth byte
+/// of the address that is not the server's.
 fn owner(frame: &[u8], workers: usize) -> Option<usize> {
     let ip = frame.get(26..34)?;
     let client = if ip[0] == 48 { &ip[4..] } else { &ip[..4] };
     Some(usize::from(client[1]) % workers)
 }
 
-/// What leaves by a port is heard on this side of it.
+/// Delivers what a port sends to the hosts at it.
 struct Hear(SwIfIndex, Worlds);
 
 impl Runner for Hear {
@@ -214,7 +215,7 @@ impl Runner for Hear {
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
             let data = frame.data(i as u8);
-            // Clients are of the worker that opened their connections.
+            // A client belongs to the worker that opened its connections.
             let owner = if workers == 1 { None } else { owner(data, workers) }.unwrap_or(here);
             if locked.as_ref().is_none_or(|(at, _)| *at != owner) {
                 drop(locked.take());
@@ -255,7 +256,7 @@ impl Device for NoDevice {
     }
 }
 
-/// A switch with `port0` and `port1`, connected to each other.
+/// A switch with ports `port0` and `port1`, connected to each other.
 pub struct Lab {
     pub c: Control,
     tree: CommandTree<Control>,
@@ -270,7 +271,7 @@ impl Lab {
         Lab::on(cores.collect(), buffers)
     }
 
-    /// With a worker on each of these processors, or on any.
+    /// With a worker on each of these processors; `None` is any processor.
     pub fn on(workers: Vec<Option<usize>>, buffers: usize) -> Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers, ..EngineConfig::default() };
@@ -314,7 +315,7 @@ impl Lab {
         sw_if
     }
 
-    /// Runs a command; its output, errors included.
+    /// Runs a command and returns its output or error.
     pub fn cli(&mut self, line: &str) -> String {
         let (mut text, end) = self.tree.run_line(&mut self.c, line);
         if let Err(e) = end {
@@ -323,20 +324,20 @@ impl Lab {
         text
     }
 
-    /// Runs commands that have nothing to say.
+    /// Runs commands that must not print anything.
     pub fn ok(&mut self, lines: &str) {
         assert_eq!(self.cli(lines), "", "{lines}");
     }
 
-    /// Clients behind one port open connections to the server behind the other; each worker has its
-    /// own.
+    /// Has clients at one port open connections to the server at the other; each worker has its own
+    /// clients.
     pub fn load(&mut self, profile: &Profile, burst: usize) {
         self.start(profile, burst, None);
     }
 
-    /// As [`load`](Lab::load), with devices that bring each packet to the worker that owns it. Clients
-    /// open the connections that trackers give to the workers here when they share them out among
-    /// `shares` workers.
+    /// Same as [`load`](Lab::load), with devices that deliver each packet to the worker that owns
+    /// it. Clients open the connections that trackers assign to the workers here when distributing
+    /// over `shares` workers.
     pub fn load_spread(&mut self, profile: &Profile, burst: usize, shares: usize) {
         assert!(shares >= self.worlds.len());
         self.start(profile, burst, Some(shares as u64));
@@ -346,7 +347,7 @@ impl Lab {
         let (server, port) = profile.server;
         for (n, world) in self.worlds.iter().enumerate() {
             let mut profile = profile.clone();
-            // As `owner` tells them apart.
+            // As `owner` distinguishes them.
             let first = profile.client.to_bits() + ((n as u32) << 16);
             profile.client = Ipv4Addr::from_bits(first);
             let (a, b) = profile.client_mac;
@@ -364,13 +365,13 @@ impl Lab {
             let mut world = world.lock().unwrap();
             let old = world.client.replace(client);
             (world.server, world.burst, world.spread) = (Some(answers), burst, shares.is_some());
-            // It has much memory to give back, for which nobody should wait.
+            // Returning its memory takes time, which the test need not wait for.
             drop(world);
             drop(old);
         }
     }
 
-    /// Has clients open connections again, after [`finish`](Lab::finish).
+    /// Has clients open connections again after [`finish`](Lab::finish).
     #[allow(dead_code, reason = "a benchmark uses it")]
     pub fn go_on(&mut self, profile: &Profile) {
         let now = (clock::ticks() as f64 * 1e6 / clock::hz()) as Micros;
@@ -382,7 +383,7 @@ impl Lab {
         }
     }
 
-    /// So many pairs of hosts talk to each other, a question and an answer, without checksums.
+    /// Has `count` pairs of hosts exchange a request and a reply, without checksums.
     pub fn pairs(&mut self, count: u32) {
         self.worlds[0].lock().unwrap().pairs = 0..count;
         let left = |lab: &Lab| {
@@ -394,9 +395,9 @@ impl Lab {
         }
     }
 
-    /// What clients and servers have counted, all together.
-    pub fn counts(&self) -> (Counts, Answered) {
-        let mut sum = (Counts::default(), Answered::default());
+    /// Counters of all clients and servers together.
+    pub fn counts(&self) -> (Counts, ServerCounts) {
+        let mut sum = (Counts::default(), ServerCounts::default());
         for world in self.worlds.iter() {
             let world = world.lock().unwrap();
             if let Some(c) = world.client.as_ref().map(Client::counts) {
@@ -417,7 +418,7 @@ impl Lab {
         sum
     }
 
-    /// Lets connections come to their end, and opens no new ones.
+    /// Lets connections finish, and opens no new ones.
     pub fn finish(&mut self) {
         for world in self.worlds.iter() {
             if let Some(client) = &mut world.lock().unwrap().client {
@@ -432,21 +433,21 @@ impl Lab {
         self.wait(|lab| !open(lab));
     }
 
-    /// Runs the main loop until something holds.
+    /// Runs the main loop until a condition holds.
     pub fn wait(&mut self, holds: impl Fn(&Lab) -> bool) {
         let end = Instant::now() + Duration::from_secs(20);
         while !holds(self) {
-            assert!(Instant::now() < end, "waited in vain; {:?}", self.counts());
+            assert!(Instant::now() < end, "timed out; {:?}", self.counts());
             self.c.run_once(Some(Duration::from_millis(1)));
         }
     }
 
-    /// Frames come in by a port of the first worker; what left by the ports because of them.
+    /// Receives frames on a port by the first worker; returns the frames sent as a result.
     pub fn pass(&mut self, port: usize, frames: &[Vec<u8>]) -> Vec<(SwIfIndex, Vec<u8>)> {
         self.pass_until(port, frames, frames.len())
     }
 
-    /// As [`pass`](Lab::pass), without waiting for more than so many of them to end.
+    /// Same as [`pass`](Lab::pass), but returns once `count` more packets were sent or dropped.
     pub fn pass_until(
         &mut self,
         port: usize,
@@ -468,7 +469,7 @@ impl Lab {
         seen.collect()
     }
 
-    /// Packets that have ended, sent or dropped.
+    /// Number of packets sent or dropped.
     fn ended(&self) -> u64 {
         let one = |w: usize| {
             let totals = &self.c.worker_stats(w).totals;
@@ -477,7 +478,7 @@ impl Lab {
         (0..self.c.workers()).map(one).sum()
     }
 
-    /// All buffers must be back.
+    /// Stops; asserts that all buffers have been returned.
     pub fn close(mut self) {
         assert_eq!(self.c.shut_down().in_use, 0);
     }

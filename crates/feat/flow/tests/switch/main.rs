@@ -1,9 +1,9 @@
-//! Rules followed by the real graph, with clients and a server behind its ports.
+//! Rules in the real graph, with clients and a server at its ports.
 
 mod actions;
 mod fragments;
 mod lab;
-mod ways;
+mod megaflows;
 
 use lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::tcp::flag::{ACK, SYN};
 
-/// As they are given to ovs-ofctl, in a file of their own.
+/// As in a file for ovs-ofctl.
 const FOUR_RULES: &str = "\
 # stateful switching
 priority=2,arp,actions=normal
@@ -62,7 +62,7 @@ fn tcp(there: bool, flags: u8, seq: u32, ack: u32) -> Vec<u8> {
     packet.flags(flags).seq(seq).ack(ack).window(1000).build()
 }
 
-/// Packets of a rule, by a word in it.
+/// Packets matched by a rule, found by a word in it.
 fn taken(lab: &mut Lab, word: &str) -> u64 {
     let text = lab.cli("flow dump 1");
     let line = text.lines().find(|line| line.contains(word)).expect("the rule");
@@ -111,7 +111,7 @@ fn the_four_rules_let_one_side_open() {
     lab.close();
 }
 
-/// One worker, and two between which the hash parts connections.
+/// With one worker, and with two that connections are distributed to by hash.
 #[test]
 fn thousands_of_connections_pass() {
     for workers in [1, 2] {
@@ -148,7 +148,7 @@ fn pairs_of_hosts_are_remembered() {
     lab.close();
 }
 
-/// Devices that know whose a packet is: no worker waits for another.
+/// With devices that deliver packets to the owner, nothing is handed over.
 #[test]
 fn nothing_is_handed_over_where_devices_spread() {
     let mut lab = guarded(2);
@@ -192,7 +192,8 @@ fn connections_are_translated() {
                 packet.tcp(80, dport).flags(SYN | ACK).seq(500).ack(101).window(1000).build()
             };
             assert_eq!(lab.pass(1, &[back(outside, port)]), [(left, back(CLIENT, sport))]);
-            // A router behind complains about what it got; who sent it reads what was sent.
+            // A router behind the NAT reports an error; the sender receives it with its original
+            // packet quoted.
             let error = |dst, quote: &[u8]| {
                 let packet = Packet::new().ether(SERVER_MAC, CLIENT_MAC).ipv4(SERVER, dst);
                 packet.icmp(IcmpRepr::unreachable(1)).payload(&quote[14..]).build()
@@ -226,7 +227,7 @@ fn fields_are_set() {
     lab.close();
 }
 
-/// Each change of a tag is what would have been built so, and later tables see it.
+/// Each change of a tag equals a frame built with it, and later tables match it.
 #[test]
 fn tags_are_changed() {
     let with = |tags: &[(u16, u16)]| {
@@ -257,7 +258,7 @@ fn tags_are_changed() {
         let (vlan, ip) = match after {
             [] => ("dl_vlan=0xffff".into(), "ip,"),
             [(_, tci)] => (format!("dl_vlan={},dl_vlan_pcp={}", tci & 0xfff, tci >> 13), "ip,"),
-            // What is behind two tags is read once there is one.
+            // After two tags, the next header is read once one tag is removed.
             [.., (_, tci)] => (format!("dl_vlan={}", tci & 0xfff), ""),
         };
         lab.ok(&format!(
@@ -270,7 +271,7 @@ fn tags_are_changed() {
     }
 }
 
-/// A copy leaves with the tag that it had then; and what is behind tags is tracked and translated.
+/// A copy has the tag of its time; packets with tags are tracked and translated.
 #[test]
 fn tags_and_connections() {
     let mut lab = Lab::new(1, 2048);
@@ -309,7 +310,7 @@ fn a_full_table_refuses_or_recycles() {
         };
         (0..50).map(one).collect()
     };
-    // As Open vSwitch: what has no entry goes on all the same.
+    // As in Open vSwitch, packets that are not committed pass nevertheless.
     assert_eq!(lab.pass(0, &syns(1000)).len(), 50);
     assert_eq!(lab.cli("show conntrack").lines().count(), 10);
     lab.ok("set conntrack when-full recycle");
@@ -321,7 +322,7 @@ fn a_full_table_refuses_or_recycles() {
     lab.close();
 }
 
-/// Each takes the room of two, as answers come with other addresses.
+/// Each takes the room of two, because replies have other addresses.
 #[test]
 fn translated_connections_fill_the_table_and_are_recycled() {
     let mut lab = Lab::new(1, 8192);
@@ -334,23 +335,23 @@ fn translated_connections_fill_the_table_and_are_recycled() {
         Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER).udp(1024 + n, 53).build()
     };
     let frames: Vec<Vec<u8>> = (0..2000).map(ask).collect();
-    let told = |lab: &mut Lab, name: &str| -> u64 {
+    let counter = |lab: &mut Lab, name: &str| -> u64 {
         let text = lab.cli("show conntrack summary");
         let line = text.lines().find(|line| line.contains(name)).expect("a count");
         line.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a number")
     };
     assert_eq!(lab.pass(0, &frames[..900]).len(), 900);
-    let full = told(&mut lab, "connections refused: table full");
+    let full = counter(&mut lab, "connections refused: table full");
     assert_eq!((lab.cli("show conntrack").lines().count(), full), (800, 100));
     lab.ok("set conntrack when-full recycle");
     assert_eq!(lab.pass(0, &frames[900..]).len(), 1100);
     assert_eq!(lab.cli("show conntrack").lines().count(), 800);
-    let counts = ["recycled", "refused: table full"].map(|what| told(&mut lab, what));
+    let counts = ["recycled", "refused: table full"].map(|what| counter(&mut lab, what));
     assert_eq!(counts, [1100, 100]);
     lab.close();
 }
 
-/// A command tells workers what it changes, and not all the rest.
+/// A command sends workers what it changes, not all settings.
 #[test]
 fn settings_of_many_zones_do_not_make_each_other_slow() {
     const ZONES: u16 = 1000;
@@ -364,7 +365,7 @@ fn settings_of_many_zones_do_not_make_each_other_slow() {
         let word = if turn % 2 == 0 { "disable" } else { "enable" };
         lab.ok(&format!("set conntrack tcp-seq-chk {word}"));
     }
-    // Each took tenths of a second when all zones were told again with it.
+    // Each took tenths of a second when all zones were sent with it.
     let took = began.elapsed();
     assert!(took < std::time::Duration::from_secs(20), "2100 commands took {took:?}");
     lab.ok("set conntrack timeouts 7 none
@@ -387,7 +388,7 @@ fn settings_of_many_zones_do_not_make_each_other_slow() {
         let left = left.map(|(_, rest)| rest.split(',').next()?.parse().ok());
         left.filter(|left| left.is_some_and(|left: u32| (least..=most).contains(&left))).count()
     };
-    // Its own timeouts were taken back; its own limit was changed; all as it was set at first.
+    // Zone timeouts were removed, zone limits changed, and all set as at first.
     assert_eq!([of(7, 4000, 5000), of(8, 1, 9), of(1000, 900, 1001)], [3, 1, 3], "{shown}");
     lab.close();
 }
@@ -419,7 +420,7 @@ fn tables_zones_marks_and_copies() {
     assert_eq!(lab.cli("show conntrack zone=0"), "");
     lab.ok("flow del 7 table=1");
     assert_eq!(lab.cli("flow dump 7").lines().count(), 2);
-    dumped_for_machines(&mut lab);
+    check_json_dump(&mut lab);
     lab.ok("flow del 7");
     let arp = Packet::arp_request(CLIENT_MAC, CLIENT, SERVER).build();
     assert!(lab.pass(0, std::slice::from_ref(&arp)).is_empty(), "no rules, no packets");
@@ -428,8 +429,8 @@ fn tables_zones_marks_and_copies() {
     lab.close();
 }
 
-/// Set 7's two rules, one of which takes packets.
-fn dumped_for_machines(lab: &mut Lab) {
+/// JSON output of set 7's two rules, one of which matches packets.
+fn check_json_dump(lab: &mut Lab) {
     let read = |lab: &mut Lab, command: &str| -> serde_json::Value {
         serde_json::from_str(&lab.cli(&format!("{command} | json"))).expect("JSON")
     };
@@ -451,7 +452,7 @@ fn dumped_for_machines(lab: &mut Lab) {
         assert!(line.ends_with(&format!("{} actions={}", part("match"), part("actions"))));
         assert!(rule["age_ms"].is_u64() && rule["number"].is_u64() && rule["cookie"].is_u64());
     }
-    // They can be added again as they are told.
+    // The rules can be added again in the form they are printed.
     for rule in rules {
         lab.ok(&format!("flow add 8 {}", rule["rule"].as_str().expect("a rule")));
     }
@@ -466,7 +467,7 @@ fn dumped_for_machines(lab: &mut Lab) {
 }
 
 #[test]
-fn circles_end() {
+fn resubmit_loops_end() {
     let mut lab = Lab::new(1, 2048);
     lab.ok("flow add 7 table=0,actions=resubmit(,1)
          flow add 7 table=1,actions=resubmit(,0)
@@ -476,15 +477,15 @@ fn circles_end() {
 }
 
 #[test]
-fn wrong_lines_of_files_are_told() {
+fn errors_in_files_have_line_numbers() {
     let mut lab = Lab::new(1, 2048);
     let file = tempfile();
     std::fs::write(&file, "priority=1,ip,actions=normal\n\nip,tp_dst=1,actions=drop\n").unwrap();
-    let told = lab.cli(&format!("flow add 1 file {}", file.display()));
+    let output = lab.cli(&format!("flow add 1 file {}", file.display()));
     std::fs::remove_file(&file).unwrap();
-    assert!(told.contains("line 3: `tp_dst=1`: write tcp, udp or sctp before it"), "{told}");
+    assert!(output.contains("line 3: `tp_dst=1`: write tcp, udp or sctp before it"), "{output}");
     assert_eq!(lab.cli("flow dump"), "", "a file is taken whole or not at all");
-    let told = lab.cli("flow add 1 file /nowhere/rules");
-    assert!(told.contains("cannot read /nowhere/rules"), "{told}");
+    let output = lab.cli("flow add 1 file /nowhere/rules");
+    assert!(output.contains("cannot read /nowhere/rules"), "{output}");
     lab.close();
 }

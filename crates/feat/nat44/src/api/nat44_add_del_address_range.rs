@@ -1,4 +1,4 @@
-//! `nat44_add_del_address_range`: adds addresses that hosts inside share.
+//! `nat44_add_del_address_range`: adds or deletes pool addresses.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::state;
@@ -6,7 +6,7 @@ use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds them, or takes them away.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44AddDelAddressRange {
@@ -16,9 +16,9 @@ pub struct Nat44AddDelAddressRange {
     pub last_ip_address: Ip4Address,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
 }
 

@@ -1,29 +1,29 @@
-//! `nat44_add_del_identity_mapping`: lets a host inside keep its name.
+//! `nat44_add_del_identity_mapping`: adds or deletes an identity mapping.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, add_del, mapping};
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Adds such a mapping, or takes it away.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44AddDelIdentityMapping {
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// The address.
+    /// Address.
     pub ip_address: Ip4Address,
     /// IP protocol.
     pub protocol: u8,
     /// Port.
     pub port: u16,
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Not kept.
+    /// Accepted and ignored.
     pub tag: Text<64>,
 }
 

@@ -1,4 +1,4 @@
-//! `nat44_add_del_interface_addr`: uses the addresses of an interface.
+//! `nat44_add_del_interface_addr`: uses the addresses of an interface as pool addresses.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::state;
@@ -6,15 +6,15 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Uses them, or no longer.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44AddDelInterfaceAddr {
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
 }
 

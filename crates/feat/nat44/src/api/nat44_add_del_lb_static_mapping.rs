@@ -1,4 +1,4 @@
-//! `nat44_add_del_lb_static_mapping`: spreads what comes for an address and port over hosts inside.
+//! `nat44_add_del_lb_static_mapping`: adds or deletes a load-balancing mapping.
 
 use crate::api_types::{NAT44_ED, Nat44LbAddrPort, NatConfigFlags, add_del, mapping};
 use thalweg_api::types::InterfaceIndex;
@@ -6,25 +6,25 @@ use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Adds such a mapping, or takes it away.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44AddDelLbStaticMapping {
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// Address outside.
+    /// External address.
     pub external_addr: Ip4Address,
-    /// Port outside.
+    /// External port.
     pub external_port: u16,
     /// IP protocol.
     pub protocol: u8,
-    /// Seconds that a host stays with its back end at least.
+    /// Minimum time in seconds that a client stays with its back end.
     pub affinity: u32,
-    /// Not kept.
+    /// Accepted and ignored.
     pub tag: Text<64>,
-    /// Hosts inside.
+    /// Back ends.
     #[api(count = "local_num: u32")]
     pub locals: Vec<Nat44LbAddrPort>,
 }
@@ -43,7 +43,7 @@ fn handle(
     m.mapping.backends = rq.locals.iter().map(Nat44LbAddrPort::backend).collect();
     m.mapping.affinity = rq.affinity;
     if rq.is_add && (rq.locals.is_empty() || m.mapping.is_address_only()) {
-        return Err(Retval::INVALID_VALUE.because("hosts inside and a protocol expected"));
+        return Err(Retval::INVALID_VALUE.because("back ends and a protocol expected"));
     }
     add_del(c, m, rq.is_add)?;
     Ok(Nat44AddDelLbStaticMappingReply)

@@ -1,33 +1,33 @@
-//! `nat44_add_del_static_mapping`: adds a static mapping.
+//! `nat44_add_del_static_mapping`: adds or deletes a static mapping.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, add_del, mapping};
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Adds it, or takes it away.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct Nat44AddDelStaticMapping {
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// Address inside.
+    /// Inside address.
     pub local_ip_address: Ip4Address,
-    /// Address outside.
+    /// External address.
     pub external_ip_address: Ip4Address,
     /// IP protocol.
     pub protocol: u8,
-    /// Port inside.
+    /// Inside port.
     pub local_port: u16,
-    /// Port outside.
+    /// External port.
     pub external_port: u16,
-    /// Interface that has the address outside; all ones for none.
+    /// Interface whose address is the external one; all ones for none.
     pub external_sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Not kept.
+    /// Accepted and ignored.
     pub tag: Text<64>,
 }
 

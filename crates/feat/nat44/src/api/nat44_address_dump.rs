@@ -1,4 +1,4 @@
-//! `nat44_address_dump`: addresses that hosts inside share.
+//! `nat44_address_dump`: lists pool addresses.
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
@@ -6,18 +6,18 @@ use thalweg_api::types::Ip4Address;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44AddressDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44AddressDetails {
-    /// The address.
+    /// Address.
     pub ip_address: Ip4Address,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
     /// Routing table; all ones for none.
     pub vrf_id: u32,

@@ -2,13 +2,13 @@
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::tuple::{MAX_TABLE, Tuple};
-use crate::view::{self, Cursor, Which};
+use crate::view::{self, Cursor, SessionFilter};
 use std::time::Duration;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_graph::Control;
 
-/// Which one.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44DelSession {
@@ -20,12 +20,12 @@ pub struct Nat44DelSession {
     pub port: u16,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// Address of the host outside; without, and without the bit that says that it is told, all sessions of
-    /// the address and port end.
+    /// Address of the external host. Without the flag `EXT_HOST_VALID`, all sessions of the address
+    /// and port end.
     pub ext_host_address: Ip4Address,
-    /// Port of the host outside.
+    /// Port of the external host.
     pub ext_host_port: u16,
 }
 
@@ -44,20 +44,21 @@ fn handle(c: &mut Control, rq: Nat44DelSession, later: Later<Nat44DelSessionRepl
         table: rq.vrf_id,
     };
     if near.table > MAX_TABLE {
-        return finish(later, Err(Retval::INVALID_VALUE.because("there is no such table")));
+        return finish(later, Err(Retval::INVALID_VALUE.because("no such table")));
     }
     if !has(rq.flags, NatConfigFlags::EXT_HOST_VALID) && near.dst.is_unspecified() {
-        let which = Which::of_end(inside, (near.src, near.sport), near.protocol, near.table);
-        return end_all(c, which, Cursor::default(), 0, later);
+        let filter =
+            SessionFilter::of_end(inside, (near.src, near.sport), near.protocol, near.table);
+        return end_all(c, filter, Cursor::default(), 0, later);
     }
     let tuple = if inside { near } else { near.reversed() };
-    let ended = usize::from(view::end_session(c, tuple, inside));
+    let ended = usize::from(view::delete_session(c, tuple, inside));
     finish(later, some_of(ended));
 }
 
 fn some_of(ended: usize) -> Result<(), Retval> {
     match ended {
-        0 => Err(Retval::NO_SUCH_ENTRY.because("there is no such session")),
+        0 => Err(Retval::NO_SUCH_ENTRY.because("no such session")),
         _ => Ok(()),
     }
 }
@@ -66,18 +67,18 @@ fn finish(later: Later<Nat44DelSessionReply>, result: Result<(), Retval>) {
     later.answer(result.map_or_else(|e| e.0, |()| 0), &Nat44DelSessionReply);
 }
 
-/// Ends some of them, and the others in later turns of the main thread: there may be millions to look at.
+/// Ends a slice of the sessions, and the rest in later turns of the main thread.
 fn end_all(
     c: &mut Control,
-    which: Which,
+    filter: SessionFilter,
     at: Cursor,
     ended: usize,
     later: Later<Nat44DelSessionReply>,
 ) {
-    match view::end_some(c, at, which) {
+    match view::delete_some(c, at, filter) {
         None => finish(later, some_of(ended)),
         Some((some, next)) => {
-            c.after(Duration::ZERO, move |c| end_all(c, which, next, ended + some, later));
+            c.after(Duration::ZERO, move |c| end_all(c, filter, next, ended + some, later));
         }
     }
 }

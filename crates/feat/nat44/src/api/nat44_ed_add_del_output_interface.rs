@@ -1,4 +1,4 @@
-//! `nat44_ed_add_del_output_interface`: translates what leaves by an interface.
+//! `nat44_ed_add_del_output_interface`: enables translation on output of an interface.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
@@ -6,13 +6,13 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Translates it, or not.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44EdAddDelOutputInterface {
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
 }
 

@@ -1,19 +1,19 @@
-//! `nat44_ed_add_del_vrf_route`: has a routing table's hosts reach another table.
+//! `nat44_ed_add_del_vrf_route`: adds or deletes a route between routing tables.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds the route behind all others, or deletes it.
+/// Request; a route is added after all others.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44EdAddDelVrfRoute {
     /// Routing table of the hosts.
     pub table_vrf_id: u32,
-    /// Routing table that they reach.
+    /// Routing table to reach.
     pub vrf_id: u32,
-    /// Whether it is to be.
+    /// Add or delete.
     pub is_add: bool,
 }
 

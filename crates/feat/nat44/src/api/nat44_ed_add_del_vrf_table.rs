@@ -1,17 +1,17 @@
-//! `nat44_ed_add_del_vrf_table`: has a routing table's hosts reach only what is named for it.
+//! `nat44_ed_add_del_vrf_table`: limits the tables that the hosts of a routing table reach.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds the table, or deletes it with its routes.
+/// Request; a table is deleted with its routes.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44EdAddDelVrfTable {
     /// Routing table of the hosts.
     pub table_vrf_id: u32,
-    /// Whether it is to be.
+    /// Add or delete.
     pub is_add: bool,
 }
 

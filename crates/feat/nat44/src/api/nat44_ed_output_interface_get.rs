@@ -1,4 +1,4 @@
-//! `nat44_ed_output_interface_get`: interfaces where what leaves is translated.
+//! `nat44_ed_output_interface_get`: lists interfaces with translation on output.
 
 use crate::Nat44;
 use crate::api_types::NAT44_ED;
@@ -7,27 +7,27 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Message, Retval, Stream};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44EdOutputInterfaceGet {
-    /// Where to go on: the lowest index; 0 at first.
+    /// Position to continue at: the lowest index; 0 to start.
     pub cursor: u32,
 }
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44EdOutputInterfaceDetails {
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
 }
 
-/// Answers [`Nat44EdOutputInterfaceGet`].
+/// Reply to [`Nat44EdOutputInterfaceGet`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct Nat44EdOutputInterfaceGetReply {
-    /// Where to go on; all ones at the end.
+    /// Position to continue at; all ones at the end.
     pub cursor: u32,
 }
 

@@ -1,25 +1,25 @@
-//! `nat44_ed_plugin_enable_disable`: enables the translator, or disables it.
+//! `nat44_ed_plugin_enable_disable`: enables or disables NAT44.
 
 use crate::api_types::{NAT44_ED, Nat44ConfigFlags};
 use crate::state::{self, DefaultVrfs};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Enables or disables it.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44EdPluginEnableDisable {
-    /// Routing table of hosts inside, in mappings that name none.
+    /// Default routing table of mappings.
     pub inside_vrf: u32,
-    /// Routing table of hosts outside, if it is not 0: where hosts inside go that have no route.
+    /// Routing table for inside hosts whose own table has no route; 0 = none.
     pub outside_vrf: u32,
-    /// Sessions of each worker; 0 for the default.
+    /// Maximum number of sessions per worker; 0 for the default.
     pub sessions: u32,
     /// Not used.
     pub session_memory: u32,
-    /// Whether it is to be.
+    /// Enable or disable.
     pub enable: bool,
-    /// Qualities.
+    /// Flags.
     pub flags: Nat44ConfigFlags,
 }
 
@@ -33,8 +33,7 @@ fn handle(
 ) -> Result<Nat44EdPluginEnableDisableReply, Retval> {
     if rq.enable {
         if rq.flags.0 & !Nat44ConfigFlags::ENDPOINT_DEPENDENT.0 != 0 {
-            let text =
-                "it is endpoint dependent, with sessions for static mappings, and nothing else";
+            let text = "only endpoint-dependent nat44 with connection tracking is supported";
             return Err(Retval::UNSUPPORTED.because(text));
         }
         let sessions = (rq.sessions != 0).then_some(rq.sessions);

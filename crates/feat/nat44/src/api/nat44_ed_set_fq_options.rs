@@ -1,14 +1,14 @@
-//! `nat44_ed_set_fq_options`: says how many frames wait at most between two workers.
+//! `nat44_ed_set_fq_options`: sets the capacity of the queues between workers.
 
 use crate::api_types::{NAT44_ED, queue_room};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Says so.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44EdSetFqOptions {
-    /// Frames.
+    /// Number of frames.
     pub frame_queue_nelts: u32,
 }
 
@@ -19,9 +19,9 @@ pub static SERVICE: Call<Control, Nat44EdSetFqOptions, Nat44EdSetFqOptionsReply>
 fn handle(c: &mut Control, rq: Nat44EdSetFqOptions) -> Result<Nat44EdSetFqOptionsReply, Retval> {
     match queue_room(c) {
         room if room == rq.frame_queue_nelts => Ok(Nat44EdSetFqOptionsReply),
-        0 => Err(Retval::UNSUPPORTED.because("one worker hands nothing over")),
+        0 => Err(Retval::UNSUPPORTED.because("there are no queues with a single worker")),
         room => {
-            let text = format!("queues between workers have room for {room} frames, always");
+            let text = format!("queues between workers have a fixed capacity of {room} frames");
             Err(Retval::UNSUPPORTED.because(text))
         }
     }

@@ -1,19 +1,19 @@
-//! `nat44_ed_show_fq_options`: asks how many frames wait at most between two workers.
+//! `nat44_ed_show_fq_options`: reports the capacity of the queues between workers.
 
 use crate::api_types::{NAT44_ED, queue_room};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for it.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44EdShowFqOptions;
 
-/// Answers [`Nat44EdShowFqOptions`].
+/// Reply to [`Nat44EdShowFqOptions`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct Nat44EdShowFqOptionsReply {
-    /// Frames; 0 with one worker, which hands nothing over.
+    /// Number of frames; 0 with a single worker.
     pub frame_queue_nelts: u32,
 }
 

@@ -1,22 +1,22 @@
-//! `nat44_ed_vrf_tables_dump`: which routing tables reach which others.
+//! `nat44_ed_vrf_tables_dump`: lists the routes between routing tables.
 
 use crate::Nat44;
 use crate::api_types::NAT44_ED;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, deprecated)]
 pub struct Nat44EdVrfTablesDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details, deprecated)]
 pub struct Nat44EdVrfTablesDetails {
     /// Routing table of the hosts.
     pub table_vrf_id: u32,
-    /// Tables that they reach, in the order in which they are tried.
+    /// Tables that they reach, in the order they are tried.
     #[api(count = "n_vrf_ids: u32")]
     pub vrf_ids: Vec<u32>,
 }

@@ -1,15 +1,15 @@
-//! `nat44_forwarding_enable_disable`: lets packets pass that belong to no session.
+//! `nat44_forwarding_enable_disable`: forwards or drops packets without a session.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Lets them pass, or not.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct Nat44ForwardingEnableDisable {
-    /// Whether it is to be.
+    /// Enable or disable.
     pub enable: bool,
 }
 

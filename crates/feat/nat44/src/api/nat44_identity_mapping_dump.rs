@@ -1,4 +1,4 @@
-//! `nat44_identity_mapping_dump`: hosts inside that keep their names.
+//! `nat44_identity_mapping_dump`: lists identity mappings.
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, NatConfigFlags, mapping_flags};
@@ -6,28 +6,28 @@ use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{Details, Dump, Message, Text};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44IdentityMappingDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44IdentityMappingDetails {
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// The address.
+    /// Address.
     pub ip_address: Ip4Address,
     /// IP protocol.
     pub protocol: u8,
     /// Port.
     pub port: u16,
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Not kept.
+    /// Accepted and ignored.
     pub tag: Text<64>,
 }
 

@@ -1,4 +1,4 @@
-//! `nat44_interface_add_del_feature`: says that an interface is inside or outside.
+//! `nat44_interface_add_del_feature`: adds or deletes a role of an interface.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::state;
@@ -6,15 +6,15 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Says so.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44InterfaceAddDelFeature {
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
 }
 

@@ -1,4 +1,4 @@
-//! `nat44_interface_addr_dump`: interfaces whose addresses are used.
+//! `nat44_interface_addr_dump`: lists interfaces whose addresses are used as pool addresses.
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
@@ -6,18 +6,18 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44InterfaceAddrDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44InterfaceAddrDetails {
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
 }
 
@@ -30,7 +30,7 @@ fn handle(
     _: Nat44InterfaceAddrDump,
     out: &mut Details<Nat44InterfaceAddrDetails>,
 ) {
-    for (sw_if, twice) in c.state::<Nat44>().borrow().borrowed() {
+    for (sw_if, twice) in c.state::<Nat44>().borrow().address_interfaces() {
         let flags = flags(&[(*twice, NatConfigFlags::TWICE_NAT)]);
         out.send(&Nat44InterfaceAddrDetails { sw_if_index: InterfaceIndex(*sw_if), flags });
     }

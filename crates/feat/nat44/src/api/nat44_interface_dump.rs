@@ -1,4 +1,4 @@
-//! `nat44_interface_dump`: interfaces that are inside or outside.
+//! `nat44_interface_dump`: lists interfaces with their roles.
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
@@ -6,18 +6,18 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44InterfaceDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44InterfaceDetails {
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// The interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
 }
 

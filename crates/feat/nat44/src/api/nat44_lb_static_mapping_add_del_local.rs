@@ -1,4 +1,4 @@
-//! `nat44_lb_static_mapping_add_del_local`: a host more, or less, that shares what comes for a mapping.
+//! `nat44_lb_static_mapping_add_del_local`: adds or deletes a back end of a load-balancing mapping.
 
 use crate::api_types::{NAT44_ED, Nat44LbAddrPort};
 use crate::state;
@@ -6,19 +6,19 @@ use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds a host, or takes it away.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44LbStaticMappingAddDelLocal {
-    /// Adds, or takes away.
+    /// Add or delete.
     pub is_add: bool,
-    /// Address outside.
+    /// External address.
     pub external_addr: Ip4Address,
-    /// Port outside.
+    /// External port.
     pub external_port: u16,
     /// IP protocol.
     pub protocol: u8,
-    /// The host.
+    /// Back end.
     pub local: Nat44LbAddrPort,
 }
 
@@ -33,7 +33,7 @@ fn handle(
     c: &mut Control,
     rq: Nat44LbStaticMappingAddDelLocal,
 ) -> Result<Nat44LbStaticMappingAddDelLocalReply, Retval> {
-    let called = (rq.external_addr.0.into(), rq.external_port, rq.protocol);
-    state::set_backend(c, called, rq.local.backend(), rq.is_add)?;
+    let key = (rq.external_addr.0.into(), rq.external_port, rq.protocol);
+    state::set_backend(c, key, rq.local.backend(), rq.is_add)?;
     Ok(Nat44LbStaticMappingAddDelLocalReply)
 }

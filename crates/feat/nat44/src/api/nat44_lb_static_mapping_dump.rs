@@ -1,4 +1,4 @@
-//! `nat44_lb_static_mapping_dump`: mappings to several hosts.
+//! `nat44_lb_static_mapping_dump`: lists load-balancing mappings.
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, Nat44LbAddrPort, NatConfigFlags, mapping_flags};
@@ -6,28 +6,28 @@ use thalweg_api::types::Ip4Address;
 use thalweg_api::{Details, Dump, Message, Text};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44LbStaticMappingDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44LbStaticMappingDetails {
-    /// Address outside.
+    /// External address.
     pub external_addr: Ip4Address,
-    /// Port outside.
+    /// External port.
     pub external_port: u16,
     /// IP protocol.
     pub protocol: u8,
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// Seconds that a host stays with its back end at least.
+    /// Minimum time in seconds that a client stays with its back end.
     pub affinity: u32,
-    /// Not kept.
+    /// Accepted and ignored.
     pub tag: Text<64>,
-    /// Hosts inside.
+    /// Back ends.
     #[api(count = "local_num: u32")]
     pub locals: Vec<Nat44LbAddrPort>,
 }

@@ -1,15 +1,15 @@
-//! `nat44_set_session_limit`: limits the sessions of a routing table's hosts.
+//! `nat44_set_session_limit`: limits the sessions of a routing table.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Sets it.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct Nat44SetSessionLimit {
-    /// Most sessions; 0: any number.
+    /// Maximum number of sessions; 0 = unlimited.
     pub session_limit: u32,
     /// Routing table.
     pub vrf_id: u32,

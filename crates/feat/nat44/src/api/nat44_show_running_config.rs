@@ -1,4 +1,4 @@
-//! `nat44_show_running_config`: asks how the translator is set.
+//! `nat44_show_running_config`: reports the configuration.
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, Nat44ConfigFlags, NatLogLevel, NatTimeouts};
@@ -6,22 +6,22 @@ use crate::log::Target;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for it.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44ShowRunningConfig;
 
-/// Answers [`Nat44ShowRunningConfig`].
+/// Reply to [`Nat44ShowRunningConfig`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct Nat44ShowRunningConfigReply {
-    /// Routing table of hosts inside, in mappings that name none.
+    /// Default routing table of mappings.
     pub inside_vrf: u32,
-    /// Routing table of hosts outside; 0: those of interfaces.
+    /// Routing table for inside hosts whose own table has no route; 0 = none.
     pub outside_vrf: u32,
     /// Not used.
     pub users: u32,
-    /// Sessions of each worker; 0 for the default.
+    /// Maximum number of sessions per worker; 0 for the default.
     pub sessions: u32,
     /// Not used.
     pub user_sessions: u32,
@@ -29,15 +29,15 @@ pub struct Nat44ShowRunningConfigReply {
     pub user_buckets: u32,
     /// Not used.
     pub translation_buckets: u32,
-    /// Whether packets from the outside pass that belong to no session.
+    /// Whether packets from outside without a session are forwarded.
     pub forwarding_enabled: bool,
-    /// Whether sessions are noted by IPFIX messages.
+    /// Whether sessions are logged by IPFIX.
     pub ipfix_logging_enabled: bool,
-    /// How long sessions live.
+    /// Session timeouts.
     pub timeouts: NatTimeouts,
     /// Not used.
     pub log_level: NatLogLevel,
-    /// Qualities.
+    /// Flags.
     pub flags: Nat44ConfigFlags,
 }
 

@@ -1,4 +1,4 @@
-//! `nat44_static_mapping_dump`: static mappings.
+//! `nat44_static_mapping_dump`: lists static mappings.
 
 use crate::Nat44;
 use crate::api_types::{NAT44_ED, NatConfigFlags, mapping_flags};
@@ -6,32 +6,32 @@ use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{Details, Dump, Message, Text};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44StaticMappingDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44StaticMappingDetails {
-    /// Qualities.
+    /// Flags.
     pub flags: NatConfigFlags,
-    /// Address inside.
+    /// Inside address.
     pub local_ip_address: Ip4Address,
-    /// Address outside.
+    /// External address.
     pub external_ip_address: Ip4Address,
     /// IP protocol.
     pub protocol: u8,
-    /// Port inside.
+    /// Inside port.
     pub local_port: u16,
-    /// Port outside.
+    /// External port.
     pub external_port: u16,
-    /// Interface that has the address outside; all ones for none.
+    /// Interface whose address is the external one; all ones for none.
     pub external_sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Not kept.
+    /// Accepted and ignored.
     pub tag: Text<64>,
 }
 

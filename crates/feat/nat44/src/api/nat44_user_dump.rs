@@ -1,28 +1,28 @@
-//! `nat44_user_dump`: hosts inside that have sessions.
+//! `nat44_user_dump`: lists inside hosts that have sessions.
 
 use crate::api_types::NAT44_ED;
-use crate::view::{self, Cursor, Which};
+use crate::view::{self, Cursor, SessionFilter};
 use std::collections::BTreeMap;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct Nat44UserDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct Nat44UserDetails {
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// The address.
+    /// Address.
     pub ip_address: Ip4Address,
-    /// Its sessions.
+    /// Number of sessions.
     pub nsessions: u32,
-    /// Its sessions of static mappings.
+    /// Number of sessions of static mappings.
     pub nstaticsessions: u32,
 }
 
@@ -30,7 +30,7 @@ pub struct Nat44UserDetails {
 pub static SERVICE: Dump<Control, Nat44UserDump, Nat44UserDetails> =
     Dump::slices(&NAT44_ED, handle);
 
-/// Hosts told in one step.
+/// Number of hosts reported per step.
 const STEP: usize = 1024;
 
 fn handle(_: &mut Control, _: Nat44UserDump, mut out: Details<Nat44UserDetails>) -> Walk<Control> {
@@ -38,7 +38,7 @@ fn handle(_: &mut Control, _: Nat44UserDump, mut out: Details<Nat44UserDetails>)
     let mut counted = false;
     Box::new(move |c| {
         if !counted {
-            let Some((some, next)) = view::some_sessions(c, at, Which::default()) else {
+            let Some((some, next)) = view::some_sessions(c, at, SessionFilter::default()) else {
                 counted = true;
                 return true;
             };

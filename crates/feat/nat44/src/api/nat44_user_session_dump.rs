@@ -1,4 +1,4 @@
-//! `nat44_user_session_dump`: sessions of a host inside.
+//! `nat44_user_session_dump`: lists the sessions of an inside host.
 
 crate::api_types::session_dump! {
     Nat44UserSessionDump, Nat44UserSessionDetails,

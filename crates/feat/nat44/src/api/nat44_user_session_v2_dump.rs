@@ -1,4 +1,4 @@
-//! `nat44_user_session_v2_dump`: sessions of a host inside.
+//! `nat44_user_session_v2_dump`: lists the sessions of an inside host.
 
 crate::api_types::session_dump! {
     Nat44UserSessionV2Dump, Nat44UserSessionV2Details,

@@ -1,22 +1,22 @@
-//! `nat_get_mss_clamping`: asks for the largest segment size.
+//! `nat_get_mss_clamping`: reports the MSS limit.
 
 use crate::Nat44;
 use crate::api_types::NAT44_ED;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for it.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct NatGetMssClamping;
 
-/// Answers [`NatGetMssClamping`].
+/// Reply to [`NatGetMssClamping`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct NatGetMssClampingReply {
-    /// Bytes.
+    /// MSS in bytes.
     pub mss_value: u16,
-    /// Whether it is to be.
+    /// Enable or disable.
     pub enable: bool,
 }
 

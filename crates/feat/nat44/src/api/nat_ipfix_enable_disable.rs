@@ -1,19 +1,19 @@
-//! `nat_ipfix_enable_disable`: has sessions noted by IPFIX messages.
+//! `nat_ipfix_enable_disable`: enables or disables session logging by IPFIX.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Has them sent to the collector that was named last, or no longer.
+/// Request; the collector is the last one configured.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct NatIpfixEnableDisable {
-    /// Observation domain; 0 for the one before.
+    /// Observation domain id; 0 keeps the previous one.
     pub domain_id: u32,
-    /// Port that they come from; 0 for the one before.
+    /// Source port; 0 keeps the previous one.
     pub src_port: u16,
-    /// Whether they are to be sent.
+    /// Enable or disable.
     pub enable: bool,
 }
 

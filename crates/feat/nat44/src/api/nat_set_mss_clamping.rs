@@ -1,17 +1,17 @@
-//! `nat_set_mss_clamping`: lowers the segment size that connections announce.
+//! `nat_set_mss_clamping`: sets the MSS limit.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Sets it.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct NatSetMssClamping {
-    /// Bytes.
+    /// MSS in bytes.
     pub mss_value: u16,
-    /// Whether it is to be.
+    /// Enable or disable.
     pub enable: bool,
 }
 

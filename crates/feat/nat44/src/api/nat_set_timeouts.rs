@@ -1,19 +1,19 @@
-//! `nat_set_timeouts`: sets how long sessions live.
+//! `nat_set_timeouts`: sets session timeouts.
 
 use crate::api_types::NAT44_ED;
 use crate::{Timeouts, state};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Seconds without packets.
+/// Request; timeouts are in seconds.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct NatSetTimeouts {
-    /// UDP and others.
+    /// UDP and other protocols.
     pub udp: u32,
-    /// TCP that stands.
+    /// Established TCP.
     pub tcp_established: u32,
-    /// TCP that comes or goes.
+    /// TCP during setup and teardown.
     pub tcp_transitory: u32,
     /// ICMP queries.
     pub icmp: u32,
@@ -32,7 +32,7 @@ fn handle(c: &mut Control, rq: NatSetTimeouts) -> Result<NatSetTimeoutsReply, Re
     };
     let all = [t.udp, t.tcp_established, t.tcp_transitory, t.icmp];
     if all.iter().any(|s| !(1..=Timeouts::MAX).contains(s)) {
-        return Err(Retval::INVALID_VALUE.because("a timeout is 1 to 1000000 seconds"));
+        return Err(Retval::INVALID_VALUE.because("timeouts must be 1 to 1000000 seconds"));
     }
     state::set_timeouts(c, t)?;
     Ok(NatSetTimeoutsReply)

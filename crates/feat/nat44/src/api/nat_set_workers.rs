@@ -1,15 +1,15 @@
-//! `nat_set_workers`: names the workers that have sessions.
+//! `nat_set_workers`: sets the workers that own sessions.
 
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Names them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct NatSetWorkers {
-    /// Workers, by bits.
+    /// Bit mask of workers.
     pub worker_mask: u64,
 }
 

@@ -1,24 +1,24 @@
-//! `nat_worker_dump`: workers that have sessions, each its own.
+//! `nat_worker_dump`: lists the workers that own sessions.
 
 use crate::api_types::NAT44_ED;
 use crate::{Nat44, view};
 use thalweg_api::{Details, Dump, Message, Text};
 use thalweg_graph::Control;
 
-/// Asks for them.
+/// Request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct NatWorkerDump;
 
-/// One of them.
+/// Entry of the dump.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct NatWorkerDetails {
-    /// Its number.
+    /// Worker index.
     pub worker_index: u32,
-    /// Its processor.
+    /// Processor.
     pub lcore_id: u32,
-    /// Its name.
+    /// Thread name.
     pub name: Text<64>,
 }
 
@@ -27,7 +27,7 @@ pub static SERVICE: Dump<Control, NatWorkerDump, NatWorkerDetails> = Dump::new(&
 
 fn handle(c: &mut Control, _: NatWorkerDump, out: &mut Details<NatWorkerDetails>) {
     let owners = c.state::<Nat44>().borrow().owners(c.workers());
-    for (i, t) in view::named_workers(c, &owners) {
+    for (i, t) in view::worker_threads(c, &owners) {
         out.send(&NatWorkerDetails {
             worker_index: i as u32,
             lcore_id: t.core.map_or(0, |core| core as u32),

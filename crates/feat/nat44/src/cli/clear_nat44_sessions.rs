@@ -16,7 +16,7 @@ impl Command<Control> for ClearNat44Sessions {
     }
 
     fn help(&self) -> &'static str {
-        "End all sessions of the translator"
+        "End all NAT44 sessions"
     }
 
     fn run(

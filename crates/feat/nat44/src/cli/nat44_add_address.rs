@@ -21,9 +21,9 @@ impl Command<Control> for Nat44AddAddress {
     }
 
     fn help(&self) -> &'static str {
-        "Give hosts inside addresses to share, or take them away with their sessions\n\
-         With a table, they are for hosts of that routing table. With twice-nat, they stand for hosts\n\
-         outside. The router answers ARP requests for them."
+        "Add pool addresses for inside hosts, or delete them with their sessions\n\
+         With tenant-vrf, only hosts of that routing table use them. With twice-nat, they replace the\n\
+         addresses of external hosts. The router answers ARP requests for them."
     }
 
     fn run(

@@ -22,7 +22,7 @@ impl Command<Control> for Nat44AddIdentityMapping {
     }
 
     fn help(&self) -> &'static str {
-        "Let a host inside, or a port of it, keep its address outside"
+        "Map an inside address, or a port of it, to itself, so that it is not translated"
     }
 
     fn run(

@@ -22,7 +22,7 @@ impl Command<Control> for Nat44AddInterfaceAddress {
     }
 
     fn help(&self) -> &'static str {
-        "Let hosts inside share the addresses that an interface has, whichever these are"
+        "Use the current addresses of an interface as pool addresses"
     }
 
     fn run(

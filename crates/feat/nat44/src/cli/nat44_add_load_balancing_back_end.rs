@@ -24,8 +24,8 @@ impl Command<Control> for Nat44AddLoadBalancingBackEnd {
     }
 
     fn help(&self) -> &'static str {
-        "Have another host share what comes for a load-balancing mapping, or one less\n\
-         Flows that a host has stay with it; those of a host that goes end."
+        "Add a back end to a load-balancing mapping, or delete it\n\
+         Existing flows stay with their back end; those of a deleted one end."
     }
 
     fn run(
@@ -36,9 +36,9 @@ impl Command<Control> for Nat44AddLoadBalancingBackEnd {
     ) -> Result<Outcome<Control>, CliError> {
         let (external, ip) = service(args)?;
         if !args.keyword("local") {
-            return Err(args.bad("host inside", "`local' and an address and port"));
+            return Err(args.bad("back end", "`local' and an address and port"));
         }
-        let local = endpoint(args, "address and port inside")?;
+        let local = endpoint(args, "address and port of the back end")?;
         let (mut table, mut share) = (0, 1);
         if args.keyword("vrf") {
             table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
@@ -49,8 +49,8 @@ impl Command<Control> for Nat44AddLoadBalancingBackEnd {
         let add = !args.exact("del");
         args.end()?;
         let backend = Backend { address: *local.ip(), port: local.port(), table, share };
-        let called = (*external.ip(), external.port(), ip);
-        state::set_backend(c, called, backend, add).map_err(failed)?;
+        let key = (*external.ip(), external.port(), ip);
+        state::set_backend(c, key, backend, add).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

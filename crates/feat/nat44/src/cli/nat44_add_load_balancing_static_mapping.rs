@@ -13,11 +13,11 @@ pub struct Nat44AddLoadBalancingStaticMapping;
 /// The command.
 pub static COMMAND: Nat44AddLoadBalancingStaticMapping = Nat44AddLoadBalancingStaticMapping;
 
-/// Takes the hosts inside: each `local <address>:<port> [vrf <table>] probability <share>`.
+/// Takes the back ends: each `local <address>:<port> [vrf <table>] probability <share>`.
 fn backends(args: &mut Args<'_>) -> Result<Vec<Backend>, CliError> {
     let mut all: Vec<Backend> = Vec::new();
     while args.keyword("local") {
-        let at = endpoint(args, "address and port inside")?;
+        let at = endpoint(args, "address and port of the back end")?;
         let mut table = 0;
         if args.keyword("vrf") {
             table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
@@ -43,8 +43,8 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
     }
 
     fn help(&self) -> &'static str {
-        "Spread what comes for an address and port over hosts inside, by their shares\n\
-         Packets of a flow go to one host; with affinity, all flows of a caller do."
+        "Balance an external address and port over inside hosts, by probability\n\
+         All packets of a flow go to the same host; with affinity, all flows of a client do."
     }
 
     fn run(
@@ -58,7 +58,7 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
         let options = Options::take(c, args)?;
         options.without_exact()?;
         if options.add && backends.is_empty() {
-            return Err(CliError::failed("hosts inside expected: `local' and an address and port"));
+            return Err(CliError::failed("back ends expected: `local' and an address and port"));
         }
         let mapping = Mapping {
             protocol: ip,

@@ -24,11 +24,11 @@ impl Command<Control> for Nat44AddStaticMapping {
     }
 
     fn help(&self) -> &'static str {
-        "Give a host inside, or a port of it, an address and port outside\n\
-         Without a protocol, all ports are mapped. With twice-nat, hosts outside get addresses as well;\n\
-         with self-twice-nat, the host itself does when it calls itself. With out2in-only, what begins\n\
-         inside is translated as if there were no mapping. With exact, hosts outside get this address, which\n\
-         was added with twice-nat, and no other."
+        "Map an external address, or a port of it, to an inside host\n\
+         Without a protocol, all ports are mapped. With twice-nat, addresses of external hosts are\n\
+         translated as well; with self-twice-nat, only that of the host itself. With out2in-only,\n\
+         sessions opened from inside do not use the mapping. With exact, external hosts are translated\n\
+         to this address of the twice-nat pool only."
     }
 
     fn run(
@@ -39,12 +39,12 @@ impl Command<Control> for Nat44AddStaticMapping {
     ) -> Result<Outcome<Control>, CliError> {
         let ip = protocol(args).unwrap_or(0);
         if !args.keyword("local") {
-            return Err(args.bad("host inside", "`local' and its address"));
+            return Err(args.bad("inside host", "`local' and its address"));
         }
-        let local = args.ipv4("address inside")?;
+        let local = args.ipv4("inside address")?;
         let local_port = mapped_port(args, ip)?;
         if !args.keyword("external") {
-            return Err(args.bad("address outside", "`external' and an address or interface"));
+            return Err(args.bad("external address", "`external' and an address or interface"));
         }
         let (external, external_if) = external(c, args)?;
         let external_port = mapped_port(args, ip)?;
@@ -63,7 +63,7 @@ impl Command<Control> for Nat44AddStaticMapping {
             exact: options.exact,
         };
         if ip == 0 && options.twice != TwiceNat::Never {
-            return Err(CliError::failed("twice-nat needs a protocol and ports"));
+            return Err(CliError::failed("twice-nat requires a protocol and ports"));
         }
         let m = StaticMapping { mapping, external_if, identity: false };
         finish(c, m, options.add).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! `nat44 del session`.
 
 use crate::tuple::{MAX_TABLE, Tuple};
-use crate::view::{self, Cursor, Which};
+use crate::view::{self, Cursor, SessionFilter};
 use std::net::SocketAddrV4;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -24,9 +24,9 @@ impl Command<Control> for Nat44DelSession {
     }
 
     fn help(&self) -> &'static str {
-        "End a session, or all with an address and port if no host outside is named\n\
-         in: the host's own address and port; out: those that it has outside. For ICMP the port is\n\
-         the query's identifier, on both sides. What in names is in table vrf."
+        "End a session, or all sessions of an address and port without external-host\n\
+         in: the inside address and port, in table vrf; out: the external address and port. For ICMP the\n\
+         port is the identifier of the query."
     }
 
     fn run(
@@ -45,7 +45,7 @@ impl Command<Control> for Nat44DelSession {
         let (mut far, mut table) = (None, 0);
         while !args.is_empty() {
             if args.keyword("external-host") {
-                let what = "address and port of the host outside";
+                let what = "address and port of the external host";
                 far = Some(crate::cli_support::endpoint(args, what)?);
             } else if args.keyword("vrf") {
                 table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
@@ -55,8 +55,8 @@ impl Command<Control> for Nat44DelSession {
         }
         let from_inside = side == "in";
         let Some(far) = far else {
-            let which = Which::of_end(from_inside, (*near.ip(), near.port()), ip, table);
-            return Ok(Outcome::pending(Ending { near, which, at: Cursor::default(), ended: 0 }));
+            let filter = SessionFilter::of_end(from_inside, (*near.ip(), near.port()), ip, table);
+            return Ok(Outcome::pending(Ending { near, filter, at: Cursor::default(), ended: 0 }));
         };
         let inside = Tuple {
             src: *near.ip(),
@@ -67,31 +67,31 @@ impl Command<Control> for Nat44DelSession {
             table,
         };
         let tuple = if from_inside { inside } else { inside.reversed() };
-        if !view::end_session(c, tuple, from_inside) {
-            return Err(CliError::failed(format!("there is no session of {near} with {far}")));
+        if !view::delete_session(c, tuple, from_inside) {
+            return Err(CliError::failed(format!("no session of {near} with {far}")));
         }
         Ok(Outcome::Done)
     }
 }
 
-/// Sessions of one end on their way out.
+/// A task that ends the sessions of an endpoint in slices.
 struct Ending {
     near: SocketAddrV4,
-    which: Which,
+    filter: SessionFilter,
     at: Cursor,
     ended: usize,
 }
 
 impl Task<Control> for Ending {
     fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
-        match view::end_some(c, self.at, self.which) {
+        match view::delete_some(c, self.at, self.filter) {
             Some((ended, next)) => {
                 self.ended += ended;
                 self.at = next;
                 TaskPoll::At(now)
             }
             None if self.ended == 0 => {
-                let text = format!("there is no session of {}", self.near);
+                let text = format!("no session of {}", self.near);
                 TaskPoll::Failed(CliError::failed(text))
             }
             None => TaskPoll::Done,

@@ -21,7 +21,7 @@ impl Command<Control> for Nat44Forwarding {
     }
 
     fn help(&self) -> &'static str {
-        "Let packets from the outside pass as they are that belong to no session, or drop them"
+        "Forward packets from outside that have no session, or drop them"
     }
 
     fn run(

@@ -24,10 +24,10 @@ impl Command<Control> for Nat44Log {
     }
 
     fn help(&self) -> &'static str {
-        "Note each session that begins or ends, as a line of JSON in a file or a syslog message, or\n\
-         in IPFIX messages (RFC 7011, RFC 8158) over UDP\n\
-         At most so many records a second, 100000 if nothing is said; `show nat44 log` counts the rest.\n\
-         A file that was moved away is made anew."
+        "Log each session that is created or deleted, as a line of JSON in a file or a syslog message,\n\
+         or in IPFIX messages (RFC 7011, RFC 8158) over UDP\n\
+         The rate is limited, to 100000 records per second by default; `show nat44 log` counts the rest.\n\
+         A file that has been moved away is created again."
     }
 
     fn run(

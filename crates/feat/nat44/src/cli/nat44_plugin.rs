@@ -26,10 +26,10 @@ impl Command<Control> for Nat44Plugin {
     }
 
     fn help(&self) -> &'static str {
-        "Enable address translation, or disable it and forget all its configuration\n\
-         Each worker gets room for so many sessions, 64512 if nothing is said. Any other command of\n\
-         the family enables it, too. inside-vrf is the table of mappings that name none; outside-vrf is\n\
-         where hosts inside go that their own table has no route for."
+        "Enable NAT44, or disable it and delete its configuration\n\
+         Each worker gets room for this number of sessions, 64512 by default. Any other command of the\n\
+         family enables NAT44, too. inside-vrf is the default table of mappings; outside-vrf is tried\n\
+         first for inside hosts whose own table has no route."
     }
 
     fn run(

@@ -22,7 +22,7 @@ impl Command<Control> for Nat44Restore {
     }
 
     fn help(&self) -> &'static str {
-        "Bring back sessions that were saved to a file, those whose addresses and mappings are there"
+        "Restore saved sessions from a file, if their addresses and mappings still exist"
     }
 
     fn run(

@@ -22,8 +22,8 @@ impl Command<Control> for Nat44Save {
     }
 
     fn help(&self) -> &'static str {
-        "Save all sessions to a file, now, or again and again, so that `nat44 restore` brings them back\n\
-         The file is replaced once the new one is whole."
+        "Save all sessions to a file, now or periodically, for `nat44 restore`\n\
+         The file is replaced once the new one is complete."
     }
 
     fn run(

@@ -21,9 +21,9 @@ impl Command<Control> for Nat44VrfRoute {
     }
 
     fn help(&self) -> &'static str {
-        "Have the hosts of a routing table reach another one\n\
-         The tables are tried in the order in which they were added; the first with a route out by an\n\
-         interface of its own has the session."
+        "Add a route to another routing table for the hosts of a table, or delete it\n\
+         Routes are tried in the order they were added; the first table with a route out of one of its\n\
+         own interfaces gets the session."
     }
 
     fn run(

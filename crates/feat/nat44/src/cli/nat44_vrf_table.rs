@@ -21,9 +21,9 @@ impl Command<Control> for Nat44VrfTable {
     }
 
     fn help(&self) -> &'static str {
-        "Have the hosts of a routing table reach only the tables of its `nat44 vrf route`s\n\
-         Without any, they stay in their own. With del, they reach all that have an interface outside, as\n\
-         hosts do of whose table nothing is said."
+        "Limit the hosts of a routing table to the tables of its `nat44 vrf route`s\n\
+         Without any, they stay in their own. With del, the limit is removed: they reach all tables with\n\
+         an outside interface."
     }
 
     fn run(

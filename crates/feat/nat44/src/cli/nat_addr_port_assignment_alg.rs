@@ -22,8 +22,8 @@ impl Command<Control> for NatAddrPortAssignmentAlg {
     }
 
     fn help(&self) -> &'static str {
-        "Say which ports of shared addresses sessions get: all from 1024 on, those of a port set\n\
-         (RFC 7597), or a range. Sessions that have one end when this changes."
+        "Set the ports of pool addresses that sessions may use: all from 1024 on, those of a MAP-E port\n\
+         set (RFC 7597), or a range. A change ends all sessions with such a port."
     }
 
     fn run(

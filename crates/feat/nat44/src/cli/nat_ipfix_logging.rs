@@ -21,8 +21,8 @@ impl Command<Control> for NatIpfixLogging {
     }
 
     fn help(&self) -> &'static str {
-        "Note sessions by IPFIX messages to the collector that `nat44 log ipfix` named last, or no longer\n\
-         The domain is 1 and the port any, if nothing was said."
+        "Log sessions by IPFIX to the last collector of `nat44 log ipfix`, or stop logging\n\
+         The default domain is 1, and the default source port any."
     }
 
     fn run(

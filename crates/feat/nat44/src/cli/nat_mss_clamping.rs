@@ -21,7 +21,7 @@ impl Command<Control> for NatMssClamping {
     }
 
     fn help(&self) -> &'static str {
-        "Lower the segment size that TCP connections through the translator announce"
+        "Limit the MSS of TCP connections through NAT44"
     }
 
     fn run(

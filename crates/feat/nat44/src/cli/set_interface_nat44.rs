@@ -22,9 +22,9 @@ impl Command<Control> for SetInterfaceNat44 {
     }
 
     fn help(&self) -> &'static str {
-        "Say which interfaces are inside and which are outside\n\
-         Packets are translated as they come in; with output-feature, as they leave by the interface\n\
-         outside. An interface may be both."
+        "Set the NAT44 role of interfaces: inside or outside\n\
+         Packets are translated on input; with output-feature, on output of the outside interface. An\n\
+         interface may have both roles."
     }
 
     fn run(

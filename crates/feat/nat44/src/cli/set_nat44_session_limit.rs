@@ -22,8 +22,8 @@ impl Command<Control> for SetNat44SessionLimit {
     }
 
     fn help(&self) -> &'static str {
-        "Limit the sessions of the hosts of a routing table, or of each host; 0 is no limit\n\
-         Sessions that there are stay."
+        "Limit the sessions of a routing table, or of each host; 0 is unlimited\n\
+         Existing sessions stay."
     }
 
     fn run(

@@ -25,8 +25,8 @@ impl Command<Control> for SetNat44TableFull {
     }
 
     fn help(&self) -> &'static str {
-        "Say what becomes of a new session when there are as many as there may be: it takes the place of\n\
-         the one that has been half open for longest, or is refused"
+        "Set the handling of new sessions when the session table is full: recycle the oldest half-open\n\
+         session, or refuse the new one"
     }
 
     fn run(
@@ -37,7 +37,7 @@ impl Command<Control> for SetNat44TableFull {
     ) -> Result<Outcome<Control>, CliError> {
         let refuse = args.choice("policy", &["recycle", "refuse"])? == "refuse";
         args.end()?;
-        state::set_refusal(c, refuse).map_err(failed)?;
+        state::set_refuse_when_full(c, refuse).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

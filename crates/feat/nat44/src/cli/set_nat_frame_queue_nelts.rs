@@ -20,8 +20,8 @@ impl Command<Control> for SetNatFrameQueueNelts {
     }
 
     fn help(&self) -> &'static str {
-        "Say how many frames wait at most between two workers\n\
-         Queues have a length that does not change: any other is refused."
+        "Set the capacity of the queues between workers, in frames\n\
+         The capacity is fixed: any other value is refused."
     }
 
     fn run(
@@ -34,9 +34,9 @@ impl Command<Control> for SetNatFrameQueueNelts {
         args.end()?;
         match queue_room(c) {
             room if room == frames => Ok(Outcome::Done),
-            0 => Err(CliError::failed("one worker hands nothing over")),
+            0 => Err(CliError::failed("there are no queues with a single worker")),
             room => {
-                let text = format!("queues between workers have room for {room} frames, always");
+                let text = format!("queues between workers have a fixed capacity of {room} frames");
                 Err(CliError::failed(text))
             }
         }

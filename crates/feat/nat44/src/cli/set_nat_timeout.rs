@@ -21,7 +21,7 @@ impl Command<Control> for SetNatTimeout {
     }
 
     fn help(&self) -> &'static str {
-        "Set how long sessions live without packets, from their next packet on\n\
+        "Set session timeouts in seconds; they apply from the next packet of a session on\n\
          Defaults: udp 300, tcp-established 7440, tcp-transitory 240, icmp 60."
     }
 

@@ -1,7 +1,7 @@
 //! `set nat workers`.
 
 use crate::cli_support::failed;
-use crate::{state, words};
+use crate::{cli_args, state};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -21,9 +21,9 @@ impl Command<Control> for SetNatWorkers {
     }
 
     fn help(&self) -> &'static str {
-        "Name the workers that have sessions, such as 0,2-3\n\
-         Packets that others receive are handed over. All sessions end: hosts inside and ports outside are\n\
-         shared out anew."
+        "Set the workers that own sessions, such as 0,2-3\n\
+         Packets received by other workers are handed over. All sessions end, because hosts and ports are\n\
+         redistributed."
     }
 
     fn run(
@@ -32,11 +32,11 @@ impl Command<Control> for SetNatWorkers {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let expected = "`all', or numbers of workers, such as 0,2-3";
+        let expected = "`all', or worker numbers such as 0,2-3";
         let named = match args.keyword("all") {
             true => None,
             false => Some(
-                words::numbers(args.word("workers")?)
+                cli_args::numbers(args.word("workers")?)
                     .ok_or_else(|| args.bad_last("workers", expected))?,
             ),
         };

@@ -18,7 +18,7 @@ impl Command<Control> for ShowNat44Addresses {
     }
 
     fn help(&self) -> &'static str {
-        "Show the addresses that hosts inside share, and how many of their ports are in use"
+        "Show pool addresses and the number of their ports in use"
     }
 
     fn run(

@@ -21,8 +21,8 @@ impl Command<Control> for ShowNat44HashTables {
     }
 
     fn help(&self) -> &'static str {
-        "Show the tables that sessions and mappings are found in, and how full they are\n\
-         Each session has two keys, one for each direction. Tables have no more to tell in detail."
+        "Show the hash tables of sessions and mappings, and how full they are\n\
+         Each session has two keys, one per direction. `detail' and `verbose' add nothing."
     }
 
     fn run(

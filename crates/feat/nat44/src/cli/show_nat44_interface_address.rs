@@ -17,7 +17,7 @@ impl Command<Control> for ShowNat44InterfaceAddress {
     }
 
     fn help(&self) -> &'static str {
-        "Show the interfaces whose addresses hosts inside share"
+        "Show the interfaces whose addresses are pool addresses"
     }
 
     fn run(
@@ -33,7 +33,7 @@ impl Command<Control> for ShowNat44InterfaceAddress {
         for twice in [false, true] {
             let title = if twice { "twice-nat " } else { "" };
             out.line(format_args!("NAT44 {title}pool address interfaces:"));
-            for (sw_if, _) in nat.borrowed().iter().filter(|b| b.1 == twice) {
+            for (sw_if, _) in nat.address_interfaces().iter().filter(|b| b.1 == twice) {
                 let name = c.interface_name(*sw_if);
                 out.line(format_args!(" {name}"));
                 rows.push(json!({ "interface": name, "twice-nat": twice }));

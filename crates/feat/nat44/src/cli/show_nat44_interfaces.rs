@@ -17,7 +17,7 @@ impl Command<Control> for ShowNat44Interfaces {
     }
 
     fn help(&self) -> &'static str {
-        "Show which interfaces are inside and outside"
+        "Show inside and outside interfaces"
     }
 
     fn run(

@@ -18,7 +18,7 @@ impl Command<Control> for ShowNat44Log {
     }
 
     fn help(&self) -> &'static str {
-        "Show where sessions are noted that begin and end, and what became of the records"
+        "Show the destination of the session log, and its counters"
     }
 
     fn run(
@@ -32,7 +32,7 @@ impl Command<Control> for ShowNat44Log {
         let nat = c.state::<Nat44>();
         let nat = nat.borrow();
         let Some(log) = nat.log() else {
-            out.line("sessions are not noted");
+            out.line("session logging is disabled");
             out.json(json!({ "log": null }));
             return Ok(Outcome::Done);
         };
@@ -40,14 +40,14 @@ impl Command<Control> for ShowNat44Log {
         let [written, limited, failed] =
             [&t.written, &t.limited, &t.failed].map(|n| n.load(Ordering::Relaxed));
         out.line(format_args!(
-            "{}, {} a second at most",
+            "{}, up to {} per second",
             log.target,
             counted(log.rate.into(), "record")
         ));
         out.line(format_args!("written: {written}"));
-        out.line(format_args!("beyond the rate: {limited}"));
-        out.line(format_args!("not taken by file or network: {failed}"));
-        out.line(format_args!("without room in a worker's ring: {lost}"));
+        out.line(format_args!("dropped by the rate limit: {limited}"));
+        out.line(format_args!("failed to write or send: {failed}"));
+        out.line(format_args!("lost because a ring was full: {lost}"));
         out.json(json!({
             "log": log.target.to_string(), "rate": log.rate, "written": written,
             "limited": limited, "failed": failed, "lost": lost,

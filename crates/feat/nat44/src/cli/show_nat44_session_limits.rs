@@ -17,7 +17,7 @@ impl Command<Control> for ShowNat44SessionLimits {
     }
 
     fn help(&self) -> &'static str {
-        "Show how many sessions there may be, and what becomes of more"
+        "Show session limits, and the handling of new sessions when the table is full"
     }
 
     fn run(
@@ -31,13 +31,13 @@ impl Command<Control> for ShowNat44SessionLimits {
         let nat = nat.borrow();
         let full = if nat.refuses() { "refuse" } else { "recycle" };
         let sessions = |n: u32| counted(n.into(), "session");
-        out.line(format_args!("each worker: {}", sessions(nat.sessions().unwrap_or(0))));
-        out.line(format_args!("when they are all in use: {full}"));
+        out.line(format_args!("per worker: {}", sessions(nat.sessions().unwrap_or(0))));
+        out.line(format_args!("when the table is full: {full}"));
         for (table, most) in nat.limits() {
             out.line(format_args!("vrf {table}: {}", sessions(*most)));
         }
         if nat.per_host() > 0 {
-            out.line(format_args!("each host: {}", sessions(nat.per_host())));
+            out.line(format_args!("per host: {}", sessions(nat.per_host())));
         }
         let tables = nat.limits().iter().map(|(t, n)| json!({ "vrf": t, "sessions": n }));
         out.json(json!({

@@ -4,7 +4,7 @@ use crate::cli_support::protocol;
 use crate::session::{BALANCED, HAIRPIN, TWICE};
 use crate::state::protocol_name;
 use crate::tuple::Tuple;
-use crate::view::{self, Cursor, SessionView, Which};
+use crate::view::{self, Cursor, SessionFilter, SessionView};
 use serde_json::{Value, json};
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -26,10 +26,8 @@ impl Command<Control> for ShowNat44Sessions {
     }
 
     fn help(&self) -> &'static str {
-        "Show sessions, worker by worker, 65536 at most if nothing is said; with filters, those that\n\
-         pass them all\n\
-         i2o flow: packets from the inside, as they come and as they leave; o2i flow: packets from the\n\
-         outside."
+        "Show sessions by worker, up to 65536 by default; with filters, those that match all of them\n\
+         i2o flow: packets from inside, before and after translation; o2i flow: packets from outside."
     }
 
     fn run(
@@ -38,10 +36,10 @@ impl Command<Control> for ShowNat44Sessions {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let (mut left, mut which) = (65_536, Which::default());
+        let (mut left, mut filter) = (65_536, SessionFilter::default());
         while !args.is_empty() {
             if args.keyword("filter") {
-                filter(args, &mut which)?;
+                parse_filter(args, &mut filter)?;
             } else if args.keyword("max") {
                 left = args.number("sessions", 1, 1 << 32)?;
             } else {
@@ -50,25 +48,25 @@ impl Command<Control> for ShowNat44Sessions {
         }
         out.line("NAT44 ED sessions:");
         let counts = view::workers(c).iter().map(|w| w.sessions).collect();
-        let listing = Listing { counts, which, at: Cursor::default(), titled: 0, left };
+        let listing = Listing { counts, filter, at: Cursor::default(), titled: 0, left };
         Ok(Outcome::pending(listing))
     }
 }
 
-/// What stands behind `filter`.
-fn filter(args: &mut Args<'_>, which: &mut Which) -> Result<(), CliError> {
-    let way = match args.choice("direction", &["i2o", "o2i"])? {
-        "i2o" => &mut which.i2o,
-        _ => &mut which.o2i,
+/// Takes the arguments after `filter`.
+fn parse_filter(args: &mut Args<'_>, filter: &mut SessionFilter) -> Result<(), CliError> {
+    let pattern = match args.choice("direction", &["i2o", "o2i"])? {
+        "i2o" => &mut filter.i2o,
+        _ => &mut filter.o2i,
     };
     let port = |args: &mut Args<'_>| Ok::<_, CliError>(Some(args.u16("port")?));
     match args.choice("field", &["saddr", "sport", "daddr", "dport", "proto"])? {
-        "saddr" => way.saddr = Some(args.ipv4("address")?),
-        "sport" => way.sport = port(args)?,
-        "daddr" => way.daddr = Some(args.ipv4("address")?),
-        "dport" => way.dport = port(args)?,
+        "saddr" => pattern.saddr = Some(args.ipv4("address")?),
+        "sport" => pattern.sport = port(args)?,
+        "daddr" => pattern.daddr = Some(args.ipv4("address")?),
+        "dport" => pattern.dport = port(args)?,
         _ => {
-            way.protocol = Some(match protocol(args) {
+            pattern.protocol = Some(match protocol(args) {
                 Some(ip) => ip,
                 None => args.number("protocol", 0, 255)? as u8,
             });
@@ -77,19 +75,19 @@ fn filter(args: &mut Args<'_>, which: &mut Which) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A listing under way.
+/// A listing in progress.
 struct Listing {
     counts: Vec<u32>,
-    which: Which,
+    filter: SessionFilter,
     at: Cursor,
-    /// Workers whose title has been printed.
+    /// Number of workers whose heading has been printed.
     titled: usize,
     left: u64,
 }
 
 impl Listing {
     fn next(&self, c: &mut Control) -> Option<(Vec<SessionView>, Cursor)> {
-        (self.left > 0).then(|| view::some_sessions(c, self.at, self.which)).flatten()
+        (self.left > 0).then(|| view::some_sessions(c, self.at, self.filter)).flatten()
     }
 }
 
@@ -158,7 +156,7 @@ fn tcp_word(s: &SessionView) -> &'static str {
     }
 }
 
-/// What packets of a key look like before and after.
+/// The packets of a key before and after translation.
 fn flow(from: &Tuple, back: &Tuple) -> String {
     let to = back.reversed();
     format!(

@@ -1,7 +1,7 @@
 //! `show nat44 static mappings`.
 
 use crate::Nat44;
-use crate::words::{self, Family};
+use crate::cli_args::{self, Family};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -33,7 +33,7 @@ impl Command<Control> for ShowNat44StaticMappings {
         out.line("NAT44 static mappings:");
         let mut rows = Vec::new();
         for m in nat.mappings() {
-            let (family, text) = words::mapping_text(m, 0, |i| c.interface_name(i));
+            let (family, text) = cli_args::mapping_text(m, 0, |i| c.interface_name(i));
             let kind = match family {
                 Family::Static => "",
                 Family::Identity => "identity mapping ",

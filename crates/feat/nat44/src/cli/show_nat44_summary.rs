@@ -17,7 +17,7 @@ impl Command<Control> for ShowNat44Summary {
     }
 
     fn help(&self) -> &'static str {
-        "Show how many sessions there are, by kind, and how they came and went"
+        "Show the number of sessions by protocol, and session counters"
     }
 
     fn run(

@@ -17,7 +17,7 @@ impl Command<Control> for ShowNat44VrfTables {
     }
 
     fn help(&self) -> &'static str {
-        "Show which routing tables reach which others, in the order in which those are tried"
+        "Show the routes between routing tables, in the order they are tried"
     }
 
     fn run(

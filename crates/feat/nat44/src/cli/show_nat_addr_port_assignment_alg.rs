@@ -1,6 +1,6 @@
 //! `show nat addr-port-assignment-alg`.
 
-use crate::{Nat44, words};
+use crate::{Nat44, cli_args};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, counted};
 use thalweg_graph::Control;
@@ -17,7 +17,7 @@ impl Command<Control> for ShowNatAddrPortAssignmentAlg {
     }
 
     fn help(&self) -> &'static str {
-        "Show which ports of shared addresses sessions get, and how many these are"
+        "Show the ports of pool addresses that sessions may use, and their number"
     }
 
     fn run(
@@ -28,7 +28,7 @@ impl Command<Control> for ShowNatAddrPortAssignmentAlg {
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
         let scheme = c.state::<Nat44>().borrow().scheme();
-        let (text, count) = (words::scheme_text(scheme), scheme.count());
+        let (text, count) = (cli_args::scheme_text(scheme), scheme.count());
         let ports = counted(count.into(), "port");
         out.line(format_args!("NAT address and port assignment: {text}, {ports}"));
         out.json(json!({ "algorithm": text, "ports": count }));

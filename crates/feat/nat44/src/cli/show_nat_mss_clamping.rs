@@ -17,7 +17,7 @@ impl Command<Control> for ShowNatMssClamping {
     }
 
     fn help(&self) -> &'static str {
-        "Show how large segments may be that connections announce"
+        "Show the MSS limit"
     }
 
     fn run(

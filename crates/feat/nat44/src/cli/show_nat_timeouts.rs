@@ -17,7 +17,7 @@ impl Command<Control> for ShowNatTimeouts {
     }
 
     fn help(&self) -> &'static str {
-        "Show how long sessions live without packets"
+        "Show session timeouts"
     }
 
     fn run(

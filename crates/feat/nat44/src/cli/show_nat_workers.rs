@@ -17,7 +17,7 @@ impl Command<Control> for ShowNatWorkers {
     }
 
     fn help(&self) -> &'static str {
-        "Show which workers have sessions"
+        "Show the workers that own sessions"
     }
 
     fn run(
@@ -28,7 +28,7 @@ impl Command<Control> for ShowNatWorkers {
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
         let owners = c.state::<Nat44>().borrow().owners(c.workers());
-        let names: Vec<String> = view::named_workers(c, &owners).map(|(_, t)| t.name).collect();
+        let names: Vec<String> = view::worker_threads(c, &owners).map(|(_, t)| t.name).collect();
         out.line(format_args!("{} workers", names.len()));
         names.iter().for_each(|name| out.line(format_args!("  {name}")));
         out.json(json!({ "workers": owners, "names": names }));

@@ -1,11 +1,11 @@
-//! Records of sessions as IPFIX messages (RFC 7011), with the events of RFC 8158.
+//! The session log as IPFIX messages (RFC 7011), with the events of RFC 8158.
 
 use super::{Notice, Record};
 use std::io;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Information elements and their lengths, in the order in which they are sent.
+/// Information elements and lengths of a session record, in order.
 const ELEMENTS: [(u16, u16); 12] = [
     (323, 8), // observationTimeMilliseconds
     (230, 1), // natEvent
@@ -20,53 +20,53 @@ const ELEMENTS: [(u16, u16); 12] = [
     (11, 2),  // destinationTransportPort
     (228, 2), // postNAPTDestinationTransportPort
 ];
-/// What the record of an end has besides: octetTotalCount, packetTotalCount.
+/// Further elements of a deleted session: octetTotalCount, packetTotalCount.
 const AT_END: [(u16, u16); 2] = [(85, 8), (86, 8)];
 
-/// What is said when no address is left: natPoolId.
+/// Elements for addresses exhausted: natPoolId.
 const NO_ADDRESS: [(u16, u16); 3] = [(323, 8), (230, 1), (283, 4)];
-/// When there are as many sessions as there may be: natQuotaExceededEvent, maxSessionEntries.
+/// Elements for a session limit: natQuotaExceededEvent, maxSessionEntries.
 const SESSIONS: [(u16, u16); 4] = [(323, 8), (230, 1), (466, 4), (471, 4)];
-/// When a host has as many as it may have: maxEntriesPerUser, sourceIPv4Address, ingressVRFID.
+/// Elements for a limit per host: maxEntriesPerUser, sourceIPv4Address, ingressVRFID.
 const PER_HOST: [(u16, u16); 6] = [(323, 8), (230, 1), (466, 4), (473, 4), (8, 4), (234, 4)];
 
-/// Templates for the begin and the end of a session.
+/// Template ids for created and deleted sessions.
 const TEMPLATES: [u16; 2] = [256, 257];
-/// Templates for notices, in the order in which they stand above.
+/// Template ids for notices, in the order above.
 const NOTICES: [u16; 3] = [258, 259, 260];
-/// The set that templates are in (RFC 7011 section 3.3.2).
+/// Set id of template sets (RFC 7011 section 3.3.2).
 const TEMPLATE_SET: u16 = 2;
-/// natEvent of NAT44 sessions that begin and end (RFC 8158 section 4.4).
+/// natEvent for NAT44 session create and delete (RFC 8158 section 4.4).
 const EVENTS: [u8; 2] = [4, 5];
-/// natEvent of addresses that are exhausted, and of a quota that is exceeded.
+/// natEvent for addresses exhausted and quota exceeded.
 const EXHAUSTED: u8 = 3;
 const QUOTA: u8 = 13;
-/// natQuotaExceededEvent: sessions altogether, and of one host.
+/// natQuotaExceededEvent: maximum session entries, maximum entries per user.
 const MOST_SESSIONS: u32 = 1;
 const MOST_PER_HOST: u32 = 3;
-/// The observation domain, if nothing is said.
+/// Default observation domain id.
 pub(super) const DOMAIN: u32 = 1;
 const VERSION: u16 = 10;
-/// Bytes of a message's header, and of a set's.
+/// Lengths of a message header and a set header.
 const HEADER: usize = 16;
 const SET: usize = 4;
-/// Messages are not longer, so that no network cuts them.
+/// Maximum message length, to avoid fragmentation.
 const LONGEST: usize = 1400;
-/// How often collectors are told the templates again: datagrams may be lost (RFC 7011 section 8.4).
+/// Interval at which templates are repeated, since datagrams may be lost (RFC 7011 section 8.4).
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// An exporter of messages in datagrams.
+/// Exports messages over UDP.
 #[derive(Debug)]
 pub(super) struct Exporter {
     socket: UdpSocket,
     domain: u32,
-    /// The message that is being written, header included; empty without records.
+    /// The current message with its header; empty without records.
     message: Vec<u8>,
-    /// Where its last set begins, and the template of that.
+    /// Start of the current set, and its template id.
     set: (usize, u16),
-    /// Records in it.
+    /// Number of records in the message.
     records: u32,
-    /// Records sent before it (RFC 7011 section 3.1).
+    /// Number of records sent before (RFC 7011 section 3.1).
     sequence: u32,
     templates_sent: Option<Instant>,
 }
@@ -85,7 +85,7 @@ impl Exporter {
         }
     }
 
-    /// Adds a record; a message that is full is sent.
+    /// Adds a record. A full message is sent first.
     pub(super) fn add(&mut self, record: &Record) -> io::Result<()> {
         let ends = usize::from(record.end.is_some());
         self.make_room(TEMPLATES[ends], length(ends))?;
@@ -111,8 +111,8 @@ impl Exporter {
         Ok(())
     }
 
-    /// Adds what is no session's.
-    pub(super) fn tell(&mut self, notice: Notice, unix: Duration) -> io::Result<()> {
+    /// Adds a notice.
+    pub(super) fn add_notice(&mut self, notice: Notice, unix: Duration) -> io::Result<()> {
         let (kind, fields) = match notice {
             Notice::NoAddress => (0, &NO_ADDRESS[..]),
             Notice::Sessions(_) => (1, &SESSIONS[..]),
@@ -127,7 +127,7 @@ impl Exporter {
             words.iter().for_each(|w| m.extend(w.to_be_bytes()));
         };
         match notice {
-            // All addresses are one pool.
+            // All addresses belong to one pool.
             Notice::NoAddress => words(EXHAUSTED, &[0]),
             Notice::Sessions(most) => words(QUOTA, &[MOST_SESSIONS, most]),
             Notice::PerHost { most, host, table } => {
@@ -139,8 +139,8 @@ impl Exporter {
         Ok(())
     }
 
-    /// Has the message go on with a record of so many bytes of this template; if it is full, it is sent, and
-    /// the next begins.
+    /// Makes room for a record of `length` bytes with this template; sends the message first if it
+    /// is full.
     fn make_room(&mut self, template: u16, length: usize) -> io::Result<()> {
         if self.message.len() + SET + length > LONGEST {
             self.flush()?;
@@ -154,7 +154,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Sends what there is.
+    /// Sends the current message.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.message.is_empty() {
             return Ok(());
@@ -168,7 +168,7 @@ impl Exporter {
         header[8..12].copy_from_slice(&self.sequence.to_be_bytes());
         header[12..].copy_from_slice(&self.domain.to_be_bytes());
         let sent = self.socket.send(&self.message).map(drop);
-        // Those that were lost here are missing at the collector, which the number tells it.
+        // Records lost here count in the sequence number, so that the collector notices.
         self.sequence = self.sequence.wrapping_add(self.records);
         self.records = 0;
         self.message.clear();
@@ -178,7 +178,7 @@ impl Exporter {
         sent
     }
 
-    /// Begins a message, with templates if it is time for them.
+    /// Starts a message, with templates if they are due.
     fn begin(&mut self) {
         self.message.resize(HEADER, 0);
         self.set = (0, 0);
@@ -207,7 +207,7 @@ impl Exporter {
         self.message.extend([0; 2]);
     }
 
-    /// Says how long the last set is.
+    /// Writes the length of the current set.
     fn close_set(&mut self) {
         let length = (self.message.len() - self.set.0) as u16;
         let at = self.set.0 + 2;
@@ -215,7 +215,7 @@ impl Exporter {
     }
 }
 
-/// Bytes of a record.
+/// Length of a session record.
 fn length(ends: usize) -> usize {
     let more = if ends == 1 { &AT_END[..] } else { &[] };
     ELEMENTS.iter().chain(more).map(|(_, length)| usize::from(*length)).sum()
@@ -234,7 +234,7 @@ mod tests {
 
     type Templates = BTreeMap<u16, Vec<(u16, u16)>>;
 
-    /// The sequence number and the records of a message, by the templates that it has or had.
+    /// Sequence number and records of a message, decoded with the templates seen so far.
     fn decode(m: &[u8], known: &mut Templates) -> (u32, Vec<BTreeMap<u16, u64>>) {
         assert_eq!((word(m, 0), usize::from(word(m, 2)), word(m, 14)), (10, m.len(), 1));
         let (mut at, mut records) = (HEADER, Vec::new());
@@ -323,7 +323,7 @@ mod tests {
             Notice::Sessions(1000),
             Notice::PerHost { most: 5, host: [10, 0, 0, 2].into(), table: 7 },
         ];
-        all.iter().for_each(|n| exporter.tell(*n, Duration::from_millis(4242)).unwrap());
+        all.iter().for_each(|n| exporter.add_notice(*n, Duration::from_millis(4242)).unwrap());
         exporter.flush().unwrap();
         let mut buffer = [0; 2000];
         let n = collector.recv(&mut buffer).unwrap();

@@ -1,8 +1,8 @@
-//! `nat44-ed-hairpin`: takes what hosts inside send to each other by their names outside, where an
-//! interface inside has `output-feature`: nothing else of what they send is translated on its way in.
+//! `nat44-ed-hairpin`: translates packets between inside hosts by external address, on inside
+//! interfaces with `output-feature`, where other packets are not translated on input.
 //!
-//! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: on along the
-//! `ip4-unicast` arc for all that is for others; `nat44-ed-out2in`.
+//! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: along the
+//! `ip4-unicast` arc for other packets; `nat44-ed-out2in`.
 
 use crate::node::{self, build};
 use crate::translate::{Direction, NEED};

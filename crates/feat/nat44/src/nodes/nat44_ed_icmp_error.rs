@@ -1,7 +1,7 @@
-//! `nat44-ed-icmp-error`: ICMP errors of the router's own about packets that it has translated say what
-//! their sender has sent.
+//! `nat44-ed-icmp-error`: restores the original packet quoted in the router's own ICMP errors about
+//! translated packets.
 //!
-//! Reads: rx interface (its table). Next: on along the `ip4-icmp-error-reply` arc.
+//! Reads: rx interface (its table). Next: along the `ip4-icmp-error-reply` arc.
 
 use crate::{time, translate, worker};
 use std::fmt::Write;

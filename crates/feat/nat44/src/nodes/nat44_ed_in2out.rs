@@ -1,7 +1,7 @@
-//! `nat44-ed-in2out`: gives what hosts inside send an address outside.
+//! `nat44-ed-in2out`: translates packets from inside to external addresses.
 //!
-//! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: on along the
-//! `ip4-unicast` arc; `nat44-ed-out2in` for what comes back in; an ICMP error for what is refused.
+//! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: along the
+//! `ip4-unicast` arc; `nat44-ed-out2in` for hairpinned packets; an ICMP error for refused sessions.
 
 use crate::node::{self, build};
 use crate::translate::{Direction, NEED};

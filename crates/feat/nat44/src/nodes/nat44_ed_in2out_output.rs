@@ -1,7 +1,8 @@
-//! `nat44-ed-in2out-output`: gives what leaves by an interface an address outside.
+//! `nat44-ed-in2out-output`: translates packets to external addresses on output.
 //!
-//! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: on along the
-//! `interface-output` arc; `nat44-ed-out2in` for what comes back in; an ICMP error for what is refused.
+//! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: along the
+//! `interface-output` arc; `nat44-ed-out2in` for hairpinned packets; an ICMP error for refused
+//! sessions.
 
 use crate::node::{self, build};
 use crate::translate::{Direction, ETHERNET, NEED};

@@ -1,10 +1,10 @@
-//! `nat44-ed-ticker`: ends sessions whose time has come, a bounded number a turn.
+//! `nat44-ed-ticker`: expires sessions, a bounded number per turn.
 //!
-//! Brings no packets in. Takes messages that change a worker's addresses and sessions.
+//! Receives no packets. Handles messages that change the addresses and sessions of a worker.
 
 use crate::config::Config;
-use crate::limits::Orders;
-use crate::log::Pen;
+use crate::limits::LimitSettings;
+use crate::log::LogWriter;
 use crate::pool::Pool;
 use crate::restore::Restored;
 use crate::saved::Saved;
@@ -16,7 +16,7 @@ use std::sync::mpsc::Sender;
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::errors! { ALONE: Error, 289, "fragment whose first part never came"; }
+thalweg_graph::errors! { FRAGMENT_TIMEOUT: Error, 289, "timeout waiting for the first fragment"; }
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -28,45 +28,45 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// How long to wait when nothing ends, in milliseconds: a slot of the wheel.
+/// Time between turns with nothing to expire, in milliseconds: a slot of the timer wheel.
 const PAUSE: u32 = 128;
 
-/// What the main thread has a worker do.
+/// A message from the main thread to a worker.
 pub(crate) enum Order {
-    /// Begin with these sessions, none.
+    /// Enable, with this empty state.
     Start(Box<Nat>),
-    /// End.
+    /// Disable.
     Stop,
-    /// An address more.
+    /// Add a pool address.
     Add(Box<Pool>),
-    /// An address less.
+    /// Remove a pool address.
     Drop { address: u32, twice: bool },
-    /// A port that is a static mapping's, or is not any more.
+    /// Reserve a port for a static mapping, or release it.
     Reserve { address: u32, protocol: u8, port: u16, keep: bool },
-    /// Sessions to be ended.
+    /// Start a sweep.
     Sweep(Sweep),
-    /// Where sessions are noted from now on, if anywhere.
-    Log(Option<Box<Pen>>),
-    /// Limits that hold from now on.
-    Limit(Box<Orders>),
-    /// Sessions from a file, that many milliseconds after they went into it.
+    /// Set or remove the session log.
+    Log(Option<Box<LogWriter>>),
+    /// Replace the session limits.
+    Limit(Box<LimitSettings>),
+    /// Restore sessions, saved `elapsed` milliseconds ago.
     Restore { all: Vec<Saved>, elapsed: u64, answer: Sender<Restored> },
 }
 
 struct Ticker {
     config: Arc<Snapshot<Config>>,
-    /// Tick count at which sessions are looked at.
+    /// Time of the next turn, in ticks.
     next: u64,
 }
 
-/// Drops fragments that have waited for long enough, or all.
+/// Drops fragments that have waited too long, or all.
 fn drop_waiting(cx: &mut NodeCx<'_>, nat: &mut Nat, all: bool) {
     while let Some((_, packet)) = nat.fragments.next_overdue(time::millis(cx.now()), all) {
-        cx.send(packet, Verdict::drop(ALONE));
+        cx.send(packet, Verdict::drop(FRAGMENT_TIMEOUT));
     }
 }
 
-/// Takes this worker's sessions away, packets that wait not with them.
+/// Removes the state of this worker, after dropping waiting fragments.
 fn take_away(cx: &mut NodeCx<'_>) {
     if let Some(mut old) = worker::take() {
         drop_waiting(cx, &mut old, true);
@@ -79,7 +79,7 @@ impl InputNode for Ticker {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
         let now = cx.now();
         if now < self.next {
-            // A moment that is far away would have the worker wake for nothing.
+            // Reporting a time far away would wake the worker for nothing.
             return if self.next == u64::MAX { Poll::Idle } else { Poll::At(self.next) };
         }
         let Some(mut nat) = worker::take() else {
@@ -94,7 +94,7 @@ impl InputNode for Ticker {
         let empty = empty && !nat.fragments.any_waits();
         worker::put(Some(nat));
         if empty {
-            // Whatever brings a session in has this called again.
+            // The node that adds a session has this polled again.
             return Poll::Idle;
         }
         if more {
@@ -122,8 +122,8 @@ impl InputNode for Ticker {
                 worker::with(|nat| nat.reserve(address, protocol, port, keep));
             }
             Order::Sweep(which) => drop(worker::with(|nat| nat.sweep(which))),
-            Order::Log(pen) => {
-                if let Some(Some(old)) = worker::with(|nat| std::mem::replace(&mut nat.pen, pen)) {
+            Order::Log(log) => {
+                if let Some(Some(old)) = worker::with(|nat| std::mem::replace(&mut nat.log, log)) {
                     cx.discard(old);
                 }
             }
@@ -137,7 +137,7 @@ impl InputNode for Ticker {
             Order::Restore { all, elapsed, answer } => {
                 let (config, now) = (self.config.load(cx.guard()), time::millis(cx.now()));
                 let done = worker::with(|nat| nat.restore(config, &all, elapsed, now));
-                // Who asked may have given up.
+                // The requester may have given up.
                 let _ = answer.send(done.unwrap_or_default());
             }
         }

@@ -1,4 +1,4 @@
-//! Static mappings, those of load balances with them.
+//! Static mappings, including load-balancing ones.
 
 use super::{
     MAX_ADDRESSES, Nat44, NatError, Order, StaticMapping, check_table, ensure, order, publish,
@@ -9,29 +9,29 @@ use std::net::Ipv4Addr;
 use thalweg_device::interface;
 use thalweg_graph::Control;
 
-/// Most static mappings.
+/// Maximum number of static mappings.
 pub const MAX_MAPPINGS: usize = 1 << 20;
 
 impl Nat44 {
-    /// Notes which hosts have the name of a shared address now; returns those that had one once.
-    pub(super) fn note_names(&mut self, named: Hosts) -> Hosts {
-        let gone = self.named.difference(&named).copied().collect::<Vec<_>>();
-        // An address has one such host: there are few.
-        let room = MAX_ADDRESSES.saturating_sub(self.once_named.len());
-        self.once_named.extend(gone.into_iter().take(room));
-        self.named = named;
-        self.once_named.clone()
+    /// Records the hosts now assigned to workers by port; returns those that were formerly.
+    pub(super) fn note_hosts_by_port(&mut self, by_port: Hosts) -> Hosts {
+        let gone = self.by_port.difference(&by_port).copied().collect::<Vec<_>>();
+        // Each address has at most one such host, so there are few.
+        let room = MAX_ADDRESSES.saturating_sub(self.formerly_by_port.len());
+        self.formerly_by_port.extend(gone.into_iter().take(room));
+        self.by_port = by_port;
+        self.formerly_by_port.clone()
     }
 }
 
-/// Whether two mappings are called by the same name.
-fn same_name(a: &StaticMapping, b: &StaticMapping) -> bool {
-    let name = |m: &StaticMapping| {
+/// Returns whether two mappings have the same external endpoint.
+fn same_external(a: &StaticMapping, b: &StaticMapping) -> bool {
+    let key = |m: &StaticMapping| {
         let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
         (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
     };
-    // What keeps its name may do so in several tables.
-    name(a) == name(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
+    // An identity mapping may exist in several tables.
+    key(a) == key(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
 }
 
 /// Adds a static mapping.
@@ -45,17 +45,17 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
         interface::view(c, sw_if)?;
     }
     if new.mapping.exact.is_some() && new.mapping.twice == TwiceNat::Never {
-        let text = "a pool address is for mappings with twice-nat or self-twice-nat";
+        let text = "`exact` requires twice-nat or self-twice-nat";
         return Err(NatError::Invalid(text.into()));
     }
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
-        if nat.mappings.iter().any(|m| same_name(m, &new)) {
-            return Err(NatError::Exists("a mapping of that address and port".into()));
+        if nat.mappings.iter().any(|m| same_external(m, &new)) {
+            return Err(NatError::Exists("a mapping of this address and port".into()));
         }
         if nat.mappings.len() >= MAX_MAPPINGS {
-            let text = format!("no more than {MAX_MAPPINGS} mappings can be kept");
+            let text = format!("the limit of {MAX_MAPPINGS} static mappings is reached");
             return Err(NatError::Invalid(text));
         }
         nat.mappings.push(new);
@@ -64,7 +64,7 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
     Ok(())
 }
 
-/// Removes the static mapping with this name, and its sessions.
+/// Deletes the static mapping with the external endpoint of `gone`, and its sessions.
 ///
 /// # Errors
 /// [`NatError::Missing`].
@@ -72,17 +72,16 @@ pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
-        let at = nat.mappings.iter().position(|m| same_name(m, gone));
-        let at = at.ok_or_else(|| NatError::Missing("mapping of that address and port".into()))?;
+        let at = nat.mappings.iter().position(|m| same_external(m, gone));
+        let at = at.ok_or_else(|| NatError::Missing("mapping of this address and port".into()))?;
         nat.mappings.remove(at);
     }
     publish(c);
-    order(c, |_| Order::Sweep(Sweep::Mapped));
+    order(c, |_| Order::Sweep(Sweep::Mappings));
     Ok(())
 }
 
-/// Adds a host to those that share what comes for an address, port and protocol, or takes it away with
-/// its sessions.
+/// Adds a back end to a load-balancing mapping, or deletes it with its sessions.
 ///
 /// # Errors
 /// [`NatError`].
@@ -96,22 +95,22 @@ pub fn set_backend(
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
-        let called = |m: &&mut StaticMapping| {
-            let name = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
-            name == (external, port, protocol) && !m.mapping.backends.is_empty()
+        let matches = |m: &&mut StaticMapping| {
+            let key = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
+            key == (external, port, protocol) && !m.mapping.backends.is_empty()
         };
-        let mapping = nat.mappings.iter_mut().find(called);
+        let mapping = nat.mappings.iter_mut().find(matches);
         let missing = || format!("load-balancing mapping of {external}:{port}");
         let all = &mut mapping.ok_or_else(|| NatError::Missing(missing()))?.mapping.backends;
         let key = |b: &Backend| (b.address, b.port, b.table);
-        let what = || format!("host {}:{}", backend.address, backend.port);
+        let what = || format!("back end {}:{}", backend.address, backend.port);
         match (all.iter().position(|b| key(b) == key(&backend)), add) {
             (Some(_), true) => return Err(NatError::Exists(what())),
             (None, false) => return Err(NatError::Missing(what())),
             (None, true) => all.push(backend),
             (Some(_), false) if all.len() == 1 => {
                 return Err(NatError::Invalid(format!(
-                    "{} is the last: delete the mapping",
+                    "{} is the last one; delete the mapping instead",
                     what()
                 )));
             }
@@ -120,7 +119,7 @@ pub fn set_backend(
     }
     publish(c);
     if !add {
-        order(c, |_| Order::Sweep(Sweep::Mapped));
+        order(c, |_| Order::Sweep(Sweep::Mappings));
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Settings of the translator as a whole.
+//! Global settings of NAT44.
 
 use super::{MAX_LIMITS, Nat44, NatError, check_table, ensure, order, publish};
 use crate::config::Timeouts;
-use crate::limits::Orders;
+use crate::limits::LimitSettings;
 use crate::log::{Log, Target};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::ports::Scheme;
@@ -11,7 +11,7 @@ use crate::worker::Sweep;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 
-/// Sets how long sessions live from their next packet on.
+/// Sets session timeouts. They apply from the next packet of a session on.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -22,7 +22,7 @@ pub fn set_timeouts(c: &mut Control, timeouts: Timeouts) -> Result<(), NatError>
     Ok(())
 }
 
-/// Lets packets from the outside pass that belong to no session, or not.
+/// Sets whether packets from outside without a session are forwarded.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -33,7 +33,7 @@ pub fn set_forwarding(c: &mut Control, on: bool) -> Result<(), NatError> {
     Ok(())
 }
 
-/// Sets the largest segment that SYNs may announce; 0: any.
+/// Sets the MSS limit for SYNs; 0 = none.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -44,8 +44,7 @@ pub fn set_mss(c: &mut Control, mss: u16) -> Result<(), NatError> {
     Ok(())
 }
 
-/// Says which ports are given away. All sessions with a port of a shared address end: answers are told
-/// apart by port.
+/// Sets the port assignment. All sessions with a pool address end, because ports identify workers.
 ///
 /// # Errors
 /// [`NatError::Memory`].
@@ -56,23 +55,23 @@ pub fn set_scheme(c: &mut Control, scheme: Scheme) -> Result<(), NatError> {
         return Ok(());
     }
     nat.borrow_mut().scheme = scheme;
-    share_anew(c);
+    redistribute(c);
     Ok(())
 }
 
-/// Has addresses come anew, and the ports that are kept: all sessions with a port of an address end.
-fn share_anew(c: &mut Control) {
+/// Adds all addresses and reserved ports again: all sessions with a pool address end.
+fn redistribute(c: &mut Control) {
     let nat = c.state::<Nat44>();
-    let gone = std::mem::take(&mut nat.borrow_mut().told);
+    let gone = std::mem::take(&mut nat.borrow_mut().active);
     for a in gone {
         order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
     }
-    nat.borrow_mut().kept.clear();
+    nat.borrow_mut().reserved.clear();
     publish(c);
 }
 
-/// Names the workers that have sessions, or all. All sessions end: hosts inside and ports outside are
-/// shared out anew.
+/// Sets the workers that own sessions; `None` = all. All sessions end, because hosts and ports are
+/// redistributed.
 ///
 /// # Errors
 /// [`NatError::Invalid`] if there is no such worker.
@@ -83,11 +82,11 @@ pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatEr
     owners.dedup();
     let workers = c.workers();
     if let Some(wrong) = owners.iter().find(|w| usize::from(**w) >= workers) {
-        let text = format!("there is no worker {wrong}: they are 0 to {}", workers - 1);
+        let text = format!("there is no worker {wrong}; there are 0 to {}", workers - 1);
         return Err(NatError::Invalid(text));
     }
     if named.is_some() && owners.is_empty() {
-        return Err(NatError::Invalid("no worker would have sessions".into()));
+        return Err(NatError::Invalid("at least one worker must own sessions".into()));
     }
     let nat = c.state::<Nat44>();
     let old = nat.borrow().owners(workers);
@@ -96,44 +95,44 @@ pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatEr
         return Ok(());
     }
     let sessions = nat.borrow().sessions.unwrap_or(0);
-    // Of static mappings, too.
+    // Including sessions of static mappings.
     order(c, |_| Order::Sweep(Sweep::All));
-    share_anew(c);
-    tell_limits(c, sessions)?;
+    redistribute(c);
+    send_limits(c, sessions)?;
     Ok(())
 }
 
-/// Says what becomes of new sessions when the table is full: they are refused, or take the place of
-/// those that are half open.
+/// Sets the handling of new sessions when the table is full: refuse them, or recycle half-open
+/// ones.
 ///
 /// # Errors
 /// [`NatError::Memory`].
-pub fn set_refusal(c: &mut Control, refuse: bool) -> Result<(), NatError> {
+pub fn set_refuse_when_full(c: &mut Control, refuse: bool) -> Result<(), NatError> {
     ensure(c)?;
     c.state::<Nat44>().borrow_mut().refuse = refuse;
     publish(c);
     Ok(())
 }
 
-/// Has sessions noted that come and go, at most so many records a second, or not any more.
+/// Starts logging sessions, at a maximum rate in records per second, or stops.
 ///
 /// # Errors
-/// [`NatError::File`] if nothing can be written there; what was so far stays then.
+/// [`NatError::File`] if the destination cannot be opened; the previous log stays then.
 pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatError> {
     ensure(c)?;
     let workers = c.workers();
-    let (log, pens) = match to {
+    let (log, writers) = match to {
         None => (None, Vec::new()),
         Some((target, rate)) => {
             let what = target.to_string();
             let started = Log::start(target, rate, workers);
-            let (log, pens) = started.map_err(|e| NatError::File(what, e))?;
-            (Some(log), pens)
+            let (log, writers) = started.map_err(|e| NatError::File(what, e))?;
+            (Some(log), writers)
         }
     };
-    let mut pens = pens.into_iter();
-    order(c, |_| Order::Log(pens.next().map(Box::new)));
-    // What workers have written so far is read before the old thread ends.
+    let mut writers = writers.into_iter();
+    order(c, |_| Order::Log(writers.next().map(Box::new)));
+    // Records written so far are read before the old thread ends.
     c.sync();
     let nat = c.state::<Nat44>();
     if let Some(log) = log.as_ref().filter(|log| matches!(log.target, Target::Ipfix(_))) {
@@ -146,11 +145,11 @@ pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatErro
     Ok(())
 }
 
-/// Has sessions noted by IPFIX messages to the collector that was named last, in that domain and from
-/// that port (0: as before); or not any more.
+/// Starts logging to the last IPFIX collector, with this domain and source port (0 keeps the
+/// previous value), or stops.
 ///
 /// # Errors
-/// [`NatError`] if no collector was named, or sessions are noted elsewhere.
+/// [`NatError`] if no collector is known, or another log is active.
 pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError> {
     ensure(c)?;
     let nat = c.state::<Nat44>();
@@ -160,13 +159,14 @@ pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError
     };
     match (now, on) {
         (Some(Target::Ipfix(_)), None) => set_log(c, None),
-        (_, None) => Err(NatError::Missing("log of sessions by IPFIX".into())),
+        (_, None) => Err(NatError::Missing("IPFIX log of sessions".into())),
         (Some(other @ (Target::File(_) | Target::Syslog(_))), Some(_)) => {
-            Err(NatError::Exists(format!("a log of sessions to {other} (end it: `nat44 log off`)")))
+            Err(NatError::Exists(format!("a session log to {other} (`nat44 log off` stops it)")))
         }
         (now, Some((domain, port))) => {
             let Some((Target::Ipfix(mut to), rate)) = collector else {
-                let text = "no collector is known: `nat44 log ipfix <address>:<port>` names one";
+                let text =
+                    "no collector is configured; `nat44 log ipfix <address>:<port>` sets one";
                 return Err(NatError::Invalid(text.into()));
             };
             to.domain = if domain == 0 { to.domain } else { domain };
@@ -175,15 +175,15 @@ pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError
             if now.as_ref() == Some(&target) {
                 return Ok(());
             }
-            // A port is not free before what has it ends.
+            // The port is not free until the old log ends.
             set_log(c, None)?;
             set_log(c, Some((target, rate)))
         }
     }
 }
 
-/// Limits the sessions of a routing table's hosts, or of each host if no table is named; 0: no limit.
-/// Sessions that there are stay.
+/// Sets the session limit of a routing table, or per host with `None`; 0 = unlimited. Existing
+/// sessions stay.
 ///
 /// # Errors
 /// [`NatError`].
@@ -203,13 +203,14 @@ pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), N
                 nat.limits.insert(table, most);
             }
             _ => {
-                let text = format!("no more than {MAX_LIMITS} tables can have a limit");
+                let text =
+                    format!("the limit of {MAX_LIMITS} tables with a session limit is reached");
                 return Err(NatError::Invalid(text));
             }
         }
         (old, nat.sessions.unwrap_or(0))
     };
-    if let Err(e) = tell_limits(c, sessions) {
+    if let Err(e) = send_limits(c, sessions) {
         let mut nat = nat.borrow_mut();
         (nat.limits, nat.per_host) = old;
         return Err(e.into());
@@ -217,8 +218,9 @@ pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), N
     Ok(())
 }
 
-/// Tells workers of limits. A host belongs to one worker; a table's limit is shared out among them.
-fn tell_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
+/// Sends limits to workers. A host belongs to one worker, and the limit of a table is divided among
+/// workers.
+fn send_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
     let now = time::millis(clock::ticks());
     let workers = c.workers();
     let orders = {
@@ -231,10 +233,10 @@ fn tell_limits(c: &mut Control, sessions: u32) -> Result<(), MapError> {
                 let (n, place) = (owners.len() as u32, place as u32);
                 most / n + u32::from(place < most % n)
             };
-            // A worker without sessions has nothing to count.
+            // A worker that owns no sessions has nothing to count.
             let tables = nat.limits.iter();
             let tables = tables.filter_map(|(t, most)| Some((*t, part(*most, place?)))).collect();
-            Orders::new(tables, nat.per_host, sessions, now)
+            LimitSettings::new(tables, nat.per_host, sessions, now)
         };
         (0..workers).map(of).collect::<Result<Vec<_>, _>>()?
     };

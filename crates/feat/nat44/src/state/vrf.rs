@@ -1,30 +1,30 @@
-//! Which routing tables the hosts of a table reach.
+//! Routes between routing tables.
 
 use super::{Nat44, NatError, check_table, ensure, publish};
 use thalweg_graph::Control;
 
-/// Most tables of which is said what they reach.
+/// Maximum number of tables with routes.
 pub const MAX_VRFS: usize = 1024;
-/// Most tables that one reaches.
+/// Maximum number of routes per table.
 pub const MAX_VRF_ROUTES: usize = 64;
 
-/// Routing tables that hold where none is named.
+/// Default routing tables.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DefaultVrfs {
-    /// Of hosts inside, in mappings.
+    /// Table of inside hosts, in mappings.
     pub inside: u32,
-    /// Of hosts outside: where hosts inside go that their own table has no route for, before it is
-    /// looked where interfaces outside are. 0: only there.
+    /// Table tried first for inside hosts whose own table has no route, before those of outside
+    /// interfaces; 0 = none.
     pub outside: u32,
 }
 
-/// The routing table of hosts inside where none is named.
+/// Default table of inside hosts.
 pub(crate) fn inside_vrf(c: &Control) -> u32 {
     c.state::<Nat44>().borrow().default_vrfs.inside
 }
 
-/// Has the hosts of a routing table reach only the tables that are named for it, none at first; or all
-/// that have an interface outside, again. Sessions that there are stay.
+/// Limits the hosts of a routing table to the tables it has routes to, initially none; or removes
+/// the limit. Existing sessions stay.
 ///
 /// # Errors
 /// [`NatError`].
@@ -39,7 +39,7 @@ pub fn set_vrf_table(c: &mut Control, table: u32, add: bool) -> Result<(), NatEr
             (true, true) => return Err(NatError::Exists(what())),
             (false, false) => return Err(NatError::Missing(what())),
             (false, true) if vrfs.len() >= MAX_VRFS => {
-                let text = format!("no more than {MAX_VRFS} tables can be listed");
+                let text = format!("the limit of {MAX_VRFS} `nat44 vrf table`s is reached");
                 return Err(NatError::Invalid(text));
             }
             (false, true) => drop(vrfs.insert(table, Vec::new())),
@@ -50,8 +50,7 @@ pub fn set_vrf_table(c: &mut Control, table: u32, add: bool) -> Result<(), NatEr
     Ok(())
 }
 
-/// Has the hosts of a routing table reach another one, if none that was named before leads where they
-/// want to go; or no longer. Sessions that there are stay.
+/// Adds a route to another table, after the existing ones, or deletes it. Existing sessions stay.
 ///
 /// # Errors
 /// [`NatError`].
@@ -62,13 +61,13 @@ pub fn set_vrf_route(c: &mut Control, table: u32, to: u32, add: bool) -> Result<
     {
         let nat = c.state::<Nat44>();
         let mut nat = nat.borrow_mut();
-        let missing = || format!("nat44 vrf table {table}: `nat44 vrf table add {table}` makes it");
+        let missing = || format!("nat44 vrf table {table}: `nat44 vrf table add {table}` adds it");
         let routes = nat.vrfs.get_mut(&table).ok_or_else(|| NatError::Missing(missing()))?;
         match (routes.iter().position(|r| *r == to), add) {
             (Some(_), true) => return Err(NatError::Exists(what())),
             (None, false) => return Err(NatError::Missing(what())),
             (None, true) if routes.len() >= MAX_VRF_ROUTES => {
-                let text = format!("no more than {MAX_VRF_ROUTES} routes of a table can be kept");
+                let text = format!("the limit of {MAX_VRF_ROUTES} routes per table is reached");
                 return Err(NatError::Invalid(text));
             }
             (None, true) => routes.push(to),

@@ -1,5 +1,5 @@
-//! Any packets in any order, from either side and by any worker, while the configuration changes:
-//! nothing panics, nothing leaks, and the books agree.
+//! Random packets in random order, from either side and on any worker, while the configuration
+//! changes: nothing panics or leaks, and all counters agree.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use thalweg_wire::icmpv4::{self, IcmpRepr};
 use thalweg_wire::ipv4::Ipv4View;
 
-/// What happens.
+/// A random step.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A packet comes: by which worker and from which side, its kind, and numbers for the rest.
+    /// A packet is received: worker, side, kind, and numbers for the rest.
     Packet { worker: u8, side: u8, kind: u8, numbers: [u8; 4] },
-    /// Bytes come that are no packet.
+    /// Bytes that are not a packet are received.
     Rubbish(u8, Vec<u8>),
-    /// What came last is sent back, with some bytes changed.
+    /// The last packet sent is returned with some bytes changed.
     Echo(u8, Vec<(u8, u8)>),
-    /// A command is given.
+    /// A command is run.
     Command(u8),
 }
 
@@ -79,7 +79,7 @@ fn packet(side: u8, kind: u8, [a, b, c, d]: [u8; 4]) -> Vec<u8> {
     };
     let mut p = p.build();
     if d == 255 {
-        // A fragment, of whatever.
+        // A random fragment.
         p[6] = a & 0x3f;
         p[10..12].fill(0);
         let sum = thalweg_wire::checksum::checksum(&p[..20]);
@@ -108,7 +108,7 @@ fn run(workers: usize, steps: &[Step]) -> Result<(), TestCaseError> {
                 (0, *side, bytes)
             }
             Step::Command(i) => {
-                // What is there already, or is not, is refused.
+                // Commands on existing or missing objects may fail.
                 n.lab.cli(COMMANDS[usize::from(*i)]);
                 continue;
             }
@@ -123,7 +123,7 @@ fn run(workers: usize, steps: &[Step]) -> Result<(), TestCaseError> {
         let sessions = n.sessions().len();
         prop_assert!(sessions <= 24 * workers, "{} sessions", sessions);
     }
-    // Ports that mappings keep count as busy.
+    // Ports reserved for mappings count as busy.
     COMMANDS.iter().filter(|c| c.starts_with("nat44 add static") && c.ends_with("del")).for_each(
         |c| {
             n.lab.cli(c);
@@ -148,7 +148,7 @@ fn run(workers: usize, steps: &[Step]) -> Result<(), TestCaseError> {
     let text = n.lab.cli("show nat44 addresses");
     let busy = text.lines().filter(|l| l.contains(" busy ") && !l.trim().starts_with("0 "));
     prop_assert_eq!(busy.count(), 0, "{}", text);
-    // That every buffer has come home.
+    // Checks that all buffers have been returned.
     n.close();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The fast way and the slow one do the same.
+//! The fast path and the slow path have the same results.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, echo, tcp, udp};
@@ -11,10 +11,10 @@ use thalweg_buffer::simd::{self, Level};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
 
-/// The level of kernels is the whole process's.
+/// The SIMD level applies to the whole process.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Packets from the inside: of few flows, so that many are of one.
+/// Packets from inside, of a few flows, so that many are of the same one.
 fn inside() -> impl Strategy<Value = Packet> {
     let len = prop_oneof![Just(0usize), 1usize..60, 1400usize..1500];
     (2u8..5, 5000u16..5003, 0u8..9, len, 1u8..4, any::<bool>()).prop_map(
@@ -33,7 +33,7 @@ fn inside() -> impl Strategy<Value = Packet> {
     )
 }
 
-/// Answers to what left: every so many, with flags if it is TCP.
+/// Replies to a selection of the packets sent, with TCP flags where applicable.
 fn answers(out: &[&Out], pick: &[usize]) -> Vec<Vec<u8>> {
     let answer = |(n, at): (usize, &usize)| {
         let o = out.get(at % out.len().max(1))?;
@@ -51,13 +51,12 @@ fn answers(out: &[&Out], pick: &[usize]) -> Vec<Vec<u8>> {
 
 type Round = (Vec<Packet>, Vec<usize>);
 
-/// Ports outside, by the host and port inside that they stand for: which port it is differs from one
-/// translator to the next.
+/// External endpoints by inside endpoint: the port differs from one NAT to the next.
 #[derive(Default)]
 struct Ports(HashMap<(u8, u16), (Ipv4Addr, u16)>);
 
 impl Ports {
-    /// Says what left, of packets that came in as `source` tells by their number.
+    /// Describes a packet sent, where `source` maps the number of a packet to its inside endpoint.
     fn say(&mut self, o: &Out, source: impl Fn(u16) -> (Ipv4Addr, u16)) -> String {
         let (v, (a, b)) = (o.view(), o.ports());
         let p = v.payload();
@@ -68,7 +67,7 @@ impl Ports {
         let inside = if o.port == 1 { source(n) } else { (o.dst(), b) };
         if o.port == 1 {
             let known = self.0.entry((v.protocol(), a)).or_insert(inside);
-            assert_eq!(*known, inside, "a port outside that two share");
+            assert_eq!(*known, inside, "an external port shared by two");
             assert_eq!(o.src(), SHARED);
         }
         let far = if o.port == 1 { (o.dst(), b) } else { (o.src(), a) };
@@ -77,12 +76,12 @@ impl Ports {
     }
 }
 
-/// The identification of an IPv4 header, by which packets are told apart.
+/// The identification field of an IPv4 header, which numbers the packets.
 fn number(h: &[u8]) -> u16 {
     u16::from_be_bytes([h[4], h[5]])
 }
 
-/// What leaves, ports outside replaced by whose they are.
+/// The packets sent, with external ports replaced by the inside endpoints they stand for.
 fn outcome(level: Level, rounds: &[Round]) -> (Vec<String>, String) {
     simd::set_level(level);
     let mut n = Nat::new();
@@ -98,7 +97,7 @@ fn outcome(level: Level, rounds: &[Round]) -> (Vec<String>, String) {
         };
         let out = n.pass_all(0, packets.clone());
         all.extend(out.iter().map(|o| ports.say(o, source)));
-        // Frames are split by way, and the order of flows with that: of these, answers must know nothing.
+        // The fast path splits frames and reorders flows, which must not affect the replies.
         let mut left: Vec<&Out> = out.iter().filter(|o| o.port == 1).collect();
         left.sort_by_key(|o| number(&o.bytes[14..]));
         let back = n.pass_all(1, answers(&left, pick));

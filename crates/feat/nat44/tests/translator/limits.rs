@@ -1,9 +1,9 @@
-//! What sessions get, and how many there may be.
+//! Port assignment and session limits.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, udp};
 
-/// Ports outside that a host's sessions got, one packet each; those that got none are left out.
+/// External ports of a host's sessions, one packet each, without refused sessions.
 fn ports(n: &mut Nat, host: u8, from: std::ops::Range<u16>) -> Vec<u16> {
     from.filter_map(|port| {
         let out = n.pass(0, udp((ip(0, host), port), (FAR, 53)));
@@ -23,7 +23,7 @@ fn ports_are_those_of_the_algorithm() {
     let mut got = ports(&mut n, 2, 100..130);
     got.sort_unstable();
     assert_eq!(got, (2000..2020).collect::<Vec<u16>>());
-    assert_eq!(n.lab.count("nat44-ed-in2out", "no address with a free port"), 10);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "out of ports"), 10);
     n.lab.ok("nat addr-port-assignment-alg map-e psid 10 psid-offset 6 psid-len 6");
     // Sessions with other ports end.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -60,29 +60,29 @@ fn answers_find_their_worker_with_any_algorithm() {
 }
 
 #[test]
-fn a_host_may_have_so_many() {
+fn sessions_per_host_are_limited() {
     let mut n = Nat::new();
     n.know(3..4);
-    // Some are there before the limit is.
+    // Some exist before the limit is set.
     assert_eq!(ports(&mut n, 2, 1..4).len(), 3);
     n.lab.ok("set nat44 session limit 5 per-host");
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 3, 1..9).len(), 5);
     assert_eq!(ports(&mut n, 2, 10..20).len(), 2);
-    let reason = "as many sessions of a host or table as there may be";
+    let reason = "max user or VRF sessions exceeded";
     assert_eq!(n.lab.count("nat44-ed-in2out", reason), 3 + 8);
-    // One less, one more.
+    // One session less, one more.
     n.lab.ok("nat44 del session in 10.0.0.2:1 udp external-host 198.51.100.7:53");
     assert_eq!(ports(&mut n, 2, 30..40).len(), 1);
     let text = n.lab.cli("show nat44 session limits");
-    assert!(text.contains("each host: 5 sessions"), "{text}");
+    assert!(text.contains("per host: 5 sessions"), "{text}");
     n.lab.ok("set nat44 session limit 0 per-host");
     assert_eq!(ports(&mut n, 2, 50..60).len(), 10);
     n.close();
 }
 
 #[test]
-fn a_table_may_have_so_many() {
+fn sessions_per_table_are_limited() {
     let mut n = Nat::of(2);
     n.know(3..51);
     n.lab.ok("set nat44 session limit 9 vrf 0\nset nat44 session limit 1 vrf 7");
@@ -101,7 +101,7 @@ fn a_full_table_may_refuse() {
     let mut n = Nat::with(1, "nat44 plugin enable sessions 20");
     n.lab.ok("set nat44 table-full refuse");
     assert_eq!(ports(&mut n, 2, 1..31).len(), 20);
-    assert_eq!(n.lab.count("nat44-ed-in2out", "as many sessions as there may be"), 10);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "maximum sessions exceeded"), 10);
     n.lab.ok("set nat44 table-full recycle");
     assert_eq!(ports(&mut n, 2, 100..110).len(), 10);
     assert_eq!(n.sessions().len(), 20);
@@ -109,14 +109,14 @@ fn a_full_table_may_refuse() {
     n.close();
 }
 
-/// Collectors of IPFIX messages learn of what runs out, once a second.
+/// IPFIX collectors are notified of exhausted resources, once a second.
 #[test]
-fn what_runs_out_is_noted() {
+fn exhaustion_is_reported() {
     let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     collector.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
     let to = collector.local_addr().unwrap();
-    // The event, and what is said beside it, of the first record that is no session's.
-    let told = |n: &mut Nat, template: u16| -> Vec<u8> {
+    // The event and value of the first notice.
+    let notice = |n: &mut Nat, template: u16| -> Vec<u8> {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         loop {
             assert!(std::time::Instant::now() < end);
@@ -139,15 +139,15 @@ fn what_runs_out_is_noted() {
     n.lab.ok(&format!("nat44 log ipfix {to}\nset nat44 session limit 2 per-host"));
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 2, 1..6).len(), 2);
-    assert_eq!(told(&mut n, 260), [13, 0, 0, 0, 3, 0, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0, 0]);
+    assert_eq!(notice(&mut n, 260), [13, 0, 0, 0, 3, 0, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0, 0]);
     n.lab.ok("set nat44 session limit 0 per-host\nset nat44 session limit 4");
     n.lab.c.sync();
     std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(ports(&mut n, 3, 1..6).len(), 2);
-    assert_eq!(told(&mut n, 259), [13, 0, 0, 0, 1, 0, 0, 0, 4]);
+    assert_eq!(notice(&mut n, 259), [13, 0, 0, 0, 1, 0, 0, 0, 4]);
     n.lab.ok("set nat44 session limit 0\nnat44 add address 192.0.2.1 del");
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 4, 1..6).len(), 0);
-    assert_eq!(told(&mut n, 258), [3, 0, 0, 0, 0]);
+    assert_eq!(notice(&mut n, 258), [3, 0, 0, 0, 0]);
     n.close();
 }

@@ -1,4 +1,4 @@
-//! NAT44 from end to end: the real features between test interfaces.
+//! NAT44 end to end: the real features between test interfaces.
 
 #[allow(dead_code)]
 #[path = "../../../ip4/tests/router/lab.rs"]
@@ -17,5 +17,5 @@ mod store;
 mod tables;
 mod vrfs;
 
-/// Features that the lab has beside IPv4.
+/// Features of the lab in addition to IPv4.
 const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];

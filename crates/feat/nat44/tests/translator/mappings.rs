@@ -1,4 +1,4 @@
-//! Static mappings, hairpinning, twice NAT, load balancing.
+//! Static mappings, hairpinning, twice-NAT, load balancing.
 
 use crate::lab::{host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 #[test]
-fn a_port_is_called_from_outside() {
+fn a_mapped_port_is_reachable_from_outside() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80");
     let (near, far) = ((ip(0, 2), 8080), (FAR, 4000));
@@ -17,7 +17,7 @@ fn a_port_is_called_from_outside() {
         assert_eq!((out.src(), out.ports()), (SHARED, (80, 4000)));
         assert_eq!(n.one(1, 0, tcp(far, (SHARED, 80), 0x10)).dst(), ip(0, 2));
     }
-    // What the host begins from that port has that name, too.
+    // Sessions that the host opens from that port have the external endpoint, too.
     let out = n.one(0, 1, tcp(near, (FAR, 443), 2));
     assert_eq!((out.src(), out.ports()), (SHARED, (80, 443)));
     assert!(n.pass(1, tcp(far, (SHARED, 81), 2)).is_empty());
@@ -32,7 +32,7 @@ fn a_port_is_called_from_outside() {
 }
 
 #[test]
-fn an_address_is_called_from_outside() {
+fn a_mapped_address_is_reachable_from_outside() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add static mapping local 10.0.0.2 external 192.0.2.50");
     let named = Ipv4Addr::new(192, 0, 2, 50);
@@ -45,7 +45,7 @@ fn an_address_is_called_from_outside() {
 }
 
 #[test]
-fn what_keeps_its_name() {
+fn identity_mappings() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add identity mapping 10.0.0.2 udp 700");
     assert_eq!(n.one(0, 1, udp((ip(0, 2), 700), (FAR, 10))).src(), ip(0, 2));
@@ -55,7 +55,7 @@ fn what_keeps_its_name() {
 }
 
 #[test]
-fn hosts_inside_call_each_other_by_their_names_outside() {
+fn inside_hosts_reach_each_other_by_external_address() {
     for workers in [1, 2] {
         let mut n = Nat::of(workers);
         n.lab.ok("nat44 add static mapping udp local 10.0.0.3 53 external 192.0.2.1 53");
@@ -78,7 +78,7 @@ fn hosts_inside_call_each_other_by_their_names_outside() {
 }
 
 #[test]
-fn callers_get_addresses_inside() {
+fn twice_nat_translates_clients() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 10.9.9.9 twice-nat\n\
               ip route add 10.9.9.0/24 via 10.0.1.2 test1\n\
@@ -94,7 +94,7 @@ fn callers_get_addresses_inside() {
 }
 
 #[test]
-fn callers_are_spread() {
+fn clients_are_balanced() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add load-balancing static mapping protocol udp external 192.0.2.1:53 \
               local 10.0.0.2:5353 probability 25 local 10.0.0.3:5354 probability 75");
@@ -148,9 +148,9 @@ fn mappings_belong_to_one_worker() {
     n.close();
 }
 
-/// Those of one that hosts inside share may be lent for sources from outside, too.
+/// The addresses of an interface can be used for inside hosts and for twice-NAT at once.
 #[test]
-fn an_interface_lends_its_addresses_for_both() {
+fn interface_addresses_serve_both_pools() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 192.0.2.1 del\nnat44 add interface address test1\n\
               nat44 add interface address test1 twice-nat\n\
@@ -166,17 +166,17 @@ fn an_interface_lends_its_addresses_for_both() {
     n.close();
 }
 
-/// An address is there once, or its ports would be given away twice.
+/// An address is added once only, or its ports would be assigned twice.
 #[test]
 fn an_address_is_there_once() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 10.0.1.1 tenant-vrf 7");
     let text = n.lab.cli("nat44 add interface address test1");
-    assert!(text.contains("address 10.0.1.1 tenant-vrf 7 is there already"), "{text}");
+    assert!(text.contains("address 10.0.1.1 tenant-vrf 7 exists already"), "{text}");
     n.lab.ok("nat44 add address 10.0.1.1 tenant-vrf 7 del\nnat44 add interface address test1");
     let text = n.lab.cli("nat44 add address 10.0.1.0 - 10.0.1.9 tenant-vrf 7");
-    assert!(text.contains("10.0.1.1, an interface's for all hosts, is there already"), "{text}");
-    // One that the interface gets later; and what was said of it goes.
+    assert!(text.contains("pool address 10.0.1.1 of an interface exists already"), "{text}");
+    // The interface gets such an address later, and its configured use is deleted.
     n.lab.ok("nat44 add address 10.0.9.1 tenant-vrf 7\nset interface ip address test1 10.0.9.1/24");
     let count = |n: &mut Nat| n.lab.cli("show nat44 addresses").matches("10.0.9.1").count();
     assert_eq!(count(&mut n), 1);
@@ -186,9 +186,9 @@ fn an_address_is_there_once() {
     n.close();
 }
 
-/// One address of those that sources may get, and no other.
+/// With `exact`, only this address of the twice-NAT pool is used.
 #[test]
-fn a_mapping_may_name_the_address_that_sources_get() {
+fn exact_selects_the_twice_nat_address() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 10.9.9.1 - 10.9.9.8 twice-nat\n\
               nat44 add address 10.9.9.9 tenant-vrf 7 twice-nat\n\
@@ -200,9 +200,9 @@ fn a_mapping_may_name_the_address_that_sources_get() {
         let out = n.one(1, 0, tcp(far, (SHARED, 80), 2));
         assert_eq!((out.src(), out.dst()), (Ipv4Addr::new(10, 9, 9, 9), ip(0, 2)));
     }
-    // One that is not there: callers are refused.
+    // An address that is not in the pool: sessions are refused.
     assert!(n.pass(1, tcp((FAR, 4000), (SHARED, 81), 2)).iter().all(|o| o.port == 1));
-    assert_eq!(n.lab.count("nat44-ed-out2in", "no address with a free port"), 1);
+    assert_eq!(n.lab.count("nat44-ed-out2in", "out of ports"), 1);
     assert!(n.lab.cli("show nat44 static mappings").contains("exact 10.9.9.9"));
     for (words, why) in [
         ("tcp local 10.0.0.4 80 external 192.0.2.1 82 exact 10.9.9.9", "with twice-nat"),

@@ -1,4 +1,4 @@
-//! A translator between `test0`, the inside, and `test1`, the outside.
+//! A NAT between `test0`, inside, and `test1`, outside.
 
 use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound};
 use std::net::Ipv4Addr;
@@ -6,12 +6,12 @@ use thalweg_feat_nat44::view::{SessionView, all_sessions};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
 
-/// A host of the Internet, behind 10.0.1.2.
+/// An Internet host behind 10.0.1.2.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
-/// The address that hosts inside share.
+/// The pool address.
 pub const SHARED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
-/// A packet that left.
+/// A packet that was sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Out {
     pub port: u8,
@@ -47,7 +47,7 @@ impl Out {
     pub fn dst(&self) -> Ipv4Addr {
         self.view().dst()
     }
-    /// Source and destination port; of an ICMP query, its identifier twice.
+    /// Source and destination port; for ICMP queries, the identifier twice.
     pub fn ports(&self) -> (u16, u16) {
         let v = self.view();
         let p = v.payload();
@@ -56,7 +56,7 @@ impl Out {
     }
 }
 
-/// A lab with a translator.
+/// A lab with NAT.
 pub struct Nat {
     pub lab: Lab,
 }
@@ -79,7 +79,7 @@ impl Nat {
         Nat { lab }
     }
 
-    /// Makes hosts inside known, with the MAC address that all known ones have.
+    /// Adds neighbours for inside hosts, all with the same MAC address.
     pub fn know(&mut self, hosts: std::ops::Range<u8>) {
         let [a, b, c, d, e, f] = host_mac(0, 2).0;
         for host in hosts {
@@ -88,7 +88,7 @@ impl Nat {
         }
     }
 
-    /// What leaves when a packet comes in.
+    /// The packets sent in response to one received.
     pub fn pass(&mut self, port: u8, packet: Packet) -> Vec<Out> {
         self.pass_all(port, vec![packet.build()])
     }
@@ -107,7 +107,7 @@ impl Nat {
         sent.map(|(sw_if, worker, bytes)| Out { port: port(sw_if), worker, bytes }).collect()
     }
 
-    /// The only packet that leaves when one comes in, which leaves by a certain port.
+    /// The only packet sent in response to one received, on a given port.
     pub fn one(&mut self, from: u8, to: u8, packet: Packet) -> Out {
         let mut out = self.pass(from, packet);
         let errors = self.lab.cli("show errors");
@@ -150,7 +150,7 @@ fn udp_goes_out_and_comes_back() {
     assert_eq!((out.src(), out.dst(), out.ports().1), (SHARED, FAR, 53));
     let port = out.ports().0;
     assert!(port >= 1024);
-    // The same packet again, by the fast way; and the answer, first and second.
+    // The same packet again, by the fast path; then first and second reply.
     assert_eq!(n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53))).ports(), (port, 53));
     for _ in 0..2 {
         let back = n.one(1, 0, udp((FAR, 53), (SHARED, port)));
@@ -205,7 +205,7 @@ fn other_protocols_go_by_address() {
     let gre = |a, b| Packet::new().ipv4(a, b).gre().payload_len(20);
     assert_eq!(n.one(0, 1, gre(ip(0, 2), FAR)).src(), SHARED);
     assert_eq!(n.one(1, 0, gre(FAR, SHARED)).dst(), ip(0, 2));
-    // Another host inside has no address left for it.
+    // Another inside host has no address left for it.
     let out = n.pass(0, gre(ip(0, 3), FAR));
     assert_eq!(out.iter().map(|o| o.port).collect::<Vec<_>>(), [0], "an ICMP error");
     n.close();
@@ -217,15 +217,15 @@ fn strangers_are_dropped_unless_forwarding_is_on() {
     let stranger = || udp((FAR, 9), (ip(0, 2), 9));
     assert!(n.pass(1, stranger()).is_empty());
     assert!(n.pass(1, udp((FAR, 9), (SHARED, 2000))).is_empty());
-    assert_eq!(n.lab.count("nat44-ed-out2in", "no session and no mapping"), 2);
+    assert_eq!(n.lab.count("nat44-ed-out2in", "no translation"), 2);
     n.lab.ok("nat44 forwarding enable");
     assert_eq!(n.one(1, 0, stranger()).src(), FAR);
     assert!(n.pass(1, udp((FAR, 9), (SHARED, 2000))).is_empty());
-    // Pings for the router itself are answered, from both sides.
+    // Pings to the router itself are answered on both sides.
     let reply = n.one(1, 1, echo(ip(1, 2), ip(1, 1), 1));
     assert_eq!(reply.dst(), ip(1, 2));
     assert_eq!(n.one(0, 0, echo(ip(0, 2), ip(0, 1), 1)).src(), ip(0, 1));
-    // What does not go outside is not translated.
+    // Packets that do not go outside are not translated.
     let out = n.pass(0, udp((ip(0, 2), 1), (ip(2, 2), 2)));
     assert_eq!((out[0].port, out[0].src()), (2, ip(0, 2)));
     assert!(n.sessions().is_empty());
@@ -233,7 +233,7 @@ fn strangers_are_dropped_unless_forwarding_is_on() {
 }
 
 #[test]
-fn what_calls_no_name_inside_begins_nothing() {
+fn packets_to_unmapped_addresses_open_no_session() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add static mapping udp local 10.0.0.3 53 external 192.0.2.1 53\n\
               nat44 add address 10.0.1.77\nnat44 add interface address test1\n\
@@ -243,9 +243,9 @@ fn what_calls_no_name_inside_begins_nothing() {
         assert!(n.pass(0, udp((ip(0, 2), 5000), to)).is_empty());
         assert!(n.pass(0, tcp((ip(0, 2), 5000), to, 2)).is_empty());
     }
-    assert_eq!(n.lab.count("nat44-ed-in2out", "no session and no mapping"), 4);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "no translation"), 4);
     assert!(n.sessions().is_empty());
-    // The router answers by its own address, shared or not.
+    // The router replies from its own address, shared or not.
     assert_eq!(n.one(0, 0, echo(ip(0, 2), ip(1, 1), 1)).src(), ip(1, 1));
     n.close();
 }
@@ -270,7 +270,7 @@ fn errors_about_what_was_sent_come_back() {
         let back = n.pass_all(1, vec![error]);
         assert_eq!(back.len(), 1);
         assert_eq!((back[0].src(), back[0].dst()), (hop, ip(0, 2)));
-        // What is quoted is what was sent, checksums and all.
+        // The quoted packet equals the original, including checksums.
         let v = back[0].view();
         let quote = &v.payload()[8..];
         assert_eq!(quote, &sent[..quote.len()], "{:02x?}", back[0]);
@@ -281,21 +281,21 @@ fn errors_about_what_was_sent_come_back() {
 #[test]
 fn the_routers_own_errors_are_about_what_was_sent() {
     let mut n = Nat::new();
-    // It dies here, on the way out.
+    // The TTL expires here, on the way out.
     let sent = udp((ip(0, 2), 5000), (FAR, 33_434)).ttl(1).build();
     let out = n.pass_all(0, vec![sent.clone()]);
     assert_eq!((out.len(), out[0].port, out[0].src(), out[0].dst()), (1, 0, ip(0, 1), ip(0, 2)));
     assert_eq!(out[0].view().payload()[8..36], sent[..28]);
     assert!(n.sessions().is_empty());
-    // It is too long for the outside.
+    // The packet is too large for the outside.
     n.lab.ok("set interface mtu packet 600 test1");
     let sent = Packet::new().ipv4(ip(0, 2), FAR).udp(5000, 53).payload_len(900).dont_fragment();
     let out = n.pass_all(0, vec![sent.build()]);
     assert_eq!((out.len(), out[0].port, out[0].src(), out[0].dst()), (1, 0, ip(0, 1), ip(0, 2)));
     let sent = sent.build();
-    // It had one hop less by then.
+    // Its TTL was decremented by then.
     assert_eq!(out[0].view().payload()[20..36], sent[12..28]);
-    // And on the way in it dies.
+    // The TTL expires on the way in.
     let port = n.sessions()[0].mapped().1;
     let back = udp((FAR, 53), (SHARED, port)).ttl(1).build();
     let out = n.pass_all(1, vec![back.clone()]);
@@ -334,7 +334,7 @@ fn on_the_way_out_of_an_interface() {
     }
     let out = n.pass(0, udp((ip(0, 2), 1), (ip(2, 2), 2)));
     assert_eq!((out[0].port, out[0].src()), (2, ip(0, 2)));
-    // Its own words keep their name.
+    // The router's own packets are not translated.
     assert_eq!(n.one(1, 1, echo(ip(1, 2), ip(1, 1), 1)).src(), ip(1, 1));
     n.close();
 }
@@ -367,7 +367,7 @@ fn answers_find_the_worker_that_asked() {
 
 #[test]
 fn a_frame_is_made_sound_of() {
-    // Whatever the fast way does, the slow one has done to the first of them.
+    // The slow path handles the first packet, the fast path the rest, with the same result.
     let mut n = Nat::new();
     let flows: Vec<Vec<u8>> =
         (0..200).map(|i| udp((ip(0, 2), 5000 + i), (FAR, 53)).build()).collect();
@@ -441,7 +441,7 @@ fn fragments_go_the_way_of_the_first() {
             let out = n.pass_on(worker, 1, [back, vec![first]].concat());
             assert_eq!(out.iter().map(Out::dst).collect::<Vec<_>>(), [ip(0, 2); 3]);
         }
-        // One whose first part nobody has seen.
+        // A fragment whose first one is missing.
         let mut lost = pieces(&whole);
         lost.iter_mut().for_each(|p| {
             p[4] = 9;

@@ -1,4 +1,4 @@
-//! Which workers have sessions.
+//! Assignment of sessions to workers.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, tcp, udp};
@@ -8,8 +8,8 @@ use thalweg_feat_nat44::worker::owner;
 
 const MAPPING: &str = "nat44 add static mapping tcp local 10.0.0.9 8080 external 192.0.2.1 80";
 
-/// The workers that sessions of many hosts are on; each host's answers come back, by whichever worker
-/// the device gives them to.
+/// The workers that own the sessions of many hosts. Replies come back by any worker that the device
+/// delivers them to.
 fn converse(n: &mut Nat, workers: usize) -> BTreeSet<usize> {
     for host in 2..30 {
         let near = (ip(0, host), 5000);
@@ -34,7 +34,7 @@ fn gone(n: &mut Nat) {
 }
 
 #[test]
-fn only_those_that_are_named_have_sessions() {
+fn only_selected_workers_own_sessions() {
     let mut n = Nat::of(3);
     n.know(3..30);
     n.lab.ok(MAPPING);
@@ -43,7 +43,7 @@ fn only_those_that_are_named_have_sessions() {
     gone(&mut n);
     assert_eq!(converse(&mut n, 3), BTreeSet::from([0, 2]));
     assert!(n.lab.cli("show nat workers").starts_with("2 workers\n"));
-    // A file has its sessions come to the workers that have them now.
+    // Sessions from a file go to the workers that own them now.
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("sessions").display().to_string();
     assert_eq!(n.lab.cli(&format!("nat44 save {file}")).trim(), "29 sessions saved");
@@ -55,7 +55,7 @@ fn only_those_that_are_named_have_sessions() {
     n.lab.ok("set nat workers 1\nset nat44 session limit 5 per-host\nset nat44 session limit 29");
     gone(&mut n);
     assert_eq!(converse(&mut n, 3), BTreeSet::from([1]));
-    // The table's limit is that worker's alone.
+    // The limit of the table applies to that worker alone.
     assert!(n.pass(0, udp((ip(0, 2), 6000), (FAR, 53))).iter().all(|o| o.port == 0));
     n.lab.ok("set nat workers all\nset nat44 session limit 0");
     gone(&mut n);
@@ -74,7 +74,7 @@ type End = (Ipv4Addr, u16);
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// Connections that stand, with what each end calls the other.
+/// Established connections, with the addresses each end uses for the other.
 #[derive(Debug)]
 struct Stands {
     near: End,
@@ -83,7 +83,8 @@ struct Stands {
 }
 
 impl Stands {
-    /// Whether packets pass both ways, by whichever worker the device gives them to.
+    /// Returns whether packets pass in both directions, by any worker that the device delivers them
+    /// to.
     fn lives(&self, n: &mut Nat, workers: usize) -> bool {
         (0..workers).all(|worker| {
             let out = n.pass_on(worker, 0, vec![tcp(self.near, self.far, ACK).build()]);
@@ -99,7 +100,7 @@ impl Stands {
     }
 }
 
-/// A connection that a host inside opens.
+/// A connection opened by an inside host.
 fn opened(n: &mut Nat, host: u8, port: u16, far: End) -> Stands {
     let near = (ip(0, host), port);
     let out = n.one(0, 1, tcp(near, far, SYN));
@@ -109,7 +110,7 @@ fn opened(n: &mut Nat, host: u8, port: u16, far: End) -> Stands {
     s
 }
 
-/// A connection that a host outside opens, by whichever worker.
+/// A connection opened by an external host, on a worker.
 fn called(n: &mut Nat, worker: usize, far: End, name: End) -> Stands {
     let got = n.pass_on(worker, 1, vec![tcp(far, name, SYN).build()]);
     assert_eq!((got.len(), got[0].port), (1, 0), "{got:02x?}");
@@ -119,10 +120,10 @@ fn called(n: &mut Nat, worker: usize, far: End, name: End) -> Stands {
     s
 }
 
-/// An address that hosts share becomes the name of one of them, too: all others keep theirs, and get new
-/// ones.
+/// A pool address becomes the external address of a static mapping, too: existing sessions of other
+/// hosts stay, and new ones work.
 #[test]
-fn a_shared_address_is_also_a_hosts_name() {
+fn a_pool_address_can_be_mapped_to_a_host() {
     for workers in [1, 2, 3] {
         let mut n = Nat::of(workers);
         n.know(3..30);
@@ -142,7 +143,8 @@ fn a_shared_address_is_also_a_hosts_name() {
             all.push(s);
         }
         assert_eq!(wrong(&mut n, &all), 0, "{workers} workers: those and new ones");
-        // Datagrams, and what opens no connection: looked for twice, and then an end of it.
+        // Datagrams and segments that open no connection: searched for on two workers, and no
+        // further.
         for worker in 0..workers {
             let far = (FAR, 9000 + worker as u16);
             let got = n.pass_on(worker, 1, vec![udp(far, (SHARED, 50_000)).build()]);
@@ -150,7 +152,7 @@ fn a_shared_address_is_also_a_hosts_name() {
             let lost = n.pass_on(worker, 1, vec![tcp(far, (SHARED, 50_000), ACK).build()]);
             assert!(lost.is_empty());
         }
-        // The name goes with its connections, and with no others.
+        // Deleting the mapping ends its connections, and no others.
         let old = n.sessions().len();
         n.lab.ok("nat44 add static mapping local 10.0.0.4 external 192.0.2.1 del");
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -159,14 +161,14 @@ fn a_shared_address_is_also_a_hosts_name() {
         }
         let others = all.iter().filter(|s| s.near.0 != ip(0, 4)).collect::<Vec<_>>();
         let lost = others.iter().filter(|s| !s.lives(&mut n, workers)).count();
-        assert_eq!(lost, 0, "{workers} workers: others, behind it");
+        assert_eq!(lost, 0, "{workers} workers: other hosts, afterwards");
         n.close();
     }
 }
 
-/// Where another host has the port outside that the named host would keep, it gets another.
+/// If another host has the external port that the mapped host would keep, that one gets another.
 #[test]
-fn a_port_of_a_name_may_be_anothers() {
+fn a_mapped_host_gets_another_port_if_its_own_is_taken() {
     for workers in [1, 2] {
         let mut n = Nat::of(workers);
         n.know(3..30);
@@ -177,7 +179,7 @@ fn a_port_of_a_name_may_be_anothers() {
             assert_eq!(second.name.0, SHARED);
             assert_ne!(second.name.1, first.name.1);
             assert!(first.lives(&mut n, workers) && second.lives(&mut n, workers));
-            // To others it keeps its own.
+            // Towards other hosts it keeps its own.
             let third = opened(&mut n, 4, first.name.1, (FAR, 81));
             assert_eq!(third.name, first.name);
             assert!(third.lives(&mut n, workers));
@@ -186,8 +188,8 @@ fn a_port_of_a_name_may_be_anothers() {
     }
 }
 
-/// What a caller of the balance sends comes to a host inside, and what this answers comes back, by
-/// whichever worker; the host, if so.
+/// A packet to the load-balancing mapping reaches a back end, and the reply comes back, by any
+/// worker; returns the back end.
 fn answered(n: &mut Nat, workers: usize, far: End, flags: u8) -> Option<End> {
     let mut near = None;
     for worker in 0..workers {
@@ -202,14 +204,14 @@ fn answered(n: &mut Nat, workers: usize, far: End, flags: u8) -> Option<End> {
     near
 }
 
-/// Hosts come to a balance and go from it: nothing that stands breaks but with its own host.
+/// Back ends are added and deleted: only connections of deleted ones break.
 #[test]
 fn connections_outlive_changes_of_a_balance() {
     for (workers, options) in [(1, ""), (2, ""), (3, ""), (2, " affinity 60"), (2, " twice-nat")] {
         let mut n = Nat::of(workers);
         n.know(3..30);
         let what = format!("{workers} workers{options}");
-        // The first two are of different workers, if there are several.
+        // The first two belong to different workers, if there are several.
         let of = |worker| (2..30).find(|h| owner(ip(0, *h), workers) == worker).expect("a host");
         let first = of(0);
         let second = if workers > 1 { of(workers - 1) } else { first + 1 };
@@ -253,10 +255,9 @@ fn connections_outlive_changes_of_a_balance() {
     }
 }
 
-/// What the host of a name has begun itself outlives the name, as nothing of it was the name's: the name is
-/// for what is called from outside only.
+/// Sessions that the mapped host opened itself outlive an out2in-only mapping.
 #[test]
-fn what_a_named_host_began_outlives_the_name() {
+fn sessions_opened_from_inside_outlive_the_mapping() {
     for workers in [1, 2, 3] {
         let mut n = Nat::of(workers);
         n.know(3..30);
@@ -278,9 +279,9 @@ fn what_a_named_host_began_outlives_the_name() {
         while n.sessions().len() > begun.len() {
             assert!(std::time::Instant::now() < end, "{workers} workers: {:?}", n.sessions());
         }
-        assert_eq!(alive(&mut n, &begun), 40, "{workers} workers: behind the name");
-        assert_eq!(n.sessions().len(), 40, "{workers} workers: none began anew");
-        // What begins now belongs to the host's own worker, as before the name.
+        assert_eq!(alive(&mut n, &begun), 40, "{workers} workers: after the mapping");
+        assert_eq!(n.sessions().len(), 40, "{workers} workers: none was reopened");
+        // New sessions belong to the host's own worker, as before the mapping.
         let new = opened(&mut n, 4, 6000, (FAR, 80));
         assert!(new.lives(&mut n, workers));
         n.close();

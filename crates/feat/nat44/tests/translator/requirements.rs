@@ -1,7 +1,7 @@
-//! What RFC 4787, RFC 5382 and RFC 5508 ask of a translator, requirement by requirement.
+//! The requirements of RFC 4787, RFC 5382 and RFC 5508, one by one.
 //!
-//! One row each: the requirement, what it asks, and a test that shows it; or why it does not hold for a
-//! translator whose mappings depend on both ends.
+//! Each row has a requirement, its content, and a test that demonstrates it; or the reason why it
+//! does not apply to endpoint-dependent NAT.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, echo, tcp, udp};
@@ -13,61 +13,57 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Whether a requirement holds.
+/// Whether a requirement is met.
 enum Standing {
-    /// It does, as this shows.
+    /// Met, as the test demonstrates.
     Holds(fn(&mut Nat)),
-    /// It does not, by design.
+    /// Not met, by design.
     Not(&'static str),
 }
 
 use Standing::{Holds, Not};
 
-const ENDPOINT_DEPENDENT: &str = "a mapping is for one host and port outside: its port is given to one \
-     session only, and what comes from elsewhere is dropped (NAT44-ED)";
+const ENDPOINT_DEPENDENT: &str = "endpoint-dependent NAT: an external port belongs to a single session, and \
+     packets from other endpoints are dropped";
 
-/// A host outside that nobody called.
+/// An external host that no inside host has contacted.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 8);
 
 const TABLE: &[(&str, &str, Standing)] = &[
     ("4787 REQ-1", "endpoint-independent mapping", Not(ENDPOINT_DEPENDENT)),
-    ("4787 REQ-2", "one address outside for a host", Holds(one_address)),
+    ("4787 REQ-2", "paired address pooling", Holds(one_address)),
     ("4787 REQ-3", "no port overloading", Holds(no_overloading)),
-    ("4787 REQ-3a", "ports inside 1024-65535 stay there", Holds(high_ports)),
+    ("4787 REQ-3a", "ports in 1024-65535 stay there", Holds(high_ports)),
     ("4787 REQ-4", "port parity is kept", Holds(parity)),
-    ("4787 REQ-5", "UDP mappings live two minutes at least, five by default", Holds(udp_timer)),
-    ("4787 REQ-6", "packets from the inside keep a mapping", Holds(outbound_refresh)),
-    ("4787 REQ-7", "mappings may be kept by packets from the outside", Holds(inbound_refresh)),
+    ("4787 REQ-5", "UDP timeout of at least two minutes, five by default", Holds(udp_timer)),
+    ("4787 REQ-6", "outbound refresh", Holds(outbound_refresh)),
+    ("4787 REQ-7", "inbound refresh is permitted", Holds(inbound_refresh)),
     ("4787 REQ-8", "filtering: address and port dependent", Holds(filtering)),
-    ("4787 REQ-9", "hairpinning, by the address outside", Holds(hairpin)),
+    ("4787 REQ-9", "hairpinning, with the external address as source", Holds(hairpin)),
     ("4787 REQ-9", "hairpinning with `output-feature`", Holds(hairpin_on_the_way_out)),
     ("4787 REQ-10", "application gateways are off", Holds(payload_stays)),
     ("4787 REQ-11", "behaviour does not change with time", Holds(deterministic)),
     ("4787 REQ-12", "ICMP errors end no mapping", Holds(icmp_ends_nothing)),
-    ("4787 REQ-13", "what is too long and may not be cut is answered", Holds(too_long)),
+    ("4787 REQ-13", "fragmentation needed is reported", Holds(too_long)),
     ("4787 REQ-14", "fragments in order are translated", Holds(fragments)),
     ("5382 REQ-1", "endpoint-independent mapping", Not(ENDPOINT_DEPENDENT)),
-    ("5382 REQ-2", "all ways of opening, simultaneous opening with them", Holds(simultaneous)),
+    ("5382 REQ-2", "all TCP opens, including simultaneous open", Holds(simultaneous)),
     ("5382 REQ-3", "filtering: address and port dependent", Holds(filtering)),
-    (
-        "5382 REQ-4",
-        "unsolicited SYNs from the outside are not answered at once",
-        Holds(unsolicited_syn),
-    ),
-    ("5382 REQ-5", "two hours and four minutes for what stands", Holds(tcp_timers)),
+    ("5382 REQ-4", "unsolicited inbound SYNs are not answered at once", Holds(unsolicited_syn)),
+    ("5382 REQ-5", "established timeout of at least two hours and four minutes", Holds(tcp_timers)),
     ("5382 REQ-6", "no application gateway for TCP", Holds(payload_stays)),
     ("5382 REQ-7", "no port overloading", Holds(no_overloading)),
     ("5382 REQ-8", "hairpinning", Holds(hairpin)),
     ("5382 REQ-9", "ICMP errors about TCP are translated", Holds(icmp_translated)),
     ("5382 REQ-10", "ICMP errors end no connection", Holds(icmp_ends_nothing)),
     ("5508 REQ-1", "queries are mapped by identifier", Holds(ping)),
-    ("5508 REQ-2", "query sessions live a minute at least", Holds(ping_timer)),
+    ("5508 REQ-2", "ICMP query timeout of at least one minute", Holds(ping_timer)),
     ("5508 REQ-3", "broken errors are not translated", Holds(broken_error)),
-    ("5508 REQ-4", "errors from the outside reach who they are about", Holds(icmp_translated)),
-    ("5508 REQ-5", "errors from the inside leave with a mapped source", Holds(error_from_inside)),
+    ("5508 REQ-4", "ICMP errors from outside reach the original sender", Holds(icmp_translated)),
+    ("5508 REQ-5", "ICMP errors from inside leave with a mapped source", Holds(error_from_inside)),
     ("5508 REQ-6", "hairpinned errors", Holds(hairpinned_error)),
-    ("5508 REQ-7", "errors go through the translator itself", Holds(own_errors)),
-    ("5508 REQ-8", "what is refused is answered: host unreachable", Holds(refused)),
+    ("5508 REQ-7", "the NAT's own errors are sent", Holds(own_errors)),
+    ("5508 REQ-8", "refused sessions are answered: host unreachable", Holds(refused)),
 ];
 
 #[test]
@@ -93,7 +89,7 @@ fn near(port: u16) -> (Ipv4Addr, u16) {
     (ip(0, 2), port)
 }
 
-/// An ICMP error of a host about a packet.
+/// A host's ICMP error about a packet.
 fn error_about(packet: &[u8], by: Ipv4Addr) -> Vec<u8> {
     let mut error = vec![0; 600];
     let view = Ipv4View::parse(packet).unwrap();
@@ -176,14 +172,14 @@ fn hairpin(n: &mut Nat) {
     n.lab.ok("nat44 add static mapping udp local 10.0.0.9 53 external 192.0.2.1 5353");
     let out = n.pass(0, udp(near(5000), (SHARED, 5353)));
     assert_eq!((out.len(), out[0].port, out[0].dst()), (1, 0, ip(0, 9)));
-    assert_eq!(out[0].src(), SHARED, "the address outside, not that inside");
+    assert_eq!(out[0].src(), SHARED, "the external address, not the inside one");
 }
 
 fn hairpin_on_the_way_out(n: &mut Nat) {
     n.lab.ok("set interface nat44 in test0 out test1 del\n\
               set interface nat44 in test0 out test1 output-feature");
     hairpin(n);
-    // All of a connection, and what is for the outside is as it was.
+    // All fields match, and the external side is unchanged.
     n.lab.ok("nat44 add static mapping tcp local 10.0.0.9 8080 external 192.0.2.1 80");
     let mut port = None;
     for flags in [(SYN, SYN | ACK), (ACK, ACK), (ACK, ACK)] {
@@ -194,7 +190,7 @@ fn hairpin_on_the_way_out(n: &mut Nat) {
         assert_eq!((back.src(), back.dst(), back.ports()), (SHARED, ip(0, 2), (80, 5000)));
     }
     filtering(n);
-    // What has no name is not for the inside, and begins nothing.
+    // Packets to an unmapped address do not reach the inside and open no session.
     n.lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1");
     let before = n.sessions().len();
     assert!(n.pass(0, udp(near(5000), (SHARED, 7))).is_empty());
@@ -234,7 +230,7 @@ fn too_long(n: &mut Nat) {
     assert_eq!(out[0].view().payload()[..2], [3, 4]);
 }
 
-/// The parts of a datagram of 16 bytes of UDP header and data, and 8 more.
+/// The fragments of a datagram: 16 bytes of UDP header and data, and 8 more.
 fn parts(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> [Vec<u8>; 2] {
     let whole = udp(from, to).payload_len(16).no_checksum().build();
     let cut = |offset: usize, len: usize, more: bool| {
@@ -302,7 +298,7 @@ fn ping_timer(n: &mut Nat) {
 fn broken_error(n: &mut Nat) {
     let sent = n.one(0, 1, udp(near(5000), (FAR, 53)));
     let mut error = error_about(&sent.bytes[14..], FAR);
-    // Of what is quoted there is too little to tell whose it is.
+    // The quote is too short to identify the session.
     error.truncate(20 + 8 + 20);
     error[2..4].copy_from_slice(&48u16.to_be_bytes());
     error[10..12].fill(0);

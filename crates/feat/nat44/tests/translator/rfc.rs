@@ -1,11 +1,11 @@
-//! What RFC 4787, RFC 5382 and RFC 5508 ask of a translator.
+//! Tests of RFC 4787, RFC 5382 and RFC 5508 requirements.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, tcp, udp};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-/// RFC 4787 REQ-3: no two hosts inside have one port outside.
+/// RFC 4787 REQ-3: no two inside hosts share an external port.
 #[test]
 fn ports_are_not_shared() {
     let mut n = Nat::new();
@@ -19,7 +19,7 @@ fn ports_are_not_shared() {
     n.close();
 }
 
-/// RFC 4787 REQ-2: a host keeps one address outside.
+/// RFC 4787 REQ-2: a host keeps its external address.
 #[test]
 fn a_host_keeps_its_address() {
     let mut n = Nat::new();
@@ -35,7 +35,7 @@ fn a_host_keeps_its_address() {
     n.close();
 }
 
-/// RFC 4787 REQ-8: only who was called may answer.
+/// RFC 4787 REQ-8: only the contacted host can reply.
 #[test]
 fn others_do_not_get_in() {
     let mut n = Nat::new();
@@ -47,7 +47,7 @@ fn others_do_not_get_in() {
     n.close();
 }
 
-/// RFC 5382 REQ-2: connections that both sides open stand.
+/// RFC 5382 REQ-2: simultaneous open works.
 #[test]
 fn simultaneous_opening() {
     let mut n = Nat::new();
@@ -61,7 +61,8 @@ fn simultaneous_opening() {
     n.close();
 }
 
-/// RFC 5382 REQ-5: connections that stand live for more than two hours, others for four minutes.
+/// RFC 5382 REQ-5: established connections time out after more than two hours, others after four
+/// minutes.
 #[test]
 fn tcp_timeouts() {
     let mut n = Nat::new();
@@ -76,7 +77,7 @@ fn tcp_timeouts() {
     n.close();
 }
 
-/// Packets that open no connection make no session.
+/// Packets that open no connection create no session.
 #[test]
 fn only_a_syn_opens() {
     let mut n = Nat::new();
@@ -87,7 +88,7 @@ fn only_a_syn_opens() {
     n.close();
 }
 
-/// RFC 5382 REQ-10, RFC 5508 REQ-4: errors are translated, and do not end sessions.
+/// RFC 5382 REQ-10, RFC 5508 REQ-4: ICMP errors are translated, and do not end sessions.
 #[test]
 fn errors_end_nothing() {
     let mut n = Nat::new();

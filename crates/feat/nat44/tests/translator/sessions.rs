@@ -1,4 +1,4 @@
-//! Sessions come and go: limits, timeouts, addresses that are taken away.
+//! Session life cycle: limits, timeouts, deleted addresses.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, tcp, udp};
@@ -18,7 +18,7 @@ fn counted(n: &mut Nat, what: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {what} in {text}")).parse().unwrap()
 }
 
-/// Ports in use, of all addresses and protocols.
+/// Number of ports in use, of all addresses and protocols.
 fn busy(n: &mut Nat) -> u32 {
     let text = n.lab.cli("show nat44 addresses");
     let busy = text.lines().filter(|l| l.contains(" busy "));
@@ -42,7 +42,7 @@ fn sessions_end_and_give_their_ports_back() {
 #[test]
 fn a_full_table_gives_up_what_is_half_open() {
     let mut n = Nat::with(1, "nat44 plugin enable sessions 20");
-    // Ten that stand, and more than ten that do not.
+    // Ten established connections, and more than ten half-open ones.
     for port in 1..=10 {
         let out = n.one(0, 1, udp((ip(0, 2), port), (FAR, 53)));
         n.one(1, 0, udp((FAR, 53), (SHARED, out.ports().0)));
@@ -56,7 +56,7 @@ fn a_full_table_gives_up_what_is_half_open() {
         n.one(0, 1, udp((ip(0, 2), port), (FAR, 53)));
     }
     assert_eq!(counted(&mut n, "sessions created"), 60);
-    // Ten more that stand: then there is no room.
+    // Ten more established connections fill the table.
     for port in 201..=210 {
         let out = n.one(0, 1, udp((ip(0, 2), port), (FAR, 53)));
         n.one(1, 0, udp((FAR, 53), (SHARED, out.ports().0)));
@@ -64,7 +64,7 @@ fn a_full_table_gives_up_what_is_half_open() {
     let out = n.pass(0, udp((ip(0, 2), 300), (FAR, 53)));
     assert_eq!((out.len(), out[0].port), (1, 0), "an ICMP error");
     assert_eq!(out[0].view().payload()[..2], [3, 1]);
-    assert_eq!(n.lab.count("nat44-ed-in2out", "as many sessions as there may be"), 1);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "maximum sessions exceeded"), 1);
     n.lab.ok("clear nat44 sessions");
     wait(&mut n, |n| counted(n, "total sessions") == 0);
     assert_eq!(busy(&mut n), 0);
@@ -72,18 +72,18 @@ fn a_full_table_gives_up_what_is_half_open() {
 }
 
 #[test]
-fn without_a_port_there_is_an_error() {
+fn running_out_of_ports_sends_an_icmp_error() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 192.0.2.1 del");
     let out = n.pass(0, udp((ip(0, 2), 1), (FAR, 53)));
     assert_eq!((out.len(), out[0].port, out[0].dst()), (1, 0, ip(0, 2)));
     assert_eq!(out[0].view().payload()[..2], [3, 1]);
-    assert_eq!(n.lab.count("nat44-ed-in2out", "no address with a free port"), 1);
+    assert_eq!(n.lab.count("nat44-ed-in2out", "out of ports"), 1);
     n.close();
 }
 
 #[test]
-fn an_address_takes_its_sessions_along() {
+fn deleting_an_address_ends_its_sessions() {
     let mut n = Nat::new();
     n.lab.ok("nat44 add address 192.0.2.2");
     let mut of_two = 0;
@@ -97,7 +97,7 @@ fn an_address_takes_its_sessions_along() {
     for host in 2..=40 {
         assert_eq!(n.one(0, 1, udp((ip(0, host), 7), (FAR, 53))).src(), SHARED);
     }
-    // Its place is taken by another.
+    // Another address takes its place.
     n.lab.ok("nat44 add address 192.0.2.3");
     assert_eq!(n.sessions().len(), 39);
     n.close();
@@ -140,7 +140,7 @@ fn a_session_is_ended_by_name() {
 }
 
 #[test]
-fn disabling_forgets_all() {
+fn disabling_deletes_everything() {
     let mut n = Nat::new();
     n.one(0, 1, udp((ip(0, 2), 7), (FAR, 53)));
     n.lab.ok("nat44 plugin disable");
@@ -172,7 +172,7 @@ fn what_is_shown() {
     n.close();
 }
 
-/// Those that pass all filters, by either direction.
+/// Filters apply in combination, to either direction.
 #[test]
 fn listings_are_filtered() {
     let mut n = Nat::of(2);
@@ -214,7 +214,7 @@ fn listings_are_filtered() {
     n.close();
 }
 
-/// All of one end, if no host outside is named.
+/// All sessions of an endpoint, if no external host is given.
 #[test]
 fn sessions_of_an_end_are_ended() {
     let mut n = Nat::of(2);
@@ -228,7 +228,7 @@ fn sessions_of_an_end_are_ended() {
     n.lab.ok("nat44 del session in 10.0.0.2:5000 udp external-host 198.51.100.7:53");
     assert_eq!(n.sessions().len(), 11);
     let text = n.lab.cli("nat44 del session in 10.0.0.2:5000 tcp");
-    assert!(text.contains("there is no session of 10.0.0.2:5000"), "{text}");
+    assert!(text.contains("no session of 10.0.0.2:5000"), "{text}");
     n.lab.ok("nat44 del session in 10.0.0.2:5000 udp");
     assert_eq!(n.sessions().len(), 2);
     let name = n.sessions()[0].mapped();
@@ -238,7 +238,7 @@ fn sessions_of_an_end_are_ended() {
 }
 
 #[test]
-fn tables_tell_how_full_they_are() {
+fn hash_table_usage_is_shown() {
     let mut n = Nat::of(2);
     n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80");
     n.one(0, 1, udp((ip(0, 2), 5000), (FAR, 53)));
@@ -247,9 +247,9 @@ fn tables_tell_how_full_they_are() {
     assert_eq!(text.matches("    2 active elements, room for ").count(), 1, "{text}");
     assert_eq!(text.matches("    0 active elements, room for ").count(), 1, "{text}");
     assert_eq!(n.lab.cli("show nat44 hash tables detail"), text);
-    // Their length does not change.
+    // The capacity is fixed.
     let room = n.lab.cli("set nat frame-queue-nelts 64");
-    assert!(room.contains("have room for 32 frames, always"), "{room}");
+    assert!(room.contains("have a fixed capacity of 32 frames"), "{room}");
     n.lab.ok("set nat frame-queue-nelts 32");
     n.close();
 }

@@ -1,4 +1,4 @@
-//! Sessions go into a file and come back.
+//! Sessions are saved to a file and restored.
 
 use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
@@ -9,7 +9,7 @@ const ACK: u8 = 16;
 
 struct Saved {
     file: tempfile::TempDir,
-    /// Ports outside of a connection, of datagrams, of a ping.
+    /// External ports of a connection, of datagrams and of a ping.
     ports: [u16; 3],
 }
 
@@ -21,7 +21,7 @@ impl Saved {
 
 const MAPPING: &str = "nat44 add static mapping tcp local 10.0.0.9 8080 external 192.0.2.1 80";
 
-/// A translator with sessions of all kinds, which are saved before it ends.
+/// A NAT with sessions of all kinds, saved before it ends.
 fn save(workers: usize) -> Saved {
     let mut n = Nat::of(workers);
     n.know(3..10);
@@ -32,7 +32,7 @@ fn save(workers: usize) -> Saved {
     n.one(0, 1, tcp(host, web, ACK));
     let datagrams = n.one(0, 1, udp((ip(0, 3), 6000), (FAR, 53))).ports().0;
     let ping = n.one(0, 1, echo(ip(0, 4), FAR, 77)).ports().0;
-    // A caller of the mapping, and a host that has many.
+    // A client of the mapping, and a host with many sessions.
     n.one(1, 0, tcp((FAR, 1234), (SHARED, 80), SYN));
     for p in 1..=200 {
         n.one(0, 1, udp((ip(0, 5), p), (FAR, 53)));
@@ -55,13 +55,13 @@ fn connections_go_on() {
         assert_eq!(text.trim(), "204 sessions restored", "{workers} workers");
         let (host, web) = ((ip(0, 2), 5000), (FAR, 443));
         let [port, datagrams, ping] = saved.ports;
-        // Neither side begins anew, and neither notices.
+        // Neither side has to reconnect.
         assert_eq!(n.one(1, 0, tcp(web, (SHARED, port), ACK)).dst(), host.0);
         assert_eq!(n.one(0, 1, tcp(host, web, ACK)).ports().0, port);
         assert_eq!(n.one(1, 0, udp((FAR, 53), (SHARED, datagrams))).dst(), ip(0, 3));
         assert_eq!(n.one(0, 1, echo(ip(0, 4), FAR, 77)).ports().0, ping);
         assert_eq!(n.one(0, 1, tcp((ip(0, 9), 8080), (FAR, 1234), SYN | ACK)).ports().0, 80);
-        // Their ports are taken.
+        // Their ports are in use.
         let others: Vec<u16> =
             (1..100).map(|p| n.one(0, 1, udp((ip(0, 6), p), (FAR, 53))).ports().0).collect();
         let outside: Vec<u16> = n.sessions().iter().map(|s| s.mapped().1).collect();
@@ -70,9 +70,9 @@ fn connections_go_on() {
         }
         let s = n.sessions().into_iter().find(|s| s.inside.sport == 5000).unwrap();
         assert_eq!((s.packets, s.class), (5, thalweg_feat_nat44::session::Class::TcpEstablished));
-        // Once is enough.
+        // A second restore finds them in place.
         let again = n.lab.cli(&format!("nat44 restore {}", saved.path()));
-        let words = "0 sessions restored\n204 not restored that exist already";
+        let words = "0 sessions restored\n204 not restored: session exists already";
         assert_eq!(again.trim(), words);
         n.lab.ok("clear nat44 sessions");
         n.lab.c.sync();
@@ -91,21 +91,21 @@ fn connections_go_on() {
 }
 
 #[test]
-fn what_has_no_home_stays_away() {
+fn sessions_without_mapping_are_not_restored() {
     let saved = save(1);
     let mut n = Nat::new();
-    // The mapping is not there, nor is the address.
+    // Neither the mapping nor the address exists.
     n.lab.ok("nat44 add address 192.0.2.1 del\nnat44 add address 192.0.2.2");
     let text = n.lab.cli(&format!("nat44 restore {}", saved.path()));
-    let words = "0 sessions restored\n204 not restored whose address, port or mapping is not there";
+    let words = "0 sessions restored\n204 not restored: address, port or mapping no longer exists";
     assert_eq!(text.trim(), words);
-    // Less room than there are sessions.
+    // Room for fewer sessions than saved.
     let mut n2 = Nat::with(1, "nat44 plugin enable sessions 50");
     let text = n2.lab.cli(&format!("nat44 restore {}", saved.path()));
     assert!(text.starts_with("50 sessions restored\n"), "{text}");
     assert!(text.contains("for which there is no room"), "{text}");
     n2.close();
-    // Ports of fewer are not those of more.
+    // With fewer workers, ports belong to other workers.
     let mut n3 = Nat::of(2);
     n3.lab.ok(MAPPING);
     let text = n3.lab.cli(&format!("nat44 restore {}", saved.path()));
@@ -123,7 +123,9 @@ fn files_that_are_none_are_refused() {
     let file = dir.path().join("x");
     let restore = format!("nat44 restore {}", file.display());
     assert!(n.lab.cli(&restore).contains("No such file"));
-    assert!(n.lab.cli(&format!("{restore} if-present")).contains("no file, no sessions"));
+    assert!(
+        n.lab.cli(&format!("{restore} if-present")).contains("no such file, no sessions restored")
+    );
     std::fs::write(&file, b"hello").unwrap();
     assert!(n.lab.cli(&restore).contains("no file of nat44 sessions"));
     let nowhere = n.lab.cli("nat44 save /nonexistent/x");
@@ -134,7 +136,7 @@ fn files_that_are_none_are_refused() {
 }
 
 #[test]
-fn it_is_saved_again_and_again() {
+fn sessions_are_saved_periodically() {
     let mut n = Nat::new();
     n.one(0, 1, udp((ip(0, 3), 6000), (FAR, 53)));
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tenants in routing tables of their own, with the same addresses, share an outside.
+//! Tenants in separate routing tables with overlapping addresses share an outside interface.
 
 use crate::lab::{Lab, host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
@@ -8,7 +8,7 @@ use thalweg_wire::ipv4::Ipv4View;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// `test0` and `test2` are two tenants' insides, `test1` is outside.
+/// `test0` and `test2` are the insides of two tenants, `test1` is outside.
 fn tenants(workers: usize) -> Nat {
     let mut lab = Lab::of(workers, 4096);
     let [a, b, c, d, e, f] = host_mac(0, 2).0;
@@ -50,7 +50,7 @@ fn tenants_have_the_same_addresses() {
         }
         assert_ne!(outside[0], outside[1]);
         for (tenant, port) in [0, 2].into_iter().zip(outside) {
-            // Often enough that they would take the fast way.
+            // Often enough to take the fast path.
             for flags in [SYN | ACK, ACK, ACK] {
                 let back = n.one(1, tenant, tcp((FAR, 80), (SHARED, port), flags));
                 assert_eq!((back.dst(), back.ports()), (host.0, (80, 5000)));
@@ -58,7 +58,7 @@ fn tenants_have_the_same_addresses() {
             }
             let ping = n.one(tenant, 1, echo(host.0, FAR, 9));
             assert_eq!(ping.src(), SHARED);
-            // An error about what was sent reaches the one who sent it.
+            // An ICMP error reaches the sender of the packet.
             let sent = n.one(tenant, 1, udp(host, (FAR, 53)));
             let mut error = vec![0; 600];
             let view = Ipv4View::parse(&sent.bytes[14..]).unwrap();
@@ -71,7 +71,7 @@ fn tenants_have_the_same_addresses() {
     }
 }
 
-/// Fragments go where their first goes, also those that come before it.
+/// Fragments follow the first one, including those that arrive before it.
 #[test]
 fn fragments_of_tenants() {
     let mut n = tenants(1);

@@ -1,4 +1,4 @@
-//! Which routing tables the hosts of a table reach.
+//! Routes between routing tables.
 
 use crate::lab::{Lab, host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
@@ -9,8 +9,8 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 const HOST: (std::net::Ipv4Addr, u16) = (std::net::Ipv4Addr::new(10, 0, 0, 2), 5000);
 
-/// `test0` is a tenant's inside, in table 7, which leads nowhere. `test1` and `test2` are outside, in
-/// tables 0 and 20, and both lead to the same host.
+/// `test0` is a tenant's inside, in table 7, which has no routes. `test1` and `test2` are outside,
+/// in tables 0 and 20, and both have a route to the same host.
 fn nat(workers: usize) -> Nat {
     let mut lab = Lab::of(workers, 4096);
     let mac = |port| host_mac(port, 2).0.map(|b| format!("{b:02x}")).join(":");
@@ -38,13 +38,14 @@ fn nat(workers: usize) -> Nat {
     Nat { lab }
 }
 
-/// A connection, a ping and an error, between a host of the tenant and what is behind `outside`.
+/// A connection, a ping and an ICMP error between the tenant's host and the network behind
+/// `outside`.
 fn converse(n: &mut Nat, outside: u8, sport: u16) {
     let host = (HOST.0, sport);
     let out = n.one(0, outside, tcp(host, (FAR, 80), SYN));
     assert_eq!((out.src(), out.dst()), (SHARED, FAR));
     let port = out.ports().0;
-    // Often enough that they would take the fast way.
+    // Often enough to take the fast path.
     for flags in [SYN | ACK, ACK, ACK] {
         let back = n.one(outside, 0, tcp((FAR, 80), (SHARED, port), flags));
         assert_eq!((back.dst(), back.ports()), (host.0, (80, sport)));
@@ -57,7 +58,7 @@ fn converse(n: &mut Nat, outside: u8, sport: u16) {
     let len = icmpv4::emit_error(IcmpRepr::unreachable(3), FAR, &view, &mut error).unwrap();
     let out = n.pass_all(outside, vec![error[..len].to_vec()]);
     assert_eq!((out.len(), out[0].port, out[0].dst()), (1, 0, host.0));
-    // The host learns of this hop as well.
+    // The host gets the ICMP error of this hop as well.
     let out = n.pass(0, udp(host, (FAR, 33_434)).ttl(1));
     assert_eq!((out.len(), out[0].port, out[0].src(), out[0].dst()), (1, 0, ip(0, 1), host.0));
     assert_eq!(out[0].view().payload()[0], 11, "time exceeded");
@@ -68,7 +69,7 @@ fn tables_of_interfaces_outside_are_reached() {
     for workers in [1, 2] {
         let mut n = nat(workers);
         converse(&mut n, 1, 5000);
-        // What has no way there has it by the next.
+        // Without a route in one table, the next one is used.
         n.lab.ok("ip route del 198.51.100.0/24 via 10.0.1.2 test1");
         converse(&mut n, 2, 5001);
         assert_eq!(n.sessions().len(), 6);
@@ -86,12 +87,12 @@ fn an_empty_table_reaches_nothing() {
         assert!(out.iter().all(|o| o.port == 0), "{out:?}");
     };
     silent(&mut n);
-    // Not by a route that leads into another table, either.
+    // A route that leads into another table does not count, either.
     n.lab.ok("ip route add 198.51.100.0/24 table 7 via 10.0.1.2 test1");
     silent(&mut n);
-    let closed = "way into a table that the host's table does not reach";
+    let closed = "inter-VRF route not allowed";
     assert_eq!(n.lab.count("nat44-ed-in2out", closed), 1);
-    // That is one of those that are named.
+    // That table is one of those with a route.
     n.lab.ok("nat44 vrf route add table 7 0");
     n.one(0, 1, tcp(HOST, (FAR, 80), SYN));
     assert_eq!(n.sessions().len(), 1);
@@ -110,7 +111,7 @@ fn tables_are_tried_in_their_order() {
     converse(&mut n, 2, 5000);
     n.lab.ok("nat44 vrf route del table 7 20");
     converse(&mut n, 1, 5001);
-    // What there is goes on.
+    // Existing sessions continue.
     n.one(0, 2, tcp((HOST.0, 5000), (FAR, 80), ACK));
     n.lab.ok("nat44 vrf route add table 7 20");
     converse(&mut n, 1, 5002);
@@ -140,7 +141,7 @@ fn sessions_between_tables_survive_a_restart() {
     n.close();
 }
 
-/// Tables that hold where none is named.
+/// Default tables.
 #[test]
 fn tables_by_default() {
     let mut lab = Lab::of(1, 4096);

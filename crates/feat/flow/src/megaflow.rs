@@ -1,19 +1,21 @@
-//! Ways that packets lately took, whole: from the first table through the tracker to the last step.
+//! The megaflow cache: recent paths through the rules, from the first table through the tracker to
+//! the last step.
 //!
-//! A way is about some bits of packets' fields: all packets with these bits are looked up alike. Where rules
-//! go on with what the tracker says, a way has an end for each `ct_state`. So most packets need one comparison
-//! in place of two look-ups and the steps of two rules. What is rare has no way, and takes each step.
+//! A megaflow has a mask and a value: all packets that match under the mask take the same path.
+//! Where the rules branch on the tracker's result, a megaflow has an end for each `ct_state`. Most
+//! packets thus need one comparison instead of two look-ups and the steps of two rules. Packets whose
+//! path cannot be cached take each step.
 
 use thalweg_buffer::Rows;
 use thalweg_conntrack::{Commit, State};
 use thalweg_graph::Verdict;
 
-use crate::nodes::flow_rules::BY_RULE;
+use crate::nodes::flow_rules::DROPPED_BY_RULE;
 use crate::rule::Ct;
 use crate::rule::key::{self, WORDS, Words};
 use crate::tables::{Compilation, Compiled, Step, Tally};
 
-/// Packets and bytes that are not in a rule's account yet.
+/// Packets and bytes not yet added to a rule's counters.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     packets: u64,
@@ -27,7 +29,7 @@ impl Count {
         self.bytes += bytes;
     }
 
-    /// Returns how many packets there were.
+    /// Adds the counts to the rule's counters and clears them. Returns the number of packets.
     #[inline]
     fn settle(&mut self, tally: &Tally, slot: u32) -> u64 {
         let Count { packets, bytes } = std::mem::take(self);
@@ -38,10 +40,10 @@ impl Count {
     }
 }
 
-/// The last rule of a way, done.
+/// The effect of the last rule of a megaflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
-    /// How the connection is committed before.
+    /// How the connection is committed first, if it is.
     pub(crate) commit: Option<Commit>,
     pub(crate) verdict: Verdict,
     slot: u32,
@@ -49,8 +51,8 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// What a rule does, if it sends packets to one place at most and does not change them. `zone` is the
-    /// one in which the tracker has seen them.
+    /// The effect of a rule that sends packets to at most one place and does not change them;
+    /// `None` for other rules. `zone` is the zone in which the packets were tracked.
     fn of(rule: &Compiled, zone: Option<u16>) -> Option<End> {
         let (commit, rest) = match rule.steps.split_first() {
             Some((Step::Ct(ct), rest)) => {
@@ -64,7 +66,7 @@ impl End {
             _ => (None, &rule.steps[..]),
         };
         let verdict = match rest {
-            [] => Verdict::drop(BY_RULE),
+            [] => Verdict::drop(DROPPED_BY_RULE),
             [Step::Normal] => Verdict::CONTINUE,
             [Step::Output(node)] => Verdict::node(*node),
             _ => return None,
@@ -73,41 +75,41 @@ impl End {
     }
 }
 
-/// What packets of a way meet first.
+/// The first step of a megaflow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
-    /// Something that takes each step.
+    /// Not cached: packets take each step.
     Rare,
-    /// The only end there is.
+    /// The only end.
     End,
-    /// The tracker, and then this table.
+    /// The tracker, then this table.
     Track(u8),
 }
 
-/// Ends of a way: what the tracker says is mostly one of four things.
+/// Maximum number of ends of a megaflow. Packets mostly have one of four tracking states.
 const ENDS: usize = 6;
-/// For a state of which packets take each step.
+/// Marks a state whose packets take each step.
 const RARE: u8 = u8::MAX;
 
-/// See the module.
+/// A cached path of all packets that match under a mask.
 #[derive(Debug)]
-pub(crate) struct Way {
-    /// The number of the compilation that it is about; 0: nothing.
+pub(crate) struct Megaflow {
+    /// Generation of the rules that it was made from; 0 = unused.
     generation: u64,
     mask: Words,
     value: Words,
     pub(crate) first: First,
     slot: u32,
     count: Count,
-    /// By `ct_state`: the end and one more; 0: not known yet.
+    /// Index of the end plus one, by `ct_state`; 0 = not known yet.
     by_state: [u8; 256],
     ends: [Option<End>; ENDS],
     used: usize,
 }
 
-impl Default for Way {
+impl Default for Megaflow {
     fn default() -> Self {
-        Way {
+        Megaflow {
             generation: 0,
             mask: [0; WORDS],
             value: [0; WORDS],
@@ -121,13 +123,13 @@ impl Default for Way {
     }
 }
 
-/// What is known of a state on a way.
+/// The cached result for a tracking state.
 pub(crate) enum Known<'a> {
-    /// This is the end.
+    /// The packet's end.
     End(&'a mut End),
-    /// Such packets take each step.
+    /// Not cached: packets take each step.
     Rare,
-    /// Nothing yet.
+    /// Not known yet.
     Nothing,
 }
 
@@ -140,27 +142,27 @@ fn masked(words: &Words, mask: &Words) -> Words {
     std::array::from_fn(|i| words[i] & mask[i])
 }
 
-impl Way {
-    /// Whether packets with these fields take it. Ways of other compilations have been forgotten.
+impl Megaflow {
+    /// Returns whether a packet with these fields matches. The caller checks the generation.
     #[inline(always)]
-    pub(crate) fn takes(&self, words: &Words) -> bool {
+    pub(crate) fn matches(&self, words: &Words) -> bool {
         same(words, &self.mask, &self.value)
     }
 
-    /// Those of many packets that do not.
+    /// Returns the packets that do not match.
     #[inline(always)]
     pub(crate) fn others(&self, words: &[Words]) -> Rows {
         let (mask, value) = (self.mask, self.value);
         Rows::of(words.iter().map(|words| !same(words, &mask, &value)))
     }
 
-    /// Counts a packet for the first rule, if there is another one.
+    /// Counts a packet for the first rule of a path with two.
     #[inline]
     pub(crate) fn count(&mut self, bytes: u64) {
         self.count.add(bytes);
     }
 
-    /// The only end of packets that the tracker is not asked about.
+    /// The end of packets that are not tracked.
     #[inline]
     pub(crate) fn only_end(&mut self) -> Option<&mut End> {
         self.ends[0].as_mut()
@@ -178,7 +180,7 @@ impl Way {
         }
     }
 
-    /// Finds the end of packets with these fields, of which the tracker says this in a zone.
+    /// Caches the end of packets with these fields and this tracking state in a zone.
     pub(crate) fn learn(&mut self, set: &Compilation, words: &Words, state: State, zone: u16) {
         let at = usize::from(state.bits());
         self.by_state[at] = RARE;
@@ -189,7 +191,7 @@ impl Way {
         let (rule, mut needed) = table.classifier.find_needed(&tracked);
         let of_connections = [key::CT_MARK, key::CT_LABEL_LOW, key::CT_LABEL_HIGH];
         let end = rule.and_then(|rule| End::of(&table.rules[rule as usize], Some(zone)));
-        // Marks and labels are each connection's own.
+        // Marks and labels differ from connection to connection.
         let (Some(end), true) = (end, of_connections.iter().all(|p| p.get(&needed) == 0)) else {
             return;
         };
@@ -205,7 +207,7 @@ impl Way {
             None => return,
         };
         self.by_state[at] = number as u8 + 1;
-        // The state is looked up, and a way has one zone.
+        // The state selects the end, and a megaflow has one zone.
         key::CT_STATE.set(&mut needed, 0);
         key::CT_ZONE.set(&mut needed, 0);
         for (mask, needed) in self.mask.iter_mut().zip(needed) {
@@ -214,7 +216,7 @@ impl Way {
         self.value = masked(words, &self.mask);
     }
 
-    /// Puts what was counted into the rules' accounts, and returns how many look-ups it was.
+    /// Adds the counts to the rules' counters. Returns the number of look-ups saved.
     fn settle(&mut self, tally: &Tally) -> u64 {
         let first = self.count.settle(tally, self.slot);
         let ends = self.ends[..self.used].iter_mut().flatten();
@@ -230,95 +232,96 @@ impl End {
     }
 }
 
-/// Ways that are remembered.
-const WAYS: usize = 16;
-/// Frames that go without ways after one of which many packets had none.
-const REST: u32 = 64;
+/// Number of cached megaflows.
+const MEGAFLOWS: usize = 16;
+/// Number of frames that bypass the cache after a frame with many misses.
+const BYPASS_FRAMES: u32 = 64;
 
-/// The ways of a worker.
+/// The megaflow cache of a worker.
 #[derive(Debug)]
-pub(crate) struct Ways {
-    all: Box<[Way; WAYS]>,
-    /// The one that gives its place next.
+pub(crate) struct MegaflowCache {
+    all: Box<[Megaflow; MEGAFLOWS]>,
+    /// Index of the entry that is replaced next.
     next: usize,
-    /// Frames that go without, and ways that were learned for the frame in hand.
-    rest: u32,
+    /// Frames left to bypass the cache, and megaflows added for the current frame.
+    bypass: u32,
     learned: usize,
-    /// Look-ups that ways took the place of.
+    /// Number of rule look-ups that the cache saved.
     pub(crate) saved: u64,
 }
 
-impl Default for Ways {
+impl Default for MegaflowCache {
     fn default() -> Self {
-        let all = Box::new(std::array::from_fn(|_| Way::default()));
-        Ways { all, next: 0, rest: 0, learned: 0, saved: 0 }
+        let all = Box::new(std::array::from_fn(|_| Megaflow::default()));
+        MegaflowCache { all, next: 0, bypass: 0, learned: 0, saved: 0 }
     }
 }
 
-impl Ways {
-    /// Whether a frame is to be tried. Where packets have little in common, ways come and go, and cost
-    /// more than they save.
+impl MegaflowCache {
+    /// Begins a frame. Returns whether to try the cache: where packets have little in common,
+    /// megaflows are replaced all the time and cost more than they save.
     #[inline]
     pub(crate) fn begin(&mut self) -> bool {
-        if self.learned > WAYS / 2 {
-            self.rest = REST;
+        if self.learned > MEGAFLOWS / 2 {
+            self.bypass = BYPASS_FRAMES;
         }
         self.learned = 0;
-        self.rest = self.rest.saturating_sub(1);
-        self.rest == 0
+        self.bypass = self.bypass.saturating_sub(1);
+        self.bypass == 0
     }
 
-    /// Whether enough was learned for the frame in hand.
+    /// Returns whether enough megaflows were added for the current frame.
     #[inline]
-    fn is_tired(&self) -> bool {
-        self.learned > WAYS / 2
+    fn is_exhausted(&self) -> bool {
+        self.learned > MEGAFLOWS / 2
     }
 
     #[inline]
-    pub(crate) fn get(&mut self, at: usize) -> &mut Way {
-        &mut self.all[at % WAYS]
+    pub(crate) fn get(&mut self, at: usize) -> &mut Megaflow {
+        &mut self.all[at % MEGAFLOWS]
     }
 
-    /// Puts what was counted on a way into the rules' accounts.
+    /// Adds the counts of a megaflow to the rules' counters.
     #[inline]
     pub(crate) fn settle(&mut self, at: usize, tally: &Tally) {
-        self.saved += self.all[at % WAYS].settle(tally);
+        self.saved += self.all[at % MEGAFLOWS].settle(tally);
     }
 
-    /// The way of packets with these fields; one that is not known is found out. Nothing if that does not
-    /// seem worth it.
+    /// The megaflow of packets with these fields, added if it is missing; `None` if too many were
+    /// added for the current frame.
     pub(crate) fn find(&mut self, set: &Compilation, words: &Words) -> Option<usize> {
-        let takes = |way: &Way| way.generation == set.generation && way.takes(words);
-        if let Some(at) = self.all.iter().position(takes) {
+        let matches =
+            |megaflow: &Megaflow| megaflow.generation == set.generation && megaflow.matches(words);
+        if let Some(at) = self.all.iter().position(matches) {
             return Some(at);
         }
-        if self.is_tired() {
+        if self.is_exhausted() {
             return None;
         }
         self.learned += 1;
-        let at = self.next % WAYS;
+        let at = self.next % MEGAFLOWS;
         self.next = at + 1;
-        self.all[at] = Way::new(set, words);
+        self.all[at] = Megaflow::new(set, words);
         Some(at)
     }
 }
 
-impl Way {
-    fn new(set: &Compilation, words: &Words) -> Way {
-        let mut way = Way { generation: set.generation, ..Way::default() };
-        let Some(table) = set.table(0) else { return way };
+impl Megaflow {
+    fn new(set: &Compilation, words: &Words) -> Megaflow {
+        let mut megaflow = Megaflow { generation: set.generation, ..Megaflow::default() };
+        let Some(table) = set.table(0) else { return megaflow };
         let (rule, needed) = table.classifier.find_needed(words);
-        (way.mask, way.value) = (needed, masked(words, &needed));
-        let Some(rule) = rule.map(|rule| &table.rules[rule as usize]) else { return way };
-        way.slot = rule.slot;
+        (megaflow.mask, megaflow.value) = (needed, masked(words, &needed));
+        let Some(rule) = rule.map(|rule| &table.rules[rule as usize]) else { return megaflow };
+        megaflow.slot = rule.slot;
         if let [Step::Ct(ct)] = &rule.steps[..] {
             let plain = !ct.commit && ct.nat.is_none() && ct.zone == set.zone;
             if let (true, Some(table)) = (plain, ct.table) {
-                way.first = First::Track(table);
+                megaflow.first = First::Track(table);
             }
         } else if let Some(end) = End::of(rule, None) {
-            (way.first, way.used, way.ends[0]) = (First::End, 1, Some(end));
+            (megaflow.first, megaflow.used, megaflow.ends[0]) = (First::End, 1, Some(end));
         }
-        way
+        megaflow
     }
 }

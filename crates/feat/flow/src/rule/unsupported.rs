@@ -1,9 +1,9 @@
-//! Words of Open vSwitch's that rules here do not know: what is said about them.
+//! Open vSwitch's fields and actions that are not supported, and what to use instead.
 
-/// Fields, by what there is instead.
+/// Fields, by hint.
 const FIELDS: &[(&str, &[&str])] = &[
     (
-        "there are no tunnels below rules",
+        "no tunnels; only interfaces carry packets",
         &[
             "tun_id",
             "tunnel_id",
@@ -24,7 +24,7 @@ const FIELDS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "there are no registers; ct_mark and ct_label carry numbers from rule to rule",
+        "no registers; ct_mark and ct_label carry values from rule to rule",
         &[
             "reg",
             "xreg",
@@ -38,9 +38,12 @@ const FIELDS: &[(&str, &[&str])] = &[
             "actset_output",
         ],
     ),
-    ("MPLS is not read", &["mpls", "mplsm", "mpls_label", "mpls_tc", "mpls_bos", "mpls_ttl"]),
     (
-        "of IPv6 only ipv6, tcp6, udp6, icmp6 and ports are read",
+        "MPLS headers are not parsed",
+        &["mpls", "mplsm", "mpls_label", "mpls_tc", "mpls_bos", "mpls_ttl"],
+    ),
+    (
+        "for IPv6 only ipv6, tcp6, udp6, icmp6 and ports are parsed",
         &[
             "ipv6_src",
             "ipv6_dst",
@@ -55,7 +58,7 @@ const FIELDS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "the connection's first tuple cannot be matched; ct_mark can",
+        "the original tuple of a connection cannot be matched; ct_mark can",
         &["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"],
     ),
     (
@@ -75,9 +78,9 @@ const FIELDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("in_port takes a name or number", &["in_port_oxm"]),
-    ("flow del and flow dump choose by match", &["out_port", "out_group"]),
+    ("flow del and flow dump select by match", &["out_port", "out_group"]),
     (
-        "rules stay until they are deleted, and are counted",
+        "rules are kept until deleted, and always counted",
         &[
             "send_flow_rem",
             "check_overlap",
@@ -88,33 +91,30 @@ const FIELDS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "flow dump says it; a rule to add has none of it",
+        "shown by flow dump, and not part of a rule",
         &["duration", "n_packets", "n_bytes", "idle_age", "hard_age"],
     ),
 ];
 
-/// Actions, by what there is instead.
+/// Actions, by hint.
 const ACTIONS: &[(&str, &[&str])] = &[
-    ("meters are not there; the packet goes on at its rate", &["meter"]),
+    ("no meters", &["meter"]),
+    ("no groups; several outputs make copies", &["group", "bundle", "bundle_load", "multipath"]),
     (
-        "groups are not there; several outputs make copies",
-        &["group", "bundle", "bundle_load", "multipath"],
-    ),
-    (
-        "normal floods what a bridge does not know; output:NAME, several times, names ports",
+        "normal floods unknown destinations on a bridge; output:NAME can be repeated",
         &["all", "flood"],
     ),
     (
-        "output:NAME to a tap interface gives packets to a program",
+        "no controller; output:NAME to a tap interface passes packets to a program",
         &["controller", "local", "userspace"],
     ),
-    ("devices have one queue of packets", &["enqueue", "set_queue", "pop_queue"]),
+    ("interfaces have a single transmit queue", &["enqueue", "set_queue", "pop_queue"]),
     (
-        "MPLS is not written",
+        "MPLS headers cannot be changed",
         &["push_mpls", "pop_mpls", "set_mpls_label", "set_mpls_tc", "set_mpls_ttl", "dec_mpls_ttl"],
     ),
     (
-        "there are no registers; ct(commit,exec(set_field:N->ct_mark)) keeps a number",
+        "no registers; ct(commit,exec(set_field:N->ct_mark)) stores a value",
         &[
             "move",
             "reg_load",
@@ -127,12 +127,12 @@ const ACTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "there are no tunnels below rules",
+        "no tunnels; only interfaces carry packets",
         &["set_tunnel", "set_tunnel64", "encap", "decap", "dec_nsh_ttl"],
     ),
-    ("rules do not make rules; ct(commit) remembers connections", &["learn", "fin_timeout"]),
+    ("rules cannot add rules; ct(commit) remembers connections", &["learn", "fin_timeout"]),
     (
-        "the list of actions is all that happens",
+        "actions are applied in the order listed",
         &[
             "write_actions",
             "clear_actions",
@@ -153,12 +153,12 @@ fn find(list: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
     list.iter().find(|(_, names)| has(names)).map(|(why, _)| *why)
 }
 
-/// Why a field or word on the left side is refused, if Open vSwitch has it.
+/// The error for a field of Open vSwitch that is not supported.
 pub(crate) fn field(name: &str) -> Option<String> {
     find(FIELDS, name).map(|why| format!("not supported: {why}"))
 }
 
-/// Why an action is refused, if Open vSwitch has it.
+/// The error for an action of Open vSwitch that is not supported.
 pub(crate) fn action(name: &str) -> Option<String> {
     find(ACTIONS, name).map(|why| format!("not supported: {why}"))
 }

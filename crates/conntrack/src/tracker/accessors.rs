@@ -1,4 +1,4 @@
-//! What is set of a tracker, and what it has counted.
+//! Settings and counters of a tracker.
 
 use std::collections::VecDeque;
 
@@ -6,48 +6,49 @@ use super::{Counts, Event, Live, Tracker, WhenFull};
 use crate::timeout::Policy;
 
 impl<const W: usize> Tracker<W> {
-    /// Connections that there are.
+    /// Number of connections.
     pub fn len(&self) -> u32 {
         self.table.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no connections.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// Connections that the tracker was made for.
+    /// Number of connections that the tracker was created for.
     pub fn capacity(&self) -> u32 {
         self.table.capacity()
     }
 
-    /// Connections that there may be if all are translated.
+    /// Number of connections that fit if all are translated.
     pub fn capacity_translated(&self) -> u32 {
         self.table.capacity_of_two()
     }
 
-    /// Connections that there may be.
+    /// Maximum number of connections.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Sets how many connections there may be: not more than the tracker was made for.
+    /// Sets the maximum number of connections, up to the capacity.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit.min(self.table.capacity());
     }
 
-    /// Sets what becomes of new connections when there is no room.
+    /// Sets the handling of new connections when the table is full.
     pub fn set_when_full(&mut self, when_full: WhenFull) {
         self.when_full = when_full;
     }
 
-    /// Sets whether sequence numbers of TCP are held against windows.
+    /// Sets whether TCP sequence numbers are checked against windows.
     pub fn set_check_windows(&mut self, check: bool) {
         self.check_windows = check;
     }
 
-    /// Sets timeouts of a zone, or of all that have none of their own; without, takes them back. They
-    /// hold from the next packet of each connection on. Returns a box that is not needed any more.
+    /// Sets the timeouts of a zone, or of all zones without a policy of their own; `None` removes
+    /// them. They apply to each connection from its next packet on. Returns the box that is no
+    /// longer needed.
     pub fn set_policy(
         &mut self,
         zone: Option<u16>,
@@ -56,8 +57,8 @@ impl<const W: usize> Tracker<W> {
         self.zones.set_policy(zone, policy)
     }
 
-    /// Sets how many connections a zone may have, or those without a limit of their own; 0: as many as
-    /// there is room for. Without, takes it back.
+    /// Sets the connection limit of a zone, or of all zones without a limit of their own; 0 =
+    /// unlimited, `None` removes it.
     pub fn set_zone_limit(&mut self, zone: Option<u16>, limit: Option<u32>) {
         match zone {
             Some(zone) => self.zones.set_limit(zone, limit),
@@ -65,48 +66,48 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    /// The limit of zones that have none of their own; 0: none.
+    /// Limit of zones without one of their own; 0 = unlimited.
     pub fn default_zone_limit(&self) -> u32 {
         self.zones.default_limit()
     }
 
-    /// Zones that have a limit of their own, and it.
+    /// Limits of the zones that have one of their own.
     pub fn zone_limits(&self) -> std::collections::BTreeMap<u16, u32> {
         self.zones.limits()
     }
 
-    /// Connections of a zone.
+    /// Number of connections in a zone.
     pub fn zone_len(&self, zone: u16) -> u32 {
         self.zones.count(zone)
     }
 
-    /// What happened so far.
+    /// Counters since the tracker was created.
     pub fn counts(&self) -> Counts {
         Counts { unready: self.counts.unready + self.table.counts().unready, ..self.counts }
     }
 
-    /// Connections that there are, by protocol.
+    /// Number of connections by protocol.
     pub fn live(&self) -> Live {
         self.live
     }
 
-    /// Bytes of memory when all connections are in use, without labels.
+    /// Memory in bytes with all connections in use, without labels.
     pub fn bytes(&self) -> usize {
         self.table.bytes()
     }
 
-    /// Sets whether events are kept for [`take_events`](Self::take_events).
+    /// Sets whether events are recorded for [`take_events`](Self::take_events).
     pub fn set_events(&mut self, wanted: bool) {
         self.events.wanted = wanted;
     }
 
-    /// Takes all events that were kept, the oldest first. The next ones go into `room`, which is empty: with
-    /// room for [`EVENTS`](super::EVENTS), nothing is allocated for them.
+    /// Takes all recorded events, oldest first. The next ones go into `room`, which is empty; with
+    /// a capacity of [`EVENTS`](super::EVENTS), it never reallocates.
     pub fn take_events(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
         self.events.swap(room)
     }
 
-    /// Events that found no room.
+    /// Number of events lost because the queue was full.
     pub fn events_lost(&self) -> u64 {
         self.events.lost
     }

@@ -1,4 +1,4 @@
-//! Addresses and mappings as words, the same in commands and in documents.
+//! Addresses and mappings as CLI arguments, as used in commands and documents.
 
 use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::ports::Scheme;
@@ -6,7 +6,7 @@ use crate::state::{Address, StaticMapping};
 use std::net::Ipv4Addr;
 use thalweg_wire::ip::protocol;
 
-/// Addresses side by side with the same qualities.
+/// Groups consecutive addresses with the same attributes.
 pub(crate) fn ranges<'a>(all: impl Iterator<Item = &'a Address>) -> Vec<(Address, Ipv4Addr)> {
     let mut ranges: Vec<(Address, Ipv4Addr)> = Vec::new();
     for a in all {
@@ -23,7 +23,7 @@ pub(crate) fn ranges<'a>(all: impl Iterator<Item = &'a Address>) -> Vec<(Address
     ranges
 }
 
-/// What stands behind `nat44 add address`.
+/// The arguments of `nat44 add address`.
 pub(crate) fn range_text((first, last): &(Address, Ipv4Addr)) -> String {
     let mut text = first.address.to_string();
     if *last != first.address {
@@ -38,7 +38,7 @@ pub(crate) fn range_text((first, last): &(Address, Ipv4Addr)) -> String {
     text
 }
 
-/// Numbers as in `0,2-3`.
+/// Parses a list of numbers such as `0,2-3`.
 pub(crate) fn numbers(text: &str) -> Option<Vec<usize>> {
     let mut all = Vec::new();
     for part in text.split(',') {
@@ -49,12 +49,12 @@ pub(crate) fn numbers(text: &str) -> Option<Vec<usize>> {
     Some(all)
 }
 
-/// Such a text.
+/// Formats a list of numbers.
 pub(crate) fn numbers_text(all: &[u16]) -> String {
     all.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// A routing table and those that its hosts reach.
+/// Formats a routing table with the tables that its hosts reach.
 pub(crate) fn vrf_text((table, routes): (&u32, &Vec<u32>)) -> String {
     let mut text = table.to_string();
     if !routes.is_empty() {
@@ -64,7 +64,7 @@ pub(crate) fn vrf_text((table, routes): (&u32, &Vec<u32>)) -> String {
     text
 }
 
-/// What such a text says.
+/// Parses a routing table with the tables that its hosts reach.
 pub(crate) fn vrf(text: &str) -> Option<(u32, Vec<u32>)> {
     let mut words = text.split_whitespace();
     let table = words.next()?.parse().ok()?;
@@ -77,7 +77,7 @@ pub(crate) fn vrf(text: &str) -> Option<(u32, Vec<u32>)> {
     (!routes.is_empty()).then_some((table, routes))
 }
 
-/// What stands behind `nat addr-port-assignment-alg`.
+/// The arguments of `nat addr-port-assignment-alg`.
 pub(crate) fn scheme_text(scheme: Scheme) -> String {
     match scheme {
         Scheme::All => "default".into(),
@@ -96,7 +96,7 @@ fn protocol_word(ip: u8) -> &'static str {
     }
 }
 
-/// A static mapping as a command without the first words: which command, and what stands behind.
+/// A static mapping as the command that adds it, and its arguments.
 pub(crate) fn mapping_text(
     m: &StaticMapping,
     inside_vrf: u32,
@@ -143,7 +143,7 @@ pub(crate) fn mapping_text(
     match m.mapping.twice {
         TwiceNat::Never => {}
         TwiceNat::Always => text += " twice-nat",
-        TwiceNat::OfItself => text += " self-twice-nat",
+        TwiceNat::SelfOnly => text += " self-twice-nat",
     }
     if m.mapping.out2in_only {
         text += " out2in-only";
@@ -171,7 +171,7 @@ pub(crate) enum Family {
 impl Family {
     pub(crate) const ALL: [Family; 3] = [Family::Static, Family::Identity, Family::Balanced];
 
-    /// Its list in documents.
+    /// Its list in a configuration document.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Family::Static => "static-mappings",

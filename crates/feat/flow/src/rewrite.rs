@@ -1,4 +1,4 @@
-//! Addresses and ports of frames, with the sums over them.
+//! Rewrites addresses and ports of frames, and updates checksums.
 
 use thalweg_conntrack::Tuple;
 use thalweg_feat_nat44::packet::{self, Change, Kind};
@@ -7,7 +7,7 @@ use thalweg_wire::ip::protocol;
 
 use crate::rule::key::{self, Words, ether};
 
-/// Where the IPv4 header of an Ethernet frame is, behind whatever tags.
+/// Offset of the IPv4 header of an Ethernet frame, after any number of tags.
 pub(crate) fn ipv4_at(frame: &[u8]) -> Option<usize> {
     let mut at = 12;
     loop {
@@ -19,20 +19,20 @@ pub(crate) fn ipv4_at(frame: &[u8]) -> Option<usize> {
     }
 }
 
-/// What one key becomes another by.
+/// The change from one key to another.
 fn change(old: &tuple::Key, new: &tuple::Key) -> Change {
     let l3 = tuple::address_delta(old[0], new[0]);
     let (was, is) = (old[1] as u32, new[1] as u32);
     let l4 = match (old[1] >> 32) as u8 {
-        // The identifier once, and no pseudo-header.
+        // One identifier, and no pseudo-header.
         protocol::ICMP => tuple::port_delta(was & 0xffff, is & 0xffff),
         _ => tuple::fold(u32::from(l3) + u32::from(tuple::port_delta(was, is))),
     };
     Change { addresses: new[0], ports: is, l3, l4 }
 }
 
-/// Gives a packet of a translated connection the tuple that packets of its direction get; an ICMP error
-/// about it has what it quotes changed as well. `partial`: a device will complete the checksum.
+/// Rewrites a packet of a translated connection to the tuple of its direction, or both the headers
+/// and the quoted packet of an ICMP error about it. `partial`: a device will complete the checksum.
 pub(crate) fn translate(frame: &mut [u8], to: &Tuple, partial: bool) -> Option<()> {
     let l3 = frame.get_mut(ipv4_at(frame)?..)?;
     let (std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst)) = (to.src, to.dst) else {
@@ -53,7 +53,8 @@ pub(crate) fn translate(frame: &mut [u8], to: &Tuple, partial: bool) -> Option<(
     Some(())
 }
 
-/// The fields of a packet that was [translated](translate); a fragment behind the first has no ports.
+/// Updates the fields of a packet that was [translated](translate). Fragments after the first have
+/// no ports.
 pub(crate) fn note(words: &mut Words, to: &Tuple, is_later: bool) {
     if let (std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst)) = (to.src, to.dst) {
         key::NW_SRC.set(words, src.to_bits().into());
@@ -65,21 +66,21 @@ pub(crate) fn note(words: &mut Words, to: &Tuple, is_later: bool) {
     }
 }
 
-/// One end of a packet, or a part of it.
+/// The address or the port of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// An IPv4 address.
     Address(u32),
-    /// A port of TCP or UDP.
+    /// A TCP or UDP port.
     Port(u16),
 }
 
-/// Sets an address or a port: the source's, or else the destination's.
+/// Sets an address or a port, of the source or else of the destination.
 pub(crate) fn set(frame: &mut [u8], source: bool, end: End, partial: bool) -> Option<()> {
     let l3 = frame.get_mut(ipv4_at(frame)?..)?;
     let mut parsed = packet::parse(l3, 0);
     if !matches!(parsed.kind, Kind::Ports | Kind::Query) {
-        // What an error quotes stays; neither has a fragment ports.
+        // The packet quoted by an ICMP error is left as it is, and later fragments have no ports.
         let addresses = u64::from_le_bytes(*l3.get(12..)?.first_chunk()?);
         parsed.key[0] = addresses;
         parsed.kind = Kind::Other;
@@ -113,7 +114,7 @@ mod tests {
         Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]))
     }
 
-    /// What is changed is what would have been built so.
+    /// A changed packet equals one built with the new fields.
     #[test]
     fn sums_follow() {
         for tag in [false, true] {

@@ -1,4 +1,4 @@
-//! What a connection is as it begins.
+//! The initial value of a connection.
 
 use super::Commit;
 use crate::batch::{Headers, Kind};
@@ -7,9 +7,9 @@ use crate::tcp::Pair;
 use crate::timeout::Timeout;
 use crate::tuple::{Key, Tuple, zone_of};
 
-/// The value of a connection that begins with this packet, and its timer.
+/// The value of a connection opened by this packet, and its timeout.
 #[inline]
-pub(super) fn opened(headers: &Headers) -> (Entry, Timeout) {
+pub(super) fn new_entry(headers: &Headers) -> (Entry, Timeout) {
     let mut value = [0; entry::WORDS];
     let timeout = match headers.kind {
         Kind::Tcp => {
@@ -26,9 +26,9 @@ pub(super) fn opened(headers: &Headers) -> (Entry, Timeout) {
     (value, timeout)
 }
 
-/// Adds how replies will look, if not as the packet turned round.
+/// Adds the reply tuple of a translated connection; one that is the plain reverse adds nothing.
 #[inline]
-pub(super) fn translated<const W: usize>(
+pub(super) fn with_translation<const W: usize>(
     mut value: Entry,
     key: &Key<W>,
     headers: &Headers,

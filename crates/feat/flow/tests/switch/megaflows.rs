@@ -1,5 +1,5 @@
-//! Packets that take known ways go where they go when each step of their rules is taken, as it is for traced
-//! ones; and the same is counted.
+//! Packets that hit the megaflow cache have the same outputs and counters as those that take each
+//! step of their rules, as traced packets do.
 
 use super::lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use super::{CLIENT, SERVER};
@@ -13,7 +13,7 @@ fn pick(all: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(all)
 }
 
-/// A rule; it may be one that is refused.
+/// A rule, possibly an invalid one.
 fn rule() -> impl Strategy<Value = String> {
     let matches = pick(&[
         "",
@@ -76,7 +76,7 @@ fn rule() -> impl Strategy<Value = String> {
     )
 }
 
-/// Rules as people write them, so that most ways are long.
+/// Realistic rules, so that most paths have two tables.
 fn rules() -> impl Strategy<Value = Vec<String>> {
     let usual = [
         "table=0,priority=4,ip,ct_state=-trk,actions=ct(table=1)",
@@ -91,7 +91,7 @@ fn rules() -> impl Strategy<Value = Vec<String>> {
     })
 }
 
-/// A packet of one of some conversations, and the port that it comes by.
+/// A packet of one of a few connections, and the port it is received on.
 fn packet() -> impl Strategy<Value = (usize, Vec<u8>)> {
     let flags = prop::sample::select(vec![SYN, SYN | ACK, ACK, ACK, ACK, FIN | ACK, RST, 0]);
     (0u8..8, 0u16..4, any::<bool>(), flags, 0usize..3).prop_map(|(kind, n, there, flags, data)| {
@@ -119,7 +119,7 @@ fn packet() -> impl Strategy<Value = (usize, Vec<u8>)> {
     })
 }
 
-/// Rules and what they took, and connections.
+/// Rules with their counters, and connections.
 fn accounts(lab: &mut Lab) -> (Vec<String>, Vec<String>) {
     let dump = lab.cli("flow dump 9");
     let rule = |line: &str| {
@@ -140,10 +140,10 @@ fn clear(lab: &mut Lab) {
 }
 
 #[test]
-fn ways_lead_where_steps_do() {
+fn megaflows_agree_with_steps() {
     let labs = RefCell::new([Lab::new(1, 4096), Lab::new(1, 4096)]);
     for lab in labs.borrow_mut().iter_mut() {
-        // There are labels from the beginning: connections with one do not wait for their memory.
+        // Labels are in use from the start, so that connections with one do not wait for memory.
         lab.ok("flow add 9 ip,actions=ct(commit,exec(set_field:1->ct_label)),normal
              set interface flow port0 9
              set interface flow port1 9");

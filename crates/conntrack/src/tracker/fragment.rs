@@ -1,4 +1,4 @@
-//! First fragments, whose connection and state those behind them have as well.
+//! First fragments, whose connection and state the later ones share.
 
 use thalweg_tables::flow::Millis;
 
@@ -8,28 +8,32 @@ use crate::entry;
 use crate::state::State;
 use crate::tuple::Key;
 
-/// What the tracker has said about a first fragment.
+/// The tracking result of a first fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FirstPart<const W: usize> {
+pub struct FirstFragment<const W: usize> {
     key: Key<W>,
     state: State,
     reply: bool,
 }
 
-impl<const W: usize> FirstPart<W> {
-    /// What it has said about packet `i`.
+impl<const W: usize> FirstFragment<W> {
+    /// The result for packet `i` of a batch.
     ///
     /// # Panics
     /// If the batch has no packet `i`.
-    pub fn of(batch: &Batch<W>, i: usize, tracked: Tracked) -> FirstPart<W> {
-        FirstPart { key: batch.keys[..batch.len][i], state: tracked.state, reply: tracked.reply }
+    pub fn of(batch: &Batch<W>, i: usize, tracked: Tracked) -> FirstFragment<W> {
+        FirstFragment {
+            key: batch.keys[..batch.len][i],
+            state: tracked.state,
+            reply: tracked.reply,
+        }
     }
 }
 
 impl<const W: usize> Tracker<W> {
-    /// What a fragment is whose first was this: the same, and one more packet of the connection that there is
-    /// by now.
-    pub fn follow(&mut self, first: &FirstPart<W>, bytes: u32, now: Millis) -> Tracked {
+    /// Tracks a fragment that follows `first`: it has the same state, and counts for the connection
+    /// if that exists by now.
+    pub fn follow(&mut self, first: &FirstFragment<W>, bytes: u32, now: Millis) -> Tracked {
         if first.state.contains(State::INVALID) {
             return self.stray_fragment();
         }
@@ -47,7 +51,7 @@ impl<const W: usize> Tracker<W> {
         Tracked { state: first.state, flow, reply: first.reply }
     }
 
-    /// What a fragment is whose first was not tracked.
+    /// Tracks a fragment whose first one was not tracked: it is invalid.
     pub fn stray_fragment(&mut self) -> Tracked {
         self.counts.invalid_headers += 1;
         self.invalid(None, false)
