@@ -20,7 +20,7 @@ use thalweg_wire::tcp::flag::{ACK, PSH, SYN};
 
 use crate::throughput::{WORKING_BITS_PER_S, tcp_both_ways};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 /// The bridge domain, and so its rules.
 const DOMAIN: &str = "10";

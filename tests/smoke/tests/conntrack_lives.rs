@@ -16,7 +16,7 @@ use thalweg_testkit::{
 
 use crate::throughput::tcp_both_ways;
 
-const LIMIT: Duration = Duration::from_secs(15);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 /// What the right host sees of the left one.
 const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 1, 100);

@@ -9,7 +9,7 @@ use thalweg_testkit::{
     IperfOptions, Lab, LinkOptions, Netns, iperf3, lab_test, veth, wait_until_seen,
 };
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 lab_test! {
     /// Down, packets are dropped and counted; up, they flow again.

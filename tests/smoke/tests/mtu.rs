@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Config, Router, host_pair};
 use thalweg_testkit::{
-    IperfOptions, Lab, LabOptions, Offloads, PingOptions, iperf3, lab_test, ping,
+    IperfOptions, Lab, LabOptions, Offloads, PingOptions, WAIT_LIMIT, iperf3, lab_test, ping,
 };
 
 use crate::throughput::WORKING_BITS_PER_S;
@@ -172,7 +172,7 @@ lab_test! {
             ([192, 0, 2, 1], "Destination Net Unreachable"),
             ([10, 10, 2, 99], "Destination Host Unreachable"),
         ] {
-            let patience = Duration::from_secs(5);
+            let patience = WAIT_LIMIT;
             let result = ping(
                 &lab.left.ns,
                 std::net::Ipv4Addr::from(address),
@@ -186,7 +186,7 @@ lab_test! {
         }
         let closed = lab.left.ns.run(|| -> Result<std::io::ErrorKind> {
             let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-            socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+            socket.set_read_timeout(Some(WAIT_LIMIT))?;
             socket.connect("10.10.1.1:9")?;
             socket.send(b"anybody?")?;
             match socket.recv(&mut [0; 8]) {

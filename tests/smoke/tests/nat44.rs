@@ -15,7 +15,7 @@ use crate::throughput::{WORKING_BITS_PER_S, tcp_both_ways};
 
 /// The address that hosts inside share.
 const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 2, 100);
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 fn lab(offloads: Offloads) -> Result<Lab> {
     let lab = Lab::build(&LabOptions { offloads, ..LabOptions::default() })?;

@@ -1,10 +1,10 @@
 //! Every form of host interface: versions, several queues, small rings.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Router, host_pair_with};
-use thalweg_testkit::{Lab, LabOptions, Offloads, PingOptions, lab_test, ping, wait_until_seen};
+use thalweg_testkit::{
+    Lab, LabOptions, Offloads, PingOptions, WAIT_LIMIT, lab_test, ping, wait_until_seen,
+};
 
 fn works_with(words: &str, lab: &LabOptions, stanza: &str) -> Result<()> {
     let lab = Lab::build(lab)?;
@@ -61,7 +61,7 @@ lab_test! {
             // `ping` waits for its last answer for twice the longest time seen only, and a worker that
             // polls is in the scheduler's hands where others want its processor.
             let what = format!("answers to all pings, {mode}");
-            wait_until_seen(Duration::from_secs(5), &what, || lab.ping_all())?;
+            wait_until_seen(WAIT_LIMIT, &what, || lab.ping_all())?;
         }
         let refused = router.refused("set interface rx-mode host-eth0 queue 1 polling")?;
         ensure!(refused.contains("between 0 and 0, not 1"), "{refused}");
@@ -94,7 +94,7 @@ lab_test! {
         let lab = Lab::new()?;
         let words = ["TUN,tun-name=tun0,iff-no-pi,iff-up", "TUN,tun-name=tun1,iff-no-pi,iff-up"];
         let _tunnel = lab.router.spawn("socat", &words)?;
-        wait_until_seen(Duration::from_secs(5), "the tunnel", || {
+        wait_until_seen(WAIT_LIMIT, "the tunnel", || {
             lab.router.ip("link show dev tun0")?;
             lab.router.ip("link show dev tun1").map(drop)
         })?;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Flow, Router, host_pair};
 use thalweg_testkit::{
-    Capture, Lab, LinkOptions, Netns, enable_ipv4_forwarding, lab_test, ping, tshark_fields, veth,
+    Capture, Lab, LinkOptions, Netns, WAIT_LIMIT, enable_ipv4_forwarding, lab_test, ping,
+    tshark_fields, veth,
 };
 
 /// Behind both next hops.
@@ -68,7 +69,7 @@ impl Diamond {
     /// the last of them.
     fn send_flows(&self, first: u16) -> Result<()> {
         let received = self.target.run(|| UdpSocket::bind((TARGET, 7000)))??;
-        received.set_read_timeout(Some(Duration::from_secs(5)))?;
+        received.set_read_timeout(Some(WAIT_LIMIT))?;
         let address = self.lab.left.addr;
         let sockets = self.lab.left.ns.run(|| -> Result<Vec<UdpSocket>> {
             (first..first + FLOWS).map(|port| Ok(UdpSocket::bind((address, port))?)).collect()

@@ -14,7 +14,7 @@ use thalweg_testkit::{
 
 use crate::sflow::{index_of, no_complaints};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 const SAMPLING: &str = "sflow collector add 127.0.0.1
      sflow agent-address 10.10.1.1
      sflow sampling-rate 1
