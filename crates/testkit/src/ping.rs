@@ -43,6 +43,13 @@ impl Default for PingOptions {
     }
 }
 
+impl PingOptions {
+    /// Requests that no answer is expected to, and so not waited for long.
+    pub fn unanswered(count: u32) -> PingOptions {
+        PingOptions { count, patience: Duration::from_millis(500), ..PingOptions::default() }
+    }
+}
+
 /// What a ping found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PingResult {

@@ -6,12 +6,14 @@ use thalweg_testkit::{
     Lab, LabOptions, Offloads, PingOptions, WAIT_LIMIT, lab_test, ping, wait_until_seen,
 };
 
+use crate::throughput::{WORKING_BITS_PER_S, tcp_both_ways, tcp_reaches};
+
 fn works_with(words: &str, lab: &LabOptions, stanza: &str) -> Result<()> {
     let lab = Lab::build(lab)?;
     let config = host_pair_with(words).stanza(stanza);
     let router = Router::start(&lab.router, &config)?;
     lab.ping_all().with_context(|| format!("with `{words}'"))?;
-    crate::throughput::tcp_both_ways(&lab).with_context(|| format!("with `{words}'"))?;
+    tcp_both_ways(&lab).with_context(|| format!("with `{words}'"))?;
     let hardware = router.cli("show hardware-interfaces host-eth0")?;
     let version = if words.contains("v3") { "V3" } else { "V2" };
     ensure!(hardware.to_uppercase().contains(version), "{words}: {hardware}");
@@ -80,9 +82,7 @@ lab_test! {
         ensure!(placement.matches("host-eth0").count() >= 2, "{placement}");
         lab.ping_all()?;
         let parallel = thalweg_testkit::IperfOptions { parallel: 8, ..Default::default() };
-        let result =
-            thalweg_testkit::iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &parallel)?;
-        ensure!(result.bits_per_s > crate::throughput::WORKING_BITS_PER_S, "{result:?}");
+        tcp_reaches(WORKING_BITS_PER_S, (&lab.left.ns, &lab.right), &parallel)?;
         let runtime = router.json("show runtime")?;
         let busy = runtime.to_string().matches("\"af-packet-input\"").count();
         ensure!(busy >= 2, "only {busy} workers receive: {runtime}");
