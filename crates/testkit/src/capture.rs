@@ -2,17 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::netns::Netns;
 use crate::process::{Cmd, Running, Signal};
-use crate::wait::wait_until_seen;
-
-const START_LIMIT: Duration = Duration::from_secs(10);
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+use crate::wait::{WAIT_LIMIT, wait_until_seen};
 
 /// A running tcpdump. Dropping it ends the capture; what was seen is in the file by then, packet
 /// by packet.
@@ -77,7 +73,7 @@ impl Capture {
             .arg(path)
             .args(filter.split_whitespace())
             .spawn()?;
-        tcpdump.wait_for_output(START_LIMIT, "the start of the capture", |_, stderr| {
+        tcpdump.wait_for_output(WAIT_LIMIT, "the start of the capture", |_, stderr| {
             stderr.contains("listening on").then_some(())
         })?;
         Ok(Capture { tcpdump, path: path.to_owned() })
@@ -91,7 +87,7 @@ impl Capture {
     /// Ends the capture and tells what it has. All that was on the link before is in the file.
     pub fn stop(mut self) -> Result<CaptureCounts> {
         self.settle()?;
-        let output = self.tcpdump.interrupt(Signal::INT, STOP_LIMIT)?.success()?;
+        let output = self.tcpdump.interrupt(Signal::INT, WAIT_LIMIT)?.success()?;
         Ok(parse_counts(&output.stderr))
     }
 }
@@ -108,7 +104,7 @@ impl Capture {
         let mut reports = 0;
         let mut last = None;
         let mut same = 0;
-        wait_until_seen(STOP_LIMIT, "tcpdump to write all that it has seen", || {
+        wait_until_seen(WAIT_LIMIT, "tcpdump to write all that it has seen", || {
             let report = self.report(&mut reports).map_err(|error| error.to_string())?;
             same = if last == Some(report) { same + 1 } else { 0 };
             last = Some(report);
@@ -124,7 +120,7 @@ impl Capture {
     /// Packets written, and packets that passed the filter.
     fn report(&mut self, reports: &mut usize) -> Result<(u64, u64)> {
         self.tcpdump.signal(Signal::USR1)?;
-        let line = self.tcpdump.wait_for_output(STOP_LIMIT, "a report", |_, stderr| {
+        let line = self.tcpdump.wait_for_output(WAIT_LIMIT, "a report", |_, stderr| {
             stderr.split_inclusive('\n').filter_map(report_counts).nth(*reports)
         })?;
         *reports += 1;

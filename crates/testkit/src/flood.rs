@@ -109,10 +109,8 @@ fn send(socket: &UdpSocket, payload: usize, shared: &Shared) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::{Lab, lab_test, wait_until};
+    use crate::{Lab, WAIT_LIMIT, lab_test, wait_until};
 
     lab_test! {
         fn a_flood_arrives_and_ends() {
@@ -120,7 +118,7 @@ mod tests {
             lab.left.ns.ip("neighbour add 10.10.1.9 lladdr 02:00:00:00:01:99 dev eth0")?;
             let before = lab.router.link("eth0")?.rx_packets;
             let flood = Flood::start(&lab.left.ns, "10.10.1.9:9".parse()?, 22, Some(0))?;
-            wait_until(Duration::from_secs(10), "a thousand packets", || {
+            wait_until(WAIT_LIMIT, "a thousand packets", || {
                 (lab.router.link("eth0").ok()?.rx_packets > 1000).then_some(())
             })?;
             let sent = flood.stop()?;

@@ -8,14 +8,13 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::netns::Netns;
-use crate::wait::wait_for_tcp_listener;
+use crate::wait::{WAIT_LIMIT, wait_for_tcp_listener};
 
 /// Each run has a server, and each server a port, so that runs side by side do not meet.
 static NEXT_PORT: AtomicU16 = AtomicU16::new(5201);
 
-const SERVER_START_LIMIT: Duration = Duration::from_secs(10);
 /// What a run may take beyond the time that it sends.
-const SETUP_ALLOWANCE: Duration = Duration::from_secs(30);
+const SETUP_ALLOWANCE: Duration = WAIT_LIMIT;
 
 /// What to send.
 #[derive(Clone, Debug)]
@@ -122,7 +121,7 @@ pub fn iperf3(
     let family = if addr.is_ipv4() { "-4" } else { "-6" };
     let port_text = port.to_string();
     let mut serving = server.spawn("iperf3", &["-s", "-1", family, "-p", &port_text])?;
-    if let Err(error) = wait_for_tcp_listener(server, port, SERVER_START_LIMIT) {
+    if let Err(error) = wait_for_tcp_listener(server, port, WAIT_LIMIT) {
         let ended = serving.try_status()?;
         bail!("iperf3 server: {error}; status {ended:?}: {}", serving.stderr());
     }

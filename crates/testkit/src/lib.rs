@@ -54,6 +54,7 @@ pub use process::{Cmd, Output, Running, Signal};
 pub use registry::{GeneratedList, check_feature_lists};
 pub use stacks::{descendants, stacks};
 pub use wait::{
-    udp_port_is_bound, wait_for_file, wait_for_link_up, wait_for_tcp_listener, wait_for_udp_port,
-    wait_for_udp_reader, wait_for_unix_socket, wait_until, wait_until_seen,
+    WAIT_LIMIT, accept, connect, join, udp_port_is_bound, wait_for_file, wait_for_link_up,
+    wait_for_readable, wait_for_tcp_listener, wait_for_udp_port, wait_for_udp_reader,
+    wait_for_unix_socket, wait_until, wait_until_seen,
 };

@@ -1,14 +1,13 @@
 //! Virtual Ethernet pairs, bridges, and what `ip` says about an interface.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::ethtool::{Offloads, set_offloads};
 use crate::netns::Netns;
-use crate::wait::wait_for_link_up;
+use crate::wait::{WAIT_LIMIT, wait_for_link_up};
 
 /// Interface numbers for the ends of pairs.
 ///
@@ -16,9 +15,6 @@ use crate::wait::wait_for_link_up;
 /// different numbers, which it takes as a sign that somebody waits; otherwise only within a second.
 /// Left to itself it would give both ends of a pair across namespaces the same number.
 static NEXT_INDEX: AtomicU32 = AtomicU32::new(1001);
-
-/// How long a link of ours may take to come up; it takes about a millisecond.
-const LINK_UP_LIMIT: Duration = Duration::from_secs(10);
 
 /// How one end of a pair is set up.
 #[derive(Clone, Debug)]
@@ -106,8 +102,8 @@ pub fn veth(
     a_options.finish(a, a_name)?;
     b_options.finish(b, b_name)?;
     if a_options.up && b_options.up {
-        wait_for_link_up(a, a_name, LINK_UP_LIMIT)?;
-        wait_for_link_up(b, b_name, LINK_UP_LIMIT)?;
+        wait_for_link_up(a, a_name, WAIT_LIMIT)?;
+        wait_for_link_up(b, b_name, WAIT_LIMIT)?;
     }
     Ok(())
 }
@@ -180,6 +176,8 @@ fn link_info(link: &Value) -> LinkInfo {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::lab_test;
 
@@ -212,7 +210,7 @@ mod tests {
             let waited = wait_for_link_up(&a, "one", Duration::from_millis(1));
             assert!(waited.unwrap_err().to_string().contains("NoCarrier"));
             b.ip("link set two up")?;
-            wait_for_link_up(&a, "one", LINK_UP_LIMIT)
+            wait_for_link_up(&a, "one", WAIT_LIMIT)
         }
 
         fn offloads_go_off_and_on() {

@@ -10,7 +10,7 @@ use nix::sys::socket::{
     socket,
 };
 
-use crate::wait::readable;
+use crate::wait::{WAIT_LIMIT, readable};
 
 /// Multicast group of interface changes (`RTMGRP_LINK`).
 const GROUP_LINK: u32 = 1;
@@ -25,7 +25,7 @@ const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const NESTED: u16 = 0x8000;
 /// The kernel answers these requests before send(2) returns; this only bounds a lost answer.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+const ANSWER_LIMIT: Duration = WAIT_LIMIT;
 
 fn open(protocol: SockProtocol, groups: u32) -> Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;

@@ -240,10 +240,9 @@ fn parse_snmp(text: &str) -> BTreeMap<String, i64> {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
-    use std::time::Duration;
 
     use super::*;
-    use crate::{lab_test, wait_for_udp_port};
+    use crate::{WAIT_LIMIT, lab_test, wait_for_udp_port};
 
     #[test]
     fn snmp_counters_are_named_by_protocol() {
@@ -287,7 +286,7 @@ mod tests {
             let ns = Netns::new("ports")?;
             assert!(!crate::udp_port_is_bound(&ns, 6343)?);
             let _socket = ns.run(|| UdpSocket::bind("0.0.0.0:6343"))??;
-            wait_for_udp_port(&ns, 6343, Duration::from_secs(5))
+            wait_for_udp_port(&ns, 6343, WAIT_LIMIT)
         }
 
         fn a_named_namespace_comes_and_goes() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::netns::Netns;
-use crate::wait::wait_until;
+use crate::wait::{WAIT_LIMIT, wait_until};
 
 /// How to ping.
 #[derive(Clone, Debug)]
@@ -35,11 +35,18 @@ impl Default for PingOptions {
             count: 5,
             interval: Duration::from_millis(10),
             size: 56,
-            patience: Duration::from_secs(1),
+            patience: Duration::from_secs(5),
             ttl: None,
             dont_fragment: false,
             may_fragment: false,
         }
+    }
+}
+
+impl PingOptions {
+    /// Requests that no answer is expected to, and so not waited for long.
+    pub fn unanswered(count: u32) -> PingOptions {
+        PingOptions { count, patience: Duration::from_millis(500), ..PingOptions::default() }
     }
 }
 
@@ -133,7 +140,7 @@ pub fn ping(ns: &Netns, addr: impl Into<IpAddr>, options: &PingOptions) -> Resul
     }
     let turn = PINGS.begin();
     let heard = answers(ns)?;
-    let budget = options.interval * options.count + options.patience * 2 + Duration::from_secs(30);
+    let budget = options.interval * options.count + options.patience * 2 + WAIT_LIMIT;
     let output = cmd.arg(addr.into().to_string()).deadline(budget).run()?;
     let output = if output.status.code() == Some(1) { output } else { output.success()? };
     let mut result = parse(&output.stdout);

@@ -19,13 +19,13 @@ pub use rustix::process::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::privilege::{find_program, missing_program};
-use crate::wait::readable;
+use crate::wait::{WAIT_LIMIT, readable};
 use crate::watchdog::Note;
 
 /// How long [`Cmd::run`] lets a program run unless told otherwise.
-const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
+const DEFAULT_DEADLINE: Duration = WAIT_LIMIT;
 /// How long a program's pipes may stay open after it has ended (its own children may hold them).
-const PIPE_GRACE: Duration = Duration::from_millis(250);
+const PIPE_GRACE: Duration = Duration::from_secs(5);
 
 /// A program to run, in the manner of [`std::process::Command`].
 #[derive(Clone)]
@@ -111,7 +111,7 @@ impl Cmd {
         self
     }
 
-    /// Limits the time of [`Cmd::run`] and [`Cmd::output`] (30 s by default).
+    /// Limits the time of [`Cmd::run`] and [`Cmd::output`] ([`WAIT_LIMIT`] by default).
     pub fn deadline(mut self, deadline: Duration) -> Cmd {
         self.deadline = deadline;
         self
@@ -541,7 +541,7 @@ impl fmt::Debug for Running {
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(10);
+    const LIMIT: Duration = WAIT_LIMIT;
 
     fn shell(script: &str) -> Cmd {
         Cmd::new("sh").args(["-c", script])

@@ -7,10 +7,12 @@
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +22,10 @@ use rustix::fs::inotify;
 use crate::netlink::LinkEvents;
 use crate::netns::Netns;
 use crate::watchdog::Note;
+
+/// Limit of a wait for what must happen: so long that a machine whose processors are busy with
+/// other things keeps it. A test that passes ends its waits long before.
+pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
@@ -86,6 +92,57 @@ pub(crate) fn readable(fd: impl AsFd, deadline: Instant) -> Result<bool> {
             Err(error) => return Err(error).context("poll"),
         }
     }
+}
+
+/// Waits until `fd` is readable.
+///
+/// # Errors
+/// When `budget` has passed; `what` completes the sentence "waited … for …".
+pub fn wait_for_readable(fd: impl AsFd, budget: Duration, what: &str) -> Result<()> {
+    if !readable(fd, Instant::now() + budget)? {
+        bail!("waited {budget:?} for {what}; nothing came");
+    }
+    Ok(())
+}
+
+/// Accepts a TCP connection that comes within [`WAIT_LIMIT`]. The same limit holds for each read
+/// from and write to it.
+///
+/// # Errors
+/// If none comes.
+pub fn accept(listener: &TcpListener) -> Result<(TcpStream, SocketAddr)> {
+    let at = listener.local_addr()?;
+    wait_for_readable(listener, WAIT_LIMIT, &format!("a connection to {at}"))?;
+    let (stream, peer) = listener.accept().with_context(|| format!("accept at {at}"))?;
+    limit_stream(&stream)?;
+    Ok((stream, peer))
+}
+
+/// Connects to a TCP port within [`WAIT_LIMIT`]. The same limit holds for each read from and write
+/// to the connection.
+///
+/// # Errors
+/// If the connection is refused or not answered.
+pub fn connect(to: impl Into<SocketAddr>) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&to.into(), WAIT_LIMIT)?;
+    limit_stream(&stream)?;
+    Ok(stream)
+}
+
+fn limit_stream(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(WAIT_LIMIT))?;
+    stream.set_write_timeout(Some(WAIT_LIMIT))
+}
+
+/// Waits for the end of a thread and returns its result. A panic goes on in the caller.
+///
+/// # Errors
+/// If the thread runs longer than `budget`; it is left running then.
+pub fn join<T>(thread: JoinHandle<T>, budget: Duration, what: &str) -> Result<T> {
+    wait_until_seen(budget, &format!("{what} to end"), || {
+        if thread.is_finished() { Ok(()) } else { Err("it runs") }
+    })?;
+    thread.join().or_else(|panic| resume_unwind(panic))
 }
 
 /// Waits until interface `dev` of `ns` is up and has carrier.
@@ -271,7 +328,7 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(10);
+    const LIMIT: Duration = WAIT_LIMIT;
 
     #[test]
     fn what_waits_is_read() {
@@ -326,6 +383,26 @@ mod tests {
         let thread = thread::spawn(move || UnixListener::bind(bound).unwrap().accept().unwrap());
         wait_for_unix_socket(&path, LIMIT).unwrap();
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn connections_come_or_are_missed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let missed = wait_for_readable(&listener, Duration::from_millis(2), "a guest").unwrap_err();
+        assert_eq!(missed.to_string(), "waited 2ms for a guest; nothing came");
+        let near = connect(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(accept(&listener).unwrap().1, near.local_addr().unwrap());
+        assert_eq!(near.write_timeout().unwrap(), Some(WAIT_LIMIT));
+    }
+
+    #[test]
+    fn threads_are_joined_or_named() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let waiting = thread::spawn(move || ended.recv().is_err());
+        let error = join(waiting, Duration::from_millis(2), "the echo").unwrap_err();
+        assert_eq!(error.to_string(), "waited 2ms for the echo to end; last seen: \"it runs\"");
+        drop(end);
+        assert_eq!(join(thread::spawn(|| 7), LIMIT, "the sum").unwrap(), 7);
     }
 
     #[test]

@@ -5,9 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use thalweg_testkit::{Netns, Running, Signal};
-
-const LIMIT: Duration = Duration::from_secs(15);
+use thalweg_testkit::{Netns, Running, Signal, WAIT_LIMIT};
 
 /// A running ping.
 #[derive(Debug)]
@@ -42,10 +40,10 @@ impl Flow {
     /// Waits until `count` more requests have been answered than now.
     ///
     /// # Errors
-    /// If they are not within 15 seconds, or ping ends.
+    /// If they are not in time, or ping ends.
     pub fn await_answers(&mut self, count: usize) -> Result<()> {
         let wanted = parse(&self.ping.stdout()).answered.len() + count;
-        self.ping.wait_for_output(LIMIT, "more answers", |out, _| {
+        self.ping.wait_for_output(WAIT_LIMIT, "more answers", |out, _| {
             (parse(out).answered.len() >= wanted).then_some(())
         })
     }
@@ -56,8 +54,8 @@ impl Flow {
     /// If ping cannot be ended.
     pub fn stop(mut self) -> Result<FlowResult> {
         self.ping.signal(Signal::INT)?;
-        self.ping.wait(LIMIT)?;
-        let output = self.ping.finish(LIMIT)?;
+        self.ping.wait(WAIT_LIMIT)?;
+        let output = self.ping.finish(WAIT_LIMIT)?;
         Ok(parse(&output.stdout))
     }
 }

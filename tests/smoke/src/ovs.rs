@@ -1,16 +1,13 @@
 //! Open vSwitch with its datapath in user space, in a namespace, apart from any that the system
 //! runs: its own database, its own directories.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
-use thalweg_testkit::{Cmd, Netns, Running, Signal, wait_for_unix_socket, wait_until_seen};
+use thalweg_testkit::{
+    Cmd, Netns, Running, Signal, WAIT_LIMIT, wait_for_unix_socket, wait_until_seen,
+};
 
 use crate::peers::Peer;
-
-const START_LIMIT: Duration = Duration::from_secs(15);
-const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 const TOOL: &str = "usr/bin/ovsdb-tool";
 const SERVER: &str = "usr/sbin/ovsdb-server";
@@ -58,7 +55,7 @@ impl Ovs {
             .arg(file("conf.db"))
             .args([format!("--remote=punix:{}", socket.display()), "--no-chdir".into()])
             .spawn()?;
-        wait_for_unix_socket(&socket, START_LIMIT)
+        wait_for_unix_socket(&socket, WAIT_LIMIT)
             .with_context(|| format!("ovsdb-server: {}", server.stderr()))?;
         vsctl(&peer, ns, &dir, &["--no-wait", "init"])?;
         for setting in &options.settings {
@@ -83,7 +80,7 @@ impl Ovs {
         let kind = options.port_type.map(|kind| format!("type={kind}"));
         words.extend(kind.as_deref());
         self.vsctl(&words)?;
-        wait_until_seen(START_LIMIT, "the port to be there", || {
+        wait_until_seen(WAIT_LIMIT, "the port to be there", || {
             let got = self.vsctl(&["get", "interface", port, "ofport", "error"]);
             let got = got.map_err(|error| format!("{error:#}"))?;
             let lines: Vec<&str> = got.split_whitespace().collect();
@@ -174,10 +171,10 @@ impl Ovs {
     pub fn stop(mut self) -> Result<()> {
         self.resume()?;
         self.switch.signal(Signal::TERM)?;
-        let status = self.switch.wait(STOP_LIMIT)?;
+        let status = self.switch.wait(WAIT_LIMIT)?;
         ensure!(status.success() || status.code().is_none(), "ovs-vswitchd ended with {status}");
         match self.server.take() {
-            Some(server) => server.stop(STOP_LIMIT).map(drop),
+            Some(server) => server.stop(WAIT_LIMIT).map(drop),
             None => Ok(()),
         }
     }
@@ -193,7 +190,7 @@ fn complaints(log: &str) -> String {
 fn vsctl(peer: &Peer, ns: &Netns, dir: &TempDir, words: &[&str]) -> Result<String> {
     let socket = format!("--db=unix:{}", dir.path().join("db.sock").display());
     surroundings(peer.command(Some(ns), "usr/bin/ovs-vsctl"), peer, dir)
-        .args([socket.as_str(), "--timeout=15"])
+        .args([socket.as_str(), "--timeout=60"])
         .args(words)
         .output()
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, bind, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use thalweg_testkit::Netns;
+use thalweg_testkit::{Netns, WAIT_LIMIT};
 
 /// The largest frame that can come from a link with offloads off.
 const LARGEST: usize = 65_536;
@@ -49,12 +49,15 @@ impl RawLink {
     /// Sends one frame, beginning with its Ethernet header.
     ///
     /// # Errors
-    /// If the kernel refuses it, as it does below 14 bytes or above the MTU.
+    /// If the kernel refuses it, as it does below 14 bytes or above the MTU, or its queue stays full.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             match (&self.socket).write(frame) {
                 // A full queue empties by itself.
-                Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => {}
+                Err(error)
+                    if error.raw_os_error() == Some(nix::libc::ENOBUFS)
+                        && Instant::now() < deadline => {}
                 Err(error) => return Err(error),
                 Ok(_) => return Ok(()),
             }
@@ -76,6 +79,10 @@ impl RawLink {
         let mut seen = 0;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
+            // Other frames may come without end.
+            if left.is_zero() && seen > 0 {
+                bail!("waited {budget:?} for {what}; {seen} other frames came");
+            }
             let timeout = Timespec {
                 tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
                 tv_nsec: left.subsec_nanos().into(),

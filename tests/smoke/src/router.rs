@@ -4,25 +4,24 @@ use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
-use thalweg_cli::client::Client;
+use thalweg_cli::client::{Client, ClientError};
 use thalweg_testkit::{
-    Netns, Output, Running, Signal, wait_for_unix_socket, wait_until, wait_until_seen,
+    Netns, Output, Running, Signal, WAIT_LIMIT, join, wait_for_unix_socket, wait_until_seen,
 };
 use thalweg_wire::MacAddr;
 
 use crate::binary::thalweg;
 
-/// How long a router may take to listen.
-const START_LIMIT: Duration = Duration::from_secs(15);
-/// How long it may take to end.
-const STOP_LIMIT: Duration = Duration::from_secs(15);
-/// How long packets may stay inside once nobody sends any.
-const REST_LIMIT: Duration = Duration::from_secs(10);
+/// Limit of the time for a CLI command, which may be a file of thousands.
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+/// The same for the report of a scenario that has failed.
+const REPORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Packet buffers of a router that is told nothing else: enough for a full ring on each side.
 const BUFFERS: u32 = 16_384;
@@ -183,7 +182,7 @@ impl Router {
             if let Some(status) = running.try_status()? {
                 bail!("the router ended at its start, {status}: {}", running.stderr());
             }
-            if waited >= START_LIMIT {
+            if waited >= WAIT_LIMIT {
                 return Err(error).context("the router does not listen");
             }
         }
@@ -227,8 +226,19 @@ impl Router {
     /// # Errors
     /// If it fails; the error holds what the router said.
     pub fn cli(&self, command: &str) -> Result<String> {
-        let mut client = Client::connect(&self.socket)?;
-        client.run(command).with_context(|| format!("command `{command}'"))
+        self.ask(command)?.with_context(|| format!("command `{command}'"))
+    }
+
+    /// Runs a command; its failure is a result.
+    fn ask(&self, command: &str) -> Result<Result<String, ClientError>> {
+        self.ask_within(ANSWER_LIMIT, command)
+    }
+
+    fn ask_within(&self, limit: Duration, command: &str) -> Result<Result<String, ClientError>> {
+        let (socket, line) = (self.socket.clone(), command.to_owned());
+        // In a thread of its own: a router that hangs does not answer, and the client waits for it.
+        let asked = thread::spawn(move || Client::connect(&socket)?.run(&line));
+        join(asked, limit, &format!("command `{command}'"))
     }
 
     /// Runs a command that has to fail; gives what the router said.
@@ -236,9 +246,8 @@ impl Router {
     /// # Errors
     /// If the command succeeds, or the router does not answer.
     pub fn refused(&self, command: &str) -> Result<String> {
-        let mut client = Client::connect(&self.socket)?;
-        match client.run(command) {
-            Err(thalweg_cli::client::ClientError::Failed { output }) => Ok(output),
+        match self.ask(command)? {
+            Err(ClientError::Failed { output }) => Ok(output),
             Err(error) => Err(error).with_context(|| format!("command `{command}'")),
             Ok(output) => bail!("`{command}' should have been refused; it said:\n{output}"),
         }
@@ -291,7 +300,7 @@ impl Router {
     /// # Errors
     /// If packets stay inside, or left uncounted or twice.
     pub fn await_rest(&self) -> Result<()> {
-        wait_until_seen(REST_LIMIT, "every packet to be accounted for", || {
+        wait_until_seen(WAIT_LIMIT, "every packet to be accounted for", || {
             let shown = self.json("show packet accounting").map_err(|e| format!("{e:#}"))?;
             let sum = shown["threads"].as_array().and_then(|rows| rows.last().cloned());
             let inside = sum.as_ref().and_then(|sum| sum["in_flight"].as_i64());
@@ -317,11 +326,11 @@ impl Router {
         let running = self.running.as_ref().context("the router has been stopped")?;
         running.signal(Signal::TERM)?;
         let running = self.running.as_mut().context("the router has been stopped")?;
-        let status = running.wait(STOP_LIMIT)?;
+        let status = running.wait(WAIT_LIMIT)?;
         ensure!(status.success(), "the router ended with {status}");
         ensure!(!self.socket.exists(), "the router left its CLI socket behind");
         let running = self.running.take().context("the router has been stopped")?;
-        running.finish(STOP_LIMIT)
+        running.finish(WAIT_LIMIT)
     }
 
     /// Kills it (SIGKILL), as a fault would, and starts it again in the same directory.
@@ -332,12 +341,12 @@ impl Router {
         self.alive()?;
         let mut running = self.running.take().context("the router has been stopped")?;
         running.signal(Signal::KILL)?;
-        running.wait(STOP_LIMIT)?;
+        running.wait(WAIT_LIMIT)?;
         ensure!(self.socket.exists(), "a killed router cannot remove its socket");
         let document = self.document.as_deref();
         self.running = Some(start_program(&self.ns, self.dir.path(), self.kernels, document)?);
         // The socket of the killed one is still there: what listens has to be the new one.
-        wait_until_seen(START_LIMIT, "the CLI to answer", || self.cli("show version").map(drop))?;
+        wait_until_seen(WAIT_LIMIT, "the CLI to answer", || self.cli("show version").map(drop))?;
         for command in &config.commands {
             self.cli(command)?;
         }
@@ -359,10 +368,13 @@ impl Router {
     /// Waits until its log says `text`.
     ///
     /// # Errors
-    /// If it does not within 10 seconds.
+    /// If it does not in time.
     pub fn await_log(&self, text: &str) -> Result<()> {
         let what = format!("{text:?} in the log");
-        wait_until(REST_LIMIT, &what, || self.log().contains(text).then_some(()))
+        wait_until_seen(WAIT_LIMIT, &what, || {
+            let log = self.log();
+            if log.contains(text) { Ok(()) } else { Err(log) }
+        })
     }
 
     /// What helps to find out why a scenario failed.
@@ -379,7 +391,11 @@ impl Router {
             "show buffers",
             "show trace max 20",
         ] {
-            let answer = self.cli(command).unwrap_or_else(|error| format!("{error:#}"));
+            let Ok(answer) = self.ask_within(REPORT_LIMIT, command) else {
+                let _ = writeln!(report, "--- it does not answer ---");
+                break;
+            };
+            let answer = answer.unwrap_or_else(|error| format!("{error:#}"));
             let _ = writeln!(report, "--- {command} ---\n{}", answer.trim_end());
         }
         report

@@ -5,11 +5,12 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use thalweg_testkit::WAIT_LIMIT;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = WAIT_LIMIT;
 
 /// What the server has to open with, in one piece.
 const NEGOTIATION: [u8; 36] = [
@@ -63,7 +64,9 @@ fn read_until(
     done: impl Fn(&[u8]) -> bool,
 ) -> Result<()> {
     let mut chunk = [0; 4096];
+    let deadline = Instant::now() + PATIENCE;
     while !done(answer) {
+        ensure!(Instant::now() < deadline, "the answer has no end after {PATIENCE:?}");
         let length = stream.read(&mut chunk)?;
         if length == 0 {
             bail!("the server closed before the answer was complete");

@@ -2,17 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::net::{SocketAddrV4, UdpSocket};
+use std::net::SocketAddrV4;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::net::sockopt::set_socket_recv_buffer_size;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, Sample};
 use thalweg_smoke::{Collector, Router, host_pair, thalweg};
-use thalweg_testkit::{Flood, Lab, Netns, Running, Signal, lab_test, wait_until_seen};
-
-const LIMIT: Duration = Duration::from_secs(20);
+use thalweg_testkit::{Flood, Lab, Netns, Running, Signal, WAIT_LIMIT, lab_test, wait_until_seen};
 
 /// The names of interfaces and the number of host samples in a datagram.
 fn counters(bytes: &[u8]) -> Result<(Vec<String>, usize)> {
@@ -51,14 +47,9 @@ fn adapters_of(ns: &Netns) -> Result<Vec<(u32, String)>> {
 }
 
 fn await_stderr(agent: &mut Running, text: &str) -> Result<()> {
-    let seen = |agent: &Running| agent.stderr().contains(text);
-    let end = Instant::now() + LIMIT;
-    while !seen(agent) {
-        ensure!(Instant::now() < end, "waited for {text:?} in:\n{}", agent.stderr());
-        ensure!(agent.try_status()?.is_none(), "it has ended:\n{}", agent.stderr());
-        std::thread::yield_now();
-    }
-    Ok(())
+    agent.wait_for_output(WAIT_LIMIT, &format!("{text:?}"), |_, err| {
+        err.contains(text).then_some(())
+    })
 }
 
 lab_test! {
@@ -98,7 +89,7 @@ lab_test! {
         let mut hosts = 0;
         let mut named = 0;
         let mut last: Option<u32> = None;
-        collector.receive(LIMIT, "counters of interface and host", |bytes| {
+        collector.receive(WAIT_LIMIT, "counters of interface and host", |bytes| {
             let datagram = Datagram::parse(bytes)?;
             ensure!(datagram.agent == Some("10.10.1.1".parse()?), "{:?}", datagram.agent);
             ensure!(last.is_none_or(|last| datagram.sequence == last + 1), "{last:?}");
@@ -122,13 +113,13 @@ lab_test! {
         agent.signal(Signal::HUP)?;
         await_stderr(&mut agent, "configuration read again")?;
         // The numbers go on.
-        collector.receive(LIMIT, "another datagram", |bytes| {
+        collector.receive(WAIT_LIMIT, "another datagram", |bytes| {
             let sequence = Datagram::parse(bytes)?.sequence;
             ensure!(last.is_none_or(|last| sequence > last), "{last:?}, then {sequence}");
             Ok(Some(()))
         })?;
         router.stop()?;
-        let output = agent.stop(LIMIT)?.success()?;
+        let output = agent.stop(WAIT_LIMIT)?.success()?;
         ensure!(output.stderr.contains("agent ends"), "{}", output.stderr);
         Ok(())
     }
@@ -165,13 +156,13 @@ lab_test! {
              sflow enable host-eth0"
         )))?;
         let counted = |far: &Collector| {
-            far.receive(LIMIT, "counters in the namespace", |bytes| {
+            far.receive(WAIT_LIMIT, "counters in the namespace", |bytes| {
                 Ok(counters(bytes)?.0.contains(&"host-eth0".to_owned()).then_some(()))
             })
         };
         counted(&far)?;
         drop((far, elsewhere));
-        wait_until_seen(LIMIT, "the namespace to be missed", || {
+        wait_until_seen(WAIT_LIMIT, "the namespace to be missed", || {
             let shown = router.cli("show sflow").map_err(|e| format!("{e:#}"))?;
             let gone = shown.lines().any(|l| l.contains(&name) && l.contains("latest:"));
             if gone { Ok(()) } else { Err(shown) }
@@ -182,7 +173,7 @@ lab_test! {
         let shown = router.cli("show sflow")?;
         ensure!(shown.contains("there is no /var/run/netns/no-such-namespace"), "{shown}");
         let mut last = 0;
-        collector.receive(LIMIT, "every datagram", |bytes| {
+        collector.receive(WAIT_LIMIT, "every datagram", |bytes| {
             let sequence = Datagram::parse(bytes)?.sequence;
             ensure!(sequence == last + 1, "{last}, then {sequence}");
             last = sequence;
@@ -196,10 +187,7 @@ lab_test! {
     /// sampled is sent.
     fn settings_change_under_load() {
         let lab = Lab::new()?;
-        // A socket of its own, with room for what is sent while this thread types.
-        let socket = lab.router.run(|| UdpSocket::bind("127.0.0.1:6343"))??;
-        socket.set_read_timeout(Some(Duration::from_millis(10)))?;
-        set_socket_recv_buffer_size(&socket, 4 << 20)?;
+        let collector = Collector::listen(&lab.router)?;
         let router = Router::start(&lab.router, &host_pair().commands(
             "sflow collector add 127.0.0.1
              sflow agent-address 10.10.1.1
@@ -226,31 +214,25 @@ lab_test! {
                 format!("sflow collector del 192.0.2.{}", round + 1),
             ] {
                 router.cli(&command)?;
-                seen.take_all(&socket)?;
+                seen.take_all(&collector)?;
             }
         }
         let file = router.dir().join("changes.vpp");
         fs::write(&file, changes(100))?;
         for _ in 0..5 {
             router.cli(&format!("exec {}", file.display()))?;
-            seen.take_all(&socket)?;
+            seen.take_all(&collector)?;
         }
-        let end = Instant::now() + LIMIT;
-        while seen.flows < 100 {
-            ensure!(Instant::now() < end, "only {} samples came", seen.flows);
-            seen.take_all(&socket)?;
-        }
+        seen.take_until(&collector, "a hundred samples and three of counters", |seen| {
+            seen.flows >= 100 && seen.counters > 2
+        })?;
         flood.stop()?;
-        let sent = wait_until_seen(LIMIT, "all that was sampled to be sent", || {
+        let sent = wait_until_seen(WAIT_LIMIT, "all that was sampled to be sent", || {
             let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
             let [taken, sent] = ["taken", "sent"].map(|name| shown["samples"][name].as_u64());
             if taken == sent { Ok(sent.unwrap_or(0)) } else { Err(shown["samples"].to_string()) }
         })?;
-        let end = Instant::now() + LIMIT;
-        while seen.flows < sent {
-            ensure!(Instant::now() < end, "{} of {sent} samples came", seen.flows);
-            seen.take_all(&socket)?;
-        }
+        seen.take_until(&collector, &format!("{sent} samples"), |seen| seen.flows >= sent)?;
         ensure!(seen.flows == sent, "{} samples came, {sent} were sent", seen.flows);
         ensure!(seen.counters > 2, "only {} counter samples came", seen.counters);
         router.stop_busy().map(drop)
@@ -286,44 +268,63 @@ pub(crate) struct Seen {
     pub(crate) pools: HashMap<DataSource, u32>,
     pub(crate) flows: u64,
     pub(crate) counters: u64,
+    /// The agent's clock when it sent the latest datagram.
+    pub(crate) uptime_ms: u64,
     /// All datagrams, if they are wanted.
     pub(crate) kept: Option<Vec<Vec<u8>>>,
 }
 
 impl Seen {
-    /// Takes what has come.
-    pub(crate) fn take_all(&mut self, socket: &UdpSocket) -> Result<()> {
-        let mut buf = [0; 65_536];
-        while let Ok(length) = socket.recv(&mut buf) {
-            let datagram = Datagram::parse(&buf[..length])?;
-            if let Some(kept) = &mut self.kept {
-                kept.push(buf[..length].to_vec());
-            }
-            let number = datagram.sequence;
-            ensure!(self.datagram.is_none_or(|n| number == n + 1), "{:?}, {number}", self.datagram);
-            self.datagram = Some(number);
-            for sample in datagram.samples() {
-                let (kind, source, number) = match sample? {
-                    Sample::Flow(s) => {
-                        self.flows += 1;
-                        let pool = self.pools.insert(s.source, s.pool).unwrap_or(s.pool);
-                        ensure!(s.pool.wrapping_sub(pool) < 1 << 31, "{pool}, then {}", s.pool);
-                        (0, s.source, s.sequence)
-                    }
-                    Sample::Counters(s) => {
-                        self.counters += 1;
-                        (1, s.source, s.sequence)
-                    }
-                    _ => continue,
-                };
-                let last = self.samples.insert((kind, source), number);
-                ensure!(
-                    last.is_none_or(|n| number == n + 1),
-                    "{kind} {source}: {last:?}, {number}"
-                );
-            }
-            datagram.check_end()?;
+    /// Takes what has come so far.
+    pub(crate) fn take_all(&mut self, collector: &Collector) -> Result<()> {
+        collector.take_all(|datagram| self.take(&datagram))
+    }
+
+    /// Takes what comes until `done`.
+    pub(crate) fn take_until(
+        &mut self,
+        collector: &Collector,
+        what: &str,
+        done: impl Fn(&Seen) -> bool,
+    ) -> Result<()> {
+        if done(self) {
+            return Ok(());
         }
+        let taken = collector.receive(WAIT_LIMIT, what, |datagram| {
+            self.take(datagram)?;
+            Ok(done(self).then_some(()))
+        });
+        taken.with_context(|| format!("{} samples, {} of counters", self.flows, self.counters))
+    }
+
+    /// Takes one datagram.
+    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        let datagram = Datagram::parse(bytes)?;
+        if let Some(kept) = &mut self.kept {
+            kept.push(bytes.to_vec());
+        }
+        let number = datagram.sequence;
+        ensure!(self.datagram.is_none_or(|n| number == n + 1), "{:?}, {number}", self.datagram);
+        self.datagram = Some(number);
+        self.uptime_ms = datagram.uptime_ms.into();
+        for sample in datagram.samples() {
+            let (kind, source, number) = match sample? {
+                Sample::Flow(s) => {
+                    self.flows += 1;
+                    let pool = self.pools.insert(s.source, s.pool).unwrap_or(s.pool);
+                    ensure!(s.pool.wrapping_sub(pool) < 1 << 31, "{pool}, then {}", s.pool);
+                    (0, s.source, s.sequence)
+                }
+                Sample::Counters(s) => {
+                    self.counters += 1;
+                    (1, s.source, s.sequence)
+                }
+                _ => continue,
+            };
+            let last = self.samples.insert((kind, source), number);
+            ensure!(last.is_none_or(|n| number == n + 1), "{kind} {source}: {last:?}, {number}");
+        }
+        datagram.check_end()?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Flow, RawLink, Router, hex, host_pair};
-use thalweg_testkit::{Lab, lab_test, wait_until_seen};
+use thalweg_testkit::{Lab, WAIT_LIMIT, lab_test, wait_until_seen};
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 
@@ -184,7 +184,7 @@ lab_test! {
         for frame in &frames {
             left.send(frame).with_context(|| format!("send {}", hex(frame)))?;
         }
-        wait_until_seen(Duration::from_secs(10), "the router to see it all", || {
+        wait_until_seen(WAIT_LIMIT, "the router to see it all", || {
             match router.interface_counter("host-eth0", "rx_packets") {
                 Ok(now) if now >= received + frames.len() as u64 => Ok(()),
                 other => Err(format!("{other:?}")),
@@ -219,7 +219,7 @@ lab_test! {
         for frame in &frames {
             left.send(frame)?;
         }
-        wait_until_seen(Duration::from_secs(10), "all frames on the other side", || {
+        wait_until_seen(WAIT_LIMIT, "all frames on the other side", || {
             match router.interface_counter("host-eth1", "tx_packets") {
                 Ok(sent) if sent >= frames.len() as u64 => Ok(()),
                 other => Err(format!("{other:?} of {}", frames.len())),

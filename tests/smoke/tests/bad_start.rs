@@ -3,11 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use thalweg_smoke::{Config, Router, host_pair, thalweg};
-use thalweg_testkit::{Cmd, Lab, Output, Privilege, lab_test};
+use thalweg_testkit::{Cmd, Lab, Output, Privilege, WAIT_LIMIT, lab_test};
 
 /// The user and group that own nothing.
 const NOBODY: u32 = 65_534;
@@ -28,11 +27,7 @@ fn startup(dir: &Path, text: &str) -> Result<std::path::PathBuf> {
 fn fails(text: &str) -> Result<Output> {
     let dir = tempfile::tempdir()?;
     let path = startup(dir.path(), text)?;
-    let output = Cmd::new(thalweg()?)
-        .args(["run", "-c"])
-        .arg(&path)
-        .deadline(Duration::from_secs(20))
-        .run()?;
+    let output = Cmd::new(thalweg()?).args(["run", "-c"]).arg(&path).run()?;
     ensure!(!output.status.success(), "it should not start with `{text}': {}", output.stderr);
     ensure!(output.status.code().is_some(), "{}: {}", output.status, output.stderr);
     ensure!(!output.stderr.contains("panicked"), "{}", output.stderr);
@@ -150,12 +145,12 @@ lab_test! {
             .arg(&path)
             .spawn()?;
         let socket = own.path().join("cli.sock");
-        thalweg_testkit::wait_for_unix_socket(&socket, Duration::from_secs(10))?;
+        thalweg_testkit::wait_for_unix_socket(&socket, WAIT_LIMIT)?;
         let answer =
             thalweg_smoke::vppctl::vppctl(&socket, "create host-interface name eth0")?;
         ensure!(answer.contains("CAP_NET_RAW"), "{answer}");
         let version = thalweg_smoke::vppctl::vppctl(&socket, "show version")?;
         ensure!(version.contains("thalweg v"), "{version}");
-        running.stop(Duration::from_secs(10))?.success().map(drop)
+        running.stop(WAIT_LIMIT)?.success().map(drop)
     }
 }

@@ -1,10 +1,8 @@
 //! Interfaces joined by a bridge domain.
 
-use std::time::Duration;
-
 use anyhow::ensure;
 use thalweg_smoke::{Config, RawLink, Router};
-use thalweg_testkit::{Lab, LabOptions, Middle, Offloads, lab_test, wait_until_seen};
+use thalweg_testkit::{Lab, LabOptions, Middle, Offloads, WAIT_LIMIT, lab_test, wait_until_seen};
 use thalweg_wire::build::Packet;
 
 fn bridged() -> Config {
@@ -25,7 +23,7 @@ fn lab(offloads: Offloads) -> thalweg_testkit::Result<Lab> {
 
 /// The text of `show l2fib all`, once it names both hosts.
 fn both_known(router: &Router, lab: &Lab) -> anyhow::Result<()> {
-    wait_until_seen(Duration::from_secs(5), "both hosts' addresses in the table", || {
+    wait_until_seen(WAIT_LIMIT, "both hosts' addresses in the table", || {
         let text = router.cli("show l2fib all").map_err(|e| e.to_string())?;
         let there = text.contains(lab.left.mac) && text.contains(lab.right.mac);
         if there { Ok(()) } else { Err(text) }
@@ -88,7 +86,7 @@ lab_test! {
         let hello = |to| Packet::new().ether(mac, to).ethertype(0x88b5).payload(&[1; 50]).build();
         let at = |port: &str| {
             let what = format!("the station at {port}");
-            wait_until_seen(Duration::from_secs(5), &what, || {
+            wait_until_seen(WAIT_LIMIT, &what, || {
                 let table = router.json("show l2fib all").map_err(|e| e.to_string())?;
                 let all = table["addresses"].as_array().cloned().unwrap_or_default();
                 let there = |a: &serde_json::Value| {

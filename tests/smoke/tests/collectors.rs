@@ -18,9 +18,7 @@ use thalweg_testkit::{
 
 use crate::sflow::capture_sflow;
 
-const LIMIT: Duration = Duration::from_secs(20);
-/// On a machine that has never run them, their libraries come from the disk first.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 pub(crate) const SFACCTD_PORT: u16 = 6344;
 const GOFLOW2_PORT: u16 = 6345;
 
@@ -103,7 +101,7 @@ pub(crate) fn sfacctd(lab: &Lab, dir: &Path) -> Result<Running> {
     fs::write(&config, text)?;
     let running =
         peer.command(Some(&lab.router), "usr/sbin/sfacctd").arg("-f").arg(config).spawn()?;
-    wait_for_udp_port(&lab.router, SFACCTD_PORT, START_LIMIT)?;
+    wait_for_udp_port(&lab.router, SFACCTD_PORT, LIMIT)?;
     Ok(running)
 }
 
@@ -166,7 +164,7 @@ fn goflow2(lab: &Lab, dir: &Path) -> Result<Option<Running>> {
         .args(["-transport", "file", "-format", "json", "-addr", "", "-transport.file"])
         .arg(dir.join("goflow2.json"))
         .spawn()?;
-    wait_for_udp_port(&lab.router, GOFLOW2_PORT, START_LIMIT)?;
+    wait_for_udp_port(&lab.router, GOFLOW2_PORT, LIMIT)?;
     Ok(Some(running))
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Config, RawLink, Router, host_pair};
-use thalweg_testkit::{Lab, Netns, lab_test, wait_until};
+use thalweg_testkit::{Lab, Netns, WAIT_LIMIT, lab_test, wait_until_seen};
 use thalweg_wire::build::Packet;
 
 /// Everything that says what a router is, without counters and times.
@@ -217,9 +217,9 @@ lab_test! {
         let cut = document("cut.yaml", &router, "interfaces: {host-eth0: {mtu: 1500}}\n")?;
         router.cli(&format!("config apply {cut} confirm 1"))?;
         ensure!(!router.cli("show interface")?.contains("host-eth1"));
-        wait_until(Duration::from_secs(20), "the configuration to return", || {
-            let text = router.cli("show configuration").ok()?;
-            text.contains("10.10.2.1/24").then_some(())
+        wait_until_seen(WAIT_LIMIT, "the configuration to return", || {
+            let text = router.cli("show configuration").map_err(|e| format!("{e:#}"))?;
+            if text.contains("10.10.2.1/24") { Ok(()) } else { Err(text) }
         })?;
         lab.ping_all()?;
         router.stop().map(drop)

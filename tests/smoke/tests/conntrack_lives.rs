@@ -3,6 +3,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -10,13 +11,19 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use thalweg_smoke::{Config, RawLink, Router, host_pair};
 use thalweg_testkit::{
-    Lab, LabOptions, LinkOptions, Middle, Netns, Offloads, PingOptions, lab_test, ping, veth,
-    wait_until, wait_until_seen,
+    Lab, LabOptions, LinkOptions, Middle, Netns, Offloads, PingOptions, accept, connect, join,
+    lab_test, ping, veth, wait_until_seen,
 };
 
 use crate::throughput::tcp_both_ways;
 
-const LIMIT: Duration = Duration::from_secs(15);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
+/// Limit for a transfer through links that come and go, or whose packets overtake each other.
+const BUSY_LIMIT: Duration = Duration::from_secs(180);
+/// How long nothing may come where nothing is to come.
+const SILENCE: Duration = Duration::from_millis(500);
+/// Bytes that a client sends at once.
+const CHUNK: usize = 1 << 16;
 
 /// What the right host sees of the left one.
 const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 1, 100);
@@ -91,26 +98,35 @@ fn counted(router: &Router, name: &str) -> Result<u64> {
     router.json("show conntrack summary")?["counts"][name].as_u64().context(name.to_owned())
 }
 
+/// Waits until rules have dropped so many packets.
+fn await_drops(router: &Router, count: u64) -> Result<()> {
+    wait_until_seen(LIMIT, &format!("{count} drops"), || {
+        match router.error_count("flow-rules", "dropped by a rule") {
+            Ok(n) if n >= count => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+}
+
 /// A server that gives back what it gets; says who came.
 fn echo(ns: &Netns, at: SocketAddr, connections: usize) -> Result<JoinHandle<Result<Vec<IpAddr>>>> {
     let listener = ns.run(|| TcpListener::bind(at))??;
     Ok(thread::spawn(move || {
         let serve = |(stream, peer): (TcpStream, SocketAddr)| {
             thread::spawn(move || -> Result<IpAddr> {
-                stream.set_read_timeout(Some(LIMIT))?;
                 std::io::copy(&mut &stream, &mut &stream)?;
                 stream.shutdown(Shutdown::Write)?;
                 Ok(peer.ip())
             })
         };
         let all: Vec<_> =
-            (0..connections).map(|_| listener.accept().map(serve)).collect::<Result<_, _>>()?;
-        all.into_iter().map(|one| one.join().map_err(|_| anyhow!("a server panicked"))?).collect()
+            (0..connections).map(|_| accept(&listener).map(serve)).collect::<Result<_>>()?;
+        all.into_iter().map(joined).collect()
     }))
 }
 
 fn joined<T>(thread: JoinHandle<Result<T>>) -> Result<T> {
-    thread.join().map_err(|_| anyhow!("a thread panicked"))?
+    join(thread, BUSY_LIMIT, "a transfer")?
 }
 
 /// Starts connections that send so many bytes each and want them back.
@@ -120,15 +136,30 @@ fn clients(
     count: usize,
     bytes: usize,
 ) -> Result<Vec<JoinHandle<Result<()>>>> {
-    let client = move || -> Result<()> {
-        let mut stream = TcpStream::connect_timeout(&to, LIMIT)?;
-        stream.set_read_timeout(Some(LIMIT))?;
+    clients_while(&Arc::default(), lab, to, count, bytes)
+}
+
+/// The same, and on until it is no longer wanted.
+fn clients_while(
+    wanted: &Arc<AtomicBool>,
+    lab: &Lab,
+    to: SocketAddr,
+    count: usize,
+    bytes: usize,
+) -> Result<Vec<JoinHandle<Result<()>>>> {
+    let client = move |wanted: Arc<AtomicBool>| -> Result<()> {
+        let mut stream = connect(to)?;
         let mut writer = stream.try_clone()?;
         let byte = |n: usize| (n.wrapping_mul(0x9e37_79b9) >> 24) as u8;
-        let sender = thread::spawn(move || -> Result<()> {
-            let all: Vec<u8> = (0..bytes).map(byte).collect();
-            writer.write_all(&all)?;
-            Ok(writer.shutdown(Shutdown::Write)?)
+        let sender = thread::spawn(move || -> Result<usize> {
+            let mut sent = 0;
+            while sent < bytes || wanted.load(Ordering::Relaxed) {
+                let end = if sent < bytes { bytes.min(sent + CHUNK) } else { sent + CHUNK };
+                writer.write_all(&(sent..end).map(byte).collect::<Vec<u8>>())?;
+                sent = end;
+            }
+            writer.shutdown(Shutdown::Write)?;
+            Ok(sent)
         });
         let (mut n, mut chunk) = (0, [0; 16_384]);
         loop {
@@ -140,18 +171,23 @@ fn clients(
             ensure!(same, "other bytes behind {n}");
             n += got;
         }
-        ensure!(n == bytes, "{n} of {bytes} bytes came back");
-        joined(sender)
+        let sent = joined(sender)?;
+        ensure!(n == sent, "{n} of {sent} bytes came back");
+        Ok(())
     };
     // Threads are in the namespace of the one that starts them.
-    lab.left.ns.run(|| (0..count).map(|_| thread::spawn(client)).collect())
+    let start = || {
+        let wanted = wanted.clone();
+        thread::spawn(move || client(wanted))
+    };
+    lab.left.ns.run(|| (0..count).map(|_| start()).collect())
 }
 
-/// Asks a port that nobody listens on; what becomes of the answer.
-fn ask_nobody(lab: &Lab) -> Result<std::io::Result<usize>> {
+/// Asks a port that nobody listens on; what becomes of the answer, which is waited for so long.
+fn ask_nobody(lab: &Lab, patience: Duration) -> Result<std::io::Result<usize>> {
     lab.left.ns.run(|| {
         let socket = UdpSocket::bind((lab.left.addr, 0))?;
-        socket.set_read_timeout(Some(Duration::from_millis(700)))?;
+        socket.set_read_timeout(Some(patience))?;
         socket.connect((lab.right.addr, 33_434))?;
         socket.send(b"who is there")?;
         Ok(socket.recv(&mut [0; 10]))
@@ -175,7 +211,7 @@ fn translated(workers: usize, offloads: Offloads) -> Result<()> {
     ensure!(joined(server)?.iter().all(|peer| *peer == lab.left.addr), "the source has changed");
     tcp_both_ways(&lab)?;
     // An error about a datagram comes back to who has sent it, with what it quotes.
-    let refused = ask_nobody(&lab)?.err().context("nobody answers on that port")?;
+    let refused = ask_nobody(&lab, LIMIT)?.err().context("nobody answers on that port")?;
     ensure!(refused.kind() == ErrorKind::ConnectionRefused, "{refused}");
     let shown = router.cli("show conntrack")?;
     let reply = format!("reply=(src={},dst={SHARED},", lab.right.addr);
@@ -242,16 +278,26 @@ fn out_of_order<T: Send>(lab: &Lab, work: impl FnOnce() -> Result<T> + Send) -> 
     let from_right = move |frame: &[u8]| frame.get(6..12) == Some(&right.0);
     let stop = AtomicBool::new(false);
     thread::scope(|s| {
+        // Also if the work panics.
+        let stopping = StopWhenDropped(&stop);
         let there = s.spawn(|| relay(&ends.0, &ends.1, |f| !from_right(f), &stop));
         let back = s.spawn(|| relay(&ends.1, &ends.0, from_right, &stop));
         let done = work();
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         for way in [there, back] {
             let late = way.join().map_err(|_| anyhow!("a relay panicked"))??;
             ensure!(done.is_err() || late > 100, "only {late} frames were late");
         }
         done
     })
+}
+
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn wire(lab: &Lab) -> Result<()> {
@@ -285,11 +331,11 @@ lab_test! {
     fn errors_are_related() {
         let lab = lab(Offloads::OFF)?;
         let router = start(&lab, "eth1", 1, TRACKING)?;
-        let silence = ask_nobody(&lab)?.err().context("nobody answers on that port")?;
+        let silence = ask_nobody(&lab, SILENCE)?.err().context("nobody answers on that port")?;
         ensure!(silence.kind() != ErrorKind::ConnectionRefused, "an error came in: {silence}");
-        ensure!(router.error_count("flow-rules", "dropped by a rule")? >= 1);
+        await_drops(&router, 1)?;
         router.cli("flow add 10 priority=1,icmp,ct_state=+trk+rel,actions=normal")?;
-        let refused = ask_nobody(&lab)?.err().context("nobody answers on that port")?;
+        let refused = ask_nobody(&lab, LIMIT)?.err().context("nobody answers on that port")?;
         ensure!(refused.kind() == ErrorKind::ConnectionRefused, "{refused}");
         // An error about nothing that was sent does not.
         let snmp = lab.left.ns.snmp()?["Icmp.InMsgs"];
@@ -311,10 +357,10 @@ lab_test! {
         let lab = Lab::build(&LabOptions { offloads: Offloads::OFF, ..LabOptions::default() })?;
         let router = Router::start(&lab.router, &host_pair())?;
         router.cli(FILTER)?;
-        let silence = ask_nobody(&lab)?.err().context("nobody answers on that port")?;
+        let silence = ask_nobody(&lab, SILENCE)?.err().context("nobody answers on that port")?;
         ensure!(silence.kind() != ErrorKind::ConnectionRefused, "an error came in: {silence}");
         router.cli("flow add 7 priority=1,icmp,ct_state=+trk+rel,actions=normal")?;
-        let refused = ask_nobody(&lab)?.err().context("nobody answers on that port")?;
+        let refused = ask_nobody(&lab, LIMIT)?.err().context("nobody answers on that port")?;
         ensure!(refused.kind() == ErrorKind::ConnectionRefused, "{refused}");
         let out = lab.left.ns.command("traceroute")
             .args(["-n", "-q", "1", "-w", "3", "-m", "4", "-U", &lab.right.addr.to_string()]).run()?;
@@ -356,13 +402,12 @@ lab_test! {
         let server = echo(&lab.right.ns, (lab.right.addr, 8000).into(), 1)?;
         drop(server);
         let to = SocketAddr::from((lab.right.addr, 8000));
-        let wait = Duration::from_millis(300);
-        let tried = lab.left.ns.run(|| TcpStream::connect_timeout(&to, wait))?;
+        let tried = lab.left.ns.run(|| TcpStream::connect_timeout(&to, SILENCE))?;
         ensure!(tried.is_err(), "an answer to what was not asked came in");
-        let options = PingOptions { count: 2, patience: wait, ..PingOptions::default() };
+        let options = PingOptions::unanswered(2);
         ensure!(ping(&lab.left.ns, lab.right.addr, &options)?.received == 0);
         ensure!(counted(&router, "created")? == 0);
-        ensure!(router.error_count("flow-rules", "dropped by a rule")? >= 3);
+        await_drops(&router, 3)?;
         router.stop().map(drop)
     }
 
@@ -371,7 +416,10 @@ lab_test! {
         let lab = lab(Offloads::OFF)?;
         let router = start(&lab, "eth1", 2, TRANSLATING)?;
         let server = echo(&lab.right.ns, (lab.right.addr, 8000).into(), 4)?;
-        let transfers = clients(&lab, (lab.right.addr, 8000).into(), 4, 12_000_000)?;
+        // The transfers go on until the last flap is over, however fast they are.
+        let wanted = Arc::new(AtomicBool::new(true));
+        let to = (lab.right.addr, 8000).into();
+        let transfers = clients_while(&wanted, &lab, to, 4, 12_000_000)?;
         let received = || Ok::<_, anyhow::Error>(lab.left.ns.link(lab.left.dev)?.rx_packets);
         for flap in 0..6 {
             let before = received()?;
@@ -387,6 +435,7 @@ lab_test! {
                 lab.router.ip("link set eth0 up")?;
             }
         }
+        wanted.store(false, Ordering::Relaxed);
         for transfer in transfers {
             joined(transfer)?;
         }
@@ -412,9 +461,10 @@ lab_test! {
         let (packets, drops) = handed(&router)?;
         ensure!(packets > 1000 && drops * 4 < packets, "{packets} handed over, {drops} not");
         ensure!(counted(&router, "created")? == 8);
-        wait_until(LIMIT, "all to be over", || {
-            let shown = router.cli("show conntrack").ok()?;
-            shown.lines().all(|line| line.contains("TIME_WAIT") || line.contains("CLOSED")).then_some(())
+        wait_until_seen(LIMIT, "all to be over", || {
+            let shown = router.cli("show conntrack").map_err(|e| format!("{e:#}"))?;
+            let over = |line: &str| line.contains("TIME_WAIT") || line.contains("CLOSED");
+            if shown.lines().all(over) { Ok(()) } else { Err(shown) }
         })?;
         router.stop().map(drop)
     }

@@ -1,10 +1,8 @@
 //! Two interfaces joined at layer 2.
 
-use std::time::Duration;
-
 use anyhow::ensure;
 use thalweg_smoke::{Config, RawLink, Router};
-use thalweg_testkit::{Lab, LabOptions, Middle, Offloads, PingOptions, lab_test, ping};
+use thalweg_testkit::{Lab, LabOptions, Middle, Offloads, PingOptions, WAIT_LIMIT, lab_test, ping};
 use thalweg_wire::build::Packet;
 
 fn joined() -> Config {
@@ -67,7 +65,7 @@ lab_test! {
         ];
         for frame in &frames {
             left.send(frame)?;
-            right.receive(Duration::from_secs(5), "the frame", |seen| {
+            right.receive(WAIT_LIMIT, "the frame", |seen| {
                 // A tag may be kept aside by the packet socket of this test.
                 (seen == frame || seen.len() + 4 == frame.len() && seen.ends_with(&frame[18..]))
                     .then_some(())

@@ -9,7 +9,7 @@ use thalweg_testkit::{
     IperfOptions, Lab, LinkOptions, Netns, iperf3, lab_test, veth, wait_until_seen,
 };
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 lab_test! {
     /// Down, packets are dropped and counted; up, they flow again.
@@ -44,7 +44,8 @@ lab_test! {
         let router = Router::start(&lab.router, &host_pair())?;
         lab.ping_all()?;
         let result = thread::scope(|scope| {
-            let options = IperfOptions { duration: Duration::from_secs(3), ..Default::default() };
+            // Long enough for both waits below where processors are busy with something else.
+            let options = IperfOptions { duration: Duration::from_secs(6), ..Default::default() };
             let running =
                 scope.spawn(move || iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &options));
             let busy = |at_least: u64| {

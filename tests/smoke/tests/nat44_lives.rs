@@ -2,18 +2,23 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Config, Router};
-use thalweg_testkit::{IperfOptions, Lab, LabOptions, Offloads, iperf3, lab_test, wait_until};
+use thalweg_testkit::{
+    IperfOptions, Lab, LabOptions, Offloads, accept, connect as tcp_connect, iperf3, join,
+    lab_test, wait_until_seen,
+};
 
-use crate::throughput::WORKING_BITS_PER_S;
+use crate::throughput::working_rate;
 
 /// The address that hosts inside share.
 const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 2, 100);
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 fn lab(offloads: Offloads) -> Result<Lab> {
     let lab = Lab::build(&LabOptions { offloads, ..LabOptions::default() })?;
@@ -46,23 +51,26 @@ fn byte(n: u64) -> u8 {
     (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Sends so many bytes, no faster than so many a second.
-fn send(mut to: TcpStream, bytes: u64, per_second: u64) -> Result<()> {
-    to.set_write_timeout(Some(LIMIT))?;
-    let (start, mut n) = (Instant::now(), 0);
+/// Sends until it is no longer wanted, and so many bytes more, no faster than so many a second.
+/// Returns how many it sent.
+fn send(mut to: TcpStream, wanted: &AtomicBool, more: u64, per_second: u64) -> Result<u64> {
+    let (start, mut n, mut bytes) = (Instant::now(), 0, more);
     while n < bytes {
+        if wanted.load(Ordering::Relaxed) {
+            bytes = n + more;
+        }
         let chunk: Vec<u8> = (n..(n + 8192).min(bytes)).map(byte).collect();
         to.write_all(&chunk).with_context(|| format!("behind {n} bytes"))?;
         n += chunk.len() as u64;
         let due = Duration::from_secs_f64(n as f64 / per_second as f64);
         thread::sleep(due.saturating_sub(start.elapsed()));
     }
-    Ok(to.shutdown(Shutdown::Write)?)
+    to.shutdown(Shutdown::Write)?;
+    Ok(n)
 }
 
 /// Receives to the end, each byte as it was sent.
 fn receive(mut from: TcpStream) -> Result<u64> {
-    from.set_read_timeout(Some(LIMIT))?;
     let (mut n, mut chunk) = (0, [0; 65_536]);
     loop {
         let got = from.read(&mut chunk).with_context(|| format!("behind {n} bytes"))?;
@@ -110,29 +118,37 @@ lab_test! {
         let save = format!("nat44 save {} every 1", file.display());
         let mut router = Router::start(&lab.router, &config(&save))?;
         let listener = lab.right.ns.run(|| TcpListener::bind((lab.right.addr, 8000)))??;
-        let near = lab.left.ns.run(|| TcpStream::connect((lab.right.addr, 8000)))??;
-        let (far, peer) = listener.accept()?;
+        let near = lab.left.ns.run(|| tcp_connect((lab.right.addr, 8000)))??;
+        let (far, peer) = accept(&listener)?;
         ensure!(peer.ip() == SHARED, "the outside saw {peer}");
-        let (bytes, rate) = (6_000_000, 500_000);
+        let (more, rate) = (1_000_000, 500_000);
+        let wanted = Arc::new(AtomicBool::new(true));
         let both = [(near.try_clone()?, far.try_clone()?), (far, near)];
         let transfers: Vec<_> = both
             .into_iter()
             .map(|(from, to)| {
-                (thread::spawn(move || send(from, bytes, rate)), thread::spawn(move || receive(to)))
+                let wanted = wanted.clone();
+                let sender = thread::spawn(move || send(from, &wanted, more, rate));
+                (sender, thread::spawn(move || receive(to)))
             })
             .collect();
         let seen = std::time::SystemTime::now();
         // A file that was begun after the connection stood.
-        wait_until(LIMIT, "sessions in the file", || {
-            let at = std::fs::metadata(&file).ok()?.modified().ok()?;
-            at.duration_since(seen).ok().filter(|since| *since > Duration::from_millis(1100))
+        wait_until_seen(LIMIT, "sessions in the file", || {
+            let at = std::fs::metadata(&file).and_then(|file| file.modified());
+            let since = at.map(|at| at.duration_since(seen).unwrap_or_default());
+            match since {
+                Ok(since) if since > Duration::from_millis(1100) => Ok(()),
+                other => Err(format!("written {other:?} after the connection")),
+            }
         })?;
         let restore = format!("nat44 restore {}\n{save}", file.display());
         router.kill_and_start(&config(&restore))?;
         ensure!(counted(&router, "total-tcp-sessions")? == 1, "the session did not come back");
+        wanted.store(false, Ordering::Relaxed);
         for (sent, received) in transfers {
-            sent.join().map_err(|_| anyhow::anyhow!("the sender panicked"))??;
-            let n = received.join().map_err(|_| anyhow::anyhow!("the receiver panicked"))??;
+            let bytes = join(sent, 2 * LIMIT, "a sender")??;
+            let n = join(received, LIMIT, "a receiver")??;
             ensure!(n == bytes, "{n} bytes of {bytes}");
         }
         ensure!(counted(&router, "sessions-created")? == 1, "another session was made");
@@ -144,6 +160,7 @@ lab_test! {
         let lab = lab(Offloads::ON)?;
         let router = Router::start(&lab.router, &config("set nat timeout tcp-transitory 5"))?;
         http(&lab, 8080)?;
+        let working = working_rate(&lab)?;
         let url = format!("http://{}:8080/[1-1500]", lab.right.addr);
         thread::scope(|s| -> Result<()> {
             let transfer = s.spawn(|| {
@@ -156,7 +173,9 @@ lab_test! {
                     s.spawn(|| -> Result<()> {
                         let out = lab.left.ns.command("curl")
                             .args(["-sS", "--max-time", "60", "-o", "/dev/null"])
-                            .args(["-w", "%{http_code} %{size_download}\n", &url]).run()?;
+                            .args(["-w", "%{http_code} %{size_download}\n", &url])
+                            .deadline(3 * LIMIT)
+                            .run()?;
                         let good = out.stdout.lines().filter(|l| *l == "200 20000").count();
                         ensure!(good == 1500, "{good} of 1500: {}", out.stderr);
                         Ok(())
@@ -167,14 +186,16 @@ lab_test! {
                 client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
             }
             let result = transfer.join().map_err(|_| anyhow::anyhow!("iperf3 panicked"))??;
-            ensure!(result.bits_per_s > WORKING_BITS_PER_S, "{:.1} Mbit/s", result.bits_per_s / 1e6);
+            let (got, least) = (result.bits_per_s / 1e6, working / 1e6);
+            ensure!(got > least, "{got:.1} Mbit/s, not {least:.1}");
             Ok(())
         })?;
         // A client's port that is used again soon finds its session still there.
         let made = counted(&router, "sessions-created")?;
         ensure!(made >= 2000, "{made} sessions of 3000 connections");
-        wait_until(LIMIT, "sessions to end", || {
-            counted(&router, "total-tcp-sessions").ok().filter(|n| *n <= 2)
+        wait_until_seen(LIMIT, "sessions to end", || match counted(&router, "total-tcp-sessions") {
+            Ok(n) if n <= 2 => Ok(()),
+            other => Err(format!("{other:?}")),
         })?;
         router.stop().map(drop)
     }
@@ -200,10 +221,10 @@ lab_test! {
         let router =
             Router::start(&lab.router, &config("nat addr-port-assignment-alg port-range 2000 - 2039"))?;
         let listener = lab.right.ns.run(|| TcpListener::bind((lab.right.addr, 8000)))??;
-        let connect = || lab.left.ns.run(|| TcpStream::connect_timeout(&(lab.right.addr, 8000).into(), LIMIT));
+        let connect = || lab.left.ns.run(|| tcp_connect((lab.right.addr, 8000)));
         let mut kept = Vec::new();
         for _ in 0..40 {
-            kept.push((connect()??, listener.accept()?));
+            kept.push((connect()??, accept(&listener)?));
         }
         for (_, (_, peer)) in &kept {
             ensure!((2000..2040).contains(&peer.port()), "{peer}");
@@ -218,7 +239,6 @@ lab_test! {
         for (near, (far, _)) in &mut kept {
             near.write_all(b"still")?;
             let mut got = [0; 5];
-            far.set_read_timeout(Some(LIMIT))?;
             far.read_exact(&mut got)?;
         }
         router.stop().map(drop)
@@ -233,15 +253,15 @@ lab_test! {
         let router = Router::start(&lab.router, &config(&more))?;
         let listener = lab.right.ns.run(|| TcpListener::bind((lab.right.addr, 8000)))??;
         for _ in 0..20 {
-            let near = lab.left.ns.run(|| TcpStream::connect((lab.right.addr, 8000)))??;
-            let (far, _) = listener.accept()?;
+            let near = lab.left.ns.run(|| tcp_connect((lab.right.addr, 8000)))??;
+            let (far, _) = accept(&listener)?;
             drop((far, near));
         }
-        let lines = wait_until(LIMIT, "records", || {
-            let text = std::fs::read_to_string(&file).ok()?;
+        let lines = wait_until_seen(LIMIT, "40 records", || {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
             let lines: Vec<serde_json::Value> =
                 text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
-            (lines.len() >= 40).then_some(lines)
+            if lines.len() >= 40 { Ok(lines) } else { Err(text) }
         })?;
         let of = |event: &str| lines.iter().filter(|l| l["event"] == event).count();
         ensure!((of("nat44-session-create"), of("nat44-session-delete")) == (20, 20), "{lines:?}");

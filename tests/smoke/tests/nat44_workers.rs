@@ -16,7 +16,7 @@ use thalweg_testkit::{Lab, LabOptions, Netns, Offloads, PingOptions, lab_test, p
 const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 2, 100);
 const BALANCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 10, 2, 101), 80);
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 10, 2, 2), 8000);
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 /// Hosts inside: 10.10.1.2 to .9.
 const HOSTS: std::ops::Range<u8> = 2..10;
 

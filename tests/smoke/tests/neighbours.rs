@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use thalweg_smoke::{Flow, RawLink, Router, host_pair};
-use thalweg_testkit::{Lab, lab_test, wait_until_seen};
+use thalweg_testkit::{Lab, WAIT_LIMIT, lab_test, wait_until_seen};
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpView, Operation};
 use thalweg_wire::build::Packet;
@@ -28,7 +28,7 @@ lab_test! {
         let mut flow = Flow::start(&lab.left.ns, lab.right.addr, Duration::from_millis(5))?;
         let (own, mac) = (router.mac("host-eth1")?, lab.right.mac.parse::<MacAddr>()?);
         for n in 1..=3 {
-            right.receive(Duration::from_secs(10), &format!("refresh {n}"), |frame| {
+            right.receive(WAIT_LIMIT, &format!("refresh {n}"), |frame| {
                 let (to, target) = request(frame, own)?;
                 (to == mac && target == lab.right.addr).then_some(())
             })?;
@@ -47,7 +47,7 @@ lab_test! {
         flow.await_answers(10)?;
         lab.right.ns.ip("link set eth0 address 02:00:00:00:02:77")?;
         flow.await_answers(20)?;
-        wait_until_seen(Duration::from_secs(5), "the new address", || {
+        wait_until_seen(WAIT_LIMIT, "the new address", || {
             let shown = router.cli("show ip neighbors").map_err(|e| format!("{e:#}"))?;
             if shown.contains("02:00:00:00:02:77") { Ok(()) } else { Err(shown) }
         })?;
@@ -86,7 +86,7 @@ lab_test! {
             .build();
         RawLink::open(&lab.left.ns, "eth0")?.send(&frame)?;
         let own = router.mac("host-eth1")?;
-        let (to, asked) = right.receive(Duration::from_secs(5), "the packet", {
+        let (to, asked) = right.receive(WAIT_LIMIT, "the packet", {
             let mut asked = false;
             move |frame| {
                 asked |= request(frame, own).is_some();

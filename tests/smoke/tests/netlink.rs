@@ -8,7 +8,7 @@ use serde_json::Value;
 use thalweg_smoke::{Router, host_pair, thalweg};
 use thalweg_testkit::{Lab, PingOptions, lab_test, ping, wait_until_seen};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 lab_test! {
     /// Counters of an interface, by the number that it has everywhere, and a sign of life.

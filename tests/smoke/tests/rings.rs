@@ -1,17 +1,19 @@
 //! Every form of host interface: versions, several queues, small rings.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Router, host_pair_with};
-use thalweg_testkit::{Lab, LabOptions, Offloads, PingOptions, lab_test, ping, wait_until_seen};
+use thalweg_testkit::{
+    Lab, LabOptions, Offloads, PingOptions, WAIT_LIMIT, lab_test, ping, wait_until_seen,
+};
+
+use crate::throughput::{WORKING_BITS_PER_S, tcp_both_ways, tcp_reaches};
 
 fn works_with(words: &str, lab: &LabOptions, stanza: &str) -> Result<()> {
     let lab = Lab::build(lab)?;
     let config = host_pair_with(words).stanza(stanza);
     let router = Router::start(&lab.router, &config)?;
     lab.ping_all().with_context(|| format!("with `{words}'"))?;
-    crate::throughput::tcp_both_ways(&lab).with_context(|| format!("with `{words}'"))?;
+    tcp_both_ways(&lab).with_context(|| format!("with `{words}'"))?;
     let hardware = router.cli("show hardware-interfaces host-eth0")?;
     let version = if words.contains("v3") { "V3" } else { "V2" };
     ensure!(hardware.to_uppercase().contains(version), "{words}: {hardware}");
@@ -61,7 +63,7 @@ lab_test! {
             // `ping` waits for its last answer for twice the longest time seen only, and a worker that
             // polls is in the scheduler's hands where others want its processor.
             let what = format!("answers to all pings, {mode}");
-            wait_until_seen(Duration::from_secs(5), &what, || lab.ping_all())?;
+            wait_until_seen(WAIT_LIMIT, &what, || lab.ping_all())?;
         }
         let refused = router.refused("set interface rx-mode host-eth0 queue 1 polling")?;
         ensure!(refused.contains("between 0 and 0, not 1"), "{refused}");
@@ -80,9 +82,7 @@ lab_test! {
         ensure!(placement.matches("host-eth0").count() >= 2, "{placement}");
         lab.ping_all()?;
         let parallel = thalweg_testkit::IperfOptions { parallel: 8, ..Default::default() };
-        let result =
-            thalweg_testkit::iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &parallel)?;
-        ensure!(result.bits_per_s > crate::throughput::WORKING_BITS_PER_S, "{result:?}");
+        tcp_reaches(WORKING_BITS_PER_S, (&lab.left.ns, &lab.right), &parallel)?;
         let runtime = router.json("show runtime")?;
         let busy = runtime.to_string().matches("\"af-packet-input\"").count();
         ensure!(busy >= 2, "only {busy} workers receive: {runtime}");
@@ -94,7 +94,7 @@ lab_test! {
         let lab = Lab::new()?;
         let words = ["TUN,tun-name=tun0,iff-no-pi,iff-up", "TUN,tun-name=tun1,iff-no-pi,iff-up"];
         let _tunnel = lab.router.spawn("socat", &words)?;
-        wait_until_seen(Duration::from_secs(5), "the tunnel", || {
+        wait_until_seen(WAIT_LIMIT, "the tunnel", || {
             lab.router.ip("link show dev tun0")?;
             lab.router.ip("link show dev tun1").map(drop)
         })?;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Flow, Router, host_pair};
 use thalweg_testkit::{
-    Capture, Lab, LinkOptions, Netns, enable_ipv4_forwarding, lab_test, ping, tshark_fields, veth,
+    Capture, Lab, LinkOptions, Netns, PingOptions, WAIT_LIMIT, enable_ipv4_forwarding, lab_test,
+    ping, tshark_fields, veth,
 };
 
 /// Behind both next hops.
@@ -68,7 +69,7 @@ impl Diamond {
     /// the last of them.
     fn send_flows(&self, first: u16) -> Result<()> {
         let received = self.target.run(|| UdpSocket::bind((TARGET, 7000)))??;
-        received.set_read_timeout(Some(Duration::from_secs(5)))?;
+        received.set_read_timeout(Some(WAIT_LIMIT))?;
         let address = self.lab.left.addr;
         let sockets = self.lab.left.ns.run(|| -> Result<Vec<UdpSocket>> {
             (first..first + FLOWS).map(|port| Ok(UdpSocket::bind((address, port))?)).collect()
@@ -166,16 +167,15 @@ lab_test! {
         for address in ["172.16.0.1/32", "172.16.1.1/32"] {
             lab.right.ns.ip(&format!("address add {address} dev lo"))?;
         }
-        let options = thalweg_testkit::PingOptions {
-            count: 2,
-            patience: Duration::from_millis(300),
-            ..Default::default()
+        let with = |address: [u8; 4], options: &PingOptions| {
+            ping(&lab.left.ns, std::net::Ipv4Addr::from(address), options)
         };
-        let try_it = |address: [u8; 4]| ping(&lab.left.ns, std::net::Ipv4Addr::from(address), &options);
+        let options = PingOptions { count: 2, ..Default::default() };
+        let try_it = |address| with(address, &options);
         router.cli("ip route add 172.16.0.0/16 via 10.10.2.2")?;
         try_it([172, 16, 0, 1])?.all_answered()?;
         router.cli("ip route add 172.16.0.0/24 via drop")?;
-        ensure!(try_it([172, 16, 0, 1])?.received == 0);
+        ensure!(with([172, 16, 0, 1], &PingOptions::unanswered(2))?.received == 0);
         try_it([172, 16, 1, 1])?.all_answered()?;
         router.cli("ip route add 172.16.0.1/32 via 10.10.2.2 host-eth1")?;
         try_it([172, 16, 0, 1])?.all_answered()?;

@@ -11,7 +11,7 @@ use thalweg_testkit::{
     ping,
 };
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 /// Nothing is sampled yet.
 fn exporting(rate: u32) -> Config {

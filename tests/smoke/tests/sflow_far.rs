@@ -8,18 +8,16 @@ use anyhow::{Context, Result, ensure};
 use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};
 use thalweg_smoke::{Collector, Config, RawLink, Router, host_pair};
 use thalweg_testkit::{
-    Lab, LabOptions, LinkOptions, Middle, Netns, lab_test, veth, wait_until_seen,
+    Lab, LabOptions, LinkOptions, Middle, Netns, WAIT_LIMIT, lab_test, veth, wait_until_seen,
 };
 use thalweg_wire::build::Packet;
 
 use crate::sflow::{capture_sflow, dissected, index_of, no_complaints};
 
-const LIMIT: Duration = Duration::from_secs(20);
-
 /// Listens on a port of a namespace, on all addresses.
 fn listen(ns: &Netns, port: u16) -> Result<UdpSocket> {
     let socket = ns.run(|| UdpSocket::bind(("::", port)))??;
-    socket.set_read_timeout(Some(LIMIT))?;
+    socket.set_read_timeout(Some(WAIT_LIMIT))?;
     Ok(socket)
 }
 
@@ -73,7 +71,7 @@ lab_test! {
             left.send(&frame)?;
         }
         let mut seen = Vec::new();
-        collector.receive(LIMIT, "samples of tagged frames, received and sent", |bytes| {
+        collector.receive(WAIT_LIMIT, "samples of tagged frames, received and sent", |bytes| {
             for sample in Datagram::parse(bytes)?.samples() {
                 let Sample::Flow(flow) = sample? else { continue };
                 let records = flow.records.collect::<Result<Vec<_>, _>>()?;
@@ -128,7 +126,7 @@ lab_test! {
             let _ = ping.args(arguments).run()?;
         }
         let mut codes = Vec::new();
-        collector.receive(LIMIT, "both kinds of drops", |bytes| {
+        collector.receive(WAIT_LIMIT, "both kinds of drops", |bytes| {
             for sample in Datagram::parse(bytes)?.samples() {
                 let Sample::Flow(flow) = sample? else { continue };
                 if let Interface::Discarded(code) = flow.output {
@@ -209,7 +207,7 @@ lab_test! {
         // One link fails: the others go on, and it is said; it works again by itself.
         far.ip("link set to-mgmt0 down")?;
         lab.router.ip("link del mgmt0")?;
-        wait_until_seen(LIMIT, "the missing device to be told", || {
+        wait_until_seen(WAIT_LIMIT, "the missing device to be told", || {
             let shown = router.cli("show sflow").map_err(|e| format!("{e:#}"))?;
             let failing = shown.lines().filter(|l| l.contains("latest:")).count();
             if failing >= 3 { Ok(()) } else { Err(shown) }

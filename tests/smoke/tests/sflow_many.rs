@@ -7,12 +7,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::net::sockopt::set_socket_recv_buffer_size;
 use thalweg_sflow::pcapout::{Packets, PcapOut};
 use thalweg_sflow::text::Moment;
 use thalweg_sflow::{DataSource, SFLOW_PORT};
-use thalweg_smoke::{Config, Router};
-use thalweg_testkit::{Lab, Netns, lab_test, wait_for_udp_reader};
+use thalweg_smoke::{Collector, Config, Router};
+use thalweg_testkit::{Lab, Netns, WAIT_LIMIT, lab_test, wait_for_udp_reader};
 
 use crate::agent::Seen;
 use crate::collectors::{SFACCTD_PORT, ours, sfacctd, sfacctd_agrees, tshark_agrees};
@@ -20,7 +19,6 @@ use crate::collectors::{SFACCTD_PORT, ours, sfacctd, sfacctd_agrees, tshark_agre
 const PORTS: u32 = 1000;
 /// Seconds between two counter samples of an interface.
 const INTERVAL: u32 = 4;
-const LIMIT: Duration = Duration::from_secs(40);
 
 /// How many packets come by port `n`.
 fn packets_of(n: u32) -> u32 {
@@ -55,15 +53,14 @@ fn first_port(router: &Router) -> Result<u32> {
     Ok(u32::try_from(index)?)
 }
 
-/// Counts of the counter samples that come in each second, for so many seconds.
-fn by_second(seen: &mut Seen, socket: &UdpSocket, seconds: u64) -> Result<Vec<u64>> {
-    let start = Instant::now();
+/// Counts of the counter samples that are sent in each second, for so many seconds: by the agent's
+/// clock, as the test's processor may be busy when they come.
+fn by_second(seen: &mut Seen, collector: &Collector, seconds: u64) -> Result<Vec<u64>> {
+    let start = seen.uptime_ms;
     let mut counts = Vec::new();
     for second in 1..=seconds {
-        let before = seen.counters;
-        while start.elapsed() < Duration::from_secs(second) {
-            seen.take_all(socket)?;
-        }
+        let (before, end) = (seen.counters, start + second * 1000);
+        seen.take_until(collector, &format!("second {second}"), |seen| seen.uptime_ms >= end)?;
         counts.push(seen.counters - before);
     }
     Ok(counts)
@@ -87,7 +84,7 @@ fn relay(ns: &Netns, datagrams: &[Vec<u8>], port: u16) -> Result<()> {
         for datagram in some {
             socket.send_to(datagram, ("127.0.0.1", port))?;
         }
-        wait_for_udp_reader(ns, port, LIMIT)?;
+        wait_for_udp_reader(ns, port, WAIT_LIMIT)?;
     }
     Ok(())
 }
@@ -100,9 +97,7 @@ lab_test! {
         let lab = Lab::new()?;
         let dir = tempfile::tempdir()?;
         let sfacctd = sfacctd(&lab, dir.path())?;
-        let socket = lab.router.run(|| UdpSocket::bind("127.0.0.1:6343"))??;
-        socket.set_read_timeout(Some(Duration::from_millis(10)))?;
-        set_socket_recv_buffer_size(&socket, 4 << 20)?;
+        let collector = Collector::listen(&lab.router)?;
         let router = Router::start(&lab.router, &Config::empty().commands(&format!(
             "sflow sampling-rate 1
              sflow polling-interval {INTERVAL}
@@ -115,12 +110,9 @@ lab_test! {
         // All counters at once, as nobody has seen any; then spread.
         let mut seen = Seen::default();
         seen.kept = Some(Vec::new());
-        let end = Instant::now() + LIMIT;
-        while seen.counters < u64::from(PORTS) {
-            ensure!(Instant::now() < end, "only {} counter samples came", seen.counters);
-            seen.take_all(&socket)?;
-        }
-        let spread = by_second(&mut seen, &socket, 2 * u64::from(INTERVAL))?;
+        let all = u64::from(PORTS);
+        seen.take_until(&collector, "counters of all", |seen| seen.counters >= all)?;
+        let spread = by_second(&mut seen, &collector, 2 * u64::from(INTERVAL))?;
         let each = u64::from(PORTS / INTERVAL);
         ensure!(spread.iter().all(|n| *n <= 3 * each), "not spread: {spread:?}");
         let sum = spread.iter().sum::<u64>();
@@ -129,11 +121,8 @@ lab_test! {
         let before = router.json("show sflow")?["collectors"][0]["datagrams"].as_u64();
         router.cli("packet-generator enable-stream")?;
         let expected: u64 = (0..PORTS).map(|n| u64::from(packets_of(n))).sum();
-        let end = Instant::now() + LIMIT;
-        while seen.flows < expected {
-            ensure!(Instant::now() < end, "{} of {expected} samples came", seen.flows);
-            seen.take_all(&socket)?;
-        }
+        let what = format!("{expected} samples");
+        seen.take_until(&collector, &what, |seen| seen.flows >= expected)?;
         let first = first_port(&router)?;
         for n in 0..PORTS {
             let source = DataSource::interface(first + n);
@@ -141,9 +130,15 @@ lab_test! {
             let all = packets_of(n);
             ensure!(last == (Some(&all), Some(&all)), "pg{n}: {last:?}, not {all}");
         }
-        let asked = Instant::now();
-        let shown = router.json("show sflow")?;
-        ensure!(asked.elapsed() < Duration::from_secs(2), "show sflow took {:?}", asked.elapsed());
+        // The best of three, as processors may be busy with something else.
+        let mut shown = router.json("show sflow")?;
+        let mut took = Duration::MAX;
+        for _ in 0..3 {
+            let asked = Instant::now();
+            shown = router.json("show sflow")?;
+            took = took.min(asked.elapsed());
+        }
+        ensure!(took < Duration::from_secs(2), "show sflow took {took:?}");
         ensure!(shown["samples"]["sent"] == expected, "{}", shown["samples"]);
         ensure!(shown["samples"]["dropped"] == 0, "{}", shown["samples"]);
         let ports = shown["interfaces"].as_array().map(Vec::len);

@@ -7,7 +7,7 @@ use thalweg_sflow::{CounterRecord, Datagram, Sample};
 use thalweg_smoke::{Collector, Config, Router};
 use thalweg_testkit::{Lab, Netns, lab_test, require_tools, wait_until_seen};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 /// Has the device say that its link has so many Mbit/s, and come up anew, as links do that found
 /// another speed.

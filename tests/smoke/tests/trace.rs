@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use thalweg_smoke::{Router, host_pair};
-use thalweg_testkit::{Lab, PingOptions, lab_test, ping};
+use thalweg_testkit::{Lab, PingOptions, WAIT_LIMIT, lab_test, ping, wait_until_seen};
 
 lab_test! {
     fn a_trace_names_every_node_of_the_path() {
@@ -52,16 +52,13 @@ lab_test! {
         lab.ping_all()?;
         router.cli("ip route add 192.0.2.0/24 via drop")?;
         router.cli("trace add af-packet-input 10")?;
-        let once = PingOptions {
-            count: 1,
-            patience: std::time::Duration::from_millis(100),
-            ..PingOptions::default()
-        };
+        let once = PingOptions::unanswered(1);
         ping(&lab.left.ns, std::net::Ipv4Addr::new(192, 0, 2, 1), &once)?;
-        let text = router.cli("show trace")?;
-        for part in ["192.0.2.1", "ip4-drop", "error-drop", ": drop\n"] {
-            ensure!(text.contains(part), "no {part:?} in:\n{text}");
-        }
+        wait_until_seen(WAIT_LIMIT, "the drop in the trace", || {
+            let text = router.cli("show trace").map_err(|e| format!("{e:#}"))?;
+            let parts = ["192.0.2.1", "ip4-drop", "error-drop", ": drop\n"];
+            if parts.iter().all(|part| text.contains(part)) { Ok(()) } else { Err(text) }
+        })?;
         router.stop().map(drop)
     }
 

@@ -1,7 +1,6 @@
 //! What leaves the router, as Wireshark judges it: lengths, checksums, nothing malformed.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use thalweg_smoke::{Router, host_pair};
@@ -79,7 +78,6 @@ lab_test! {
                 ttl,
                 size,
                 dont_fragment: true,
-                patience: Duration::from_millis(300),
                 ..PingOptions::default()
             };
             let result = ping(&lab.left.ns, std::net::Ipv4Addr::from(address), &options)?;
