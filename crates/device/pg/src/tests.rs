@@ -419,7 +419,7 @@ fn ip_ports_and_other_nodes_get_packets_without_ethernet() {
     let got = written(&out);
     assert_eq!((got.len(), got[0][0], got[0].len()), (3, 0x45, 64));
     assert_eq!(checksum(&got[0][..20]), 0);
-    assert_eq!(std::fs::read(&out).unwrap()[20..24], pcap::LINK_RAW.to_ne_bytes());
+    assert_eq!(std::fs::read(&out).unwrap()[20..24], pcap::LINK_RAW.to_le_bytes());
     let pg0 = interface::find(&lab.c, "pg0").unwrap();
     assert_eq!(lab.c.interface_totals(pg0).tx_packets, 6);
     assert!(lab.fail("set interface mac address pg0 02:00:00:00:00:01").contains("not supported"));
