@@ -97,6 +97,10 @@ impl Ring {
         (self.inbound + self.outbound, self.missed)
     }
 
+    fn is_used(&self) -> bool {
+        self.inbound + self.outbound + self.missed > 0
+    }
+
     /// Adds packets that were not captured.
     pub(crate) fn add_missed(&mut self, packets: u64) {
         self.missed += packets;
@@ -225,8 +229,8 @@ pub(crate) fn report_file(path: &Path, written: io::Result<()>, rings: &[SharedR
         Ok(()) => report_line(&format!("packets of the failed test: {path}")),
         Err(error) => report_line(&format!("cannot write {path}: {error}")),
     }
-    for ring in rings {
-        report_line(&format!("  {}", lock(ring)));
+    for ring in rings.iter().map(|ring| lock(ring)).filter(|ring| ring.is_used()) {
+        report_line(&format!("  {ring}"));
     }
 }
 
