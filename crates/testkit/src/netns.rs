@@ -18,7 +18,7 @@ use crate::link::{LinkInfo, parse_links};
 use crate::packets::lock;
 use crate::pause;
 use crate::process::{Cmd, Running};
-use crate::watch::Watch;
+use crate::watch::{self, Watch};
 
 /// A network namespace. Clones are the same namespace; it ends with the last of them.
 ///
@@ -101,6 +101,15 @@ impl Netns {
     /// an event.
     pub fn remove(self) {
         pause::release_namespace(&self);
+    }
+
+    /// Captures an interface's last packets, to be written if the present test fails. A
+    /// [`Lab`](crate::Lab) does so for its hosts.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn capture(&self, dev: &str) -> Result<()> {
+        watch::start(self, dev)
     }
 
     /// Whether both are the same namespace.
