@@ -9,6 +9,7 @@ use thalweg_feat_ip4::route;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::hash::mix64;
 use thalweg_tables::lpm4::internet;
+use thalweg_wire::pcap;
 
 use crate::Router;
 
@@ -218,10 +219,9 @@ pub fn stream_of(
 
 fn write_pcap(file: &Path, packets: impl Iterator<Item = [u8; 64]>) -> Result<()> {
     let mut out = BufWriter::new(File::create(file)?);
-    let header: [u32; 6] = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1];
-    out.write_all(&header.map(u32::to_le_bytes).concat())?;
+    out.write_all(&pcap::file_header(pcap::LINK_ETHERNET, 65_535))?;
     for packet in packets {
-        out.write_all(&[0u32, 0, 64, 64].map(u32::to_le_bytes).concat())?;
+        out.write_all(&pcap::record_header(0, 0, 64, 64))?;
         out.write_all(&packet)?;
     }
     out.flush()

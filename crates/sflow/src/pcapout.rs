@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use thalweg_wire::pcap;
+
 use crate::decode::{Datagram, Records, Sample};
 use crate::header::{HeaderProtocol, SampledHeader};
 use crate::model::{FlowRecord, RawHeader};
@@ -32,7 +34,6 @@ pub struct PcapOut {
 
 /// As in sflowtool's files.
 const SNAP_LENGTH: u32 = 65_536;
-const LINK_ETHERNET: u32 = 1;
 const ETHERNET_BYTES: usize = 14;
 
 impl PcapOut {
@@ -40,11 +41,7 @@ impl PcapOut {
     #[must_use]
     pub fn new(packets: Packets, port: u16) -> Self {
         let mut out = Vec::with_capacity(4096);
-        out.extend(0xa1b2_c3d4_u32.to_le_bytes());
-        out.extend([2, 0, 4, 0]);
-        for word in [0, 0, SNAP_LENGTH, LINK_ETHERNET] {
-            out.extend(u32::to_le_bytes(word));
-        }
+        out.extend(pcap::file_header(pcap::LINK_ETHERNET, SNAP_LENGTH));
         PcapOut { packets, redact: false, port, out, skipped: 0 }
     }
 
@@ -186,9 +183,8 @@ impl PcapOut {
     /// Appends a packet of `original` bytes, of which `parts` are there.
     fn record(&mut self, time: Moment, original: usize, parts: &[&[u8]]) {
         let captured: usize = parts.iter().map(|part| part.len()).sum();
-        for word in [time.seconds as u32, time.micros, captured as u32, original as u32] {
-            self.out.extend(word.to_le_bytes());
-        }
+        let (captured, original) = (captured as u32, original as u32);
+        self.out.extend(pcap::record_header(time.seconds as u32, time.micros, captured, original));
         parts.iter().for_each(|part| self.out.extend_from_slice(part));
     }
 }

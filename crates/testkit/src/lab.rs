@@ -9,6 +9,7 @@ use crate::ethtool::Offloads;
 use crate::link::{LinkOptions, bridge, veth};
 use crate::netns::Netns;
 use crate::ping::{PingOptions, ping};
+use crate::watch;
 
 /// Who forwards between the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,9 @@ pub struct LabOptions {
     pub offloads: Offloads,
     /// Transmit and receive queues of all interfaces.
     pub queues: u16,
+    /// Whether the hosts' last packets are captured, to be written if the test fails. It costs some
+    /// processor time; scenarios that measure switch it off.
+    pub capture: bool,
 }
 
 impl Default for LabOptions {
@@ -48,7 +52,15 @@ impl Default for LabOptions {
             mtu: 1500,
             offloads: Offloads::OFF,
             queues: 1,
+            capture: true,
         }
+    }
+}
+
+impl LabOptions {
+    /// For scenarios that measure: nothing is captured.
+    pub fn measured() -> LabOptions {
+        LabOptions { capture: false, ..LabOptions::default() }
     }
 }
 
@@ -169,6 +181,9 @@ impl Lab {
             middle = middle.address(format!("{}/24", side.gateway));
         }
         veth((&side.ns, side.dev, &host), (&self.router, side.router_dev, &middle))?;
+        if options.capture {
+            watch::start(&side.ns, side.dev)?;
+        }
         if routed {
             side.ns.ip(&format!("route add default via {}", side.gateway))?;
         }

@@ -12,6 +12,8 @@
 //!   they say;
 //! - [`wait_until`] and its kin wait for things to happen, and say what they last saw when they
 //!   do not;
+//! - a failed test leaves the last packets of its labs in [`failure_dir`]: those of hosts in
+//!   namespaces, and those that a lab within the process enters into a [`PacketLog`];
 //! - [`GeneratedList`] keeps the committed list of a one-item-per-file folder current, and
 //!   [`golden!`] compares text with a file.
 //!
@@ -22,6 +24,7 @@
 
 mod capture;
 mod ethtool;
+mod failure;
 mod flood;
 mod golden;
 mod iperf;
@@ -29,23 +32,29 @@ mod lab;
 mod link;
 mod netlink;
 mod netns;
+mod packets;
+mod pause;
 mod ping;
 mod privilege;
 mod process;
 mod registry;
 mod stacks;
 mod wait;
+mod watch;
 mod watchdog;
 
 pub use anyhow::Result;
 pub use capture::{Capture, CaptureCounts, tshark_fields, tshark_json};
 pub use ethtool::{Offloads, set_offloads};
+pub use failure::failure_dir;
 pub use flood::Flood;
 pub use golden::check_golden;
 pub use iperf::{IperfOptions, IperfResult, iperf3};
 pub use lab::{Lab, LabOptions, Middle, Side, enable_ipv4_forwarding};
 pub use link::{LinkInfo, LinkOptions, bridge, veth};
 pub use netns::Netns;
+pub use packets::{PacketLog, PacketTap};
+pub use pause::keep_while_paused;
 pub use ping::{PingOptions, PingResult, ping};
 pub use privilege::{
     Privilege, enter_user_namespace, require_tools, run_lab_test, user_namespace_command,

@@ -7,15 +7,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::link::{LinkInfo, parse_links};
+use crate::packets::lock;
+use crate::pause;
 use crate::process::{Cmd, Running};
+use crate::watch::{self, Watch};
 
 /// A network namespace. Clones are the same namespace; it ends with the last of them.
 ///
@@ -29,6 +32,8 @@ struct Inner {
     fd: Arc<OwnedFd>,
     label: String,
     named: Option<Named>,
+    /// Captures inside, which would keep the namespace alive.
+    watches: Mutex<Vec<Watch>>,
 }
 
 struct Named {
@@ -50,7 +55,7 @@ impl Netns {
         let fd = made.with_context(|| {
             format!("cannot make network namespace {label}: it takes root, or a user namespace")
         })?;
-        Netns::prepare(Inner { fd: Arc::new(fd.into()), label, named: None })
+        Netns::prepare(Inner::new(fd, label, None))
     }
 
     /// A namespace that `ip netns exec NAME` finds under `/run/netns`. Removed when dropped,
@@ -69,7 +74,7 @@ impl Netns {
         Cmd::new("ip").args(["netns", "add", name]).output()?;
         let named = Some(Named { name: name.into(), keep: AtomicBool::new(false) });
         let fd = File::open(&path).with_context(|| format!("open {}", path.display()))?;
-        Netns::prepare(Inner { fd: Arc::new(fd.into()), label: name.into(), named })
+        Netns::prepare(Inner::new(fd, name.into(), named))
     }
 
     /// One that exists under `/run/netns` already; it is left there.
@@ -79,7 +84,7 @@ impl Netns {
             format!("no network namespace {name}: cannot open {}", path.display())
         })?;
         let named = Some(Named { name: name.into(), keep: AtomicBool::new(true) });
-        Ok(Netns(Arc::new(Inner { fd: Arc::new(fd.into()), label: name.into(), named })))
+        Ok(Netns(Arc::new(Inner::new(fd, name.into(), named))))
     }
 
     fn prepare(inner: Inner) -> Result<Netns> {
@@ -88,7 +93,33 @@ impl Netns {
         ns.sysctl_if_present("net/ipv6/conf/all/disable_ipv6", "1")?;
         ns.sysctl_if_present("net/ipv6/conf/default/disable_ipv6", "1")?;
         ns.ip("link set lo up")?;
+        pause::keep_namespace(&ns);
         Ok(ns)
+    }
+
+    /// Gives up this clone, and what `PAUSE=1` keeps: for a test in which the namespace's end is
+    /// an event.
+    pub fn remove(self) {
+        pause::release_namespace(&self);
+    }
+
+    /// Captures an interface's last packets, to be written if the present test fails. A
+    /// [`Lab`](crate::Lab) does so for its hosts.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn capture(&self, dev: &str) -> Result<()> {
+        watch::start(self, dev)
+    }
+
+    /// Whether both are the same namespace.
+    pub(crate) fn is(&self, other: &Netns) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Ties a capture to the life of the namespace.
+    pub(crate) fn hold(&self, watch: Watch) {
+        lock(&self.0.watches).push(watch);
     }
 
     /// Leaves a named namespace in place when the last clone is dropped.
@@ -113,8 +144,13 @@ impl Netns {
     pub fn path(&self) -> PathBuf {
         match self.name() {
             Some(name) => named_path(name),
-            None => format!("/proc/{}/fd/{}", process::id(), self.0.fd.as_raw_fd()).into(),
+            None => self.descriptor_path(),
         }
+    }
+
+    /// The path that leads to it by this process, even from another mount namespace.
+    pub(crate) fn descriptor_path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", process::id(), self.0.fd.as_raw_fd()).into()
     }
 
     /// Runs a closure in a thread inside the namespace. Sockets that it opens stay in the
@@ -205,6 +241,12 @@ impl Netns {
 impl fmt::Debug for Netns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Netns({})", self.label())
+    }
+}
+
+impl Inner {
+    fn new(fd: File, label: String, named: Option<Named>) -> Inner {
+        Inner { fd: Arc::new(fd.into()), label, named, watches: Mutex::default() }
     }
 }
 

@@ -8,13 +8,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getgid, getuid};
 
+use crate::failure;
+use crate::pause;
 use crate::process::Cmd;
-use crate::watchdog::Watchdog;
 
 /// Whether network namespaces can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +106,10 @@ const INNER: &str = "THALWEG_TESTKIT_INNER";
 ///
 /// `path` is the test's path as `module_path!` and its name give it.
 ///
+/// If it fails, the last packets of its labs' hosts are written into a file in
+/// [`failure_dir`](crate::failure_dir), whose path is printed; with `PAUSE=1` in the environment it
+/// prints how to enter its namespaces, which stay until Enter is pressed.
+///
 /// # Panics
 /// If the test fails, or if namespaces cannot be made and the environment variable `CI` is set.
 pub fn run_lab_test(path: &str, body: impl FnOnce() -> Result<()>) {
@@ -114,10 +119,7 @@ pub fn run_lab_test(path: &str, body: impl FnOnce() -> Result<()>) {
         }
     };
     match Privilege::check() {
-        Privilege::Root => {
-            let _watchdog = Watchdog::start(path, || {});
-            finish(body());
-        }
+        Privilege::Root => finish(failure::run(path, body)),
         Privilege::UserNamespaces if env::var_os(INNER).is_none() => finish(run_inside(path)),
         Privilege::UserNamespaces => panic!("{path}: no network namespaces in a user namespace"),
         Privilege::None(why) if env::var_os("CI").is_some() => panic!("{path}: {why}"),
@@ -130,12 +132,20 @@ fn run_inside(path: &str) -> Result<()> {
     let program = env::current_exe().context("find this test binary")?;
     // libtest's names begin below the crate.
     let name = path.split_once("::").map_or(path, |(_, name)| name);
-    user_namespace_command(program)
+    let test = user_namespace_command(program)
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(INNER, "1")
-        .deadline(std::time::Duration::from_secs(600))
-        .output()
-        .map(drop)
+        .env(INNER, "1");
+    if pause::wanted() {
+        let status = test.run_attended()?;
+        ensure!(status.success(), "{path} ended with {status} in a user namespace");
+        return Ok(());
+    }
+    test.deadline(std::time::Duration::from_secs(600)).output().map(drop)
+}
+
+/// Whether this process is a test that runs in a user namespace of its own.
+pub(crate) fn in_own_user_namespace() -> bool {
+    env::var_os(INNER).is_some()
 }
 
 /// Defines a test that needs network namespaces.

@@ -171,6 +171,13 @@ impl Cmd {
         Ok(Running { child, pidfd, printed, stdin, what, status: None })
     }
 
+    /// Runs to the end with our standard input, output and error, without a deadline.
+    pub(crate) fn run_attended(self) -> Result<ExitStatus> {
+        let mut child = spawn_in(self.command()?, self.namespace.clone())
+            .with_context(|| format!("cannot start {self}"))?;
+        child.wait().with_context(|| format!("wait for {self}"))
+    }
+
     fn command(&self) -> Result<Command> {
         let program = find_program(&self.program).ok_or_else(|| missing_program(&self.program))?;
         // setpriv(1) arranges for the kernel to kill the program when the thread that started it

@@ -27,6 +27,7 @@
 //! | [`gso`] | cutting TSO and USO super-frames into packets |
 //! | [`flow`] | five-tuples and their hashes |
 //! | [`fmt`](mod@fmt) | text for packet traces |
+//! | [`pcap`] | headers of capture files (pcapng allocates) |
 //! | [`build`] | whole packets for tests and generators (allocates) |
 
 #![no_std]
@@ -54,6 +55,7 @@ pub mod ipv6;
 pub mod llc;
 pub mod mpls;
 pub mod nd;
+pub mod pcap;
 pub mod tcp;
 pub mod udp;
 pub mod vlan;

@@ -4,6 +4,7 @@ use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use thalweg_cli::client::{Client, ClientError};
 use thalweg_testkit::{
-    Netns, Output, Running, Signal, WAIT_LIMIT, join, wait_for_unix_socket, wait_until_seen,
+    Netns, Output, Running, Signal, WAIT_LIMIT, join, keep_while_paused, wait_for_unix_socket,
+    wait_until_seen,
 };
 use thalweg_wire::MacAddr;
 
@@ -120,11 +122,12 @@ pub fn host_pair_with(words: &str) -> Config {
 /// A running `thalweg run`.
 ///
 /// If it is dropped without [`stop`](Router::stop), the scenario has failed, and the router's log,
-/// interfaces, errors, runtime and traces go to standard error.
+/// interfaces, errors, runtime and traces go to standard error. With `PAUSE=1` it runs on until the
+/// scenario's pause ends.
 pub struct Router {
     running: Option<Running>,
     ns: Netns,
-    dir: TempDir,
+    dir: Arc<TempDir>,
     socket: PathBuf,
     kernels: Option<&'static str>,
     document: Option<PathBuf>,
@@ -166,7 +169,7 @@ impl Router {
         fs::write(&startup, text).context("write the startup configuration")?;
         let document = config.document.clone();
         let running = start_program(ns, dir.path(), config.kernels, document.as_deref())?;
-        let (ns, kernels) = (ns.clone(), config.kernels);
+        let (ns, kernels, dir) = (ns.clone(), config.kernels, Arc::new(dir));
         let mut router = Router { running: Some(running), ns, dir, socket, kernels, document };
         router.await_cli()?;
         Ok(router)
@@ -377,6 +380,12 @@ impl Router {
         })
     }
 
+    /// The command for a shell of this router's CLI.
+    fn thalctl(&self) -> String {
+        let program = thalweg().unwrap_or_default().with_file_name("thalctl");
+        format!("{} -s {}", program.display(), self.socket.display())
+    }
+
     /// What helps to find out why a scenario failed.
     fn report(&self) -> String {
         let mut report = format!("--- log of the router ---\n{}", self.log());
@@ -406,6 +415,10 @@ impl Drop for Router {
     fn drop(&mut self) {
         if self.running.is_some() {
             eprintln!("{}", self.report());
+        }
+        if let Some(running) = self.running.take() {
+            // If failed scenarios are not paused, it comes back and ends here.
+            let _ = keep_while_paused(self.thalctl(), (running, self.dir.clone()));
         }
     }
 }

@@ -161,7 +161,8 @@ lab_test! {
             })
         };
         counted(&far)?;
-        drop((far, elsewhere));
+        drop(far);
+        elsewhere.remove();
         wait_until_seen(WAIT_LIMIT, "the namespace to be missed", || {
             let shown = router.cli("show sflow").map_err(|e| format!("{e:#}"))?;
             let gone = shown.lines().any(|l| l.contains(&name) && l.contains("latest:"));

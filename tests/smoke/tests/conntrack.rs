@@ -488,7 +488,11 @@ lab_test! {
     /// hosts' worker tracks its half of them.
     fn a_flood_of_openings() {
         const FLOODS: u32 = 4;
-        let lab = lab(Offloads::OFF)?;
+        let lab = Lab::build(&LabOptions {
+            middle: Middle::Bridge,
+            offloads: Offloads::OFF,
+            ..LabOptions::measured()
+        })?;
         let config = bridged().stanza("cpu { workers 2 }").commands(
             "create packet-generator interface pg0
              set interface state pg0 up

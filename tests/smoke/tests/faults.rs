@@ -77,7 +77,7 @@ lab_test! {
         let flow = Flow::start(&left.ns, right.addr, Duration::from_millis(1))?;
         own.await_answers(5)?;
         let addr = right.addr;
-        drop(right);
+        right.ns.remove();
         wait_until_seen(LIMIT, "the link to go", || match middle.link("eth1") {
             Err(_) => Ok(()),
             Ok(link) => Err(link.operstate),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use thalweg_smoke::{CpuClock, Delay, Router, host_pair, host_pair_with};
-use thalweg_testkit::{Lab, lab_test};
+use thalweg_testkit::{Lab, LabOptions, lab_test};
 
 lab_test! {
     /// No tick, no polling: an idle router uses less than a hundredth of one processor, whatever its
@@ -15,7 +15,7 @@ lab_test! {
             ("v3", ""),
             ("", "sflow collector add 127.0.0.1\nsflow enable-disable host-eth0"),
         ] {
-            let lab = Lab::new()?;
+            let lab = Lab::build(&LabOptions::measured())?;
             let config = if words.is_empty() { host_pair() } else { host_pair_with(words) };
             let router = Router::start(&lab.router, &config.commands(extra))?;
             lab.ping_all()?;

@@ -21,7 +21,7 @@ fn works_with(words: &str, lab: &LabOptions, stanza: &str) -> Result<()> {
 }
 
 fn plain() -> LabOptions {
-    LabOptions { offloads: Offloads::ON, ..LabOptions::default() }
+    LabOptions { offloads: Offloads::ON, ..LabOptions::measured() }
 }
 
 lab_test! {

@@ -43,6 +43,7 @@ impl Diamond {
             let far = LinkOptions::default().address(format!("10.30.{n}.1/24"));
             let end = LinkOptions::default().address(format!("10.30.{n}.2/24"));
             veth((hop, "far", &far), (target, &format!("eth{n}"), &end))?;
+            hop.capture("near")?;
             enable_ipv4_forwarding(hop)?;
             hop.ip(&format!("route add {TARGET}/32 via 10.30.{n}.2"))?;
             hop.ip(&format!("route add default via 10.20.{n}.1"))?;

@@ -74,7 +74,7 @@ pub fn udp_arrives(
 }
 
 fn tcp_with(offloads: Offloads) -> Result<()> {
-    let lab = Lab::build(&LabOptions { offloads, ..LabOptions::default() })?;
+    let lab = Lab::build(&LabOptions { offloads, ..LabOptions::measured() })?;
     let router = Router::start(&lab.router, &host_pair())?;
     tcp_both_ways(&lab)?;
     if offloads == Offloads::OFF {
@@ -107,7 +107,7 @@ lab_test! {
     /// The left host sends super-packets, and the router's device on the right cuts none: it did
     /// when the router took it, but was told otherwise since.
     fn tcp_from_offloads_on_to_off() {
-        let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::default() })?;
+        let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::measured() })?;
         let router = Router::start(&lab.router, &host_pair())?;
         tcp_both_ways(&lab)?;
         for bypass in ["enable", "disable", "enable"] {
@@ -125,7 +125,7 @@ lab_test! {
     /// Frame kernels of every level, and none. One that the processor lacks is replaced by the next.
     fn tcp_on_every_level_of_kernels() {
         for level in ["per-packet", "scalar", "avx2", "avx512"] {
-            let lab = Lab::build(&LabOptions { offloads: Offloads::OFF, ..LabOptions::default() })?;
+            let lab = Lab::build(&LabOptions { offloads: Offloads::OFF, ..LabOptions::measured() })?;
             let router = Router::start(&lab.router, &host_pair().kernels(level))?;
             let cpu = router.cli("show cpu")?;
             ensure!(cpu.contains(level) || level.starts_with("avx"), "{level}: {cpu}");
@@ -136,7 +136,7 @@ lab_test! {
     }
 
     fn udp_without_loss() {
-        let lab = Lab::new()?;
+        let lab = Lab::build(&LabOptions::measured())?;
         let router = Router::start(&lab.router, &host_pair())?;
         for (length, reverse) in [(1400, false), (64, false), (1400, true)] {
             let options = IperfOptions {
@@ -152,7 +152,7 @@ lab_test! {
     }
 
     fn many_connections_at_once() {
-        let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::default() })?;
+        let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::measured() })?;
         let router = Router::start(&lab.router, &host_pair())?;
         let options = IperfOptions {
             parallel: 16,

@@ -13,6 +13,7 @@ use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
 use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
 };
+use thalweg_testkit::{PacketLog, PacketTap};
 
 /// What was sent: interface, worker and frame.
 type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
@@ -21,7 +22,7 @@ type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
 type Accepted = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
 /// Frames to be received by an interface.
-struct Receive(SwIfIndex, Vec<Vec<u8>>, Accepted);
+struct Receive(SwIfIndex, Vec<Vec<u8>>, Accepted, PacketTap);
 
 static INPUT: NodeDecl = NodeDecl {
     name: "test-input",
@@ -34,7 +35,9 @@ struct Input(VecDeque<Receive>);
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some(Receive(sw_if, frames, accepted)) = self.0.front_mut() else { return Poll::Idle };
+        let Some(Receive(sw_if, frames, accepted, tap)) = self.0.front_mut() else {
+            return Poll::Idle;
+        };
         let (sw_if, worker) = (*sw_if, cx.worker());
         let mut frame = cx.new_frame();
         while frame.room() > 0
@@ -47,6 +50,7 @@ impl InputNode for Input {
             };
             if p.fill(&bytes, cx.cache()) {
                 assert!(frame.push(p).is_ok());
+                tap.received([&bytes[..]]);
                 accepted.lock().unwrap_or_else(PoisonError::into_inner).push((worker, bytes));
             } else {
                 cx.stats().interface(sw_if).rx_no_buf.add(1);
@@ -69,10 +73,11 @@ impl InputNode for Input {
 
 static TX: NodeDecl = NodeDecl { name: "test-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
 
-struct Record(SwIfIndex, usize, Sent);
+struct Record(SwIfIndex, usize, Sent, PacketTap);
 
 impl Runner for Record {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        (0..frame.len()).for_each(|i| self.3.sent(frame.segments(i as u8)));
         let bytes = |i| frame.segments(i).collect::<Vec<_>>().concat();
         let all = (0..frame.len()).map(|i| (self.0, self.1, bytes(i as u8)));
         self.2.lock().unwrap_or_else(PoisonError::into_inner).extend(all);
@@ -108,6 +113,8 @@ pub struct Lab {
     sent: Sent,
     accepted: Accepted,
     received: u64,
+    /// Written when a panic drops the lab; after the engine, whose workers have ended by then.
+    packets: PacketLog,
 }
 
 impl Lab {
@@ -124,7 +131,8 @@ impl Lab {
         let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
         let tree = CommandTree::new(commands).expect("commands");
         let (sent, accepted) = (Sent::default(), Accepted::default());
-        let mut lab = Lab { c, tree, sent, accepted, received: 0 };
+        let packets = PacketLog::new();
+        let mut lab = Lab { c, tree, sent, accepted, received: 0, packets };
         for n in 0..ports {
             let sw_if = lab.interface(n);
             assert_eq!(sw_if, lab.sw_if(n));
@@ -145,8 +153,9 @@ impl Lab {
             tx: &TX,
             input: None,
         };
-        let sent = self.sent.clone();
-        let build = |sw_if, worker| Built::Node(Box::new(Record(sw_if, worker, sent.clone())));
+        let (sent, tap) = (self.sent.clone(), self.packets.interface(&format!("test{n}")));
+        let build =
+            |sw_if, worker| Built::Node(Box::new(Record(sw_if, worker, sent.clone(), tap.clone())));
         let sw_if = interface::create(&mut self.c, spec, build).expect("interface");
         interface::set_admin(&mut self.c, sw_if, true).expect("up");
         sw_if
@@ -237,7 +246,8 @@ impl Lab {
         let (input, sw_if) = (self.c.node("test-input").expect("input"), self.sw_if(n));
         // The input takes them from the end.
         frames.reverse();
-        let message = Receive(sw_if, frames, self.accepted.clone());
+        let tap = self.packets.interface(&format!("test{n}"));
+        let message = Receive(sw_if, frames, self.accepted.clone(), tap);
         self.c.message(worker, input, Box::new(message));
     }
 

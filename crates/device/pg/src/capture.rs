@@ -287,7 +287,7 @@ fn take_records(records: &[u8], left: u64) -> (u64, usize) {
     let (mut n, mut at) = (0, 0);
     while n < left {
         let length = records.get(at + 8..at + 12).and_then(|b| b.try_into().ok());
-        let Some(length) = length.map(u32::from_ne_bytes) else { break };
+        let Some(length) = length.map(u32::from_le_bytes) else { break };
         let end = at + pcap::RECORD_HEADER + length as usize;
         if end > records.len() {
             break;

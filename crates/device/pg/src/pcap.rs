@@ -3,41 +3,22 @@
 use crate::error::PgError;
 use std::io::Read;
 use std::path::Path;
+use thalweg_wire::pcap::{self, FILE_HEADER, MAGIC, MAGIC_NS};
+
+pub(crate) use thalweg_wire::pcap::RECORD_HEADER;
+pub use thalweg_wire::pcap::{LINK_ETHERNET, LINK_RAW};
 
 /// Files above this size are not replayed.
 const MAX_FILE: u64 = 512 << 20;
-/// Length of the file's header and of each record's.
-const FILE_HEADER: usize = 24;
-pub(crate) const RECORD_HEADER: usize = 16;
-/// Microsecond stamps, in host order.
-const MAGIC: u32 = 0xa1b2_c3d4;
-/// Nanosecond stamps.
-const MAGIC_NS: u32 = 0xa1b2_3c4d;
-
-/// Ethernet frames.
-pub const LINK_ETHERNET: u32 = 1;
-/// IP packets without a link header, by the number that VPP writes.
-pub const LINK_RAW: u32 = 12;
 
 /// The header of a file that we write.
 pub(crate) fn file_header(link: u32) -> [u8; FILE_HEADER] {
-    let mut h = [0; FILE_HEADER];
-    h[..4].copy_from_slice(&MAGIC.to_ne_bytes());
-    h[4..6].copy_from_slice(&2u16.to_ne_bytes());
-    h[6..8].copy_from_slice(&4u16.to_ne_bytes());
-    h[16..20].copy_from_slice(&65_535u32.to_ne_bytes());
-    h[20..24].copy_from_slice(&link.to_ne_bytes());
-    h
+    pcap::file_header(link, 65_535)
 }
 
 /// The header of a record of `len` bytes, all of them kept.
 pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
-    let mut h = [0; RECORD_HEADER];
-    h[..4].copy_from_slice(&((micros / 1_000_000) as u32).to_ne_bytes());
-    h[4..8].copy_from_slice(&((micros % 1_000_000) as u32).to_ne_bytes());
-    h[8..12].copy_from_slice(&len.to_ne_bytes());
-    h[12..].copy_from_slice(&len.to_ne_bytes());
-    h
+    pcap::record_header((micros / 1_000_000) as u32, (micros % 1_000_000) as u32, len, len)
 }
 
 /// The packets of a file.
@@ -64,7 +45,7 @@ pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, PgError> {
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let word = |at: usize, swap: bool| -> Option<u32> {
         let raw: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        let v = u32::from_ne_bytes(raw);
+        let v = u32::from_le_bytes(raw);
         Some(if swap { v.swap_bytes() } else { v })
     };
     let swap = match word(0, false) {

@@ -14,6 +14,7 @@ use thalweg_device::interface;
 use thalweg_graph::{
     BuildCx, Built, Control, EngineConfig, Feature, Node, NodeCx, NodeDecl, NodeId, Verdict,
 };
+use thalweg_testkit::{PacketLog, PacketTap};
 use thalweg_wire::checksum::{checksum, pseudo_v4, pseudo_v6};
 use thalweg_wire::ethernet::EthernetView;
 use thalweg_wire::icmpv4::IcmpView;
@@ -218,16 +219,19 @@ static STUBS: Feature = Feature {
 };
 
 struct Target(AtomicU32);
-struct Switch(Arc<Target>);
+/// What comes from all ports, for a file if a test fails. A port sends the same.
+struct Taken(PacketTap);
+struct Switch(Arc<Target>, Arc<Taken>);
 
 fn stubs(c: &mut Control) {
     c.share(Arc::new(Target(AtomicU32::new(0))));
 }
 fn build_switch(bcx: &BuildCx<'_>) -> Built {
-    Built::node(Switch(bcx.shared::<Target>()))
+    Built::node(Switch(bcx.shared::<Target>(), bcx.shared::<Taken>()))
 }
 impl Node for Switch {
-    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
+    fn packet(&mut self, _: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        self.1.0.received(p.segments());
         Verdict::node(NodeId(self.0.0.load(Relaxed) as u16))
     }
 }
@@ -235,6 +239,8 @@ impl Node for Switch {
 pub(crate) struct Lab {
     pub(crate) c: Control,
     tree: CommandTree<Control>,
+    /// Written when a panic drops the lab, after the engine.
+    _packets: PacketLog,
 }
 
 impl Lab {
@@ -242,9 +248,11 @@ impl Lab {
         let pool = PoolConfig { buffers, ..Default::default() };
         let workers = vec![None; workers];
         let mut c = Control::new(EngineConfig { pool, workers, ..Default::default() }).unwrap();
+        let log = PacketLog::new();
+        c.share(Arc::new(Taken(log.interface("ports"))));
         c.start(&[&thalweg_device::FEATURE, &STUBS, &FEATURE]).unwrap();
         let commands = [FEATURE.commands, thalweg_device::FEATURE.commands].concat();
-        Lab { c, tree: CommandTree::new(commands).unwrap() }
+        Lab { c, tree: CommandTree::new(commands).unwrap(), _packets: log }
     }
 
     pub(crate) fn run(&mut self, line: &str) -> String {
@@ -419,7 +427,7 @@ fn ip_ports_and_other_nodes_get_packets_without_ethernet() {
     let got = written(&out);
     assert_eq!((got.len(), got[0][0], got[0].len()), (3, 0x45, 64));
     assert_eq!(checksum(&got[0][..20]), 0);
-    assert_eq!(std::fs::read(&out).unwrap()[20..24], pcap::LINK_RAW.to_ne_bytes());
+    assert_eq!(std::fs::read(&out).unwrap()[20..24], pcap::LINK_RAW.to_le_bytes());
     let pg0 = interface::find(&lab.c, "pg0").unwrap();
     assert_eq!(lab.c.interface_totals(pg0).tx_packets, 6);
     assert!(lab.fail("set interface mac address pg0 02:00:00:00:00:01").contains("not supported"));

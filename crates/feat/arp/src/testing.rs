@@ -14,6 +14,7 @@ use thalweg_graph::{
     Built, Control, EngineConfig, ErrorCode, ErrorDecl, Feature, Inject, InputNode, Kind, Node,
     NodeCx, NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
 };
+use thalweg_testkit::{PacketLog, PacketTap};
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
 use thalweg_wire::build::Packet as Build;
@@ -149,10 +150,12 @@ static TX: NodeDecl = NodeDecl { name: "record-tx", kind: Kind::Tx, ..NodeDecl::
 struct Record {
     sent: Sent,
     keep: bool,
+    tap: PacketTap,
 }
 impl Runner for Record {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
         if self.keep {
+            (0..frame.len()).for_each(|i| self.tap.sent(frame.segments(i as u8)));
             let mut sent = self.sent.lock().unwrap();
             sent.extend((0..frame.len()).map(|i| frame.data(i as u8).to_vec()));
         }
@@ -176,6 +179,7 @@ pub(crate) struct Bench {
     pub(crate) glean: Dpo,
     tree: CommandTree<Control>,
     pub(crate) sent: Sent,
+    pub(crate) log: PacketLog,
 }
 
 impl Bench {
@@ -185,12 +189,13 @@ impl Bench {
         c.start(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STAND_INS])
             .unwrap();
         let sent = Sent::default();
-        let sw_if = add_interface(&mut c, "sink0", &sent);
+        let log = PacketLog::new();
+        let sw_if = add_interface(&mut c, "sink0", &sent, &log);
         crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
         let forwarding = c.state::<Forwarding>();
         let glean = forwarding.borrow_mut().glean(&c, sw_if).unwrap();
         let tree = CommandTree::new(cli::COMMANDS.to_vec()).unwrap();
-        let mut bench = Bench { c, sw_if, glean, tree, sent };
+        let mut bench = Bench { c, sw_if, glean, tree, sent, log };
         bench.settle();
         bench
     }
@@ -247,6 +252,7 @@ impl Bench {
 
     /// Injects a received frame.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        self.log.interface("sink0").received([bytes]);
         self.inject("ethernet-input", bytes.to_vec(), 0);
     }
 
@@ -312,7 +318,7 @@ impl Bench {
 }
 
 /// Adds an interface and brings it up.
-pub(crate) fn add_interface(c: &mut Control, name: &str, sent: &Sent) -> u32 {
+pub(crate) fn add_interface(c: &mut Control, name: &str, sent: &Sent, log: &PacketLog) -> u32 {
     let spec = InterfaceSpec {
         name: name.into(),
         mac: US,
@@ -324,9 +330,10 @@ pub(crate) fn add_interface(c: &mut Control, name: &str, sent: &Sent) -> u32 {
         tx: &TX,
         input: None,
     };
+    let tap = log.interface(name);
     let build = |_, _| {
-        let sent = sent.clone();
-        Built::Node(Box::new(Record { sent, keep: true }) as Box<dyn Runner>)
+        let (sent, tap) = (sent.clone(), tap.clone());
+        Built::Node(Box::new(Record { sent, keep: true, tap }) as Box<dyn Runner>)
     };
     let sw_if = interface::create(c, spec, build).unwrap();
     interface::set_admin(c, sw_if, true).unwrap();

@@ -89,7 +89,7 @@ fn links_that_go_down_take_what_was_learned() {
     // A new interface with the same index inherits nothing.
     interface::delete(&mut b.c, sw_if).unwrap();
     assert!(b.c.state::<Neighbors>().borrow().list().is_empty());
-    let again = add_interface(&mut b.c, "again0", &Sent::default());
+    let again = add_interface(&mut b.c, "again0", &Sent::default(), &b.log);
     assert_eq!(again, sw_if);
     assert!(b.c.state::<Neighbors>().borrow().addresses(sw_if).is_empty());
     b.finish();

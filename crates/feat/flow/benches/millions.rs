@@ -110,7 +110,7 @@ fn act() -> Result<()> {
     );
     // The processor of the lab's worker.
     let cpu = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
-    let mut lab = Lab::new(1, 1 << 14);
+    let mut lab = Lab::without_log(1, 1 << 14);
     // Touches buffers before connections.
     lab.pairs(100_000);
     let before = resident()?;

@@ -17,6 +17,7 @@ use std::sync::mpsc;
 use std::time::UNIX_EPOCH;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_graph::{Control, Feature, clock};
+use thalweg_wire::pcap;
 
 /// The feature.
 pub static FEATURE: Feature = Feature {
@@ -233,18 +234,12 @@ pub(crate) fn status(c: &Control) -> Option<(Plan, u64)> {
 fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new(DIRECTORY));
     let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(directory)?);
-    let words = |out: &mut BufWriter<tempfile::NamedTempFile>, words: &[u32]| {
-        words.iter().try_for_each(|word| out.write_all(&word.to_ne_bytes()))
-    };
-    // Microseconds; version 2.4; no time zone, nothing said of accuracy; Ethernet.
-    words(&mut file, &[0xa1b2_c3d4])?;
-    file.write_all(&2_u16.to_ne_bytes())?;
-    file.write_all(&4_u16.to_ne_bytes())?;
-    words(&mut file, &[0, 0, snap, 1])?;
+    file.write_all(&pcap::file_header(pcap::LINK_ETHERNET, snap))?;
     for packet in packets {
         let at = clock::wall(packet.at).duration_since(UNIX_EPOCH).unwrap_or_default();
         let kept = packet.bytes.len() as u32;
-        words(&mut file, &[at.as_secs() as u32, at.subsec_micros(), kept, packet.length])?;
+        let (seconds, micros) = (at.as_secs() as u32, at.subsec_micros());
+        file.write_all(&pcap::record_header(seconds, micros, kept, packet.length))?;
         file.write_all(packet.bytes)?;
     }
     let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;

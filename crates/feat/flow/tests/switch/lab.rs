@@ -15,6 +15,7 @@ use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
 };
 use thalweg_load::{Client, Counts, MacAddr, Micros, Profile, Server, ServerCounts, Sink};
+use thalweg_testkit::{PacketLog, PacketTap};
 
 /// Frames waiting to be received on a port.
 type Waiting = Vec<(SwIfIndex, Box<Frame>)>;
@@ -41,6 +42,8 @@ struct World {
     pairs: std::ops::Range<u32>,
     /// Whether the replies of the first pairs are next.
     answers: bool,
+    /// Where the ports' packets are entered for a test that fails; benchmarks have none.
+    taps: Option<[PacketTap; 2]>,
 }
 
 /// Pairs per frame.
@@ -151,6 +154,7 @@ impl InputNode for Input {
         let now = micros(cx);
         let mut world = self.0[cx.worker()].lock().unwrap();
         let World { client, ports, waiting, burst, arriving, pairs, answers, .. } = &mut *world;
+        let ports = *ports;
         if pairs.start < pairs.end {
             let some = pairs.start..pairs.end.min(pairs.start + PAIRS);
             let mut out = Frames::new(cx);
@@ -177,9 +181,13 @@ impl InputNode for Input {
         }
         let frames = std::mem::take(waiting);
         let idle = client.as_ref().is_none_or(|client| client.open() == 0);
+        let taps = world.taps.clone();
         drop(world);
         let mut packets = 0;
         for (port, frame) in frames {
+            if let Some(tap) = taps.as_ref().map(|taps| &taps[usize::from(port == ports[1])]) {
+                (0..frame.len()).for_each(|i| tap.received(frame.segments(i as u8)));
+            }
             packets += frame.len();
             cx.device_input(frame, port, |f, i, out| {
                 let _ = writeln!(out, "{} bytes", f.total_len(i));
@@ -210,7 +218,14 @@ impl Runner for Hear {
         let (mut waiting, mut seen) = (Vec::new(), Vec::new());
         let mut out = Frames::new(cx);
         let mut locked: Option<(usize, std::sync::MutexGuard<'_, World>)> = None;
-        let spread = self.1[here].lock().unwrap().spread;
+        let (spread, tap) = {
+            let world = self.1[here].lock().unwrap();
+            let tap = world.taps.as_ref().map(|t| t[usize::from(self.0 == world.ports[1])].clone());
+            (world.spread, tap)
+        };
+        if let Some(tap) = tap {
+            (0..frame.len()).for_each(|i| tap.sent(frame.segments(i as u8)));
+        }
         let workers = if spread { 1 } else { self.1.len() };
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
@@ -262,10 +277,26 @@ pub struct Lab {
     tree: CommandTree<Control>,
     worlds: Worlds,
     pub ports: [SwIfIndex; 2],
+    /// Written when a panic drops the lab, after the engine.
+    _packets: Option<PacketLog>,
 }
 
 impl Lab {
+    /// One that keeps its ports' last packets, for a file if the test fails.
+    #[allow(dead_code, reason = "benchmarks do without packets")]
     pub fn new(workers: usize, buffers: usize) -> Lab {
+        let mut lab = Lab::without_log(workers, buffers);
+        let log = PacketLog::new();
+        for world in lab.worlds.iter() {
+            let taps = ["port0", "port1"].map(|name| log.interface(name));
+            world.lock().unwrap().taps = Some(taps);
+        }
+        lab._packets = Some(log);
+        lab
+    }
+
+    #[allow(dead_code, reason = "a benchmark names its processors")]
+    pub fn without_log(workers: usize, buffers: usize) -> Lab {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let cores = (0..workers).map(|w| (workers <= cpus && cpus > 1).then(|| cpus - 1 - w));
         Lab::on(cores.collect(), buffers)
@@ -287,7 +318,7 @@ impl Lab {
         let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
         let tree = CommandTree::new(commands).expect("commands");
         let worlds = c.shared::<Vec<Mutex<World>>>();
-        let mut lab = Lab { c, tree, worlds, ports: [0; 2] };
+        let mut lab = Lab { c, tree, worlds, ports: [0; 2], _packets: None };
         lab.ports = [0, 1].map(|n| lab.port(n));
         for world in lab.worlds.iter() {
             world.lock().unwrap().ports = lab.ports;

@@ -19,6 +19,7 @@ use thalweg_graph::{
 use thalweg_sflow::model::InterfaceCounters;
 use thalweg_sflow::value::Mac;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
+use thalweg_testkit::{PacketLog, PacketTap};
 
 /// Bytes that a buffer holds.
 const BUFFER: usize = 256;
@@ -49,6 +50,8 @@ pub struct Make {
     pub frames: Vec<Vec<Vec<u8>>>,
     /// Bytes that the first segment has at most; it could have as many as a buffer.
     pub first: usize,
+    /// Where they are entered for a test that fails.
+    pub tap: PacketTap,
     /// They are TCP super-packets that are to be cut into segments of so many bytes; 0: they are not.
     pub gso: u16,
 }
@@ -62,14 +65,17 @@ static INPUT: NodeDecl = NodeDecl {
 
 #[derive(Default)]
 struct Input {
-    frames: VecDeque<(u32, usize, u16, Vec<Vec<u8>>)>,
+    frames: VecDeque<(u32, usize, u16, Vec<Vec<u8>>, PacketTap)>,
 }
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some((sw_if, first, gso, packets)) = self.frames.pop_front() else { return Poll::Idle };
+        let Some((sw_if, first, gso, packets, tap)) = self.frames.pop_front() else {
+            return Poll::Idle;
+        };
         let mut frame = cx.new_frame();
         for bytes in &packets {
+            tap.received([&bytes[..]]);
             let mut p = cx.cache().alloc().expect("a buffer");
             if bytes.len() <= first {
                 assert!(p.fill(bytes, cx.cache()), "a buffer for {} bytes", bytes.len());
@@ -93,7 +99,8 @@ impl InputNode for Input {
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         let make = message.downcast::<Make>().expect("input takes Make");
         let frames = make.frames.into_iter();
-        self.frames.extend(frames.map(|f| (make.sw_if, make.first, make.gso, f)));
+        let (first, gso, tap) = (make.first, make.gso, make.tap);
+        self.frames.extend(frames.map(|f| (make.sw_if, first, gso, f, tap.clone())));
     }
 }
 
@@ -303,6 +310,7 @@ pub struct Lab {
     pub first: usize,
     /// Bytes of the segments that packets are to be cut into, 0 if not.
     pub gso: u16,
+    packets: PacketLog,
 }
 
 impl Lab {
@@ -320,7 +328,7 @@ impl Lab {
         c.start(&features).expect("graph");
         let commands = thalweg_feat_sflow::FEATURE.commands.to_vec();
         let tree = CommandTree::new(commands).expect("commands");
-        Lab { c, seen, tree, sent: 0, first: BUFFER, gso: 0 }
+        Lab { c, seen, tree, sent: 0, first: BUFFER, gso: 0, packets: PacketLog::new() }
     }
 
     /// Creates `loop<n>` and returns its index.
@@ -359,11 +367,9 @@ impl Lab {
     pub fn receive(&mut self, worker: usize, sw_if: u32, frames: Vec<Vec<Vec<u8>>>) {
         self.sent += frames.iter().map(Vec::len).sum::<usize>() as u64;
         let input = self.c.node("test-input").expect("the input");
-        self.c.message(
-            worker,
-            input,
-            Box::new(Make { sw_if, frames, first: self.first, gso: self.gso }),
-        );
+        let tap = self.tap(sw_if);
+        let make = Make { sw_if, frames, first: self.first, gso: self.gso, tap };
+        self.c.message(worker, input, Box::new(make));
         self.through();
     }
 
@@ -375,11 +381,16 @@ impl Lab {
             for sw_if in ports {
                 self.sent += frame.len() as u64;
                 let frames = vec![frame.clone()];
-                let make = Make { sw_if: *sw_if, frames, first: self.first, gso: self.gso };
+                let (first, gso, tap) = (self.first, self.gso, self.tap(*sw_if));
+                let make = Make { sw_if: *sw_if, frames, first, gso, tap };
                 self.c.message(worker, input, Box::new(make));
             }
         }
         self.through();
+    }
+
+    fn tap(&self, sw_if: u32) -> PacketTap {
+        self.packets.interface(&format!("sw_if_index {sw_if}"))
     }
 
     /// Waits until all packets are through, and workers have told of them.

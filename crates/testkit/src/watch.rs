@@ -1,0 +1,327 @@
+//! The last packets of interfaces in namespaces, read from packet sockets by one thread.
+//!
+//! A socket takes what its interface receives and sends, puts nothing on the link and does not make
+//! it promiscuous. It would keep its namespace alive: it is closed before the last [`Netns`] of that
+//! namespace is gone. Packets are read in rounds of limited length. During a flood the kernel drops
+//! what does not fit into the socket's buffer, and counts it.
+//!
+//! [`Netns`]: crate::Netns
+
+use std::env;
+use std::fmt;
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use nix::ifaddrs::getifaddrs;
+use nix::libc;
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, ReceiveTimestampns};
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind,
+    getsockopt, recvmsg, setsockopt, socket,
+};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use thalweg_wire::pcap::Direction;
+
+use crate::failure;
+use crate::netns::Netns;
+use crate::packets::{Ring, SharedRing, lock, now};
+
+/// `0` in the environment: nothing is captured.
+const CAPTURE: &str = "THALWEG_TEST_CAPTURE";
+
+/// Bytes that are kept of a packet.
+const SNAP: usize = 256;
+/// Size of a socket's buffer: some thousand small packets.
+const BUFFER: usize = 4 << 20;
+/// Packets that are read of an interface in a round, and the time from one round to the next.
+const ROUND: usize = 1024;
+const PACE: Duration = Duration::from_millis(10);
+/// Packets that are read at most when a socket is closed or a file is written: more than its buffer
+/// holds.
+const REST: usize = 16_384;
+
+/// `PACKET_STATISTICS` (packet(7)); reading them sets them to zero.
+mod option {
+    use nix::{getsockopt_impl, libc, sockopt_impl};
+
+    sockopt_impl!(
+        PacketStatistics,
+        GetOnly,
+        libc::SOL_PACKET,
+        libc::PACKET_STATISTICS,
+        libc::tpacket_stats
+    );
+}
+
+/// Captures on `dev` of `ns` until the namespace's last [`Netns`] is dropped, if a test runs
+/// ([`run_lab_test`](crate::run_lab_test)) and capturing is not switched off.
+pub(crate) fn start(ns: &Netns, dev: &str) -> Result<()> {
+    let off = env::var_os(CAPTURE).is_some_and(|value| value == "0");
+    let Some(test) = failure::current().filter(|_| !off) else { return Ok(()) };
+    let reader = reader()?;
+    let (socket, interface) = ns
+        .run(|| open(dev))?
+        .with_context(|| format!("capture on {dev} of namespace {}", ns.label()))?;
+    let ring = Ring::shared(format!("{} {dev}", ns.label()), SNAP as u32);
+    test.add_ring(ring.clone());
+    let number = reader.add(Source { socket, interface, ring });
+    ns.hold(Watch(number));
+    Ok(())
+}
+
+fn open(dev: &str) -> Result<(OwnedFd, usize)> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)
+        .context("open a packet socket")?;
+    let all = getifaddrs().context("list the interfaces")?;
+    let mut found = all.filter(|entry| entry.interface_name == dev);
+    let address = found.find_map(|entry| entry.address?.as_link_addr().copied());
+    let address = address.context("there is no such interface")?;
+    // Beyond the system's limit only for root of the system.
+    if setsockopt(&socket, RcvBufForce, &BUFFER).is_err() {
+        setsockopt(&socket, RcvBuf, &BUFFER).context("set the size of its buffer")?;
+    }
+    setsockopt(&socket, ReceiveTimestampns, &true).context("ask for times")?;
+    bind(socket.as_raw_fd(), &address).context("bind it")?;
+    Ok((socket, address.ifindex()))
+}
+
+/// A capture, which ends when this is dropped.
+pub(crate) struct Watch(u64);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(reader) = READER.get() {
+            reader.ask(|done| Order::Close(self.0, done));
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watch({})", self.0)
+    }
+}
+
+/// Returns when all packets so far are in their rings.
+pub(crate) fn sync() {
+    if let Some(reader) = READER.get() {
+        reader.ask(Order::Sync);
+    }
+}
+
+static READER: OnceLock<Reader> = OnceLock::new();
+
+struct Reader {
+    orders: Mutex<Orders>,
+}
+
+struct Orders {
+    sender: Sender<Order>,
+    wake: OwnedFd,
+    next: u64,
+}
+
+enum Order {
+    Open(u64, Source),
+    Close(u64, Sender<()>),
+    Sync(Sender<()>),
+}
+
+fn reader() -> Result<&'static Reader> {
+    if let Some(reader) = READER.get() {
+        return Ok(reader);
+    }
+    let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("eventfd")?;
+    let woken = wake.try_clone().context("eventfd")?;
+    let (sender, orders) = channel();
+    let mut fresh = false;
+    let reader = READER.get_or_init(|| {
+        fresh = true;
+        Reader { orders: Mutex::new(Orders { sender, wake, next: 0 }) }
+    });
+    if fresh {
+        let thread = thread::Builder::new().name("packet-reader".into());
+        thread.spawn(move || read_all(&woken, &orders)).context("start a thread")?;
+    }
+    Ok(reader)
+}
+
+impl Reader {
+    fn add(&self, source: Source) -> u64 {
+        let mut orders = lock(&self.orders);
+        orders.next += 1;
+        let number = orders.next;
+        orders.send(Order::Open(number, source));
+        number
+    }
+
+    /// Sends an order and waits until it is carried out.
+    fn ask(&self, order: impl FnOnce(Sender<()>) -> Order) {
+        let (done, wait) = channel();
+        lock(&self.orders).send(order(done));
+        // It fails only if the thread is gone, and the sockets with it.
+        let _ = wait.recv();
+    }
+}
+
+impl Orders {
+    fn send(&self, order: Order) {
+        if self.sender.send(order).is_ok() {
+            // It cannot overflow: the reader sets it to zero.
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+/// What is read from.
+struct Source {
+    socket: OwnedFd,
+    /// Before it was bound, the socket may have seen packets of others.
+    interface: usize,
+    ring: SharedRing,
+}
+
+/// The reader's thread: sleeps until there are packets or orders, and after each round of packets
+/// for the rest of the pace.
+fn read_all(wake: &OwnedFd, orders: &Receiver<Order>) {
+    let mut sources: Vec<(u64, Source)> = Vec::new();
+    let mut buffer = [0; SNAP];
+    let mut next = Instant::now();
+    loop {
+        let pause = next.saturating_duration_since(Instant::now());
+        let readable = wait(wake, &sources, pause);
+        let _ = rustix::io::read(wake, &mut [0; 8]);
+        for order in orders.try_iter() {
+            match order {
+                Order::Open(number, source) => sources.push((number, source)),
+                Order::Close(number, done) => {
+                    if let Some(at) = sources.iter().position(|(n, _)| *n == number) {
+                        sources.swap_remove(at).1.finish(&mut buffer);
+                    }
+                    let _ = done.send(());
+                }
+                Order::Sync(done) => {
+                    sources.iter_mut().for_each(|(_, source)| source.finish(&mut buffer));
+                    let _ = done.send(());
+                }
+            }
+        }
+        if readable {
+            sources.retain_mut(|(_, source)| source.read(ROUND, &mut buffer).is_ok());
+            next = Instant::now() + PACE;
+        }
+    }
+}
+
+/// Waits for orders, or packets unless there is a pause; tells whether there are packets.
+fn wait(wake: &OwnedFd, sources: &[(u64, Source)], pause: Duration) -> bool {
+    let mut fds = vec![PollFd::new(wake, PollFlags::IN)];
+    let timeout = (!pause.is_zero())
+        .then(|| Timespec { tv_sec: 0, tv_nsec: pause.min(PACE).subsec_nanos().into() });
+    if timeout.is_none() {
+        fds.extend(sources.iter().map(|(_, s)| PollFd::new(&s.socket, PollFlags::IN)));
+    }
+    let ready = poll(&mut fds, timeout.as_ref());
+    ready.is_ok() && fds[1..].iter().any(|fd| !fd.revents().is_empty())
+}
+
+impl Source {
+    /// Reads what is there, and how much there was no room for.
+    fn finish(&mut self, buffer: &mut [u8; SNAP]) {
+        let _ = self.read(REST, buffer);
+        if let Ok(statistics) = getsockopt(&self.socket, option::PacketStatistics) {
+            lock(&self.ring).add_missed(statistics.tp_drops.into());
+        }
+    }
+
+    /// Reads up to `limit` packets.
+    ///
+    /// # Errors
+    /// If the socket is of no more use.
+    fn read(&mut self, limit: usize, buffer: &mut [u8; SNAP]) -> nix::Result<()> {
+        let mut control = nix::cmsg_space!(libc::timespec);
+        for _ in 0..limit {
+            let mut parts = [IoSliceMut::new(&mut buffer[..])];
+            let (fd, flags) = (self.socket.as_raw_fd(), MsgFlags::MSG_TRUNC);
+            let message = match recvmsg::<LinkAddr>(fd, &mut parts, Some(&mut control), flags) {
+                Ok(message) => message,
+                Err(nix::Error::EAGAIN) => return Ok(()),
+                // An interface that goes down says so once.
+                Err(nix::Error::EINTR | nix::Error::ENETDOWN) => continue,
+                Err(error) => return Err(error),
+            };
+            let at = message.cmsgs().ok().and_then(|mut all| {
+                all.find_map(|one| match one {
+                    ControlMessageOwned::ScmTimestampns(at) => {
+                        Some(at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64)
+                    }
+                    _ => None,
+                })
+            });
+            // With MSG_TRUNC it is the packet's length.
+            let length = message.bytes;
+            let Some(address) = message.address else { continue };
+            if address.ifindex() != self.interface {
+                continue;
+            }
+            let way = match address.pkttype() {
+                libc::PACKET_OUTGOING => Direction::Outbound,
+                _ => Direction::Inbound,
+            };
+            let kept = &buffer[..length.min(SNAP)];
+            lock(&self.ring).push(at.unwrap_or_else(now), way, length, [kept]);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+    use crate::{Lab, lab_test, wait_until_seen};
+
+    lab_test! {
+        fn what_does_not_fit_is_counted() {
+            let lab = Lab::kernel_router()?;
+            lab.ping_all()?;
+            let (socket, interface) = lab.left.ns.run(|| open(lab.left.dev))??;
+            // The kernel makes it a few packets.
+            setsockopt(&socket, RcvBuf, &1)?;
+            let ring = Ring::shared("left", SNAP as u32);
+            let mut source = Source { socket, interface, ring: ring.clone() };
+            let sent = 100;
+            lab.left.ns.run(|| -> Result<()> {
+                let out = UdpSocket::bind("0.0.0.0:0")?;
+                for _ in 0..sent {
+                    out.send_to(&[7; 1000], (lab.left.gateway, 9))?;
+                }
+                Ok(())
+            })??;
+            let mut buffer = [0; SNAP];
+            source.finish(&mut buffer);
+            let ring = lock(&ring);
+            assert!(ring.kept_and_missed().0 > 0 && ring.kept_and_missed().1 > 0, "{ring}");
+            // Port unreachable comes back, and others may have something to say.
+            assert!(ring.kept_and_missed().0 + ring.kept_and_missed().1 >= sent, "{ring}");
+            Ok(())
+        }
+
+        fn a_capture_lets_its_namespace_end() {
+            let lab = Lab::kernel_router()?;
+            lab.ping_all()?;
+            let Lab { left: _left, router, right } = lab;
+            right.ns.remove();
+            wait_until_seen(Duration::from_secs(20), "the link to go", || {
+                router.link("eth1").map_or(Ok(()), |link| Err(link.operstate))
+            })
+        }
+    }
+}
