@@ -12,7 +12,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) build --quiet --workspace --bin xtask && $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo test test-psample lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-bench clean
+.PHONY: help build demo demo-picture test test-psample lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,6 +22,9 @@ build: ## build thalweg and thalctl, optimised
 
 demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it running)
 	$(RELEASE)/thalweg demo $(if $(KEEP),--keep)
+
+demo-picture: setup build ## draw the demo's screen into docs/demo.svg
+	$(RELEASE)/thalweg demo --plain --picture docs/demo.svg
 
 test: setup ## all tests, side by side; ONLY="words" selects, BUSY=1, REPEAT=n, JOBS=n, PAUSE=1
 	$(XTASK) test $(if $(BUSY),--busy) $(if $(REPEAT),--repeat $(REPEAT)) \
@@ -47,13 +50,13 @@ bench-full: bench-names setup-bench build ## the same with more and longer round
 bench-names: # before anything is built, which takes minutes
 	@scripts/bench-names.sh $(ONLY)
 
-bench-docs: ## put the last run's tables into docs/performance.md
+bench-docs: ## put the last run's tables into docs/performance.md and docs/performance-tables.md
 	$(CARGO) run --release -p thalweg-bench-report -- docs
 
 bench-accept: setup ## accept the packet path's present instructions per packet
 	$(CARGO) bench -p thalweg-bench-pg --bench instructions -- accept
 
-# Names that tell one node's code from another's need a build of their own.
+# Symbol names that distinguish the code of nodes need a separate build.
 profile: ## a flame graph of a worker in target/bench (CASE=l2|bridge|stations|ip4|hosts|hops|internet)
 	@scripts/setup.sh profile
 	$(CARGO) run --release -p thalweg-bench-report --target-dir $(or $(CARGO_TARGET_DIR),target)/profile \

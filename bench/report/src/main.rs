@@ -3,8 +3,9 @@
 //! - `run [--full] [WORD…]` runs the benchmarks of the workspace, those whose names contain a word,
 //!   each as a process of its own, and writes `report.md`, `report.json` and `report.html` below
 //!   `target/bench`.
-//! - `again` makes the report anew of what the last run has left there.
-//! - `docs [FILE]` puts the tables of the last run into `docs/performance.md`, or another page.
+//! - `again` writes the report of the last run's results once more.
+//! - `docs [FILE…]` puts the tables of the last run into `docs/performance.md` and
+//!   `docs/performance-tables.md`, or into other pages.
 //! - `profile [CASE]` writes `target/bench/profile.svg`: where a worker under load spends its time.
 #![forbid(unsafe_code)]
 
@@ -16,9 +17,10 @@ mod plots;
 mod profile;
 mod results;
 mod run;
+mod summary;
 mod targets;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -49,11 +51,12 @@ fn act(words: &[String]) -> Result<bool> {
         "run" => run::run(&out_dir(), rest),
         "again" => run::report(&out_dir()),
         "docs" => {
-            let file = rest.first().map_or("docs/performance.md", String::as_str);
-            page::put(&out_dir(), file.as_ref()).map(|()| true)
+            let named: Vec<&Path> = rest.iter().map(Path::new).collect();
+            let files = if named.is_empty() { page::PAGES.map(Path::new).to_vec() } else { named };
+            page::put(&out_dir(), &files).map(|()| true)
         }
         "profile" => profile::profile(&out_dir(), rest).map(|()| true),
         "load" => profile::load(rest).map(|()| true),
-        _ => bail!("say run [--full] [WORD…], again, docs [FILE], or profile [CASE]"),
+        _ => bail!("say run [--full] [WORD…], again, docs [FILE…], or profile [CASE]"),
     }
 }

@@ -1,8 +1,9 @@
-//! Puts a run's tables into a page that people write.
+//! Puts a run's tables into the pages of the documentation.
 //!
-//! A block of the page begins with a line `<!-- bench: TITLE -->` and ends with `<!-- end -->`.
-//! `TITLE` is that of a table, or `targets`, or `runs`. What is between the two becomes the run's
-//! table with its notes, and when it was measured; a block for which the run has nothing stays.
+//! A block of a page begins with a line `<!-- bench: TITLE -->` and ends with `<!-- end -->`.
+//! `TITLE` is that of a table, or `targets`, or `runs`, or one of [`summary::blocks`]. The lines
+//! between the two are replaced by the run's table with its notes and the time of measurement; a
+//! block for which the run has nothing stays.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::markdown;
 use crate::results::{Bench, Ran};
 use crate::run::Results;
+use crate::summary;
 use crate::targets::{self, Reached};
 
 const BEGIN: &str = "<!-- bench: ";
@@ -20,25 +22,31 @@ const END: &str = "<!-- end -->";
 /// Most characters of a line of text.
 const WIDTH: usize = 115;
 
-/// Puts the last run's tables into the page `file`.
-pub fn put(out: &Path, file: &Path) -> Result<()> {
+/// The pages that have blocks, from the root of the tree.
+pub const PAGES: [&str; 2] = ["docs/performance.md", "docs/performance-tables.md"];
+
+/// Puts the last run's tables into the pages `files`.
+pub fn put(out: &Path, files: &[&Path]) -> Result<()> {
     let results = Results::read(out)?;
     let reached = targets::reached(&results.benches);
-    let blocks = blocks(&results, &reached);
-    let page = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
-    let (page, kept) = fill(&page, &blocks).with_context(|| file.display().to_string())?;
-    fs::write(file, &page).with_context(|| format!("write {}", file.display()))?;
-    println!("{}: {} blocks, {} of them as they were", file.display(), blocks.len(), kept.len());
-    for title in kept {
-        println!("  not in the last run: {title}");
+    let mut blocks = blocks(&results, &reached);
+    for file in files {
+        let page = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
+        let (page, kept) = fill(&page, &blocks).with_context(|| file.display().to_string())?;
+        fs::write(file, &page).with_context(|| format!("write {}", file.display()))?;
+        println!("{}: {} blocks unchanged", file.display(), kept.len());
+        for title in kept {
+            println!("  not in the last run: {title}");
+        }
+        blocks.retain(|title, _| !page.contains(&format!("{BEGIN}{title} -->")));
     }
-    for title in blocks.keys().filter(|t| !page.contains(&format!("{BEGIN}{t} -->"))) {
-        println!("  not on the page: {title}");
+    for title in blocks.keys() {
+        println!("on no page: {title}");
     }
     Ok(())
 }
 
-/// What belongs into each block.
+/// The contents of each block.
 fn blocks(results: &Results, reached: &[Reached]) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for (bench, text) in results.benches.iter().zip(&results.texts) {
@@ -58,6 +66,9 @@ fn blocks(results: &Results, reached: &[Reached]) -> BTreeMap<String, String> {
     if results.is_whole {
         all.insert("targets".into(), wrapped(&markdown::targets(reached)));
         all.insert("runs".into(), wrapped(&runs(&results.ran, &results.benches)));
+        for (title, text) in summary::blocks(&results.benches, reached) {
+            all.insert(title.into(), wrapped(&text));
+        }
     }
     all
 }
@@ -68,7 +79,7 @@ fn runs(ran: &[Ran], benches: &[Bench]) -> String {
     format!("{machine}\n\n{}", markdown::runs(ran, benches))
 }
 
-/// From when to when, the day said once.
+/// The time from beginning to end, with the day once.
 fn span(bench: &Bench) -> String {
     let (day, from) = bench.started.split_once('T').unwrap_or(("", &bench.started));
     let to = bench.ended.split_once('T').map_or(bench.ended.as_str(), |(_, to)| to);
@@ -184,17 +195,24 @@ mod tests {
         assert_eq!(text.split_whitespace().count(), 102);
     }
 
-    /// The page's own blocks are whole, and each is of a table only once.
+    /// Blocks of the pages are complete, and each stands on one page, once.
     #[test]
     fn the_manual_has_blocks() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/performance.md");
-        let page = fs::read_to_string(file).unwrap();
-        let (same, mut titles) = fill(&page, &BTreeMap::new()).unwrap();
-        assert_eq!(same, page);
-        assert!(titles.contains(&"targets".to_owned()), "{titles:?}");
-        let all = titles.len();
-        titles.sort();
-        titles.dedup();
-        assert_eq!(titles.len(), all, "a block stands there twice");
+        let mut all = Vec::new();
+        for page in PAGES {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+            let page = fs::read_to_string(file).unwrap();
+            let (same, titles) = fill(&page, &BTreeMap::new()).unwrap();
+            assert_eq!(same, page);
+            all.extend(titles);
+        }
+        let summary = summary::blocks(&[], &[]).into_iter().map(|(title, _)| title);
+        for title in summary.chain(["targets", "runs"]) {
+            assert!(all.iter().any(|t| t == title), "no page has a block `{title}'");
+        }
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), count, "a block is there twice");
     }
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::collect::{Program, programs};
 use crate::html;
 use crate::markdown;
+use crate::page::PAGES;
 use crate::plots;
 use crate::results::{Bench, Ran};
 use crate::targets::reached;
@@ -130,6 +131,6 @@ pub fn report(out: &Path) -> Result<bool> {
     println!("{head}");
     let place = out.canonicalize().unwrap_or_else(|_| out.to_owned());
     println!("The whole report: {0}/report.md, {0}/report.html", place.display());
-    println!("`make bench-docs' puts its tables into docs/performance.md.");
+    println!("`make bench-docs' puts its tables into {}.", PAGES.join(" and "));
     Ok(ran.iter().all(|r| r.failed.is_none()))
 }
