@@ -12,7 +12,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) build --quiet --workspace --bin xtask && $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo demo-picture test test-psample lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-bench clean
+.PHONY: help build demo demo-picture graph-picture test test-psample lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -73,6 +73,9 @@ fuzz: ## fuzz every parser, TIME seconds each
 
 doc: ## build the documentation of the code
 	$(CARGO) doc --workspace --no-deps
+
+graph-picture: build ## draw docs/graph.svg, the graph of a router that this starts (needs graphviz)
+	scripts/graph-picture.sh
 
 install: build ## install to $(DESTDIR)$(PREFIX)/bin, the API's description and a unit for systemd
 	install -d $(DESTDIR)$(PREFIX)/bin
