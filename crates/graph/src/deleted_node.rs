@@ -1,4 +1,4 @@
-//! The placeholder for a node whose interface was deleted.
+//! The placeholder for a node whose interface is deleted.
 
 use crate::decl::NodeId;
 use crate::node::Runner;

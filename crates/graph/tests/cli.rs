@@ -109,7 +109,7 @@ fn errors_count_since_the_last_clear() {
     assert_eq!(rows[0].last(), Some(&"error"));
     assert_eq!((rows[1][0], *rows[1].last().unwrap()), ("100", "info"));
     assert_eq!(s.json("show node counters"), s.json("show errors"));
-    assert!(s.ok("show errors verbose").contains("interface was deleted"));
+    assert!(s.ok("show errors verbose").contains("interface is deleted"));
     s.ok("clear errors");
     assert_eq!(s.ok("show errors").lines().count(), 1);
     assert_eq!(s.json("show errors"), serde_json::json!([]));

@@ -9,7 +9,7 @@ use thalweg_sflow::DiscardReason;
 
 /// Reasons that the standard has no word for.
 const UNNAMED: [&str; 4] = [
-    "interface was deleted",
+    "interface is deleted",
     "ARP sender MAC address differs from the frame's",
     "ARP sender claims our IP address",
     "fragments for the router are not reassembled",

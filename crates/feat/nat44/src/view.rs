@@ -141,7 +141,7 @@ fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionV
             packets: s.packets(),
             bytes: s.bytes(),
             age: now.wrapping_sub(s.created()),
-            left: (nat.table.end(flow).wrapping_sub(now) as i32).max(0) as Millis,
+            left: (nat.table.expiry(flow).wrapping_sub(now) as i32).max(0) as Millis,
         }
     };
     let wanted = |f: &FlowId| {
@@ -149,7 +149,7 @@ fn slice(nat: &mut Nat, worker: usize, from: u32, which: Which) -> (Vec<SessionV
         which == Which::default() || which.has((&Tuple::of(&inside), &Tuple::of(&outside)))
     };
     let live = nat.table.list(&mut next, SLICE);
-    let some = live.filter(|f| !nat.table.is_over(*f, now) && wanted(f)).map(view).collect();
+    let some = live.filter(|f| !nat.table.is_expired(*f, now) && wanted(f)).map(view).collect();
     (some, next, next < nat.table.used())
 }
 

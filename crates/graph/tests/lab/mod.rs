@@ -1,5 +1,5 @@
-//! A small graph for the engine's tests: packets are made on demand, told by their first byte
-//! where to go, and each end notes what it saw.
+//! A small graph for the engine's tests: packets are made on demand, their first byte selects their
+//! path, and each end records what it saw.
 
 // Each test binary uses a part of it.
 #![allow(dead_code)]
@@ -17,7 +17,7 @@ use thalweg_graph::{
     Kind, Node, NodeCx, NodeDecl, NodeId, Poll, Runner, Tap, TapCx, Verdict,
 };
 
-/// First byte of a packet: what becomes of it.
+/// First byte of a packet, which selects its path.
 pub const TO_SINK: u8 = 0;
 /// To the other sink.
 pub const TO_OTHER: u8 = 1;
@@ -59,13 +59,13 @@ pub struct Notes {
     /// Packets through the device-input feature and the test arc's feature.
     pub feature: AtomicU64,
     pub arc_feature: AtomicU64,
-    /// Packets that came to an end with the mark of a sampled packet.
+    /// Packets that ended with the mark of a sampled packet.
     pub sampled: AtomicU64,
     /// Ticks at which a wake-up's first packet arrived.
     pub last_arrival: AtomicU64,
 }
 
-/// Tells the input to make packets.
+/// Makes the input send packets.
 pub struct Make {
     pub sw_if: u32,
     /// One frame per element: the kind of each packet.
@@ -135,7 +135,7 @@ mod input {
     }
 }
 
-/// Stands in for the real one, where the device-input arc ends; leads into the test arc.
+/// Replaces the real one, where the device-input arc ends; leads into the test arc.
 static ETHERNET: NodeDecl = NodeDecl {
     name: "ethernet-input",
     next: &["test-split"],
@@ -248,7 +248,7 @@ impl Runner for End {
             _ => cx.sent_frame(frame),
         }
     }
-    /// Stands still between two visits to a barrier.
+    /// Pauses between two visits to a barrier.
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         if let Ok(stop) = message.downcast::<Arc<Barrier>>() {
             stop.wait();
@@ -462,7 +462,7 @@ impl Lab {
         self.c.message(worker, input, Box::new(Make { sw_if, frames }));
     }
 
-    /// Tells the keepers of all workers what to do; [`settle`](Self::settle) waits for it.
+    /// Sends a release to the keepers of all workers; [`settle`](Self::settle) waits for it.
     pub fn release(&mut self, how: Release) {
         let keep = self.node("test-keep");
         self.c.message_all(keep, |_| Box::new(how));
@@ -518,7 +518,7 @@ impl Lab {
         all.iter().filter(|a| (a.0, a.1) == (sink, worker)).map(|a| a.2).collect()
     }
 
-    /// Stops everything; all buffers must be home.
+    /// Stops everything; all buffers must be back in the pool.
     pub fn close(mut self) {
         let audit = self.c.shut_down();
         assert_eq!(audit.in_use, 0, "{audit:?}");
