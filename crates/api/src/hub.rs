@@ -37,11 +37,11 @@ pub struct Hub<C: 'static> {
 /// Result of replaying a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// It was handled, successfully or not.
+    /// The request was handled, successfully or not.
     Done,
     /// There is no such request.
     Unknown,
-    /// It is truncated.
+    /// The request is truncated.
     Truncated,
 }
 

@@ -81,9 +81,9 @@ pub fn encode<M: Message>(head: Head, message: &M, out: &mut Vec<u8>) {
 /// Ids of the messages that reply to a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ids {
-    /// Of the reply.
+    /// Id of the reply.
     pub reply: u16,
-    /// Of the details.
+    /// Id of the details message.
     pub details: u16,
 }
 

@@ -70,7 +70,7 @@ struct NumberEvent {
 }
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
-struct Tell {
+struct Notify {
     times: u32,
 }
 
@@ -106,12 +106,12 @@ static SLEEP: Call<Main, Sleep, SleepReply> = Call::later(&MODULE, |_, rq, later
 });
 static WANT: Call<Main, WantNumberEvents, WantNumberEventsReply> =
     Call::known(&MODULE, want).with_events(&[NumberEvent::DEF]);
-static TELL: Call<Main, Tell, TellReply> = Call::new(&MODULE, |main, rq| {
+static NOTIFY: Call<Main, Notify, NotifyReply> = Call::new(&MODULE, |main, rq| {
     for _ in 0..rq.times {
         let event = |pid, (): &()| Some(NumberEvent { pid, filler: [0; 1000] });
         main.subscribers.notify(&main.clients, event);
     }
-    if main.subscribers.is_empty() { Err(Retval::NO_SUCH_ENTRY) } else { Ok(TellReply) }
+    if main.subscribers.is_empty() { Err(Retval::NO_SUCH_ENTRY) } else { Ok(NotifyReply) }
 });
 
 fn want(
@@ -135,7 +135,7 @@ fn numbers(_: &mut Main, rq: NumberDump, mut out: Details<NumberDetails>) -> Wal
 }
 
 fn registry() -> Registry<Main> {
-    let services: [&'static dyn Service<Main>; 6] = [&DOUBLE, &DUMP, &GET, &SLEEP, &WANT, &TELL];
+    let services: [&'static dyn Service<Main>; 6] = [&DOUBLE, &DUMP, &GET, &SLEEP, &WANT, &NOTIFY];
     Registry::new(services).unwrap()
 }
 
@@ -332,7 +332,7 @@ fn a_client_that_does_not_read_disturbs_nobody() {
     let again = subscriber.next().unwrap();
     assert_eq!(again.2, Retval::INVALID_REGISTRATION.0.to_be_bytes());
     let mut other = world.client();
-    other.send(1, &Tell { times: 10_000 });
+    other.send(1, &Notify { times: 10_000 });
     assert_eq!(other.next().unwrap().2, Retval::NO_SUCH_ENTRY.0.to_be_bytes());
     // The subscriber was disconnected, with or without what it had not read before.
     while let Some((id, ..)) = subscriber.next() {
@@ -350,13 +350,13 @@ fn events_arrive_and_end() {
     let mut client = world.client();
     client.send(1, &WantNumberEvents { enable: true, pid: 77 });
     client.next().unwrap();
-    client.send(2, &Tell { times: 1 });
+    client.send(2, &Notify { times: 1 });
     let (id, _, rest) = client.next().unwrap();
     assert_eq!((id, &rest[..4]), (client.id(NumberEvent::DEF), &77_u32.to_be_bytes()[..]));
     assert_eq!(client.next().unwrap().1, 2);
     client.send(3, &WantNumberEvents { enable: false, pid: 77 });
     assert_eq!(client.next().unwrap().2, [0; 4]);
-    client.send(4, &Tell { times: 1 });
+    client.send(4, &Notify { times: 1 });
     assert_eq!(client.next().unwrap().2, Retval::NO_SUCH_ENTRY.0.to_be_bytes());
 }
 

@@ -39,10 +39,10 @@ pub struct Record {
 /// Error of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// It does not begin with [`MAGIC`].
+    /// The file does not begin with [`MAGIC`].
     #[error("not a trace of API requests: it does not begin with `thalweg api trace 1'")]
     Magic,
-    /// It ends in the middle of a request.
+    /// The file ends in the middle of a request.
     #[error("request {0} is truncated")]
     Cut(usize),
     /// A name is not text, or too long.

@@ -11,7 +11,7 @@ impl Flags {
     pub const TRACED: Flags = Flags(2);
     /// [`Meta::offload`] holds work for a device (checksum, segmentation).
     pub const OFFLOAD: Flags = Flags(4);
-    /// The packet was sampled on input: its disposition is to be reported.
+    /// The packet was sampled on input, and its disposition must be reported.
     ///
     /// A frame carries this mark in a column ([`Frame::sampled`](crate::Frame::sampled)), so that
     /// nothing is written to the packet; a packet outside of frames carries it itself. It stays

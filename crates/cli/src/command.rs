@@ -76,15 +76,15 @@ pub fn usage_words(usage: &str) -> Vec<String> {
 /// Outcome of a command that did not fail.
 #[non_exhaustive]
 pub enum Outcome<C> {
-    /// It is finished.
+    /// The command has finished.
     Done,
-    /// It continues over time: the main loop polls the task.
+    /// The command continues over time: the main loop polls the task.
     Pending(Box<dyn Task<C>>),
     /// These commands run in its place.
     Script(Script),
     /// The session ends.
     Quit,
-    /// It needs an answer that only the command tree has.
+    /// The command needs an answer that only the command tree has.
     Ask(Question),
 }
 
@@ -122,11 +122,11 @@ pub trait Task<C>: Send {
 /// State of a task after a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskPoll {
-    /// It is finished.
+    /// The task has finished.
     Done,
-    /// It must be polled again at this time (it may be polled earlier).
+    /// The task must be polled again at this time (it may be polled earlier).
     At(Instant),
-    /// It failed.
+    /// The task failed.
     Failed(CliError),
 }
 

@@ -88,7 +88,7 @@ pub enum Reply {
     Done {
         /// Output, lines ended by `\n`.
         text: String,
-        /// How it ended.
+        /// Result.
         status: Status,
     },
     /// The reply to [`Request::Complete`]. Nothing follows.

@@ -149,9 +149,9 @@ pub(crate) enum TokenKind {
 pub(crate) struct Token<'a> {
     pub kind: TokenKind,
     pub text: &'a str,
-    /// Where it starts in the command, delimiters included.
+    /// Start in the command, delimiters included.
     pub start: usize,
-    /// Where it ends in the command, delimiters included.
+    /// End in the command, delimiters included.
     pub end: usize,
 }
 

@@ -2,7 +2,7 @@
 //! load balance over several of them, and special routes (local, drop, unreachable …).
 //!
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
-//! single-word stores.
+//!   single-word stores.
 //! * [`routes`]: lookups in the protocols' route tables, for descriptions of packets.
 //! * [`forwarding`]: the main thread's side: references to entries, neighbours, interfaces.
 #![forbid(unsafe_code)]

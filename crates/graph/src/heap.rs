@@ -20,8 +20,8 @@ pub(crate) fn disable_fastbins() {
     });
 }
 
-/// The system's allocator, which counts how often each thread asks it for memory: as the
-/// `#[global_allocator]` of a test it shows whether a worker allocates where it must not.
+/// The system's allocator with a counter of allocations per thread: as the `#[global_allocator]` of
+/// a test it shows whether a worker allocates where it must not.
 ///
 /// ```
 /// use thalweg_graph::heap::Counting;

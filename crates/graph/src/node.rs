@@ -140,7 +140,7 @@ pub trait InputNode: Send + 'static {
     fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
 }
 
-/// How a worker waits for a receive queue: what `set interface rx-mode` sets.
+/// Receive mode of a queue, as set by `set interface rx-mode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RxMode {
     /// The worker never sleeps.

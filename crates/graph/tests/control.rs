@@ -133,7 +133,7 @@ fn events_reach_their_handlers() {
     let seen = lab.c.state::<Seen>();
     for w in 0..2 {
         let of: Vec<_> = seen.borrow().0.iter().filter(|e| e.0 == w).cloned().collect();
-        // What does not fit is cut.
+        // Longer payloads are truncated.
         let want = |i: u8| (w, 7, vec![i; thalweg_graph::mailbox::EVENT_BYTES]);
         assert_eq!(of, [want(0), want(1), want(2)]);
     }

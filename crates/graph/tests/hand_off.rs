@@ -40,7 +40,7 @@ fn whole_frames_go_by_pointer_and_frames_come_back() {
     lab.close();
 }
 
-/// What the sink on a worker got, by the worker that had received it.
+/// Returns the arrivals at the sink on a worker, by the worker that had received them.
 fn by_source(lab: &Lab, worker: usize) -> BTreeMap<u32, Vec<u32>> {
     let mut all: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for seq in lab.arrived(0, worker) {

@@ -169,7 +169,7 @@ fn marked_packets_are_followed() {
     assert_eq!(seen.wanted.load(Relaxed), 96);
     assert_eq!(seen.dropped.load(Relaxed), 50);
     assert_eq!(seen.delivered.load(Relaxed), 30);
-    // What is held keeps its mark.
+    // A held packet keeps its mark.
     lab.release(Release::Drop);
     lab.settle(96, 0);
     assert_eq!(seen.dropped.load(Relaxed), 57);

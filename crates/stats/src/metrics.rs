@@ -84,7 +84,7 @@ impl Page<'_> {
     /// Adds a counter; `_total` is appended to its name.
     ///
     /// # Errors
-    /// Those of `each`, which adds the values.
+    /// The errors of `each`, which adds the values.
     pub fn counter(
         &mut self,
         name: &str,

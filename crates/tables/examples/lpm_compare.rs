@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p thalweg-tables --example lpm_compare`
 //!
-//! Clocks per look-up in frames of 256, median of 9 (Zen 5, 2.6 GHz time-stamp counter, 32 MiB of L3,
-//! transparent huge pages); memory in MiB. `random`: anywhere in the address space; `routed`: beneath
-//! a random route.
+//! Clocks per lookup in frames of 256, median of 9 (Zen 5, 2.6 GHz time-stamp counter, 32 MiB of
+//! L3, transparent huge pages); memory in MiB. `random`: anywhere in the address space; `routed`:
+//! beneath a random route.
 //!
 //! | routes | DIR-24-8 random | routed | MiB | 16-8-8 random | routed | MiB | poptrie random | routed | MiB |
 //! | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

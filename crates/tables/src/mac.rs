@@ -97,7 +97,7 @@ impl MacValue {
     }
 }
 
-/// Where a key may be.
+/// The hash of a key.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct MacHash(u64);
 
@@ -454,7 +454,7 @@ impl MacTable {
             }
             buckets *= 2;
         };
-        // Those places are of the old table.
+        // The old table's places are gone.
         self.waiting.clear();
         self.writer.publish(domain, new);
         Ok(())

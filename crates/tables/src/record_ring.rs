@@ -1,10 +1,10 @@
 //! A bounded single-producer, single-consumer ring of variable-length records made of cache lines.
 //!
 //! A record is one line of words, followed by as many lines of bytes as it needs. Nothing waits:
-//! without room, the record is refused. A record is in the ring before the reader can see it, and its
-//! words can be amended until then; the writer publishes many records at once. So the two ends share
-//! two words and write each of them rarely; the writer reads the reader's position only when the last
-//! value it read leaves no room.
+//! without room, the record is refused. A record is in the ring before the reader can see it, and
+//! its words can be amended until then; the writer publishes many records at once. So the two ends
+//! share two words and write each of them rarely; the writer reads the reader's position only when
+//! the last value it read leaves no room.
 
 use crate::paged::{AllZeroValid, HUGE_PAGE, PagedTable, Pages};
 use crate::prefetch;
@@ -24,9 +24,9 @@ const AHEAD: usize = 2;
 #[repr(align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
 
-// SAFETY: a line is used by one thread at a time: by the writer while its position is not published,
-// by the reader from then on, and by the writer again once it is released. Storing a position with
-// release and loading it with acquire order the uses.
+// SAFETY: a line is used by one thread at a time: by the writer while its position is not
+// published, by the reader from then on, and by the writer again once it is released. Storing a
+// position with release and loading it with acquire order the uses.
 unsafe impl Sync for Line {}
 // SAFETY: bytes, of which zero is a value.
 unsafe impl AllZeroValid for Line {}
@@ -175,7 +175,7 @@ impl RecordWriter {
     pub fn amend<const N: usize>(&mut self, at: Position, word: usize, values: [u64; N]) {
         assert!(word + N <= WORDS);
         if at.0 >= self.published && at.0 < self.written {
-            // SAFETY: the line is not published, hence ours; the words are within it.
+            // SAFETY: the line is not published, so it is ours; the words are within it.
             unsafe {
                 self.lines.line(at.0).cast::<u64>().add(word).cast::<[u64; N]>().write(values)
             };
@@ -198,7 +198,7 @@ impl RecordWriter {
     #[inline]
     pub fn words(&self, at: Position) -> Option<[u64; WORDS]> {
         (at.0 >= self.published && at.0 < self.written)
-            // SAFETY: the line is not published, hence ours.
+            // SAFETY: the line is not published, so it is ours.
             .then(|| unsafe { self.lines.line(at.0).cast::<[u64; WORDS]>().read() })
     }
 
@@ -291,7 +291,7 @@ impl RecordReader {
         if self.is_empty() {
             return None;
         }
-        // SAFETY: the line is published and not released, hence ours.
+        // SAFETY: the line is published and not released, so it is ours.
         Some(unsafe { self.lines.line(self.read).cast::<[u64; WORDS]>().read() })
     }
 

@@ -47,8 +47,8 @@ impl SharedWords {
     /// Returns the words.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has `count` words, which any bytes are valid for, and lives as long as
-        // `self`; the file cannot shrink under it.
+        // SAFETY: the mapping has `count` words, which any bytes are valid for, and lives as long
+        // as `self`; the file cannot shrink under it.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 

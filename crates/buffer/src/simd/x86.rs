@@ -114,8 +114,8 @@ impl Lanes for Zmm {
     }
     #[inline(always)]
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Zmm; 5] {
-        // SAFETY: as above; by contract 20 bytes are there. Register k holds packets k, 4 + k, 8 + k
-        // and 12 + k, so that turning its 128-bit lanes brings the packets into order.
+        // SAFETY: as above; by contract 20 bytes are there. Register k holds packets k, 4 + k, 8 +
+        // k and 12 + k, so that rotating its 128-bit lanes brings the packets into order.
         unsafe {
             let (a, b, c, d) = (
                 every_fourth(at, 0),

@@ -71,11 +71,11 @@ fn hint(error: &io::Error) -> &'static str {
 /// Result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It succeeded.
+    /// Success.
     Ok,
-    /// It failed; its output contains the error.
+    /// Failure; the output contains the error.
     Failed,
-    /// It was cancelled.
+    /// Cancelled.
     Cancelled,
 }
 

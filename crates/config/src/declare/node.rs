@@ -23,7 +23,7 @@ impl fmt::Display for Place {
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where it was read; `None` if it was not read from a text.
+    /// Place in the text; `None` if it was not read from a text.
     pub place: Option<Place>,
 }
 

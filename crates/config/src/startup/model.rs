@@ -55,7 +55,7 @@ pub struct UnixConfig {
     pub cli_no_pager: bool,
     /// Read whole lines from standard input (`cli-line-mode`).
     pub cli_line_mode: bool,
-    /// Where the command line listens.
+    /// Address of the command line's socket (`cli-listen`).
     pub cli_listen: Option<CliListen>,
     /// The prompt, with its trailing space if wanted.
     pub cli_prompt: Option<String>,

@@ -56,7 +56,7 @@ pub struct TraceDumpReply {
     pub more_threads: u8,
     /// Nonzero if the request only refreshed the cache.
     pub flush_only: u8,
-    /// Nonzero if there are no more packets.
+    /// Nonzero after the last packet.
     pub done: u8,
 }
 
@@ -81,11 +81,11 @@ impl Cache {
     /// Runs `look` on the cached traces, reading them first if there are none.
     pub(super) fn with<R>(
         c: &mut Control,
-        anew: bool,
+        refresh: bool,
         look: impl FnOnce(&[Vec<String>]) -> R,
     ) -> R {
         let state = c.state::<Cache>();
-        if anew || state.borrow().0.is_none() {
+        if refresh || state.borrow().0.is_none() {
             let workers = show_trace::texts(c);
             state.borrow_mut().0 = Some([vec![Vec::new()], workers].concat());
         }

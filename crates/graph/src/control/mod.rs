@@ -1,7 +1,8 @@
 //! The main thread: the only writer of configuration.
 //!
-//! It owns the registry of nodes, the arcs and every feature's state; it communicates with workers
-//! through bounded rings and publishes snapshots; nothing that it does makes a worker wait.
+//! The main thread owns the registry of nodes, the arcs and every feature's state; it communicates
+//! with workers through bounded rings and publishes snapshots; nothing that it does makes a worker
+//! wait.
 
 mod arcs;
 mod counters;

@@ -1,8 +1,8 @@
 //! The own time of long loops.
 //!
 //! A loop is long because the worker had much to do, or because the system ran another thread on
-//! its processor: only the first can be improved here. The thread's processor time tells them
-//! apart. Reading it is a system call, so it is done once a millisecond, and after a long loop.
+//! its processor: only the first can be improved here. The thread's processor time distinguishes
+//! the two. Reading it is a system call, so it is done once a millisecond, and after a long loop.
 
 use crate::clock;
 use crate::loop_times::LoopTimes;

@@ -31,8 +31,8 @@ const TIMED: u32 = 64;
 /// Number of first calls that are each timed.
 const FIRST: u32 = 16;
 
-/// What a call needs comes first, on one cache line: it may have left the nearest cache by the
-/// next.
+/// Fields that a call needs come first, on one cache line: it may have left the nearest cache by
+/// the next.
 #[repr(C, align(64))]
 struct TapSlot {
     tap: Box<dyn Tap>,

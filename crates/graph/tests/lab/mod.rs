@@ -42,14 +42,14 @@ pub const fn to_worker(worker: u8) -> u8 {
 /// The queue by which it goes there.
 pub const QUEUE: &str = "test-queue";
 
-/// What the nodes of one control noted.
+/// Notes of the nodes of one control.
 #[derive(Default)]
 pub struct Notes {
     /// Sequence numbers in the order of arrival, by sink (0, 1) and worker.
     pub arrived: Mutex<Vec<(u8, usize, u32)>>,
     /// Lengths of the frames that the first sink got.
     pub frames: Mutex<Vec<usize>>,
-    /// Where the input's frames and the sink's frames lie in memory.
+    /// Addresses of the input's frames and of the sink's frames.
     pub made_at: Mutex<Vec<usize>>,
     pub seen_at: Mutex<Vec<usize>>,
     /// Frames and packets that the taps saw.
@@ -477,7 +477,7 @@ impl Lab {
         self.total(|t| t.rx.get())
     }
 
-    /// What is in the graph by the workers' counters.
+    /// Returns the number of packets in the graph by the workers' counters.
     pub fn in_flight(&self) -> i64 {
         let into = self.total(|t| t.rx.get() + t.originated.get());
         let out = |t: &Totals| t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();

@@ -101,7 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Recycle),
         4 => (prop_oneof![0u32..1000, 0u32..700_000], 0usize..200)
             .prop_map(|(by, steps)| Step::Time { by, steps }),
-        // As far as moments can be told apart: nothing may be left that was due before.
+        // As far as moments can be distinguished: nothing may be left that was due before.
         1 => Just(Step::Time { by: MAX_TIMEOUT, steps: usize::MAX }),
     ]
 }
@@ -173,7 +173,7 @@ fn check_time(table: &mut Table, model: &mut Model, now: Millis, steps: usize) {
         }
     }
     if !more {
-        // A slot is looked at once it is over.
+        // A slot is checked once it is over.
         let late = now.wrapping_sub(2 << timer::SLOT);
         let left = model.flows.values().find(|flow| is_due(flow.2, late));
         assert!(left.is_none(), "{left:?} was passed over at {now}");

@@ -1,9 +1,9 @@
 //! Batched lookup of many addresses, so that their memory accesses overlap.
 //!
 //! Stage by stage, so that no load waits for another address's: the words of the first level,
-//! fetched some chunks ahead; then the groups if any word refers to one; then the short routes if any
-//! has no route. With random destinations over a million routes this takes 8 to 10 clocks an address
-//! where single lookups take 30.
+//! fetched some chunks ahead; then the groups if any word refers to one; then the short routes if
+//! any word has no route. With random destinations over a million routes this takes 8 to 10 clocks
+//! an address where single lookups take 30.
 //!
 //! There are two kernels for a chunk. Gathers need fewer instructions, so that more misses are in
 //! flight at a time. Clocks an address, Zen 5, a million routes:
@@ -20,8 +20,8 @@ use crate::prefetch::for_read;
 
 /// Addresses whose loads are in flight together.
 const BATCH: usize = 16;
-/// How many chunks ahead the first level is fetched: 2 take 11 clocks a random look-up, 4 take 8.7,
-/// 6 take 8.2, 12 take 7.6 and crowd a small L1.
+/// Number of chunks that the first level is fetched ahead: 2 take 11 clocks a random lookup, 4 take
+/// 8.7, 6 take 8.2, 12 take 7.6 and crowd a small L1.
 const AHEAD: usize = 6;
 
 /// Implementation of a chunk's lookup.
