@@ -1,9 +1,9 @@
-//! What stands in `#[api(…)]`.
+//! The attributes `#[api(…)]`.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Error, Ident, Lit, LitStr, Result, Type};
 
-/// The fields that a kind of message begins with.
+/// Leading fields of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Request,
@@ -19,7 +19,7 @@ pub struct Container {
     pub kind: Option<Kind>,
     pub autoreply: bool,
     pub name: Option<String>,
-    /// Options of the message, in order: name and text.
+    /// Options of the message, in order: name and string.
     pub options: Vec<(String, Option<String>)>,
 }
 
@@ -45,7 +45,7 @@ pub fn container(attributes: &[Attribute]) -> Result<Container> {
     for attribute in attributes.iter().filter(|a| a.path().is_ident("api")) {
         attribute.parse_nested_meta(|meta| {
             let Some(word) = meta.path.get_ident().map(Ident::to_string) else {
-                return Err(meta.error("one word is expected here"));
+                return Err(meta.error("a single word is expected here"));
             };
             match word.as_str() {
                 "request" => found.kind = Some(Kind::Request),

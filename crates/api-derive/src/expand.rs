@@ -1,4 +1,4 @@
-//! From a struct to its code.
+//! Generates the code of a struct.
 
 use crate::attributes::{self, FieldAttributes, Kind};
 use proc_macro2::TokenStream;
@@ -17,7 +17,7 @@ impl Field<'_> {
         self.attributes.name.clone().unwrap_or_else(own)
     }
 
-    /// What stands between the angle brackets of `Vec<T>`.
+    /// Returns the element type of `Vec<T>`.
     fn element(&self) -> Result<&Type> {
         if let Type::Path(path) = self.ty
             && let Some(last) = path.path.segments.last()
@@ -51,7 +51,7 @@ fn fields(input: &DeriveInput) -> Result<Vec<Field<'_>>> {
     fields.collect()
 }
 
-/// `SwInterfaceSetMtu` is `sw_interface_set_mtu`.
+/// Converts `SwInterfaceSetMtu` to `sw_interface_set_mtu`.
 fn snake(name: &str) -> String {
     let mut snake = String::new();
     for letter in name.chars() {
@@ -72,7 +72,7 @@ fn option(name: &str, value: &Lit) -> Result<TokenStream> {
         Lit::Float(x) => quote!(::thalweg_api::schema::Value::Float(#x)),
         Lit::Bool(yes) => quote!(::thalweg_api::schema::Value::Bool(#yes)),
         Lit::Str(text) => quote!(::thalweg_api::schema::Value::Text(#text)),
-        other => return Err(Error::new_spanned(other, "a number, a boolean or a text")),
+        other => return Err(Error::new_spanned(other, "a number, a boolean or a string")),
     };
     Ok(quote!((#name, #value)))
 }
@@ -149,7 +149,7 @@ impl Body {
     }
 }
 
-/// The code of `#[derive(ApiType)]`.
+/// Generates the code of `#[derive(ApiType)]`.
 pub fn api_type(input: &DeriveInput) -> Result<TokenStream> {
     let attributes = attributes::container(&input.attrs)?;
     let ident = &input.ident;
@@ -178,7 +178,7 @@ pub fn api_type(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The code of `#[derive(Message)]`.
+/// Generates the code of `#[derive(Message)]`.
 pub fn message(input: &DeriveInput) -> Result<TokenStream> {
     let attributes = attributes::container(&input.attrs)?;
     let ident = &input.ident;
@@ -233,11 +233,11 @@ pub fn message(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The reply that says no more than whether the request was carried out.
+/// Generates the reply that has a return value only.
 fn autoreply(input: &DeriveInput, options: &[(String, Option<String>)]) -> TokenStream {
     let (request, visibility) = (&input.ident, &input.vis);
     let reply = format_ident!("{request}Reply");
-    let about = format!("Answers [`{request}`].");
+    let about = format!("Replies to [`{request}`].");
     let options = options.iter().map(|(name, value)| {
         let name = format_ident!("{name}");
         match value {

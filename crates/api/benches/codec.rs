@@ -1,4 +1,4 @@
-//! What messages cost to be written and read.
+//! Measures encoding and decoding of messages.
 //!
 //! `cargo bench -p thalweg-api --bench codec`
 
@@ -16,7 +16,7 @@ fn ping() -> ControlPingReply {
     ControlPingReply { client_index: 1, vpe_pid: 2 }
 }
 
-/// The greeting with a table of messages.
+/// The reply to `sockclnt_create` with a table of messages.
 fn table() -> SockclntCreateReply {
     let entry = |index| MessageTableEntry { index, name: "sw_interface_details_6c221fc7".into() };
     SockclntCreateReply {

@@ -1,4 +1,4 @@
-//! A client's connection, as the server's thread and the main thread share it.
+//! A client's connection, shared by the server's thread and the main thread.
 
 use crate::hub::Job;
 use crate::server::Limits;
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A client's number, which no later client gets.
+/// Id of a client, which is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u32);
 
@@ -25,7 +25,7 @@ impl Waker {
     }
 
     pub(crate) fn wake(&self) {
-        // Full means that it is awake as it is.
+        // If it is full, the thread is awake already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
@@ -40,15 +40,15 @@ impl AsFd for Waker {
     }
 }
 
-/// What connects clients with the server's thread and the main thread.
+/// Connects clients with the server's thread and the main thread.
 pub(crate) struct Links {
     pub(crate) limits: Limits,
     pub(crate) waker: Waker,
-    /// Hands a job to the main thread.
+    /// Submits a job to the main thread.
     pub(crate) dispatch: Box<dyn Fn(Job) -> bool + Send + Sync>,
 }
 
-/// Bytes that wait to be written.
+/// Output that waits to be written.
 #[derive(Debug, Default)]
 struct Out {
     bytes: Vec<u8>,
@@ -60,7 +60,8 @@ impl Out {
         self.bytes.len() - self.sent
     }
 
-    /// Gives room of what was sent back, before more is appended: now and then, as the rest has to move.
+    /// Discards what was sent before more is appended: only now and then, as the rest has to be
+    /// moved.
     fn settle(&mut self) {
         if self.sent > 1 << 20 && self.sent >= self.bytes.len() / 2 {
             self.bytes.drain(..self.sent);
@@ -73,36 +74,36 @@ impl Out {
 struct State {
     name: String,
     registered: bool,
-    /// Requests that wait, without framing.
+    /// Pending requests, without framing.
     inbox: VecDeque<Vec<u8>>,
     inbox_bytes: usize,
     out: Out,
-    /// A job for this client is under way to the main thread, or there.
+    /// True if a job for this client is queued for the main thread, or there.
     scheduled: bool,
-    /// An answer comes later; requests wait for it.
+    /// True if a reply comes later; requests wait for it.
     later: bool,
-    /// Requests wait until more of `out` is written.
+    /// True if requests wait until more of `out` is written.
     blocked: bool,
-    /// The server's thread reads on when told.
+    /// True if the server's thread does not read until it is woken.
     reading_paused: bool,
-    /// It is to be disconnected for this reason, an empty one for none to tell.
+    /// Reason for disconnecting it; empty for none to report.
     close: Option<String>,
-    /// It sends nothing more: once all is answered, it can go.
+    /// True if it sends nothing more: once all requests are done, it can go.
     ended: bool,
-    /// No more of `out` is read.
+    /// True if no more of `out` is read.
     gone: bool,
     requests: u64,
     events: u64,
     complaints: u32,
 }
 
-/// What the server's thread is to do with a client.
+/// What the server's thread has to do for a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interest {
     pub(crate) read: bool,
     pub(crate) write: bool,
     pub(crate) registered: bool,
-    /// Nothing is left to do for it.
+    /// True if nothing is left to do.
     pub(crate) idle: bool,
 }
 
@@ -125,8 +126,8 @@ impl Client {
         Self { id, stream, links, state: Mutex::default() }
     }
 
-    /// A client that nobody is: it reads no answers.
-    pub(crate) fn nobody() -> io::Result<Self> {
+    /// Creates a detached client, which reads no replies.
+    pub(crate) fn detached() -> io::Result<Self> {
         let (stream, _) = UnixStream::pair()?;
         let links = Links {
             limits: Limits::default(),
@@ -139,7 +140,7 @@ impl Client {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole at every point where a panic could happen.
+        // The state is consistent wherever a panic could happen.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,13 +152,13 @@ impl Client {
         &self.stream
     }
 
-    /// Its name, requests, events, and bytes that wait.
+    /// Returns its name, requests, events, and pending bytes.
     pub(crate) fn info(&self) -> (String, u64, u64, usize) {
         let state = self.lock();
         (state.name.clone(), state.requests, state.events, state.out.waiting())
     }
 
-    /// How logs call it.
+    /// Returns its name in logs.
     pub(crate) fn label(&self) -> String {
         match self.lock().name.as_str() {
             "" => format!("API client {:#x}", self.id.0),
@@ -165,7 +166,7 @@ impl Client {
         }
     }
 
-    /// Logs what is wrong with a request, which is ignored; of many, the first ones.
+    /// Logs an invalid request, which is ignored; only the first few.
     pub(crate) fn complain(&self, what: impl fmt::Display) {
         const FIRST: u32 = 10;
         let label = self.label();
@@ -173,7 +174,7 @@ impl Client {
         state.complaints = state.complaints.saturating_add(1);
         match state.complaints {
             ..=FIRST => tracing::warn!("{label}: {what}; ignored"),
-            n if n == FIRST + 1 => tracing::warn!("{label} sends more that is ignored"),
+            n if n == FIRST + 1 => tracing::warn!("{label} sends further invalid messages"),
             _ => {}
         }
     }
@@ -192,14 +193,13 @@ impl Client {
         state.gone || state.close.is_some()
     }
 
-    /// Whether so much waits to be written that more answers should wait, or nobody is there to
-    /// read any.
+    /// Returns true if replies should wait for pending output, or if the client is gone.
     pub(crate) fn is_full(&self) -> bool {
         let state = self.lock();
         state.gone || state.out.waiting() >= self.links.limits.answers
     }
 
-    /// Disconnects it once what waits is written, or at once if there is a reason to tell.
+    /// Disconnects it once pending output is written, or at once if there is a reason to report.
     pub(crate) fn close(&self, reason: String) {
         let mut state = self.lock();
         state.close.get_or_insert(reason);
@@ -211,7 +211,7 @@ impl Client {
         self.lock().close.clone()
     }
 
-    /// Marks the end; nothing is written from now on.
+    /// Marks it as gone; nothing is written from now on.
     pub(crate) fn set_gone(&self) {
         let mut state = self.lock();
         state.gone = true;
@@ -219,7 +219,7 @@ impl Client {
         state.blocked = false;
     }
 
-    /// Appends an answer.
+    /// Appends a reply.
     pub(crate) fn answer(&self, encode: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.lock();
         if !state.gone {
@@ -228,7 +228,7 @@ impl Client {
         }
     }
 
-    /// Appends a great answer, which is encoded already; without a copy, if nothing else waits.
+    /// Appends a large reply that is already encoded; without a copy, if nothing else is pending.
     pub(crate) fn answer_encoded(&self, answer: Vec<u8>) {
         let mut state = self.lock();
         if state.out.waiting() == 0 && !state.gone {
@@ -239,7 +239,7 @@ impl Client {
         self.answer(|out| out.extend_from_slice(&answer));
     }
 
-    /// Appends an event. False if too much waits already, or it is gone.
+    /// Appends an event. Returns false if too much is pending already, or the client is gone.
     pub(crate) fn event(&self, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut state = self.lock();
         if state.gone || state.close.is_some() {
@@ -248,7 +248,9 @@ impl Client {
         let waiting = state.out.waiting();
         if waiting >= self.links.limits.events {
             drop(state);
-            self.close(format!("it does not read: {waiting} bytes of events and answers wait"));
+            self.close(format!(
+                "it does not read: {waiting} bytes of events and replies are pending"
+            ));
             return false;
         }
         state.events += 1;
@@ -259,14 +261,14 @@ impl Client {
         true
     }
 
-    /// Writes what the socket takes; the server's thread does the rest.
+    /// Writes what the socket takes; the server's thread writes the rest.
     pub(crate) fn flush(&self) {
         if !self.write() {
             self.links.waker.wake();
         }
     }
 
-    /// Writes what the socket takes. True if nothing waits then.
+    /// Writes what the socket takes. Returns true if nothing is pending then.
     pub(crate) fn write(&self) -> bool {
         let mut state = self.lock();
         loop {
@@ -274,7 +276,7 @@ impl Client {
             if *sent == bytes.len() {
                 bytes.clear();
                 *sent = 0;
-                // A big answer's room is not kept.
+                // The memory of a large reply is not kept.
                 bytes.shrink_to(64 << 10);
                 return true;
             }
@@ -292,12 +294,12 @@ impl Client {
         }
     }
 
-    /// Notes that nothing more will come.
+    /// Records that nothing more will come.
     pub(crate) fn set_ended(&self) {
         self.lock().ended = true;
     }
 
-    /// After its requests were looked at: lets a client go that has sent its last.
+    /// Runs after its requests were handled: closes a client that has sent its last.
     pub(crate) fn rest(self: &Arc<Self>) {
         self.flush();
         self.unblock();
@@ -306,7 +308,7 @@ impl Client {
         }
     }
 
-    /// What the server's thread is to wait for.
+    /// Returns what the server's thread has to wait for.
     pub(crate) fn interest(&self) -> Interest {
         let limits = &self.links.limits;
         let mut state = self.lock();
@@ -325,14 +327,14 @@ impl Client {
         }
     }
 
-    /// Puts a request into the inbox. The main thread hears of it by [`schedule`](Self::schedule).
+    /// Adds a request to the inbox. [`schedule`](Self::schedule) notifies the main thread.
     pub(crate) fn push(&self, message: Vec<u8>) {
         let mut state = self.lock();
         state.inbox_bytes += message.len();
         state.inbox.push_back(message);
     }
 
-    /// Has the main thread look at the inbox, unless it does or waits for something.
+    /// Schedules the inbox on the main thread, unless it is scheduled or waits for something.
     pub(crate) fn schedule(self: &Arc<Self>) {
         let mut state = self.lock();
         if state.scheduled || state.later || state.blocked {
@@ -345,7 +347,7 @@ impl Client {
         }
     }
 
-    /// After something was written: lets requests go on that waited for it.
+    /// Runs after a write: resumes requests that waited for it.
     pub(crate) fn unblock(self: &Arc<Self>) {
         let mut state = self.lock();
         if state.blocked && state.out.waiting() <= self.links.limits.answers / 4 {
@@ -355,14 +357,14 @@ impl Client {
         }
     }
 
-    /// The answer that requests waited for is there.
+    /// Runs when a late reply is there: resumes the requests that waited for it.
     pub(crate) fn answered(self: &Arc<Self>) {
         self.lock().later = false;
         self.flush();
         self.schedule();
     }
 
-    /// The next request, for the main thread.
+    /// Returns the next request, for the main thread.
     pub(crate) fn next(&self) -> Next {
         let limits = &self.links.limits;
         let mut state = self.lock();
@@ -373,7 +375,7 @@ impl Client {
         if state.out.waiting() >= limits.answers && !state.gone {
             (state.blocked, state.scheduled) = (true, false);
             drop(state);
-            // The socket may have room by now, and then nobody else would notice.
+            // The socket may have room by now, which would go unnoticed otherwise.
             self.links.waker.wake();
             return Next::Nothing;
         }
@@ -398,20 +400,20 @@ impl Client {
         }
     }
 
-    /// Says that the answer to the request in hand comes later. Before the handler runs, which may
-    /// answer at once.
+    /// Sets whether the reply to the current request comes later. Before the handler runs, which
+    /// may reply at once.
     pub(crate) fn set_later(&self, later: bool) {
         self.lock().later = later;
     }
 
-    /// Gives up the main thread for a while.
+    /// Yields the main thread for a while.
     pub(crate) fn reschedule(self: &Arc<Self>) {
         if !(self.links.dispatch)(Job(self.clone())) {
             self.set_gone();
         }
     }
 
-    /// Parks a dump until more of it is read. False if there is room.
+    /// Blocks a dump until more output is read. Returns false if there is room.
     pub(crate) fn block(&self) -> bool {
         let mut state = self.lock();
         if state.gone || state.out.waiting() < self.links.limits.answers {
@@ -424,7 +426,7 @@ impl Client {
     }
 }
 
-/// What the main thread finds in an inbox.
+/// Next entry of an inbox.
 pub(crate) enum Next {
     Request(Vec<u8>),
     Nothing,

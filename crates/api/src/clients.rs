@@ -1,4 +1,4 @@
-//! All clients, for those who have something to tell them.
+//! All clients, for sending events.
 
 use crate::client::{Client, ClientId};
 use crate::service::{Caller, Head, Message, encode};
@@ -6,7 +6,7 @@ use crate::{Retval, schema::MessageDef};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The client is no longer there.
+/// The client has disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the API client is gone")]
 pub struct Gone;
@@ -14,13 +14,13 @@ pub struct Gone;
 /// A client, as `show api clients` lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientInfo {
-    /// Its number.
+    /// Its id.
     pub id: ClientId,
     /// The name that it gave itself.
     pub name: String,
-    /// Requests that it made.
+    /// Number of its requests.
     pub requests: u64,
-    /// Events that it was sent.
+    /// Number of events sent to it.
     pub events: u64,
     /// Bytes that it has not read yet.
     pub waiting: usize,
@@ -32,7 +32,7 @@ struct Inner {
     ids: OnceLock<HashMap<&'static str, u16>>,
 }
 
-/// The clients that are connected. Copies are of the same.
+/// The connected clients. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Clients(Arc<Inner>);
 
@@ -50,7 +50,7 @@ impl Clients {
         self.0.ids.get()?.get(def.name).copied()
     }
 
-    /// Every message with its number, in the numbers' order.
+    /// Returns every message with its id, in order of ids.
     pub fn messages(&self) -> Vec<(u16, &'static str)> {
         let ids = self.0.ids.get().into_iter().flatten();
         let mut all: Vec<_> = ids.map(|(name, id)| (*id, *name)).collect();
@@ -66,12 +66,12 @@ impl Clients {
         self.lock().remove(&id);
     }
 
-    /// Whether the client is still there.
+    /// Returns true if the client is connected.
     pub fn contains(&self, id: ClientId) -> bool {
         self.lock().contains_key(&id)
     }
 
-    /// All clients.
+    /// Returns all clients.
     pub fn list(&self) -> Vec<ClientInfo> {
         let all: Vec<Arc<Client>> = self.lock().values().cloned().collect();
         let info = |client: Arc<Client>| {
@@ -81,7 +81,7 @@ impl Clients {
         all.into_iter().map(info).collect()
     }
 
-    /// Tells a client of an event. Never waits: a client that does not read what it asked for is
+    /// Sends an event to a client. Never waits: a client that does not read its events is
     /// disconnected.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Clients {
     }
 }
 
-/// Clients that want to be told of one thing, each with a filter `F` that says of which.
+/// Subscribers of an event, each with a filter `F`.
 #[derive(Debug)]
 pub struct Subscribers<F = ()>(Vec<(ClientId, u32, F)>);
 
@@ -108,11 +108,11 @@ impl<F> Default for Subscribers<F> {
 }
 
 impl<F: PartialEq> Subscribers<F> {
-    /// Does what a `want_…_events` asks for: adds the client, with the process number that it
-    /// wants to hear in events, or removes it. A client may be listed with several filters.
+    /// Handles a `want_…_events` request: adds the client, with the process id that it wants in
+    /// events, or removes it. A client may have several filters.
     ///
     /// # Errors
-    /// [`Retval::INVALID_REGISTRATION`] if it is listed already, or is not.
+    /// [`Retval::INVALID_REGISTRATION`] if it is registered already, or is not.
     pub fn want(
         &mut self,
         clients: &Clients,
@@ -131,22 +131,22 @@ impl<F: PartialEq> Subscribers<F> {
         Ok(())
     }
 
-    /// Removes a client, with whatever filters it is listed.
+    /// Removes a client with all its filters.
     pub fn remove(&mut self, client: ClientId) {
         self.0.retain(|(id, ..)| *id != client);
     }
 
-    /// Removes those that are gone.
+    /// Removes disconnected clients.
     pub fn retain(&mut self, clients: &Clients) {
         self.0.retain(|(id, ..)| clients.contains(*id));
     }
 
-    /// Whether nobody listens.
+    /// Returns true if there are no subscribers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Tells all; `event` makes the event for a process number and filter, or none.
+    /// Notifies all subscribers; `event` makes the event for a process id and filter, or none.
     pub fn notify<E: Message>(&mut self, clients: &Clients, event: impl Fn(u32, &F) -> Option<E>) {
         self.0.retain(|(id, pid, filter)| match event(*pid, filter) {
             Some(event) => clients.send(*id, &event).is_ok(),

@@ -34,7 +34,7 @@ fn again<T>(
     let Ok(value) = decode(&mut Reader::new(bytes)) else { return };
     let mut first = Vec::new();
     encode(&value, &mut first);
-    // What was written is read as the same.
+    // What was written reads back the same.
     let mut second = Vec::new();
     if let Ok(value) = decode(&mut Reader::new(&first)) {
         encode(&value, &mut second);
@@ -42,7 +42,7 @@ fn again<T>(
     assert_eq!(first, second);
 }
 
-/// Takes the bytes of a connection apart, and reads each message as one of several kinds.
+/// Splits the bytes of a connection, and reads each message as one of several kinds.
 pub fn fuzz_message(mut data: &[u8]) {
     while let Framed::Message(message) = framed(data, 1 << 16) {
         data = &data[FRAMING + message.len()..];

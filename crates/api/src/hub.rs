@@ -1,4 +1,4 @@
-//! The main thread's side: carries requests out, each client's in order.
+//! The main thread's side: handles requests, each client's in order.
 
 use crate::Retval;
 use crate::client::{Client, ClientId, Next};
@@ -15,66 +15,66 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long one client may keep the main thread before other work gets its turn.
+/// Maximum time that one client may keep the main thread before other work gets its turn.
 const SLICE: Duration = Duration::from_millis(2);
 
-/// Requests of one client wait; for [`Hub::serve`].
+/// Requests of one client are pending; for [`Hub::serve`].
 #[derive(Debug)]
 pub struct Job(pub(crate) Arc<Client>);
 
-/// Carries requests out.
+/// Handles requests.
 pub struct Hub<C: 'static> {
     registry: Registry<C>,
     clients: Clients,
-    /// Dumps under way.
+    /// Running dumps.
     walks: HashMap<ClientId, Walk<C>>,
     json: Option<String>,
     trace: Trace,
-    /// Whose requests are those that are carried out again.
-    nobody: Option<Arc<Client>>,
+    /// The client of replayed requests.
+    detached: Option<Arc<Client>>,
 }
 
-/// What became of a request that was to be carried out again.
+/// Result of replaying a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// It was; how it ended is its own business.
+    /// The request was handled, successfully or not.
     Done,
     /// There is no such request.
     Unknown,
-    /// It has too few bytes.
+    /// The request is truncated.
     Truncated,
 }
 
-/// Bytes before a request's own fields: number, client, context.
+/// Bytes before a request's own fields: id, client, context.
 const REQUEST_HEAD: usize = 10;
 
 impl<C: 'static> Hub<C> {
-    /// Serves the messages of `registry` to `clients`.
+    /// Creates a hub that serves the messages of `registry` to `clients`.
     pub fn new(registry: Registry<C>, clients: Clients) -> Self {
         clients.set_ids(registry.ids().clone());
-        let (trace, nobody) = (Trace::default(), None);
-        Self { registry, clients, walks: HashMap::new(), json: None, trace, nobody }
+        let (trace, detached) = (Trace::default(), None);
+        Self { registry, clients, walks: HashMap::new(), json: None, trace, detached }
     }
 
-    /// The messages.
+    /// Returns the messages.
     pub fn registry(&self) -> &Registry<C> {
         &self.registry
     }
 
-    /// Keeps requests in this trace, while that is on.
+    /// Records requests in this trace, while it is on.
     #[must_use]
     pub fn with_trace(self, trace: Trace) -> Self {
         Self { trace, ..self }
     }
 
-    /// Carries out a request of a trace. Nobody gets the answer, and of a dump nothing is made.
+    /// Replays a request of a trace. The reply is discarded, and a dump sends nothing.
     pub fn replay(&mut self, cx: &mut C, record: &Record) -> Replayed {
         let Some(entry) = self.registry.request(&record.name) else { return Replayed::Unknown };
-        let client = match &self.nobody {
-            Some(nobody) => nobody.clone(),
-            None => match Client::nobody() {
-                Ok(client) => self.nobody.insert(Arc::new(client)).clone(),
-                // Without descriptors nothing can be done at all.
+        let client = match &self.detached {
+            Some(detached) => detached.clone(),
+            None => match Client::detached() {
+                Ok(client) => self.detached.insert(Arc::new(client)).clone(),
+                // Without descriptors nothing works at all.
                 Err(_) => return Replayed::Unknown,
             },
         };
@@ -85,8 +85,8 @@ impl<C: 'static> Hub<C> {
         }
     }
 
-    /// Carries out requests of a client: until none is left, or it has to wait, or other work
-    /// should have its turn; then another job follows by itself.
+    /// Handles requests of a client: until none is left, or it has to wait, or other work should
+    /// have its turn; then another job follows automatically.
     pub fn serve(&mut self, cx: &mut C, job: Job) {
         let client = job.0;
         let end = Instant::now() + SLICE;
@@ -123,7 +123,7 @@ impl<C: 'static> Hub<C> {
         let done = match (id, client.is_registered()) {
             (15, _) => self.create(client, message),
             (_, false) => {
-                client.complain(format_args!("message {id} before its name"));
+                client.complain(format_args!("message {id} before `sockclnt_create'"));
                 Ok(())
             }
             (10..=28, true) => self.own(client, id, message),
@@ -152,7 +152,7 @@ impl<C: 'static> Hub<C> {
         Ok(())
     }
 
-    /// Requests about the connection itself.
+    /// Handles requests about the connection itself.
     fn own(&mut self, client: &Arc<Client>, id: u16, message: &[u8]) -> Result<(), Truncated> {
         let (context, body) = split(message)?;
         let head = Head { id: id + 1, context, retval: 0 };
@@ -210,7 +210,7 @@ impl<C: 'static> Hub<C> {
         let (context, body) = split(message)?;
         self.trace.note(client.id(), || entry.service.described().request.name_crc(), body);
         let caller = Caller { client: client.clone(), context, ids: entry.ids };
-        // Set before, since the answer may be there before the handler returns.
+        // Set before, since the reply may be there before the handler returns.
         client.set_later(true);
         let rest = entry.service.begin(cx, caller, body);
         if !matches!(rest, Ok(Rest::Later)) {
@@ -222,14 +222,14 @@ impl<C: 'static> Hub<C> {
         Ok(())
     }
 
-    /// The clients.
+    /// Returns the clients.
     pub fn clients(&self) -> &Clients {
         &self.clients
     }
 }
 
 fn unknown(client: &Client, id: u16) {
-    client.complain(format_args!("message {id}, which is no request"));
+    client.complain(format_args!("message {id} is not a request"));
 }
 
 fn split(message: &[u8]) -> Result<(u32, &[u8]), Truncated> {

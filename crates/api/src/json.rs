@@ -1,25 +1,25 @@
-//! The JSON description that clients read: a file per module, each of which stands alone.
+//! The JSON descriptions that clients read: a self-contained file per module.
 
 use crate::schema::{
     Arity, Field, MessageDef, Module, TypeDef, TypeKind, TypeRef, Value as OptionValue,
 };
 use serde_json::{Map, Value, json};
 
-/// What of a module a description tells.
+/// A service as described in a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     /// The request.
     pub request: &'static MessageDef,
-    /// What answers it last, if anything does.
+    /// The reply, if any.
     pub reply: Option<&'static MessageDef>,
-    /// What answers it any number of times before.
+    /// The details messages before it, if any.
     pub details: Option<&'static MessageDef>,
-    /// What a client is told after this request.
+    /// Events that may follow this request.
     pub events: &'static [&'static MessageDef],
 }
 
 impl Described {
-    /// All its messages.
+    /// Returns all its messages.
     pub fn messages(&self) -> impl Iterator<Item = &'static MessageDef> {
         let some = [Some(self.request), self.reply, self.details];
         some.into_iter().flatten().chain(self.events.iter().copied())
@@ -73,7 +73,7 @@ fn field(field: &Field) -> Value {
     parts.into()
 }
 
-/// A message as the description has it.
+/// Returns the description of a message.
 pub fn message(def: &MessageDef) -> Value {
     let mut parts = vec![json!(def.name), json!(["u16", "_vl_msg_id"])];
     parts.extend(def.fields().map(field));
@@ -89,7 +89,7 @@ fn named(name: &str, fields: &[Field]) -> Value {
     parts.into()
 }
 
-/// Collects the types of fields, each once, those that others need first.
+/// Collects the types of fields, each once, in order of dependency.
 fn collect(fields: impl IntoIterator<Item = &'static Field>, found: &mut Vec<&'static TypeDef>) {
     for field in fields {
         add(field.ty, found);
@@ -109,7 +109,7 @@ fn add(ty: TypeRef, found: &mut Vec<&'static TypeDef>) {
     found.push(def);
 }
 
-/// The description of a module.
+/// Returns the description of a module.
 pub fn describe(module: &Module, services: &[Described]) -> Value {
     let mut messages: Vec<&'static MessageDef> = Vec::new();
     for def in services.iter().flat_map(Described::messages) {

@@ -4,15 +4,15 @@
 //! `#[derive(`[`Message`]`)]`, and a [`Service`] that handles it: a [`Call`], a [`Dump`] or a
 //! [`Stream`] over the main thread's state. Encoding, decoding, the CRC and the JSON description
 //! come from that declaration. The binary collects the services in a [`Registry`]; a
-//! [`server::Server`] accepts clients on a thread of its own, and the main thread carries their
-//! requests out by [`Hub::serve`].
+//! [`server::Server`] accepts clients on a thread of its own, and the main thread handles their
+//! requests in [`Hub::serve`].
 //!
 //! # Protocol
 //!
-//! Before each message stand 16 bytes, of which four at offset 8 hold the length of what follows.
-//! A message begins with its number. A client learns the numbers by `sockclnt_create` (15), whose
-//! reply (16) lists each message by name and CRC; a message with another CRC is one that it lacks.
-//! The requests of one client are answered in order.
+//! Each message is preceded by 16 bytes, of which four at offset 8 are the message's length. A
+//! message begins with its id. A client learns the ids by `sockclnt_create` (15), whose reply (16)
+//! lists each message by name and CRC; a message with a different CRC is not supported. The
+//! requests of one client are handled in order.
 #![forbid(unsafe_code)]
 
 extern crate self as thalweg_api;
@@ -48,5 +48,5 @@ pub use service::{
 pub use thalweg_api_derive::{ApiType, Message};
 pub use wire::{Text, Wire};
 
-/// The name of the socket in the directory of sockets.
+/// Name of the socket in the directory of sockets.
 pub const SOCKET: &str = "api.sock";

@@ -1,21 +1,20 @@
 //! Types that a struct's derive cannot make: enumerations, aliases, unions.
 
-/// Declares enumerations: numbers with names. A value without a name is kept as it came, and
-/// `known` tells it.
+/// Declares enumerations. A value without a name is kept, and `known` returns false for it.
 ///
 /// ```
 /// thalweg_api::api_enum! {
-///     /// How a receive queue is waited for.
+///     /// Receive mode of a queue.
 ///     pub struct RxMode: u32 = "rx_mode" {
-///         /// By turns.
+///         /// Adaptive.
 ///         ADAPTIVE = 3, "RX_MODE_API_ADAPTIVE";
 ///     }
 /// }
 /// assert!(RxMode::ADAPTIVE.known() && !RxMode(9).known());
 /// ```
 ///
-/// `flags "name"` instead of `= "name"` lists it among the flags; `later` before a member leaves it
-/// out of checksums, as members are that came without breaking older clients.
+/// `flags "name"` instead of `= "name"` declares it as flags; `later` before a member excludes it
+/// from checksums: it was added without breaking older clients.
 #[macro_export]
 macro_rules! api_enum {
     (@flags =) => { false };
@@ -36,12 +35,12 @@ macro_rules! api_enum {
         impl $name {
             $($(#[$doc])* pub const $member: Self = Self($value);)*
 
-            /// Whether the value is one that has a name.
+            /// Returns true if the value has a name.
             pub fn known(self) -> bool {
                 [$($value),*].contains(&self.0)
             }
 
-            /// Whether all bits of `flag` are set.
+            /// Returns true if all bits of `flag` are set.
             pub fn has(self, flag: Self) -> bool {
                 self.0 & flag.0 == flag.0
             }
@@ -88,7 +87,7 @@ macro_rules! api_alias {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq)]
         $vis struct $name(
-            /// What it stands for.
+            /// The aliased type.
             pub $of
         );
 
@@ -116,8 +115,8 @@ macro_rules! api_alias {
     )*};
 }
 
-/// Declares a union: `size` bytes that one of several types begins in. Which one, another field
-/// says; the rest is zero.
+/// Declares a union: `size` bytes that hold one of several types, padded with zeros. Another field
+/// selects the type.
 #[macro_export]
 macro_rules! api_union {
     ($($(#[$meta:meta])* $vis:vis struct $name:ident($size:literal) = $api:literal {

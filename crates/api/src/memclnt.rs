@@ -1,7 +1,7 @@
-//! Messages of the connection itself, which the server answers without any feature.
+//! Messages of the connection itself, which the server handles without any feature.
 //!
-//! The first 28 numbers are these messages', in the order of VPP's own file, since clients rely on
-//! two of them. Those for clients over shared memory keep their numbers but are not offered.
+//! The first 28 ids are these messages', in the order of VPP's own file, since clients rely on two
+//! of them. Those for clients over shared memory keep their ids but are not offered.
 
 use crate::json::Described;
 use crate::schema::{MessageDef, Module};
@@ -11,49 +11,49 @@ use crate::{ApiType, Message};
 /// The module.
 pub static MODULE: Module = Module { name: "memclnt", folder: "core", version: "2.1.0" };
 
-/// Begins a connection.
+/// Opens a connection.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct SockclntCreate {
-    /// What the client calls itself.
+    /// Name of the client.
     pub name: Text<64>,
 }
 
-/// A message's number.
+/// An entry in the table of messages.
 #[derive(Clone, Debug, ApiType)]
 pub struct MessageTableEntry {
-    /// The number.
+    /// Id of the message.
     pub index: u16,
     /// Its name and CRC.
     pub name: Text<64>,
 }
 
-/// Answers [`SockclntCreate`].
+/// Replies to [`SockclntCreate`].
 #[derive(Debug, Message)]
 #[api(bare)]
 pub struct SockclntCreateReply {
-    /// Has no meaning.
+    /// Unused.
     pub client_index: u32,
-    /// As in the request.
+    /// Same as in the request.
     pub context: u32,
-    /// 0.
+    /// Always 0.
     pub response: i32,
-    /// The client's number.
+    /// Id of the client.
     pub index: u32,
     /// Every message.
     #[api(count = "count: u16")]
     pub message_table: Vec<MessageTableEntry>,
 }
 
-/// Ends a connection.
+/// Closes a connection.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct SockclntDelete {
-    /// The client's number.
+    /// Id of the client.
     pub index: u32,
 }
 
-/// Answers [`SockclntDelete`].
+/// Replies to [`SockclntDelete`].
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct SockclntDeleteReply {
@@ -61,27 +61,27 @@ pub struct SockclntDeleteReply {
     pub response: i32,
 }
 
-/// Asks for nothing but an answer: it ends dumps.
+/// Requests a reply and nothing else: it ends dumps.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct ControlPing;
 
-/// Answers [`ControlPing`].
+/// Replies to [`ControlPing`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct ControlPingReply {
-    /// The client's number.
+    /// Id of the client.
     pub client_index: u32,
-    /// The router's process number.
+    /// Process id of the router.
     pub vpe_pid: u32,
 }
 
-/// Asks for the description of all messages.
+/// Requests the description of all messages.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct GetApiJson;
 
-/// Answers [`GetApiJson`].
+/// Replies to [`GetApiJson`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct GetApiJsonReply {
@@ -89,7 +89,7 @@ pub struct GetApiJsonReply {
     pub json: String,
 }
 
-/// Asks for the versions of all modules.
+/// Requests the versions of all modules.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct ApiVersions;
@@ -97,17 +97,17 @@ pub struct ApiVersions;
 /// A module's version.
 #[derive(Clone, Debug, ApiType)]
 pub struct ModuleVersion {
-    /// Its first number.
+    /// Major version.
     pub major: u32,
-    /// The second.
+    /// Minor version.
     pub minor: u32,
-    /// The third.
+    /// Patch level.
     pub patch: u32,
     /// The module.
     pub name: Text<64>,
 }
 
-/// Answers [`ApiVersions`].
+/// Replies to [`ApiVersions`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct ApiVersionsReply {
@@ -116,28 +116,28 @@ pub struct ApiVersionsReply {
     pub api_versions: Vec<ModuleVersion>,
 }
 
-/// Asks for the first of a module's numbers.
+/// Requests the first message id of a module.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct GetFirstMsgId {
-    /// The module's name, with or without `_` and a CRC behind it.
+    /// Name of the module, with or without `_` and a CRC.
     pub name: Text<64>,
 }
 
-/// Answers [`GetFirstMsgId`].
+/// Replies to [`GetFirstMsgId`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct GetFirstMsgIdReply {
-    /// The number.
+    /// The message id.
     pub first_msg_id: u16,
 }
 
-/// Asks whether the other side lives.
+/// Checks whether the other side is alive.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct MemclntKeepalive;
 
-/// What the module offers, with the numbers.
+/// Offered messages with their ids.
 pub(crate) const NUMBERS: [(u16, &MessageDef); 14] = [
     (10, GetFirstMsgId::DEF),
     (11, GetFirstMsgIdReply::DEF),
@@ -155,10 +155,10 @@ pub(crate) const NUMBERS: [(u16, &MessageDef); 14] = [
     (28, GetApiJsonReply::DEF),
 ];
 
-/// The last number of this module.
+/// Last message id of this module.
 pub(crate) const LAST: u16 = 28;
 
-/// Its services.
+/// Returns its services.
 pub(crate) fn described() -> Vec<Described> {
     let pairs = NUMBERS.chunks_exact(2);
     let service = |pair: &[(u16, &'static MessageDef)]| Described {

@@ -1,4 +1,4 @@
-//! Every message that the router knows, with its number.
+//! The registry of messages and their ids.
 
 use crate::json::{self, Described};
 use crate::memclnt::{self, MessageTableEntry};
@@ -22,28 +22,28 @@ pub(crate) struct Entry<C: 'static> {
     pub(crate) ids: Ids,
 }
 
-/// Every message.
+/// The registry.
 pub struct Registry<C: 'static> {
-    /// By number; `None` for what is no request.
+    /// Requests by message id; `None` for other messages.
     entries: Vec<Option<Entry<C>>>,
     ids: HashMap<&'static str, u16>,
     table: Vec<MessageTableEntry>,
     modules: Vec<ModuleEntry>,
 }
 
-/// Why messages do not fit together.
+/// Error of building a registry.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// Two services for one request.
     #[error("two services handle the API message `{0}`")]
     Twice(&'static str),
-    /// Numbers have 16 bits.
-    #[error("there are more API messages than numbers")]
+    /// Message ids have 16 bits.
+    #[error("too many API messages for 16-bit ids")]
     TooMany,
 }
 
 impl<C: 'static> Registry<C> {
-    /// Numbers the messages of all services, module by module.
+    /// Assigns ids to the messages of all services, module by module.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -64,7 +64,7 @@ impl<C: 'static> Registry<C> {
         registry.entries.resize_with(usize::from(memclnt::LAST) + 1, || None);
 
         let mut services: Vec<_> = services.into_iter().collect();
-        // A module's messages stand together, whichever features they come from.
+        // A module's messages are contiguous, whichever features they come from.
         let mut order: Vec<&'static str> = Vec::new();
         for service in &services {
             if !order.contains(&service.module().name) {
@@ -126,7 +126,7 @@ impl<C: 'static> Registry<C> {
         &self.ids
     }
 
-    /// A request's service, by its name with its CRC.
+    /// Returns a request's service, by its name with its CRC.
     pub(crate) fn request(&self, name_crc: &str) -> Option<&Entry<C>> {
         let (name, _) = name_crc.rsplit_once('_')?;
         let entry = self.entry(*self.ids.get(name)?)?;
@@ -141,26 +141,26 @@ impl<C: 'static> Registry<C> {
         &self.table
     }
 
-    /// The modules with the number of their first message.
+    /// Returns the modules with the id of their first message.
     pub fn modules(&self) -> impl Iterator<Item = (&'static Module, u16)> {
         self.modules.iter().map(|entry| (entry.module, entry.first))
     }
 
-    /// Every message, in no order that means something.
+    /// Returns every message, in no particular order.
     pub fn messages(&self) -> Vec<&'static MessageDef> {
         let services = self.modules.iter().flat_map(|module| &module.services);
         services.flat_map(Described::messages).collect()
     }
 
-    /// The JSON documents of all modules.
+    /// Returns the JSON documents of all modules.
     pub fn describe(&self) -> Vec<(&'static Module, serde_json::Value)> {
         let describe = |m: &ModuleEntry| (m.module, json::describe(m.module, &m.services));
         self.modules.iter().map(describe).collect()
     }
 }
 
-/// Writes a `.api.json` file for each module below `dir`, in the folders that VPP's clients expect,
-/// and says which.
+/// Writes a `.api.json` file for each module below `dir`, in the directories that VPP's clients
+/// expect, and returns their paths.
 ///
 /// # Errors
 /// If a directory or file cannot be written.

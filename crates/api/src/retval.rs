@@ -1,8 +1,8 @@
-//! What replies say of a request's end, by VPP's numbers.
+//! Return values of requests, with VPP's numbers.
 
 use std::fmt;
 
-/// Why a request was not carried out.
+/// Error of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub struct Retval(pub i32);
 
@@ -43,7 +43,7 @@ retvals! {
     NO_SUCH_TABLE -65 "no such table"
     INVALID_INTERFACE -71 "invalid interface"
     INVALID_ARGUMENT -73 "invalid argument"
-    VALUE_EXIST -81 "value already there"
+    VALUE_EXIST -81 "value already exists"
     SAME_SRC_DST -82 "source and destination are the same"
     CANNOT_CREATE_PCAP_FILE -93 "cannot create the pcap file"
     INVALID_ADDRESS_FAMILY -97 "invalid address family"
@@ -54,20 +54,20 @@ retvals! {
     ENTRY_ALREADY_EXISTS -116 "entry exists"
     BD_ALREADY_EXISTS -119 "bridge domain exists"
     BD_IN_USE -120 "bridge domain has member interfaces"
-    BD_ID_EXCEED_MAX -122 "bridge domain id too great"
+    BD_ID_EXCEED_MAX -122 "bridge domain id too large"
     UNSUPPORTED -126 "unsupported"
     INSTANCE_IN_USE -147 "instance in use"
     NO_CHANGE -160 "no change"
     LIMIT_EXCEEDED -162 "limit exceeded"
     EAGAIN -165 "call again with this cursor"
     BUSY -167 "busy"
-    FEATURE_ALREADY_DISABLED -169 "feature disabled already"
-    FEATURE_ALREADY_ENABLED -170 "feature enabled already"
+    FEATURE_ALREADY_DISABLED -169 "feature already disabled"
+    FEATURE_ALREADY_ENABLED -170 "feature already enabled"
     INVALID_PREFIX_LENGTH -171 "invalid prefix length"
 }
 
 impl Retval {
-    /// Logs why, which the number alone does not tell.
+    /// Logs the reason, which the number does not contain.
     pub fn because(self, reason: impl fmt::Display) -> Self {
         tracing::debug!("API request fails with {self}: {reason}");
         self

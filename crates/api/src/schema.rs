@@ -1,18 +1,18 @@
-//! What messages and types are made of, as data: for CRCs and for the JSON description.
+//! Definitions of messages and types, as data: for CRCs and for the JSON description.
 
 use crate::wire::Wire;
 
 /// A field's type.
 #[derive(Clone, Copy, Debug)]
 pub enum TypeRef {
-    /// One that needs no definition: `u32`, `string`.
+    /// A primitive type: `u32`, `string`.
     Prim(&'static str),
     /// A defined one.
     Def(&'static TypeDef),
 }
 
 impl TypeRef {
-    /// How fields spell it.
+    /// Returns its spelling in fields.
     pub fn spelling(&self) -> String {
         match self {
             TypeRef::Prim(name) => (*name).to_owned(),
@@ -21,16 +21,16 @@ impl TypeRef {
     }
 }
 
-/// How many values a field holds.
+/// Number of values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
     /// One.
     One,
-    /// So many; of a `string`, bytes.
+    /// A fixed number; of bytes, for a `string`.
     Fixed(usize),
-    /// As many as an earlier field of this name says.
+    /// A number in an earlier field of this name.
     Counted(&'static str),
-    /// As long as it says itself (`string` only).
+    /// Variable, with its own length (`string` only).
     Open,
 }
 
@@ -54,14 +54,14 @@ pub struct Field {
     pub name: &'static str,
     /// Its type.
     pub ty: TypeRef,
-    /// How many values.
+    /// Number of values.
     pub arity: Arity,
-    /// What clients are told besides: `default`, `discriminator`, `case`.
+    /// Options: `default`, `discriminator`, `case`.
     pub options: &'static [(&'static str, Value)],
 }
 
 impl Field {
-    /// A field that is a `T`.
+    /// Creates a field of type `T`.
     pub const fn of<T: Wire>(
         name: &'static str,
         options: &'static [(&'static str, Value)],
@@ -69,7 +69,7 @@ impl Field {
         Field { name, ty: T::TYPE, arity: T::ARITY, options }
     }
 
-    /// As many `T` as the field `count` says.
+    /// Creates a field of as many `T` as the field `count` says.
     pub const fn counted<T: Wire>(
         name: &'static str,
         count: &'static str,
@@ -92,11 +92,11 @@ impl Field {
 /// A member of an enumeration.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// Its name, as clients spell it.
+    /// Its name in the API.
     pub name: &'static str,
     /// Its value.
     pub value: i64,
-    /// Came later than the type, without a change of the CRCs that it enters.
+    /// True if it was added later, without changing the CRCs that it is part of.
     pub later: bool,
 }
 
@@ -105,52 +105,52 @@ pub struct Member {
 pub struct TypeDef {
     /// Its name, without `vl_api_` and `_t`.
     pub name: &'static str,
-    /// What it is.
+    /// Its kind.
     pub kind: TypeKind,
 }
 
 /// Kinds of types.
 #[derive(Clone, Copy, Debug)]
 pub enum TypeKind {
-    /// Fields, one behind the other.
+    /// Consecutive fields.
     Struct(&'static [Field]),
-    /// Fields that share their place.
+    /// Fields that share their bytes.
     Union(&'static [Field]),
     /// A number with names.
     Enum {
-        /// The number's type.
+        /// Type of the number.
         base: &'static str,
-        /// Its values are listed as flags.
+        /// True if it is declared as flags.
         flags: bool,
         /// The names.
         members: &'static [Member],
     },
-    /// Another name.
+    /// An alias.
     Alias {
-        /// For this.
+        /// The aliased type.
         of: TypeRef,
-        /// Or for an array of it.
+        /// Length, if it is an array.
         length: Option<usize>,
     },
 }
 
-/// The fields that a message begins with, behind its number.
+/// Leading fields of a message, after its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// From a client: `client_index`, `context`.
     Request,
-    /// The answer: `context`, `retval`.
+    /// A reply: `context`, `retval`.
     Reply,
-    /// One of several answers, or an answer without `retval`: `context`.
+    /// Details, or a reply without `retval`: `context`.
     Details,
-    /// What a client asked to be told: `client_index`.
+    /// An event that a client subscribed to: `client_index`.
     Event,
-    /// None but its own.
+    /// No leading fields.
     Bare,
 }
 
 impl Kind {
-    /// These fields.
+    /// Returns these fields.
     pub fn head(self) -> &'static [Field] {
         const CLIENT: Field = Field::of::<u32>("client_index", &[]);
         const CONTEXT: Field = Field::of::<u32>("context", &[]);
@@ -170,34 +170,34 @@ impl Kind {
 pub struct MessageDef {
     /// Its name.
     pub name: &'static str,
-    /// The fields that it begins with.
+    /// Its leading fields.
     pub kind: Kind,
     /// Its own fields.
     pub body: &'static [Field],
-    /// What clients are told besides: `deprecated`, `vat_help`.
+    /// Options: `deprecated`, `vat_help`.
     pub options: &'static [(&'static str, Option<&'static str>)],
 }
 
 impl MessageDef {
-    /// All fields behind the message's number.
+    /// Returns all fields after the message's id.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.kind.head().iter().chain(self.body)
     }
 
-    /// The checksum by which both sides know that they mean the same message: of its fields and of
-    /// the types that these name, not of its name.
+    /// Returns the checksum by which both sides check that they have the same definition: of the
+    /// fields and of their types, not of the name.
     pub fn crc(&self) -> u32 {
         let fields: Vec<&Field> = self.fields().collect();
         chain(0, &fields)
     }
 
-    /// Name and checksum as the table of messages has them.
+    /// Returns name and checksum, as in the table of messages.
     pub fn name_crc(&self) -> String {
         format!("{}_{:08x}", self.name, self.crc())
     }
 }
 
-/// Goes on with the checksum `crc` over these fields.
+/// Continues the checksum `crc` over these fields.
 fn chain(crc: u32, fields: &[&Field]) -> u32 {
     let rendered: Vec<String> = fields.iter().map(|field| field.render()).collect();
     let crc = crc32(crc, &format!("[{}]", rendered.join(", ")));
@@ -215,18 +215,18 @@ fn chain(crc: u32, fields: &[&Field]) -> u32 {
                 members.map(|m| format!("['{}', {}]", m.name, m.value)).collect();
             crc32(crc, &format!("[{}]", members.join(", ")))
         }
-        // What an alias stands for is not part of the checksum.
+        // The type of an alias is not part of the checksum.
         TypeKind::Alias { .. } => crc32(crc, "[]"),
     })
 }
 
-/// Goes on with the CRC-32 of zlib. A few hundred short texts are summed, once.
+/// Continues zlib's CRC-32. It is computed for a few hundred short texts, once.
 pub(crate) fn crc32(crc: u32, text: &str) -> u32 {
     let bit = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
     !text.bytes().fold(!crc, |crc, byte| (0..8).fold(crc ^ u32::from(byte), bit))
 }
 
-/// The file that messages are described in.
+/// A module, described in one file.
 #[derive(Debug)]
 pub struct Module {
     /// Its name: `interface` for `interface.api.json`.

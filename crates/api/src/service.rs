@@ -1,4 +1,4 @@
-//! Requests and who handles them.
+//! Requests and their handlers.
 
 use crate::client::Client;
 use crate::json::Described;
@@ -35,27 +35,27 @@ use std::sync::Arc;
 pub trait Message: Sized + 'static {
     /// Name, fields and options.
     const DEF: &'static MessageDef;
-    /// Appends the fields behind those of the kind.
+    /// Appends the fields after those of the kind.
     fn encode_body(&self, out: &mut Vec<u8>);
-    /// Reads the fields behind those of the kind.
+    /// Reads the fields after those of the kind.
     ///
     /// # Errors
-    /// [`Truncated`] if they are not there as a whole.
+    /// [`Truncated`] if they are incomplete.
     fn decode_body(input: &mut Reader<'_>) -> Result<Self, Truncated>;
 }
 
-/// What stands between the length and the fields of a message's own.
+/// Header values of a message, before its own fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// The message's number.
+    /// Message id.
     pub id: u16,
-    /// Says which request this is or answers.
+    /// Correlates a reply with its request.
     pub context: u32,
-    /// How the request ended.
+    /// Return value of the request.
     pub retval: i32,
 }
 
-/// Appends a message with the 16 bytes of framing before it.
+/// Appends a message, preceded by 16 bytes of framing.
 pub fn encode<M: Message>(head: Head, message: &M, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 16]);
@@ -78,16 +78,16 @@ pub fn encode<M: Message>(head: Head, message: &M, out: &mut Vec<u8>) {
     out[start + 8..start + 12].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Numbers of the messages that answer a request.
+/// Ids of the messages that reply to a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ids {
-    /// Of the reply.
+    /// Id of the reply.
     pub reply: u16,
-    /// Of the details.
+    /// Id of the details message.
     pub details: u16,
 }
 
-/// Who asks.
+/// The client that sent a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub(crate) client: Arc<Client>,
@@ -96,7 +96,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The client.
+    /// Returns the client's id.
     pub fn id(&self) -> ClientId {
         self.client.id()
     }
@@ -107,25 +107,25 @@ impl Caller {
     }
 }
 
-/// Takes the details of a dump.
+/// Sends the details of a dump.
 pub struct Details<D> {
     caller: Caller,
     kind: PhantomData<fn(D)>,
 }
 
 impl<D: Message> Details<D> {
-    /// Sends one.
+    /// Sends one details message.
     pub fn send(&mut self, details: &D) {
         self.caller.send(self.caller.ids.details, 0, details);
     }
 
-    /// Whether so much waits to be read by the client that the rest should come later.
+    /// Returns true if so much output is pending that the rest should come later.
     pub fn is_full(&self) -> bool {
         self.caller.client.is_full()
     }
 }
 
-/// The way back for an answer that comes later. The client's next request waits for it.
+/// Sends a reply later. The client's next request waits for it.
 pub struct Later<R: Message + Default> {
     caller: Option<Caller>,
     kind: PhantomData<fn(R)>,
@@ -136,12 +136,12 @@ impl<R: Message + Default> Later<R> {
         Self { caller: Some(caller), kind: PhantomData }
     }
 
-    /// Answers.
+    /// Sends the reply.
     pub fn answer(mut self, retval: i32, reply: &R) {
         self.finish(retval, reply);
     }
 
-    /// Answers from a thread of its own, as making a long answer and putting it into bytes takes time.
+    /// Sends the reply from a thread of its own, as making and encoding a long one takes time.
     pub fn answer_aside(mut self, retval: i32, reply: impl FnOnce() -> R + Send + 'static) {
         let Some(caller) = self.caller.take() else { return };
         let Caller { client, context, ids } = caller.clone();
@@ -153,13 +153,13 @@ impl<R: Message + Default> Later<R> {
         };
         let thread = std::thread::Builder::new().name("api answer".into());
         if let Err(error) = thread.spawn(answer) {
-            tracing::warn!("{}: no thread for a long answer: {error}", caller.client.label());
+            tracing::warn!("{}: no thread for a long reply: {error}", caller.client.label());
             self.caller = Some(caller);
             self.finish(Retval::UNSPECIFIED.0, &R::default());
         }
     }
 
-    /// Whether the client is gone, so that no answer is needed.
+    /// Returns true if the client is gone, so that no reply is needed.
     pub fn is_gone(&self) -> bool {
         self.caller.as_ref().is_none_or(|caller| caller.client.is_gone())
     }
@@ -178,23 +178,23 @@ impl<R: Message + Default> Drop for Later<R> {
     }
 }
 
-/// What is left to do of a request.
+/// Remaining work of a request.
 pub enum Rest<C> {
     /// Nothing.
     Nothing,
-    /// The answer comes by [`Later`].
+    /// The reply comes by [`Later`].
     Later,
     /// More details: to be called while the client has room for them, until it returns false.
     Walk(Walk<C>),
 }
 
-/// Goes on with a dump; false at its end.
+/// Continues a dump; returns false at its end.
 pub type Walk<C> = Box<dyn FnMut(&mut C) -> bool>;
 
-/// Details that are made before it is looked whether there is room for more.
+/// Number of details that are made before checking for room.
 const AT_ONCE: usize = 32;
 
-/// A dump that sends what `send` makes of each key.
+/// Returns a dump that calls `send` for each key.
 pub fn walk_each<C, K: 'static, D: Message>(
     keys: Vec<K>,
     mut out: Details<D>,
@@ -209,14 +209,14 @@ pub fn walk_each<C, K: 'static, D: Message>(
 
 /// A request with its handler, over the main thread's state `C`.
 pub trait Service<C>: Sync {
-    /// The module that describes it.
+    /// Returns the module that describes it.
     fn module(&self) -> &'static Module;
-    /// Its messages.
+    /// Returns its messages.
     fn described(&self) -> Described;
-    /// Carries a request out, whose own fields are `body`.
+    /// Handles a request with the own fields `body`.
     ///
     /// # Errors
-    /// [`Truncated`]: nothing was done or answered.
+    /// [`Truncated`]: nothing was done, and no reply sent.
     fn begin(&self, cx: &mut C, caller: Caller, body: &[u8]) -> Result<Rest<C>, Truncated>;
     /// Reads a request's own fields and writes them again, for tests.
     ///
@@ -231,7 +231,7 @@ fn echo<Rq: Message>(body: &[u8]) -> Result<Vec<u8>, Truncated> {
     Ok(out)
 }
 
-/// A request that one reply answers.
+/// A request with one reply.
 pub struct Call<C, Rq, Rp: Message + Default> {
     module: &'static Module,
     handler: CallHandler<C, Rq, Rp>,
@@ -245,7 +245,8 @@ enum CallHandler<C, Rq, Rp: Message + Default> {
 }
 
 impl<C, Rq, Rp: Message + Default> Call<C, Rq, Rp> {
-    /// A request that is answered at once. If it fails, the reply's fields are its defaults.
+    /// Creates a request with an immediate reply. If it fails, the reply's fields are their
+    /// defaults.
     pub const fn new(
         module: &'static Module,
         handler: fn(&mut C, Rq) -> Result<Rp, Retval>,
@@ -253,7 +254,7 @@ impl<C, Rq, Rp: Message + Default> Call<C, Rq, Rp> {
         Self { module, handler: CallHandler::Plain(handler), events: &[] }
     }
 
-    /// The same, for a handler that must know who asks.
+    /// Creates a request for a handler that needs to know the client.
     pub const fn known(
         module: &'static Module,
         handler: fn(&mut C, &Caller, Rq) -> Result<Rp, Retval>,
@@ -261,12 +262,12 @@ impl<C, Rq, Rp: Message + Default> Call<C, Rq, Rp> {
         Self { module, handler: CallHandler::Known(handler), events: &[] }
     }
 
-    /// A request whose answer takes time.
+    /// Creates a request whose reply takes time.
     pub const fn later(module: &'static Module, handler: fn(&mut C, Rq, Later<Rp>)) -> Self {
         Self { module, handler: CallHandler::Later(handler), events: &[] }
     }
 
-    /// After this request, the client may be told of these.
+    /// Declares events that the client may receive after this request.
     pub const fn with_events(self, events: &'static [&'static MessageDef]) -> Self {
         Self { module: self.module, handler: self.handler, events }
     }
@@ -304,8 +305,7 @@ impl<C, Rq: Message, Rp: Message + Default> Service<C> for Call<C, Rq, Rp> {
     }
 }
 
-/// A request that any number of details answer; the client asks for a `control_ping_reply` behind
-/// them.
+/// A request with any number of details; the client asks for a `control_ping_reply` to end them.
 pub struct Dump<C, Rq, D> {
     module: &'static Module,
     handler: DumpHandler<C, Rq, D>,
@@ -317,12 +317,12 @@ enum DumpHandler<C, Rq, D> {
 }
 
 impl<C, Rq, D> Dump<C, Rq, D> {
-    /// A dump that is made in one go.
+    /// Creates a dump that is made at once.
     pub const fn new(module: &'static Module, handler: fn(&mut C, Rq, &mut Details<D>)) -> Self {
         Self { module, handler: DumpHandler::Whole(handler) }
     }
 
-    /// A long dump, which is made in slices as fast as the client reads.
+    /// Creates a long dump, which is made in slices as fast as the client reads.
     pub const fn slices(
         module: &'static Module,
         handler: fn(&mut C, Rq, Details<D>) -> Walk<C>,
@@ -357,18 +357,17 @@ impl<C, Rq: Message, D: Message> Service<C> for Dump<C, Rq, D> {
     }
 }
 
-/// A request that details answer and then one reply, which says where to go on.
+/// A request with details and a final reply, which contains a cursor.
 pub struct Stream<C, Rq, D, Rp> {
     module: &'static Module,
     handler: StreamHandler<C, Rq, D, Rp>,
 }
 
-/// Sends details and answers with the reply and its return value, which is that of
-/// [`Retval::EAGAIN`] if there is more.
+/// Sends details and returns the reply and its return value, [`Retval::EAGAIN`] if there is more.
 pub type StreamHandler<C, Rq, D, Rp> = fn(&mut C, Rq, &mut Details<D>) -> (i32, Rp);
 
 impl<C, Rq, D, Rp> Stream<C, Rq, D, Rp> {
-    /// A stream. The handler stops where [`Details::is_full`] says so.
+    /// Creates a stream. The handler stops when [`Details::is_full`] returns true.
     pub const fn new(module: &'static Module, handler: StreamHandler<C, Rq, D, Rp>) -> Self {
         Self { module, handler }
     }

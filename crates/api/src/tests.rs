@@ -1,4 +1,4 @@
-//! The server over real sockets, with a main thread of its own and services made for the purpose.
+//! The server over real sockets, with a main thread of its own and services for the tests.
 
 use crate::memclnt::{SockclntCreateReply, SockclntDeleteReply};
 use crate::schema::{MessageDef, Module};
@@ -70,7 +70,7 @@ struct NumberEvent {
 }
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
-struct Tell {
+struct Notify {
     times: u32,
 }
 
@@ -106,12 +106,12 @@ static SLEEP: Call<Main, Sleep, SleepReply> = Call::later(&MODULE, |_, rq, later
 });
 static WANT: Call<Main, WantNumberEvents, WantNumberEventsReply> =
     Call::known(&MODULE, want).with_events(&[NumberEvent::DEF]);
-static TELL: Call<Main, Tell, TellReply> = Call::new(&MODULE, |main, rq| {
+static NOTIFY: Call<Main, Notify, NotifyReply> = Call::new(&MODULE, |main, rq| {
     for _ in 0..rq.times {
         let event = |pid, (): &()| Some(NumberEvent { pid, filler: [0; 1000] });
         main.subscribers.notify(&main.clients, event);
     }
-    if main.subscribers.is_empty() { Err(Retval::NO_SUCH_ENTRY) } else { Ok(TellReply) }
+    if main.subscribers.is_empty() { Err(Retval::NO_SUCH_ENTRY) } else { Ok(NotifyReply) }
 });
 
 fn want(
@@ -135,7 +135,7 @@ fn numbers(_: &mut Main, rq: NumberDump, mut out: Details<NumberDetails>) -> Wal
 }
 
 fn registry() -> Registry<Main> {
-    let services: [&'static dyn Service<Main>; 6] = [&DOUBLE, &DUMP, &GET, &SLEEP, &WANT, &TELL];
+    let services: [&'static dyn Service<Main>; 6] = [&DOUBLE, &DUMP, &GET, &SLEEP, &WANT, &NOTIFY];
     Registry::new(services).unwrap()
 }
 
@@ -192,7 +192,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         drop(self.server.take());
-        // The last client's links hold the way to the main thread.
+        // The last client's links keep the main thread's queue open.
         if let Some(main) = self.main.take() {
             main.join().unwrap();
         }
@@ -200,7 +200,7 @@ impl Drop for World {
     }
 }
 
-/// A client that was told the numbers of messages.
+/// A client that has received the table of messages.
 struct Client {
     stream: UnixStream,
     table: Vec<(u16, String)>,
@@ -255,7 +255,7 @@ impl Client {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Number, context and the rest of the next message.
+    /// Returns id, context and the rest of the next message.
     fn next(&mut self) -> Option<(u16, u32, Vec<u8>)> {
         let body = receive(&mut self.stream)?;
         let mut input = Reader::new(&body);
@@ -295,7 +295,7 @@ fn requests_are_answered_in_order() {
     client.ping(1);
     assert_eq!(client.double(21), (0, 42, 1));
     assert_eq!(client.double(u32::MAX), (Retval::INVALID_VALUE.0, 0, u32::MAX));
-    // An answer that takes time does not let the next request overtake.
+    // A late reply does not let the next request overtake.
     let mut all = client.request(1, &Sleep { milliseconds: 20 });
     all.extend(client.request(2, &Sleep { milliseconds: 0 }));
     all.extend(client.request(3, &Double { n: 1 }));
@@ -332,9 +332,9 @@ fn a_client_that_does_not_read_disturbs_nobody() {
     let again = subscriber.next().unwrap();
     assert_eq!(again.2, Retval::INVALID_REGISTRATION.0.to_be_bytes());
     let mut other = world.client();
-    other.send(1, &Tell { times: 10_000 });
+    other.send(1, &Notify { times: 10_000 });
     assert_eq!(other.next().unwrap().2, Retval::NO_SUCH_ENTRY.0.to_be_bytes());
-    // The subscriber was disconnected, what it had not read before included or not.
+    // The subscriber was disconnected, with or without what it had not read before.
     while let Some((id, ..)) = subscriber.next() {
         assert_eq!(id, subscriber.id(NumberEvent::DEF));
     }
@@ -350,13 +350,13 @@ fn events_arrive_and_end() {
     let mut client = world.client();
     client.send(1, &WantNumberEvents { enable: true, pid: 77 });
     client.next().unwrap();
-    client.send(2, &Tell { times: 1 });
+    client.send(2, &Notify { times: 1 });
     let (id, _, rest) = client.next().unwrap();
     assert_eq!((id, &rest[..4]), (client.id(NumberEvent::DEF), &77_u32.to_be_bytes()[..]));
     assert_eq!(client.next().unwrap().1, 2);
     client.send(3, &WantNumberEvents { enable: false, pid: 77 });
     assert_eq!(client.next().unwrap().2, [0; 4]);
-    client.send(4, &Tell { times: 1 });
+    client.send(4, &Notify { times: 1 });
     assert_eq!(client.next().unwrap().2, Retval::NO_SUCH_ENTRY.0.to_be_bytes());
 }
 
@@ -385,7 +385,7 @@ fn a_stream_goes_on_at_its_cursor() {
 fn nonsense_is_ignored_or_ends_the_connection() {
     let world = World::new(Limits::default());
     let mut client = world.client();
-    // Unknown, a reply's, too short: no answer, and the connection lives on.
+    // Unknown, a reply's, too short: no reply, and the connection survives.
     for body in [&[0x7f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0][..], &[0, 24, 0, 0], &[0], &[], &[0, 23]] {
         client.stream.write_all(&frame(body)).unwrap();
     }
@@ -394,7 +394,7 @@ fn nonsense_is_ignored_or_ends_the_connection() {
     truncated[11] -= 1;
     client.stream.write_all(&truncated).unwrap();
     client.ping(3);
-    // Bytes one by one are a message like any other.
+    // A message received byte by byte is like any other.
     for byte in client.request(4, &Double { n: 4 }) {
         client.stream.write_all(&[byte]).unwrap();
     }
@@ -403,7 +403,7 @@ fn nonsense_is_ignored_or_ends_the_connection() {
     client.stream.write_all(&[0xff; 16]).unwrap();
     assert!(client.next().is_none());
     world.wait_for_clients(0);
-    // Requests before the name are ignored.
+    // Requests before `sockclnt_create` are ignored.
     let mut nameless = world.raw();
     nameless.write_all(&frame(&[0, 23, 0, 0, 0, 0, 0, 0, 0, 1])).unwrap();
     nameless.shutdown(std::net::Shutdown::Write).unwrap();
@@ -417,7 +417,7 @@ fn silence_ends_a_connection_that_owes_something() {
     let (mut half, mut nameless) = (world.client(), world.raw());
     half.stream.write_all(&[0; 10]).unwrap();
     assert!(half.next().is_none() && receive(&mut nameless).is_none());
-    // Who owes nothing may be silent.
+    // A client without pending work may be silent.
     world.wait_for_clients(1);
     client.ping(1);
 }
@@ -456,7 +456,7 @@ fn many_clients_at_once_and_some_die() {
     for (n, client) in clients.iter_mut().enumerate() {
         client.send(n as u32, &NumberDump { up_to: 1000 });
     }
-    // Every other one goes in the middle of its dump.
+    // Every other one disconnects in the middle of its dump.
     let mut kept = Vec::new();
     for (n, client) in clients.into_iter().enumerate() {
         if n % 2 == 0 {
@@ -506,7 +506,7 @@ fn one_socket_has_one_server() {
     assert!(start(world.path()).unwrap_err().to_string().contains("in use"));
     let file = world.dir.path().join("file");
     std::fs::write(&file, "").unwrap();
-    assert!(start(file).unwrap_err().to_string().contains("is no socket"));
+    assert!(start(file).unwrap_err().to_string().contains("is not a socket"));
     let services: [&'static dyn Service<Main>; 2] = [&DOUBLE, &DOUBLE];
     assert!(Registry::new(services).is_err());
 }

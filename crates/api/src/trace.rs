@@ -1,9 +1,9 @@
-//! A trace of requests: what clients have asked for, to be saved, looked at and carried out again.
+//! A trace of requests, to be saved, shown and replayed.
 //!
-//! The file is a line of [`MAGIC`], then for each request its time (microseconds since 1970, 8 bytes), the
-//! client (4), the length of the message's name with its CRC (2) and of its own fields (4), numbers in
-//! network order, then name and fields. A name with a CRC means the same in every router that knows it,
-//! whatever number it has there.
+//! The file is a line of [`MAGIC`], then for each request its time (microseconds since 1970, 8
+//! bytes), the client (4), the length of the message's name with its CRC (2) and of its own fields
+//! (4), numbers in network order, then name and fields. A name with a CRC means the same in every
+//! router that knows it, whatever its message id there.
 
 use crate::ClientId;
 use std::cell::RefCell;
@@ -11,42 +11,42 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The beginning of a file.
+/// First line of a file.
 pub const MAGIC: &[u8] = b"thalweg api trace 1\n";
-/// Requests kept unless it is said otherwise.
+/// Default number of requests kept.
 pub const DEFAULT_ITEMS: usize = 16_384;
-/// Bytes kept at most.
+/// Maximum number of bytes kept.
 pub const MAX_BYTES: usize = 32 << 20;
-/// Bytes of a file that is read at most.
+/// Maximum size of a file to read, in bytes.
 pub const MAX_FILE: u64 = 256 << 20;
-/// What a request takes beside its fields, more or less.
+/// Approximate bytes of a request in addition to its fields.
 const OVERHEAD: usize = 128;
 const HEAD: usize = 18;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it came, in microseconds since 1970.
+    /// Time of arrival, in microseconds since 1970.
     pub at: u64,
-    /// Who sent it.
+    /// Id of the client.
     pub client: u32,
     /// Its name with its CRC.
     pub name: String,
-    /// Its fields behind number, client and context.
+    /// Its fields after id, client and context.
     pub body: Vec<u8>,
 }
 
-/// What is wrong with a file.
+/// Error of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// It begins as no trace does.
-    #[error("this is no trace of API requests: it does not begin with `thalweg api trace 1'")]
+    /// The file does not begin with [`MAGIC`].
+    #[error("not a trace of API requests: it does not begin with `thalweg api trace 1'")]
     Magic,
-    /// It ends in the middle of a request.
-    #[error("request {0} is cut off")]
+    /// The file ends in the middle of a request.
+    #[error("request {0} is truncated")]
     Cut(usize),
-    /// A name is no text, or longer than names are.
-    #[error("request {0} has no proper name")]
+    /// A name is not text, or too long.
+    #[error("request {0} has an invalid name")]
     Name(usize),
 }
 
@@ -56,26 +56,26 @@ struct Inner {
     items: usize,
     bytes: usize,
     records: VecDeque<Record>,
-    /// Requests that had to make room.
+    /// Number of evicted requests.
     forgotten: u64,
 }
 
-/// The trace; copies are of the same.
+/// The trace; clones share it.
 #[derive(Clone, Debug)]
 pub struct Trace(Rc<RefCell<Inner>>);
 
-/// How a trace is.
+/// Status of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceStatus {
-    /// Requests are added.
+    /// True if requests are being recorded.
     pub on: bool,
-    /// Requests kept at most.
+    /// Maximum number of requests kept.
     pub items: usize,
-    /// Requests that it has.
+    /// Number of requests kept.
     pub records: usize,
-    /// Bytes that these take.
+    /// Bytes that they take.
     pub bytes: usize,
-    /// Earlier ones that had to make room.
+    /// Number of evicted requests.
     pub forgotten: u64,
 }
 
@@ -92,7 +92,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// Adds requests from now on, or no longer; `items` of them are kept at most.
+    /// Switches recording on or off; keeps at most `items` requests.
     pub fn switch(&self, on: bool, items: Option<usize>) {
         let mut inner = self.0.borrow_mut();
         inner.on = on;
@@ -100,13 +100,13 @@ impl Trace {
         inner.make_room();
     }
 
-    /// Forgets all requests.
+    /// Removes all requests.
     pub fn clear(&self) {
         let mut inner = self.0.borrow_mut();
         (inner.records, inner.bytes, inner.forgotten) = (VecDeque::new(), 0, 0);
     }
 
-    /// How it is.
+    /// Returns the status.
     pub fn status(&self) -> TraceStatus {
         let inner = self.0.borrow();
         TraceStatus {
@@ -118,12 +118,12 @@ impl Trace {
         }
     }
 
-    /// A copy of the requests.
+    /// Returns a copy of the requests.
     pub fn records(&self) -> Vec<Record> {
         self.0.borrow().records.iter().cloned().collect()
     }
 
-    /// Adds a request, if the trace is on.
+    /// Records a request, if the trace is on.
     pub(crate) fn note(&self, client: ClientId, name: impl FnOnce() -> String, body: &[u8]) {
         let mut inner = self.0.borrow_mut();
         if !inner.on {
@@ -147,7 +147,7 @@ impl Inner {
     }
 }
 
-/// Writes a file's bytes.
+/// Encodes a file.
 pub fn write(records: &[Record]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     for record in records {
@@ -161,7 +161,7 @@ pub fn write(records: &[Record]) -> Vec<u8> {
     out
 }
 
-/// Reads a file's bytes.
+/// Decodes a file.
 ///
 /// # Errors
 /// [`TraceError`].
@@ -190,7 +190,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Record>, TraceError> {
     Ok(records)
 }
 
-/// Reads arbitrary bytes, for the fuzzer: what can be read is written as it was.
+/// Reads arbitrary bytes, for fuzzing: what can be read is written back the same.
 pub fn fuzz_trace(bytes: &[u8]) {
     if let Ok(records) = read(bytes) {
         assert_eq!(write(&records), bytes);

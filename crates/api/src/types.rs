@@ -1,4 +1,4 @@
-//! Types that messages of several features hold.
+//! Types shared by messages of several features.
 
 pub mod fib;
 
@@ -63,7 +63,7 @@ api_union! {
 }
 
 impl AddressUnion {
-    /// The address, if `af` is a family.
+    /// Returns the address, if `af` is valid.
     pub fn ip(self, af: AddressFamily) -> Option<IpAddr> {
         let [a, b, c, d, ..] = self.0;
         match af {
@@ -88,7 +88,7 @@ impl From<IpAddr> for AddressUnion {
 /// An IPv4 or IPv6 address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ApiType)]
 pub struct Address {
-    /// Which of both.
+    /// Address family.
     pub af: AddressFamily,
     /// The address.
     #[api(discriminator = "af")]
@@ -96,7 +96,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// The address.
+    /// Returns the address.
     ///
     /// # Errors
     /// [`Retval::INVALID_ADDRESS_FAMILY`].
@@ -117,16 +117,16 @@ impl From<IpAddr> for Address {
 pub struct Prefix {
     /// Its address.
     pub address: Address,
-    /// Bits of the address that are the network's.
+    /// Prefix length in bits.
     pub len: u8,
 }
 
 impl Prefix {
-    /// Address and length.
+    /// Returns address and length.
     ///
     /// # Errors
-    /// [`Retval::INVALID_ADDRESS_FAMILY`], or [`Retval::INVALID_PREFIX_LENGTH`] if there are not so
-    /// many bits.
+    /// [`Retval::INVALID_ADDRESS_FAMILY`], or [`Retval::INVALID_PREFIX_LENGTH`] if the length is
+    /// too large.
     pub fn parts(self) -> Result<(IpAddr, u8), Retval> {
         let ip = self.address.ip()?;
         match self.len <= if ip.is_ipv4() { 32 } else { 128 } {

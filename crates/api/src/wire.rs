@@ -1,4 +1,4 @@
-//! How values stand in a message: packed, big-endian but for `f64`.
+//! Encoding of values in a message: packed, big-endian except for `f64`.
 
 use crate::schema::{Arity, TypeRef};
 use std::fmt;
@@ -13,32 +13,32 @@ pub struct Truncated;
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Begins with the first byte.
+    /// Creates a reader at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The next `n` bytes.
+    /// Returns the next `n` bytes.
     ///
     /// # Errors
-    /// [`Truncated`] if there are not so many.
+    /// [`Truncated`] if there are fewer.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], Truncated> {
         let (head, tail) = self.0.split_at_checked(n).ok_or(Truncated)?;
         self.0 = tail;
         Ok(head)
     }
 
-    /// The next `N` bytes.
+    /// Returns the next `N` bytes.
     ///
     /// # Errors
-    /// [`Truncated`] if there are not so many.
+    /// [`Truncated`] if there are fewer.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (head, tail) = self.0.split_first_chunk().ok_or(Truncated)?;
         self.0 = tail;
         Ok(*head)
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub fn left(&self) -> usize {
         self.0.len()
     }
@@ -47,18 +47,18 @@ impl<'a> Reader<'a> {
 /// Bytes of framing before a message.
 pub const FRAMING: usize = 16;
 
-/// What the bytes of a connection begin with.
+/// Result of looking for a message in the bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed<'a> {
-    /// A message; the next begins [`FRAMING`] bytes and its own behind this one.
+    /// A message; the next begins [`FRAMING`] bytes and this one's length later.
     Message(&'a [u8]),
-    /// A part of one.
+    /// An incomplete message.
     Partial,
-    /// One of so many bytes, which are too many.
+    /// A message of this length, which exceeds the limit.
     TooLong(usize),
 }
 
-/// Finds the first message of some bytes, which may have `most` bytes.
+/// Finds the first message of `bytes`, of at most `most` bytes.
 pub fn framed(bytes: &[u8], most: usize) -> Framed<'_> {
     let Some(length) = bytes.get(8..12).and_then(|bytes| bytes.try_into().ok()) else {
         return Framed::Partial;
@@ -70,22 +70,22 @@ pub fn framed(bytes: &[u8], most: usize) -> Framed<'_> {
     bytes.get(FRAMING..FRAMING + length).map_or(Framed::Partial, Framed::Message)
 }
 
-/// A value that a field of a message can have.
+/// A value of a message's field.
 ///
-/// `#[derive(ApiType)]` implements it for a struct, whose fields it puts one behind the other; the
-/// macros [`api_enum`](crate::api_enum), [`api_alias`](crate::api_alias) and
+/// `#[derive(ApiType)]` implements it for a struct, with consecutive fields; the macros
+/// [`api_enum`](crate::api_enum), [`api_alias`](crate::api_alias) and
 /// [`api_union`](crate::api_union) make types that implement it.
 pub trait Wire: Sized {
-    /// How descriptions name the type.
+    /// Type in descriptions.
     const TYPE: TypeRef;
-    /// Whether this is one value or an array.
+    /// One value or an array.
     const ARITY: Arity = Arity::One;
     /// Appends the value.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Takes the value from the front.
+    /// Reads the value from the front.
     ///
     /// # Errors
-    /// [`Truncated`] if it is not there as a whole.
+    /// [`Truncated`] if it is incomplete.
     fn decode(input: &mut Reader<'_>) -> Result<Self, Truncated>;
 }
 
@@ -137,7 +137,7 @@ impl<T: Wire, const N: usize> Wire for [T; N] {
     }
 }
 
-/// Text of open length, always the last field: a length, then bytes without NUL.
+/// A string of variable length, always the last field: a length, then bytes without NUL.
 impl Wire for String {
     const TYPE: TypeRef = TypeRef::Prim("string");
     const ARITY: Arity = Arity::Open;
@@ -152,19 +152,19 @@ impl Wire for String {
     }
 }
 
-/// Text in a field of `N` bytes, padded with NULs, of which there is at least one.
+/// A string in a field of `N` bytes, padded with at least one NUL.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Text<const N: usize>(String);
 
 impl<const N: usize> Text<N> {
-    /// The text.
+    /// Returns the string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl<const N: usize> From<&str> for Text<N> {
-    /// Cuts off what has no room.
+    /// Truncates a string that is too long.
     fn from(text: &str) -> Self {
         let text = text.split('\0').next().unwrap_or_default();
         let mut end = text.len().min(N.saturating_sub(1));
@@ -194,9 +194,9 @@ impl<const N: usize> Wire for Text<N> {
     }
 }
 
-/// A type that can hold a number of elements.
+/// A type of element counts.
 pub trait Count: Wire + Copy {
-    /// As many as it can say at most.
+    /// Converts a count, limited to the maximum of the type.
     fn at_most(n: usize) -> (Self, usize);
 }
 
@@ -213,19 +213,19 @@ macro_rules! counts {
 
 counts!(u8 u16 u32);
 
-/// Appends the number of elements, and says how many are to follow.
+/// Appends the number of elements, and returns how many must follow.
 pub fn count<T: Count>(n: usize, out: &mut Vec<u8>) -> usize {
     let (encoded, n) = T::at_most(n);
     encoded.encode(out);
     n
 }
 
-/// Takes `n` elements from the front.
+/// Reads `n` elements from the front.
 ///
 /// # Errors
-/// [`Truncated`] if there are not so many; a number that lies costs no memory.
+/// [`Truncated`] if there are fewer; a wrong number costs no memory.
 pub fn elements<T: Wire>(n: usize, input: &mut Reader<'_>) -> Result<Vec<T>, Truncated> {
-    // No element is empty.
+    // No element is zero-sized.
     if n > input.left() {
         return Err(Truncated);
     }

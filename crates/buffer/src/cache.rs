@@ -1,4 +1,4 @@
-//! A worker's stock of free buffers.
+//! A worker's cache of free buffers.
 
 use crate::frame::Frame;
 use crate::meta::{Flags, Meta};
@@ -8,13 +8,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Free buffers at hand, last in first out so that they are still in the processor's cache. Trades
+/// Free buffers, last in, first out, so that they are still in the processor's cache. Trades
 /// batches with the pool's depot. One thread owns it.
 pub struct Cache {
     pool: Pool,
     stack: Vec<NonNull<BufHdr>>,
     published: Arc<Published>,
-    /// Above this many free buffers, some go back to the depot.
+    /// Above this number of free buffers, some go back to the depot.
     high: usize,
     misses: u64,
 }
@@ -22,24 +22,25 @@ pub struct Cache {
 // SAFETY: free buffers in a cache belong to it alone.
 unsafe impl Send for Cache {}
 
-/// Most free buffers that a cache keeps, of a pool that has room. What a worker has under way in a turn should
-/// fit: buffers that go by way of the depot come back from other workers, whose cores own their lines.
+/// Maximum number of free buffers that a cache of a large pool keeps. The buffers that a worker has
+/// in flight in a loop should fit: buffers that pass through the depot come back from other
+/// workers, whose cores own their cache lines.
 const HIGH: usize = 8192;
 
-/// Free buffers that an empty cache takes at least, of a pool that has room. They lie side by side, so that those in use
-/// here, which are the last of them, have others before and behind them that nobody uses: a core that goes through
-/// a frame's buffers fetches ahead beyond their last, and were that another worker's, its core would have to get the
-/// line back.
+/// Minimum number of free buffers that an empty cache of a large pool takes. They are adjacent, so
+/// that those in use here, which are the last of them, have unused ones before and after them: a
+/// core that iterates over a frame's buffers prefetches beyond their last, and if that were another
+/// worker's, its core would have to get the cache line back.
 const RUN: usize = 1024;
 
 impl Cache {
-    /// An empty cache of `pool`, its only one.
+    /// Creates an empty cache of `pool`, its only one.
     pub fn new(pool: Pool) -> Cache {
         Cache::one_of(pool, 1)
     }
 
-    /// An empty cache, one of so many that `pool` is to have: together they keep half of its buffers at most, but
-    /// for 64 each of a small one.
+    /// Creates an empty cache, one of `caches` of `pool`: together they keep half of its buffers at
+    /// most, except for 64 each of a small one.
     pub fn one_of(pool: Pool, caches: usize) -> Cache {
         let published = pool.inner.register_cache();
         let high = (pool.audit().total / 2 / caches.max(1)).clamp(BATCH, HIGH);
@@ -53,17 +54,17 @@ impl Cache {
         self.stack = own;
     }
 
-    /// The pool behind it.
+    /// Returns its pool.
     pub fn pool(&self) -> Pool {
         self.pool
     }
 
-    /// How often the pool had no buffer for us.
+    /// Returns the number of failed allocations.
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// Tells the audit how many buffers are here: one store, once per loop.
+    /// Publishes the number of buffers for the audit: one store, once per loop.
     #[inline]
     pub fn publish(&self) {
         self.published.0.store(self.stack.len(), Ordering::Relaxed);
@@ -85,14 +86,14 @@ impl Cache {
         self.misses += u64::from(self.stack.len() < want);
     }
 
-    /// A fresh packet: empty, with headroom. `None` if the pool is exhausted.
+    /// Allocates a packet: empty, with headroom. `None` if the pool is exhausted.
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
         self.take_buf().map(Packet::fresh)
     }
 
-    /// Appends up to `want` fresh packets of `len` bytes each (whatever the buffers held before) to
-    /// `frame`; returns how many. For devices that fill frames in bulk.
+    /// Appends up to `want` packets of `len` bytes each (of undefined contents) to `frame`; returns
+    /// their number. For devices that fill frames in bulk.
     ///
     /// # Panics
     /// If `len` exceeds the pool's data size.
@@ -137,7 +138,7 @@ impl Cache {
     #[inline]
     pub fn free_frame(&mut self, frame: &mut Frame) {
         frame.compact(());
-        // That packets were sampled is written nowhere but in the frame.
+        // The mark of sampled packets is in the frame only.
         let mut marks = frame.flags();
         marks.remove(Flags::SAMPLED);
         if !marks.is_empty() {
@@ -153,7 +154,7 @@ impl Cache {
                 }
             }
         }
-        // No other meta was touched, no other packet has a chain.
+        // No other meta was touched, and no other packet has a chain.
         match frame.bufs() {
             // No call to copy eight bytes.
             [one] => self.stack.push(*one),
@@ -170,11 +171,11 @@ impl Cache {
         }
     }
 
-    /// Gives back as many as bring it well below its share, so that this is rare.
+    /// Returns enough buffers to get well below its share, so that this is rare.
     #[cold]
     fn spill_some(&mut self) {
         let beyond = self.stack.len() - self.high + self.high / 8;
-        // The oldest go: the youngest are warm.
+        // The oldest go: the newest are in the processor's cache.
         let n = beyond.next_multiple_of(BATCH).min(self.stack.len());
         self.stack[..n].chunks(BATCH).for_each(|batch| self.pool.inner.push_batch(batch));
         self.stack.drain(..n);
@@ -200,7 +201,7 @@ mod tests {
         let pool = Pool::new(&PoolConfig { buffers: 4096, ..PoolConfig::default() }).unwrap();
         let mut caches = [Cache::one_of(pool, 2), Cache::one_of(pool, 2)];
         let mut frames = [Frame::new(), Frame::new()];
-        // Both begin at once, and take a few at a time.
+        // Both start at once, and take a few at a time.
         for _ in 0..4 {
             for (cache, frame) in caches.iter_mut().zip(&mut frames) {
                 assert_eq!(cache.alloc_into(frame, 64, 60), 64);

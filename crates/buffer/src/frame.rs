@@ -11,10 +11,10 @@ use crate::rows::{CountedRows, Rows};
 use crate::simd::LANES;
 use std::ptr::NonNull;
 
-/// Packets in a full frame.
+/// Number of packets in a full frame.
 pub const FRAME_SIZE: usize = 256;
 
-/// Keys for which [`Frame::deal`] looks through the rows that are left.
+/// Number of keys for which [`Frame::deal`] searches the remaining rows.
 const KEYS_TOGETHER: usize = 8;
 
 /// The rows of a full frame.
@@ -28,18 +28,18 @@ const ROWS: [u8; FRAME_SIZE] = {
     rows
 };
 
-/// Tells a packet from all others that live at the time.
+/// Identifies a packet among all packets in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketKey(pub(crate) usize);
 
 impl PacketKey {
-    /// As a number.
+    /// Returns it as a number.
     #[inline]
     #[must_use]
     pub fn bits(self) -> u64 {
         self.0 as u64
     }
-    /// The key of that number.
+    /// Returns the key of a number.
     #[inline]
     #[must_use]
     pub fn from_bits(bits: u64) -> PacketKey {
@@ -47,7 +47,7 @@ impl PacketKey {
     }
 }
 
-/// The marks of a frame: at least those of each of its packets.
+/// Marks of a frame: at least those of each of its packets.
 pub type FrameFlags = Flags;
 
 /// One interface for the whole frame, or one per packet.
@@ -55,7 +55,7 @@ pub type FrameFlags = Flags;
 pub enum Iface {
     /// All packets share this interface.
     Uniform(u32),
-    /// Each packet has its own: ask by index.
+    /// Each packet has its own: query by index.
     Mixed,
 }
 
@@ -83,7 +83,7 @@ impl IfColumn {
     fn set_all(&mut self, value: u32) {
         (self.uniform, self.mixed) = (value, false);
     }
-    /// Copies rows behind the first `at` rows of `to`.
+    /// Copies rows after the first `at` rows of `to`.
     #[inline]
     fn copy_rows(&self, rows: &[u8], to: &mut IfColumn, at: usize) {
         if !self.mixed && (at == 0 || (!to.mixed && to.uniform == self.uniform)) {
@@ -123,12 +123,12 @@ impl IfColumn {
 
 /// Up to [`FRAME_SIZE`] packets with what the next node needs of each in linear columns: where its
 /// bytes are, one scalar (`aux`: an adjacency, a drop reason), and the interfaces it came from and
-/// leaves by. Aligned, so that two frames that two workers use share no line.
+/// leaves by. Aligned, so that frames of different workers share no cache line.
 #[repr(align(128))]
 pub struct Frame {
     n: usize,
     flags: FrameFlags,
-    /// Rows whose packets' metadata may differ from the default: nobody else's need be looked at.
+    /// Rows whose packets' metadata may differ from the default: no others need be read.
     written: Rows,
     /// Rows whose packets were sampled.
     sampled: CountedRows,
@@ -169,37 +169,37 @@ impl Drop for Frame {
 }
 
 impl Frame {
-    /// An empty frame.
+    /// Creates an empty frame.
     pub fn new() -> Box<Frame> {
         Box::default()
     }
-    /// Packets in it.
+    /// Returns the number of packets.
     #[inline]
     pub fn len(&self) -> usize {
         self.n
     }
-    /// True if there is no packet in it.
+    /// Returns true if there are no packets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
-    /// How many packets fit still.
+    /// Returns the number of packets that still fit.
     #[inline]
     pub fn room(&self) -> usize {
         FRAME_SIZE - self.n
     }
-    /// Marks that at least one packet may have. Empty: every packet's meta is default.
+    /// Returns the marks that at least one packet may have. Empty: every packet's meta is default.
     #[inline]
     pub fn flags(&self) -> FrameFlags {
         self.flags
     }
-    /// The rows whose packets were sampled. There are none unless [`Flags::SAMPLED`] is among the
-    /// frame's marks.
+    /// Returns the rows whose packets were sampled. There are none unless [`Flags::SAMPLED`] is
+    /// among the frame's marks.
     #[inline]
     pub fn sampled(&self) -> Rows {
         self.sampled.rows()
     }
-    /// How many rows these are.
+    /// Returns the number of these rows.
     #[inline]
     pub fn sampled_packets(&self) -> usize {
         self.sampled.len()
@@ -211,8 +211,8 @@ impl Frame {
         self.flags.insert(Flags::SAMPLED);
         self.sampled.insert(i);
     }
-    /// Says that addresses, ports or tags of its packets have changed, or may have: those that were
-    /// sampled are marked with [`Flags::TRANSLATED`].
+    /// Records that addresses, ports or tags of its packets may have changed: sampled packets are
+    /// marked with [`Flags::TRANSLATED`].
     #[inline]
     pub fn note_translations(&mut self) {
         if self.flags.contains(Flags::SAMPLED) {
@@ -225,59 +225,59 @@ impl Frame {
             self.pkt(i).mark(Flags::TRANSLATED);
         }
     }
-    /// A number that no other packet has while packet `i` lives.
+    /// Returns the key of packet `i`, unique while the packet lives.
     #[inline]
     pub fn key(&self, i: u8) -> PacketKey {
         self.check(i);
         PacketKey(self.bufs[i as usize].as_ptr() as usize)
     }
-    /// True if row `i` is the packet of that number.
+    /// Returns true if row `i` is the packet with that key.
     #[inline]
     pub fn holds(&self, i: u8, key: PacketKey) -> bool {
         usize::from(i) < self.n && self.bufs[usize::from(i)].as_ptr() as usize == key.0
     }
-    /// The interface the packets came from.
+    /// Returns the interface the packets came from.
     #[inline]
     pub fn rx(&self) -> Iface {
         self.rx.whole()
     }
-    /// The interface the packets leave by.
+    /// Returns the interface the packets leave by.
     #[inline]
     pub fn tx(&self) -> Iface {
         self.tx.whole()
     }
-    /// The interface packet `i` came from.
+    /// Returns the interface packet `i` came from.
     #[inline]
     pub fn rx_if(&self, i: u8) -> u32 {
         self.rx.get(i)
     }
-    /// The interface packet `i` leaves by.
+    /// Returns the interface packet `i` leaves by.
     #[inline]
     pub fn tx_if(&self, i: u8) -> u32 {
         self.tx.get(i)
     }
-    /// Says that all packets came from `rx_if`.
+    /// Sets the interface that all packets came from.
     #[inline]
     pub fn set_rx(&mut self, rx_if: u32) {
         self.rx.set_all(rx_if);
     }
-    /// Says that all packets leave by `tx_if`.
+    /// Sets the interface that all packets leave by.
     #[inline]
     pub fn set_tx(&mut self, tx_if: u32) {
         self.tx.set_all(tx_if);
     }
-    /// The side column.
+    /// Returns the side column.
     #[inline]
     pub fn aux(&self) -> &[u32] {
         &self.aux[..self.n]
     }
-    /// The side column.
+    /// Returns the side column.
     #[inline]
     pub fn aux_mut(&mut self) -> &mut [u32] {
         &mut self.aux[..self.n]
     }
 
-    /// Bytes of packet `i`'s first segment.
+    /// Returns the bytes of packet `i`'s first segment.
     #[inline]
     pub fn data(&self, i: u8) -> &[u8] {
         self.check(i);
@@ -285,7 +285,7 @@ impl Frame {
         unsafe { bytes(self.bufs[i as usize], self.views[i as usize]) }
     }
 
-    /// Packet `i`'s number and the bytes of its first segment, looked for once.
+    /// Returns packet `i`'s key and the bytes of its first segment, with one lookup.
     #[inline]
     pub fn key_and_data(&self, i: u8) -> (PacketKey, &[u8]) {
         self.check(i);
@@ -294,22 +294,22 @@ impl Frame {
         (PacketKey(buf.as_ptr() as usize), unsafe { bytes(buf, self.views[i as usize]) })
     }
 
-    /// How many bytes lie before packet `i`'s current header that nodes have stepped over since it
-    /// came from a device; 0 if headers were put in front again.
+    /// Returns the number of bytes before packet `i`'s current header that nodes have pulled since
+    /// it came from a device; 0 if headers were pushed again.
     #[inline]
     pub fn stepped(&self, i: u8) -> usize {
         self.check(i);
         self.views[i as usize].off().saturating_sub(View::FRESH.off())
     }
 
-    /// Up to `n` bytes before packet `i`'s current header: headers that were stepped over.
+    /// Returns up to `n` bytes before packet `i`'s current header: headers that were pulled.
     pub fn before(&self, i: u8, n: usize) -> &[u8] {
         self.check(i);
         // SAFETY: row i is a packet of ours.
         unsafe { bytes_before(self.bufs[i as usize], self.views[i as usize], n) }
     }
 
-    /// Metadata of packet `i`.
+    /// Returns the metadata of packet `i`.
     #[inline]
     pub fn meta(&self, i: u8) -> &Meta {
         self.check(i);
@@ -317,7 +317,7 @@ impl Frame {
         unsafe { &self.bufs[i as usize].as_ref().meta }
     }
 
-    /// Bytes of all segments of packet `i`.
+    /// Returns the number of bytes of all segments of packet `i`.
     #[inline]
     pub fn total_len(&self, i: u8) -> usize {
         let first = self.views[i as usize].len();
@@ -328,14 +328,14 @@ impl Frame {
         }
     }
 
-    /// Packet `i`'s segments in order.
+    /// Returns packet `i`'s segments in order.
     pub fn segments(&self, i: u8) -> Segments<'_> {
         self.check(i);
         // SAFETY: row i is a packet of ours, borrowed by the iterator.
         unsafe { Segments::new(self.bufs[i as usize], self.views[i as usize]) }
     }
 
-    /// Sum of the packets' lengths, all segments counted.
+    /// Returns the sum of the packets' lengths, all segments counted.
     #[inline]
     pub fn bytes(&self) -> u64 {
         let mut sum: u32 = 0;
@@ -349,7 +349,7 @@ impl Frame {
         sum
     }
 
-    /// Asks the processor to load the first line of packet `i`'s bytes; any `i` is fine.
+    /// Prefetches the first cache line of packet `i`'s bytes; any `i` is allowed.
     #[inline]
     pub fn prefetch_data(&self, i: usize) {
         if i < self.n {
@@ -358,7 +358,7 @@ impl Frame {
         }
     }
 
-    /// A packet of this frame, to be changed in place.
+    /// Returns a packet of this frame, to be changed in place.
     #[inline]
     pub fn pkt(&mut self, i: u8) -> PktMut<'_> {
         self.check(i);
@@ -372,7 +372,7 @@ impl Frame {
         assert!(!self.holes || !self.taken[i as usize], "packet was taken");
     }
 
-    /// Appends a packet; gives it back if the frame is full.
+    /// Appends a packet; returns it if the frame is full.
     pub fn push(&mut self, packet: Packet) -> Result<(), Packet> {
         if self.n == FRAME_SIZE {
             return Err(packet);
@@ -381,7 +381,8 @@ impl Frame {
         // SAFETY: the packet is ours now.
         let meta = unsafe { &mut (*buf.as_ptr()).meta };
         let (flags, rx, tx, aux) = (meta.flags, meta.rx_if, meta.tx_if, meta.aux);
-        // What the columns carry leaves the meta, so that an unmarked packet's meta is default.
+        // What the columns contain is cleared from the meta, so that an unmarked packet's meta is
+        // default.
         if flags.contains(Flags::SAMPLED) {
             meta.flags.remove(Flags::SAMPLED);
             self.sampled.insert(self.n as u8);
@@ -403,7 +404,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Takes the last packet out.
+    /// Removes the last packet.
     pub fn pop(&mut self) -> Option<Packet> {
         while self.n > 0 {
             let i = self.n - 1;
@@ -430,7 +431,7 @@ impl Frame {
         self.sampled.remove(i);
     }
 
-    /// Makes an owned packet of row `i`, which is no longer a row.
+    /// Turns row `i`, which is no longer a row, into an owned packet.
     fn lift(&mut self, i: usize) -> Packet {
         let buf = self.bufs[i];
         // SAFETY: the row's packet passes to the handle.
@@ -458,14 +459,14 @@ impl Frame {
         }
     }
 
-    /// The columns that say where packets are.
+    /// Returns the columns with the packets' locations.
     #[inline]
     pub(crate) fn rows(&self) -> (&[NonNull<BufHdr>], &[View]) {
         assert!(!self.holes, "a packet was taken");
         (&self.bufs[..self.n], &self.views[..self.n])
     }
 
-    /// The views of sixteen rows, some of which may be rubbish.
+    /// Returns the views of sixteen rows, some of which may be invalid.
     #[inline(always)]
     pub(crate) fn sixteen_views(&mut self, at: usize) -> &mut [View; LANES] {
         let (all, _) = self.views.as_chunks_mut();
@@ -482,12 +483,12 @@ impl Frame {
         &self.bufs[..self.n]
     }
 
-    /// Forgets all rows; their buffers have found another owner.
+    /// Clears all rows; their buffers have another owner.
     pub(crate) fn clear_all(&mut self) {
         self.reset();
     }
 
-    /// The packets whose metadata may differ from the default; there must be no holes.
+    /// Returns the packets whose metadata may differ from the default; there must be no holes.
     #[inline]
     pub(crate) fn written_bufs(&self) -> impl Iterator<Item = NonNull<BufHdr>> + '_ {
         debug_assert!(!self.holes);
@@ -514,7 +515,7 @@ impl Frame {
         self.n = to;
     }
 
-    /// Moves all packets behind those of `to`, which must have room for them.
+    /// Moves all packets to the end of `to`, which must have room for them.
     ///
     /// # Panics
     /// If they do not fit.
@@ -536,11 +537,11 @@ impl Frame {
         self.reset();
     }
 
-    /// Moves every packet into the frame that `place` gives for its key, in order. Packets of one
+    /// Moves every packet into the frame that `place` returns for its key, in order. Packets of one
     /// key move together, column by column; those of a frame's ninth key and on one by one.
     ///
     /// # Panics
-    /// If `place` gives a full frame; the packets not yet moved are then lost to the pool.
+    /// If `place` returns a full frame; the packets not yet moved are then lost to the pool.
     pub fn deal(&mut self, keys: &[u32; FRAME_SIZE], place: &mut impl Deal) {
         self.compact(());
         let n = std::mem::take(&mut self.n);
@@ -555,7 +556,7 @@ impl Frame {
             // Both lists are written for every row; only the one that it belongs to grows.
             let (mut of_key, mut others) = (0, 0);
             for j in 0..count {
-                // The masks tell the compiler what holds anyway: no index is beyond the arrays.
+                // The masks show the compiler that no index is beyond the arrays.
                 let row = left[j % FRAME_SIZE];
                 let same = keys[row as usize] == key;
                 rows[of_key % FRAME_SIZE] = row;
@@ -581,7 +582,7 @@ impl Frame {
         self.reset();
     }
 
-    /// Copies rows to the end of `to`, which has room; the caller forgets them here.
+    /// Copies rows to the end of `to`, which has room; the caller clears them here.
     #[inline]
     fn move_rows(&self, rows: &[u8], to: &mut Frame) {
         let (at, end) = (to.n, to.n + rows.len());
@@ -648,7 +649,7 @@ impl Frame {
         }
     }
 
-    /// True if packets were taken out of the middle and [`compact`](Self::compact) is due.
+    /// Returns true if packets were taken out of the middle and [`compact`](Self::compact) is due.
     #[inline]
     pub fn has_holes(&self) -> bool {
         self.holes
@@ -674,9 +675,9 @@ fn append_column(from: &IfColumn, to: &mut IfColumn, at: usize, n: usize) {
     }
 }
 
-/// Values kept beside a frame's packets, one each; see [`Frame::compact`].
+/// Values that accompany a frame's packets, one each; see [`Frame::compact`].
 pub trait Companion {
-    /// The packet at `from` moves down to `to`.
+    /// Moves the value of the packet at `from` down to `to`.
     fn keep(&mut self, from: usize, to: usize);
 }
 
@@ -684,9 +685,9 @@ impl Companion for () {
     fn keep(&mut self, _from: usize, _to: usize) {}
 }
 
-/// Says where the packets of a key go; see [`Frame::deal`].
+/// Chooses frames by key; see [`Frame::deal`].
 pub trait Deal {
-    /// The frame for packets of that key, which must have room for one at least.
+    /// Returns the frame for packets of that key, which must have room for at least one.
     fn frame_for(&mut self, key: u32) -> &mut Frame;
 }
 

@@ -29,5 +29,5 @@ pub use pool::{
 };
 pub use rows::Rows;
 
-/// The interface of packets that the router made itself: `local0`, index 0.
+/// The interface of packets that the router itself originated: `local0`, index 0.
 pub const LOCAL_IF: u32 = 0;

@@ -1,4 +1,4 @@
-//! What a packet carries beside its bytes: the first cache line of its buffer.
+//! Metadata of a packet: the first cache line of its buffer.
 
 /// Per-packet marks. A set bit is mirrored in the flags of the frame that carries the packet.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -7,43 +7,43 @@ pub struct Flags(u16);
 impl Flags {
     /// More segments follow the first.
     pub const CHAINED: Flags = Flags(1);
-    /// The packet is being traced; [`Meta::trace`] says where.
+    /// The packet is being traced; [`Meta::trace`] is the number of its trace.
     pub const TRACED: Flags = Flags(2);
-    /// [`Meta::offload`] holds work that a device has left to us (checksum, segmentation).
+    /// [`Meta::offload`] holds work for a device (checksum, segmentation).
     pub const OFFLOAD: Flags = Flags(4);
-    /// The packet was sampled on its way in: who took the sample wants to know where it goes.
+    /// The packet was sampled on input, and its disposition must be reported.
     ///
     /// A frame carries this mark in a column ([`Frame::sampled`](crate::Frame::sampled)), so that
-    /// nothing is written to the packet; a packet outside of frames carries it itself. It stays with
-    /// a packet that is held, dropped, or handed over. Of packets that replace one (fragments,
+    /// nothing is written to the packet; a packet outside of frames carries it itself. It stays
+    /// with a packet that is held, dropped, or handed over. Of packets that replace one (fragments,
     /// segments, copies) the first inherits it.
     pub const SAMPLED: Flags = Flags(8);
-    /// The router itself made this packet.
+    /// The router itself originated this packet.
     pub const LOCAL: Flags = Flags(16);
     /// Another field of the meta is in use.
     pub const META: Flags = Flags(32);
-    /// Since the packet was sampled, its addresses, ports or tags may have been changed. Packets that were
-    /// not sampled do not have it: who changes packets says so by
+    /// The packet's addresses, ports or tags may have been changed since it was sampled. Packets
+    /// that were not sampled do not have it: code that changes packets sets it by
     /// [`PktMut::note_translation`](crate::PktMut::note_translation).
     pub const TRANSLATED: Flags = Flags(64);
-    /// It is for a group of stations or for all: whoever sends it counts it.
+    /// A multicast or broadcast frame: it is counted when it is sent.
     pub const GROUP: Flags = Flags(128);
 
-    /// No bit set.
+    /// Returns no marks.
     pub const fn empty() -> Flags {
         Flags(0)
     }
-    /// True if no bit is set.
+    /// Returns true if no bit is set.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
-    /// True if every bit of `other` is set.
+    /// Returns true if every bit of `other` is set.
     #[inline]
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
-    /// True if any bit of `other` is set.
+    /// Returns true if any bit of `other` is set.
     #[inline]
     pub const fn intersects(self, other: Flags) -> bool {
         self.0 & other.0 != 0
@@ -58,14 +58,14 @@ impl Flags {
     pub const fn remove(&mut self, other: Flags) {
         self.0 &= !other.0;
     }
-    /// Both sets together.
+    /// Returns the union of both sets.
     #[inline]
     pub const fn union(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 }
 
-/// What kind of super-packet a device handed us.
+/// Kind of GSO packet that a device received.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum GsoKind {
@@ -80,25 +80,25 @@ pub enum GsoKind {
     Udp,
 }
 
-/// Work that the sender's stack left to the device: the fields of a virtio-net header, but with
-/// offsets from the network header, so that they hold whatever link header comes before it.
+/// Offload work that the sender's stack left to the device: the fields of a virtio-net header, but
+/// with offsets from the network header, so that they are valid whatever the link header.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Offload {
     /// Segment size in bytes of payload; meaningful if `gso` is not `None`.
     pub gso_size: u16,
     /// Length of the headers from the network header up to the payload.
     pub hdr_len: u16,
-    /// Where the checksum's range begins, from the start of the network header.
+    /// Start of the checksum's range, from the start of the network header.
     pub csum_start: u16,
-    /// Where in that range the checksum field lies.
+    /// Offset of the checksum field in that range.
     pub csum_offset: u16,
     /// The checksum field holds the pseudo-header's sum and must be completed.
     pub needs_csum: bool,
-    /// The frame's receiver has validated its checksums already.
+    /// The device has validated the checksums already.
     pub data_valid: bool,
-    /// Kind of super-packet.
+    /// Kind of GSO packet.
     pub gso: GsoKind,
-    /// A TCP super-packet with the CWR bit (explicit congestion notification).
+    /// A TCP GSO packet with the CWR bit (explicit congestion notification).
     pub ecn: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct Offload {
 #[derive(Default, Debug)]
 #[repr(C)]
 pub struct Meta {
-    /// Marks; see [`Flags`]. Change them through the packet so that its frame learns of it.
+    /// Marks; see [`Flags`]. To be changed through the packet, so that its frame is updated.
     pub(crate) flags: Flags,
     /// Number of the trace record, if [`Flags::TRACED`].
     pub trace: u16,
@@ -124,7 +124,7 @@ pub struct Meta {
     pub flow_hash: u32,
     /// Spare word for the feature that set [`Flags::META`].
     pub opaque: [u16; 5],
-    /// What the device left to us, if [`Flags::OFFLOAD`].
+    /// Offload work, if [`Flags::OFFLOAD`].
     pub offload: Offload,
     /// Sample id: correlates the packet with its sample on the worker that sampled it, once the
     /// packet has been handed to another worker; 0 otherwise.
@@ -132,7 +132,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The packet's marks.
+    /// Returns the packet's marks.
     #[inline]
     pub fn flags(&self) -> Flags {
         self.flags

@@ -27,7 +27,7 @@ impl View {
     }
 }
 
-/// A packet that one place owns: neither `Copy` nor `Clone`.
+/// A packet with one owner: neither `Copy` nor `Clone`.
 ///
 /// Dropping it returns its buffers to their pool behind a lock; the packet path frees through its
 /// [`Cache`](crate::Cache) instead.
@@ -51,7 +51,7 @@ impl Packet {
         Packet { buf, view: View::FRESH }
     }
 
-    /// Takes the handle apart without freeing.
+    /// Splits the handle without freeing.
     #[inline]
     pub(crate) fn into_parts(self) -> (NonNull<BufHdr>, View) {
         let parts = (self.buf, self.view);
@@ -65,31 +65,31 @@ impl Packet {
         unsafe { self.buf.as_ref() }
     }
 
-    /// Bytes of the first segment.
+    /// Returns the bytes of the first segment.
     #[inline]
     pub fn data(&self) -> &[u8] {
         // SAFETY: we own the buffer and the view lies within it.
         unsafe { bytes(self.buf, self.view) }
     }
 
-    /// Bytes of the first segment.
+    /// Returns the bytes of the first segment.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
         // SAFETY: we own the buffer and the view lies within it.
         unsafe { bytes_mut(self.buf, self.view) }
     }
 
-    /// A number that no other packet has while this one lives.
+    /// Returns the packet's key, unique while it lives.
     pub fn key(&self) -> PacketKey {
         PacketKey(self.buf.as_ptr() as usize)
     }
 
-    /// Metadata.
+    /// Returns the metadata.
     pub fn meta(&self) -> &Meta {
         &self.hdr().meta
     }
 
-    /// Metadata. The frame that takes the packet learns of it: [`Flags::META`] is set.
+    /// Returns the metadata. The frame that takes the packet is updated: [`Flags::META`] is set.
     pub fn meta_mut(&mut self) -> &mut Meta {
         // SAFETY: we own the buffer.
         let meta = unsafe { &mut self.buf.as_mut().meta };
@@ -109,29 +109,29 @@ impl Packet {
         unsafe { self.buf.as_mut().meta.flags.remove(flags) };
     }
 
-    /// Interface that the packet came from, [`LOCAL_IF`](crate::LOCAL_IF) if none.
+    /// Returns the interface that the packet came from, [`LOCAL_IF`](crate::LOCAL_IF) if none.
     pub fn rx_if(&self) -> u32 {
         self.hdr().meta.rx_if
     }
 
-    /// Says which interface the packet came from.
+    /// Sets the interface that the packet came from.
     pub fn set_rx_if(&mut self, rx_if: u32) {
         // SAFETY: we own the buffer.
         unsafe { self.buf.as_mut().meta.rx_if = rx_if };
     }
 
-    /// Interface that the packet leaves by.
+    /// Returns the interface that the packet leaves by.
     pub fn tx_if(&self) -> u32 {
         self.hdr().meta.tx_if
     }
 
-    /// Says which interface the packet leaves by.
+    /// Sets the interface that the packet leaves by.
     pub fn set_tx_if(&mut self, tx_if: u32) {
         // SAFETY: we own the buffer.
         unsafe { self.buf.as_mut().meta.tx_if = tx_if };
     }
 
-    /// The side column's value (an adjacency, an error), as the next frame will carry it.
+    /// Returns the side column's value (an adjacency, an error) for the next frame.
     pub fn aux(&self) -> u32 {
         self.hdr().meta.aux
     }
@@ -142,19 +142,19 @@ impl Packet {
         unsafe { self.buf.as_mut().meta.aux = aux };
     }
 
-    /// Bytes of all segments.
+    /// Returns the number of bytes of all segments.
     pub fn total_len(&self) -> usize {
         self.view.len() + self.meta().rest_len as usize
     }
 
-    /// Replaces the contents by `frame`, chaining buffers from `cache` as needed. False, with the
-    /// packet emptied, if the pool is exhausted.
+    /// Replaces the contents by `frame`, chaining buffers from `cache` as needed. Returns false,
+    /// with the packet emptied, if the pool is exhausted.
     pub fn fill(&mut self, frame: &[u8], cache: &mut crate::Cache) -> bool {
         self.clear(cache);
         self.append(frame, cache)
     }
 
-    /// Makes the packet empty again, as if freshly allocated.
+    /// Empties the packet, as if just allocated.
     fn clear(&mut self, cache: &mut crate::Cache) {
         // SAFETY: we own the buffer and its chain.
         let rest = unsafe { self.buf.as_mut().next.take() };
@@ -168,8 +168,8 @@ impl Packet {
         self.view = View::FRESH;
     }
 
-    /// Appends `bytes` behind the last segment, chaining buffers as needed. False if the pool is
-    /// exhausted; what was appended until then stays.
+    /// Appends `bytes` after the last segment, chaining buffers as needed. Returns false if the
+    /// pool is exhausted; what was appended until then stays.
     pub fn append(&mut self, bytes: &[u8], cache: &mut crate::Cache) -> bool {
         let mut rest = bytes;
         self.lengthen(bytes.len(), cache, |room| {
@@ -179,14 +179,14 @@ impl Packet {
         })
     }
 
-    /// Appends `len` bytes of any value, for the caller to overwrite all of, as [`append`](Self::append)
-    /// does.
+    /// Appends `len` undefined bytes, all of which the caller must overwrite, like
+    /// [`append`](Self::append).
     pub fn extend(&mut self, len: usize, cache: &mut crate::Cache) -> bool {
         self.lengthen(len, cache, |_| {})
     }
 
-    /// Calls `fill` for each piece behind the last segment, chaining buffers, until there are `left`
-    /// bytes more.
+    /// Calls `fill` for each piece after the last segment, chaining buffers, until `left` bytes are
+    /// added.
     #[inline]
     fn lengthen(
         &mut self,
@@ -233,13 +233,13 @@ impl Packet {
         }
     }
 
-    /// The segments' bytes in order.
+    /// Returns the segments' bytes in order.
     pub fn segments(&self) -> Segments<'_> {
         // SAFETY: we own the chain for as long as the iterator borrows us.
         unsafe { Segments::new(self.buf, self.view) }
     }
 
-    /// The segments' bytes in order, to be written.
+    /// Returns the segments' bytes in order, to be written.
     pub fn segments_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let mut at = Some((self.buf, self.view));
         std::iter::from_fn(move || {
@@ -252,13 +252,13 @@ impl Packet {
         })
     }
 
-    /// Drops the first `n` bytes of the first segment; false (and nothing done) if it has fewer.
+    /// Removes the first `n` bytes of the first segment; returns false (and does nothing) if it has
+    /// fewer.
     pub fn pull(&mut self, n: usize) -> bool {
         pull(&mut self.view, n)
     }
 
-    /// Grows the packet by `n` bytes at its front, to be written by the caller; `None` if the
-    /// headroom is spent.
+    /// Prepends `n` bytes, to be written by the caller; `None` if the headroom is used up.
     pub fn push(&mut self, n: usize) -> Option<&mut [u8]> {
         if push(&mut self.view, n) { Some(&mut self.data_mut()[..n]) } else { None }
     }
@@ -282,10 +282,10 @@ pub(crate) fn push(view: &mut View, n: usize) -> bool {
     true
 }
 
-/// The bytes that `view` names in `buf`.
+/// Returns the bytes of `view` in `buf`.
 ///
 /// # Safety
-/// The caller may read the buffer, and the view lies in its data area.
+/// The caller may read the buffer, and the view is within its data area.
 #[inline]
 pub(crate) unsafe fn bytes<'a>(buf: NonNull<BufHdr>, view: View) -> &'a [u8] {
     // SAFETY: by contract.
@@ -295,22 +295,22 @@ pub(crate) unsafe fn bytes<'a>(buf: NonNull<BufHdr>, view: View) -> &'a [u8] {
     }
 }
 
-/// Up to `n` bytes before those that `view` names in `buf`.
+/// Returns up to `n` bytes before those of `view` in `buf`.
 ///
 /// # Safety
-/// As for [`bytes`].
+/// See [`bytes`].
 #[inline]
 pub(crate) unsafe fn bytes_before<'a>(buf: NonNull<BufHdr>, view: View, n: usize) -> &'a [u8] {
     let n = n.min(view.off() - HEADER);
-    // SAFETY: by contract; the bytes lie in the data area, behind the buffer's header, which the
-    // kernel has zeroed if nobody has written it yet.
+    // SAFETY: by contract; the bytes are in the data area, after the buffer's header, which the
+    // kernel has zeroed if they were never written.
     unsafe { bytes(buf, View::new((view.off() - n) as u16, n as u16)) }
 }
 
-/// The bytes that `view` names in `buf`, to be written.
+/// Returns the bytes of `view` in `buf`, to be written.
 ///
 /// # Safety
-/// The caller owns the buffer, and the view lies in its data area.
+/// The caller owns the buffer, and the view is within its data area.
 #[inline]
 pub(crate) unsafe fn bytes_mut<'a>(buf: NonNull<BufHdr>, view: View) -> &'a mut [u8] {
     // SAFETY: by contract.
@@ -320,14 +320,14 @@ pub(crate) unsafe fn bytes_mut<'a>(buf: NonNull<BufHdr>, view: View) -> &'a mut 
     }
 }
 
-/// Up to `want` bytes behind `view`'s end, as many as there are.
+/// Returns up to `want` bytes after `view`'s end, as many as there are.
 ///
 /// # Safety
 /// The caller owns `buf`.
 #[inline]
 unsafe fn room_behind<'a>(buf: NonNull<BufHdr>, view: View, want: usize) -> &'a mut [u8] {
-    // SAFETY: by contract; the bytes end with the data area, and the kernel has zeroed what nobody
-    // has written yet.
+    // SAFETY: by contract; the bytes end with the data area, and the kernel has zeroed those never
+    // written.
     unsafe {
         let end = HEADER + HEADROOM + buf.as_ref().home_data_size();
         let at = view.off() + view.len();

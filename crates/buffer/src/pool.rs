@@ -8,11 +8,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Buffers that move between a cache and the depot at once.
+/// Number of buffers that move between a cache and the depot at once.
 pub const BATCH: usize = 64;
-/// Bytes free before a received frame, for headers that grow.
+/// Headroom of a received packet, in bytes, for headers that grow.
 pub const HEADROOM: usize = 128;
-/// Bytes for frame data in one buffer unless configured otherwise.
+/// Default number of data bytes in a buffer.
 pub const DEFAULT_DATA_SIZE: usize = 2048;
 /// Bytes of metadata at the start of each buffer: two cache lines.
 pub(crate) const HEADER: usize = 128;
@@ -37,14 +37,14 @@ struct BufPool {
     batch_next: AtomicU64,
 }
 
-/// What the pool is to be made of.
+/// Configuration of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     /// Number of buffers.
     pub buffers: usize,
-    /// Data bytes of each, without the headroom. 256 to 16384.
+    /// Data bytes of each, without the headroom: 256 to 16384.
     pub data_size: usize,
-    /// Page size to insist on in bytes; `None` takes the best there is.
+    /// Required page size in bytes; `None` takes the largest available.
     pub page_size: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Default for PoolConfig {
     }
 }
 
-/// Why no pool could be made.
+/// Error of creating a pool.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// A number in the configuration is out of range.
@@ -62,24 +62,24 @@ pub enum PoolError {
     Range {
         /// Name of the setting.
         what: &'static str,
-        /// Least legal value.
+        /// Minimum.
         min: usize,
-        /// Greatest legal value.
+        /// Maximum.
         max: usize,
-        /// What was asked for.
+        /// The configured value.
         found: usize,
     },
-    /// The kernel gave no memory.
+    /// The kernel has no memory.
     #[error(
         "buffers: cannot map {mib} MiB for {buffers} buffers ({source}); \
          lower `buffers {{ buffers-per-numa }}` or free memory"
     )]
     Map {
-        /// MiB asked for.
+        /// Requested size in MiB.
         mib: usize,
-        /// Buffers asked for.
+        /// Requested number of buffers.
         buffers: usize,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: rustix::io::Errno,
     },
     /// Less memory is free than the pool would fill.
@@ -88,22 +88,22 @@ pub enum PoolError {
          free; lower `buffers {{ buffers-per-numa }}`"
     )]
     Memory {
-        /// Buffers asked for.
+        /// Requested number of buffers.
         buffers: usize,
         /// MiB needed.
         need_mib: usize,
         /// MiB free.
         have_mib: usize,
     },
-    /// The page size that was insisted on is not to be had.
+    /// Pages of the required size are not available.
     #[error(
         "buffers: no {size} pages to be had ({source}); reserve some in /proc/sys/vm/nr_hugepages \
          or drop `page-size` to take what there is"
     )]
     Pages {
-        /// Page size, for people.
+        /// Page size as text.
         size: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: rustix::io::Errno,
     },
 }
@@ -115,7 +115,7 @@ pub enum PageKind {
     Huge1G,
     /// 2 MiB huge pages.
     Huge2M,
-    /// Ordinary mapping for which the kernel uses huge pages as it can.
+    /// Ordinary mapping for which the kernel uses huge pages if it can.
     Transparent,
     /// Ordinary pages.
     Plain,
@@ -132,14 +132,14 @@ impl std::fmt::Display for PageKind {
     }
 }
 
-/// Where all buffers are at one moment.
+/// State of all buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolAudit {
     /// Buffers in the pool.
     pub total: usize,
-    /// In the depot.
+    /// Free, in the depot.
     pub depot: usize,
-    /// In workers' caches.
+    /// Free, in workers' caches.
     pub cached: usize,
     /// In packets: `total - depot - cached`.
     pub in_use: usize,
@@ -149,36 +149,36 @@ pub(crate) struct Inner {
     base: NonNull<u8>,
     map_len: usize,
     stride: usize,
-    /// Times a buffer's line, its position: see [`inverse`].
+    /// Multiplicative inverse of a buffer's size in cache lines: see [`inverse`].
     inverse: u64,
     count: usize,
     data_size: usize,
     pages: PageKind,
     depot: Depot,
     cached: Mutex<Vec<Arc<Published>>>,
-    /// Buffers of packets that were dropped outside of the packet path, one by one.
+    /// Buffers of packets that were dropped outside the packet path, one by one.
     strays: Mutex<Vec<StrayBuf>>,
     strays_total: AtomicU64,
 }
 
-/// What workers write when they trade batches; on lines that hold nothing that they only read.
+/// What workers write when they trade batches, on cache lines without read-only data.
 #[repr(align(128))]
 struct Depot {
     /// Head of the stack of batches: tag in the upper half (against reuse between load and swap),
     /// index of the batch's first buffer in the lower.
     head: AtomicU64,
-    /// Buffers in it.
+    /// Number of buffers in it.
     count: AtomicUsize,
 }
 
-/// How many buffers a cache holds: written in every loop by its worker, on lines of its own.
+/// Number of buffers in a cache: written in every loop by its worker, on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Published(pub(crate) AtomicUsize);
 
 struct StrayBuf(NonNull<BufHdr>);
 
-// SAFETY: a stray buffer is owned by nobody else; its memory belongs to the pool.
+// SAFETY: a stray buffer has no other owner; its memory belongs to the pool.
 unsafe impl Send for StrayBuf {}
 // SAFETY: the mapping is shared memory; buffers are reached only through owned handles, and the
 // depot's words are atomics.
@@ -186,10 +186,10 @@ unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
-/// A pool of packet buffers. Copies share it.
+/// A pool of packet buffers. Clones share it.
 ///
 /// A pool lives as long as the process: packets point into it without counting references, so its
-/// memory is never given back. A process makes one (a test, a few small ones).
+/// memory is never freed. A process creates one (a test, a few small ones).
 #[derive(Clone, Copy)]
 pub struct Pool {
     pub(crate) inner: &'static Inner,
@@ -199,7 +199,7 @@ impl Pool {
     /// Maps and prepares a pool.
     ///
     /// # Errors
-    /// [`PoolError`] if a number is out of range or memory or pages are not to be had.
+    /// [`PoolError`] if a number is out of range or memory or pages are not available.
     pub fn new(config: &PoolConfig) -> Result<Pool, PoolError> {
         let range = |what, min, max, found| {
             if (min..=max).contains(&found) {
@@ -234,11 +234,11 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Writes every header (which also makes the kernel provide the memory) and fills the depot.
+    /// Writes every header (which also makes the kernel commit the memory) and fills the depot.
     fn fill(&self) {
         let home = self.inner;
         let mut batch = Vec::with_capacity(BATCH);
-        // From the top, so that the lowest buffers are handed out first.
+        // From the top, so that the lowest buffers are allocated first.
         for index in (0..self.inner.count).rev() {
             let at = self.inner.at(index as u32);
             let hdr = BufHdr {
@@ -246,7 +246,7 @@ impl Pool {
                 next: None,
                 pool: BufPool { home, index: index as u32, batch_next: AtomicU64::new(0) },
             };
-            // SAFETY: `at` is within the mapping, aligned to a line, and nobody uses it yet.
+            // SAFETY: `at` is within the mapping, aligned to a cache line, and not in use yet.
             unsafe { at.as_ptr().write(hdr) };
             batch.push(at);
             if batch.len() == BATCH {
@@ -259,29 +259,29 @@ impl Pool {
         }
     }
 
-    /// Pages that hold the pool.
+    /// Returns the kind of pages of the pool.
     pub fn pages(&self) -> PageKind {
         self.inner.pages
     }
-    /// Data bytes of one buffer, without headroom.
+    /// Returns the data bytes of one buffer, without headroom.
     pub fn data_size(&self) -> usize {
         self.inner.data_size
     }
-    /// Bytes from one buffer to the next.
+    /// Returns the number of bytes from one buffer to the next.
     pub fn stride(&self) -> usize {
         self.inner.stride
     }
-    /// Bytes mapped.
+    /// Returns the number of bytes mapped.
     pub fn mapped(&self) -> usize {
         self.inner.map_len
     }
-    /// Packets that were dropped outside of the packet path since start.
+    /// Returns the number of packets that were dropped outside the packet path since start.
     pub fn strays(&self) -> u64 {
         self.inner.strays_total.load(Ordering::Relaxed)
     }
 
-    /// Says where the buffers are. Exact while no worker runs; while they run, a batch on the move
-    /// may be counted as in use.
+    /// Returns the state of all buffers. Exact while no worker runs; while they run, a batch on the
+    /// move may be counted as in use.
     pub fn audit(&self) -> PoolAudit {
         let i = self.inner;
         i.bring_strays_home();
@@ -300,8 +300,8 @@ impl Inner {
         unsafe { self.base.add(index as usize * self.stride).cast() }
     }
 
-    /// Position of a buffer, by its address: to ask the buffer itself would fetch a line of it, for
-    /// each of a batch.
+    /// Returns the position of a buffer, from its address: reading the buffer itself would fetch a
+    /// cache line of it, for each of a batch.
     #[inline]
     fn index_of(&self, buf: NonNull<BufHdr>) -> u32 {
         let line = (buf.addr().get() - self.base.addr().get()) / LINE;
@@ -343,7 +343,7 @@ impl Inner {
         self.depot.count.fetch_add(batch.len(), Ordering::Relaxed);
     }
 
-    /// Takes a batch from the depot and appends it to `out`; false if the depot is empty.
+    /// Takes a batch from the depot and appends it to `out`; returns false if the depot is empty.
     pub(crate) fn pop_batch(&self, out: &mut Vec<NonNull<BufHdr>>) -> bool {
         let mut old = self.depot.head.load(Ordering::Acquire);
         let head = loop {
@@ -407,7 +407,8 @@ impl Inner {
     }
 }
 
-/// Start of the list that a batch's first buffer carries in its data area, in 4-byte words.
+/// Returns the start of the list that a batch's first buffer carries in its data area, in 4-byte
+/// words.
 ///
 /// # Safety
 /// `head` must be a free buffer that the caller owns.
@@ -435,9 +436,9 @@ pub(crate) fn free_stray(mut buf: NonNull<BufHdr>) {
     }
 }
 
-/// The number that an odd one's multiples are divided by it with, by wrapping multiplication.
+/// Returns the inverse of an odd number modulo 2^64: multiplying a multiple by it divides it.
 const fn inverse(odd: u64) -> u64 {
-    // Right in the lowest 3 bits; each step doubles them.
+    // Correct in the lowest 3 bits; each step doubles their number.
     let mut x = odd;
     let mut bits = 3;
     while bits < u64::BITS {
@@ -539,7 +540,7 @@ const _: () = {
     assert!(size_of::<Meta>() <= 56);
 };
 
-/// What one worker writes all the time lies on no line that another uses.
+/// What one worker writes all the time is on cache lines that no other uses.
 const _: () = {
     assert!(size_of::<Published>() == 128 && align_of::<Published>() == 128);
     assert!(size_of::<Depot>() == 128);
@@ -553,7 +554,7 @@ impl BufHdr {
 }
 
 impl Pool {
-    /// Takes one packet straight from the depot: for control threads, not for the packet path.
+    /// Allocates one packet straight from the depot: for control threads, not for the packet path.
     /// Its data begins after the headroom and is empty.
     pub fn alloc_slow(&self) -> Option<Packet> {
         let mut out = Vec::with_capacity(BATCH);

@@ -1,8 +1,8 @@
-//! Whole columns of a frame at once: what frame kernels are made of.
+//! Operations on whole columns of a frame, for frame kernels.
 //!
-//! A node's kernel handles the rows that are as they usually are and leaves the rest, a [`Rows`], to
-//! the per-packet function. Everything here is safe to call with any frame: rows too short for what
-//! is asked show zeros, or stay as they are.
+//! A node's kernel handles the common rows and leaves the others, a [`Rows`], to the per-packet
+//! function. Everything here is safe to call with any frame: rows that are too short for an
+//! operation yield zeros, or are left unchanged.
 
 use crate::frame::{FRAME_SIZE, Frame};
 use crate::meta::Flags;
@@ -18,13 +18,14 @@ const WORDS: usize = FRAME_SIZE / 64;
 pub struct Rows([u64; WORDS]);
 
 impl Rows {
-    /// No row.
+    /// The empty set.
     pub const NONE: Rows = Rows([0; WORDS]);
 
-    /// The rows for which the items are true, in order; items beyond a full frame are not asked for.
+    /// Returns the rows for which the items are true, in order; items beyond a full frame are
+    /// ignored.
     #[inline(always)]
     pub fn of(each: impl Iterator<Item = bool>) -> Rows {
-        // Bytes first: most often no bit is set, and the loop has no more to do than to say so.
+        // Bytes first: most often no bit is set, and the loop only has to find that out.
         let mut flags = [0u8; FRAME_SIZE];
         let mut any = 0;
         for (flag, is) in flags.iter_mut().zip(each) {
@@ -44,10 +45,10 @@ impl Rows {
         }
         rows
     }
-    /// Adds those of the sixteen rows from `at` on that the mask has a bit for.
+    /// Adds those of the sixteen rows from `at` on whose bit in the mask is set.
     ///
     /// # Panics
-    /// If `at` is no multiple of 16, or beyond a full frame.
+    /// If `at` is not a multiple of 16, or is beyond a full frame.
     #[inline(always)]
     pub fn insert_lanes(&mut self, at: usize, mask: u16) {
         assert!(at.is_multiple_of(LANES));
@@ -58,26 +59,26 @@ impl Rows {
     pub fn insert(&mut self, i: u8) {
         self.0[usize::from(i) / 64] |= 1 << (i % 64);
     }
-    /// Takes a row out.
+    /// Removes a row.
     #[inline]
     pub fn remove(&mut self, i: u8) {
         self.0[usize::from(i) / 64] &= !(1 << (i % 64));
     }
-    /// True if row `i` is in it.
+    /// Returns true if row `i` is in the set.
     #[inline]
     pub fn contains(&self, i: u8) -> bool {
         self.0[usize::from(i) / 64] >> (i % 64) & 1 != 0
     }
-    /// True if no row is in it.
+    /// Returns true if the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.iter().fold(0, |all, w| all | w) == 0
     }
-    /// How many rows are in it.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.0.iter().map(|w| w.count_ones() as usize).sum()
     }
-    /// The rows in one or the other.
+    /// Returns the union.
     #[inline]
     #[must_use]
     pub fn or(mut self, other: Rows) -> Rows {
@@ -86,7 +87,7 @@ impl Rows {
         }
         self
     }
-    /// The rows, in order.
+    /// Returns the rows, in order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = u8> {
         self.0.into_iter().enumerate().flat_map(|(word, mut left)| {
@@ -99,7 +100,7 @@ impl Rows {
     }
 }
 
-/// A set of rows that knows how many they are.
+/// A set of rows with their number.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct CountedRows {
     rows: Rows,
@@ -134,7 +135,7 @@ impl CountedRows {
 }
 
 impl Frame {
-    /// The first `N` bytes of each packet; zeros for one whose first segment is shorter.
+    /// Returns the first `N` bytes of each packet; zeros for one whose first segment is shorter.
     #[inline(always)]
     pub fn heads<const N: usize>(&self) -> impl Iterator<Item = &[u8; N]> {
         let (bufs, views) = self.rows();
@@ -148,9 +149,9 @@ impl Frame {
         })
     }
 
-    /// `N` bytes of each packet, from `before` bytes before its current header on; `None` for one
-    /// whose first segment ends earlier, or that has less headroom. What stands before the header is
-    /// a header stepped over, or rubbish.
+    /// Returns `N` bytes of each packet, from `before` bytes before its current header on; `None`
+    /// for one whose first segment ends earlier, or that has less headroom. The bytes before the
+    /// header are a pulled header, or undefined.
     #[inline(always)]
     pub fn windows_mut<const N: usize>(
         &mut self,
@@ -161,14 +162,14 @@ impl Frame {
             if view.len() + before < N || view.off() < HEADER + before {
                 return None;
             }
-            // SAFETY: the row is a packet of ours, each row another one; the bytes begin behind the
+            // SAFETY: the row is a packet of ours, each row another one; the bytes begin after the
             // buffer's header and end with the first segment at the latest. The kernel has zeroed
-            // what nobody has written yet.
+            // those never written.
             Some(unsafe { address(*buf, view.off() - before).cast::<[u8; N]>().as_mut() })
         })
     }
 
-    /// As [`heads`](Self::heads), if no packet's first segment is shorter than `N` bytes.
+    /// Like [`heads`](Self::heads), if no packet's first segment is shorter than `N` bytes.
     #[inline(always)]
     pub fn long_heads<const N: usize>(&self) -> Option<impl Iterator<Item = &[u8; N]>> {
         let (bufs, views) = self.rows();
@@ -181,8 +182,8 @@ impl Frame {
         })
     }
 
-    /// As [`windows_mut`](Self::windows_mut), if there is none that is `None`, and no packet longer
-    /// than `longest`.
+    /// Like [`windows_mut`](Self::windows_mut), if there is no `None`, and no packet longer than
+    /// `longest`.
     #[inline(always)]
     pub fn long_windows_mut<const N: usize>(
         &mut self,
@@ -190,7 +191,7 @@ impl Frame {
         longest: u16,
     ) -> Option<impl Iterator<Item = &mut [u8; N]>> {
         let (bufs, views) = self.rows();
-        // In 32 bits, so that many are looked at together.
+        // In 32 bits, so that many are compared at once.
         let (mut least, mut most, mut headroom) = (u32::MAX, 0, u32::MAX);
         for v in views {
             least = least.min(v.0);
@@ -209,15 +210,15 @@ impl Frame {
         })
     }
 
-    /// The first row of each sixteen, and which of the sixteen there are.
+    /// Returns the first row of each group of sixteen, and a mask of its rows that exist.
     #[inline(always)]
     pub fn lane_groups(&self) -> impl Iterator<Item = (usize, u16)> + use<> {
         let n = self.len();
         (0..n).step_by(LANES).map(move |at| (at, (u32::MAX >> (32 - (n - at).min(LANES))) as u16))
     }
 
-    /// The first 20 bytes of each of the sixteen packets from `at` on, as five little-endian
-    /// words. Zeros where there is no packet, or its first segment is shorter.
+    /// Returns the first 20 bytes of each of the sixteen packets from `at` on, as five
+    /// little-endian words. Zeros if there is no packet, or its first segment is shorter.
     #[inline(always)]
     pub fn words5<V: Lanes>(&self, at: usize) -> [V; 5] {
         const NEED: usize = 20;
@@ -247,20 +248,21 @@ impl Frame {
         words.map(|w| V::load(&w))
     }
 
-    /// Length of each packet's first segment.
+    /// Returns the length of each packet's first segment.
     #[inline(always)]
     pub fn lengths(&self) -> impl Iterator<Item = usize> {
         self.rows().1.iter().map(|v| v.len())
     }
 
-    /// Lengths of the first segments of the sixteen packets from `at` on; rubbish where there is none.
+    /// Returns the lengths of the first segments of the sixteen packets from `at` on; undefined
+    /// where there is none.
     #[inline(always)]
     pub fn lens<V: Lanes>(&mut self, at: usize) -> V {
         V::load(&self.sixteen_views(at).map(|v| v.0)).shr::<16>()
     }
 
-    /// Cuts those of the sixteen packets from `at` on that the mask has a bit for to these lengths, if
-    /// they are longer. Not for frames with chained packets: there, nothing is done.
+    /// Truncates those of the sixteen packets from `at` on whose bit in the mask is set to these
+    /// lengths, if they are longer. Not for frames with chained packets: there, nothing is done.
     #[inline(always)]
     pub fn truncate<V: Lanes>(&mut self, at: usize, mask: u16, lens: V) {
         if self.flags().contains(Flags::CHAINED) {
@@ -274,7 +276,7 @@ impl Frame {
         *views = words.map(View);
     }
 
-    /// Steps over the first `n` bytes of each packet but those in `except`. A packet whose first
+    /// Removes the first `n` bytes of each packet except those in `except`. A packet whose first
     /// segment is shorter stays as it is.
     #[inline(always)]
     pub fn pull_all(&mut self, n: u16, except: Rows) {
@@ -284,7 +286,7 @@ impl Frame {
         });
     }
 
-    /// Grows each packet but those in `except` by `n` bytes at its front: as
+    /// Prepends `n` bytes to each packet except those in `except`, like
     /// [`PktMut::push`](crate::PktMut::push). A packet without the headroom stays as it is.
     #[inline(always)]
     pub fn push_all(&mut self, n: u16, except: Rows) {
@@ -310,16 +312,16 @@ impl Frame {
     }
 }
 
-/// The sixteen rows from `at` on, if they are all there.
+/// Returns the sixteen rows from `at` on, if they all exist.
 #[inline(always)]
 fn lanes<T>(column: &[T], at: usize) -> Option<&[T; LANES]> {
     column.get(at..)?.first_chunk()
 }
 
-/// Where in a buffer.
+/// Returns an address in a buffer.
 ///
 /// # Safety
-/// The offset lies in the buffer.
+/// The offset is within the buffer.
 #[inline(always)]
 unsafe fn address(buf: NonNull<BufHdr>, off: usize) -> NonNull<u8> {
     // SAFETY: by contract.

@@ -1,8 +1,8 @@
-//! Sixteen packets at a time.
+//! SIMD over sixteen packets.
 //!
-//! A [`Kernel`] is written once, over [`Lanes`]: sixteen 32-bit words, one of each of sixteen packets.
-//! [`run`] compiles it for the widest instructions that the processor has. Types of lanes exist only
-//! inside of [`run`], so that no instruction runs that the processor does not know.
+//! A [`Kernel`] is written once, over [`Lanes`]: sixteen 32-bit words, one of each of sixteen
+//! packets. [`run`] compiles it for the widest instructions that the processor supports. Lane types
+//! exist only inside [`run`], so that no unsupported instruction runs.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,16 +14,16 @@ mod x86;
 
 pub use pattern::Pattern;
 
-/// Lanes in one value.
+/// Number of lanes.
 pub const LANES: usize = 16;
 
-/// Which instructions kernels use.
+/// Instruction set used by kernels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Level {
-    /// No kernels: every packet on its own.
+    /// No kernels: every packet is processed individually.
     PerPacket = 1,
-    /// What every processor of the architecture has.
+    /// The baseline of the architecture.
     Scalar,
     /// AVX2.
     Avx2,
@@ -32,10 +32,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// All of them, the least first.
+    /// All levels, the lowest first.
     pub const ALL: [Level; 4] = [Level::PerPacket, Level::Scalar, Level::Avx2, Level::Avx512];
 
-    /// Its name, as `THALWEG_SIMD` takes it.
+    /// Returns its name, as in `THALWEG_SIMD`.
     pub const fn name(self) -> &'static str {
         match self {
             Level::PerPacket => "per-packet",
@@ -45,7 +45,7 @@ impl Level {
         }
     }
 
-    /// The best that this processor has.
+    /// Returns the best level of this processor.
     pub fn best() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
@@ -60,10 +60,10 @@ impl Level {
     }
 }
 
-/// 0: not asked yet.
+/// 0: not determined yet.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The level in use: the best there is, or a lower one named in the environment as `THALWEG_SIMD`.
+/// Returns the level in use: the best, or a lower one named in the environment as `THALWEG_SIMD`.
 #[inline]
 pub fn level() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
@@ -84,13 +84,12 @@ fn choose() -> Level {
     level
 }
 
-/// Uses a level from now on, or the best there is if that is lower: for tests and measurements.
-/// Holds for the whole process.
+/// Sets the level, limited to the best: for tests and benchmarks. Applies to the whole process.
 pub fn set_level(level: Level) {
     LEVEL.store(level.min(Level::best()) as u8, Ordering::Relaxed);
 }
 
-/// Sixteen words. Arithmetic wraps; bit `i` of a mask belongs to lane `i`.
+/// Sixteen words. Arithmetic wraps; bit `i` of a mask is that of lane `i`.
 pub trait Lanes:
     Copy
     + Add<Output = Self>
@@ -99,38 +98,38 @@ pub trait Lanes:
     + BitOr<Output = Self>
     + BitXor<Output = Self>
 {
-    /// The same word in all lanes.
+    /// Returns the same word in all lanes.
     fn splat(word: u32) -> Self;
-    /// Words side by side in memory.
+    /// Loads consecutive words.
     fn load(from: &[u32; LANES]) -> Self;
-    /// Words side by side in memory.
+    /// Stores consecutive words.
     fn store(self, to: &mut [u32; LANES]);
     /// Shifts each word left by `N` bits.
     #[must_use]
     fn shl<const N: u32>(self) -> Self;
-    /// Shifts each word right by `N` bits, zeros coming in.
+    /// Shifts each word right by `N` bits, filling with zeros.
     #[must_use]
     fn shr<const N: u32>(self) -> Self;
-    /// Lanes that are equal.
+    /// Returns a mask of the lanes that are equal.
     fn eq(self, other: Self) -> u16;
-    /// Lanes that are less than `other`'s, as unsigned numbers.
+    /// Returns a mask of the lanes that are less than `other`'s, unsigned.
     fn lt(self, other: Self) -> u16;
-    /// Lanes of `other` where the mask has a bit, of `self` elsewhere.
+    /// Returns lanes of `other` where the mask has a bit, of `self` elsewhere.
     #[must_use]
     fn replace(self, mask: u16, other: Self) -> Self;
-    /// The first 20 bytes at each address, as five little-endian words.
+    /// Loads the first 20 bytes at each address, as five little-endian words.
     ///
     /// # Safety
     /// 20 bytes may be read at each.
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Self; 5];
 }
 
-/// Something to be done for many packets, with whatever lanes the processor has.
+/// A computation over many packets, generic over the lanes.
 pub trait Kernel {
-    /// What comes of it.
+    /// Result.
     type Out;
-    /// Does it. To be marked `#[inline(always)]`, as must be all that it hands lanes to: only then is
-    /// it compiled for the lanes' level. So keep lanes out of closures and of functions that take
+    /// Runs it. Mark it `#[inline(always)]`, and everything it passes lanes to: only then is it
+    /// compiled for the lanes' level. So keep lanes out of closures and of functions that take
     /// closures, such as `array::map`.
     fn run<V: Lanes>(self) -> Self::Out;
 }

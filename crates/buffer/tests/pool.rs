@@ -1,4 +1,4 @@
-//! The pool, its caches and its frames, against a model and across threads.
+//! The pool, its caches and its frames, compared with a model and across threads.
 
 use proptest::prelude::*;
 use thalweg_buffer::{Cache, Deal, Flags, Frame, Iface, LOCAL_IF, Packet, Pool, PoolConfig};
@@ -46,7 +46,7 @@ fn exhaustion_is_no_disaster() {
     all_home(pool);
 }
 
-/// What a worker has under way comes back to it, and none keeps what others need.
+/// The buffers that a worker has in flight come back to it, and none keeps what others need.
 #[test]
 fn caches_share_half_of_the_pool() {
     let pool = pool(8192);
@@ -58,7 +58,7 @@ fn caches_share_half_of_the_pool() {
         held.into_iter().for_each(|p| cache.free(p));
         depot
     };
-    // A quarter each: the first's second turn needs nothing, nor gives anything back.
+    // A quarter each: the first's second round needs nothing, nor returns anything.
     swing(first, 2048);
     let depot = pool.audit().depot;
     assert_eq!((swing(first, 2048), pool.audit().depot), (depot, depot));
@@ -190,7 +190,7 @@ fn a_sampled_packet_keeps_its_mark_wherever_it_goes() {
     assert!(f.push(held).is_ok());
     assert_eq!(rows(&f), [4, 6]);
     assert!(f.meta(6).flags().is_empty());
-    // Dealt, merged, taken off the end.
+    // Dealt, merged, popped.
     let (mut a, mut b) = (Frame::new(), Frame::new());
     struct Two<'f>(&'f mut Frame, &'f mut Frame);
     impl Deal for Two<'_> {
@@ -256,7 +256,7 @@ fn batches_cross_threads() {
     all_home(pool);
 }
 
-/// A pile per key, and a fresh frame when the last of the pile is full.
+/// A pile per key, and a new frame when the last of the pile is full.
 struct Piles([Vec<Box<Frame>>; KEYS]);
 
 /// More than are moved together.
@@ -350,7 +350,7 @@ proptest! {
                         *key = (i % KEYS) as u32;
                     }
                     let mut piles = Piles([const { Vec::new() }; KEYS]);
-                    // One pile has something already.
+                    // One pile has a packet already.
                     if let Some(p) = cache.alloc() {
                         let mut first = Frame::new();
                         first.push(p).ok().unwrap();
@@ -362,7 +362,7 @@ proptest! {
                     for (k, pile) in piles.0.iter_mut().enumerate() {
                         for (nth, part) in pile.iter_mut().enumerate() {
                             if k == 1 && nth == 0 && had == 1 {
-                                // The packet that was there stays the first.
+                                // The existing packet stays the first.
                                 let rest: Vec<_> =
                                     std::iter::from_fn(|| part.pop()).collect();
                                 for p in rest.into_iter().rev().skip(1) {
@@ -428,7 +428,7 @@ fn sampled_packets_know_that_they_were_translated() {
     cache.free(taken);
     frame.compact(());
     cache.free_frame(&mut frame);
-    // Whoever gets the buffers next finds no mark.
+    // The next owner of the buffers finds no mark.
     let fresh: Vec<_> = std::iter::from_fn(|| cache.alloc()).collect();
     assert!(fresh.iter().all(|p| p.meta().flags().is_empty()));
     fresh.into_iter().for_each(|p| cache.free(p));

@@ -1,7 +1,7 @@
-//! The arguments of a command, taken one by one.
+//! Arguments of a command, taken one by one.
 //!
-//! Every taker consumes what it returns. A taker that fails consumes nothing and says which
-//! argument was wrong, what was there, and what would be right.
+//! Every taker consumes what it returns. A taker that fails consumes nothing, and its error says
+//! which argument was wrong, what was found, and what was expected.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::lexer::{Token, TokenKind, tokenize};
 /// The words and groups after the command's path.
 #[derive(Debug, Clone)]
 pub struct Args<'a> {
-    /// The text that the tokens point into.
+    /// Text that the tokens point into.
     line: &'a str,
     /// Name of the command, for messages.
     path: &'a str,
@@ -25,8 +25,8 @@ impl<'a> Args<'a> {
         Self { line, path, tokens, next: 0 }
     }
 
-    /// Splits a text into arguments, as a command would get them; for tests of parsers, and for
-    /// the inside of a group.
+    /// Splits a text into arguments, as a command would get them; for tests of parsers, and for the
+    /// inside of a group.
     ///
     /// # Errors
     /// If a quote or a brace is not closed.
@@ -34,39 +34,39 @@ impl<'a> Args<'a> {
         Ok(Self::new(text, "", tokenize(text)?))
     }
 
-    /// The command these are the arguments of, in full words.
+    /// Returns the command's path, in full words.
     pub fn path(&self) -> &'a str {
         self.path
     }
 
-    /// Whether every argument was taken.
+    /// Returns true if every argument was taken.
     pub fn is_empty(&self) -> bool {
         self.next >= self.tokens.len()
     }
 
-    /// How many arguments are left.
+    /// Returns the number of arguments left.
     pub fn len(&self) -> usize {
         self.tokens.len() - self.next
     }
 
-    /// The next argument (the inside of a group, if it is one), not taken.
+    /// Returns the next argument (the inside of a group, if it is one) without taking it.
     pub fn peek(&self) -> Option<&'a str> {
         self.peek_at(0)
     }
 
-    /// The argument `n` places ahead (0 is the next), not taken.
+    /// Returns the argument `n` places ahead (0 is the next) without taking it.
     pub fn peek_at(&self, n: usize) -> Option<&'a str> {
         self.tokens.get(self.next.checked_add(n)?).map(|t| t.text)
     }
 
-    /// Whether the next argument is a `{ ... }` group.
+    /// Returns true if the next argument is a `{ ... }` group.
     pub fn at_group(&self) -> bool {
         self.tokens.get(self.next).is_some_and(|t| t.kind == TokenKind::Group)
     }
 
     /// Takes the next argument if it is `keyword` or an abbreviation of it.
     ///
-    /// Where several keywords may stand, use [`one_of`](Self::one_of), which notices ambiguity.
+    /// Where several keywords are possible, use [`one_of`](Self::one_of), which detects ambiguity.
     pub fn keyword(&mut self, keyword: &str) -> bool {
         self.take_if(|word| !word.is_empty() && keyword.starts_with(word))
     }
@@ -85,8 +85,8 @@ impl<'a> Args<'a> {
         taken
     }
 
-    /// Takes the next argument if it is one of `keywords` or abbreviates exactly one of them,
-    /// and returns the keyword in full. `None` leaves the argument for another taker.
+    /// Takes the next argument if it is one of `keywords` or abbreviates exactly one of them, and
+    /// returns the keyword in full. `None` leaves the argument for another taker.
     ///
     /// # Errors
     /// [`CliError::Ambiguous`] if it abbreviates several.
@@ -115,7 +115,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Like [`one_of`](Self::one_of), but one of them must be there.
+    /// Like [`one_of`](Self::one_of), but one of them is required.
     ///
     /// # Errors
     /// If the argument is missing, none of `keywords`, or ambiguous.
@@ -139,10 +139,10 @@ impl<'a> Args<'a> {
         Ok(matches!(word, "enable" | "on"))
     }
 
-    /// Takes a word of any form (quotes removed); `what` says what it stands for.
+    /// Takes any word (quotes removed); `what` names the argument.
     ///
     /// # Errors
-    /// If the line ends here or a group stands here.
+    /// If the line ends here or the next argument is a group.
     pub fn word(&mut self, what: &str) -> Result<&'a str, CliError> {
         match self.tokens.get(self.next) {
             Some(token) if token.kind != TokenKind::Group => {
@@ -153,10 +153,10 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Takes a word that `parse` understands; `expected` says in words what that is.
+    /// Takes a word that `parse` accepts; `expected` describes valid ones.
     ///
     /// # Errors
-    /// If the line ends here or `parse` gives `None`.
+    /// If the line ends here or `parse` returns `None`.
     pub fn with<T>(
         &mut self,
         what: &str,
@@ -176,7 +176,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Takes a word by its [`FromStr`]; `expected` says in words what is right.
+    /// Takes a word by its [`FromStr`]; `expected` describes valid ones.
     ///
     /// # Errors
     /// If the line ends here or the word does not parse.
@@ -184,7 +184,7 @@ impl<'a> Args<'a> {
         self.with(what, expected, |word| word.parse().ok())
     }
 
-    /// Tries a taker: `None`, with nothing consumed, if it fails.
+    /// Tries a taker: returns `None`, with nothing consumed, if it fails.
     pub fn maybe<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, CliError>) -> Option<T> {
         let at = self.next;
         let taken = take(self).ok();
@@ -252,7 +252,7 @@ impl<'a> Args<'a> {
     /// If there is none.
     pub fn f64(&mut self, what: &str) -> Result<f64, CliError> {
         self.with(what, "a number such as 10, 0.5 or 1e6", |w| {
-            // `inf` and `nan` are numbers to Rust, but to nobody at a prompt.
+            // `inf` and `nan` are numbers to Rust, but not at a prompt.
             w.parse().ok().filter(|n: &f64| n.is_finite())
         })
     }
@@ -300,7 +300,7 @@ impl<'a> Args<'a> {
     /// Takes an IPv4 or IPv6 prefix; bits beyond the length are kept.
     ///
     /// # Errors
-    /// If there is none, or the length is missing or too great.
+    /// If there is none, or the length is missing or too large.
     pub fn ip_prefix(&mut self, what: &str) -> Result<(IpAddr, u8), CliError> {
         let expected = "a prefix such as 192.0.2.0/24 or 2001:db8::/32";
         self.with(what, expected, |w| {
@@ -317,10 +317,10 @@ impl<'a> Args<'a> {
         self.with(what, "a MAC address such as 02:fe:00:00:00:01 or 02fe.0000.0001", mac)
     }
 
-    /// Takes a `{ ... }` group and returns what stands between its braces, raw.
+    /// Takes a `{ ... }` group and returns the text between its braces, raw.
     ///
     /// # Errors
-    /// If no group stands here.
+    /// If the next argument is not a group.
     pub fn group(&mut self, what: &str) -> Result<&'a str, CliError> {
         match self.tokens.get(self.next) {
             Some(token) if token.kind == TokenKind::Group => {
@@ -331,7 +331,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Takes everything that is left, raw (quotes and braces included, blanks as typed).
+    /// Takes everything that is left, raw (including quotes and braces, spaces as typed).
     pub fn rest(&mut self) -> &'a str {
         let span = match (self.tokens.get(self.next), self.tokens.last()) {
             (Some(first), Some(last)) => first.start..last.end,
@@ -341,7 +341,7 @@ impl<'a> Args<'a> {
         &self.line[span]
     }
 
-    /// Refuses arguments that nobody took. A command that takes no more calls this before it acts.
+    /// Refuses arguments that are left. A command that takes no more calls this before it acts.
     ///
     /// # Errors
     /// [`CliError::Unexpected`] if an argument is left.
@@ -355,7 +355,8 @@ impl<'a> Args<'a> {
         Err(CliError::Unexpected { found, after })
     }
 
-    /// The error that the next argument is not a good `what`. For parsers built on [`peek`].
+    /// Returns the error that the next argument is not a valid `what`. For parsers built on
+    /// [`peek`].
     ///
     /// [`peek`]: Self::peek
     pub fn bad(&self, what: &str, expected: impl Into<String>) -> CliError {
@@ -364,7 +365,8 @@ impl<'a> Args<'a> {
         CliError::BadArgument { what, expected, found, position: self.next + 1 }
     }
 
-    /// The error that the argument last taken was not a good `what` (an unknown interface, say).
+    /// Returns the error that the argument last taken was not a valid `what` (e.g. an unknown
+    /// interface).
     pub fn bad_last(&self, what: &str, expected: impl Into<String>) -> CliError {
         let mut before = self.clone();
         before.next = self.next.saturating_sub(1);
@@ -388,7 +390,7 @@ fn unsigned(word: &str) -> Option<u64> {
         Some(hex) => (hex, 16),
         None => (word, 10),
     };
-    // `from_str_radix` takes a leading plus sign, we do not.
+    // `from_str_radix` accepts a leading plus sign.
     if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
         return None;
     }

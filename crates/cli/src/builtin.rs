@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::script::Script;
 
-/// The longest `wait`, in seconds.
+/// Maximum duration of `wait`, in seconds.
 const MAX_WAIT_S: f64 = 86_400.0;
 
 pub(crate) fn commands<C: 'static>() -> [&'static dyn Command<C>; 8] {
@@ -30,7 +30,7 @@ impl<C> Command<C> for Help {
         "[<command>]"
     }
     fn help(&self) -> &'static str {
-        "Explain a command, or list them\nAbbreviations work here too: `help sh int'."
+        "Explain a command, or list all\nWords may be abbreviated: `help sh int'."
     }
     fn run(&self, _: &mut C, args: &mut Args<'_>, _: &mut Output) -> Ran<C> {
         Ok(Outcome::Ask(Question::Help(args.rest().to_owned())))
@@ -65,7 +65,7 @@ impl<C> Command<C> for Echo {
         "<text>"
     }
     fn help(&self) -> &'static str {
-        "Write a text"
+        "Print a text"
     }
     fn run(&self, _: &mut C, args: &mut Args<'_>, out: &mut Output) -> Ran<C> {
         out.line(args.rest());
@@ -109,7 +109,7 @@ impl<C> Command<C> for Wait {
         "<seconds>"
     }
     fn help(&self) -> &'static str {
-        "Wait for some seconds\nFractions are fine. Only this session waits."
+        "Wait for a number of seconds\nFractions are allowed. Only this session waits."
     }
     fn run(&self, _: &mut C, args: &mut Args<'_>, _: &mut Output) -> Ran<C> {
         let expected = "seconds from 0 to 86400, such as 1 or 0.5";
@@ -156,7 +156,7 @@ impl<C> Command<C> for History {
         "Show the commands typed in this session"
     }
     fn run(&self, _: &mut C, _: &mut Args<'_>, _: &mut Output) -> Ran<C> {
-        // An interactive session answers this itself when it is typed in full.
+        // An interactive session handles this itself if it is typed in full.
         Err(CliError::failed("only an interactive session keeps a history"))
     }
 }
@@ -171,7 +171,7 @@ impl<C> Command<C> for ShowCli {
         "[<text>]"
     }
     fn help(&self) -> &'static str {
-        "List all commands with their arguments\nOnly those whose words contain the text, if given."
+        "List all commands with their arguments\nIf a text is given, only commands that contain it."
     }
     fn run(&self, _: &mut C, args: &mut Args<'_>, _: &mut Output) -> Ran<C> {
         Ok(Outcome::Ask(Question::Commands(args.rest().to_owned())))

@@ -1,4 +1,4 @@
-//! What a command is.
+//! The command trait and its outcome.
 
 use std::time::Instant;
 
@@ -11,28 +11,28 @@ use crate::script::Script;
 ///
 /// Implemented by a unit struct per command; the tree keeps `&'static dyn Command<C>`.
 pub trait Command<C>: Sync {
-    /// The words that call it, e.g. `show interface`. Users may abbreviate each of them.
+    /// Returns its path, e.g. `show interface`. Users may abbreviate each word.
     fn path(&self) -> &'static str;
 
-    /// Other full paths that call it; they are understood but not listed.
+    /// Returns alternative paths; they are understood but not listed.
     fn aliases(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The grammar of the arguments on one line, e.g. `<interface> [<rate>] [disable]`.
+    /// Returns the grammar of the arguments on one line, e.g. `<interface> [<rate>] [disable]`.
     ///
-    /// Bare words of it are offered as completions.
+    /// Its keywords are offered as completions.
     fn usage(&self) -> &'static str {
         ""
     }
 
-    /// What it does: one short line, then (after a newline) as much as needed.
+    /// Returns its help: one short line, then (after a newline) as much as needed.
     fn help(&self) -> &'static str;
 
-    /// Does it. Takes all arguments (ending with [`Args::end`]) before it changes anything.
+    /// Runs it. Takes all arguments (ending with [`Args::end`]) before it changes anything.
     ///
     /// # Errors
-    /// What was wrong with the arguments or the request; what was written to `out` is still shown.
+    /// An error in the arguments or the request; output written to `out` is still shown.
     fn run(
         &self,
         cx: &mut C,
@@ -40,8 +40,8 @@ pub trait Command<C>: Sync {
         out: &mut Output,
     ) -> Result<Outcome<C>, CliError>;
 
-    /// What could stand in place of `partial`, after the arguments `before`. The caller sorts and
-    /// keeps what begins with `partial`. The default offers the bare words of [`usage`].
+    /// Returns completions of `partial`, after the arguments `before`. The caller sorts them and
+    /// keeps those that begin with `partial`. The default offers the keywords of [`usage`].
     ///
     /// [`usage`]: Self::usage
     fn complete(&self, cx: &C, before: &[&str], partial: &str) -> Vec<String> {
@@ -50,7 +50,7 @@ pub trait Command<C>: Sync {
     }
 }
 
-/// The keywords in a grammar such as `<interface> [rate <n>] enable|disable`.
+/// Returns the keywords in a grammar such as `<interface> [rate <n>] enable|disable`.
 pub fn usage_words(usage: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut placeholder = 0usize;
@@ -73,60 +73,60 @@ pub fn usage_words(usage: &str) -> Vec<String> {
     words
 }
 
-/// How a command that did not fail went on.
+/// Outcome of a command that did not fail.
 #[non_exhaustive]
 pub enum Outcome<C> {
-    /// It is finished.
+    /// The command has finished.
     Done,
-    /// It goes on over time: the main loop polls the task.
+    /// The command continues over time: the main loop polls the task.
     Pending(Box<dyn Task<C>>),
-    /// These commands are to be run in its place.
+    /// These commands run in its place.
     Script(Script),
-    /// The session shall end.
+    /// The session ends.
     Quit,
-    /// It asks for something only the tree of commands knows.
+    /// The command needs an answer that only the command tree has.
     Ask(Question),
 }
 
-/// What the built-in commands ask of the tree.
+/// Requests of built-in commands to the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Question {
-    /// Explain this command or word; all words of the first level if it is empty.
+    /// Explain this command or word; list all words of the first level if it is empty.
     Help(String),
     /// List all commands that contain this text.
     Commands(String),
 }
 
 impl<C> Outcome<C> {
-    /// A task that goes on over time.
+    /// Returns the outcome of a task that continues over time.
     pub fn pending(task: impl Task<C> + 'static) -> Self {
         Self::Pending(Box::new(task))
     }
 }
 
-/// A command that goes on over time: `ping`, `wait`.
+/// A command that continues over time: `ping`, `wait`.
 ///
-/// Between polls the main loop does other work; nothing may block.
+/// Between polls the main loop does other work; a task must not block.
 pub trait Task<C>: Send {
-    /// Goes as far as it can at `now`. What it writes to `out` reaches the user at once.
+    /// Continues as far as possible at `now`. Output written to `out` reaches the user at once.
     fn poll(&mut self, cx: &mut C, now: Instant, out: &mut Output) -> TaskPoll;
 
-    /// The user pressed Ctrl-C or went away. No poll follows. What it writes to `out` (a summary,
-    /// say) reaches a user who is still there.
+    /// Handles Ctrl-C or the end of the session. No poll follows. Output written to `out` (e.g. a
+    /// summary) reaches a user who is still connected.
     fn cancel(&mut self, cx: &mut C, out: &mut Output) {
         let _ = (cx, out);
     }
 }
 
-/// What a task is at after a poll.
+/// State of a task after a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskPoll {
-    /// It is finished.
+    /// The task has finished.
     Done,
-    /// Poll it again at this time (or earlier: it must bear that).
+    /// The task must be polled again at this time (it may be polled earlier).
     At(Instant),
-    /// It failed.
+    /// The task failed.
     Failed(CliError),
 }
 

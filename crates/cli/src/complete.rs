@@ -9,15 +9,15 @@ use crate::lexer::{TokenKind, tokenize};
 use crate::output::{Align, Output, Table};
 use crate::tree::{CommandTree, Node, first_line};
 
-/// The most words offered at one place.
+/// Maximum number of completions.
 const MAX_OFFERS: usize = 200;
 
-/// A word that may stand at the cursor.
+/// A completion at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Completion {
-    /// The word in full; in an answer to `?` also a grammar or `<cr>`.
+    /// The word in full; in the list for `?` also a grammar or `<cr>`.
     pub word: String,
-    /// What it does, in a few words; may be empty.
+    /// Short help; may be empty.
     pub help: String,
 }
 
@@ -27,17 +27,17 @@ impl Completion {
     }
 }
 
-/// What stands before the cursor.
+/// The words before the cursor.
 struct Before<'a> {
-    /// The whole words of the command.
+    /// Whole words of the command.
     words: Vec<&'a str>,
-    /// The beginning of the word at the cursor.
+    /// Beginning of the word at the cursor.
     partial: &'a str,
-    /// The words after the last bar, if the cursor is behind one.
+    /// Words after the last bar, if the cursor is after one.
     filter: Option<Vec<&'a str>>,
 }
 
-/// `None` inside a quote or a group, where nothing can be offered.
+/// Returns `None` inside a quote or a group, where nothing can be offered.
 fn before_cursor(line: &str, cursor: usize) -> Option<Before<'_>> {
     let mut end = cursor.min(line.len());
     while !line.is_char_boundary(end) {
@@ -64,7 +64,7 @@ fn before_cursor(line: &str, cursor: usize) -> Option<Before<'_>> {
 }
 
 impl<C: 'static> CommandTree<C> {
-    /// The words that could stand at `cursor` (a byte offset into `line`), sorted.
+    /// Returns the possible words at `cursor` (a byte offset into `line`), sorted.
     pub fn complete(&self, cx: &C, line: &str, cursor: usize) -> Vec<Completion> {
         let Some(before) = before_cursor(line, cursor) else { return Vec::new() };
         let partial = before.partial;
@@ -82,7 +82,8 @@ impl<C: 'static> CommandTree<C> {
         found
     }
 
-    /// What `?` at `cursor` shows: the words that could follow, and the grammar of what was typed.
+    /// Returns the list for `?` at `cursor`: the words that could follow, and the grammar of what
+    /// was typed.
     pub fn help_at(&self, cx: &C, line: &str, cursor: usize) -> Vec<Completion> {
         let mut found = self.complete(cx, line, cursor);
         let Some(before) = before_cursor(line, cursor) else { return found };
@@ -108,7 +109,7 @@ impl<C: 'static> CommandTree<C> {
         found
     }
 
-    /// The command that `words` call, and how many of them are its path.
+    /// Returns the command that `words` call, and the number of words of its path.
     fn command_of(&self, words: &[&str]) -> Option<(&'static dyn Command<C>, usize)> {
         (0..=words.len()).rev().find_map(|n| {
             let (node, _, used) = self.descend(&words[..n]);
@@ -130,13 +131,13 @@ impl<C: 'static> CommandTree<C> {
         found
     }
 
-    /// Writes what `help topic` shows.
+    /// Writes the output of `help topic`.
     pub(crate) fn help(&self, topic: &str, out: &mut Output) -> Result<(), CliError> {
         let tokens = tokenize(topic)?;
         let words: Vec<&str> = tokens.iter().map(|t| t.text).collect();
         let (node, path, used) = self.descend(&words);
         let command = if used == words.len() { node.command } else { None };
-        // Words that lead nowhere: arguments of a command, or a mistake that resolving explains.
+        // Words that match nothing: arguments of a command, or an error that resolving explains.
         if used < words.len() {
             let command = self.resolve(&tokens)?.command;
             describe(command, out);
@@ -157,7 +158,7 @@ impl<C: 'static> CommandTree<C> {
         }
         write!(out, "{}", listing(&words));
         if topic.is_empty() {
-            out.line("\nWords may be abbreviated. `help <command>' and `<words> ?' say more;");
+            out.line("\nWords may be abbreviated. `help <command>' and `<words> ?' show more;");
             out.line(
                 "`| grep', `| json' and other filters may follow a command (`<command> | ?').",
             );
@@ -165,7 +166,7 @@ impl<C: 'static> CommandTree<C> {
         Ok(())
     }
 
-    /// Writes what `show cli` shows: every command with its grammar.
+    /// Writes the output of `show cli`: every command with its grammar.
     pub(crate) fn list(&self, filter: &str, out: &mut Output) {
         let mut all = Vec::new();
         for command in self.commands().iter().filter(|c| c.path().contains(filter)) {
@@ -178,7 +179,7 @@ impl<C: 'static> CommandTree<C> {
     }
 }
 
-/// A command's grammar, and beside it what it does: beneath it if there is no room.
+/// Formats a command's grammar and its help next to it, or below it if there is no room.
 fn two_columns(grammar: &str, what: &str) -> String {
     const ROOM: usize = 40;
     let wrap = if grammar.len() > ROOM { format!("\n{:ROOM$}", "") } else { String::new() };
@@ -201,7 +202,7 @@ fn describe<C>(command: &dyn Command<C>, out: &mut Output) {
     }
 }
 
-/// Words in one column, what they do in another.
+/// Formats words in one column, their help in another.
 pub(crate) fn listing(words: &[Completion]) -> String {
     let mut table = Table::new().column("", Align::Left, 0).column("", Align::Left, 20).column(
         "",
@@ -250,7 +251,7 @@ mod tests {
             ["count", "exclude", "grep", "head", "include", "json", "json-pretty"]
         );
         assert_eq!(words("x\nsho"), ["show"]);
-        // The cursor may stand inside the line, or anywhere at all.
+        // The cursor may be inside the line, or anywhere at all.
         assert_eq!(tree().complete(&TestCx::default(), "sho interface", 3)[0].word, "show");
         let all = tree().complete(&TestCx::default(), "\u{e9}", 1);
         assert!(all.len() > 5);
@@ -262,7 +263,7 @@ mod tests {
         let show = help("show interface ");
         assert_eq!(show[show.len() - 2].word, "<cr>");
         assert_eq!(show[show.len() - 1].word, "[<interface>]");
-        assert_eq!(help("wait ")[0], Completion::new("<seconds>", "Wait for some seconds"));
+        assert_eq!(help("wait ")[0], Completion::new("<seconds>", "Wait for a number of seconds"));
         assert_eq!(help("show errors | head ")[1].word, "[<lines>]");
         assert!(help("show ").iter().all(|c| c.word != "<cr>"));
         assert_eq!(help("sh")[0].help, "cli, errors, interface, text");

@@ -1,6 +1,6 @@
-//! Numbers of things, as people say them.
+//! Counts with a singular or plural noun.
 
-/// So many of what `one` names, which forms its plural with an `s`.
+/// Formats `n` with the noun `one`, which forms its plural with an `s`.
 ///
 /// ```
 /// use thalweg_cli::counted;

@@ -1,24 +1,24 @@
-//! What can go wrong with a command, in words for the person who typed it.
+//! Errors of commands, in words for the user who typed them.
 
 use std::fmt;
 
-/// How many names an error message lists before it says how many more there are.
+/// Number of names that an error message lists before it only counts the rest.
 const LISTED: usize = 12;
 
-/// Why a command was refused or failed.
+/// Error of a command.
 ///
-/// The text form is what the user sees: the first line says what was wrong and where, further
-/// lines (indented) say what would be right.
+/// The text is what the user sees: the first line describes the error and its place, further lines
+/// (indented) what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CliError {
-    /// A word that no command has at this place.
+    /// A word that no command has here.
     #[error("{}unknown input `{input}'{}", prefix(path), Expected { names: expected, suggestion })]
     UnknownInput {
-        /// The words that were understood before it, in full.
+        /// The words understood before it, in full.
         path: String,
-        /// The word nobody knows; empty if the input ended too early.
+        /// The unknown word; empty if the input ended too early.
         input: String,
-        /// The words that could stand there.
+        /// The words that are possible here.
         expected: Vec<String>,
         /// The word that was probably meant.
         suggestion: Option<String>,
@@ -26,49 +26,49 @@ pub enum CliError {
     /// An abbreviation of more than one word.
     #[error("{}ambiguous input `{input}'\n  could be: {}", prefix(path), List(candidates))]
     Ambiguous {
-        /// The words that were understood before it, in full.
+        /// The words understood before it, in full.
         path: String,
         /// The abbreviation.
         input: String,
         /// Every word it abbreviates.
         candidates: Vec<String>,
     },
-    /// An argument that is missing or not of the expected form.
+    /// An argument that is missing or invalid.
     #[error("{}", BadArgument { what, expected, found: found.as_deref(), position: *position })]
     BadArgument {
-        /// What the argument stands for, e.g. `sampling rate`.
+        /// Name of the argument, e.g. `sampling rate`.
         what: String,
-        /// What would be right, e.g. `a number from 1 to 65535`.
+        /// Valid values, e.g. `a number from 1 to 65535`.
         expected: String,
-        /// What was there; `None` if the line ended.
+        /// The invalid value; `None` if the line ended.
         found: Option<String>,
-        /// Which argument of the command it is, counted from 1.
+        /// Number of the argument, counted from 1.
         position: usize,
     },
-    /// More words than the command takes.
+    /// More arguments than the command takes.
     #[error("unexpected `{found}' after `{after}'")]
     Unexpected {
-        /// The first word too many.
+        /// The first unexpected word.
         found: String,
         /// The last word that was understood.
         after: String,
     },
-    /// The command was understood but could not do its work.
+    /// The command was understood but failed.
     #[error("{message}")]
     Failed {
-        /// What happened.
+        /// Description of the failure.
         message: String,
-        /// The number that the binary API reports as `retval`; -1 if nothing better is known.
+        /// Return value in the binary API; -1 if nothing better is known.
         code: i32,
     },
-    /// An error of a command, with the command's name and, if that helps, its usage.
+    /// An error of a command, with the command's path and, if that helps, its usage.
     #[error("{path}: {source}{}", Usage { path, usage: usage.as_deref() })]
     In {
         /// The command, in full.
         path: String,
         /// The command's argument grammar, shown for errors of syntax.
         usage: Option<String>,
-        /// What was wrong.
+        /// The error.
         source: Box<CliError>,
     },
     /// A line of a script failed; the lines before it stay applied.
@@ -86,17 +86,18 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// A failure described by `message`, with return code -1.
+    /// Returns a failure described by `message`, with return value -1.
     pub fn failed(message: impl fmt::Display) -> Self {
         Self::Failed { message: message.to_string(), code: -1 }
     }
 
-    /// A failure with a specific return code for the binary API (negative, as VPP numbers them).
+    /// Returns a failure with a specific return value for the binary API (negative, as VPP numbers
+    /// them).
     pub fn with_code(message: impl fmt::Display, code: i32) -> Self {
         Self::Failed { message: message.to_string(), code }
     }
 
-    /// The return code of this error: -1 unless the command chose another one.
+    /// Returns the return value of this error: -1 unless the command chose another one.
     pub fn code(&self) -> i32 {
         match self {
             Self::Failed { code, .. } => *code,
@@ -105,7 +106,7 @@ impl CliError {
         }
     }
 
-    /// Whether the fault is in what was typed rather than in what was asked for.
+    /// Returns true if the input was invalid, rather than the request refused.
     pub fn is_syntax(&self) -> bool {
         match self {
             Self::Failed { .. } => false,
@@ -114,7 +115,7 @@ impl CliError {
         }
     }
 
-    /// An unknown word, with the nearest of the expected words as a suggestion.
+    /// Returns the error for an unknown word, with the nearest expected word as a suggestion.
     pub(crate) fn unknown(path: &str, input: &str, expected: Vec<String>) -> Self {
         let suggestion = nearest(input, expected.iter().map(String::as_str)).map(str::to_owned);
         Self::UnknownInput { path: path.to_owned(), input: shorten(input), expected, suggestion }
@@ -125,7 +126,7 @@ fn prefix(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
-/// At most [`LISTED`] names, comma-separated.
+/// Formats at most [`LISTED`] names, comma-separated.
 struct List<'a>(&'a [String]);
 
 impl fmt::Display for List<'_> {
@@ -200,7 +201,7 @@ pub struct DuplicatePath {
     pub path: String,
 }
 
-/// Cuts what the user typed to a length that fits a message.
+/// Cuts user input to a length that fits a message.
 pub(crate) fn shorten(text: &str) -> String {
     const MAX: usize = 60;
     if text.chars().count() <= MAX {
@@ -211,7 +212,7 @@ pub(crate) fn shorten(text: &str) -> String {
     short
 }
 
-/// The candidate nearest to `word`, if it is near enough to be a slip of the finger.
+/// Returns the candidate nearest to `word`, if it is near enough to be a typo.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -230,7 +231,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, c)| c)
 }
 
-/// Edit distance that counts two swapped neighbours as one slip.
+/// Returns the edit distance; a swap of two neighbours counts as one edit.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
     for (i, row) in rows.iter_mut().enumerate() {

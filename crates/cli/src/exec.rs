@@ -1,4 +1,4 @@
-//! Running commands: one after the other, each to its end, until the first that fails.
+//! Running commands: one after the other, each to its end, until one fails.
 
 use std::time::{Duration, Instant};
 
@@ -12,33 +12,33 @@ use crate::output::Output;
 use crate::script::Script;
 use crate::tree::CommandTree;
 
-/// How deep `exec` may call `exec`.
+/// Maximum nesting of `exec`.
 const MAX_DEPTH: usize = 16;
 
-/// Where an execution is at after a step.
+/// State of an execution after a step.
 #[derive(Debug)]
 pub enum Progress {
     /// Call [`Execution::step`] again at this time, or earlier.
     Running(Instant),
-    /// All is done, or a command failed.
+    /// All commands have run, or one failed.
     Finished(Result<End, CliError>),
 }
 
-/// How an execution ended that did not fail.
+/// How a successful execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Every command was run.
     Done,
-    /// `quit` was met.
+    /// `quit` was executed.
     Quit,
 }
 
-/// A text of commands on its way through a tree, able to pause for a command that goes on.
+/// Execution of a text of commands, which can pause for a command that continues over time.
 pub struct Execution<C: 'static> {
     frames: Vec<Frame>,
     active: Option<Active<C>>,
     ready: String,
-    /// Whether the last character of the output so far ended a line.
+    /// True if the last character of the output so far ended a line.
     line_ended: bool,
     any: bool,
 }
@@ -51,7 +51,7 @@ struct Frame {
     line: usize,
 }
 
-/// A command that goes on.
+/// A command that continues over time.
 struct Active<C> {
     task: Box<dyn Task<C>>,
     out: Output,
@@ -66,7 +66,7 @@ impl Frame {
 }
 
 impl<C: 'static> Execution<C> {
-    /// Prepares to run `script`.
+    /// Prepares the execution of `script`.
     pub fn new(script: Script) -> Self {
         let frames = vec![Frame::new(script, Pipeline::default())];
         Self { frames, active: None, ready: String::new(), line_ended: true, any: false }
@@ -77,7 +77,7 @@ impl<C: 'static> Execution<C> {
         std::mem::take(&mut self.ready)
     }
 
-    /// Goes on until all is done, a command must wait, or about `budget` of time is used.
+    /// Continues until all commands have run, one must wait, or about `budget` of time is used.
     pub fn step(
         &mut self,
         tree: &CommandTree<C>,
@@ -111,7 +111,7 @@ impl<C: 'static> Execution<C> {
         }
     }
 
-    /// Stops the command that goes on, if any; no step may follow.
+    /// Cancels the pending command, if any; no step may follow.
     pub fn cancel(&mut self, cx: &mut C) {
         if let Some(mut active) = self.active.take() {
             active.task.cancel(cx, &mut active.out);
@@ -152,7 +152,7 @@ impl<C: 'static> Execution<C> {
     }
 
     fn run(&mut self, tree: &CommandTree<C>, cx: &mut C, text: &str) -> Result<Advance, CliError> {
-        // A comment may contain anything, also what would not split into words.
+        // A comment may contain anything, even what would not split into words.
         if text.split(|c: char| c.is_whitespace() || c == '{').next() == Some("comment") {
             return Ok(Advance::On);
         }
@@ -204,7 +204,7 @@ impl<C: 'static> Execution<C> {
             }
             Ok(Outcome::Script(script)) => {
                 if self.frames.len() >= MAX_DEPTH {
-                    let error = format!("scripts call each other more than {MAX_DEPTH} deep");
+                    let error = format!("scripts are nested more than {MAX_DEPTH} deep");
                     return Err(located(path, None, CliError::failed(error)));
                 }
                 if out.wants_json() {
@@ -248,7 +248,7 @@ impl<C: 'static> Execution<C> {
         }
     }
 
-    /// Delivers the rest of a command that did not fail.
+    /// Delivers the remaining output of a command that did not fail.
     fn finish(
         &mut self,
         out: &mut Output,
@@ -261,7 +261,8 @@ impl<C: 'static> Execution<C> {
         self.emit(out, pipeline);
         self.close(pipeline);
         if out.overflowed() {
-            let error = CliError::failed("the answer is too long and was cut; narrow it down");
+            let error =
+                CliError::failed("the output is too long and was truncated; narrow the request");
             return Err(located(path, None, error));
         }
         Ok(())
@@ -273,7 +274,7 @@ impl<C: 'static> Execution<C> {
         self.deliver(passed, self.frames.len());
     }
 
-    /// Lets the filters of a command that ended give what they still hold, and ends its line.
+    /// Flushes the filters of a command that ended, and ends its line.
     fn close(&mut self, pipeline: &mut Pipeline) {
         let mut passed = String::new();
         pipeline.finish(&mut passed);
@@ -307,7 +308,7 @@ impl<C: 'static> Execution<C> {
         while self.pop().is_some() {}
     }
 
-    /// Leaves all scripts, noting in the error where each of them stood.
+    /// Leaves all scripts, noting each one's line in the error.
     fn fail(&mut self, mut error: CliError) -> CliError {
         while let Some(frame) = self.pop() {
             if let Some(name) = frame.script.name() {
@@ -323,7 +324,7 @@ impl<C: 'static> Execution<C> {
     }
 }
 
-/// How one turn of the loop went.
+/// Result of one iteration of the loop.
 enum Advance {
     On,
     Waits(Instant),
@@ -331,12 +332,12 @@ enum Advance {
 }
 
 fn no_json(path: &str) -> CliError {
-    located(path, None, CliError::failed("this command has no JSON form; leave out `| json'"))
+    located(path, None, CliError::failed("this command has no JSON output; omit `| json'"))
 }
 
 fn located(path: &str, usage: Option<String>, source: CliError) -> CliError {
     match source {
-        // These name their place themselves.
+        // These contain their place themselves.
         CliError::In { .. } | CliError::Script { .. } => source,
         CliError::UnknownInput { path: ref p, .. } | CliError::Ambiguous { path: ref p, .. }
             if !p.is_empty() =>
@@ -348,7 +349,7 @@ fn located(path: &str, usage: Option<String>, source: CliError) -> CliError {
 }
 
 impl<C: 'static> CommandTree<C> {
-    /// Runs a text to its end, sleeping where a command waits. For start-up and tests: the main
+    /// Runs a text to its end, sleeping while a command waits. For start-up and tests: the main
     /// loop uses [`MainCli`](crate::MainCli), which never sleeps.
     ///
     /// Returns the output and how it ended; the error is not part of the output.
@@ -387,7 +388,7 @@ mod tests {
     use super::*;
     use crate::testing::{TestCx, tree};
 
-    /// Output and error as a user sees them.
+    /// Returns output and error as a user sees them.
     fn run(line: &str) -> String {
         let (mut text, result) = tree().run_line(&mut TestCx::default(), line);
         match result {
@@ -434,7 +435,7 @@ mod tests {
         assert_eq!(run("sh int |json-pretty| head 2"), "[\n  \"eth0\",\n");
         assert_eq!(
             run("echo a | json"),
-            "error -1: echo: this command has no JSON form; leave out `| json'"
+            "error -1: echo: this command has no JSON output; omit `| json'"
         );
         assert_eq!(run("ticks 3 | grep 2"), "tick 2\n");
         assert!(run("show int | sort").starts_with("error -1: |: unknown input `sort'"));
@@ -481,7 +482,7 @@ mod tests {
         let good = file("good", "# nothing\n\necho a \\\n b # c\nticks 1\n");
         assert_eq!(run(&format!("exec {good}\necho z")), "a   b\ntick 1\nz\n");
         assert_eq!(run(&format!("exec {good} | grep tick")), "tick 1\n");
-        assert!(run(&format!("exec {good} | json")).contains("no JSON form"));
+        assert!(run(&format!("exec {good} | json")).contains("no JSON output"));
         let bad = file("bad", "echo a\n\nshow foo\necho b\n");
         assert_eq!(
             run(&format!("exec {bad}")),
@@ -511,7 +512,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let binary = dir.path().join("binary");
         std::fs::write(&binary, b"echo a\n\xff\n").unwrap();
-        assert!(run(&format!("exec {}", binary.display())).contains("line 2 is no UTF-8 text"));
+        assert!(run(&format!("exec {}", binary.display())).contains("line 2 is not UTF-8 text"));
         assert!(run(&format!("exec {}", dir.path().display())).contains("not a regular file"));
         assert!(run("exec /dev/zero").contains("not a regular file"));
         assert!(run("exec /nonexistent").contains("cannot read `/nonexistent'"));

@@ -1,6 +1,7 @@
-//! What may stand behind a bar: `show errors | grep drop | head 5`.
+//! Output filters, after a bar: `show errors | grep drop | head 5`.
 //!
-//! Filters work line by line as output arrives, so that they also serve a command that goes on.
+//! Filters work line by line as output arrives, so that they also serve a command that continues
+//! over time.
 
 use crate::error::CliError;
 use crate::lexer::{Token, TokenKind};
@@ -14,8 +15,8 @@ pub(crate) const FILTERS: [(&str, &str, &str); 7] = [
     ("grep", "[-i] [-v] <pattern>", "Keep the lines that match (-v: that do not; -i: any case)"),
     ("head", "[<lines>]", "Keep the first lines (10)"),
     ("include", "<pattern>", "Keep the lines that match"),
-    ("json", "", "Answer in JSON, one document per line"),
-    ("json-pretty", "", "Answer in JSON with indentation"),
+    ("json", "", "Print JSON, one document per line"),
+    ("json-pretty", "", "Print JSON with indentation"),
 ];
 
 /// The filters of one command.
@@ -23,7 +24,7 @@ pub(crate) const FILTERS: [(&str, &str, &str); 7] = [
 pub(crate) struct Pipeline {
     pub format: Format,
     stages: Vec<Stage>,
-    /// The beginning of a line whose end has not come yet.
+    /// Beginning of an incomplete line.
     partial: String,
 }
 
@@ -35,7 +36,7 @@ enum Stage {
 }
 
 impl Pipeline {
-    /// Reads the filters from what stands after the first bar of `line`.
+    /// Parses the filters after the first bar of `line`.
     pub(crate) fn parse(line: &str, tokens: &[Token<'_>]) -> Result<Self, CliError> {
         let mut pipeline = Self::default();
         if tokens.is_empty() {
@@ -83,7 +84,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Takes a piece of output; what passes of it. Without filters, nothing is copied.
+    /// Filters a piece of output and returns the result. Without filters, nothing is copied.
     pub(crate) fn pass_on(&mut self, text: String) -> String {
         if self.stages.is_empty() {
             return text;
@@ -93,7 +94,7 @@ impl Pipeline {
         passed
     }
 
-    /// Takes a piece of output and appends to `sink` what passes.
+    /// Filters a piece of output and appends the result to `sink`.
     pub(crate) fn push(&mut self, text: &str, sink: &mut String) {
         if self.stages.is_empty() {
             sink.push_str(text);
@@ -114,7 +115,7 @@ impl Pipeline {
         }
     }
 
-    /// Appends what the filters still hold once the output is complete.
+    /// Flushes the filters once the output is complete.
     pub(crate) fn finish(&mut self, sink: &mut String) {
         if !self.partial.is_empty() {
             let line = std::mem::take(&mut self.partial);
@@ -154,7 +155,7 @@ fn filter_name(word: &str) -> Result<&'static str, CliError> {
     let found: Vec<_> = names.clone().filter(|n| !word.is_empty() && n.starts_with(word)).collect();
     match found[..] {
         [one] => Ok(one),
-        // `json` is whole and also begins `json-pretty`.
+        // `json` is a keyword and also a prefix of `json-pretty`.
         [first, ..] if first == word || first == "json" => Ok(first),
         [_, _, ..] => Err(CliError::Ambiguous {
             path: "|".to_owned(),
@@ -177,7 +178,7 @@ fn grep(line: &str, name: &str, mut rest: &[Token<'_>]) -> Result<Stage, CliErro
     }
     let text = match rest {
         [] => {
-            let message = format!("| {name}: expected a pattern after it");
+            let message = format!("| {name}: expected a pattern");
             return Err(CliError::failed(message));
         }
         [one] => one.text,

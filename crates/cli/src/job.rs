@@ -1,8 +1,8 @@
-//! How commands reach the main thread and how answers come back.
+//! Jobs: how commands reach the main thread and how replies come back.
 //!
 //! A session (or the binary API) makes a [`CliJob`] and submits it by its [`Dispatch`]. The main
-//! loop gives it to [`MainCli::handle`], and calls [`MainCli::poll_tasks`] when the deadline that
-//! it returned has come or any job arrives. Answers go to the job's [`ReplySink`], which never
+//! loop passes it to [`MainCli::handle`], and calls [`MainCli::poll_tasks`] when the deadline that
+//! it returned has come or any job arrives. Replies go to the job's [`ReplySink`], which never
 //! blocks.
 
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::exec::{End, Execution, Progress};
 use crate::script::Script;
 use crate::tree::CommandTree;
 
-/// How long long scripts, all of them together, may keep the main thread before other work gets its
-/// turn.
+/// Maximum time that long scripts, all of them together, may keep the main thread before other work
+/// gets its turn.
 const SLICE: Duration = Duration::from_millis(3);
-/// How long a job rests whose output is not taken as fast as it comes.
+/// How long a job pauses if its output is not taken as fast as it comes.
 const REST: Duration = Duration::from_millis(5);
-/// The most jobs that may be under way at once.
+/// Maximum number of running jobs.
 const MAX_RUNNING: usize = 256;
 
-/// What is asked of the main thread.
+/// A request to the main thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Run these commands, up to the first that fails.
@@ -32,31 +32,31 @@ pub enum Request {
         /// One or more commands.
         line: String,
     },
-    /// Offer the words that may stand at the cursor.
+    /// Complete the word at the cursor.
     Complete {
         /// The line as typed so far.
         line: String,
         /// The cursor, as a byte offset.
         cursor: usize,
-        /// Whether this is for `?`, which also shows grammars, rather than for the tab key.
+        /// True for `?`, which also shows grammars; false for the tab key.
         help: bool,
     },
-    /// Nothing but to look at the jobs under way: one was cancelled.
+    /// Only check the running jobs: one was cancelled.
     Wake,
 }
 
-/// A request with the way back.
+/// A request with its reply sink.
 pub struct CliJob {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// Where the answer goes.
+    /// Receives the reply.
     pub reply: Box<dyn ReplySink>,
-    /// Tells the main thread that nobody waits any more.
+    /// Cancels the job if its client is gone.
     pub cancel: Cancel,
 }
 
 impl CliJob {
-    /// A request whose answer goes to `reply`.
+    /// Creates a job whose reply goes to `reply`.
     pub fn new(request: Request, reply: impl ReplySink + 'static) -> Self {
         Self { request, reply: Box::new(reply), cancel: Cancel::default() }
     }
@@ -67,61 +67,61 @@ impl CliJob {
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks for the end of the job. The main thread notices at its next
+    /// Requests the end of the job. The main thread notices at its next
     /// [`poll_tasks`](MainCli::poll_tasks); submit [`Request::Wake`] to have one soon.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the end was asked for.
+    /// Returns true if the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// A piece of an answer.
+/// A piece of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// Output of a command that goes on.
+    /// Output of a command that continues over time.
     Text(String),
-    /// The (rest of the) output, error text included, and how it ended. Nothing follows.
+    /// The remaining output, including error text, and how it ended. Nothing follows.
     Done {
         /// Output, lines ended by `\n`.
         text: String,
-        /// How it ended.
+        /// Result.
         status: Status,
     },
-    /// The answer to [`Request::Complete`]. Nothing follows.
+    /// The reply to [`Request::Complete`]. Nothing follows.
     Completions(Vec<Completion>),
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Every command succeeded.
     Ok,
     /// A command failed, with this return code (negative, as VPP numbers them).
     Failed(i32),
-    /// The user gave up.
+    /// The user cancelled it.
     Cancelled,
-    /// The session is to end.
+    /// The session must end.
     Quit,
 }
 
-/// Whoever was to receive this is no longer there (or does not keep up).
+/// The receiver is gone (or does not keep up).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the other side is gone")]
+#[error("the peer is gone")]
 pub struct Gone;
 
-/// Takes the answers to one request. Must not block: it is called on the main thread.
+/// Receives the reply to one request. Must not block: it is called on the main thread.
 pub trait ReplySink: Send {
-    /// Takes one piece.
+    /// Receives one piece.
     ///
     /// # Errors
-    /// [`Gone`] if nobody will read it: the job is then cancelled.
+    /// [`Gone`] if nothing will read it: the job is then cancelled.
     fn send(&mut self, reply: Reply) -> Result<(), Gone>;
 
-    /// Whether more may be produced now. While it may not, the main thread lets the job rest.
+    /// Returns true if more output can be taken now. Otherwise the main thread pauses the job.
     fn is_ready(&self) -> bool {
         true
     }
@@ -133,10 +133,10 @@ impl<F: FnMut(Reply) -> Result<(), Gone> + Send> ReplySink for F {
     }
 }
 
-/// The way to the main thread. Also implemented for closures (which can wake an event loop after
-/// they put the job in its queue) and for [`mpsc::Sender`].
+/// Submits jobs to the main thread. Also implemented for closures (which can wake an event loop
+/// after they queued the job) and for [`mpsc::Sender`].
 pub trait Dispatch: Clone + Send + 'static {
-    /// Hands a job over without waiting for it.
+    /// Submits a job without waiting for it.
     ///
     /// # Errors
     /// [`Gone`] if the main thread has ended.
@@ -155,7 +155,7 @@ impl Dispatch for mpsc::Sender<CliJob> {
     }
 }
 
-/// The main thread's side: the commands, and what is under way.
+/// The main thread's side: the commands, and the running jobs.
 pub struct MainCli<C: 'static> {
     tree: CommandTree<C>,
     running: Vec<Running<C>>,
@@ -169,23 +169,23 @@ struct Running<C: 'static> {
 }
 
 impl<C: 'static> MainCli<C> {
-    /// Serves the commands of `tree`.
+    /// Creates the main thread's side for the commands of `tree`.
     pub fn new(tree: CommandTree<C>) -> Self {
         Self { tree, running: Vec::new() }
     }
 
-    /// The commands.
+    /// Returns the commands.
     pub fn tree(&self) -> &CommandTree<C> {
         &self.tree
     }
 
-    /// How many jobs are under way.
+    /// Returns the number of running jobs.
     pub fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Does what a job asks, or begins to. What is not finished goes on in
-    /// [`poll_tasks`](Self::poll_tasks), which is to be called soon after.
+    /// Handles a job, or starts to. A job that is not finished continues in
+    /// [`poll_tasks`](Self::poll_tasks), which must be called soon after.
     pub fn handle(&mut self, cx: &mut C, job: CliJob) {
         let CliJob { request, mut reply, cancel } = job;
         match request {
@@ -195,13 +195,13 @@ impl<C: 'static> MainCli<C> {
                     true => self.tree.help_at(cx, &line, cursor),
                     false => self.tree.complete(cx, &line, cursor),
                 };
-                // Whoever asked may be gone: nothing is lost.
+                // The client may be gone: nothing is lost.
                 let _ = reply.send(Reply::Completions(words));
             }
             Request::Run { line } => {
                 let script = match Script::typed(line) {
                     Ok(_) if self.running.len() >= MAX_RUNNING => Err(CliError::failed(
-                        format_args!("{MAX_RUNNING} commands are under way; try again later"),
+                        format_args!("{MAX_RUNNING} commands are running; try again later"),
                     )),
                     other => other,
                 };
@@ -223,13 +223,13 @@ impl<C: 'static> MainCli<C> {
         }
     }
 
-    /// Lets jobs that are due go on for some milliseconds, and ends those that were cancelled; those
-    /// whose turn did not come are the first next time. Returns when it wants to be called next, at
-    /// the latest; `None` if nothing is under way.
+    /// Continues due jobs for some milliseconds, and ends those that were cancelled; those whose
+    /// turn did not come are the first next time. Returns the latest time of the next call; `None`
+    /// if no job is running.
     pub fn poll_tasks(&mut self, cx: &mut C, now: Instant) -> Option<Instant> {
         let tree = &self.tree;
         let began = Instant::now();
-        // Where the first stands that has to wait, among those that are left.
+        // Position of the first job that has to wait, among those that are left.
         let (mut left, mut waits) = (0, None);
         self.running.retain_mut(|job| {
             let stays = if job.cancel.is_cancelled() {
@@ -250,7 +250,7 @@ impl<C: 'static> MainCli<C> {
         self.running.iter().map(|job| job.at).min()
     }
 
-    /// Ends all that is under way, e.g. before the process exits.
+    /// Ends all running jobs, e.g. before the process exits.
     pub fn cancel_all(&mut self, cx: &mut C) {
         for mut job in self.running.drain(..) {
             job.stop(cx);
@@ -259,7 +259,7 @@ impl<C: 'static> MainCli<C> {
 }
 
 impl<C: 'static> Running<C> {
-    /// One step; false once the job is finished.
+    /// Does one step; returns false once the job is finished.
     fn go(&mut self, tree: &CommandTree<C>, cx: &mut C, now: Instant) -> bool {
         if !self.reply.is_ready() {
             self.at = now + REST;
@@ -380,7 +380,7 @@ mod tests {
         let all: Vec<_> =
             (0..8).map(|_| submit(&mut main, &mut cx, &"spin\n".repeat(20))).collect();
         assert_eq!(main.running(), 8);
-        // A call lets one or two go on: the others are the first in the next calls.
+        // A call continues one or two: the others are the first in the next calls.
         let mut calls = 0;
         while main.poll_tasks(&mut cx, Instant::now()).is_some() {
             calls += 1;
@@ -389,7 +389,7 @@ mod tests {
         for (rx, _) in &all {
             assert!(rx.try_iter().any(|r| r == done("", Status::Ok)));
         }
-        // One that rests loses nothing by it, and one that was cancelled ends at once.
+        // One that pauses loses nothing by it, and one that was cancelled ends at once.
         let (_rest, _) = submit(&mut main, &mut cx, "wait 1000");
         let (_a, _) = submit(&mut main, &mut cx, &"spin\n".repeat(50));
         let (b, cancel) = submit(&mut main, &mut cx, &"spin\n".repeat(50));

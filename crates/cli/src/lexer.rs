@@ -1,18 +1,19 @@
-//! From text to commands to words.
+//! Splits text into commands, and commands into words.
 //!
-//! A text holds commands, one per line. A line may go on after a backslash, a `{ ... }` group
-//! may span lines, and `#` at the start of a word begins a comment. Inside a group everything
-//! is taken raw but for the nesting of braces; quotes (`'` or `"`, at the start of a word) keep
-//! blanks and braces in a word.
+//! A text contains commands, one per line. A line may be continued after a backslash, a `{ ... }`
+//! group may span lines, and `#` at the start of a word begins a comment. Inside a group everything
+//! is raw except for the nesting of braces; quotes (`'` or `"`, at the start of a word) keep spaces
+//! and braces in a word.
 
 use crate::error::{CliError, shorten};
 
-/// The longest single command, in bytes.
+/// Maximum length of a single command, in bytes.
 pub const MAX_COMMAND_BYTES: usize = 256 * 1024;
-/// The largest text given to the interpreter at once (a script file, an API string), in bytes.
+/// Maximum length of a text given to the interpreter at once (a script file, an API string), in
+/// bytes.
 pub const MAX_SCRIPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// What a character means for the division of a text into commands.
+/// What a character does when a text is split into commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Part of the command.
@@ -21,13 +22,13 @@ pub(crate) enum Step {
     Drop,
     /// Two lines are joined here.
     Join,
-    /// A backslash that joined nothing, then this character.
+    /// A backslash that did not join lines, then this character.
     Backslash,
     /// The command ends here.
     End,
 }
 
-/// Divides a stream of characters into commands.
+/// Splits a stream of characters into commands.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scanner {
     depth: usize,
@@ -106,19 +107,19 @@ impl Scanner {
                 self.depth = 1;
                 self.in_word = false;
             }
-            // A bar of its own is a word: what follows it starts another.
+            // A bar on its own is a word: the character after it starts another.
             '|' if !self.in_word => {}
             _ => self.in_word = !c.is_whitespace(),
         }
         Step::Keep
     }
 
-    /// Whether a command that ended here would be whole.
+    /// Returns true if a command that ended here would be complete.
     pub(crate) fn balanced(&self) -> bool {
         self.depth == 0
     }
 
-    /// Feeds one character; true if it ended a command.
+    /// Processes one character; returns true if it ended a command.
     pub(crate) fn ends_at(&mut self, c: char) -> bool {
         self.step(c) == Step::End
     }
@@ -132,12 +133,12 @@ pub(crate) struct Statement {
     pub line: usize,
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// A word, or a quoted text without its quotes.
     Word,
-    /// What stands between two braces.
+    /// The text between two braces.
     Group,
     /// The bar before an output filter.
     Pipe,
@@ -148,9 +149,9 @@ pub(crate) enum TokenKind {
 pub(crate) struct Token<'a> {
     pub kind: TokenKind,
     pub text: &'a str,
-    /// Where it starts in the command, delimiters included.
+    /// Start in the command, delimiters included.
     pub start: usize,
-    /// Where it ends in the command, delimiters included.
+    /// End in the command, delimiters included.
     pub end: usize,
 }
 
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn a_backslash_that_joins_nothing_stays() {
         assert_eq!(statements("a\\b \\ c\\\\d"), [(1, "a\\b \\ c\\\\d".to_owned())]);
-        // At the very end there is nothing to join: it is dropped.
+        // At the very end there is no line to join: it is dropped.
         assert_eq!(statements("a \\"), [(1, "a".to_owned())]);
     }
 

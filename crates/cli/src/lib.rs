@@ -65,7 +65,7 @@ pub use pieces::pieces;
 pub use script::Script;
 pub use tree::CommandTree;
 
-/// Where the daemon listens and `thalctl` connects unless told otherwise.
+/// Default socket of the daemon and of `thalctl`.
 pub const DEFAULT_SOCKET: &str = "/run/thalweg/cli.sock";
 
 /// A command for [`fuzz_line`] that tries every taker on its arguments.
@@ -101,7 +101,7 @@ impl Command<()> for Taker {
 
 /// Entry for fuzzing: parses, completes and runs a text over harmless commands.
 ///
-/// `exec` and `wait` are left out, as they would read files and take time.
+/// `exec` and `wait` are omitted, as they would read files and take time.
 pub fn fuzz_line(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(tree) = CommandTree::new(vec![&Taker as &'static dyn Command<()>]) else { return };

@@ -1,4 +1,4 @@
-//! Sockets in the file system, for clients on the same machine.
+//! Local sockets, for clients on the same machine.
 
 use std::fs;
 use std::io;
@@ -10,38 +10,38 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Why there is no socket.
+/// Error of creating a socket.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// Another process serves it.
+    /// Another process listens on it.
     #[error("socket {} is in use by a running process; stop it or choose another path", .0.display())]
     InUse(PathBuf),
-    /// Something that is no socket is in the way.
-    #[error("cannot make socket {}: a file that is no socket is there", .0.display())]
+    /// A file that is not a socket has this path.
+    #[error("cannot create socket {}: a file that is not a socket is there", .0.display())]
     NotASocket(PathBuf),
     /// A system call failed.
     #[error("cannot {what} socket {}: {source}", path.display())]
     Failed {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What a socket is to be like.
+/// Configuration of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalConfig {
     /// Bytes ([`SocketType::STREAM`]) or packets ([`SocketType::SEQPACKET`]).
     pub kind: SocketType,
-    /// Who may connect: permissions of the file.
+    /// Permissions of the file.
     pub mode: u32,
-    /// Group of the file; `None` leaves it.
+    /// Group of the file; `None` leaves it unchanged.
     pub group: Option<u32>,
 }
 
@@ -50,21 +50,21 @@ impl LocalConfig {
     pub const OWN: LocalConfig = LocalConfig { kind: SocketType::STREAM, mode: 0o600, group: None };
 }
 
-/// A socket that clients connect to; it never blocks. Its file goes with it.
+/// A listening socket that never blocks. Its file is removed with it.
 #[derive(Debug)]
 pub struct LocalSocket {
     fd: OwnedFd,
     path: PathBuf,
-    /// Device and inode, so as to remove no socket but ours.
+    /// Device and inode, so that only our own socket is removed.
     id: Option<(u64, u64)>,
 }
 
 impl LocalSocket {
-    /// Listens at `path`, whose directory is made if it is missing. A socket that a process has left
-    /// behind there is replaced.
+    /// Listens at `path`, whose directory is created if it is missing. A socket left there by a
+    /// process that has ended is replaced.
     ///
     /// # Errors
-    /// [`LocalError`] if somebody listens there, or something else is there, or the system refuses.
+    /// [`LocalError`] if a process listens there, another file is there, or the system refuses.
     pub fn listen(path: &Path, config: LocalConfig) -> Result<LocalSocket, LocalError> {
         let fail = |what| move |source| LocalError::Failed { what, path: path.to_owned(), source };
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
@@ -73,7 +73,7 @@ impl LocalSocket {
                 .recursive(true)
                 .mode(0o755)
                 .create(dir)
-                .map_err(fail("make the directory of"))?;
+                .map_err(fail("create the directory of"))?;
         }
         remove_stale(path, config.kind)?;
         let fresh = temporary_path(path);
@@ -88,21 +88,21 @@ impl LocalSocket {
         }
         let permissions = fs::Permissions::from_mode(config.mode);
         fs::set_permissions(&socket.path, permissions).map_err(fail("set the permissions of"))?;
-        // Who waits for the file to come finds all of it done.
-        fs::rename(&socket.path, path).map_err(fail("put in its place the"))?;
+        // A client that waits for the file to appear finds it ready.
+        fs::rename(&socket.path, path).map_err(fail("rename"))?;
         path.clone_into(&mut socket.path);
         Ok(socket)
     }
 
-    /// The next client's connection.
+    /// Accepts the next client's connection.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if none waits, or what the system says.
+    /// [`io::ErrorKind::WouldBlock`] if none waits, or the system's error.
     pub fn accept(&self) -> io::Result<OwnedFd> {
         Ok(rustix::net::accept_with(&self.fd, SocketFlags::CLOEXEC)?)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -131,24 +131,26 @@ fn open(kind: SocketType) -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
 }
 
-/// Where a socket is made: clients that saw it before it listens would be refused.
+/// Returns the path at which a socket is created first: clients that saw it before it listens would
+/// be refused.
 fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     name.into()
 }
 
-/// A socket that listens, its owner's alone.
+/// Creates a listening socket with access for its owner only.
 fn bind(path: &Path, kind: SocketType) -> Result<OwnedFd, Errno> {
     let (fd, address) = (open(kind)?, SocketAddrUnix::new(path)?);
-    // The file gets the permissions that its socket has (unix(7) has only the mask), so there is no moment between.
+    // The file gets the permissions of its socket (unix(7) mentions only the mask), so there is no
+    // window.
     rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&fd, &address)?;
     rustix::net::listen(&fd, BACKLOG)?;
     Ok(fd)
 }
 
-/// Connects, and never waits for room among those that wait.
+/// Connects without waiting for room in the backlog.
 fn try_to_connect(path: &Path, kind: SocketType) -> Result<(), Errno> {
     rustix::net::connect(open(kind)?, &SocketAddrUnix::new(path)?)
 }
@@ -159,14 +161,14 @@ fn remove_stale(path: &Path, kind: SocketType) -> Result<(), LocalError> {
     let found = match fs::symlink_metadata(path) {
         Ok(meta) => meta.file_type(),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(fail("look at")(e)),
+        Err(e) => return Err(fail("inspect")(e)),
     };
     if !found.is_socket() {
         return Err(LocalError::NotASocket(path.to_owned()));
     }
     match try_to_connect(path, kind) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(fail("remove the stale")),
-        // It may be busy, or of another kind: somebody listens in any case.
+        // It may be busy, or of another type: a process listens in any case.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(LocalError::InUse(path.to_owned())),
         Err(e) => Err(fail("probe")(e.into())),
     }
@@ -205,7 +207,7 @@ mod tests {
         UnixStream::connect(&path).unwrap();
     }
 
-    /// Who looks for the file all the time finds it as it is to be.
+    /// A client that polls for the file finds it with its final permissions.
     #[test]
     fn a_socket_is_there_when_all_of_it_is_done() {
         use std::sync::atomic::{AtomicBool, Ordering};
@@ -241,7 +243,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         drop(UnixListener::bind(temporary_path(&path)).unwrap());
         let socket = LocalSocket::listen(&path, CONFIG).unwrap();
-        // Somebody else's by now.
+        // Another process's by now.
         fs::remove_file(&path).unwrap();
         let other = UnixListener::bind(&path).unwrap();
         drop(socket);

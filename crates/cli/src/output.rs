@@ -1,16 +1,16 @@
-//! What a command says: lines of text, or JSON if asked for.
+//! Output of a command: lines of text, or JSON on request.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The most text one command may write between two deliveries, in bytes.
+/// Maximum size of the text that one command may write between two deliveries, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 256 * 1024 * 1024;
 
-/// The form in which the user wants the answer.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// Lines for people.
+    /// Text.
     #[default]
     Text,
     /// One JSON document per line (`| json`).
@@ -20,7 +20,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Writes an answer that is one JSON document, as a line; `None` where text was asked for.
+    /// Formats a single JSON document, as a line; `None` for text.
     pub fn write(self, value: &Value) -> Option<String> {
         match self {
             Format::Text => None,
@@ -30,51 +30,51 @@ impl Format {
     }
 }
 
-/// Collects what a command writes.
+/// Collects a command's output.
 ///
-/// `write!` and `writeln!` work on it and cannot fail. Where JSON was asked for, text is
-/// discarded and only what [`json`](Self::json) gives is kept; and the other way round.
+/// `write!` and `writeln!` work on it and cannot fail. If JSON was requested, text is discarded and
+/// only [`json`](Self::json) counts; and the other way round.
 #[derive(Debug, Default)]
 pub struct Output {
     text: String,
     format: Format,
     has_json: bool,
-    /// Elements of a list that is not at its end.
+    /// Number of elements of an unfinished list.
     elements: usize,
-    /// It is a member of an object.
+    /// True if the list is a member of an object.
     within: bool,
     overflow: bool,
 }
 
 impl Output {
-    /// An empty text answer.
+    /// Creates an empty text output.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty answer of the given form.
+    /// Creates an empty output of the given format.
     pub fn with_format(format: Format) -> Self {
         Self { format, ..Self::default() }
     }
 
-    /// Whether JSON was asked for: the command need not format text then.
+    /// Returns true if JSON was requested: the command need not format text then.
     pub fn wants_json(&self) -> bool {
         self.format != Format::Text
     }
 
-    /// The form that was asked for.
+    /// Returns the requested format.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Gives the answer as JSON; ignored unless that was asked for.
+    /// Writes JSON; ignored unless JSON was requested.
     pub fn json(&mut self, value: Value) {
         if let Some(text) = self.format.write(&value) {
             self.written(text);
         }
     }
 
-    /// Gives a great answer that was written elsewhere in the form that was asked for: without a copy, if
+    /// Writes a large output that was already formatted in the requested format: without a copy, if
     /// it is the first.
     pub fn written(&mut self, text: String) {
         self.has_json = true;
@@ -84,8 +84,8 @@ impl Output {
         }
     }
 
-    /// Gives an answer that is a list one element at a time; [`end_elements`](Self::end_elements) is
-    /// to follow. Ignored unless JSON was asked for.
+    /// Writes one element of a list; [`end_elements`](Self::end_elements) must follow. Ignored
+    /// unless JSON was requested.
     pub fn element(&mut self, value: Value) {
         let text = match self.format {
             Format::Text => return,
@@ -100,8 +100,7 @@ impl Output {
         self.elements += 1;
     }
 
-    /// Begins an answer that is `object` with one member more, `key`, which is the list of elements
-    /// that follow.
+    /// Begins `object` with one more member, `key`, which is the list of the elements that follow.
     pub fn begin_elements(&mut self, object: &serde_json::Map<String, Value>, key: &str) {
         let (text, end, comma) = match self.format {
             Format::Text => return,
@@ -149,7 +148,7 @@ impl Output {
         }
     }
 
-    /// What `write!` calls.
+    /// Called by `write!`.
     pub fn write_fmt(&mut self, args: fmt::Arguments<'_>) {
         if self.format == Format::Text {
             let _ = fmt::Write::write_fmt(&mut Sink(self), args);
@@ -164,22 +163,22 @@ impl Output {
         self.text.push_str(text);
     }
 
-    /// What was written and not yet taken.
+    /// Returns the output that was not taken yet.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Takes what was written, leaving nothing.
+    /// Takes the output, leaving nothing.
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    /// Whether text was dropped because it exceeded [`MAX_OUTPUT_BYTES`].
+    /// Returns true if text was dropped because it exceeded [`MAX_OUTPUT_BYTES`].
     pub fn overflowed(&self) -> bool {
         self.overflow
     }
 
-    /// Whether JSON was asked for and none was given.
+    /// Returns true if JSON was requested and none was written.
     pub(crate) fn lacks_json(&self) -> bool {
         self.wants_json() && !self.has_json
     }
@@ -202,21 +201,21 @@ impl fmt::Write for Output {
     }
 }
 
-/// Where the text of a column stands.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// At the left edge.
+    /// Left-aligned.
     Left,
-    /// At the right edge.
+    /// Right-aligned.
     Right,
-    /// In the middle; an odd blank goes to the left.
+    /// Centred; an odd blank goes to the left.
     Center,
 }
 
 /// A table of aligned columns with a heading line.
 ///
-/// A column is as wide as it was declared, or as its widest cell. Blanks at the end of a line are
-/// left out, so that output compares and greps well.
+/// A column is as wide as it was declared, or as its widest cell. Lines have no trailing blanks, so
+/// that output compares and greps well.
 #[derive(Debug, Clone)]
 pub struct Table {
     columns: Vec<(String, Align, usize)>,
@@ -232,8 +231,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// A table without columns; two blanks stand between columns unless [`gap`](Self::gap) says
-    /// otherwise.
+    /// Creates a table without columns; the default gap is two blanks, see [`gap`](Self::gap).
     pub fn new() -> Self {
         Self { columns: Vec::new(), rows: Vec::new(), gap: 2, headless: false }
     }
@@ -245,7 +243,7 @@ impl Table {
         self
     }
 
-    /// Leaves the heading line out, for rows that follow others.
+    /// Omits the heading line, for rows that follow others.
     #[must_use]
     pub fn without_heading(mut self) -> Self {
         self.headless = true;
@@ -269,12 +267,12 @@ impl Table {
         self.rows.push(cells.map(|c| c.to_string()).collect());
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -296,7 +294,7 @@ impl Table {
         widths: &[usize],
         cells: impl Iterator<Item = &'a str>,
     ) -> fmt::Result {
-        // Blanks are owed, not written, until a character follows them.
+        // Blanks are counted, not written, until a character follows them.
         let mut owed = 0;
         for (((_, align, _), width), cell) in self.columns.iter().zip(widths).zip(cells) {
             let spare = width - cell.chars().count();

@@ -1,8 +1,8 @@
-//! The patterns of `| grep`: plain text with `.`, `*`, `^`, `$`, `|` (or `\|`) and `\` to take the
-//! next character as it is. Matching takes time proportional to pattern times line, whatever
-//! the pattern: it runs on the main thread.
+//! Patterns of `| grep`: plain text with `.`, `*`, `^`, `$`, `|` (or `\|`) and `\` to escape the
+//! next character. Matching takes time proportional to pattern times line, whatever the pattern: it
+//! runs on the main thread.
 
-/// The longest pattern, in characters.
+/// Maximum length of a pattern, in characters.
 const MAX_CHARS: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ fn fold(c: char, any_case: bool) -> char {
 }
 
 impl Alternative {
-    /// Walks the line once with the set of places in the pattern that are reached.
+    /// Scans the line once with the set of positions in the pattern that are reached.
     fn matches(&self, line: &str, any_case: bool) -> bool {
         let end = self.atoms.len();
         let mut now = vec![false; end + 1];
@@ -91,7 +91,7 @@ impl Alternative {
         now[end]
     }
 
-    /// Marks place `i` and those behind atoms that may be absent.
+    /// Marks position `i` and those after optional atoms.
     fn reach(&self, set: &mut [bool], mut i: usize) {
         set[i] = true;
         while self.atoms.get(i).is_some_and(|(_, many)| *many) {

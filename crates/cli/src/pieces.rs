@@ -1,16 +1,16 @@
-//! Long answers, made piece by piece.
+//! Long output, written in pieces.
 
 use std::time::{Duration, Instant};
 
 use crate::command::{Outcome, Task, TaskPoll};
 use crate::output::Output;
 
-/// How long an answer keeps the main thread at a stretch.
+/// Maximum time that an output keeps the main thread at once.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// Makes an answer in pieces: `piece` writes one each time that it is called, such as a line of a list,
-/// and says whether there is more. What is short is there at once; of what is long some comes at a
-/// time, and other work in between.
+/// Writes output in pieces: each call of `piece` writes one, such as a line of a list, and returns
+/// whether there is more. Short output is written at once; long output in slices, with other work
+/// in between.
 pub fn pieces<C: 'static>(
     cx: &mut C,
     out: &mut Output,
@@ -23,7 +23,7 @@ pub fn pieces<C: 'static>(
 struct Pieces<F>(F);
 
 impl<F> Pieces<F> {
-    /// Some of them; whether there are more.
+    /// Writes some pieces; returns true if there are more.
     fn go<C>(&mut self, cx: &mut C, out: &mut Output) -> bool
     where
         F: FnMut(&mut C, &mut Output) -> bool,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::output::Format;
 
-    /// Lists numbers, each of which takes its time.
+    /// Lists numbers, each of which takes some time.
     fn list(format: Format, to: u32, each: Duration) -> (Vec<String>, String) {
         let (mut cx, mut out, mut at) = ((), Output::with_format(format), 0);
         let piece = move |(): &mut (), out: &mut Output| {

@@ -7,36 +7,36 @@ use std::io::Read;
 use crate::error::{CliError, shorten};
 use crate::lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Scanner, Statement, Step};
 
-/// Bytes of a file that are read at once. Who executes it looks at other things in between.
+/// Bytes of a file that are read at once, with other work in between.
 const PIECE: usize = 256 * 1024;
 
 /// A text of commands, taken one at a time.
 #[derive(Debug)]
 pub struct Script {
-    /// What errors call this text; `None` for what a person typed.
+    /// Name in errors; `None` for typed text.
     name: Option<String>,
     text: String,
     at: usize,
     line: usize,
-    /// What comes behind `text`.
+    /// Text that follows `text`.
     more: VecDeque<String>,
     reading: Option<Reading>,
 }
 
-/// A file that is being read. All of it is there before its first command is run: what is no text
-/// is refused as a whole.
+/// A file that is being read. It is read completely before its first command runs: a file that is
+/// not text is refused as a whole.
 #[derive(Debug)]
 struct Reading {
     file: File,
     bytes: usize,
-    /// Ends of lines so far.
+    /// Number of line ends so far.
     lines: usize,
-    /// The beginning of a character whose end was not read yet.
+    /// Bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
 impl Script {
-    /// Commands typed or sent by a client.
+    /// Creates a script of commands typed or sent by a client.
     ///
     /// # Errors
     /// If the text is longer than [`MAX_SCRIPT_BYTES`].
@@ -51,13 +51,13 @@ impl Script {
         Ok(Script { name: None, text, at: 0, line: 1, more: VecDeque::new(), reading: None })
     }
 
-    /// Commands of a file, which is read while it is executed.
+    /// Opens a file of commands, which is read while it is executed.
     ///
     /// # Errors
-    /// If it is no regular file or cannot be opened.
+    /// If it is not a regular file or cannot be opened.
     pub fn open(path: &str) -> Result<Self, CliError> {
         let fail = |what: String| unreadable(path, what);
-        // A pipe or a device could block the main thread: look before opening.
+        // A pipe or a device could block the main thread: check before opening.
         let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
         if !meta.is_file() {
             return Err(fail("not a regular file".to_owned()));
@@ -68,12 +68,12 @@ impl Script {
         Ok(Script { name: Some(path.to_owned()), reading: Some(reading), ..script })
     }
 
-    /// What errors call this text.
+    /// Returns the name in errors.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Whether it has to be [read on](Self::read_on) before there are commands.
+    /// Returns true if it must be [read](Self::read_on) further before there are commands.
     pub(crate) fn is_read_in(&self) -> bool {
         self.reading.is_some()
     }
@@ -81,7 +81,7 @@ impl Script {
     /// Reads a piece of its file.
     ///
     /// # Errors
-    /// If it cannot be read, is no UTF-8 or exceeds [`MAX_SCRIPT_BYTES`].
+    /// If it cannot be read, is not UTF-8 or exceeds [`MAX_SCRIPT_BYTES`].
     pub(crate) fn read_on(&mut self) -> Result<(), CliError> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         match reading.piece() {
@@ -95,7 +95,7 @@ impl Script {
         Ok(())
     }
 
-    /// The next command that is not blank.
+    /// Returns the next command that is not blank.
     pub(crate) fn next_statement(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
         loop {
             if self.at >= self.text.len() && !self.extend() {
@@ -109,7 +109,7 @@ impl Script {
         }
     }
 
-    /// Puts what comes behind to what is left; false if nothing does.
+    /// Appends the next piece to what is left; returns false if there is none.
     fn extend(&mut self) -> bool {
         let Some(piece) = self.more.pop_front() else { return false };
         let rest = self.text.split_off(self.at.min(self.text.len()));
@@ -123,7 +123,7 @@ impl Script {
         loop {
             match self.scan() {
                 Some(statement) => return statement,
-                // It goes on in the next piece: once more from its start.
+                // It continues in the next piece: scan again from its start.
                 None => {
                     self.line = line;
                     self.extend();
@@ -132,7 +132,7 @@ impl Script {
         }
     }
 
-    /// The command that begins here; `None` if its end is not in this piece.
+    /// Returns the command that begins here; `None` if its end is not in this piece.
     fn scan(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
         let mut scanner = Scanner::default();
         let mut text = String::new();
@@ -167,8 +167,7 @@ impl Script {
         if scanner.balanced() {
             return Some(Ok(Statement { text, line: first }));
         }
-        let error =
-            format!("`{}' opens a group with `{{' that no `}}' closes", shorten(text.trim()));
+        let error = format!("`{}' has an unclosed `{{'", shorten(text.trim()));
         Some(Err((first, CliError::failed(error))))
     }
 }
@@ -178,7 +177,7 @@ fn unreadable(path: &str, what: String) -> CliError {
 }
 
 impl Reading {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     fn piece(&mut self) -> Result<Option<String>, String> {
         let mut bytes = std::mem::take(&mut self.begun);
         let before = bytes.len();
@@ -199,7 +198,7 @@ impl Reading {
             }
             Err(e) => {
                 let line = self.lines + ends(&bytes[..e.valid_up_to()]) + 1;
-                return Err(format!("line {line} is no UTF-8 text"));
+                return Err(format!("line {line} is not UTF-8 text"));
             }
         }
         self.lines += ends(&bytes);
@@ -207,7 +206,7 @@ impl Reading {
     }
 }
 
-/// Ends of lines.
+/// Counts line ends.
 fn ends(bytes: &[u8]) -> usize {
     bytes.iter().filter(|b| **b == b'\n').count()
 }
@@ -265,11 +264,11 @@ mod tests {
             assert!(error.contains(what), "{error}");
         };
         long.extend(b"echo \xe2\x82");
-        fails(&long, "line 100001 is no UTF-8 text");
+        fails(&long, "line 100001 is not UTF-8 text");
         long.extend(b"\nmore\n");
-        fails(&long, "line 100001 is no UTF-8 text");
+        fails(&long, "line 100001 is not UTF-8 text");
         fails(&vec![b'\n'; MAX_SCRIPT_BYTES + 1], "longer than");
-        fails(b"a {\n b", "opens a group");
+        fails(b"a {\n b", "an unclosed");
         let endless = vec![b'a'; 3 * PIECE];
         fails(&endless, "command is too long");
     }

@@ -1,4 +1,4 @@
-//! As much of telnet (RFC 854, RFC 1073 window size, RFC 1091 terminal type) as `vppctl` speaks,
+//! The subset of telnet (RFC 854, RFC 1073 window size, RFC 1091 terminal type) that `vppctl` uses,
 //! for both ends.
 
 /// Interpret as command.
@@ -21,10 +21,10 @@ const LINE_MODE: u8 = 34;
 const IS: u8 = 0;
 const SEND: u8 = 1;
 
-/// The longest subnegotiation that is kept; the rest of a longer one is dropped.
+/// Maximum length of a subnegotiation that is kept; the rest of a longer one is dropped.
 const MAX_OPTION: usize = 128;
 
-/// What a server says first. `vppctl` must find all of it in one read.
+/// A server's greeting. `vppctl` must receive all of it in one read.
 pub(crate) const GREETING: [u8; 36] = [
     IAC,
     WONT,
@@ -64,16 +64,16 @@ pub(crate) const GREETING: [u8; 36] = [
     SE,
 ];
 
-/// The answer to the question for the terminal type.
+/// Returns the reply to a request for the terminal type.
 pub(crate) fn terminal_type(name: &str) -> Vec<u8> {
     let mut bytes = vec![IAC, SB, TERMINAL_TYPE, IS];
-    // The name must not contain what ends it.
+    // The name must not contain its terminator.
     bytes.extend(name.bytes().filter(u8::is_ascii_graphic).take(MAX_OPTION / 2));
     bytes.extend([IAC, SE]);
     bytes
 }
 
-/// The window size in characters.
+/// Returns the window size in characters.
 pub(crate) fn window_size(columns: u16, rows: u16) -> Vec<u8> {
     let mut bytes = vec![IAC, SB, WINDOW_SIZE];
     for byte in columns.to_be_bytes().into_iter().chain(rows.to_be_bytes()) {
@@ -85,7 +85,7 @@ pub(crate) fn window_size(columns: u16, rows: u16) -> Vec<u8> {
     bytes
 }
 
-/// What a stream of bytes says.
+/// An event in a stream of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A byte of data.
@@ -94,11 +94,11 @@ pub(crate) enum Event {
     TerminalType(String),
     /// The other side's window has this many columns and rows.
     WindowSize(u16, u16),
-    /// The user wants the running command to end.
+    /// The user interrupts the running command.
     Interrupt,
-    /// The other side asks for our terminal type.
+    /// The other side requests our terminal type.
     AsksTerminalType,
-    /// The other side asks for our window size.
+    /// The other side requests our window size.
     AsksWindowSize,
 }
 
@@ -111,7 +111,7 @@ enum State {
     SubCommand,
 }
 
-/// Splits a stream into data and options, however its bytes are divided into reads.
+/// Splits a stream into data and options, however its bytes are split into reads.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     state: State,
@@ -125,7 +125,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Takes one byte.
+    /// Processes one byte.
     pub(crate) fn feed(&mut self, byte: u8) -> Option<Event> {
         match self.state {
             State::Data if byte == IAC => self.state = State::Command,
@@ -143,7 +143,7 @@ impl Decoder {
                     _ => {}
                 }
             }
-            // We asked for what we want once; refusals and offers change nothing.
+            // We requested what we want once; refusals and offers change nothing.
             State::Option => self.state = State::Data,
             State::Sub if byte == IAC => self.state = State::SubCommand,
             State::Sub => self.keep(byte),
@@ -152,7 +152,7 @@ impl Decoder {
                     self.keep(IAC);
                     self.state = State::Sub;
                 }
-                // Some clients forget SE; any command ends the option.
+                // Some clients omit SE; any command ends the option.
                 _ => {
                     self.state = State::Data;
                     return self.subnegotiation();

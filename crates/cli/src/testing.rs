@@ -213,7 +213,7 @@ pub(crate) fn tree() -> CommandTree<TestCx> {
     CommandTree::new(commands.into()).unwrap()
 }
 
-/// The same, and one that shows how many tasks were cancelled.
+/// Like `tree`, plus a command that shows the number of cancelled tasks.
 pub(crate) fn tree_with_probe() -> CommandTree<TestCx> {
     let mut commands = tree().commands().to_vec();
     commands.retain(|c| !crate::builtin::commands::<TestCx>().iter().any(|b| b.path() == c.path()));

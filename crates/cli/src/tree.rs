@@ -1,4 +1,4 @@
-//! The tree of commands and how words find their way in it.
+//! The command tree and the resolution of words in it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -17,7 +17,7 @@ pub struct CommandTree<C: 'static> {
 pub(crate) struct Node<C: 'static> {
     pub children: BTreeMap<&'static str, Node<C>>,
     pub command: Option<&'static dyn Command<C>>,
-    /// Whether a path that is no alias leads here or further.
+    /// True if a path that is not an alias leads here or further.
     pub listed: bool,
 }
 
@@ -27,20 +27,20 @@ impl<C> Default for Node<C> {
     }
 }
 
-/// Which child a word leads to.
+/// The children that match a word.
 pub(crate) enum Match<'a, C: 'static> {
     One(&'static str, &'a Node<C>),
     None,
     Many(Vec<&'static str>),
 }
 
-/// Two entries for one command are no ambiguity.
+/// Two entries for one command are not ambiguous.
 fn same<C>(a: &'static dyn Command<C>, b: &'static dyn Command<C>) -> bool {
     a.path() == b.path()
 }
 
 impl<C> Node<C> {
-    /// The child called `word`, or the only one that begins with it.
+    /// Returns the child called `word`, or the only one that begins with it.
     pub(crate) fn child(&self, word: &str) -> Match<'_, C> {
         if let Some((name, child)) = self.children.get_key_value(word) {
             return Match::One(name, child);
@@ -68,13 +68,13 @@ impl<C> Node<C> {
         after.take_while(|(name, _)| name.starts_with(word)).collect()
     }
 
-    /// The words that may follow, without aliases.
+    /// Returns the words that may follow, without aliases.
     pub(crate) fn words(&self) -> Vec<String> {
         let listed = self.children.iter().filter(|(_, n)| n.listed);
         listed.map(|(name, _)| (*name).to_owned()).collect()
     }
 
-    /// A line about this node for lists: the command's own, or what goes on from here.
+    /// Returns a line about this node for lists: the command's own, or the words that follow.
     pub(crate) fn summary(&self) -> String {
         match self.command {
             Some(command) => first_line(command.help()).to_owned(),
@@ -99,10 +99,10 @@ pub(crate) fn first_line(help: &str) -> &str {
     help.lines().next().unwrap_or("")
 }
 
-/// Where the words of a command led.
+/// Result of resolving a command's words.
 pub(crate) struct Resolved<C: 'static> {
     pub command: &'static dyn Command<C>,
-    /// How many words were used.
+    /// Number of words used.
     pub used: usize,
 }
 
@@ -139,7 +139,7 @@ impl<C: 'static> CommandTree<C> {
         Ok(())
     }
 
-    /// All commands, sorted by path.
+    /// Returns all commands, sorted by path.
     pub fn commands(&self) -> &[&'static dyn Command<C>] {
         &self.commands
     }
@@ -178,7 +178,8 @@ impl<C: 'static> CommandTree<C> {
         })
     }
 
-    /// Follows `words` as far as they lead; returns the node, its path, and how many words it took.
+    /// Follows `words` as far as they match; returns the node, its path, and the number of words
+    /// used.
     pub(crate) fn descend(&self, words: &[&str]) -> (&Node<C>, String, usize) {
         let mut node = &self.root;
         let mut path: Vec<&'static str> = Vec::new();

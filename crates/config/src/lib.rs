@@ -1,9 +1,9 @@
-//! What Thalweg is told: before it starts, by the startup configuration in the grammar of VPP's
-//! `startup.conf`; and what it shall be, by a document ([`declare`]).
+//! Thalweg's configuration: the startup configuration, in the grammar of VPP's `startup.conf`, and
+//! the declarative configuration, a document ([`declare`]).
 //!
 //! [`StartupConfig::from_args`] takes the arguments of the program, [`StartupConfig::parse_file`]
-//! and [`StartupConfig::parse_args`] the two forms of the text. Mistakes come with their place, the
-//! line they stand in and, for misspelt words, the word that was probably meant.
+//! and [`StartupConfig::parse_args`] the two forms of the text. Errors come with their place, the
+//! line they are in and, for misspelt words, the word that was probably meant.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! Which known word an unknown one was probably meant to be.
+//! Suggestions for misspelt words.
 
-/// The candidate that differs by the fewest letters, if these are few.
+/// Returns the candidate with the smallest edit distance, if that is small.
 pub(crate) fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let length = word.chars().count();
     let allowed = (length / 3).clamp(1, 3);
     candidates
         .iter()
-        // A much longer or shorter word is no slip of the finger, and need not be compared.
+        // A much longer or shorter word is no typo, and need not be compared.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| (distance(word, candidate), *candidate))
         .filter(|(distance, _)| *distance <= allowed)
@@ -14,7 +14,7 @@ pub(crate) fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// Least number of letters to insert, remove, replace or swap with their neighbour.
+/// Returns the minimum number of letters to insert, remove, replace or swap with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

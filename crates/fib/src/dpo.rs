@@ -1,4 +1,4 @@
-//! The table of forwarding ends, as workers read it.
+//! The table of forwarding objects, as workers read it.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -7,25 +7,25 @@ use thalweg_tables::{MapError, PagedTable};
 /// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
 pub type Dpo = u32;
 
-/// What becomes of packets that a route sends to an entry.
+/// Kind of a forwarding object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// There is no route.
     Miss = 0,
-    /// A complete adjacency: write the header, send.
+    /// A complete adjacency: write the header and send.
     Rewrite = 1,
     /// An adjacency whose neighbour's MAC address is not known yet.
     Incomplete = 2,
-    /// A connected subnet: the destination itself is to be resolved.
+    /// A connected subnet: the destination itself must be resolved.
     Glean = 3,
     /// The router's own address.
     Local = 4,
-    /// One of several, by flow.
+    /// One of several members, by flow.
     LoadBalance = 5,
-    /// Answer "host unreachable" and drop.
+    /// Send "host unreachable" and drop.
     Unreachable = 6,
-    /// Answer "administratively prohibited" and drop.
+    /// Send "administratively prohibited" and drop.
     Prohibit = 7,
     /// Drop silently.
     Drop = 8,
@@ -51,48 +51,48 @@ impl Kind {
     }
 }
 
-/// Bytes that an adjacency may write in front of a packet.
+/// Maximum length of an adjacency's rewrite.
 pub const REWRITE_BYTES: usize = 24;
 
-/// One entry's words: a cache line.
+/// Words of an entry: a cache line.
 type Line = [AtomicU64; 8];
 
-/// Word that holds the state.
+/// Word of the state.
 const STATE: usize = 0;
-/// Word that holds the node that transmits, or the base of the buckets.
+/// Word of the node that transmits, or the base of the buckets.
 const NEXT: usize = 1;
-/// First word of the bytes to write in front of a packet.
+/// First word of the rewrite.
 const REWRITE: usize = 2;
-/// First word of the neighbour's address, as IPv6 writes it; zeros if there is none.
+/// First word of the neighbour's address, in IPv6 form; zeros if there is none.
 const NEXT_HOP: usize = 6;
 
-/// One entry, a line of the table. Its state is one word, so that a reader sees it change at once; the
-/// bytes that an update changes while packets flow (the destination MAC address) lie within one word
-/// too.
+/// One entry, a cache line of the table. Its state is one word, so that a reader sees it change at
+/// once; the bytes that an update changes while packets flow (the destination MAC address) are
+/// within one word, too.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'t>(&'t Line);
 
-/// An entry's state, read at once.
+/// An entry's state, read atomically.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryState {
-    /// What to do.
+    /// Kind.
     pub kind: Kind,
-    /// Bytes to write in front of the packet; for [`Kind::LoadBalance`] the buckets' log2.
+    /// Length of the rewrite; for [`Kind::LoadBalance`] log2 of the number of buckets.
     pub len: u8,
-    /// Largest packet, without the bytes written in front.
+    /// Maximum packet length, without the rewrite.
     pub mtu: u16,
-    /// Interface to send by.
+    /// Outgoing interface.
     pub tx_if: u32,
 }
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header.
 pub const ETHERNET_HEADER: usize = 14;
 
-/// An adjacency behind an Ethernet interface; see [`Entry::ethernet`].
+/// Rewrite of an adjacency on an Ethernet interface; see [`Entry::ethernet`].
 #[derive(Clone, Copy, Debug)]
 pub struct EthernetRewrite {
-    /// Longest packet that goes this way without a second thought, in bytes without the header; 0 if
-    /// none does, as the entry is of another kind.
+    /// Maximum length of a packet that needs no further checks, in bytes without the header; 0 for
+    /// an entry of another kind.
     pub longest: u16,
     /// The header's first and last eight bytes, which overlap, as little-endian words.
     pub header: [u64; 2],
@@ -110,7 +110,7 @@ impl EntryState {
 }
 
 impl Entry<'_> {
-    /// What to do, and what it takes.
+    /// Returns the state.
     #[inline]
     pub fn state(self) -> EntryState {
         let w = self.0[STATE].load(Ordering::Acquire);
@@ -121,18 +121,18 @@ impl Entry<'_> {
             tx_if: (w >> 32) as u32,
         }
     }
-    /// True if what to do is this.
+    /// Returns true if the entry is of this kind.
     #[inline(always)]
     pub fn is(self, kind: Kind) -> bool {
         self.0[STATE].load(Ordering::Acquire) as u8 == kind as u8
     }
-    /// What a packet needs that leaves by an Ethernet interface, without a branch.
+    /// Returns the rewrite for an Ethernet interface, without a branch.
     #[inline(always)]
     pub fn ethernet(self) -> EthernetRewrite {
         const PLAIN: u64 = Kind::Rewrite as u64 | (ETHERNET_HEADER as u64) << 8;
         let state = self.0[STATE].load(Ordering::Acquire);
         let is_plain = u64::from(state & 0xffff == PLAIN);
-        // By arithmetic: bytes picked out of two words in memory would wait for both to be stored.
+        // By arithmetic: reading bytes out of two words in memory would wait for both to be stored.
         let word = |i: usize| u64::from_le_bytes(self.0[i].load(Ordering::Relaxed).to_ne_bytes());
         let (first, second) = (word(REWRITE), word(REWRITE + 1));
         EthernetRewrite {
@@ -142,12 +142,12 @@ impl Entry<'_> {
             next: self.next(),
         }
     }
-    /// Node that transmits.
+    /// Returns the node that transmits.
     #[inline]
     pub fn next(self) -> u32 {
         self.0[NEXT].load(Ordering::Relaxed) as u32
     }
-    /// The bytes to write, `state().len` of them.
+    /// Returns the rewrite, `state().len` bytes of it.
     #[inline]
     pub fn rewrite(self) -> [u8; REWRITE_BYTES] {
         let mut out = [0; REWRITE_BYTES];
@@ -157,7 +157,7 @@ impl Entry<'_> {
         out
     }
 
-    /// The neighbour that an adjacency leads to. For those who describe packets: workers need it not.
+    /// Returns the neighbour of an adjacency. For descriptions of packets: workers do not need it.
     #[must_use]
     pub fn next_hop(self) -> Option<IpAddr> {
         let word = |i: usize| u128::from(self.0[NEXT_HOP + i].load(Ordering::Relaxed));
@@ -196,10 +196,11 @@ impl Entry<'_> {
     }
 }
 
-/// Most buckets of one load balance.
+/// Maximum number of buckets of a load balance.
 pub const MAX_BUCKETS: usize = 64;
 
-/// All forwarding ends. Shared with the workers; memory is reserved at start and committed as used.
+/// All forwarding objects. Shared with the workers; address space is reserved at start and
+/// committed as used.
 pub struct DpoTable {
     entries: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
@@ -212,13 +213,13 @@ impl DpoTable {
         Ok(DpoTable { entries, buckets })
     }
 
-    /// An entry; that of "no route" if there is none.
+    /// Returns an entry; that of "no route" if there is none.
     #[inline]
     pub fn get(&self, dpo: Dpo) -> Entry<'_> {
         Entry(self.entries.get(dpo).unwrap_or(&self.entries.as_slice()[0]))
     }
 
-    /// The member of a load balance that a flow takes.
+    /// Returns the member of a load balance for a flow.
     #[inline]
     pub fn pick(&self, entry: Entry<'_>, state: EntryState, hash: u32) -> Dpo {
         let slot = hash & ((1u32 << (state.len & 31)) - 1);
@@ -231,7 +232,7 @@ impl DpoTable {
         }
     }
 
-    /// Entries that fit.
+    /// Returns the maximum number of entries.
     pub fn capacity(&self) -> usize {
         self.entries.capacity()
     }

@@ -1,4 +1,4 @@
-//! The main thread's side of forwarding ends.
+//! The main thread's side of forwarding objects.
 
 use crate::dpo::{Dpo, DpoTable, EntryState, Kind, MAX_BUCKETS};
 use crate::routes::RouteBook;
@@ -9,19 +9,19 @@ use thalweg_device::{InterfaceEvent, InterfaceView, Interfaces, Mac, SwIfIndex, 
 use thalweg_graph::Control;
 use thalweg_tables::IndexPool;
 
-/// Entries of all kinds.
+/// Maximum number of entries of all kinds.
 const CAPACITY: usize = 1 << 20;
 
-/// Why a forwarding end cannot be had.
+/// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FibError {
-    /// No entries left.
+    /// There are no entries left.
     #[error("adjacency table full: {0} entries are the limit")]
     Full(usize),
     /// The interface does not exist.
     #[error("no interface with index {0}")]
     NoInterface(SwIfIndex),
-    /// A load balance needs at least one member and not too many.
+    /// A load balance has no members or too many.
     #[error("a route takes 1 to {MAX_BUCKETS} paths, not {0}")]
     Members(usize),
 }
@@ -29,9 +29,9 @@ pub enum FibError {
 /// An adjacency as `show` commands see it.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
-    /// Its entry.
+    /// Its index.
     pub dpo: Dpo,
-    /// Routes and neighbours that use it.
+    /// Number of routes and neighbours that use it.
     pub refs: u32,
     /// The neighbour's MAC address, if known.
     pub mac: Option<Mac>,
@@ -45,7 +45,7 @@ struct Balance {
     refs: u32,
 }
 
-/// Who uses which entry.
+/// Reference counts and owners of entries.
 pub struct Forwarding {
     table: Arc<DpoTable>,
     pool: IndexPool,
@@ -53,8 +53,8 @@ pub struct Forwarding {
     next_bucket: u32,
     adjacencies: HashMap<(SwIfIndex, IpAddr), Adjacency>,
     gleans: HashMap<SwIfIndex, (Dpo, u32)>,
-    /// Entries of interfaces that are gone, and who still holds them: a new interface of the same
-    /// index must not find them.
+    /// Entries of deleted interfaces that are still in use, with their reference counts: a new
+    /// interface of the same index must not find them.
     orphans: HashMap<Dpo, u32>,
     owners: HashMap<Dpo, (SwIfIndex, Option<IpAddr>)>,
     balances: HashMap<Dpo, Balance>,
@@ -92,7 +92,7 @@ impl Forwarding {
             interned: HashMap::new(),
         };
         for kind in [Kind::Miss, Kind::Local, Kind::Drop, Kind::Unreachable, Kind::Prohibit] {
-            // The first entries have fixed numbers.
+            // The first entries have fixed indices.
             if let Ok(i) = f.pool.alloc(c.domain()) {
                 f.table.get(i).set_state(EntryState { kind, len: 0, mtu: u16::MAX, tx_if: 0 });
             }
@@ -109,7 +109,7 @@ impl Forwarding {
         });
     }
 
-    /// The table that workers read.
+    /// Returns the table that workers read.
     pub fn table(&self) -> &Arc<DpoTable> {
         &self.table
     }
@@ -123,7 +123,7 @@ impl Forwarding {
         let _ = self.pool.free_after(dpo, c.domain().tag());
     }
 
-    /// The adjacency of a neighbour, made if need be; the caller holds it until
+    /// Returns the adjacency of a neighbour, created if needed; the caller holds a reference until
     /// [`release`](Self::release).
     ///
     /// # Errors
@@ -146,10 +146,10 @@ impl Forwarding {
         Ok(dpo)
     }
 
-    /// The end of a connected subnet, held like an adjacency.
+    /// Returns the glean object of a connected subnet, with a reference as for an adjacency.
     ///
     /// # Errors
-    /// As [`adjacency`](Self::adjacency).
+    /// See [`adjacency`](Self::adjacency).
     pub fn glean(&mut self, c: &Control, sw_if: SwIfIndex) -> Result<Dpo, FibError> {
         if let Some((dpo, refs)) = self.gleans.get_mut(&sw_if) {
             *refs += 1;
@@ -163,8 +163,8 @@ impl Forwarding {
         Ok(dpo)
     }
 
-    /// One entry over several members with weights; one member is itself. Holds the members' entries
-    /// in the caller's stead: release the result only.
+    /// Returns one entry over several members with weights; a single member is returned itself.
+    /// Takes over the caller's references to the members: release the result only.
     ///
     /// # Errors
     /// If there are no or too many members, or the table is full; the members are released then.
@@ -179,7 +179,7 @@ impl Forwarding {
             return Ok(members[0].0);
         }
         if let Some(&dpo) = self.interned.get(&members) {
-            // One set of holds is enough.
+            // One set of references is enough.
             self.release_all(c, &members);
             if let Some(b) = self.balances.get_mut(&dpo) {
                 b.refs += 1;
@@ -239,7 +239,7 @@ impl Forwarding {
         }
     }
 
-    /// One holder less of an entry; the last one frees it (after a grace period).
+    /// Releases a reference to an entry; the last one frees it (after a grace period).
     pub fn release(&mut self, c: &Control, dpo: Dpo) {
         if let Some(b) = self.balances.get_mut(&dpo) {
             b.refs -= 1;
@@ -250,8 +250,8 @@ impl Forwarding {
                 self.interned.remove(&b.members);
                 self.release_all(c, &b.members);
                 self.free(c, dpo);
-                // The buckets may be read until the grace period ends; a stale reader finds
-                // another load balance's members at worst, which are valid entries.
+                // The buckets may be read until the grace period ends; at worst, a stale reader
+                // finds another load balance's members, which are valid entries.
                 self.bucket_pools.entry(b.log2).or_default().push(b.base);
             }
             return;
@@ -287,7 +287,7 @@ impl Forwarding {
         }
     }
 
-    /// Tells what is known of a neighbour: its adjacency, if there is one, becomes complete or
+    /// Sets a neighbour's MAC address: its adjacency, if there is one, becomes complete or
     /// incomplete in place.
     pub fn set_neighbor(&mut self, c: &Control, sw_if: SwIfIndex, nh: IpAddr, mac: Option<Mac>) {
         let Ok(view) = interface::view(c, sw_if) else { return };
@@ -297,7 +297,7 @@ impl Forwarding {
         self.write(dpo, &view, nh, mac);
     }
 
-    /// Writes an adjacency's entry: the header first, then the state that makes it count.
+    /// Writes an adjacency's entry: the header first, then the state that makes it valid.
     fn write(&self, dpo: Dpo, view: &InterfaceView, nh: IpAddr, mac: Option<Mac>) {
         let e = self.table.get(dpo);
         e.set_next_hop(Some(nh));
@@ -327,14 +327,15 @@ impl Forwarding {
         let kind = match (view.is_up(), view.ethernet) {
             (false, _) => Kind::Down,
             (true, true) => Kind::Glean,
-            // Nobody to be asked for: whoever is at the other end gets it.
+            // No resolution: whatever is at the other end receives it.
             (true, false) => Kind::Rewrite,
         };
         let mtu = view.ip4_mtu().min(u32::from(u16::MAX)) as u16;
         e.set_state(EntryState { kind, len: 0, mtu, tx_if: view.sw_if });
     }
 
-    /// Follows an interface: up, down, another MAC address or MTU, gone (`None`).
+    /// Updates the adjacencies of an interface: up, down, another MAC address or MTU, deleted
+    /// (`None`).
     fn interface_changed(&mut self, sw_if: SwIfIndex, view: Option<&InterfaceView>) {
         let mine: Vec<(Dpo, IpAddr, Option<Mac>)> = self
             .adjacencies
@@ -371,32 +372,33 @@ impl Forwarding {
         }
     }
 
-    /// The neighbour or interface behind an entry.
+    /// Returns the neighbour or interface of an entry.
     pub fn owner(&self, dpo: Dpo) -> Option<(SwIfIndex, Option<IpAddr>)> {
         self.owners.get(&dpo).copied()
     }
 
-    /// A neighbour's adjacency, if there is one.
+    /// Returns a neighbour's adjacency, if there is one.
     pub fn find(&self, sw_if: SwIfIndex, nh: IpAddr) -> Option<&Adjacency> {
         self.adjacencies.get(&(sw_if, nh))
     }
 
-    /// Members of a load balance with their weights; the entry itself for anything else.
+    /// Returns the members of a load balance with their weights; the entry itself for anything
+    /// else.
     pub fn members(&self, dpo: Dpo) -> Vec<(Dpo, u32)> {
         self.balances.get(&dpo).map_or_else(|| vec![(dpo, 1)], |b| b.members.clone())
     }
 
-    /// Entries in use.
+    /// Returns the number of entries in use.
     pub fn len(&self) -> usize {
         self.pool.len()
     }
 
-    /// Never: the special entries are always there.
+    /// Returns false: the special entries always exist.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// An entry in words, as `show ip fib` prints it.
+    /// Describes an entry, as `show ip fib` prints it.
     pub fn describe(&self, c: &Control, dpo: Dpo) -> String {
         let s = self.table.get(dpo).state();
         let name = c.interface_name(s.tx_if);

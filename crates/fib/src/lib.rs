@@ -1,10 +1,10 @@
-//! What a route ends in: adjacencies (the Ethernet header to write, and where to), load balance
-//! over several of them, and the special ends (local, drop, unreachable …).
+//! Forwarding objects (VPP: DPOs): adjacencies (the Ethernet header to write, and the interface),
+//! load balance over several of them, and special routes (local, drop, unreachable …).
 //!
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
 //!   single-word stores.
-//! * [`routes`]: what route tables say of an address, for those who describe packets.
-//! * [`forwarding`]: the main thread's side: who uses which entry, neighbours, interfaces.
+//! * [`routes`]: lookups in the protocols' route tables, for descriptions of packets.
+//! * [`forwarding`]: the main thread's side: references to entries, neighbours, interfaces.
 #![forbid(unsafe_code)]
 
 pub mod dpo;

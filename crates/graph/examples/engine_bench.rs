@@ -1,14 +1,15 @@
-//! What the engine itself costs: clocks per packet of a whole-frame hop, of a node that reads
+//! Measures the engine's own cost: clocks per packet of a whole-frame hop, of a node that reads
 //! each packet, of a split, and of a tap.
 //!
 //! ```text
-//! cargo run --release -p thalweg-graph --example engine_bench [-- <seconds per run> <runs> <title>]
+//! cargo run --release -p thalweg-graph --example engine_bench [-- <seconds per run> <runs>
+//! <title>]
 //! ```
 //!
 //! An input makes frames of 64-byte packets as fast as it can; they pass eight hops that do not
-//! look at them, one that reads 16 bytes of each, one that sends every other packet another way
-//! where that is on, and end in a sink that frees them. Medians of several runs, with the spread;
-//! with a third argument, only of the set-ups whose title contains it.
+//! read them, one that reads 16 bytes of each, one that sends every other packet to another node if
+//! the split is enabled, and end in a sink that frees them. Prints medians of several runs, with
+//! the spread; with a third argument, only of the set-ups whose title contains it.
 
 use std::any::Any;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use thalweg_graph::{
     NodeCx, NodeDecl, Poll, Runner, Tap, TapCx, Verdict,
 };
 
-/// Packets of 64 bytes in as many buffers as fit a frame of `size`.
+/// Makes frames of `size` 64-byte packets.
 struct Input {
     size: usize,
 }
@@ -41,7 +42,7 @@ impl InputNode for Input {
     }
 }
 
-/// Answers for the whole frame.
+/// Returns one verdict for the whole frame.
 struct Hop;
 
 impl Node for Hop {
@@ -60,7 +61,7 @@ impl Node for Hop {
     }
 }
 
-/// Answers packet by packet without looking.
+/// Returns a verdict per packet without reading it.
 struct Each;
 
 impl Node for Each {
@@ -84,7 +85,8 @@ impl Node for Touch {
     }
 }
 
-/// Every other packet goes another way, in runs of `run` (a power of 2); 0 keeps them together.
+/// Sends every other packet to another node, in runs of `run` (a power of 2); 0 keeps them
+/// together.
 struct Split {
     run: usize,
     at: usize,
@@ -112,7 +114,7 @@ impl Runner for Sink {
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
 }
 
-/// Counts, as sampling does between two samples.
+/// Counts packets, as sampling does between two samples.
 struct Count {
     skip: usize,
 }
@@ -192,7 +194,7 @@ const ROWS: &[&str] = &[
     "sink",
 ];
 
-/// One run: clocks per packet of each row, and of the worker's busy loops as a whole.
+/// Does one run; returns clocks per packet of each row, and of the worker's busy loops as a whole.
 fn run(c: &mut Control, size: usize, seconds: f64) -> Vec<f64> {
     let counts = |c: &Control| -> Vec<(u64, u64)> {
         let stats = c.worker_stats(0);
@@ -213,13 +215,13 @@ fn run(c: &mut Control, size: usize, seconds: f64) -> Vec<f64> {
     each.map(|(b, a)| (a.1 - b.1) as f64 / (a.0 - b.0).max(1) as f64).collect()
 }
 
-/// Runs several times and prints medians with least and greatest.
+/// Does several runs and prints medians with minimum and maximum.
 fn measure(c: &mut Control, title: &str, size: usize, seconds: f64, runs: usize) {
     if std::env::args().nth(3).is_some_and(|only| !title.contains(&only)) {
         return;
     }
     let all: Vec<Vec<f64>> = (0..runs).map(|_| run(c, size, seconds)).collect();
-    println!("\n{title}: clocks per packet (median of {runs}, least to greatest)");
+    println!("\n{title}: clocks per packet (median of {runs}, minimum to maximum)");
     for (i, name) in ROWS.iter().chain(&["whole loop"]).enumerate() {
         let mut values: Vec<f64> = all.iter().filter_map(|r| r.get(i).copied()).collect();
         values.sort_by(f64::total_cmp);

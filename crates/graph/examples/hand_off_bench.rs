@@ -1,13 +1,13 @@
-//! What it costs to hand packets to another worker.
+//! Measures the cost of handing packets to another worker.
 //!
 //! ```text
 //! cargo run --release -p thalweg-graph --example hand_off_bench [-- <seconds per run> <runs>]
 //! ```
 //!
-//! The first worker makes frames of 64-byte packets, no more than the ring takes; a sink ends them,
-//! on the first worker or on the second, and reads 16 bytes of each or not. Settings take turns in
-//! each run; medians, with the least and the greatest, of clocks per packet: in the queue's node on
-//! either worker, and in all busy loops of both.
+//! The first worker makes frames of 64-byte packets, no more than the ring takes; a sink on the
+//! first or on the second worker frees them, with or without reading 16 bytes of each. Settings
+//! take turns in each run. Prints medians, with minimum and maximum, of clocks per packet: in the
+//! queue's node on either worker, and in all busy loops of both.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use thalweg_graph::{
     NodeDecl, NodeId, Poll, Runner, Verdict,
 };
 
-/// What is measured.
+/// One measured combination.
 #[derive(Clone, Copy)]
 struct Setting {
     /// Packets per frame.
     size: usize,
-    /// Where packets end.
+    /// Worker that frees the packets.
     worker: usize,
-    /// Whether they are looked at there.
+    /// True if that worker reads the packets.
     touch: bool,
 }
 
-/// Packets that have come to an end.
+/// Number of packets freed.
 #[derive(Default)]
 #[repr(align(128))]
 struct Done(AtomicU64);
 
-/// Packets under way at most: less than the ring takes in full frames.
+/// Maximum of packets in flight: less than the ring takes in full frames.
 const UNDER_WAY: u64 = 16 * 256;
 
 struct Input {
@@ -64,7 +64,7 @@ impl InputNode for Input {
     }
 }
 
-/// Says that all packets belong to one worker.
+/// Assigns all packets to one worker.
 struct Owner {
     queue: HandOff,
     worker: usize,
@@ -106,7 +106,7 @@ impl Runner for Sink {
             }
         }
         cx.sent_frame(frame);
-        // One worker at a time ends packets.
+        // Only one worker at a time frees packets.
         self.done.0.store(self.done.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
@@ -138,7 +138,7 @@ static NODES: [&NodeDecl; 3] = [
 
 static BENCH: Feature = Feature {
     name: "hand-off-bench",
-    about: "the hand-over's own cost",
+    about: "cost of a hand-off",
     nodes: &NODES,
     init: |c| {
         c.share(Arc::new(Done::default()));

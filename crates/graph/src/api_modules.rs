@@ -1,8 +1,8 @@
-//! The modules that describe the engine's API messages.
+//! Modules that group the engine's API messages.
 
 use thalweg_api::schema::Module;
 
-/// Nodes, threads, the command line.
+/// Nodes, threads and the command line.
 pub static VLIB: Module = Module { name: "vlib", folder: "core", version: "1.0.0" };
 
 /// The program as a whole.
@@ -11,5 +11,5 @@ pub static VPE: Module = Module { name: "vpe", folder: "core", version: "1.7.0" 
 /// Packet traces.
 pub static TRACEDUMP: Module = Module { name: "tracedump", folder: "plugins", version: "0.2.0" };
 
-/// Nodes, one by one.
+/// The node graph.
 pub static GRAPH: Module = Module { name: "graph", folder: "plugins", version: "1.0.0" };

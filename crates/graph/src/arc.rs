@@ -1,8 +1,8 @@
-//! Feature arcs: which features a packet passes, decided per interface.
+//! Feature arcs: the features that a packet passes, chosen per interface.
 //!
 //! The main thread compiles each interface's features into next-node tables, so that a packet
-//! carries no position: the node it is in, the arc and the interface say where it goes next. An
-//! interface without features costs one table look-up per frame.
+//! carries no position: the node it is in, the arc and the interface determine where it goes next.
+//! An interface without features costs one table lookup per frame.
 
 use crate::decl::{ArcDecl, ArcId, ArcKey, NodeId};
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ const NONE: u16 = u16::MAX;
 pub(crate) struct ArcRow {
     pub(crate) key: ArcKey,
     end: u16,
-    /// Node behind the last feature, where an interface has its own.
+    /// Node after the last feature, for interfaces that have their own.
     ends: Vec<u16>,
     /// First feature by interface.
     first: Vec<u16>,
-    /// Feature behind feature `slot`, by interface.
+    /// Feature after feature `slot`, by interface.
     next: Vec<Vec<u16>>,
     /// Taps by interface, one bit each.
     taps: Vec<u32>,
@@ -46,17 +46,17 @@ impl ArcRow {
 #[derive(Clone, Debug, Default)]
 pub struct ArcTable {
     pub(crate) arcs: Vec<ArcRow>,
-    /// Another number than that of any earlier table.
+    /// Differs from the number of every earlier table.
     pub(crate) generation: u64,
 }
 
 impl ArcTable {
-    /// The first feature of an interface, if it has any.
+    /// Returns the first feature of an interface, if any.
     #[inline]
     pub fn first(&self, arc: ArcId, sw_if: u32) -> Option<NodeId> {
         self.arcs.get(arc.0 as usize).and_then(|a| at(&a.first, sw_if))
     }
-    /// The first feature, or the arc's end.
+    /// Returns the first feature, or the arc's end.
     #[inline]
     pub fn start(&self, arc: ArcId, sw_if: u32) -> NodeId {
         match self.arcs.get(arc.0 as usize) {
@@ -64,7 +64,7 @@ impl ArcTable {
             None => NodeId(0),
         }
     }
-    /// Where the feature in `slot` of `arc` passes packets of `sw_if` on to.
+    /// Returns the node to which the feature in `slot` of `arc` passes packets of `sw_if`.
     #[inline]
     pub(crate) fn next(&self, arc: ArcId, slot: u16, sw_if: u32) -> NodeId {
         match self.arcs.get(arc.0 as usize) {
@@ -74,11 +74,11 @@ impl ArcTable {
             None => NodeId(0),
         }
     }
-    /// How many interfaces there are rows of taps for.
+    /// Returns the number of interfaces that have rows of taps.
     pub(crate) fn tap_rows(&self, arc: ArcId) -> usize {
         self.arcs.get(arc.0 as usize).map_or(0, |a| a.taps.len())
     }
-    /// Taps of an interface, one bit each.
+    /// Returns the taps of an interface, one bit each.
     #[inline]
     pub(crate) fn taps(&self, arc: ArcId, sw_if: u32) -> u32 {
         self.arcs.get(arc.0 as usize).map_or(0, |a| a.tap_mask(sw_if))
@@ -89,10 +89,10 @@ impl ArcTable {
 pub(crate) struct ArcConfig {
     pub(crate) decl: &'static ArcDecl,
     end: NodeId,
-    /// Features in the order of the arc.
+    /// Features in arc order.
     pub(crate) features: Vec<(&'static str, NodeId)>,
     pub(crate) taps: Vec<(&'static str, NodeId)>,
-    /// What is enabled, by interface: how often (two owners may enable the same).
+    /// Enabled features by interface, with a reference count (two owners may enable the same).
     enabled: BTreeMap<u32, BTreeMap<&'static str, u32>>,
     ends: BTreeMap<u32, NodeId>,
 }
@@ -108,15 +108,15 @@ pub enum ArcError {
     UnknownFeature {
         /// The arc.
         arc: String,
-        /// What was asked for.
+        /// The requested feature.
         feature: String,
     },
-    /// Features that must each come before the other.
-    #[error("arc `{arc}`: the order of {features:?} is a circle")]
+    /// Features whose ordering constraints contradict each other.
+    #[error("arc `{arc}`: circular order of features {features:?}")]
     Circle {
         /// The arc.
         arc: String,
-        /// What is left when all that can be ordered is.
+        /// Features that could not be ordered.
         features: Vec<String>,
     },
 }
@@ -132,7 +132,7 @@ impl ArcConfig {
         Ok(ArcConfig { decl, end, features, taps, enabled: BTreeMap::new(), ends: BTreeMap::new() })
     }
 
-    /// Enables or disables a feature or tap; true if the interface's chain changed.
+    /// Enables or disables a feature or tap; returns true if the interface's chain changed.
     pub(crate) fn set(&mut self, feature: &str, sw_if: u32, on: bool) -> Result<bool, ArcError> {
         let known = self.features.iter().chain(&self.taps).find(|(n, _)| *n == feature);
         let Some(&(name, _)) = known else {
@@ -153,13 +153,13 @@ impl ArcConfig {
         };
     }
 
-    /// Forgets an interface altogether.
+    /// Removes all state of an interface.
     pub(crate) fn remove_interface(&mut self, sw_if: u32) {
         self.enabled.remove(&sw_if);
         self.ends.remove(&sw_if);
     }
 
-    /// Names of what is enabled on an interface, in order, taps last.
+    /// Returns the names of the features enabled on an interface, in order, taps last.
     pub(crate) fn enabled(&self, sw_if: u32) -> Vec<&'static str> {
         let Some(row) = self.enabled.get(&sw_if) else { return Vec::new() };
         let on = |n: &&'static str| row.get(n).is_some_and(|u| *u > 0);
@@ -200,7 +200,7 @@ impl ArcConfig {
     }
 }
 
-/// Orders features so that every `before` and `after` holds; by name where nothing is said.
+/// Orders features so that every `before` and `after` holds; by name where neither applies.
 fn order(
     arc: &str,
     mut left: Vec<(&'static crate::NodeDecl, NodeId)>,

@@ -1,4 +1,4 @@
-//! The time-stamp counter and what it means.
+//! The time-stamp counter and its conversion to time.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
@@ -35,7 +35,7 @@ fn origin() -> Origin {
         #[cfg(target_arch = "x86_64")]
         {
             let (wall, (instant, start)) = (SystemTime::now(), by_both_clocks());
-            // Long enough for an error of some parts in 100,000.
+            // Long enough for an accuracy of a few parts in 100,000.
             while instant.elapsed() < Duration::from_millis(20) {
                 std::hint::spin_loop();
             }
@@ -46,14 +46,15 @@ fn origin() -> Origin {
     })
 }
 
-/// One moment by the system's clock and by the counter. On a busy machine, who asks may lose the processor between one
-/// answer and the other: the moment of those tried at which they came soonest after each other.
+/// Reads the system clock and the counter at one moment. On a busy machine, the thread may be
+/// preempted between the two reads: of several tries, the pair read closest together is taken.
 #[cfg(target_arch = "x86_64")]
 fn by_both_clocks() -> (Instant, u64) {
     let one = || {
         let before = ticks();
         let instant = Instant::now();
-        // Should another processor's counter lag behind, this is so much that another moment is taken.
+        // If another processor's counter lags behind, this wraps to a large number, and another
+        // pair is taken.
         let took = ticks().wrapping_sub(before);
         (took, instant, before.wrapping_add(took / 2))
     };
@@ -62,47 +63,47 @@ fn by_both_clocks() -> (Instant, u64) {
     (instant, ticks)
 }
 
-/// Measures the counter's frequency (20 ms, once) and sets the start of time.
+/// Measures the counter's frequency (20 ms, once) and sets the time origin.
 pub fn init() {
     origin();
 }
 
-/// Ticks per second.
+/// Returns the number of ticks per second.
 pub fn hz() -> f64 {
     origin().hz
 }
 
-/// Seconds since the start of time, from a tick count.
+/// Converts a tick count to seconds since the time origin.
 pub fn seconds(at: u64) -> f64 {
     let o = origin();
     (at.wrapping_sub(o.ticks) as i64) as f64 / o.hz
 }
 
-/// Seconds since the start of time.
+/// Returns seconds since the time origin.
 pub fn now_seconds() -> f64 {
     origin().instant.elapsed().as_secs_f64()
 }
 
-/// Wall-clock time of a tick count.
+/// Converts a tick count to wall-clock time.
 pub fn wall(at: u64) -> SystemTime {
     let o = origin();
     let s = seconds(at);
     if s >= 0.0 { o.wall + Duration::from_secs_f64(s) } else { o.wall }
 }
 
-/// Ticks in a duration.
+/// Converts a duration to ticks.
 pub fn ticks_in(d: Duration) -> u64 {
     (d.as_secs_f64() * hz()) as u64
 }
 
-/// `hh:mm:ss:µµµµµµ` since the start of time, as traces print it.
+/// Formats a tick count as `hh:mm:ss:µµµµµµ` since the time origin, as in traces.
 pub fn format_since_start(at: u64) -> String {
     let us = (seconds(at).max(0.0) * 1e6) as u64;
     let s = us / 1_000_000;
     format!("{:02}:{:02}:{:02}:{:06}", s / 3600, s / 60 % 60, s % 60, us % 1_000_000)
 }
 
-/// `YYYY-MM-DD hh:mm:ss.µµµµµµ` in UTC.
+/// Formats a time as `YYYY-MM-DD hh:mm:ss.µµµµµµ` in UTC.
 pub fn format_wall(t: SystemTime) -> String {
     let d = t.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (days, secs) = (d.as_secs() / 86_400, d.as_secs() % 86_400);
@@ -111,7 +112,8 @@ pub fn format_wall(t: SystemTime) -> String {
     format!("{y:04}-{m:02}-{day:02} {h:02}:{min:02}:{s:02}.{:06}", d.subsec_micros())
 }
 
-/// Date of a day count since 1970-01-01 (proleptic Gregorian calendar; eras of 400 years).
+/// Converts a day count since 1970-01-01 to a date (proleptic Gregorian calendar; eras of 400
+/// years).
 fn civil(days: i64) -> (i64, u32, u32) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);

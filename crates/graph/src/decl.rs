@@ -1,4 +1,4 @@
-//! What a node, an arc and an error are: plain statics beside the code they describe.
+//! Declarations of nodes, arcs and errors: plain statics next to the code they describe.
 
 use crate::control::BuildCx;
 use crate::node::{InputNode, Node, Runner, Tap};
@@ -7,16 +7,16 @@ use crate::node::{InputNode, Node, Runner, Tap};
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct NodeId(pub u16);
 
-/// A feature arc: a place in the graph where features may be hung in, per interface.
+/// A feature arc: a point in the graph at which features can be enabled per interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArcId(pub u8);
 
-/// How bad it is that an event was counted.
+/// Severity of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
-    /// Ordinary business.
+    /// A normal event.
     Info,
-    /// Something that an operator may want to know.
+    /// An event that an operator may want to know about.
     Warning,
     /// A packet was lost.
     Error,
@@ -33,41 +33,41 @@ impl Severity {
     }
 }
 
-/// A counter of a node. If it is a drop reason, it is also the trace label and the sFlow discard
-/// code of the packets that it counts.
+/// A counter of a node. A drop reason is also the trace label of the packets that it counts, and
+/// sets their sFlow discard code.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorDecl {
     /// Short name, unique in the node: `ttl_expired`.
     pub name: &'static str,
-    /// What `show errors` prints.
+    /// Text that `show errors` prints.
     pub text: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
     /// sFlow v5 discard reason (256 = unknown), for drop reasons.
     pub discard: u16,
 }
 
-/// What part a node plays.
+/// Kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Brings packets in: polled once per loop.
+    /// Receives packets: polled once per loop.
     Input,
-    /// Handles frames.
+    /// Processes frames.
     Internal,
-    /// Hands packets to a device.
+    /// Transmits packets.
     Tx,
-    /// Ends packets.
+    /// Drops packets.
     Drop,
-    /// Looks at frames on an arc without moving them.
+    /// Inspects frames on an arc without moving them.
     Tap,
 }
 
 /// Which interface selects a packet's features on an arc.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArcKey {
-    /// The interface that it came from.
+    /// The interface that the packet came in by.
     Rx,
-    /// The interface that it leaves by.
+    /// The interface that the packet leaves by.
     Tx,
 }
 
@@ -76,9 +76,9 @@ pub enum ArcKey {
 pub struct ArcDecl {
     /// `device-input`, `ip4-unicast`, …
     pub name: &'static str,
-    /// Whose features.
+    /// Interface that selects the features.
     pub key: ArcKey,
-    /// The node behind the last feature, unless the interface has its own.
+    /// Node after the last feature, unless the interface has its own.
     pub end: &'static str,
 }
 
@@ -93,33 +93,33 @@ pub struct FeatureDecl {
     pub after: &'static [&'static str],
 }
 
-/// A node, declared in one place.
+/// A node's declaration.
 pub struct NodeDecl {
-    /// The name by which `show runtime`, traces and other nodes call it.
+    /// Name in `show runtime`, traces and other nodes' declarations.
     pub name: &'static str,
-    /// What part it plays.
+    /// Kind.
     pub kind: Kind,
     /// Next nodes by name; [`Verdict::next`](crate::Verdict::next) counts in this order.
     pub next: &'static [&'static str],
     /// Counters and drop reasons; verdicts and counts name them by position.
     pub errors: &'static [ErrorDecl],
-    /// Where the node's drops go.
+    /// Node that receives its drops.
     pub drop: &'static str,
-    /// If it is a feature: where.
+    /// Place on an arc, if it is a feature.
     pub feature: Option<FeatureDecl>,
-    /// More arcs that it sits on; for taps.
+    /// Further arcs that it is on; for taps.
     pub also_on: &'static [&'static str],
-    /// Makes a worker's instance.
+    /// Builds a worker's instance.
     pub build: fn(&BuildCx<'_>) -> Built,
 }
 
 impl NodeDecl {
-    /// The arcs that it sits on.
+    /// Returns the arcs that it is on.
     pub(crate) fn arcs(&self) -> impl Iterator<Item = &'static str> {
         self.feature.iter().map(|f| f.arc).chain(self.also_on.iter().copied())
     }
 
-    /// What most nodes have in common, for `..NodeDecl::DEFAULT`.
+    /// Defaults, for `..NodeDecl::DEFAULT`.
     pub const DEFAULT: NodeDecl = NodeDecl {
         name: "",
         kind: Kind::Internal,
@@ -134,11 +134,11 @@ impl NodeDecl {
 
 /// A worker's instance of a node.
 pub enum Built {
-    /// Handles frames.
+    /// Processes frames.
     Node(Box<dyn Runner>),
-    /// Brings packets in.
+    /// Receives packets.
     Input(Box<dyn InputNode>),
-    /// Looks on.
+    /// Inspects frames.
     Tap(Box<dyn Tap>),
 }
 
@@ -147,7 +147,7 @@ impl Built {
     pub fn node<N: Node>(node: N) -> Built {
         Built::Node(Box::new(crate::node::Adapter::new(node)))
     }
-    /// Wraps a node that handles frames itself.
+    /// Wraps a node that processes frames itself.
     pub fn runner<R: Runner + 'static>(node: R) -> Built {
         Built::Node(Box::new(crate::node::OwnLines(node)))
     }

@@ -1,4 +1,4 @@
-//! The placeholder for a node whose interface was deleted.
+//! The placeholder for a node whose interface is deleted.
 
 use crate::decl::NodeId;
 use crate::node::Runner;
@@ -6,7 +6,8 @@ use crate::worker::NodeCx;
 use std::any::Any;
 use thalweg_buffer::Frame;
 
-/// Drops packets that still arrive, e.g. through an adjacency that was read just before the deletion.
+/// Drops packets that still arrive, e.g. through an adjacency that was read just before the
+/// deletion.
 pub(crate) struct DeletedNode {
     pub(crate) to: NodeId,
     pub(crate) error: u32,

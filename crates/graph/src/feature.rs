@@ -1,4 +1,4 @@
-//! What a feature brings: the binary lists features, one line each.
+//! What a feature contributes: the binary lists features, one line each.
 
 use crate::control::Control;
 use crate::decl::{ArcDecl, NodeDecl};
@@ -8,28 +8,28 @@ use thalweg_config::declare::Section;
 
 /// A feature, a device driver or the engine itself.
 pub struct Feature {
-    /// Its name, as `show plugins` prints it.
+    /// Name that `show plugins` prints.
     pub name: &'static str,
-    /// One line about it.
+    /// One-line description.
     pub about: &'static str,
     /// Its nodes.
     pub nodes: &'static [&'static NodeDecl],
-    /// The arcs that it opens for others.
+    /// Arcs that it defines for others.
     pub arcs: &'static [&'static ArcDecl],
     /// Its commands.
     pub commands: &'static [&'static dyn Command<Control>],
-    /// Its messages of the binary API.
+    /// Its binary API messages.
     pub api: &'static [&'static dyn Service<Control>],
-    /// Its parts of the declarative configuration. What a command sets, one of them dumps.
+    /// Its sections of the declarative configuration. What a command sets, one of them dumps.
     pub settings: &'static [&'static dyn Section<Control>],
-    /// Puts its state in place, before nodes are built.
+    /// Inserts its state, before nodes are built.
     pub init: fn(&mut Control),
-    /// Runs when the graph stands and workers run.
+    /// Runs once the graph is built and workers run.
     pub ready: fn(&mut Control),
 }
 
 impl Feature {
-    /// For `..Feature::DEFAULT`.
+    /// Defaults, for `..Feature::DEFAULT`.
     pub const DEFAULT: Feature = Feature {
         name: "",
         about: "",

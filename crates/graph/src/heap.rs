@@ -1,4 +1,4 @@
-//! How the C library's allocator is to work, and an allocator for tests that counts who asks it.
+//! Allocator tuning, and an allocator for tests that counts allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -14,14 +14,14 @@ pub(crate) fn disable_fastbins() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        // SAFETY: mallopt(3) may be called at any time by any thread (it takes the allocator's lock), and
-        // this parameter changes no memory that is in use.
+        // SAFETY: mallopt(3) may be called at any time by any thread (it takes the allocator's
+        // lock), and this parameter changes no memory that is in use.
         let _ = unsafe { libc::mallopt(libc::M_MXFAST, 0) };
     });
 }
 
-/// The system's allocator, which counts how often each thread asks it for memory: as the
-/// `#[global_allocator]` of a test it shows whether a worker allocates where it must not.
+/// The system's allocator with a counter of allocations per thread: as the `#[global_allocator]` of
+/// a test it shows whether a worker allocates where it must not.
 ///
 /// ```
 /// use thalweg_graph::heap::Counting;
@@ -37,26 +37,26 @@ pub(crate) fn disable_fastbins() {
 pub struct Counting;
 
 thread_local! {
-    // Nothing to be made or dropped: what the allocator itself does must not ask for memory.
+    // No lazy initialization and no destructor: what the allocator itself does must not allocate.
     static ASKED: Cell<u64> = const { Cell::new(0) };
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    // Touched only where somebody watches.
+    // Touched only while a thread is watched.
     static SEEN: RefCell<Option<Backtrace>> = const { RefCell::new(None) };
 }
 
 impl Counting {
-    /// How often this thread has asked for memory; 0 if this is not the program's allocator.
+    /// Returns this thread's number of allocations; 0 if this is not the program's allocator.
     pub fn allocations() -> u64 {
         ASKED.get()
     }
 
-    /// Notes who asks next on this thread, for [`backtrace`](Self::backtrace).
+    /// Records the next allocation on this thread, for [`backtrace`](Self::backtrace).
     pub fn watch() {
         SEEN.take();
         WATCHED.set(true);
     }
 
-    /// Who was the first to ask since [`watch`](Self::watch), as a backtrace. Ends watching.
+    /// Returns the backtrace of the first allocation since [`watch`](Self::watch). Ends watching.
     pub fn backtrace() -> Option<String> {
         WATCHED.set(false);
         SEEN.take().map(|at| at.to_string())
@@ -65,7 +65,7 @@ impl Counting {
     #[inline]
     fn note() {
         let asked = ASKED.get() + 1;
-        // Once only: looking asks for memory, too, which does not count.
+        // Only once: capturing a backtrace allocates, too, which does not count.
         if WATCHED.replace(false) {
             SEEN.set(Some(Backtrace::force_capture()));
         }
@@ -73,8 +73,8 @@ impl Counting {
     }
 }
 
-// SAFETY: the system's allocator does all of it; counting allocates nothing, or, where a thread is watched,
-// once it is so no longer.
+// SAFETY: the system's allocator does all of it; counting allocates nothing, and capturing a
+// backtrace does only after it has stopped watching.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Counting::note();

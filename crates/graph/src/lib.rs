@@ -1,6 +1,6 @@
-//! The engine: what moves frames from node to node.
+//! The engine: moves frames from node to node.
 //!
-//! * [`decl`]: what a node, a counter, an arc is: statics beside the code that they describe.
+//! * [`decl`]: declarations of nodes, counters and arcs: statics next to the code they describe.
 //! * [`node`]: the traits, and the loop that runs a per-packet function over a frame.
 //! * [`worker`]: one thread with its own graph, buffers and counters.
 //! * [`control`]: the main thread, the only writer of configuration.

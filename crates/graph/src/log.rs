@@ -1,27 +1,27 @@
-//! The last lines of the log, for those who cannot read where it goes.
+//! The last lines of the log, kept in memory for `show logging` and the binary API.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Lines that are kept.
+/// Number of lines kept.
 const LINES: usize = 1024;
 
-/// How grave a line is, by syslog's numbers.
+/// Severity of a line, by syslog's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Something failed.
+    /// An error.
     Error = 3,
-    /// Something may be wrong.
+    /// A warning.
     Warning = 4,
-    /// Worth knowing.
+    /// Informational.
     Info = 6,
-    /// For those who look closely.
+    /// Debugging detail.
     Debug = 7,
 }
 
 impl Level {
-    /// The word for it.
+    /// Returns the name of the level.
     pub fn word(self) -> &'static str {
         match self {
             Level::Error => "error",
@@ -35,13 +35,13 @@ impl Level {
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When.
+    /// Time at which it was written.
     pub at: SystemTime,
-    /// How grave.
+    /// Severity.
     pub level: Level,
     /// The part of the program that wrote it.
     pub class: String,
-    /// What it says.
+    /// The text.
     pub message: String,
 }
 
@@ -51,7 +51,7 @@ fn lock() -> MutexGuard<'static, VecDeque<Line>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps a line; the oldest gives way.
+/// Stores a line, replacing the oldest if full.
 pub fn keep(line: Line) {
     let mut last = lock();
     if last.len() == LINES {
@@ -60,12 +60,12 @@ pub fn keep(line: Line) {
     last.push_back(line);
 }
 
-/// The last lines, the youngest last.
+/// Returns the stored lines, newest last.
 pub fn last() -> Vec<Line> {
     lock().iter().cloned().collect()
 }
 
-/// Forgets them.
+/// Clears them.
 pub fn clear() {
     lock().clear();
 }

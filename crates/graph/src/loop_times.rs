@@ -1,31 +1,30 @@
-//! How long loops took: a histogram that its owner counts into by a plain store, and that anybody
-//! reads.
+//! Durations of loops: a histogram that its owner updates by plain stores and any thread reads.
 //!
-//! Buckets are log-linear: 16 for each power of two, so that a value is known to 1/16 whatever its
-//! size.
+//! Buckets are log-linear, 16 per power of two, so that a value is known to within 1/16 whatever
+//! its size.
 
 use crate::stats::Counter;
 
-/// Buckets for each power of two.
+/// Number of buckets per power of two.
 const LINEAR: u64 = 16;
 const LINEAR_BITS: u32 = LINEAR.ilog2();
-/// Longer loops than 2^40 clocks, some minutes, count as that long.
+/// Loops longer than 2^40 clocks (some minutes) count as that long.
 const LONGEST: u64 = (1 << 40) - 1;
 const BUCKETS: usize = bucket(LONGEST) + 1;
 
-/// The bucket of a number of clocks. Below 16 each has its own.
+/// Returns the bucket of a number of clocks. Below 16 each has its own.
 #[inline]
 const fn bucket(clocks: u64) -> usize {
     if clocks < LINEAR {
         return clocks as usize;
     }
     let octave = clocks.ilog2() - LINEAR_BITS;
-    // The leading bit and the four behind it: 16 to 31.
+    // The leading bit and the four after it: 16 to 31.
     (octave as u64 * LINEAR + (clocks >> octave)) as usize
 }
 
-/// The greatest number of clocks that falls into a bucket.
-const fn greatest(bucket: usize) -> u64 {
+/// Returns the largest number of clocks that falls into a bucket.
+const fn upper_bound(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < LINEAR {
         return bucket;
@@ -59,12 +58,12 @@ impl LoopTimes {
         }
     }
 
-    /// Forgets the longest loop. Only the owning thread may call it.
+    /// Clears the longest loop. Only the owning thread may call it.
     pub(crate) fn clear_longest(&self) {
         self.longest.set(0);
     }
 
-    /// What was counted so far.
+    /// Returns a copy of the histogram.
     pub fn read(&self) -> LoopCounts {
         let buckets = self.buckets.iter().map(Counter::get).collect();
         LoopCounts { buckets, longest: self.longest.get() }
@@ -79,7 +78,7 @@ pub struct LoopCounts {
 }
 
 impl LoopCounts {
-    /// What came since `base` was read.
+    /// Returns the loops counted since `base` was read.
     #[must_use]
     pub fn since(&self, base: &LoopCounts) -> LoopCounts {
         let zeros = std::iter::repeat(&0);
@@ -89,12 +88,12 @@ impl LoopCounts {
         let top = buckets.iter().rposition(|n| *n > 0);
         let longest = top.map_or(0, |top| match bucket(self.longest.min(LONGEST)) == top {
             true => self.longest,
-            false => greatest(top),
+            false => upper_bound(top),
         });
         LoopCounts { buckets, longest }
     }
 
-    /// Puts another's loops to these.
+    /// Adds another histogram's loops.
     pub fn add(&mut self, other: &LoopCounts) {
         self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
         for (sum, n) in self.buckets.iter_mut().zip(&other.buckets) {
@@ -103,18 +102,18 @@ impl LoopCounts {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// How many loops there were.
+    /// Returns the number of loops.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// How many took longer than this many clocks, to the edge of a bucket.
+    /// Returns the number of loops that took longer than `clocks`, to the edge of a bucket.
     pub fn longer_than(&self, clocks: u64) -> u64 {
         self.buckets.iter().skip(bucket(clocks.min(LONGEST)) + 1).sum()
     }
 
-    /// Clocks that the share `part` (0 to 1) of the loops did not exceed, at most 1/16 too many; 0
-    /// if there was none.
+    /// Returns the number of clocks that the share `part` (0 to 1) of the loops did not exceed, too
+    /// large by at most 1/16; 0 if there was no loop.
     pub fn quantile(&self, part: f64) -> u64 {
         let rank = ((self.count() as f64 * part).ceil() as u64).max(1);
         let mut seen = 0;
@@ -122,10 +121,10 @@ impl LoopCounts {
             seen += n;
             seen >= rank
         });
-        at.map_or(0, |at| greatest(at).min(self.longest))
+        at.map_or(0, |at| upper_bound(at).min(self.longest))
     }
 
-    /// Clocks of the longest loop.
+    /// Returns the clocks of the longest loop.
     pub fn longest(&self) -> u64 {
         self.longest
     }
@@ -154,7 +153,7 @@ mod tests {
             prop_assert!(exact <= found && found <= exact + exact / 16, "{exact} {found}");
             prop_assert_eq!(counts.longest(), *sorted.last().unwrap());
             prop_assert_eq!(counts.count(), sorted.len() as u64);
-            let longer = sorted.iter().filter(|v| **v > greatest(bucket(exact))).count() as u64;
+            let longer = sorted.iter().filter(|v| **v > upper_bound(bucket(exact))).count() as u64;
             prop_assert_eq!(counts.longer_than(exact), longer);
         }
     }
@@ -162,9 +161,9 @@ mod tests {
     #[test]
     fn buckets_follow_each_other() {
         for at in 0..BUCKETS - 1 {
-            assert_eq!((bucket(greatest(at)), bucket(greatest(at) + 1)), (at, at + 1));
+            assert_eq!((bucket(upper_bound(at)), bucket(upper_bound(at) + 1)), (at, at + 1));
         }
-        assert_eq!(greatest(BUCKETS - 1), LONGEST);
+        assert_eq!(upper_bound(BUCKETS - 1), LONGEST);
         assert_eq!(LoopCounts::default().quantile(0.5), 0);
     }
 

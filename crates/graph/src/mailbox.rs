@@ -1,4 +1,5 @@
-//! How the main thread and a worker talk: bounded rings, and a descriptor to wake a sleeper.
+//! Communication between the main thread and a worker: bounded rings, and a descriptor to wake a
+//! sleeping thread.
 
 use crate::decl::{Built, NodeId};
 use crate::worker::hand_off::Arrivals;
@@ -16,11 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 /// A packet that the main thread sends through a worker.
 #[derive(Debug, Default)]
 pub struct Inject {
-    /// Where it enters the graph.
+    /// Node at which it enters the graph.
     pub node: NodeId,
     /// Its bytes, from the header that the node expects.
     pub bytes: Vec<u8>,
-    /// Interface it is said to come from.
+    /// Interface that it appears to come from.
     pub rx_if: u32,
     /// Interface it leaves by.
     pub tx_if: u32,
@@ -28,7 +29,7 @@ pub struct Inject {
     pub aux: u32,
 }
 
-/// From the main thread to a worker.
+/// Messages from the main thread to a worker.
 pub(crate) enum ToWorker {
     Install { id: NodeId, info: NodeInfo, built: Built },
     Order(Vec<NodeId>),
@@ -39,43 +40,43 @@ pub(crate) enum ToWorker {
     Stop,
 }
 
-/// Kind of an event, registered with the main thread by name.
+/// Topic of an event, registered with the main thread by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Topic(pub u16);
 
-/// Bytes that an event can carry.
+/// Number of bytes that an event can carry.
 pub const EVENT_BYTES: usize = 112;
 
-/// Something that a worker has seen and the main thread should know.
+/// An event that a worker reports to the main thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// What kind.
+    /// Topic.
     pub topic: Topic,
     /// The worker.
     pub worker: u16,
     /// Interface concerned.
     pub sw_if: u32,
-    /// When, in ticks.
+    /// Time of the event, in ticks.
     pub at: u64,
     len: u8,
     bytes: [u8; EVENT_BYTES],
 }
 
 impl Event {
-    /// An event with as much of `bytes` as fits.
+    /// Makes an event with as much of `bytes` as fits.
     pub fn new(topic: Topic, sw_if: u32, at: u64, bytes: &[u8]) -> Event {
         let n = bytes.len().min(EVENT_BYTES);
         let mut e = Event { topic, worker: 0, sw_if, at, len: n as u8, bytes: [0; EVENT_BYTES] };
         e.bytes[..n].copy_from_slice(&bytes[..n]);
         e
     }
-    /// What it carries.
+    /// Returns the bytes that it carries.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len as usize]
     }
 }
 
-/// A worker's side of the way to the main thread.
+/// A worker's side of the rings to the main thread.
 pub(crate) struct ToMain {
     pub(crate) worker: u16,
     pub(crate) events: rtrb::Producer<Event>,
@@ -97,8 +98,8 @@ impl ToMain {
     }
 }
 
-/// Wakes one sleeping thread. Costs its callers one fence while that thread is awake, and a look at a
-/// line that nobody writes then.
+/// Wakes one sleeping thread. Costs its callers one fence while that thread is awake, and a read of
+/// a cache line that no thread writes meanwhile.
 #[repr(align(128))]
 pub struct Waker {
     fd: OwnedFd,
@@ -111,9 +112,9 @@ impl Waker {
         Ok(Waker { fd, sleeping: AtomicBool::new(false) })
     }
 
-    /// Wakes the thread if it sleeps. Call it after the work was made visible.
+    /// Wakes the thread if it sleeps. To be called after the work was made visible.
     pub fn wake(&self) {
-        // Orders the work before the look at `sleeping`; the sleeper fences the other way round.
+        // Orders the work before the read of `sleeping`; the sleeper fences the other way round.
         fence(Ordering::SeqCst);
         if self.sleeping.load(Ordering::Relaxed) {
             let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
@@ -126,8 +127,8 @@ impl Waker {
         fence(Ordering::SeqCst);
     }
 
-    /// Ends it. `called`: the descriptor was seen to be readable. If it becomes so just now, the
-    /// next sleep ends at once and finds out.
+    /// Ends sleep. `called`: the descriptor was seen to be readable. If it becomes so just now, the
+    /// next sleep ends at once and drains it.
     pub(crate) fn end_sleep(&self, called: bool) {
         self.sleeping.store(false, Ordering::Relaxed);
         if !called {
@@ -141,7 +142,7 @@ impl Waker {
         self.fd.as_fd()
     }
 
-    /// Whether the thread sleeps, or is about to.
+    /// Returns true if the thread sleeps, or is about to.
     pub(crate) fn sleeps(&self) -> bool {
         self.sleeping.load(Ordering::Relaxed)
     }
@@ -151,8 +152,8 @@ impl Waker {
 mod loom_tests {
     use super::*;
 
-    /// Whoever brings work while the thread goes to sleep wakes it, or the thread sees the work. Loom knows
-    /// nothing of the descriptor: what was written to it is looked at when all is done.
+    /// A thread that brings work while this one goes to sleep wakes it, or this one sees the work.
+    /// Loom does not model the descriptor: what was written to it is checked at the end.
     #[test]
     fn loom_no_work_is_slept_over() {
         loom::model(|| {
@@ -171,7 +172,7 @@ mod loom_tests {
             }
             other.join().unwrap();
             let is_called = rustix::io::read(waker.fd(), &mut [0; 8]).is_ok();
-            assert!(is_called || !sleeps, "it sleeps, and nobody wakes it");
+            assert!(is_called || !sleeps, "it sleeps and is not woken");
             assert!(work.load(Ordering::Acquire));
         });
     }

@@ -11,11 +11,11 @@ use thalweg_buffer::simd::{self, Lanes, Level};
 use thalweg_buffer::{Flags, Frame, Iface, PacketKey, PktMut, Rows};
 use thalweg_tables::prefetch::Line;
 
-/// A counter of a node, by its position in the declaration.
+/// A counter of a node, by its index in the declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ErrorCode(pub u16);
 
-/// What becomes of a packet. A node cannot answer "kept" without taking the packet: see
+/// What a node decides about a packet. "Kept" cannot be returned without taking the packet: see
 /// [`NodeCx::take`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a verdict decides where the packet goes"]
@@ -29,55 +29,56 @@ pub(crate) const KEPT: u32 = 4 << 28;
 pub(crate) const KIND: u32 = 0xf << 28;
 
 impl Verdict {
-    /// To the declaration's next node number `slot`.
+    /// Sends the packet to the declaration's next node `slot`.
     pub const fn next(slot: u16) -> Verdict {
         Verdict(SLOT | slot as u32)
     }
-    /// To a node found at run time: an interface's output, a feature.
+    /// Sends the packet to a node found at run time: an interface's output, a feature.
     #[inline]
     pub const fn node(id: NodeId) -> Verdict {
         Verdict(NODE | id.0 as u32)
     }
-    /// Dropped for a reason.
+    /// Drops the packet for a reason.
     #[inline]
     pub const fn drop(reason: ErrorCode) -> Verdict {
         Verdict(DROP | reason.0 as u32)
     }
-    /// On along the feature arc.
+    /// Passes the packet on along the feature arc.
     pub const CONTINUE: Verdict = Verdict(CONTINUE);
 }
 
 /// What a frame kernel has decided.
 pub enum FrameVerdict {
-    /// Nothing: ask about each packet.
+    /// Nothing: the engine calls [`Node::packet`] for each packet.
     PerPacket,
     /// The whole frame has one verdict.
     Whole(Verdict),
-    /// The kernel wrote a verdict for each packet but these: ask about them.
+    /// The kernel has written a verdict for each packet except these, for which the engine calls
+    /// [`Node::packet`].
     Each(Rows),
 }
 
-/// A node that handles packets one by one; the engine does the rest.
+/// A node that processes packets one by one; the engine does the rest.
 pub trait Node: Send + 'static {
-    /// False for nodes that do not look into packets.
+    /// False for nodes that do not read packets.
     const TOUCHES_DATA: bool = true;
 
-    /// Called before each frame: per-frame work (look-ups that hold for a uniform frame).
+    /// Runs before each frame: per-frame work (lookups that hold for a uniform frame).
     #[inline]
     fn begin(&mut self, _cx: &mut NodeCx<'_>, _frame: &Frame) {}
 
     /// Decides about one packet.
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict;
 
-    /// Asked a few packets ahead of [`packet`](Self::packet): fetch what it will need.
+    /// Prefetches what [`packet`](Self::packet) will need; called a few packets ahead of it.
     #[inline]
     fn prefetch(&self, _cx: &NodeCx<'_>, _frame: &Frame, _i: usize) {}
 
-    /// A faster way for a whole frame: decides about the packets that are as most are, and leaves the
-    /// rest to [`packet`](Self::packet). Held equal to it by a test. A frame with traced packets does
+    /// Frame kernel: decides about the common packets of a whole frame, and leaves the others to
+    /// [`packet`](Self::packet). A test checks that both agree. A frame with traced packets does
     /// not come here.
     ///
-    /// To be marked `#[inline(always)]`, as must be what it calls: it is then compiled for each of the
+    /// Mark it `#[inline(always)]`, and what it calls, too: it is then compiled for each of the
     /// levels of [`simd`], `V` being the lanes of one.
     #[inline(always)]
     fn frame<V: Lanes>(
@@ -89,64 +90,64 @@ pub trait Node: Send + 'static {
         FrameVerdict::PerPacket
     }
 
-    /// Describes a traced packet after the verdict, one or more lines; see `show trace`.
+    /// Describes a traced packet after the verdict, in one or more lines; see `show trace`.
     fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, _i: u8, _out: &mut dyn Write) {}
 
-    /// Takes a message from the main thread.
+    /// Handles a message from the main thread.
     fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
 
-    /// Called in the next loop after [`NodeCx::ask_again`]: work that is done bit by bit.
+    /// Runs in the next loop after [`NodeCx::ask_again`]: work done in slices.
     fn again(&mut self, _cx: &mut NodeCx<'_>) {}
 }
 
 /// A node as the worker sees it: runs frames.
 pub trait Runner: Send {
-    /// Handles a frame. It must leave through `cx`.
+    /// Processes a frame, which must leave through `cx`.
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>);
-    /// Takes a message from the main thread.
+    /// Handles a message from the main thread.
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>);
-    /// Called in the next loop after [`NodeCx::ask_again`]: a device that could not take all.
+    /// Runs in the next loop after [`NodeCx::ask_again`]: e.g. for a device whose ring was full.
     fn again(&mut self, _cx: &mut NodeCx<'_>) {}
 }
 
-/// What an input node found.
+/// Result of polling an input node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Poll {
-    /// Nothing; a descriptor will wake the worker.
+    /// No packets; a descriptor will wake the worker.
     Idle,
-    /// Nothing now; poll again at this tick count.
+    /// No packets now; poll again at this tick count.
     At(u64),
-    /// This many packets; poll again at once.
+    /// This number of packets; poll again at once.
     Busy(usize),
 }
 
-/// A node that brings packets in.
+/// A node that receives packets.
 pub trait InputNode: Send + 'static {
-    /// Takes what is there, at most about a frame per queue, and passes it on by
+    /// Receives pending packets, at most about a frame per queue, and passes them on by
     /// [`NodeCx::device_input`].
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll;
-    /// Descriptors that become readable when there is something to poll.
+    /// Returns descriptors that become readable when there are packets to poll.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
-    /// How its queues want to be waited for; nothing of a node without queues.
+    /// Returns the receive modes of its queues; none for a node without queues.
     fn rx_modes(&self) -> Vec<RxMode> {
         Vec::new()
     }
-    /// A descriptor reports an error, and will until it is taken.
+    /// Handles an error on a descriptor, which reports it until it is cleared.
     fn trouble(&mut self) {}
-    /// Takes a message from the main thread. Descriptors and modes are asked for again afterwards.
+    /// Handles a message from the main thread. Descriptors and modes are read again afterwards.
     fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
 }
 
-/// How a receive queue is waited for: what `set interface rx-mode` sets.
+/// Receive mode of a queue, as set by `set interface rx-mode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RxMode {
     /// The worker never sleeps.
     Polling,
-    /// It sleeps as soon as nothing waits.
+    /// The worker sleeps as soon as there are no packets.
     Interrupt,
-    /// It polls through short gaps and sleeps through long ones.
+    /// The worker polls through short gaps and sleeps through long ones.
     #[default]
     Adaptive,
 }
@@ -155,7 +156,7 @@ impl RxMode {
     /// All modes.
     pub const ALL: [RxMode; 3] = [RxMode::Polling, RxMode::Interrupt, RxMode::Adaptive];
 
-    /// The mode of a worker with these queues: the most eager one.
+    /// Returns the mode of a worker with these queues: the most eager one.
     pub(crate) fn for_all(modes: impl Iterator<Item = RxMode>) -> RxMode {
         let eagerness = |m: &RxMode| match m {
             RxMode::Interrupt => 0,
@@ -165,7 +166,7 @@ impl RxMode {
         modes.max_by_key(eagerness).unwrap_or_default()
     }
 
-    /// Its name in commands.
+    /// Returns its name in commands.
     pub const fn name(self) -> &'static str {
         match self {
             RxMode::Polling => "polling",
@@ -175,35 +176,36 @@ impl RxMode {
     }
 }
 
-/// What becomes of a sampled packet.
+/// Disposition of a sampled packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It leaves by this interface. It may be dropped still, which is then told as well; what
-    /// features on the interface's output arc made of it is told once more.
+    /// Sent by this interface. It may still be dropped, which is reported as well; a packet that
+    /// features on the interface's output arc changed is reported once more.
     Sent(u32),
-    /// It is dropped; its aux is the number of the reason.
+    /// Dropped; its aux is the index of the reason.
     Dropped,
-    /// It was for the router itself.
+    /// Delivered to the router itself.
     Delivered,
-    /// It goes on at another worker, which keeps its mark: the taps there are told what becomes of
-    /// it, by the number that it has from now on, [`Meta::sample_id`](thalweg_buffer::Meta).
+    /// Handed over to another worker, where it keeps its mark: the taps there are notified of its
+    /// disposition under the sample id that it has from now on,
+    /// [`Meta::sample_id`](thalweg_buffer::Meta).
     HandedOver,
 }
 
-/// Looks at frames on an arc, once per frame, and cannot move them.
+/// Inspects frames on an arc, once per frame, and cannot move them.
 ///
-/// All of it happens on one worker's thread, between packets: no lock, no allocation, no waiting.
+/// It runs on one worker's thread, between packets: it must not lock, allocate or wait.
 pub trait Tap: Send + 'static {
-    /// Looks at a frame. `on` is the interface for which the tap was enabled; on the drop arc it
-    /// may be mixed, and the tap asks packet by packet.
+    /// Inspects a frame. `on` is the interface for which the tap was enabled; on the drop arc a
+    /// frame may be mixed, and the tap checks each packet.
     ///
-    /// A tap that says by [`TapCx::skip_packets`] how many packets it need not see is shown the frame that
-    /// holds the next one, and all with offload work.
+    /// A tap that skips packets by [`TapCx::skip_packets`] is shown the frame that holds the next
+    /// one it needs, and all frames with offload work.
     fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface);
-    /// So many packets of an interface have passed that it did not have to see. Told before it sees
-    /// the next frame of that interface, and before [`settle`](Self::settle).
+    /// Reports that packets of an interface have passed which the tap skipped: before it sees the
+    /// next frame of that interface, and before [`settle`](Self::settle).
     fn passed(&mut self, _cx: &mut TapCx, _sw_if: u32, _packets: u64) {}
-    /// Both of these, one after the other: a tap with little time may do them together.
+    /// Calls both, one after the other; a tap on the hot path may combine them.
     #[inline]
     fn passed_and_frame(
         &mut self,
@@ -216,41 +218,42 @@ pub trait Tap: Send + 'static {
         }
         self.frame(cx, frame, Iface::Uniform(sw_if));
     }
-    /// The lines that it needs first when it looks at an interface's frames, so that they are asked for together before
-    /// it is called: asked when it begins to look at that interface.
+    /// Returns the cache lines that the tap needs first for an interface's frames, so that they are
+    /// prefetched together before it is called. Called when it starts to inspect that interface.
     fn lines(&self, _sw_if: u32) -> Option<[Line; NEEDED]> {
         None
     }
-    /// True if it marks packets by [`Frame::mark_sampled`], and so is told of those that are marked: asked once.
+    /// Returns true if the tap marks packets by [`Frame::mark_sampled`], and thus is notified of
+    /// marked packets. Called once.
     fn marks(&self) -> bool {
         false
     }
-    /// Packets that a tap has marked by [`Frame::mark_sampled`] have come to an end, or leave. Those
-    /// with a number in [`Meta::sample_id`](thalweg_buffer::Meta) have been at another worker.
+    /// Reports the disposition of packets that a tap has marked by [`Frame::mark_sampled`]. Those
+    /// with a sample id in [`Meta::sample_id`](thalweg_buffer::Meta) come from another worker.
     fn ends(&mut self, _frame: &Frame, _fate: Fate) {}
-    /// A packet so marked was delivered to the router itself; `sample_id` is its number, or 0.
+    /// Reports that a marked packet was delivered to the router itself; `sample_id` is 0 for one of
+    /// this worker's.
     fn delivered(&mut self, _key: PacketKey, _sample_id: u32) {}
-    /// A packet so marked lives on as another one.
+    /// Reports that a marked packet was replaced by another one.
     fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
-    /// A packet so marked is no more, and what became of it has no name. Its buffer may soon be another's.
+    /// Reports that a marked packet was freed without a disposition. Its buffer may be reused soon.
     fn gone(&mut self, _key: PacketKey) {}
-    /// A packet so marked leaves by so many interfaces, and has lost its mark; `sample_id` is its
-    /// number, or 0.
+    /// Reports that a marked packet leaves by `outputs` interfaces and has lost its mark;
+    /// `sample_id` is 0 for one of this worker's.
     fn copied(&mut self, _key: PacketKey, _sample_id: u32, _outputs: u16) {}
-    /// Others may look at what it counts, or wait for what it has: there is time, or has been none
-    /// for long.
+    /// Publishes counters and samples: called when there is time, or has been none for long.
     fn settle(&mut self, _cx: &mut TapCx) {}
-    /// Takes a message from the main thread.
+    /// Handles a message from the main thread.
     fn message(&mut self, _message: Box<dyn Any + Send>) {}
 }
 
-/// How many lines a tap may name that it needs first.
+/// Number of cache lines that [`Tap::lines`] returns.
 pub const NEEDED: usize = 3;
 
 /// Limit of [`TapCx::skip_packets`]: its sum with a packet count does not overflow 64 bits.
 pub(crate) const MAX_SKIP: u64 = 1 << 62;
 
-/// What a tap may use. It is the tap's own, so that a call has little to fill in.
+/// Context of a tap. The tap owns it, so that a call has little to fill in.
 #[repr(C)]
 pub struct TapCx {
     pub(crate) now: u64,
@@ -268,7 +271,7 @@ impl TapCx {
     pub fn skip_packets(&mut self, packets: u64) {
         self.skip = packets.min(MAX_SKIP);
     }
-    /// The arc that the frame is on.
+    /// Returns the arc that the frame is on.
     #[inline]
     pub fn arc(&self) -> ArcId {
         self.arc
@@ -278,25 +281,26 @@ impl TapCx {
     pub fn count(&self, code: ErrorCode, n: u64) {
         self.stats.error(self.error_base + u32::from(code.0)).add(n);
     }
-    /// Number of this worker, from 0.
+    /// Returns the index of this worker, from 0.
     pub fn worker(&self) -> usize {
         self.index
     }
-    /// Tick count at the start of the loop.
+    /// Returns the tick count at the start of the loop.
     pub fn now(&self) -> u64 {
         self.now
     }
-    /// Packets that this worker has received on an interface so far.
+    /// Returns the number of packets that this worker has received on an interface.
     pub fn rx_packets(&self, sw_if: u32) -> u64 {
         self.stats.interface(sw_if).rx_packets.get()
     }
 }
 
-/// How far ahead packets are fetched.
+/// Number of packets that are prefetched ahead.
 const AHEAD: usize = 6;
 
-/// Frames of fewer packets do not go to kernels, which take longer to set up than so few packets to ask about: a
-/// lone IPv4 packet took 565 clocks end to end with them and 430 without, and with four it came out even.
+/// Frames with fewer packets do not go to kernels, whose set-up takes longer than deciding about so
+/// small a number: a single IPv4 packet took 565 clocks end to end with them and 430 without, and
+/// with four it came out even.
 const FEW: usize = 4;
 
 thread_local! {
@@ -343,8 +347,8 @@ impl<N: Node> simd::Kernel for AtOnce<'_, '_, N> {
     }
 }
 
-/// Something that one worker writes all the time, on lines of its own: the main thread makes the
-/// nodes of all workers, one behind the other.
+/// A value that one worker writes all the time, on cache lines of its own: the main thread
+/// allocates the nodes of all workers next to each other.
 #[repr(align(128))]
 pub(crate) struct OwnLines<T>(pub(crate) T);
 
@@ -434,7 +438,7 @@ impl<N: Node> Adapter<N> {
         Adapter { node }
     }
 
-    /// Asks about each packet; returns the bits in which verdicts differ from the first.
+    /// Decides about each packet; returns the bits in which verdicts differ from the first.
     #[inline]
     fn each(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) -> u32 {
         let n = frame.len();
@@ -472,7 +476,7 @@ impl<N: Node> Adapter<N> {
         differ
     }
 
-    /// Asks about each packet, and sends them on.
+    /// Decides about each packet, and dispatches them.
     #[inline(never)]
     fn one_by_one(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>, each: &mut [Verdict]) {
         let differ = self.each(cx, &mut frame, each);
@@ -483,7 +487,7 @@ impl<N: Node> Adapter<N> {
         }
     }
 
-    /// Asks about the packets that a kernel has left.
+    /// Decides about the packets that a kernel has left.
     fn rest(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict], rest: Rows) {
         let n = frame.len();
         let mut guard = PanicContext { frame, at: 0 };
@@ -493,7 +497,7 @@ impl<N: Node> Adapter<N> {
         }
     }
 
-    /// The same, slowly, with a trace record of each traced packet.
+    /// Decides about each packet and adds a trace step for each traced one; slow.
     #[cold]
     fn each_traced(&mut self, cx: &mut NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) {
         let mut guard = PanicContext { frame, at: 0 };

@@ -1,8 +1,8 @@
-//! What a thread sleeps in: until a descriptor calls, its waker, or a deadline.
+//! Sleeping: a thread waits here for a descriptor, its waker, or a deadline.
 //!
-//! A socket in an epoll set calls into that set for each packet that arrives, even while the worker is
-//! awake and polls its ring. `poll` is at a socket's queue only while the thread sleeps; but it goes
-//! over all descriptors each time, so many of them are watched by a set after all.
+//! A socket in an epoll set calls into that set for each packet that arrives, even while the worker
+//! is awake and polls its ring. `poll` is on a socket's queue only while the thread sleeps; but it
+//! scans all descriptors each time, so a large number of them is watched by an epoll set after all.
 
 use crate::mailbox::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -15,10 +15,10 @@ use std::time::Duration;
 /// More descriptors than this are watched by an epoll set.
 const FEW: usize = 64;
 
-/// What an epoll set says of the waker; of a device it says the descriptor.
+/// Event data of the waker in an epoll set; a device's is its descriptor.
 const WAKER: u64 = u64::MAX;
 
-/// What ended a sleep.
+/// What woke the thread.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Woken {
     /// The waker.
@@ -27,12 +27,12 @@ pub(crate) struct Woken {
     pub(crate) by_error: bool,
 }
 
-/// Where others see the descriptor of a thread's epoll set.
+/// Publishes the descriptor of a thread's epoll set to other threads.
 #[derive(Clone)]
 pub(crate) struct SetFd(Arc<AtomicI32>);
 
 impl SetFd {
-    /// The set's descriptor, while there is one.
+    /// Returns the set's descriptor, while there is one.
     pub(crate) fn get(&self) -> Option<RawFd> {
         Some(self.0.load(Ordering::Relaxed)).filter(|fd| *fd >= 0)
     }
@@ -41,12 +41,11 @@ impl SetFd {
     }
 }
 
-/// A thread's waker, and descriptors of devices that call it when they are readable.
+/// A thread's waker, and the descriptors of devices that wake it when they are readable.
 ///
-/// A descriptor from which nothing comes any more, as it has been closed or hung up, is watched no
-/// longer: it would end each sleep at once.
+/// A descriptor that was closed or hung up is no longer watched: it would end each sleep at once.
 pub(crate) struct Poller {
-    /// Open as long as it is watched.
+    /// Kept open as long as it is watched.
     waker: Arc<Waker>,
     how: How,
     set_fd: SetFd,
@@ -65,12 +64,12 @@ impl Poller {
         Poller { waker, how, set_fd: SetFd(Arc::new(AtomicI32::new(-1))) }
     }
 
-    /// For show commands, on whatever thread.
+    /// Returns a handle for show commands, on any thread.
     pub(crate) fn set_fd(&self) -> SetFd {
         self.set_fd.clone()
     }
 
-    /// Watches exactly these descriptors (besides the waker's).
+    /// Watches exactly these descriptors (and the waker's).
     pub(crate) fn watch(&mut self, fds: BTreeSet<RawFd>) {
         if fds.len() <= FEW {
             self.list(&fds);
@@ -106,7 +105,7 @@ impl Poller {
                 list.extend(all.map(entry));
             }
             How::Set { .. } => {
-                // Told before it is closed: its number may be another file's at once.
+                // Published before it is closed: its number may be another file's at once.
                 self.set_fd.publish(None);
                 self.how = How::List(all.map(entry).collect());
             }
@@ -127,7 +126,8 @@ impl Poller {
 
 fn wait_list(list: &mut Vec<PollFd<'static>>, timeout: Option<&Timespec>) -> Woken {
     let mut woken = Woken::default();
-    // A signal, or no memory: the worker looks around and comes back. What the list says is stale then.
+    // A signal, or no memory: the worker looks for work and comes back. The list's results are
+    // stale then.
     let Ok(ready) = poll(list, timeout) else { return woken };
     if ready == 0 {
         return woken;
@@ -149,7 +149,7 @@ fn wait_list(list: &mut Vec<PollFd<'static>>, timeout: Option<&Timespec>) -> Wok
     woken
 }
 
-/// Whether nothing comes any more: closed, or hung up and read to the end.
+/// Returns true if the descriptor will yield nothing more: closed, or hung up and read to the end.
 fn is_gone(flags: PollFlags) -> bool {
     flags.contains(PollFlags::NVAL)
         || flags.contains(PollFlags::HUP) && !flags.contains(PollFlags::IN)
@@ -164,7 +164,7 @@ fn new_set(waker: &Waker) -> rustix::io::Result<OwnedFd> {
 fn wait_set(epoll: &OwnedFd, timeout: Option<&Timespec>) -> Woken {
     let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 16];
     let mut woken = Woken::default();
-    // A signal or a fault of the set itself: the worker looks around and comes back.
+    // A signal or a failure of the set itself: the worker looks for work and comes back.
     let Ok((ready, _)) = epoll::wait(epoll, &mut events, timeout) else { return woken };
     for event in ready {
         // Copied out: the structure is packed.
@@ -186,9 +186,10 @@ fn entry(fd: RawFd) -> PollFd<'static> {
 }
 
 fn borrow(fd: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: the descriptor is the waker's, which its poller holds, or belongs to an input node that
-    // lives in the same worker; if it has been closed meanwhile the system call says so, or watches
-    // what has its number now until the worker asks its nodes again, and nothing else happens.
+    // SAFETY: the descriptor is the waker's, which its poller holds, or belongs to an input node
+    // that lives in the same worker; if it has been closed meanwhile, the system call fails, or
+    // watches what has its number now until the worker reads its nodes' descriptors again, and
+    // nothing else happens.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
@@ -200,10 +201,10 @@ mod tests {
     use std::time::Instant;
 
     const SOON: Option<Duration> = Some(Duration::from_millis(30));
-    /// What a test waits for that should not have to.
+    /// Timeout that a test must not reach.
     const LONG: Option<Duration> = Some(Duration::from_secs(20));
 
-    /// Descriptors that a list holds, and more than one holds.
+    /// Numbers of descriptors below and above the list's limit.
     const COUNTS: [usize; 2] = [3, FEW + 9];
 
     fn poller() -> (Arc<Waker>, Poller) {
@@ -311,7 +312,7 @@ mod tests {
             all[0] = high;
             watch(&mut poller, &all);
             all.remove(0);
-            // A list finds out as it waits, a set has forgotten it.
+            // A list notices when it waits; a set has dropped it already.
             let (woken, _) = timed(&mut poller, SOON);
             assert!(!woken.by_waker && !woken.by_error, "{woken:?}");
             sleeps(&mut poller);
@@ -337,7 +338,7 @@ mod tests {
                 assert!(is_called(&mut poller).by_error);
             }
             here.read_exact(&mut [0; 10]).unwrap();
-            // Once more, so that its node can look.
+            // Once more, so that its node can handle it.
             assert!(is_called(&mut poller).by_error);
             sleeps(&mut poller);
         }

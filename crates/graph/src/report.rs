@@ -1,5 +1,5 @@
-//! What the show commands have in common: numbers in VPP's formats, and the sampler behind the
-//! "10 sec" figures.
+//! Helpers of the show commands: numbers in VPP's formats, and the sampler behind the "10 sec"
+//! rates.
 
 use crate::control::{Baseline, Control, Rates};
 use crate::decl::{Kind, NodeId};
@@ -7,50 +7,50 @@ use crate::loop_times::LoopCounts;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Samples kept: one a second.
+/// Number of samples kept: one a second.
 const SAMPLES: usize = 11;
 
-/// Centres `text` in `width` columns, an odd blank to the left, as VPP's headings do.
+/// Centres `text` in `width` columns, an odd blank to the left, as VPP's headings are.
 pub(crate) fn centre(text: &str, width: usize) -> String {
     let spare = width.saturating_sub(text.chars().count());
     let left = spare.div_ceil(2);
     format!("{:left$}{text}{:2$}", "", "", spare - left)
 }
 
-/// The same, with a blank at least on either side, so that columns stay apart.
+/// As [`centre`], with at least one blank on either side, so that columns stay apart.
 pub(crate) fn centre_apart(text: &str, width: usize) -> String {
     let spare = width.saturating_sub(text.chars().count());
     let left = spare.div_ceil(2).max(1);
     format!("{:left$}{text}{:2$}", "", "", spare.saturating_sub(left).max(1))
 }
 
-/// Joins cells to a line without blanks at its end.
+/// Joins cells to a line without trailing blanks.
 pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     let text: String = cells.into_iter().collect();
     text.trim_end().to_owned()
 }
 
-/// One look at a thread's counters.
+/// A snapshot of a thread's counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) at: Instant,
     pub(crate) loops: u64,
-    /// Calls of internal nodes and the packets that these saw.
+    /// Calls of internal nodes and the packets that they processed.
     pub(crate) calls: u64,
     pub(crate) vectors: u64,
     /// Packets from devices.
     pub(crate) rx: u64,
 }
 
-/// Looks at all threads' counters once a second.
+/// Samples all threads' counters once a second.
 #[derive(Default, Debug)]
 pub(crate) struct Sampler {
-    /// Per thread (main first), the youngest last.
+    /// Samples per thread (main first), newest last.
     rings: Vec<VecDeque<Sample>>,
 }
 
 impl Sampler {
-    /// Puts the sampler in place.
+    /// Inserts the sampler.
     pub(crate) fn init(c: &mut Control) {
         c.insert(Sampler::default());
     }
@@ -80,7 +80,7 @@ impl Sampler {
         }
     }
 
-    /// What a thread did over the last ten seconds (or since start, if that is later).
+    /// Returns a thread's rates over the last ten seconds (or since start, if that is later).
     pub(crate) fn rates(&self, thread: usize, now: Sample) -> Rates {
         let Some(old) = self.rings.get(thread).and_then(VecDeque::front) else {
             return Rates::default();
@@ -100,7 +100,7 @@ impl Sampler {
     }
 }
 
-/// A thread's counters now; 0 is main.
+/// Returns a thread's counters; thread 0 is main.
 pub(crate) fn look(c: &Control, thread: usize) -> Sample {
     let at = Instant::now();
     let Some(worker) = thread.checked_sub(1) else {
@@ -119,25 +119,25 @@ pub(crate) fn look(c: &Control, thread: usize) -> Sample {
     Sample { at, loops: totals.loops.get(), calls, vectors, rx: totals.rx.get() }
 }
 
-/// A node's calls, vectors, clocks and suspends on a worker, never cleared.
+/// Returns a node's calls, vectors, clocks and suspends on a worker, never cleared.
 pub(crate) fn node_counts(c: &Control, worker: usize, id: NodeId) -> [u64; 4] {
     let n = c.worker_stats(worker).node(id);
     [n.calls.get(), n.vectors.get(), n.clocks.get(), n.suspends.get()]
 }
 
-/// A worker's packets received, sent, dropped and delivered, and its loops, never cleared.
+/// Returns a worker's packets received, sent, dropped and delivered, and its loops, never cleared.
 pub(crate) fn total_counts(c: &Control, worker: usize) -> [u64; 5] {
     let t = &c.worker_stats(worker).totals;
     [t.rx.get(), t.tx.get(), t.dropped.get(), t.delivered.get(), t.loops.get()]
 }
 
-/// `now` less what was set aside; a row that is missing there is zero.
+/// Subtracts the baseline from `now`; a missing row is zero.
 pub(crate) fn since<const N: usize>(now: [u64; N], base: Option<&[u64; N]>) -> [u64; N] {
     let base = base.copied().unwrap_or([0; N]);
     std::array::from_fn(|i| now[i].wrapping_sub(base[i]))
 }
 
-/// Sets today's runtime counters aside, so that `show runtime` begins at zero.
+/// Stores the runtime counters as the baseline, so that `show runtime` starts at zero.
 pub(crate) fn clear_runtime(c: &mut Control) {
     let workers = c.workers();
     let nodes = (0..c.nodes().len() as u16).map(NodeId);
@@ -152,29 +152,29 @@ pub(crate) fn clear_runtime(c: &mut Control) {
         runtime_since: Some(Instant::now()),
         ..std::mem::take(&mut c.baseline)
     };
-    // A maximum cannot be set aside: its owner forgets it.
+    // A maximum has no baseline: its owner clears it.
     c.loop_times(0).clear_longest();
     c.ask(crate::worker::Core::clear_max);
 }
 
-/// How long a thread's loops took since the last clear; 0 is main.
+/// Returns the durations of a thread's loops since the last clear; thread 0 is main.
 pub(crate) fn loop_counts(c: &Control, thread: usize) -> LoopCounts {
     let now = c.loop_times(thread).read();
     c.baseline.loops.get(thread).map_or_else(|| now.clone(), |base| now.since(base))
 }
 
-/// What of a worker's long loops was its own since the last clear.
+/// Returns the own time of a worker's long loops since the last clear.
 pub(crate) fn long_loop_counts(c: &Control, worker: usize) -> LoopCounts {
     let now = c.worker_stats(worker).long_loops.read();
     c.baseline.long_loops.get(worker).map_or_else(|| now.clone(), |base| now.since(base))
 }
 
-/// An error counter's value over all workers since the last clear.
+/// Returns an error counter's value over all workers since the last clear.
 pub(crate) fn error_count(c: &Control, error: usize) -> u64 {
     (0..c.workers()).map(|w| c.error_count(w, error as u32)).sum()
 }
 
-/// An error as traces name it.
+/// Returns an error's text in traces.
 pub(crate) fn error_text(c: &Control, error: u32) -> String {
     match c.errors().get(error as usize) {
         Some((node, decl)) => format!("{}: {}", c.nodes()[node.0 as usize].name, decl.text),
@@ -182,20 +182,20 @@ pub(crate) fn error_text(c: &Control, error: u32) -> String {
     }
 }
 
-/// Where the kernel runs a thread, and how.
+/// Processor and scheduling policy of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scheduling {
     pub(crate) cpu: Option<usize>,
     pub(crate) policy: String,
 }
 
-/// Reads `/proc/self/task/<tid>/stat`; all unknown if that cannot be read.
+/// Reads `/proc/self/task/<tid>/stat`; all fields are unknown if that fails.
 pub(crate) fn scheduling(tid: i32) -> Scheduling {
     let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
     text.map(|t| parse_stat(&t)).unwrap_or_default()
 }
 
-/// Picks the processor, priority and policy (fields 39 to 41) of proc(5)'s stat line.
+/// Parses the processor, priority and policy (fields 39 to 41) of proc(5)'s stat line.
 fn parse_stat(text: &str) -> Scheduling {
     // The name, in parentheses, may hold anything.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -213,7 +213,7 @@ fn parse_stat(text: &str) -> Scheduling {
     Scheduling { cpu: number(39), policy: format!("{name} ({})", number(40).unwrap_or(0)) }
 }
 
-/// A number from a CPU's topology folder in sysfs: `core_id`, `physical_package_id`.
+/// Returns a number from a CPU's topology directory in sysfs: `core_id`, `physical_package_id`.
 pub(crate) fn topology(cpu: usize, what: &str) -> Option<usize> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{what}");
     std::fs::read_to_string(path).ok()?.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Counters: written by one worker each, read by anybody, never reset by readers.
+//! Counters: each is written by one worker, read by any thread, and never reset by readers.
 //!
 //! An increment is a plain load, add and store: each word has one writer, so no atomic
 //! read-modify-write is needed. `clear …` commands keep a baseline on the reader's side.
@@ -7,14 +7,14 @@ use crate::loop_times::LoopTimes;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Nodes that a graph may have, interfaces' nodes included.
+/// Maximum number of nodes in a graph, interfaces' nodes included.
 pub const MAX_NODES: usize = 4096;
-/// Error counters of all nodes.
+/// Maximum number of error counters of all nodes.
 pub const MAX_ERRORS: usize = 32_768;
-/// Interfaces.
+/// Maximum number of interfaces.
 pub const MAX_INTERFACES: usize = 1024;
 
-/// A number that one thread counts up and all may read.
+/// A number that one thread increments and any thread may read.
 #[derive(Default, Debug)]
 #[repr(transparent)]
 pub struct Counter(AtomicU64);
@@ -37,19 +37,19 @@ impl Counter {
     }
 }
 
-/// One node on one worker.
+/// Counters of one node on one worker.
 #[derive(Default, Debug)]
 #[repr(align(64))]
 pub struct NodeStats {
-    /// Times that it ran.
+    /// Number of calls.
     pub calls: Counter,
-    /// Packets that it handled.
+    /// Packets processed.
     pub vectors: Counter,
-    /// Clocks that it took.
+    /// Clocks spent.
     pub clocks: Counter,
-    /// Times that it went to sleep.
+    /// Times that it slept.
     pub suspends: Counter,
-    /// Most clocks that one call took.
+    /// Clocks of the longest call.
     pub max_clocks: Counter,
     /// Packets of that call.
     pub max_vectors: Counter,
@@ -57,28 +57,28 @@ pub struct NodeStats {
 
 macro_rules! interface_counters {
     ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
-        /// One interface on one worker.
+        /// Counters of one interface on one worker.
         #[derive(Default, Debug)]
         #[repr(align(64))]
         pub struct IfStats { $($(#[$doc])* pub $name: Counter),* }
 
-        /// A consistent-enough copy of an interface's counters, summed over workers.
+        /// A copy of an interface's counters, summed over workers; not an atomic snapshot.
         #[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
         pub struct IfTotals { $($(#[$doc])* pub $name: u64),* }
 
         impl IfTotals {
             /// Adds one worker's counters.
             pub fn add(&mut self, s: &IfStats) { $(self.$name += s.$name.get();)* }
-            /// What came since `base`.
+            /// Returns the difference to `base`.
             pub fn since(&self, base: &IfTotals) -> IfTotals {
                 IfTotals { $($name: self.$name.wrapping_sub(base.$name)),* }
             }
-            /// The lesser of each counter.
+            /// Returns the minimum of each counter.
             #[must_use]
             pub fn least(&self, other: &IfTotals) -> IfTotals {
                 IfTotals { $($name: self.$name.min(other.$name)),* }
             }
-            /// Names, as `show interface` prints them, and values.
+            /// Returns names, as `show interface` prints them, and values.
             pub fn rows(&self) -> Vec<(&'static str, u64)> { vec![$(($label, self.$name)),*] }
         }
     };
@@ -95,7 +95,7 @@ interface_counters! {
     tx_bytes => "tx bytes",
     /// Received packets that were dropped.
     drops => "drops",
-    /// Received packets that were handed to the control plane.
+    /// Received packets that were punted to the control plane.
     punt => "punt",
     /// Received IPv4 packets.
     ip4 => "ip4",
@@ -103,9 +103,9 @@ interface_counters! {
     ip6 => "ip6",
     /// Packets lost because there was no buffer.
     rx_no_buf => "rx-no-buf",
-    /// Packets that the device lost before we could take them.
+    /// Packets that the device dropped before the router received them.
     rx_miss => "rx-miss",
-    /// Received packets that were bad.
+    /// Received packets with errors.
     rx_error => "rx-error",
     /// Packets that could not be sent.
     tx_error => "tx-error",
@@ -125,26 +125,27 @@ interface_counters! {
     tx_multicast_bytes => "tx multicast bytes",
     /// Bytes of sent broadcast packets.
     tx_broadcast_bytes => "tx broadcast bytes",
-    /// Packets that came as parts of super-packets, beyond the one that each of these is counted as.
+    /// Packets that came as segments of GSO packets, beyond the one that each GSO packet is counted
+    /// as.
     rx_gso => "rx gso packets",
-    /// Bytes of headers that these have on the wire.
+    /// Bytes of the headers that these segments have on the wire.
     rx_gso_bytes => "rx gso bytes",
-    /// The same of what was sent.
+    /// Packets sent as segments of GSO packets, likewise.
     tx_gso => "tx gso packets",
-    /// Bytes of headers that these have on the wire.
+    /// Bytes of the headers that these segments have on the wire.
     tx_gso_bytes => "tx gso bytes",
 }
 
-/// Where all packets of a worker have gone:
-/// `rx + originated + handed_in = tx + delivered + dropped + consumed + handed_out + still here`.
+/// Accounting of all packets of a worker: `rx + originated + handed_in = tx + delivered + dropped +
+/// consumed + handed_out + in flight`.
 #[derive(Default, Debug)]
 #[repr(align(128))]
 pub struct Totals {
     /// Received from devices.
     pub rx: Counter,
-    /// Made here: replies, requests, fragments.
+    /// Made by the router: replies, requests, fragments.
     pub originated: Counter,
-    /// Handed to devices.
+    /// Sent to devices.
     pub tx: Counter,
     /// Delivered to the router itself.
     pub delivered: Counter,
@@ -154,36 +155,36 @@ pub struct Totals {
     pub consumed: Counter,
     /// Handed to another worker.
     pub handed_out: Counter,
-    /// Got from another worker.
+    /// Received from another worker.
     pub handed_in: Counter,
-    /// Loops of the worker.
+    /// Number of loops.
     pub loops: Counter,
-    /// Loops in which there was something to do.
+    /// Loops with work.
     pub busy_loops: Counter,
     /// Clocks spent in busy loops.
     pub busy_clocks: Counter,
-    /// Times that the worker went to sleep.
+    /// Times that the worker slept.
     pub sleeps: Counter,
     /// Events that did not fit into the queue to the main thread.
     pub events_lost: Counter,
 }
 
-/// Counters on a pair of lines of their own.
+/// Counters on a pair of cache lines of their own.
 #[derive(Default, Debug)]
 #[repr(align(128))]
 struct Sixteen([Counter; 16]);
 
-/// All that one worker counts. No line of it holds anything that another thread writes.
+/// All counters of one worker. None of its cache lines holds anything that another thread writes.
 #[repr(align(128))]
 pub struct WorkerStats {
     nodes: Box<[NodeStats]>,
     errors: Box<[Sixteen]>,
     interfaces: Box<[IfStats]>,
-    /// Where packets went.
+    /// Accounting of packets.
     pub totals: Totals,
-    /// How long the loops took in which there was something to do.
+    /// Durations of loops with work.
     pub loops: LoopTimes,
-    /// Of those that took longer than 100 µs, the thread's own time: less what others had the processor for.
+    /// Own time of loops over 100 µs: without the time in which other threads had the processor.
     pub long_loops: LoopTimes,
 }
 
@@ -205,7 +206,7 @@ impl Default for WorkerStats {
 }
 
 impl IfStats {
-    /// Counts a received packet by its destination address.
+    /// Counts a received multicast or broadcast packet by its destination address.
     pub fn received_by_group(&self, dst: [u8; 6], bytes: u64) {
         let (packets, all) = match dst == [0xff; 6] {
             true => (&self.rx_broadcast, &self.rx_broadcast_bytes),
@@ -215,7 +216,7 @@ impl IfStats {
         all.add(bytes);
     }
 
-    /// Counts a packet to be sent by its destination address.
+    /// Counts a sent multicast or broadcast packet by its destination address.
     pub fn sent_by_group(&self, dst: [u8; 6], bytes: u64) {
         let (packets, all) = match dst == [0xff; 6] {
             true => (&self.tx_broadcast, &self.tx_broadcast_bytes),
@@ -227,18 +228,18 @@ impl IfStats {
 }
 
 impl WorkerStats {
-    /// A node's counters.
+    /// Returns a node's counters.
     #[inline]
     pub fn node(&self, id: crate::NodeId) -> &NodeStats {
         &self.nodes[id.0 as usize % MAX_NODES]
     }
-    /// An error's counter by its global number.
+    /// Returns an error's counter by its global index.
     #[inline]
     pub fn error(&self, index: u32) -> &Counter {
         let index = index as usize % MAX_ERRORS;
         &self.errors[index / 16].0[index % 16]
     }
-    /// Where in memory it writes, for tests of the layout.
+    /// Returns the memory ranges that it writes, for tests of the layout.
     pub fn written(&self) -> [Range<usize>; 4] {
         fn range<T: ?Sized>(at: &T) -> Range<usize> {
             let start = std::ptr::from_ref(at).addr();
@@ -246,7 +247,7 @@ impl WorkerStats {
         }
         [range(self), range(&self.nodes[..]), range(&self.errors[..]), range(&self.interfaces[..])]
     }
-    /// An interface's counters.
+    /// Returns an interface's counters.
     #[inline]
     pub fn interface(&self, sw_if: u32) -> &IfStats {
         &self.interfaces[sw_if as usize % MAX_INTERFACES]

@@ -2,18 +2,18 @@
 
 use crate::decl::NodeId;
 
-/// One node's words about a packet.
+/// One node's step in a packet's trace.
 #[derive(Clone, Debug)]
 pub struct TraceStep {
     /// The node.
     pub node: NodeId,
-    /// When, in ticks.
+    /// Time, in ticks.
     pub at: u64,
-    /// What it says, one or more lines without indentation of its own.
+    /// Its text, one or more lines without indentation of its own.
     pub text: String,
 }
 
-/// One packet's way through the graph.
+/// The trace of one packet.
 #[derive(Clone, Debug, Default)]
 pub struct PacketTrace {
     /// Steps in order.
@@ -24,20 +24,20 @@ pub struct PacketTrace {
 #[derive(Default)]
 pub(crate) struct TraceStore {
     pub(crate) packets: Vec<PacketTrace>,
-    /// Packets still to be marked, by input node.
+    /// Number of packets still to be marked, by input node.
     pub(crate) wanted: Vec<(NodeId, u32)>,
-    /// Number of the first packet kept. Numbers go on after a clear (round and round), so that a
-    /// packet marked before it finds no record of another's.
+    /// Number of the first packet kept. Numbers continue after a clear (and wrap), so that a packet
+    /// marked before it does not match another's record.
     first: u16,
 }
 
-/// Packets that a worker keeps traces of, at most.
+/// Maximum number of packets that a worker keeps traces of.
 pub const MAX_TRACES: usize = 16_384;
-/// Steps kept of one packet: a loop in the graph must not fill the memory.
+/// Maximum number of steps kept of one packet: a loop in the graph must not fill the memory.
 const MAX_STEPS: usize = 64;
 
 impl TraceStore {
-    /// How many of `n` packets from `node` to mark.
+    /// Returns how many of `n` packets from `node` to mark.
     pub(crate) fn claim(&mut self, node: NodeId, n: usize) -> usize {
         let room = MAX_TRACES - self.packets.len().min(MAX_TRACES);
         let Some((_, left)) = self.wanted.iter_mut().find(|(id, _)| *id == node) else { return 0 };
@@ -52,12 +52,12 @@ impl TraceStore {
         self.first.wrapping_add((self.packets.len() - 1) as u16)
     }
 
-    /// A packet's trace so far, if it was not cleared.
+    /// Returns a packet's trace so far, if it was not cleared.
     pub(crate) fn get(&self, number: u16) -> Option<&PacketTrace> {
         self.packets.get(number.wrapping_sub(self.first) as usize)
     }
 
-    /// Takes a trace that another worker has begun; `None` if there is no room.
+    /// Takes over a trace that another worker has started; `None` if there is no room.
     pub(crate) fn adopt(&mut self, trace: PacketTrace) -> Option<u16> {
         if self.packets.len() >= MAX_TRACES {
             return None;
@@ -84,17 +84,17 @@ impl TraceStore {
     }
 }
 
-/// In a trace's text, stands for an interface's name, which only the main thread knows.
+/// Returns a placeholder for an interface's name, which only the main thread knows.
 pub fn interface_token(sw_if: u32) -> String {
     format!("\u{1}i{sw_if}\u{1}")
 }
 
-/// In a trace's text, stands for a drop reason.
+/// Returns a placeholder for a drop reason.
 pub fn error_token(error: u32) -> String {
     format!("\u{1}e{error}\u{1}")
 }
 
-/// Replaces the tokens in a trace's text.
+/// Replaces the placeholders in a trace's text.
 pub fn resolve_tokens(
     text: &str,
     interface: impl Fn(u32) -> String,
@@ -102,7 +102,7 @@ pub fn resolve_tokens(
 ) -> String {
     let mut out = String::with_capacity(text.len());
     for (i, part) in text.split('\u{1}').enumerate() {
-        // Odd parts stand between two marks.
+        // Odd parts are between two delimiters.
         let number = || part.get(1..).and_then(|n| n.parse::<u32>().ok());
         match (i % 2, part.as_bytes().first(), number()) {
             (1, Some(b'i'), Some(n)) => out.push_str(&interface(n)),

@@ -77,7 +77,7 @@ fn runtime_counts_since_the_last_clear() {
     let split = node(&threads, "test-split").unwrap();
     assert_eq!((split["vectors"].as_u64(), split["max_clocks"].as_u64()), (Some(0), Some(0)));
     assert_eq!(threads[1]["rates"]["in"].as_f64(), Some(0.0));
-    // What exporters read goes on.
+    // Counters that exporters read are not reset.
     let id = s.lab.node("test-split");
     assert_eq!(s.lab.c.worker_stats(0).node(id).vectors.get(), 50);
 }
@@ -109,7 +109,7 @@ fn errors_count_since_the_last_clear() {
     assert_eq!(rows[0].last(), Some(&"error"));
     assert_eq!((rows[1][0], *rows[1].last().unwrap()), ("100", "info"));
     assert_eq!(s.json("show node counters"), s.json("show errors"));
-    assert!(s.ok("show errors verbose").contains("interface was deleted"));
+    assert!(s.ok("show errors verbose").contains("interface is deleted"));
     s.ok("clear errors");
     assert_eq!(s.ok("show errors").lines().count(), 1);
     assert_eq!(s.json("show errors"), serde_json::json!([]));

@@ -1,4 +1,4 @@
-//! The main thread: questions, timers, events, other threads' jobs; and workers that sleep.
+//! The main thread: calls, timers, events, other threads' jobs; and workers that sleep.
 
 mod lab;
 
@@ -50,7 +50,7 @@ fn an_idle_worker_sleeps_and_a_message_wakes_it() {
 fn workers_answer_in_order() {
     let mut lab = Lab::new(2);
     assert_eq!(lab.c.ask(|core| core.index()), [Some(0), Some(1)]);
-    // More messages than a ring holds: the rest queues, and the question behind it arrives.
+    // More messages than a ring holds: the excess queues, and the call after it is processed.
     let split = lab.node("test-split");
     for _ in 0..10_000 {
         lab.c.message(0, split, Box::new(split));
@@ -111,7 +111,7 @@ fn other_threads_hand_in_work() {
     let remote = thread.join().unwrap();
     assert_eq!(*lab.c.shared::<u64>(), 99);
     lab.close();
-    assert!(!remote.submit(|_| ()), "nobody is left to run it");
+    assert!(!remote.submit(|_| ()), "the main thread has ended");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn events_reach_their_handlers() {
     let topic = lab.c.topic("test", |c, e| {
         c.state::<Seen>().borrow_mut().0.push((e.worker, e.sw_if, e.bytes().to_vec()));
     });
-    let other = lab.c.topic("other", |_, _| panic!("nobody sends this"));
+    let other = lab.c.topic("other", |_, _| panic!("no node sends this"));
     assert_ne!(topic, other);
     lab.c.ask(move |core| {
         for i in 0..3 {
@@ -133,7 +133,7 @@ fn events_reach_their_handlers() {
     let seen = lab.c.state::<Seen>();
     for w in 0..2 {
         let of: Vec<_> = seen.borrow().0.iter().filter(|e| e.0 == w).cloned().collect();
-        // What does not fit is cut.
+        // Longer payloads are truncated.
         let want = |i: u8| (w, 7, vec![i; thalweg_graph::mailbox::EVENT_BYTES]);
         assert_eq!(of, [want(0), want(1), want(2)]);
     }
@@ -184,10 +184,10 @@ fn a_graph_that_does_not_hang_together_is_refused() {
         feature(&[]),
     ];
     let want = [
-        "graph: node `lost` names `nowhere`, which is no node",
-        "graph: two nodes are called `drop`",
-        "graph: node `no-arc` sits on arc `none`, which nobody opens",
-        "graph: arc `device-input` ends in `ethernet-input`, which is no node",
+        "graph: node `lost` has unknown next node `nowhere`",
+        "graph: duplicate node name `drop`",
+        "graph: node `no-arc` is on unknown arc `none`",
+        "graph: arc `device-input` ends in unknown node `ethernet-input`",
     ];
     for (bad, want) in BAD.iter().zip(want) {
         let pool = thalweg_buffer::PoolConfig { buffers: 64, data_size: 256, page_size: None };

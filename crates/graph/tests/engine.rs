@@ -93,7 +93,7 @@ fn features_come_and_go_under_load_and_nothing_is_lost() {
     assert!(lab.notes.arc_feature.load(Relaxed) < n / 2);
     for w in 0..2 {
         // Interfaces 1 and 2 share the sinks, and a feature's detour may let the other interface
-        // pass; but nothing is missing and nothing is doubled.
+        // pass; but no packet is missing or doubled.
         let mut all: Vec<u32> = (0..3).flat_map(|s| lab.arrived(s, w)).collect();
         all.sort_unstable();
         assert!(all.windows(2).all(|p| p[0] < p[1]));
@@ -108,7 +108,7 @@ fn features_see_their_interface_only() {
     let mut lab = Lab::new(1);
     lab.c.enable_feature("device-input", "test-feature", 1, true).unwrap();
     lab.c.enable_feature("test-arc", "test-arc-feature", 2, true).unwrap();
-    // Enabled twice, disabled once: still on, for the other owner's sake.
+    // Enabled twice, disabled once: still on, for the other owner.
     lab.c.enable_feature("test-arc", "test-arc-feature", 2, true).unwrap();
     lab.c.enable_feature("test-arc", "test-arc-feature", 2, false).unwrap();
     for sw_if in [1, 2, 3] {
@@ -172,8 +172,7 @@ fn a_node_removed_under_load_drops_by_name() {
     }
     let n = n + 2 * 64 * 10;
     lab.settle(n, 0);
-    let (sent, gone) =
-        (lab.total(|t| t.tx.get()), lab.error("error-drop", "interface was deleted"));
+    let (sent, gone) = (lab.total(|t| t.tx.get()), lab.error("error-drop", "interface is deleted"));
     assert_eq!(sent + gone, n);
     assert!(gone >= 1280 && sent > 0, "{sent} sent, {gone} dropped");
     // The same name may come back.
@@ -350,7 +349,7 @@ proptest! {
         }
         let n = frames.iter().map(Vec::len).sum::<usize>() as u64;
         let kept = count(&frames, TO_KEEP);
-        // Nobody told the splitter of a node: it drops.
+        // The splitter was not given a node: it drops.
         let drops = count(&frames, TO_DROP) + count(&frames, TO_NODE);
         lab.make(0, 1, frames.clone());
         lab.settle(n, kept as i64);
@@ -369,7 +368,7 @@ proptest! {
     }
 }
 
-/// The other half of the test below: a process of its own that is to end badly.
+/// The child process of the test below: it panics.
 #[test]
 fn child_that_panics() {
     if std::env::var_os("THALWEG_TEST_PANIC").is_none() {

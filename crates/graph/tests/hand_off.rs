@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use thalweg_cli::CommandTree;
 use thalweg_graph::HandOffView;
 
-const FULL: &str = "hand-off queue to another worker is full";
+const FULL: &str = "congestion drop";
 
 fn pair(lab: &Lab, from: usize, to: usize) -> HandOffView {
     let views = lab.c.hand_off_views();
@@ -27,8 +27,8 @@ fn whole_frames_go_by_pointer_and_frames_come_back() {
     let made = std::mem::take(&mut *lab.notes.made_at.lock().unwrap());
     let seen = std::mem::take(&mut *lab.notes.seen_at.lock().unwrap());
     assert_eq!(made, seen);
-    // The ring's places are filled with frames that the other worker has done with, so that none
-    // need be made once it has gone round.
+    // The ring's slots fill with frames that the other worker is done with, so that none has to be
+    // allocated after the first round.
     let mut later = made[100..].to_vec();
     later.sort_unstable();
     later.dedup();
@@ -40,7 +40,7 @@ fn whole_frames_go_by_pointer_and_frames_come_back() {
     lab.close();
 }
 
-/// What the sink on a worker got, by the worker that had received it.
+/// Returns the arrivals at the sink on a worker, by the worker that had received them.
 fn by_source(lab: &Lab, worker: usize) -> BTreeMap<u32, Vec<u32>> {
     let mut all: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for seq in lab.arrived(0, worker) {
@@ -56,8 +56,8 @@ fn under_load_everything_arrives_once_and_in_order() {
     // From and to.
     let mut expected = BTreeMap::<(usize, usize), u64>::new();
     let mut total = 0;
-    // Frames of all sizes: whole ones for one worker, and mixed ones that part. Some at a time, as
-    // many as rings take; then so many that they do not.
+    // Frames of all sizes: whole ones for one worker, and mixed ones that split. First as many as
+    // the rings take, then more than they take.
     let frame = |f: usize| -> Vec<u8> {
         let owner = |i: usize| match f % 3 {
             0 => 0,
@@ -207,9 +207,9 @@ fn queues_may_come_later_and_one_worker_needs_none() {
     let mut lab = Lab::new(2);
     lab.c.add_hand_off("late", "test-other").expect("a queue");
     let error = lab.c.add_hand_off("late", "test-other").expect_err("the name is taken");
-    assert!(error.to_string().contains("two hand-offs are called `late`"), "{error}");
+    assert!(error.to_string().contains("duplicate hand-off name `late`"), "{error}");
     let error = lab.c.add_hand_off("later", "nowhere").expect_err("no such node");
-    assert!(error.to_string().contains("leads to `nowhere`, which is no node"), "{error}");
+    assert!(error.to_string().contains("leads to unknown node `nowhere`"), "{error}");
     let owner = lab.node("test-owner");
     for worker in 0..2 {
         let end = lab.c.hand_off("late", worker).expect("an end");

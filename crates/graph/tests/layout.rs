@@ -1,5 +1,5 @@
-//! No cache line that a worker writes all the time is another thread's, too. Hardware counters that
-//! would tell are not to be had everywhere; addresses are.
+//! No cache line that a worker writes all the time is shared with another thread. Hardware counters
+//! that would show it are not available everywhere; addresses are.
 
 mod lab;
 

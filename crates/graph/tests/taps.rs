@@ -1,4 +1,4 @@
-//! Taps that need not see every frame, and what they are told of packets that they have marked.
+//! Taps that skip packets, and what they are notified of about packets that they have marked.
 
 mod lab;
 
@@ -103,7 +103,7 @@ impl Tap for Rests {
 
     fn message(&mut self, message: Box<dyn Any + Send>) {
         self.every = *message.downcast::<u64>().expect("a number");
-        // To look sooner than it has said.
+        // To inspect a frame sooner than announced.
         self.left = [0; 8];
     }
 }
@@ -115,7 +115,7 @@ fn start(every: u64) -> (Lab, Arc<Seen>) {
     (lab, seen)
 }
 
-/// All in one test: the rate that taps are built with is the process's.
+/// All in one test: the rate that taps are built with is a global of the process.
 #[test]
 fn taps_see_what_they_asked_for_and_are_told_the_rest() {
     for every in [1, 7, 100, 256, 5000] {
@@ -142,7 +142,7 @@ fn taps_see_what_they_asked_for_and_are_told_the_rest() {
         let frames = seen.frames.load(Relaxed);
         assert!(frames <= 2 * 30 && (every < 5000 || frames < 6), "{frames} frames were shown");
         assert!(seen.settled.load(Relaxed) > 0);
-        // Off again: nothing more is seen, and what passed until then was told.
+        // Disabled: nothing more is seen, and what was skipped until then was reported.
         lab.c.enable_feature("device-input", "skip-tap", 1, false).unwrap();
         lab.make(0, 1, vec![vec![TO_SINK; 100]]);
         lab.settle(sent + 100, 0);
@@ -169,7 +169,7 @@ fn marked_packets_are_followed() {
     assert_eq!(seen.wanted.load(Relaxed), 96);
     assert_eq!(seen.dropped.load(Relaxed), 50);
     assert_eq!(seen.delivered.load(Relaxed), 30);
-    // What is held keeps its mark.
+    // A held packet keeps its mark.
     lab.release(Release::Drop);
     lab.settle(96, 0);
     assert_eq!(seen.dropped.load(Relaxed), 57);

@@ -1,9 +1,9 @@
-//! Version 2 of the layout, in words of eight bytes, in the order of this machine's bytes.
+//! Version 2 of the layout, in words of eight bytes, in native byte order.
 
 /// Version of the layout.
 pub(crate) const VERSION: u64 = 2;
 
-/// What addresses in the segment are counted from. Clients only ever subtract it.
+/// Base of addresses in the segment. Clients only ever subtract it.
 pub(crate) const BASE: u64 = 1 << 40;
 
 /// Words of the header.
@@ -13,7 +13,7 @@ pub(crate) mod header {
     pub const EPOCH: usize = 2;
     pub const IN_PROGRESS: usize = 3;
     pub const DIRECTORY: usize = 4;
-    /// With what some clients take for a further pointer, which stays 0.
+    /// Includes a word that some clients take for another pointer, which stays 0.
     pub const WORDS: usize = 8;
 }
 
@@ -23,11 +23,11 @@ pub(crate) mod entry {
     pub const VALUE: usize = 1;
     pub const NAME: usize = 2;
     pub const WORDS: usize = 18;
-    /// Bytes of a name, with the NUL behind it.
+    /// Bytes of a name, including its NUL.
     pub const NAME_BYTES: usize = (WORDS - NAME) * 8;
 }
 
-/// What an entry of the directory is.
+/// Type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Type {
@@ -40,12 +40,12 @@ pub(crate) enum Type {
     Gauge = 9,
 }
 
-/// The address of a word.
+/// Returns the address of a word.
 pub(crate) fn address(word: usize) -> u64 {
     BASE + 8 * word as u64
 }
 
-/// Bytes as words, the last filled up with zeros.
+/// Returns bytes as words, the last padded with zeros.
 pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];

@@ -1,9 +1,8 @@
 //! The statistics segment: counters in memory that clients of VPP map and read.
 //!
-//! [`Segment`] is the memory, laid out as VPP's clients expect it (version 2); [`Server`] hands it to
-//! clients over a local socket. This crate knows no feature: what is counted, and when values are
-//! brought up to date, is its owner's business. [`metrics`] writes the same as text, and [`http`] hands
-//! it out.
+//! [`Segment`] is the memory, laid out as VPP's clients expect it (version 2); [`Server`] passes it
+//! to clients over a local socket. This crate knows no feature: what is counted, and when values
+//! are updated, is up to its owner. [`metrics`] formats the same as text, and [`http`] serves it.
 #![forbid(unsafe_code)]
 
 pub mod http;

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use thalweg_tables::shared::SharedWords;
 
-/// Words behind the last block: clients take a vector that ends with the file for torn.
+/// Words after the last block: clients consider a vector that ends with the file torn.
 const SLACK: usize = 64;
 
-/// How long a block that was given back stays as it is. A client that looks the directory up, and then waits
-/// for a change to end before it reads, may follow it still, and takes that for a good reading.
+/// How long a freed block keeps its contents. A client that looks up the directory, and then waits
+/// for a change to end before it reads, may still follow it and consider the result valid.
 const REST: Duration = Duration::from_millis(200);
 
 /// The words, and which of them are in use.
@@ -20,21 +20,21 @@ pub(crate) struct Memory {
     pub(crate) shared: SharedWords,
     /// Words from here on were never used.
     fresh: usize,
-    /// Free blocks by the power of two that is their size, and since when they are.
+    /// Free blocks by the power of two of their size, and since when they are free.
     free: Vec<VecDeque<(Instant, usize)>>,
 }
 
-/// A vector: the number of its elements, then they.
+/// A vector: the number of its elements, then the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Of its first element.
+    /// Word of its first element.
     pub(crate) word: usize,
-    /// Size as a power of two, with the word in front.
+    /// Size as a power of two, including the word in front.
     power: u32,
 }
 
 impl Block {
-    /// Words that fit.
+    /// Returns the number of words that fit.
     pub(crate) fn room(self) -> usize {
         (1 << self.power) - 1
     }
@@ -55,7 +55,7 @@ impl Memory {
         self.shared.words()[word].store(value, Ordering::Relaxed);
     }
 
-    /// A vector of `count` elements, with room for `words` words, all zero.
+    /// Allocates a vector of `count` elements, with room for `words` words, all zero.
     pub(crate) fn vector(&mut self, count: usize, words: usize) -> Result<Block, SegmentError> {
         let power = (words.max(1) + 1).next_power_of_two().trailing_zeros();
         let free = self.free.get_mut(power as usize);
@@ -83,7 +83,7 @@ impl Memory {
         self.set(block.word - 1, count as u64);
     }
 
-    /// Gives a vector back. Its contents stay for a while: see [`REST`].
+    /// Frees a vector. Its contents stay for a while: see [`REST`].
     pub(crate) fn release(&mut self, block: Block) {
         let power = block.power as usize;
         if self.free.len() <= power {
@@ -92,7 +92,7 @@ impl Memory {
         self.free[power].push_back((Instant::now(), block.word - 1));
     }
 
-    /// A vector of more words with the same contents and number of elements.
+    /// Returns a larger vector with the same contents and number of elements.
     pub(crate) fn grow(&mut self, block: Block, words: usize) -> Result<Block, SegmentError> {
         if words <= block.room() {
             return Ok(block);

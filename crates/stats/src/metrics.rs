@@ -1,5 +1,5 @@
-//! Metrics as text, for programs that collect them over HTTP: OpenMetrics 1.0, and the older format
-//! of Prometheus (0.0.4) for those who do not ask for it.
+//! Metrics as text, for programs that scrape them over HTTP: OpenMetrics 1.0, and the older format
+//! of Prometheus (0.0.4) for clients that do not accept it.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, text};
@@ -7,7 +7,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
 
-/// How metrics are written down.
+/// Text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// OpenMetrics 1.0.0.
@@ -17,8 +17,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// What a client gets that accepts this (the value of an HTTP `Accept`). Quality values are not
-    /// weighed: who names OpenMetrics gets it.
+    /// Returns the format for a client that accepts this (the value of an HTTP `Accept`). Quality
+    /// values are ignored: a client that names OpenMetrics gets it.
     pub fn accepted(accept: &str) -> Format {
         match accept.contains("application/openmetrics-text") {
             true => Format::OpenMetrics,
@@ -26,7 +26,7 @@ impl Format {
         }
     }
 
-    /// Its media type.
+    /// Returns its media type.
     pub fn media_type(self) -> &'static str {
         match self {
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -38,7 +38,7 @@ impl Format {
 /// A metric's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// Things that are counted.
+    /// A count.
     Int(u64),
     /// Seconds and ratios.
     Float(f64),
@@ -68,7 +68,7 @@ impl From<bool> for Number {
     }
 }
 
-/// What there is to be told, as it was at one time.
+/// Metrics as they were at one time.
 pub trait Source: fmt::Debug + Send + Sync + 'static {
     /// Writes all metrics.
     ///
@@ -77,14 +77,14 @@ pub trait Source: fmt::Debug + Send + Sync + 'static {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result;
 }
 
-/// Where a [`Source`] writes.
+/// The page that a [`Source`] writes to.
 pub struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
-    /// Adds a metric that only grows; `_total` is put behind its name.
+    /// Adds a counter; `_total` is appended to its name.
     ///
     /// # Errors
-    /// Those of `each`, which adds the values.
+    /// The errors of `each`, which adds the values.
     pub fn counter(
         &mut self,
         name: &str,
@@ -94,10 +94,10 @@ impl Page<'_> {
         self.metric(name, help, MetricType::Counter, each)
     }
 
-    /// Adds a metric that grows and shrinks.
+    /// Adds a gauge.
     ///
     /// # Errors
-    /// As for [`counter`](Self::counter).
+    /// See [`counter`](Self::counter).
     pub fn gauge(
         &mut self,
         name: &str,
@@ -126,14 +126,14 @@ pub struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Adds the value of the thing that has these labels.
+    /// Adds the value for these labels.
     ///
     /// # Errors
     /// If it cannot be written, which does not happen in memory.
     pub fn add(&mut self, labels: &[(&str, &str)], value: impl Into<Number>) -> fmt::Result {
         let (kind, value) = (self.kind, value.into());
         if labels.is_empty() {
-            // An empty family has braces with nothing in them; a plain metric has none.
+            // An empty label set would be written as empty braces; a plain metric has none.
             return write(&mut self.encoder, kind, value);
         }
         write(&mut self.encoder.encode_family(&labels)?, kind, value)
@@ -148,7 +148,7 @@ fn write(encoder: &mut MetricEncoder<'_>, kind: MetricType, value: Number) -> fm
         (MetricType::Counter, Number::Float(n)) => {
             encoder.encode_counter::<[(&str, &str); 0], _, u64>(&n, None)
         }
-        // As an integer while it is one that fits.
+        // As an integer as long as it fits.
         (_, Number::Int(n)) => match i64::try_from(n) {
             Ok(n) => encoder.encode_gauge(&n),
             Err(_) => encoder.encode_gauge(&(n as f64)),
@@ -166,12 +166,12 @@ impl<S: Source> Collector for Once<S> {
     }
 }
 
-/// Writes metrics down.
+/// Formats metrics.
 pub fn render(source: impl Source, format: Format) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Once(source)));
     let mut text = String::new();
-    // Memory does not refuse.
+    // Writing to memory does not fail.
     let _ = text::encode(&mut text, &registry);
     match format {
         Format::OpenMetrics => text,
@@ -179,7 +179,8 @@ pub fn render(source: impl Source, format: Format) -> String {
     }
 }
 
-/// The same in the older format, where a counter's description has the name that its values have.
+/// Converts to the older format, in which the description of a counter has the same name as its
+/// values.
 fn older(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     let mut help = None;

@@ -1,4 +1,4 @@
-//! The directory, and what its entries lead to.
+//! The directory and the entries of the segment.
 
 use crate::layout::{BASE, Type, VERSION, address, entry, header, words_of};
 use crate::memory::{Block, Memory};
@@ -8,24 +8,26 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{Ordering, fence};
 use thalweg_tables::shared::SharedWords;
 
-/// Why an entry cannot be had. The segment is as it was.
+/// Error of adding an entry. The segment is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
     /// There is no room.
-    #[error("the statistics segment of {0} bytes is full; give it more: statseg {{ size 128m }}")]
+    #[error(
+        "the statistics segment of {0} bytes is full; enlarge it with `statseg {{ size 128m }}'"
+    )]
     Full(usize),
     /// Another entry has that name.
     #[error("statistics entry `{0}' exists already")]
     Exists(String),
-    /// Longer names do not fit, and none may hold a NUL.
-    #[error("`{0}' is no name of a statistics entry: up to 127 bytes, none of them zero")]
+    /// The name is too long or contains a NUL.
+    #[error("`{0}' is not a valid name of a statistics entry: up to 127 bytes without NUL")]
     Name(String),
-    /// The kernel gives no memory.
-    #[error("cannot make a statistics segment of {bytes} bytes: {source}")]
+    /// The kernel has no memory.
+    #[error("cannot create a statistics segment of {bytes} bytes: {source}")]
     Memory {
         /// Its size.
         bytes: usize,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -38,7 +40,7 @@ pub struct Slot(u32);
 enum Entry {
     Empty,
     Number,
-    /// `width` words each; a vector per row.
+    /// `width` words per counter; a vector per row.
     Counters {
         width: usize,
         columns: usize,
@@ -52,22 +54,22 @@ enum Entry {
     Link,
 }
 
-/// The segment. One thread writes it; others read without asking.
+/// The segment. One thread writes it; others read without locks.
 #[derive(Debug)]
 pub struct Segment {
     memory: Memory,
     directory: Block,
     entries: Vec<Entry>,
     names: HashMap<String, Slot>,
-    /// Empty entries, the first to be used last.
+    /// Empty entries; the last is used first.
     empty: Vec<u32>,
 }
 
 impl Segment {
-    /// A segment of so many bytes with an empty directory.
+    /// Creates a segment of `bytes` bytes with an empty directory.
     ///
     /// # Errors
-    /// If the kernel gives no memory, or that is too little for a directory.
+    /// If the kernel has no memory, or the size is too small for a directory.
     pub fn new(bytes: usize) -> Result<Segment, SegmentError> {
         let shared = SharedWords::new("thalweg-stats", bytes / 8)
             .map_err(|source| SegmentError::Memory { bytes, source })?;
@@ -81,7 +83,7 @@ impl Segment {
         Ok(Segment { memory, directory, entries, names, empty })
     }
 
-    /// A descriptor of the segment for a reader.
+    /// Returns a descriptor of the segment for a reader.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -89,7 +91,7 @@ impl Segment {
         self.memory.shared.reader()
     }
 
-    /// Changes what there is to read. Readers wait meanwhile, and read anew what they were reading.
+    /// Changes the directory. Readers wait meanwhile, and read again what they were reading.
     pub fn change<R>(&mut self, what: impl FnOnce(&mut Change<'_>) -> R) -> R {
         self.memory.set(header::IN_PROGRESS, 1);
         // Readers must not see a change before this.
@@ -103,7 +105,7 @@ impl Segment {
         done
     }
 
-    /// The entry with a name.
+    /// Returns the entry of a name.
     pub fn find(&self, name: &str) -> Option<Slot> {
         self.names.get(name).copied()
     }
@@ -119,8 +121,8 @@ impl Segment {
         }
     }
 
-    /// Sets a counter: one number of a simple one, packets and bytes of a combined one. What lies
-    /// outside of the counter's rows and columns is passed over.
+    /// Sets a counter: one number of a simple one, packets and bytes of a combined one. Rows and
+    /// columns out of range are ignored.
     #[inline]
     pub fn count<const N: usize>(&self, slot: Slot, row: usize, column: usize, values: [u64; N]) {
         let Some(Entry::Counters { width, columns, rows, .. }) = self.entries.get(slot.0 as usize)
@@ -142,15 +144,15 @@ pub struct Change<'s> {
 }
 
 impl Change<'_> {
-    /// Adds a number that only grows.
+    /// Adds a scalar that only grows.
     ///
     /// # Errors
-    /// [`SegmentError`], as for all that is added.
+    /// [`SegmentError`], as for all additions.
     pub fn scalar(&mut self, name: &str) -> Result<Slot, SegmentError> {
         self.enter(name, Type::Scalar, 0, Entry::Number)
     }
 
-    /// Adds a number that grows and shrinks.
+    /// Adds a gauge.
     ///
     /// # Errors
     /// [`SegmentError`].
@@ -158,7 +160,7 @@ impl Change<'_> {
         self.enter(name, Type::Gauge, 0, Entry::Number)
     }
 
-    /// Adds counters of one number each: a row per thread, a column per thing that counts.
+    /// Adds simple counters: a row per thread, a column per object.
     ///
     /// # Errors
     /// [`SegmentError`].
@@ -166,7 +168,7 @@ impl Change<'_> {
         self.counters(name, Type::Simple, 1, rows)
     }
 
-    /// Adds counters of packets and bytes.
+    /// Adds combined counters, of packets and bytes.
     ///
     /// # Errors
     /// [`SegmentError`].
@@ -182,7 +184,7 @@ impl Change<'_> {
         rows: usize,
     ) -> Result<Slot, SegmentError> {
         self.check(name)?;
-        // No reader may meet a table without a row, nor a row without a column.
+        // A reader must not find a table without a row, nor a row without a column.
         let count = rows.max(1);
         let memory = &mut self.segment.memory;
         let table = memory.vector(count, count)?;
@@ -264,7 +266,7 @@ impl Change<'_> {
         }
     }
 
-    /// Removes an entry. Links to it have to go, too.
+    /// Removes an entry. Links to it must be removed, too.
     pub fn remove(&mut self, slot: Slot) {
         let s = &mut *self.segment;
         let Some(entry) = s.entries.get_mut(slot.0 as usize) else { return };
@@ -281,7 +283,7 @@ impl Change<'_> {
         self.describe(slot, "", Type::Empty, next);
     }
 
-    /// Gives counters so many columns at least.
+    /// Extends counters to at least this number of columns.
     ///
     /// # Errors
     /// [`SegmentError::Full`].
@@ -304,7 +306,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Sets a name of a list; `None` if there is none with that number.
+    /// Sets a name of a list, or removes it with `None`.
     ///
     /// # Errors
     /// [`SegmentError::Full`].

@@ -1,4 +1,5 @@
-//! The socket that hands the segment to clients: they connect, get a descriptor, and are left alone.
+//! The socket that passes the segment to clients: they connect, get a descriptor, and need nothing
+//! more.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -9,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
 
-/// Why the segment is not served.
+/// Error of serving the segment.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The socket cannot be had.
+    /// The socket cannot be created.
     #[error("statistics: {0}")]
     Local(#[from] LocalError),
-    /// There is no thread for it.
+    /// The thread cannot be started.
     #[error("cannot start the statistics server: {0}")]
     Start(#[from] io::Error),
 }
 
-/// Serves until it is dropped.
+/// Runs until it is dropped.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
@@ -30,8 +31,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `path` with these permissions, and gives each client a copy of `segment`.
-    /// `before` is called before, so that the values are fresh.
+    /// Listens at `path` with these permissions, and sends each client a copy of the descriptor of
+    /// `segment`. `before` is called first, so that the values are fresh.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -51,7 +52,7 @@ impl Server {
         Ok(Server { path: path.to_owned(), stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -86,7 +87,7 @@ fn serve(socket: &LocalSocket, stopped: &OwnedFd, segment: &OwnedFd, before: imp
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!("statistics server: {error}");
-                // Out of descriptors, say: not in a busy loop.
+                // Out of descriptors, probably: avoid a busy loop.
                 std::thread::sleep(std::time::Duration::from_millis(100));
             }
         }
@@ -98,7 +99,7 @@ fn hand_over(client: &OwnedFd, segment: &OwnedFd) -> io::Result<()> {
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-    // An empty packet would be the end of the connection to those who wait for data.
+    // An empty packet would look like the end of the connection to clients that wait for data.
     let byte = [io::IoSlice::new(&[0])];
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     sendmsg(client, &byte, &mut ancillary, flags)?;

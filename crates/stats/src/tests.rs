@@ -1,4 +1,4 @@
-//! Read as a client reads: from the file, by addresses alone.
+//! Reads as a client does: from the file, by addresses alone.
 
 use super::*;
 use crate::layout::{BASE, entry, header};
@@ -28,7 +28,7 @@ impl Reader {
     fn word(&self, at: u64) -> u64 {
         u64::from_ne_bytes(self.bytes(at, 8).try_into().unwrap())
     }
-    /// Where a vector is, and how many elements it has.
+    /// Returns where a vector is, and its number of elements.
     fn vector(&self, address: u64) -> (u64, usize) {
         let at = address - BASE;
         (at, self.word(at - 8) as u32 as usize)
@@ -223,7 +223,7 @@ fn what_does_not_fit_is_refused_and_leaves_the_rest() {
     let mut segment = Segment::new(64 << 10).unwrap();
     let slot = segment.change(|c| c.simple("/a", 1)).unwrap();
     let error = segment.change(|c| c.widen(slot, 1 << 20)).unwrap_err().to_string();
-    assert!(error.contains("65536 bytes is full; give it more"), "{error}");
+    assert!(error.contains("65536 bytes is full; enlarge it"), "{error}");
     segment.count(slot, 0, 0, [9]);
     let mut n = 0;
     while segment.change(|c| c.scalar(&format!("/n/{n}"))).is_ok() {

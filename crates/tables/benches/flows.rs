@@ -1,13 +1,13 @@
-//! What flows cost: to find them, to add and remove them, to let them end.
+//! Measures flow table operations: finding, adding, removing and expiring flows.
 //!
-//! `cargo bench -p thalweg-tables --bench flows`; an item is a packet or a flow, and 128-byte flows are
-//! found in random order.
+//! `cargo bench -p thalweg-tables --bench flows`; an item is a packet or a flow, and 128-byte flows
+//! are found in random order.
 
 use std::ops::Range;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use thalweg_tables::flow::{AtEnd, FlowHash, FlowTable, Found};
+use thalweg_tables::flow::{FlowHash, FlowTable, Found, OnExpiry};
 use thalweg_tables::hash::mix64;
 
 fn main() {
@@ -20,7 +20,7 @@ const FRAME: usize = 256;
 const PACKETS: usize = 1 << 18;
 const FLOWS: [u32; 4] = [1, 1 << 10, 1 << 14, 1 << 20];
 
-/// As the addresses, ports, protocol and zone of clients of one server.
+/// A key like the addresses, ports, protocol and zone of clients of one server.
 fn key(n: u32) -> [u64; 2] {
     [u64::from(n >> 12) << 32 | 0x0a00_0001, u64::from(n & 0xfff) << 32 | 80 << 16 | 6]
 }
@@ -31,7 +31,7 @@ fn reverse(n: u32) -> [u64; 2] {
     [a.rotate_left(32), b | 1 << 63]
 }
 
-/// Adds flows frame by frame, the lines of a frame's flows fetched together.
+/// Adds flows frame by frame; the cache lines of a frame's flows are fetched together.
 fn add(table: &mut Table, flows: Range<u32>) {
     let mut first = flows.start;
     while first < flows.end {
@@ -58,7 +58,8 @@ fn table(flows: u32) -> Table {
     table
 }
 
-/// Found in frames, counted and put off, as packets of established connections do.
+/// Finds flows in frames, counts packets and extends expiry, as packets of established connections
+/// do.
 #[divan::bench(args = FLOWS, sample_count = 20)]
 fn find(bencher: Bencher<'_, '_>, flows: u32) {
     let mut table = table(flows);
@@ -75,13 +76,13 @@ fn find(bencher: Bencher<'_, '_>, flows: u32) {
                 let counters = table.get_mut(flow.flow());
                 counters[0] += 1;
                 counters[1] += 64;
-                table.put_off(flow.flow(), 60_000);
+                table.extend(flow.flow(), 60_000);
             }
         }
     });
 }
 
-/// One after the other, each waiting for the one before.
+/// Finds flows one after the other, each waiting for the one before.
 #[divan::bench(args = FLOWS, sample_count = 20)]
 fn find_singly(bencher: Bencher<'_, '_>, flows: u32) {
     let table = table(flows);
@@ -94,7 +95,7 @@ fn find_singly(bencher: Bencher<'_, '_>, flows: u32) {
     });
 }
 
-/// Flows come and are removed, among so many others.
+/// Adds and removes flows, with `others` flows in the table.
 #[divan::bench(args = [1, 1 << 14, 1 << 20], sample_count = 20)]
 fn add_and_remove(bencher: Bencher<'_, '_>, others: u32) {
     const AT_A_TIME: u32 = 1 << 14;
@@ -111,12 +112,12 @@ fn add_and_remove(bencher: Bencher<'_, '_>, others: u32) {
     });
 }
 
-/// All flows end at once.
+/// Expires all flows at once.
 #[divan::bench(args = [1 << 14, 1 << 20], sample_count = 10)]
 fn expire(bencher: Bencher<'_, '_>, flows: u32) {
     bencher.counter(ItemsCount::new(flows)).with_inputs(|| table(flows)).bench_local_refs(
         |table| {
-            while table.expire(60_000, FRAME, |_, _| AtEnd::Remove) {}
+            while table.expire(60_000, FRAME, |_, _| OnExpiry::Remove) {}
             assert!(table.is_empty());
         },
     );

@@ -1,4 +1,4 @@
-//! What single operations cost.
+//! Measures single operations.
 //!
 //! `cargo bench -p thalweg-tables --bench tables`
 
@@ -17,7 +17,7 @@ fn main() {
 const ADDRS: usize = 1 << 16;
 const FRAME: usize = 256;
 
-/// Different /20 to /24, as many as there are of the Internet's.
+/// Returns different /20 to /24 prefixes, as many as the Internet has of them.
 fn prefixes(count: u32) -> Vec<Ipv4Prefix> {
     let one =
         |n: u32| Ipv4Prefix::new(n.wrapping_mul(0x9e37_79b1), 24 - (n % 9).saturating_sub(4) as u8);
@@ -36,7 +36,7 @@ fn table(routes: u32) -> Option<Lpm4> {
     Some(lpm)
 }
 
-/// A table of half a million routes that is made once, and random addresses.
+/// A table of half a million routes that is built once, and random addresses.
 static TABLE: LazyLock<Option<(Lpm4Reader, Vec<u32>)>> = LazyLock::new(|| {
     let reader = table(500_000)?.reader();
     Some((reader, (0..ADDRS as u64).map(|n| mix64(n) as u32).collect()))
@@ -64,7 +64,7 @@ fn lpm4_lookup_batch(bencher: Bencher<'_, '_>, different: usize) {
     });
 }
 
-/// Adding 1000 routes to a hundred thousand, and removing them.
+/// Adds 1000 routes to a hundred thousand, and removes them.
 #[divan::bench]
 fn lpm4_insert_and_remove(bencher: Bencher<'_, '_>) {
     let Some(mut lpm) = table(100_000) else { return };

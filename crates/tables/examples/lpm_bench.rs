@@ -12,7 +12,7 @@ fn main() -> Result<(), thalweg_tables::LpmError> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn main() {
-    eprintln!("lpm_bench reads the time stamp counter of x86-64: there is none here");
+    eprintln!("lpm_bench needs the time-stamp counter of x86-64");
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +23,7 @@ mod bench {
     use thalweg_tables::hash::mix64;
     use thalweg_tables::lpm4::{Leaf, Lpm4, Lpm4Config, Lpm4Reader, LpmError, internet};
 
-    /// Destinations per run: so many that random ones do not fit into the caches.
+    /// Number of destinations per run: random ones do not fit into the caches.
     const ADDRS: usize = 1 << 20;
     const FRAME: usize = 256;
     const RUNS: usize = 9;
@@ -75,7 +75,7 @@ mod bench {
             let rate = count as f64 / start.elapsed().as_secs_f64() / 1e6;
             let usage = lpm.usage();
             println!(
-                "{count} routes: {rate:.2} M inserts/s, {:.1} MiB beside the first level, {} groups",
+                "{count} routes: {rate:.2} M inserts/s, {:.1} MiB besides the first level, {} groups",
                 usage.memory as f64 / f64::from(1 << 20),
                 usage.groups
             );

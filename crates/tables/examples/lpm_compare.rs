@@ -1,11 +1,11 @@
-//! Which trie? Batched look-ups in DIR-24-8 as this crate has it, in a 16-8-8 trie and in a
+//! Compares tries: batched lookups in DIR-24-8 as this crate has it, in a 16-8-8 trie and in a
 //! poptrie, the latter two in their barest form: built once, never changed.
 //!
 //! `cargo run --release -p thalweg-tables --example lpm_compare`
 //!
-//! Clocks per look-up in frames of 256, median of 9 (Zen 5, 2.6 GHz time-stamp counter, 32 MiB of L3,
-//! transparent huge pages); memory in MiB. `random`: anywhere in the address space; `routed`: beneath
-//! a random route.
+//! Clocks per lookup in frames of 256, median of 9 (Zen 5, 2.6 GHz time-stamp counter, 32 MiB of
+//! L3, transparent huge pages); memory in MiB. `random`: anywhere in the address space; `routed`:
+//! beneath a random route.
 //!
 //! | routes | DIR-24-8 random | routed | MiB | 16-8-8 random | routed | MiB | poptrie random | routed | MiB |
 //! | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -18,7 +18,7 @@
 
 #[cfg(not(target_arch = "x86_64"))]
 fn main() {
-    eprintln!("lpm_compare reads the time stamp counter of x86-64: there is none here");
+    eprintln!("lpm_compare needs the time-stamp counter of x86-64");
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -37,7 +37,7 @@ mod compare {
     const ADDRS: usize = 1 << 20;
     const FRAME: usize = 256;
     const RUNS: usize = 9;
-    /// In a word of a trie: the rest is the number of a child.
+    /// Flag in a word of a trie: the other bits are the index of a child.
     const CHILD: u32 = 1 << 31;
 
     type Route = (Ipv4Prefix, u32);
@@ -47,14 +47,15 @@ mod compare {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(all.as_ptr().wrapping_add(at).cast()) };
     }
 
-    /// 2^16 words, and nodes of 256 words for the two bytes behind.
+    /// 2^16 words, and nodes of 256 words for each of the two following bytes.
     struct Trie1688 {
         root: Vec<u32>,
         nodes: Vec<u32>,
     }
 
     impl Trie1688 {
-        /// Of routes, the shorter ones first: what is painted over is never a child.
+        /// Builds the trie from routes, the shorter ones first: a word that is painted over is
+        /// never a child.
         fn new(routes: &[Route]) -> Self {
             let mut trie = Self { root: vec![0; 1 << 16], nodes: Vec::new() };
             for &(prefix, leaf) in routes {
@@ -110,7 +111,8 @@ mod compare {
         }
     }
 
-    /// 64 ways: which of them are children, and where a leaf differs from the one before.
+    /// A node of 64 slots: bitmaps of those that are children, and of those where a leaf differs
+    /// from the one before.
     #[derive(Clone, Copy, Default)]
     struct Node {
         children: u64,
@@ -127,7 +129,7 @@ mod compare {
     }
 
     impl Poptrie {
-        /// Of routes in order of address, the shorter first.
+        /// Builds the trie from routes in order of address, the shorter first.
         fn new(routes: &[Route]) -> Self {
             let mut trie = Self { root: vec![0; 1 << 16], nodes: Vec::new(), leaves: Vec::new() };
             let mut rest = routes;
@@ -155,13 +157,13 @@ mod compare {
             trie
         }
 
-        /// Fills a node for the addresses from `addr` on that have `depth` bits alike.
+        /// Fills a node for the addresses from `addr` on that share `depth` bits.
         fn fill(&mut self, node: usize, routes: &[Route], addr: u32, depth: u32, leaf: u32) {
             let (mut made, mut sub) = (Node::default(), Vec::new());
             made.first_leaf = self.leaves.len() as u32;
             let mut covers: Vec<Route> = Vec::new();
             let (mut rest, mut last) = (routes, None);
-            // The last level has four bits left: its ways count by four.
+            // The last level has four bits left: its slots count by four.
             let bits = depth + 6;
             for way in 0..64u64 {
                 if bits > 32 && way % (1 << (bits - 32)) != 0 {
@@ -199,7 +201,7 @@ mod compare {
             self.root.len() * 4 + self.nodes.len() * size_of::<Node>() + self.leaves.len() * 4
         }
 
-        /// A level at a time, all addresses of the frame that are not done.
+        /// Looks up a level at a time, for all addresses of the frame that are not done.
         #[target_feature(enable = "popcnt,bmi1,bmi2")]
         fn lookup(&self, addrs: &[u32], leaves: &mut [u32]) {
             addrs.iter().for_each(|addr| fetch(&self.root, (addr >> 16) as usize));
@@ -282,14 +284,14 @@ mod compare {
             cells.push(mib(dir_memory));
             for (addrs, (_, expected)) in [&random, &routed].iter().zip(&dir) {
                 let (clocks, leaves) = measure(addrs, |a, l| trie.lookup(a, l));
-                assert!(leaves == *expected, "the 16-8-8 trie says something else");
+                assert!(leaves == *expected, "the 16-8-8 trie disagrees");
                 cells.push(format!("{clocks:.1}"));
             }
             cells.push(mib(trie.memory()));
             for (addrs, (_, expected)) in [&random, &routed].iter().zip(&dir).filter(|_| popcnt) {
                 // SAFETY: the processor has the instructions.
                 let (clocks, leaves) = measure(addrs, |a, l| unsafe { pop.lookup(a, l) });
-                assert!(leaves == *expected, "the poptrie says something else");
+                assert!(leaves == *expected, "the poptrie disagrees");
                 cells.push(format!("{clocks:.1}"));
             }
             cells.push(mib(pop.memory()));

@@ -1,6 +1,6 @@
-//! Fragments behind the first have no ports: what became of the first is remembered for them, for a
-//! while, and for so many datagrams at a time. Those that come before the first wait for it, so many
-//! of them, and no longer than that.
+//! Reassembly-free fragment tracking: fragments after the first have no ports, so the decision
+//! about the first is remembered for them, for a while, and for a limited number of datagrams.
+//! Those that come before the first wait for it, in limited number, and no longer than that.
 //!
 //! Owned by one worker. Nothing is allocated once it is made.
 
@@ -9,26 +9,27 @@ use std::collections::VecDeque;
 use crate::flow::Millis;
 use crate::hash::mix128;
 
-/// What tells a datagram from others.
+/// The key that identifies a datagram.
 pub type Key = [u64; 2];
 
-/// How long a datagram's fragments may take.
+/// Maximum time that a datagram's fragments may take, in milliseconds.
 pub const PATIENCE: Millis = 2_000;
-/// Datagrams that are remembered at a time.
+/// Number of datagrams that are remembered.
 const SLOTS: usize = 1024;
-/// Places in which a datagram may be remembered.
+/// Number of places in which a datagram may be remembered.
 const WAYS: usize = 4;
 
-/// Fragments that wait at a time.
+/// Maximum number of fragments that wait.
 const WAITING: usize = 256;
-/// Fragments of a datagram that wait: as many as the longest has in frames of 1500 bytes.
+/// Maximum number of waiting fragments per datagram: as many as the longest has in frames of 1500
+/// bytes.
 const OF_ONE: usize = 48;
 
-/// Datagrams whose first fragments had a fate `F`, and fragments `P` that wait for theirs.
+/// Datagrams whose first fragments had the result `F`, and fragments `P` that wait for theirs.
 pub struct Fragments<F, P> {
     slots: Box<[Option<(Key, F, Millis)>]>,
     seed: u64,
-    /// Those that wait, the oldest first: of which datagram, since when.
+    /// Waiting fragments, the oldest first, with their datagram and arrival time.
     waiting: VecDeque<(Key, Millis, P)>,
 }
 
@@ -39,7 +40,7 @@ impl<F, P> std::fmt::Debug for Fragments<F, P> {
 }
 
 impl<F: Copy, P> Fragments<F, P> {
-    /// None. Outsiders should not be able to foretell the seed.
+    /// Creates an empty table. Outsiders must not be able to predict the seed.
     pub fn new(seed: u64) -> Self {
         Fragments {
             slots: vec![None; SLOTS].into(),
@@ -53,7 +54,7 @@ impl<F: Copy, P> Fragments<F, P> {
         set..set + WAYS
     }
 
-    /// Remembers a first fragment, in the place of the one that has been remembered for longest.
+    /// Remembers a first fragment, in place of the one that has been remembered for longest.
     pub fn note(&mut self, key: Key, fate: F, now: Millis) {
         let ways = self.ways(&key);
         let age = |slot: &Option<(Key, F, Millis)>| match slot {
@@ -66,37 +67,37 @@ impl<F: Copy, P> Fragments<F, P> {
         }
     }
 
-    /// What became of the first fragment of a datagram.
+    /// Returns the result of the first fragment of a datagram.
     pub fn find(&self, key: &Key, now: Millis) -> Option<F> {
         let slots = self.slots[self.ways(key)].iter().flatten();
         let fresh = |at: Millis| now.wrapping_sub(at) < PATIENCE;
         slots.filter(|(k, _, at)| k == key && fresh(*at)).map(|(_, fate, _)| *fate).next()
     }
 
-    /// Whether another fragment of a datagram may wait.
+    /// Returns true if another fragment of a datagram may wait.
     pub fn has_room(&self, key: &Key) -> bool {
         self.waiting.len() < WAITING && self.waiting.iter().filter(|w| w.0 == *key).count() < OF_ONE
     }
 
-    /// Has a fragment wait for its first; there must be [room](Self::has_room).
+    /// Queues a fragment until its first comes; there must be [room](Self::has_room).
     pub fn wait(&mut self, key: Key, now: Millis, fragment: P) {
         self.waiting.push_back((key, now, fragment));
     }
 
-    /// The fragment of a datagram that has waited for longest, of those that are `wanted`.
+    /// Removes the oldest waiting fragment of a datagram, of those that are `wanted`.
     pub fn next_of(&mut self, key: &Key, wanted: impl Fn(&P) -> bool) -> Option<P> {
         let at = self.waiting.iter().position(|w| w.0 == *key && wanted(&w.2))?;
         self.waiting.remove(at).map(|w| w.2)
     }
 
-    /// A fragment that has waited for long enough, or any, if all are to go.
+    /// Removes a fragment that has waited for too long, or any if `all` is set.
     pub fn next_overdue(&mut self, now: Millis, all: bool) -> Option<P> {
         let since = self.waiting.front()?.1;
         let over = all || now.wrapping_sub(since) >= PATIENCE;
         if over { self.waiting.pop_front().map(|w| w.2) } else { None }
     }
 
-    /// Whether one waits.
+    /// Returns true if a fragment waits.
     pub fn any_waits(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -24,7 +24,8 @@ pub const fn fold(x: u64, seed: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A seed that differs between runs of the program, for tables whose keys come from outside.
+/// Returns a seed that differs between runs of the program, for tables whose keys come from
+/// outside.
 pub fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u64)
@@ -47,7 +48,7 @@ mod tests {
 
     #[test]
     fn folding_spreads_neighbours() {
-        // As the addresses of a vendor's cards, which differ in their last bytes.
+        // Like the addresses of a vendor's cards, which differ in their last bytes.
         let seed = mix64(7) | 1;
         let mut buckets = [0u32; 1024];
         (0..8192u64).for_each(|n| buckets[fold(n << 32 ^ mix64(3), seed) as usize % 1024] += 1);

@@ -1,16 +1,16 @@
 //! A bounded pool of `u32` indices, each reused only after a grace period.
 //!
-//! Workers carry indices (of an adjacency, of a group of routes) beside their packets. An index
+//! Workers carry indices (of an adjacency, of a group of routes) along with their packets. An index
 //! that is freed may still be in a worker's hands until its next quiescent point.
 
 use std::collections::VecDeque;
 
 use crate::qsbr::{Domain, Tag};
 
-/// What can go wrong with an [`IndexPool`].
+/// Errors of an [`IndexPool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// Every index is taken or waits for its grace period.
+    /// Every index is allocated or waits for its grace period.
     #[error("all {limit} indices are in use")]
     Full {
         /// The size of the pool.
@@ -24,11 +24,11 @@ pub enum IndexError {
     },
 }
 
-/// Hands out the indices `0..limit`, low ones first. Owned by the control thread.
+/// Allocates the indices `0..limit`, low ones first. Owned by the control thread.
 #[derive(Debug)]
 pub struct IndexPool {
     limit: u32,
-    /// Indices from here on were never handed out.
+    /// Indices from here on were never allocated.
     fresh: u32,
     free: Vec<u32>,
     waiting: VecDeque<(Tag, u32)>,
@@ -37,17 +37,17 @@ pub struct IndexPool {
 }
 
 impl IndexPool {
-    /// A pool of the indices `0..limit`.
+    /// Creates a pool of the indices `0..limit`.
     pub fn new(limit: u32) -> Self {
         let (free, waiting, allocated) = (Vec::new(), VecDeque::new(), Vec::new());
         Self { limit, fresh: 0, free, waiting, allocated }
     }
 
-    /// An index that no reader can know from an earlier life.
+    /// Allocates an index that no reader can know from a previous use.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Full`] when there is none. It helps to try again after the workers' next loop
+    /// [`IndexError::Full`] if there is none. Trying again after the workers' next loop may succeed
     /// if [`IndexPool::waiting`] is not zero.
     pub fn alloc(&mut self, domain: &Domain) -> Result<u32, IndexError> {
         if self.free.is_empty() {
@@ -56,11 +56,11 @@ impl IndexPool {
         self.alloc_ready()
     }
 
-    /// As [`IndexPool::alloc`], with what the last [`IndexPool::reclaim`] found.
+    /// Like [`IndexPool::alloc`], with what the last [`IndexPool::reclaim`] found.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Full`] when there is none.
+    /// [`IndexError::Full`] if there is none.
     pub fn alloc_ready(&mut self) -> Result<u32, IndexError> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -75,8 +75,8 @@ impl IndexPool {
         Ok(index)
     }
 
-    /// Gives `index` back; it is handed out again once the domain has passed `tag`, which must
-    /// have been taken after the last reference to the index was unlinked.
+    /// Frees `index`; it is reused once the domain has passed `tag`, which must have been taken
+    /// after the last reference to the index was unlinked.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl IndexPool {
         Ok(())
     }
 
-    /// Gives an index back that was never published to readers.
+    /// Frees an index that was never published to readers.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl IndexPool {
         Ok(())
     }
 
-    /// Makes the indices whose grace period is over available; returns how many.
+    /// Makes the indices whose grace period is over available; returns their number.
     pub fn reclaim(&mut self, domain: &Domain) -> usize {
         let before = self.free.len();
         while let Some(&(tag, index)) = self.waiting.front()
@@ -110,33 +110,33 @@ impl IndexPool {
         self.free.len() - before
     }
 
-    /// Whether `index` is allocated.
+    /// Returns true if `index` is allocated.
     pub fn contains(&self, index: u32) -> bool {
         let word = self.allocated.get(index as usize / 64);
         word.is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// How many indices are allocated.
+    /// Returns the number of allocated indices.
     pub fn len(&self) -> usize {
         self.fresh as usize - self.free.len() - self.waiting.len()
     }
 
-    /// Whether no index is allocated.
+    /// Returns true if no index is allocated.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many freed indices wait for their grace period.
+    /// Returns the number of freed indices that wait for their grace period.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The size of the pool.
+    /// Returns the size of the pool.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// One more than the highest index ever handed out.
+    /// Returns one more than the highest index ever allocated.
     pub fn high_water(&self) -> u32 {
         self.fresh
     }

@@ -1,25 +1,25 @@
 //! Data structures that the control thread writes while packet workers read.
 //!
-//! Nothing here knows a packet or a graph node. The rule of the house is *publish, don't stop*:
-//! there is one writer, readers never take a lock and never write a shared line except their own
-//! quiescence slot, and memory or an index is reused only after a grace period ([`qsbr`]).
+//! Nothing here knows a packet or a graph node. The principle is *publish, don't stop*: there is
+//! one writer, readers never take a lock and never write a shared line except their own quiescence
+//! slot, and memory or an index is reused only after a grace period ([`qsbr`]).
 //!
-//! | module | what it is for |
+//! | module | purpose |
 //! | --- | --- |
-//! | [`qsbr`] | grace periods: when may something that workers could still see be reused |
+//! | [`qsbr`] | grace periods: when memory that workers could still see may be reused |
 //! | [`snapshot`] | immutable values replaced whole, read through one pointer load |
-//! | [`paged`] | big arrays of atomics, updated in place, committed page by page |
+//! | [`paged`] | large arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
-//! | [`mac`] | bridges' addresses |
+//! | [`mac`] | MAC address tables of bridges |
 //! | [`swap_ring`] | SPSC rings that return an empty item for each one taken |
 //! | [`record_ring`] | SPSC rings of variable-length records made of cache lines |
 //! | [`flow`] | connections, owned by one worker each |
-//! | [`fragments`] | what became of datagrams' first fragments, and others that wait |
+//! | [`fragments`] | results of datagrams' first fragments, and fragments that wait for theirs |
 //! | [`hash`] | hashing of small integer keys |
 //! | [`shared`] | memory that other processes read |
-//! | [`sorted`] | sorting bit by bit |
-//! | [`prefetch`] | hints that safe code may give |
+//! | [`sorted`] | incremental sorting |
+//! | [`prefetch`] | prefetch hints for safe code |
 
 pub mod flow;
 pub mod fragments;

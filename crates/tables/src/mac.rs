@@ -1,11 +1,11 @@
-//! Addresses of bridges: which port a MAC address is behind.
+//! MAC address tables of bridges: the port of each MAC address.
 //!
-//! Workers look up two addresses of every packet that is bridged; the control thread writes what they
-//! learn. A look-up reads one line, rarely two. An entry is two words: the writer stores the value
-//! before the key, and a place is used again only after a grace period, so that who has found a key
-//! finds a value of that key behind it.
+//! Workers look up two addresses of every bridged packet; the control thread writes what they
+//! learn. A lookup reads one cache line, rarely two. An entry is two words: the writer stores the
+//! value before the key, and a place is reused only after a grace period, so that a worker that has
+//! found a key reads a value of that key.
 //!
-//! Workers do not write here. That an address was seen they note in a byte of their own
+//! Workers do not write here. They record that an address was seen in a byte of their own
 //! ([`Seen`]), once for each time that the control thread has looked.
 
 use std::collections::VecDeque;
@@ -21,11 +21,11 @@ use crate::qsbr::{Domain, Tag};
 use crate::snapshot::{self, Snapshot};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Places in a bucket, which is a line.
+/// Places in a bucket, which is a cache line.
 const WAYS: usize = 4;
 /// Buckets of a fresh table: 16 KiB.
 const FIRST_BUCKETS: usize = if cfg!(loom) { 1 } else { 256 };
-/// From so many bytes on, a table lies in huge pages.
+/// Minimum size in bytes of a table in huge pages.
 #[cfg(not(loom))]
 const LARGE: usize = 1 << 18;
 const INDEX_BITS: u32 = 24;
@@ -34,18 +34,18 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 const USED: u64 = 1 << 31;
 const FILTER: u64 = 1 << 30;
 
-/// An address in a bridge domain.
+/// A MAC address in a bridge domain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MacKey(u64);
 
 impl MacKey {
-    /// The address in domain `bridge`, a number from 1 on.
+    /// Creates the key of an address in domain `bridge`, a number from 1 on.
     #[inline(always)]
     pub fn new(bridge: u16, mac: [u8; 6]) -> MacKey {
         let [a, b, c, d, e, f] = mac;
         MacKey(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) | u64::from(bridge) << 48)
     }
-    /// Destination and source of a frame that begins with these bytes.
+    /// Returns the keys of destination and source of a frame that begins with these bytes.
     #[inline(always)]
     pub fn pair(bridge: u16, header: &[u8; 12]) -> (MacKey, MacKey) {
         let bridge = u64::from(bridge) << 48;
@@ -54,55 +54,55 @@ impl MacKey {
         let from = u64::from_le_bytes([g, h, i, j, k, l, 0, 0]);
         (MacKey(to | bridge), MacKey(from | bridge))
     }
-    /// The domain's number.
+    /// Returns the domain's number.
     pub fn bridge(self) -> u16 {
         (self.0 >> 48) as u16
     }
-    /// The address.
+    /// Returns the MAC address.
     pub fn mac(self) -> [u8; 6] {
         let [a, b, c, d, e, f, ..] = self.0.to_le_bytes();
         [a, b, c, d, e, f]
     }
-    /// Whether it is the address of a group.
+    /// Returns true for a multicast (or broadcast) address.
     #[inline(always)]
-    pub fn is_group(self) -> bool {
+    pub fn is_multicast(self) -> bool {
         self.0 & 1 != 0
     }
 }
 
-/// What is known of an address.
+/// The entry of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MacValue(u64);
 
 impl MacValue {
-    /// The port.
+    /// Returns the port.
     #[inline(always)]
     pub fn port(self) -> u32 {
         (self.0 >> 32) as u32
     }
-    /// Whether frames to it are to be dropped.
+    /// Returns true if frames to the address are dropped.
     #[inline(always)]
     pub fn is_filter(self) -> bool {
         self.0 & FILTER != 0
     }
-    /// Port and filter: the same for all addresses to which frames go the same way.
+    /// Returns port and filter: equal for all addresses whose frames are forwarded alike.
     #[inline(always)]
-    pub fn way(self) -> u64 {
+    pub fn output(self) -> u64 {
         self.0 >> FILTER.trailing_zeros()
     }
-    /// The entry's number, for [`Seen`].
+    /// Returns the entry's number, for [`Seen`].
     #[inline(always)]
     pub fn entry(self) -> u32 {
         (self.0 & INDEX_MASK) as u32
     }
 }
 
-/// Where a key may be.
+/// The hash of a key.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct MacHash(u64);
 
 impl MacHash {
-    /// As a number.
+    /// Returns the hash as a number.
     #[inline]
     pub fn number(self) -> u64 {
         self.0
@@ -118,7 +118,7 @@ pub struct Bucket([AtomicU64; 2 * WAYS]);
 #[cfg(not(loom))]
 unsafe impl crate::paged::AllZeroValid for Bucket {}
 
-/// The table as workers see it, for as long as a guard lives.
+/// The table as workers see it, valid as long as a guard.
 #[derive(Debug)]
 pub struct MacBuckets {
     #[cfg(not(loom))]
@@ -133,7 +133,7 @@ impl MacBuckets {
     #[cfg(not(loom))]
     fn new(buckets: usize, seeds: [u64; 2]) -> Result<Self, MapError> {
         let mask = buckets as u64 - 1;
-        // A larger one has a huge page at least: it takes more small ones than the processor remembers.
+        // A larger one has at least a huge page: it takes more small ones than the TLB holds.
         let (room, pages) = match buckets * size_of::<Bucket>() {
             LARGE.. => (buckets.max(HUGE_PAGE / size_of::<Bucket>()), Pages::Huge),
             _ => (buckets, Pages::Normal),
@@ -152,7 +152,7 @@ impl MacBuckets {
 
     #[inline(always)]
     fn bucket(&self, number: u64) -> &[AtomicU64; 2 * WAYS] {
-        // The mask keeps the number below their count, a power of two.
+        // The mask keeps the index below their number, a power of two.
         #[cfg(not(loom))]
         // SAFETY: there are `mask + 1` buckets.
         unsafe {
@@ -166,17 +166,17 @@ impl MacBuckets {
         [hash.0, hash.0 >> 32]
     }
 
-    /// The hash of a key.
+    /// Returns the hash of a key.
     #[inline(always)]
     pub fn hash(&self, key: MacKey) -> MacHash {
         MacHash(fold(key.0 ^ self.seeds[0], self.seeds[1]))
     }
-    /// Asks for the line where the key most likely is.
+    /// Prefetches the cache line where the key most likely is.
     #[inline(always)]
     pub fn prefetch(&self, hash: MacHash) {
         prefetch::for_read(self.bucket(Self::places(hash)[0]));
     }
-    /// What is known of an address. `hash` is the key's own.
+    /// Returns the entry of an address. `hash` is the key's own.
     #[inline(always)]
     pub fn find(&self, key: MacKey, hash: MacHash) -> Option<MacValue> {
         let [first, second] = Self::places(hash);
@@ -186,8 +186,8 @@ impl MacBuckets {
         }
         (found != 0).then_some(MacValue(found))
     }
-    /// Looks many keys up, each one's line on its way some keys ahead: as few as it takes to come, as the nearest cache
-    /// has other things to keep.
+    /// Looks up many keys, prefetching each one's cache line some keys ahead: no more than needed
+    /// to hide its latency, as the nearest cache has other things to keep.
     #[inline(always)]
     pub fn find_each(
         &self,
@@ -209,9 +209,9 @@ impl MacBuckets {
             each(i, *key, self.find(*key, hashes[i % (2 * AHEAD)]));
         }
     }
-    /// The key's value, or 0. All keys are looked at: in which place it is cannot be foretold, and a branch that is
-    /// taken wrongly costs more than the line's other words. A key that goes from one place to another meanwhile is met
-    /// in both, with two values: either will do.
+    /// Returns the key's value, or 0. All keys are compared: in which place it is cannot be
+    /// predicted, and a mispredicted branch costs more than the line's other words. A key that
+    /// moves from one place to another meanwhile is found in both, with two values: either will do.
     #[inline(always)]
     fn find_in(bucket: &[AtomicU64; 2 * WAYS], key: MacKey) -> u64 {
         let mut places = 0u32;
@@ -226,22 +226,22 @@ impl MacBuckets {
     }
 }
 
-/// What one worker has seen since the control thread looked last: a byte for each entry.
+/// Addresses that one worker has seen since the control thread looked last: a byte for each entry.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub struct Seen {
     bytes: PagedTable<std::sync::atomic::AtomicU8>,
-    /// Those of entries below this have memory. The control thread's.
+    /// Bytes of entries below this have memory. Used by the control thread.
     ready: std::sync::atomic::AtomicU32,
 }
 
-/// Entries whose bytes are made ready together.
+/// Number of entries whose bytes are prepared together.
 #[cfg(not(loom))]
 const READY: u32 = 1 << 15;
 
 #[cfg(not(loom))]
 impl Seen {
-    /// Nothing seen; room for entries numbered below `limit`.
+    /// Creates an empty record for entries numbered below `limit`.
     ///
     /// # Errors
     /// [`MapError`] if the kernel refuses.
@@ -249,8 +249,8 @@ impl Seen {
         let bytes = PagedTable::new(limit as usize)?;
         Ok(Seen { bytes, ready: std::sync::atomic::AtomicU32::new(0) })
     }
-    /// Has memory found for entries below `upto` and some more, so that the worker need not wait for it.
-    /// To be called by the control thread.
+    /// Prepares memory for entries below `upto` and some more, so that the worker does not wait for
+    /// it. To be called by the control thread.
     pub fn make_ready(&self, upto: u32) {
         use std::sync::atomic::Ordering::Relaxed;
         let ready = self.ready.load(Relaxed);
@@ -260,7 +260,7 @@ impl Seen {
             self.ready.store(more, Relaxed);
         }
     }
-    /// Notes that an entry was seen. To be called by the one worker.
+    /// Records that an entry was seen. To be called by the one worker.
     #[inline(always)]
     pub fn note(&self, entry: u32) {
         use std::sync::atomic::Ordering::Relaxed;
@@ -270,7 +270,8 @@ impl Seen {
             byte.store(1, Relaxed);
         }
     }
-    /// Whether an entry was seen since the last call; forgets it. To be called by the control thread.
+    /// Returns true if an entry was seen since the last call, and clears it. To be called by the
+    /// control thread.
     pub fn take(&self, entry: u32) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
         match self.bytes.get(entry) {
@@ -283,13 +284,13 @@ impl Seen {
     }
 }
 
-/// Why an address was not added.
+/// Error of adding an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MacError {
-    /// There are as many as the table may hold.
-    #[error("the table holds {limit} addresses, as many as it may")]
+    /// The table holds its maximum number of addresses.
+    #[error("MAC address table full: the limit is {limit} entries")]
     Full {
-        /// The most that it may.
+        /// Maximum number of entries.
         limit: u32,
     },
     /// The kernel refused memory.
@@ -306,12 +307,12 @@ pub struct MacTable {
     numbers: IndexPool,
     limit: u32,
     live: u32,
-    /// Places whose keys are gone, to be used again after a grace period: bucket, way.
+    /// Places whose keys were removed, to be reused after a grace period: bucket, place.
     waiting: VecDeque<(Tag, u64, usize)>,
 }
 
 impl MacTable {
-    /// An empty table for up to `limit` addresses (at most 2²⁴).
+    /// Creates an empty table for up to `limit` addresses (at most 2²⁴).
     ///
     /// # Errors
     /// [`MapError`] if the kernel refuses.
@@ -331,37 +332,37 @@ impl MacTable {
         })
     }
 
-    /// The workers' side.
+    /// Returns the workers' side.
     pub fn shared(&self) -> Arc<Snapshot<MacBuckets>> {
         Arc::clone(&self.shared)
     }
-    /// Addresses in it.
+    /// Returns the number of addresses.
     pub fn len(&self) -> u32 {
         self.live
     }
-    /// True if there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
-    /// The most that it may hold.
+    /// Returns the maximum number of addresses.
     pub fn limit(&self) -> u32 {
         self.limit
     }
-    /// Numbers of entries are below this one.
+    /// Returns the limit of the numbers of entries.
     pub fn numbers(&self) -> u32 {
         self.keys.len() as u32
     }
-    /// The key of an entry, if the number is in use.
+    /// Returns the key of an entry, if the number is in use.
     pub fn key(&self, entry: u32) -> Option<MacKey> {
         self.keys.get(entry as usize).filter(|k| **k != 0).map(|k| MacKey(*k))
     }
-    /// What is known of an address.
+    /// Returns the entry of an address.
     pub fn get(&self, key: MacKey) -> Option<MacValue> {
         let table = self.writer.get();
         table.find(key, table.hash(key))
     }
 
-    /// Says where an address is, from now on. Returns its entry's number.
+    /// Adds an address, or moves it to another port. Returns its entry's number.
     ///
     /// # Errors
     /// [`MacError`], and nothing is changed.
@@ -397,7 +398,7 @@ impl MacTable {
         Ok(number)
     }
 
-    /// Forgets an address; false if it was not known.
+    /// Removes an address; returns false if it was not known.
     pub fn remove(&mut self, domain: &Domain, key: MacKey) -> bool {
         let Some((at, way)) = self.place_of(key) else { return false };
         let bucket = self.writer.get().bucket(at);
@@ -421,7 +422,8 @@ impl MacTable {
         })
     }
 
-    /// A place is free once its value is zero: a key goes first, its value after a grace period.
+    /// Returns a free place. A place is free once its value is zero: the key is cleared first, the
+    /// value after a grace period.
     fn free_way(bucket: &[AtomicU64; 2 * WAYS]) -> Option<usize> {
         (0..WAYS).find(|w| bucket[2 * w + 1].load(Ordering::Relaxed) == 0)
     }
@@ -431,8 +433,8 @@ impl MacTable {
         bucket[2 * way].store(key, Ordering::Release);
     }
 
-    /// Finds a place for a new key. With both of its buckets full the table grows, which happens when a
-    /// third of it is in use: short ways are worth more than memory here.
+    /// Puts a new key into a place. If both of its buckets are full the table grows, which happens
+    /// when a third of it is in use: short searches are worth more than memory here.
     fn put(table: &MacBuckets, key: MacKey, value: u64) -> bool {
         MacBuckets::places(table.hash(key)).into_iter().any(|at| {
             let bucket = table.bucket(at);
@@ -441,7 +443,7 @@ impl MacTable {
         })
     }
 
-    /// Twice as many buckets.
+    /// Doubles the number of buckets.
     fn grow(&mut self, domain: &Domain) -> Result<(), MapError> {
         let old = self.writer.get();
         let mut buckets = (old.mask as usize + 1) * 2;
@@ -452,7 +454,7 @@ impl MacTable {
             }
             buckets *= 2;
         };
-        // Those places are of the old table.
+        // The old table's places are gone.
         self.waiting.clear();
         self.writer.publish(domain, new);
         Ok(())
@@ -533,7 +535,7 @@ mod tests {
             (to, from),
             (MacKey::new(9, [1, 2, 3, 4, 5, 6]), MacKey::new(9, [7, 8, 9, 10, 11, 12]))
         );
-        assert_eq!((to.mac(), to.bridge(), to.is_group()), ([1, 2, 3, 4, 5, 6], 9, true));
+        assert_eq!((to.mac(), to.bridge(), to.is_multicast()), ([1, 2, 3, 4, 5, 6], 9, true));
         assert_eq!(from.mac(), [7, 8, 9, 10, 11, 12]);
         assert_eq!(size_of::<Bucket>(), 64);
     }
@@ -557,7 +559,7 @@ mod tests {
                             prop_assert_eq!(table.key(entry), Some(key(n)));
                             model.insert(n, (port, filter));
                         }
-                        // Numbers wait for their grace period, which the next look brings about.
+                        // Numbers wait for their grace period, which the next call brings about.
                         Err(MacError::Full { limit }) => prop_assert!(!model.contains_key(&n) && limit == 300),
                         Err(e) => prop_assert!(false, "{}", e),
                     }
@@ -585,7 +587,7 @@ mod tests {
         }
         let refused = table.set(&domain, key(20_000), 1, false);
         assert_eq!(refused, Err(MacError::Full { limit: 20_000 }));
-        assert!(table.set(&domain, key(7), 9, true).is_ok(), "one that is there may change");
+        assert!(table.set(&domain, key(7), 9, true).is_ok(), "an existing one may change");
         for n in (0..20_000).filter(|n| *n != 7) {
             assert_eq!(find(&shared, &mut reader, key(n)).map(MacValue::port), Some(n));
         }
@@ -602,7 +604,7 @@ mod tests {
         assert!(seen.take(3) && !seen.take(3) && !seen.take(10_000));
     }
 
-    /// A key that was removed and came back in another place while a worker looked.
+    /// A key that was removed and added again in another place during a lookup.
     #[test]
     fn two_values_of_a_key_do_not_mix() {
         let bucket = [7, 1, 0, 5, 7, 2, 9, 4].map(AtomicU64::new);
@@ -611,7 +613,7 @@ mod tests {
         assert_eq!(MacBuckets::find_in(&bucket, MacKey(8)), 0);
     }
 
-    /// A reader never finds another key's value behind a key.
+    /// A reader never finds another key's value for a key.
     #[test]
     fn values_belong_to_their_keys_under_churn() {
         use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -655,7 +657,7 @@ mod tests {
 mod loom_tests {
     use super::*;
 
-    /// A key that is forgotten and comes back behind another port, in another place.
+    /// A key that is removed and added again with another port, in another place.
     #[test]
     fn a_key_that_moves_has_one_of_its_values() {
         loom::model(|| {

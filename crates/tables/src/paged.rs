@@ -1,6 +1,6 @@
 //! Arrays of fixed capacity whose memory is committed page by page, when it is first written.
 //!
-//! A table can so be given a generous limit at start and never move: readers keep plain
+//! A table can thus have a generous limit from the start and never move: readers keep plain
 //! references, and nothing has to be reallocated under them.
 
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Transparent huge pages come in this size on x86-64 and on most arm64 kernels.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
-/// No type that wants more can be put into a mapping.
+/// Maximum alignment of a type in a mapping.
 const PAGE: usize = 4096;
 
 /// The kernel refused to reserve address space.
@@ -23,9 +23,9 @@ const PAGE: usize = 4096;
      the limit (ulimit -v)"
 )]
 pub struct MapError {
-    /// How much was asked for.
+    /// Size requested.
     pub bytes: usize,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: rustix::io::Errno,
 }
 
@@ -50,7 +50,7 @@ unsafe impl AllZeroValid for () {}
 // SAFETY: an array has no bytes of its own.
 unsafe impl<T: AllZeroValid, const N: usize> AllZeroValid for [T; N] {}
 
-/// Whether to ask for transparent huge pages: fewer TLB misses under random access, for 2 MiB of
+/// Page size hint: transparent huge pages cause fewer TLB misses under random access, for 2 MiB of
 /// memory with the first entry touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
@@ -60,7 +60,7 @@ pub enum Pages {
     Huge,
 }
 
-/// A zero-initialised array of `T` in address space of its own. Share it in an `Arc`; `T` is
+/// A zero-initialised array of `T` in an address range of its own. Share it in an `Arc`; `T` is
 /// usually a struct of atomics.
 #[derive(Debug)]
 pub struct PagedTable<T: AllZeroValid> {
@@ -70,7 +70,7 @@ pub struct PagedTable<T: AllZeroValid> {
     _owns: PhantomData<T>,
 }
 
-/// What to give back to the kernel; it starts before the first entry when that was aligned.
+/// The mapping; it starts before the first entry if that was aligned.
 #[derive(Debug)]
 struct Map {
     first: NonNull<u8>,
@@ -84,33 +84,32 @@ unsafe impl Sync for Map {}
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever refers into it holds this.
+        // SAFETY: the mapping is ours, and every reference into it holds this.
         let unmapped = unsafe { munmap(self.first.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
     }
 }
 
-/// The memory of a table, for others than its owner to make ready.
+/// The memory of a table, for other threads to prepare.
 #[derive(Debug)]
 pub(crate) struct Region {
-    /// Where it begins in the mapping, and its length.
+    /// Offset in the mapping, and length.
     offset: usize,
     bytes: usize,
     map: Arc<Map>,
 }
 
 impl Region {
-    /// How long it is.
+    /// Returns its length in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Has the kernel find memory for a part, as writing to it would, and leaves what is there. The part
-    /// begins with a page.
+    /// Faults in a part, as writing to it would, without changing it. The part begins with a page.
     ///
     /// # Errors
     ///
-    /// What the kernel says: it may know of no such request (before Linux 5.14), or have no memory.
+    /// The kernel's error: it may not support this (before Linux 5.14), or have no memory.
     pub(crate) fn populate(&self, part: Range<usize>) -> rustix::io::Result<()> {
         let (start, end) = (part.start, part.end.min(self.bytes));
         if start >= end {
@@ -130,7 +129,7 @@ unsafe impl<T: AllZeroValid> Sync for PagedTable<T> {}
 
 impl<T: AllZeroValid> PagedTable<T> {
     const FITS: () = {
-        assert!(size_of::<T>() > 0, "a table of nothing");
+        assert!(size_of::<T>() > 0, "a table of zero-sized entries");
         assert!(align_of::<T>() <= PAGE, "mappings are aligned to pages only");
         assert!(!std::mem::needs_drop::<T>(), "entries are unmapped, never dropped");
     };
@@ -139,21 +138,21 @@ impl<T: AllZeroValid> PagedTable<T> {
     ///
     /// # Errors
     ///
-    /// [`MapError`] when the kernel refuses.
+    /// [`MapError`] if the kernel refuses.
     pub fn new(capacity: usize) -> Result<Self, MapError> {
         Self::with_pages(capacity, Pages::Normal)
     }
 
-    /// As [`PagedTable::new`], with a say in the page size.
+    /// Like [`PagedTable::new`], with a choice of the page size.
     ///
     /// # Errors
     ///
-    /// [`MapError`] when the kernel refuses.
+    /// [`MapError`] if the kernel refuses.
     pub fn with_pages(capacity: usize, pages: Pages) -> Result<Self, MapError> {
         const { Self::FITS };
         let too_large = MapError { bytes: usize::MAX, source: rustix::io::Errno::NOMEM };
         let bytes = capacity.checked_mul(size_of::<T>()).ok_or(too_large)?.max(PAGE);
-        // A huge page is used only where it is aligned: reserve one more to align by hand.
+        // A huge page is used only where it is aligned: reserve one more to align manually.
         let spare = if pages == Pages::Huge { HUGE_PAGE } else { 0 };
         let map_bytes = bytes.checked_add(spare).ok_or(too_large)?;
         let map = reserve(map_bytes)?;
@@ -163,35 +162,35 @@ impl<T: AllZeroValid> PagedTable<T> {
         if pages == Pages::Huge {
             // SAFETY: the range is within our own fresh mapping.
             let advised = unsafe { madvise(first.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
-            // Kernels without transparent huge pages say EINVAL, and small pages do as well.
+            // Kernels without transparent huge pages return EINVAL, and small pages do as well.
             let _ = advised;
         }
         let map = Arc::new(Map { first: map, bytes: map_bytes });
         Ok(Self { first: first.cast(), capacity, map, _owns: PhantomData })
     }
 
-    /// Its memory, which stays mapped for as long as this is held.
+    /// Returns its memory, which stays mapped as long as this is held.
     pub(crate) fn region(&self) -> Region {
         let offset = self.first.addr().get() - self.map.first.addr().get();
         Region { offset, bytes: self.capacity * size_of::<T>(), map: Arc::clone(&self.map) }
     }
 
-    /// Has the kernel find memory for some entries before anybody writes to them, and leaves what is there: who
-    /// writes first would have to wait for it. Where the kernel cannot (before Linux 5.14, or for want of
-    /// memory), it is found when it is needed.
+    /// Faults in the memory of some entries before they are written, without changing them: the
+    /// first writer would have to wait for it. If the kernel cannot (before Linux 5.14, or for lack
+    /// of memory), it is faulted in when it is needed.
     pub fn make_ready(&self, entries: Range<usize>) {
         let from = entries.start * size_of::<T>() / PAGE * PAGE;
-        // Best effort, as said.
+        // Best effort, as described.
         let _ = self.region().populate(from..entries.end * size_of::<T>());
     }
 
-    /// The entry `index`, or `None` at and beyond the capacity.
+    /// Returns the entry `index`, or `None` at and beyond the capacity.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&T> {
         self.as_slice().get(index as usize)
     }
 
-    /// The entry `index`.
+    /// Returns the entry `index`.
     ///
     /// # Safety
     ///
@@ -203,13 +202,14 @@ impl<T: AllZeroValid> PagedTable<T> {
         unsafe { self.first.add(index).as_ref() }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// All entries. Walking over those never written commits no memory, but maps zero pages.
+    /// Returns all entries. Walking over those never written commits no memory, but maps zero
+    /// pages.
     #[inline]
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: the mapping holds `capacity` entries, lives as long as `self`, and was all zero,
@@ -217,10 +217,10 @@ impl<T: AllZeroValid> PagedTable<T> {
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.capacity) }
     }
 
-    /// All entries, to their only owner.
+    /// Returns all entries, to their only owner.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as in `as_slice`, and `&mut self` says that nobody else looks.
+        // SAFETY: as in `as_slice`, and `&mut self` ensures that there is no other reference.
         unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.capacity) }
     }
 }
@@ -231,7 +231,7 @@ fn reserve(bytes: usize) -> Result<NonNull<u8>, MapError> {
     // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing else.
     let map = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }
         .map_err(|source| MapError { bytes, source })?;
-    // The kernel never maps page zero unasked, so the error is not reached.
+    // The kernel never maps page zero by itself, so the error is not reached.
     NonNull::new(map.cast()).ok_or(MapError { bytes, source: rustix::io::Errno::NOMEM })
 }
 

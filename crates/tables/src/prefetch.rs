@@ -1,21 +1,21 @@
-//! Hints to the processor that safe code may give.
+//! Prefetch hints for safe code.
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
-/// Asks for the line of `at` to be this core's own soon: another core has read it, and a store would
-/// wait for that core to give it up. A hint; without the instruction nothing is done.
+/// Prefetches the cache line of `at` for writing: another core has read it, and a store would wait
+/// for that core to give it up. A hint; without the instruction nothing is done.
 #[inline]
 pub fn for_write<T>(at: &T) {
     address_for_write(std::ptr::from_ref(at).cast());
 }
 
-/// The same of an address, behind which there need be nothing.
+/// Like [`for_write`], of an address, which need not be mapped.
 #[inline]
 pub(crate) fn address_for_write(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch never faults and changes no register, flag or memory. Processors without
-    // the instruction take it for one that does nothing.
+    // the instruction treat it as a no-op.
     unsafe {
         std::arch::asm!(
             "prefetchw byte ptr [{}]",
@@ -27,44 +27,44 @@ pub(crate) fn address_for_write(at: *const u8) {
     let _ = at;
 }
 
-/// Asks for the line of `at`. A hint.
+/// Prefetches the cache line of `at`. A hint.
 #[inline]
 pub fn for_read<T>(at: &T) {
     read_line(std::ptr::from_ref(at).cast());
 }
 
-/// Asks for all lines of `at`. A hint.
+/// Prefetches all cache lines of `at`. A hint.
 #[inline]
 pub fn lines_for_read<T>(at: &T) {
     first_for_read(at, size_of::<T>());
 }
 
-/// Asks for the lines of the first `bytes` of `at`, one at least. A hint.
+/// Prefetches the cache lines of the first `bytes` of `at`, at least one. A hint.
 #[inline]
 pub fn first_for_read<T>(at: &T, bytes: usize) {
     let first = std::ptr::from_ref(at).cast::<u8>();
     for offset in (0..bytes).step_by(LINE) {
         read_line(first.wrapping_add(offset));
     }
-    // What does not begin with a line may reach into one more.
+    // A type that is not aligned to a line may reach into one more.
     if bytes > 1 && align_of::<T>() < LINE {
         read_line(first.wrapping_add(bytes - 1));
     }
 }
 
-/// The line of something that will be wanted, for those who know when, but not what it is. It keeps nothing alive: what
-/// was there may be gone, and the hint in vain.
+/// The cache line of a value that will be needed, for a caller that knows when, but not its type.
+/// It keeps nothing alive: the value may be gone, and the hint useless.
 #[derive(Clone, Copy, Debug)]
 pub struct Line(NonZeroUsize);
 
 impl Line {
-    /// That of `at`, or its first one.
+    /// Returns the line of `at`, or its first one.
     #[inline]
     pub fn of<T: ?Sized>(at: &T) -> Line {
         Line(NonNull::from_ref(at).cast::<u8>().addr())
     }
 
-    /// Asks for it. A hint.
+    /// Prefetches the line. A hint.
     #[inline]
     pub fn fetch(self) {
         read_line(std::ptr::without_provenance(self.0.get()));

@@ -1,5 +1,5 @@
 //! Quiescent-state-based reclamation: the writer unlinks something, and reuses it only after every
-//! reader that could have seen it has said that it holds nothing any more.
+//! reader that could have seen it has announced that it holds no reference any more.
 //!
 //! The domain counts epochs. Unlinking something and then asking for a [`Tag`] opens a new epoch.
 //! A reader announces the epoch it has seen once per loop ([`Reader::enter`]), at a point where it
@@ -25,14 +25,14 @@ use std::sync::{Arc, PoisonError};
 
 use crate::sync::{AtomicU64, Mutex, Ordering, Padded, fence};
 
-/// How many readers a domain can hold at a time.
+/// Maximum number of readers in a domain.
 #[cfg(not(loom))]
 pub const MAX_READERS: usize = 64;
-/// How many readers a domain can hold at a time (few, so that the model stays explorable).
+/// Maximum number of readers in a domain (few, so that the model stays explorable).
 #[cfg(loom)]
 pub const MAX_READERS: usize = 2;
 
-/// The slot value of a reader that sleeps, and of a slot without a reader.
+/// The slot value of an offline reader, and of a slot without a reader.
 const OFFLINE: u64 = 0;
 const FIRST_EPOCH: u64 = 1;
 
@@ -40,7 +40,7 @@ static NEXT_DOMAIN: PlainU64 = PlainU64::new(1);
 
 type Retired = Box<dyn FnOnce() + Send>;
 
-/// What can go wrong with a [`Domain`].
+/// Errors of a [`Domain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QsbrError {
     /// All reader slots are taken.
@@ -51,8 +51,8 @@ pub enum QsbrError {
     },
 }
 
-/// A moment in the life of a [`Domain`]. What was unlinked before the tag was taken may be reused
-/// once [`Domain::passed`] says so.
+/// A point in time of a [`Domain`]. What was unlinked before the tag was taken may be reused once
+/// [`Domain::passed`] returns true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(u64);
 
@@ -62,7 +62,7 @@ pub struct Domain {
     epoch: Padded<AtomicU64>,
     /// One bit per slot that a [`Reader`] owns.
     claimed: Padded<AtomicU64>,
-    /// The newest epoch known to have passed. It saves the scan for tags that are old news.
+    /// The newest epoch known to have passed. It saves the scan for older tags.
     safe: AtomicU64,
     slots: [Padded<AtomicU64>; MAX_READERS],
     /// Readers never take this lock.
@@ -70,7 +70,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A domain without readers.
+    /// Creates a domain without readers.
     pub fn new() -> Arc<Domain> {
         Arc::new(Domain {
             id: NEXT_DOMAIN.fetch_add(1, PlainOrdering::Relaxed),
@@ -82,12 +82,12 @@ impl Domain {
         })
     }
 
-    /// A new reader, offline until its first [`Reader::enter`]. Its slot is free again when it is
-    /// dropped.
+    /// Registers a reader, offline until its first [`Reader::enter`]. Its slot is free again when
+    /// it is dropped.
     ///
     /// # Errors
     ///
-    /// [`QsbrError::TooManyReaders`] when [`MAX_READERS`] readers live already.
+    /// [`QsbrError::TooManyReaders`] if there are [`MAX_READERS`] readers already.
     pub fn register(self: &Arc<Self>) -> Result<Reader, QsbrError> {
         loop {
             let claimed = self.claimed.0.load(Ordering::Relaxed);
@@ -103,13 +103,13 @@ impl Domain {
         }
     }
 
-    /// Opens a new epoch. Call it *after* unlinking what is to be reused.
+    /// Opens a new epoch. To be called *after* unlinking the memory for reuse.
     pub fn tag(&self) -> Tag {
         Tag(self.epoch.0.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
-    /// Whether no reader can see any more what was unlinked before `tag` was taken. Never blocks;
-    /// once true, it stays true.
+    /// Returns true if no reader can see any more what was unlinked before `tag` was taken. Never
+    /// blocks; once true, it stays true.
     pub fn passed(&self, tag: Tag) -> bool {
         tag.0 <= self.safe.load(Ordering::Acquire) || tag.0 <= self.scan()
     }
@@ -128,8 +128,8 @@ impl Domain {
         self.retire(move || drop(value));
     }
 
-    /// Runs what was retired and is safe by now; returns how many items. Never waits for a reader
-    /// nor for another caller.
+    /// Runs retired items that are safe by now; returns their number. Never waits for a reader nor
+    /// for another caller.
     pub fn reclaim(&self) -> usize {
         let ready: Vec<Retired> = {
             let Ok(mut retired) = self.retired.try_lock() else { return 0 };
@@ -141,28 +141,28 @@ impl Domain {
             let count = retired.partition_point(|&(tag, _)| tag <= safe);
             retired.drain(..count).map(|(_, free)| free).collect()
         };
-        // Outside the lock: what is freed may retire something else.
+        // Outside the lock: freeing an item may retire another.
         let count = ready.len();
         ready.into_iter().for_each(|free| free());
         count
     }
 
-    /// How many retired items wait for their grace period.
+    /// Returns the number of retired items that wait for their grace period.
     pub fn pending(&self) -> usize {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// How many readers are registered.
+    /// Returns the number of registered readers.
     pub fn readers(&self) -> usize {
         self.claimed.0.load(Ordering::Relaxed).count_ones() as usize
     }
 
-    /// Identifies the domain within the process.
+    /// Returns a number that identifies the domain within the process.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// The newest epoch that every reader has passed, also remembered in `safe`.
+    /// Returns the newest epoch that every reader has passed, also remembered in `safe`.
     fn scan(&self) -> u64 {
         // Before the slots: a reader that comes online later announces this epoch or a newer one,
         // or cannot see what was unlinked (the fence).
@@ -177,7 +177,8 @@ impl Domain {
                 seen => safe = safe.min(seen),
             }
         }
-        // A reader that has just come online may announce an old epoch; what passed has passed.
+        // A reader that has just come online may announce an old epoch; what has passed stays
+        // passed.
         self.safe.fetch_max(safe, Ordering::AcqRel).max(safe)
     }
 }
@@ -208,14 +209,14 @@ impl std::fmt::Debug for Domain {
 pub struct Reader {
     domain: Arc<Domain>,
     slot: usize,
-    /// What the slot holds: the slot itself is only ever written here.
+    /// Copy of the slot, which is only ever written here.
     seen: u64,
 }
 
 impl Reader {
-    /// Announces that the thread holds nothing from before (the former guard is gone: it borrowed
-    /// the reader), and comes online if it was not. Call it once per loop: a load and a compare
-    /// while nothing was retired, a store more when something was.
+    /// Announces that the thread holds no older reference (the former guard is gone: it borrowed
+    /// the reader), and comes online if it was not. To be called once per loop: a load and a
+    /// compare while nothing was retired, and a store when something was.
     #[inline]
     pub fn enter(&mut self) -> Guard<'_> {
         let epoch = self.domain.epoch.0.load(Ordering::Acquire);
@@ -225,18 +226,19 @@ impl Reader {
         Guard { domain: self.domain.id, _reader: PhantomData }
     }
 
-    /// Tells the writer not to wait for this reader: before it sleeps or works for long.
+    /// Takes the reader offline, so that the writer does not wait for it: before it sleeps or works
+    /// for long.
     pub fn offline(&mut self) {
         self.domain.slots[self.slot].0.store(OFFLINE, Ordering::Release);
         self.seen = OFFLINE;
     }
 
-    /// Whether the writer waits for this reader.
+    /// Returns true if the writer waits for this reader.
     pub fn is_online(&self) -> bool {
         self.seen != OFFLINE
     }
 
-    /// The domain it belongs to.
+    /// Returns the domain it belongs to.
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
@@ -261,7 +263,7 @@ impl Drop for Reader {
     }
 }
 
-/// The right to look at what a domain protects, until the next [`Reader::enter`] or
+/// Permission to read what a domain protects, until the next [`Reader::enter`] or
 /// [`Reader::offline`]. It belongs to the thread that made it.
 #[derive(Debug)]
 pub struct Guard<'r> {
@@ -271,7 +273,7 @@ pub struct Guard<'r> {
 }
 
 impl Guard<'_> {
-    /// The [`Domain::id`] it protects against.
+    /// Returns the [`Domain::id`] it protects against.
     #[inline]
     pub(crate) fn domain(&self) -> u64 {
         self.domain
@@ -293,7 +295,7 @@ mod tests {
         let tag = domain.tag();
         assert!(!domain.passed(tag));
         b.enter();
-        assert!(!domain.passed(tag), "a has not been there");
+        assert!(!domain.passed(tag), "a has not entered");
         a.enter();
         assert!(domain.passed(tag));
         let later = domain.tag();

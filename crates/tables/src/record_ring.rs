@@ -1,10 +1,10 @@
 //! A bounded single-producer, single-consumer ring of variable-length records made of cache lines.
 //!
 //! A record is one line of words, followed by as many lines of bytes as it needs. Nothing waits:
-//! without room, the record is refused. A record is in the ring before the reader can see it, and its
-//! words can be amended until then; the writer publishes many records at once. So the two ends share
-//! two words and write each of them rarely; the writer reads the reader's position only when the last
-//! value it read leaves no room.
+//! without room, the record is refused. A record is in the ring before the reader can see it, and
+//! its words can be amended until then; the writer publishes many records at once. So the two ends
+//! share two words and write each of them rarely; the writer reads the reader's position only when
+//! the last value it read leaves no room.
 
 use crate::paged::{AllZeroValid, HUGE_PAGE, PagedTable, Pages};
 use crate::prefetch;
@@ -18,15 +18,15 @@ pub const LINE: usize = 64;
 /// Words of a record's first line.
 pub const WORDS: usize = LINE / size_of::<u64>();
 
-/// Lines behind a record that are asked for: as many as most take.
+/// Number of lines after a record that are prefetched: as many as most records take.
 const AHEAD: usize = 2;
 
 #[repr(align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
 
-// SAFETY: a line is used by one thread at a time: by the writer while its position is not published,
-// by the reader from then on, and by the writer again once it is released. Storing a position with
-// release and loading it with acquire order the uses.
+// SAFETY: a line is used by one thread at a time: by the writer while its position is not
+// published, by the reader from then on, and by the writer again once it is released. Storing a
+// position with release and loading it with acquire order the uses.
 unsafe impl Sync for Line {}
 // SAFETY: bytes, of which zero is a value.
 unsafe impl AllZeroValid for Line {}
@@ -40,25 +40,25 @@ struct Ring {
     lines: PagedTable<Line>,
 }
 
-/// Where the lines are: a copy for each end, so that neither has to look into the ring for them.
+/// Memory of the lines: a copy for each end, so that neither has to load it from the ring.
 #[derive(Clone, Copy)]
 struct Lines {
     first: NonNull<Line>,
-    /// Bits of a position that name the line: their number is a power of two.
+    /// Bits of a position that select the line: their number is a power of two.
     mask: usize,
 }
 
 impl Lines {
     #[inline]
     fn line(self, position: u64) -> *mut u8 {
-        // SAFETY: the number is one of a line, and whoever asks keeps the ring.
+        // SAFETY: the index is one of a line, and the caller keeps the ring alive.
         unsafe { self.first.add(position as usize & self.mask).as_ref() }.0.get().cast()
     }
 
     /// Copies bytes into as many lines as they need, from position `at` on.
     ///
     /// # Safety
-    /// Nobody else uses these lines.
+    /// No other thread uses these lines.
     #[inline(never)]
     unsafe fn copy(self, bytes: &[u8], at: u64) {
         let (whole, rest) = bytes.as_chunks::<LINE>();
@@ -74,14 +74,14 @@ impl Lines {
     }
 }
 
-/// Makes a ring of so many lines, rounded up to a power of two, with memory for all of them.
+/// Creates a ring of `lines` lines, rounded up to a power of two, with memory for all of them.
 ///
 /// # Panics
-/// If there is no such memory.
+/// If the memory cannot be allocated.
 #[must_use]
 pub fn channel(lines: usize) -> (RecordWriter, RecordReader) {
     let lines = lines.next_power_of_two();
-    // A ring goes through all of its memory: of small pages it would take one after the other.
+    // A ring cycles through all of its memory, and would fault in small pages one after the other.
     let pages = if lines * LINE < HUGE_PAGE { Pages::Normal } else { Pages::Huge };
     let table = PagedTable::with_pages(lines, pages).unwrap_or_else(|e| panic!("{e}"));
     table.make_ready(0..lines);
@@ -99,20 +99,20 @@ pub fn channel(lines: usize) -> (RecordWriter, RecordReader) {
     (writer, RecordReader { ring, lines, read: 0, released: 0, limit: 0 })
 }
 
-/// How many lines so many bytes take.
+/// Returns the number of lines that `bytes` bytes take.
 #[inline]
 #[must_use]
 pub const fn lines_of(bytes: usize) -> usize {
-    // Not `div_ceil`, which takes care of what would not fit into memory.
+    // Not `div_ceil`, which handles an overflow that cannot happen.
     (bytes + (LINE - 1)) >> LINE.trailing_zeros()
 }
 
-/// A record that is in the ring.
+/// Position of a record in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position(u64);
 
 impl Position {
-    /// That of the next record, behind one with so many lines of bytes.
+    /// Returns the position of the next record, after one with `lines` lines of bytes.
     #[inline]
     #[must_use]
     pub fn next(self, lines: usize) -> Position {
@@ -120,27 +120,28 @@ impl Position {
     }
 }
 
-/// The end that writes.
+/// The writing end.
 pub struct RecordWriter {
     ring: Arc<Ring>,
     lines: Lines,
     written: u64,
-    /// Up to where the reader may read.
+    /// Position up to which the reader may read.
     published: u64,
-    /// Up to where may be written, for all that is known.
+    /// Position up to which may be written, as last read.
     limit: u64,
-    /// The reader was asked how far it is since something was published: once is enough, since the
-    /// answer is another core's.
+    /// The reader's position was read since something was published: once is enough, since the
+    /// cache line is another core's.
     asked: bool,
 }
 
-// SAFETY: the lines belong to the ring, which both ends keep, and which may be used by two threads.
+// SAFETY: the lines belong to the ring, which both ends keep alive, and which may be used by two
+// threads.
 unsafe impl Send for RecordWriter {}
 // SAFETY: as above.
 unsafe impl Send for RecordReader {}
 
 impl RecordWriter {
-    /// Puts a record in; `None` if there is no room.
+    /// Adds a record; `None` if there is no room.
     #[inline(always)]
     pub fn push(&mut self, words: &[u64; WORDS], bytes: &[u8]) -> Option<Position> {
         let end = self.written + 1 + lines_of(bytes.len()) as u64;
@@ -152,21 +153,21 @@ impl RecordWriter {
         // has released what they held, since `end` is at most `limit`.
         unsafe {
             lines.line(at).cast::<[u64; WORDS]>().write(*words);
-            // Others elsewhere: what is here is little enough to be at hand when it is wanted.
+            // Otherwise out of line: what is here is small enough to stay in the instruction cache.
             match <&[u8; LINE]>::try_from(bytes) {
                 Ok(line) => lines.line(at + 1).cast::<[u8; LINE]>().write(*line),
                 Err(_) => lines.copy(bytes, at + 1),
             }
         }
         self.written = end;
-        // The reader's core had the next record's lines last: they are on their way by the time that there is one.
+        // The reader's core had the next record's lines last: they will be here by the time they
+        // are needed.
         let next = lines.line(end);
         (0..AHEAD).for_each(|n| prefetch::address_for_write(next.wrapping_add(n * LINE)));
         Some(Position(at))
     }
 
-    /// Changes some words of a record, from `word` on; nothing happens if the reader may have seen
-    /// it.
+    /// Amends words of a record, from `word` on; does nothing if the record is published.
     ///
     /// # Panics
     /// If a record has no such words.
@@ -174,51 +175,52 @@ impl RecordWriter {
     pub fn amend<const N: usize>(&mut self, at: Position, word: usize, values: [u64; N]) {
         assert!(word + N <= WORDS);
         if at.0 >= self.published && at.0 < self.written {
-            // SAFETY: the line is not published, hence ours; the words are within it.
+            // SAFETY: the line is not published, so it is ours; the words are within it.
             unsafe {
                 self.lines.line(at.0).cast::<u64>().add(word).cast::<[u64; N]>().write(values)
             };
         }
     }
 
-    /// The first record that the reader may not see yet, should there be one.
+    /// Returns the position of the first unpublished record.
     #[inline]
     pub fn unpublished(&self) -> Position {
         Position(self.published)
     }
 
-    /// That of the record that comes next.
+    /// Returns the position of the next record to be written.
     #[inline]
     pub fn end(&self) -> Position {
         Position(self.written)
     }
 
-    /// The words of a record that the reader may not see yet; `None` if there is none at that position.
+    /// Returns the words of an unpublished record; `None` if there is none at that position.
     #[inline]
     pub fn words(&self, at: Position) -> Option<[u64; WORDS]> {
         (at.0 >= self.published && at.0 < self.written)
-            // SAFETY: the line is not published, hence ours.
+            // SAFETY: the line is not published, so it is ours.
             .then(|| unsafe { self.lines.line(at.0).cast::<[u64; WORDS]>().read() })
     }
 
-    /// Lines that the reader may not see yet.
+    /// Returns the number of unpublished lines.
     #[inline]
     pub fn pending(&self) -> u64 {
         self.written - self.published
     }
 
-    /// Lines that the reader may see, or has seen, since the ring was made.
+    /// Returns the number of lines published since the ring was created.
     #[inline]
     pub fn published(&self) -> u64 {
         self.published
     }
 
-    /// Lines that the reader may see and has not released. Looks at a line of the other core's.
+    /// Returns the number of lines that are published and not released. Reads a cache line of the
+    /// other core's.
     pub fn waiting(&self) -> u64 {
         self.published - self.ring.read.0.load(Ordering::Relaxed)
     }
 
-    /// Lets the reader see all that there is.
+    /// Publishes all records to the reader.
     #[inline]
     pub fn publish(&mut self) {
         self.asked = false;
@@ -228,7 +230,7 @@ impl RecordWriter {
         }
     }
 
-    /// Asks how far the reader is; true if that leaves room up to `end`.
+    /// Reads the reader's position; returns true if that leaves room up to `end`.
     #[cold]
     fn ask(&mut self, end: u64) -> bool {
         if !self.asked {
@@ -242,7 +244,7 @@ impl RecordWriter {
 /// Copies 1 to 63 bytes, by two copies that may overlap: their number is seldom a constant.
 ///
 /// # Safety
-/// There is a line at `to`, which nobody else uses.
+/// There is a line at `to`, which no other thread uses.
 #[inline]
 unsafe fn copy_less_than_a_line(from: &[u8], to: *mut u8) {
     /// Copies the first and the last `N` bytes.
@@ -259,37 +261,37 @@ unsafe fn copy_less_than_a_line(from: &[u8], to: *mut u8) {
             to.add(from.len() - N).cast::<[u8; N]>().write(bytes);
         }
     }
-    // SAFETY: as many as each needs, and less than a line.
+    // SAFETY: each reads at most `from.len()` bytes, which is less than a line.
     unsafe {
         match from.len() {
             32..LINE => ends::<32>(from, to),
             16..32 => ends::<16>(from, to),
             8..16 => ends::<8>(from, to),
             n if n < 8 => std::ptr::copy_nonoverlapping(from.as_ptr(), to, n),
-            _ => unreachable!("a line at least"),
+            _ => unreachable!("a whole line"),
         }
     }
 }
 
-/// The end that reads.
+/// The reading end.
 pub struct RecordReader {
     ring: Arc<Ring>,
     lines: Lines,
     read: u64,
-    /// What the writer was told of `read`.
+    /// Value of `read` that was published to the writer.
     released: u64,
-    /// Up to where there is something to read, for all that is known.
+    /// Position up to which there is something to read, as last read.
     limit: u64,
 }
 
 impl RecordReader {
-    /// The words of the oldest record, which stays where it is.
+    /// Returns the words of the oldest record, which stays where it is.
     #[inline]
     pub fn words(&mut self) -> Option<[u64; WORDS]> {
         if self.is_empty() {
             return None;
         }
-        // SAFETY: the line is published and not released, hence ours.
+        // SAFETY: the line is published and not released, so it is ours.
         Some(unsafe { self.lines.line(self.read).cast::<[u64; WORDS]>().read() })
     }
 
@@ -297,7 +299,7 @@ impl RecordReader {
     /// again after [`release`](Self::release).
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the record has fewer lines.
     #[inline]
     pub fn take(&mut self, to: &mut [[u8; LINE]]) {
         let end = self.read + 1 + to.len() as u64;
@@ -309,17 +311,17 @@ impl RecordReader {
         self.read = end;
     }
 
-    /// Takes the oldest record without its so many lines of bytes.
+    /// Takes the oldest record without copying its `lines` lines of bytes.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the record has fewer lines.
     pub fn skip(&mut self, lines: usize) {
         let end = self.read + 1 + lines as u64;
         assert!(end <= self.limit, "more lines than the record has");
         self.read = end;
     }
 
-    /// Lets the writer have the room of all records that were taken.
+    /// Releases the room of all records that were taken to the writer.
     pub fn release(&mut self) {
         if self.released != self.read {
             self.released = self.read;
@@ -327,7 +329,7 @@ impl RecordReader {
         }
     }
 
-    /// True if there is nothing to take.
+    /// Returns true if there is no record.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         if self.read == self.limit {
@@ -401,7 +403,7 @@ mod tests {
         reader.take(&mut [[0; LINE]; 2]);
     }
 
-    /// Two threads: records arrive whole, in order, with what was said of them last.
+    /// Two threads: records arrive whole, in order, with the last amendment.
     #[test]
     fn records_cross_threads() {
         const RECORDS: u64 = if cfg!(miri) { 300 } else { 100_000 };
@@ -416,7 +418,7 @@ mod tests {
                         n += 1;
                     }
                     None => {
-                        // It is asked again only then how far the other end is.
+                        // Only then is the other end's position read again.
                         writer.publish();
                         std::thread::yield_now();
                     }

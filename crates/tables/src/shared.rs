@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Words of which this process is the only writer, and which others may map to read.
+/// Words of which this process is the only writer, and which other processes may map read-only.
 ///
-/// Their memory is used as it is written. Nobody can shrink it under a reader, nor map it to write.
+/// Their memory is committed as it is written. No other process can shrink it, nor map it writable.
 #[derive(Debug)]
 pub struct SharedWords {
     first: NonNull<AtomicU64>,
@@ -24,7 +24,7 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// `count` words, all zero. `name` is for /proc only.
+    /// Creates `count` words, all zero. `name` is for /proc only.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -44,15 +44,15 @@ impl SharedWords {
         Ok(words)
     }
 
-    /// The words.
+    /// Returns the words.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has `count` words, which any bytes are valid for, and lives as long as
-        // `self`; the file cannot shrink under it.
+        // SAFETY: the mapping has `count` words, which any bytes are valid for, and lives as long
+        // as `self`; the file cannot shrink under it.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 
-    /// A descriptor for another process, to read only.
+    /// Returns a read-only descriptor for another process.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -24,7 +24,7 @@ use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 /// The value of [`Snapshot::domain`] before the first use.
 const UNBOUND: u64 = 0;
 
-/// Makes a snapshot cell: the half that publishes and the half that workers share.
+/// Creates a snapshot cell: the half that publishes and the half that workers share.
 ///
 /// The cell belongs to the first domain that it is read or published under.
 pub fn channel<T: Send + Sync + 'static>(value: T) -> (Writer<T>, Arc<Snapshot<T>>) {
@@ -50,7 +50,7 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
         }
     }
 
-    /// The current value, for as long as the guard lives.
+    /// Returns the current value, for as long as the guard lives.
     ///
     /// # Panics
     ///
@@ -80,14 +80,14 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
 
 impl<T: Send + Sync + 'static> Drop for Snapshot<T> {
     fn drop(&mut self) {
-        // SAFETY: the pointer is a live box that nobody else can reach any more.
+        // SAFETY: the pointer is a live box that nothing else can reach any more.
         drop(unsafe { Box::from_raw(self.value.load(Ordering::Acquire)) });
     }
 }
 
 impl<T: Send + Sync + std::fmt::Debug + 'static> std::fmt::Debug for Snapshot<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without a guard the value may not be looked at.
+        // Without a guard the value must not be read.
         f.debug_struct("Snapshot").finish_non_exhaustive()
     }
 }
@@ -99,7 +99,7 @@ pub struct Writer<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> Writer<T> {
-    /// The current value.
+    /// Returns the current value.
     pub fn get(&self) -> &T {
         // SAFETY: the pointer is a live box, and only `publish` on this writer, which cannot be
         // called while the result is borrowed, ever replaces it.
@@ -121,13 +121,13 @@ impl<T: Send + Sync + 'static> Writer<T> {
         domain.retire_box(unsafe { Box::from_raw(old) });
     }
 
-    /// Publishes what `next` makes of the current value.
+    /// Publishes the result of `next` on the current value.
     pub fn update(&mut self, domain: &Domain, next: impl FnOnce(&T) -> T) {
         let value = next(self.get());
         self.publish(domain, value);
     }
 
-    /// The readers' half.
+    /// Returns the readers' half.
     pub fn snapshot(&self) -> Arc<Snapshot<T>> {
         Arc::clone(&self.shared)
     }
@@ -139,7 +139,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
     use std::time::{Duration, Instant};
 
-    /// Overwrites itself when dropped, so that a use after free is seen even if the allocator
+    /// Overwrites itself when dropped, so that a use after free is detected even if the allocator
     /// leaves the memory alone.
     struct Poisoned {
         words: [AtomicU32; 16],
@@ -245,7 +245,7 @@ mod loom_tests {
     use super::*;
     use loom::cell::UnsafeCell;
 
-    /// Its drop writes a cell that readers read: loom reports it when one of them still may.
+    /// Its drop writes a cell that readers read: loom reports it if one of them still may.
     struct Cell(Arc<UnsafeCell<u32>>);
 
     // SAFETY: loom reports unsynchronised access, which is what the model looks for.

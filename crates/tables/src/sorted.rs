@@ -1,13 +1,13 @@
-//! Sorting bit by bit, for a thread that has other work, too.
+//! Incremental sorting, for a thread that has other work, too.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::vec;
 
-/// Items that are sorted at a time: some tenths of a millisecond.
+/// Number of items that are sorted at a time: some tenths of a millisecond.
 const RUN: usize = 4096;
 
-/// Takes items in any order and gives them back in theirs. No call takes longer than it takes to sort
+/// Takes items in any order and returns them in order. No call takes longer than it takes to sort
 /// some thousand items, however many there are.
 ///
 /// ```
@@ -29,12 +29,12 @@ impl<T: Ord> Default for Sorter<T> {
 }
 
 impl<T: Ord> Sorter<T> {
-    /// Without items.
+    /// Creates an empty sorter.
     pub fn new() -> Self {
         Self { runs: Vec::new(), last: Vec::new() }
     }
 
-    /// Takes an item.
+    /// Adds an item.
     pub fn push(&mut self, item: T) {
         self.last.push(item);
         if self.last.len() == RUN {
@@ -42,12 +42,12 @@ impl<T: Ord> Sorter<T> {
         }
     }
 
-    /// How many items it has.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.runs.len() * RUN + self.last.len()
     }
 
-    /// Whether it has none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -57,7 +57,7 @@ impl<T: Ord> Sorter<T> {
         self.runs.push(std::mem::take(&mut self.last));
     }
 
-    /// The items in order.
+    /// Returns the items in order.
     pub fn sorted(mut self) -> Sorted<T> {
         self.end_run();
         let mut runs: Vec<_> = self.runs.into_iter().map(Vec::into_iter).collect();
@@ -71,7 +71,7 @@ impl<T: Ord> Sorter<T> {
 #[derive(Debug)]
 pub struct Sorted<T> {
     runs: Vec<vec::IntoIter<T>>,
-    /// The first item of each run that is left, with the run's number.
+    /// The next item of each run, with the run's number.
     next: BinaryHeap<Reverse<(T, usize)>>,
 }
 

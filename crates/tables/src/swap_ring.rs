@@ -1,14 +1,15 @@
 //! A bounded single-producer, single-consumer ring that returns an empty item for each one taken.
 //!
 //! A thread that only hands items over runs out of them, and the thread that receives them
-//! accumulates them, unless they go back. So a slot of this ring is never just emptied: the receiver
-//! swaps an item in for the one it takes, and the sender finds it there one round later. Items that
-//! own memory (frames) thus circulate without an allocator, at the cost of one pointer swap per end.
+//! accumulates them, unless they go back. So a slot of this ring is never just emptied: the
+//! receiver swaps an item in for the one it takes, and the sender finds it there one round later.
+//! Items that own memory (frames) thus circulate without an allocator, at the cost of one pointer
+//! swap per end.
 //!
-//! The shared, written state is the two positions, each on cache lines of its own and written by one
-//! end only, and the slots. An end reads the other's position only when the last value it read leaves
-//! it nothing to do. There is no lock and no read-modify-write, and nothing waits: `send` on a full
-//! ring fails.
+//! The shared, written state is the two positions, each on cache lines of its own and written by
+//! one end only, and the slots. An end reads the other's position only when the last value it read
+//! leaves it nothing to do. There is no lock and no read-modify-write, and nothing waits: `send` on
+//! a full ring fails.
 
 use crate::sync::{AtomicU64, Ordering, Padded};
 use std::sync::Arc;
@@ -18,14 +19,14 @@ use loom::cell::UnsafeCell;
 #[cfg(not(loom))]
 use std::cell::UnsafeCell;
 
-/// A place for an item on its way there or back.
-struct Place<T>(UnsafeCell<Option<T>>);
+/// A slot for an item on its way there or back.
+struct Slot<T>(UnsafeCell<Option<T>>);
 
-impl<T> Place<T> {
-    /// Puts `item` in and takes out what was there.
+impl<T> Slot<T> {
+    /// Stores `item` and returns what was there.
     ///
     /// # Safety
-    /// No other thread uses the place.
+    /// No other thread uses the slot.
     #[inline]
     unsafe fn swap(&self, item: Option<T>) -> Option<T> {
         // SAFETY: by contract.
@@ -39,67 +40,68 @@ impl<T> Place<T> {
     }
 }
 
-/// Positions count items since the ring was made; their low bits name the place.
+/// Positions count items since the ring was made; their low bits select the slot.
 struct Ring<T> {
-    /// Items sent. The places from here on, up to `received` and once round, are the sender's.
+    /// Items sent. The slots from here on, up to `received` one round later, are the sender's.
     sent: Padded<AtomicU64>,
-    /// Items received. The places from here to `sent` are the receiver's.
+    /// Items received. The slots from here to `sent` are the receiver's.
     received: Padded<AtomicU64>,
-    places: Box<[Place<T>]>,
+    slots: Box<[Slot<T>]>,
 }
 
-// SAFETY: a place is used by one thread at a time: by the sender while its position is not released
-// to the receiver, and the other way round. Items pass from thread to thread, hence `Send`.
+// SAFETY: a slot is used by one thread at a time: by the sender while its position is not released
+// to the receiver, and the other way round. Items pass from thread to thread, so `Send` is
+// required.
 unsafe impl<T: Send> Sync for Ring<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T> Ring<T> {
     #[inline]
-    fn place(&self, position: u64) -> &Place<T> {
-        // The number of places is a power of two.
-        &self.places[position as usize & (self.places.len() - 1)]
+    fn slot(&self, position: u64) -> &Slot<T> {
+        // The number of slots is a power of two.
+        &self.slots[position as usize & (self.slots.len() - 1)]
     }
     fn depth(&self) -> usize {
-        // This order: what is received in between cannot make it negative.
+        // In this order: items received in between cannot make the difference negative.
         let received = self.received.0.load(Ordering::Acquire);
         let sent = self.sent.0.load(Ordering::Acquire);
-        (sent - received).min(self.places.len() as u64) as usize
+        (sent - received).min(self.slots.len() as u64) as usize
     }
 }
 
-/// Makes a ring with room for `room` items, rounded up to a power of two.
+/// Creates a ring with room for `room` items, rounded up to a power of two.
 pub fn channel<T: Send>(room: usize) -> (Sender<T>, Receiver<T>) {
-    let places = (0..room.next_power_of_two()).map(|_| Place(UnsafeCell::new(None))).collect();
+    let slots = (0..room.next_power_of_two()).map(|_| Slot(UnsafeCell::new(None))).collect();
     let ring = Arc::new(Ring {
         sent: Padded(AtomicU64::new(0)),
         received: Padded(AtomicU64::new(0)),
-        places,
+        slots,
     });
     let sender = Sender { ring: ring.clone(), sent: 0, received: 0 };
     (sender, Receiver { ring, received: 0, sent: 0 })
 }
 
-/// The end that hands items over.
+/// The sending end.
 pub struct Sender<T> {
     ring: Arc<Ring<T>>,
     sent: u64,
-    /// What the receiver said last.
+    /// The receiver's position, as last read.
     received: u64,
 }
 
 impl<T> Sender<T> {
-    /// True if there is no room: the next item would not be sent.
+    /// Returns true if there is no room for another item.
     #[inline]
     pub fn is_full(&mut self) -> bool {
-        let room = self.ring.places.len() as u64;
+        let room = self.ring.slots.len() as u64;
         if self.sent - self.received == room {
             self.received = self.ring.received.0.load(Ordering::Acquire);
         }
         self.sent - self.received == room
     }
 
-    /// Sends an item. Returns what the receiver has left in its place, if anything.
+    /// Sends an item. Returns the item that the receiver has left in its slot, if any.
     ///
     /// # Errors
     /// The item itself, if the ring is full.
@@ -108,30 +110,30 @@ impl<T> Sender<T> {
         if self.is_full() {
             return Err(item);
         }
-        // SAFETY: the receiver has released this place, or never had it, and gets it by the store
+        // SAFETY: the receiver has released this slot, or never had it, and gets it by the store
         // below only.
-        let left = unsafe { self.ring.place(self.sent).swap(Some(item)) };
+        let left = unsafe { self.ring.slot(self.sent).swap(Some(item)) };
         self.sent += 1;
         self.ring.sent.0.store(self.sent, Ordering::Release);
         Ok(left)
     }
 
-    /// For looking at the ring from elsewhere.
+    /// Returns a gauge of the ring.
     pub fn gauge(&self) -> Gauge<T> {
         Gauge { ring: self.ring.clone() }
     }
 }
 
-/// The end that gets them.
+/// The receiving end.
 pub struct Receiver<T> {
     ring: Arc<Ring<T>>,
     received: u64,
-    /// What the sender said last.
+    /// The sender's position, as last read.
     sent: u64,
 }
 
 impl<T> Receiver<T> {
-    /// True if nothing is there.
+    /// Returns true if there is no item.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         if self.received == self.sent {
@@ -140,35 +142,35 @@ impl<T> Receiver<T> {
         self.received == self.sent
     }
 
-    /// Takes the item sent first, and leaves for it what `leave` gives.
+    /// Takes the oldest item, and leaves the result of `leave` in its slot.
     #[inline]
     pub fn receive(&mut self, leave: impl FnOnce() -> Option<T>) -> Option<T> {
         if self.is_empty() {
             return None;
         }
-        // SAFETY: the sender has released this place, and gets it back by the store below only.
-        let item = unsafe { self.ring.place(self.received).swap(leave()) };
+        // SAFETY: the sender has released this slot, and gets it back by the store below only.
+        let item = unsafe { self.ring.slot(self.received).swap(leave()) };
         self.received += 1;
         self.ring.received.0.store(self.received, Ordering::Release);
         item
     }
 }
 
-/// Tells how full a ring is.
+/// Reads how full a ring is, from any thread.
 pub struct Gauge<T> {
     ring: Arc<Ring<T>>,
 }
 
 impl<T> Gauge<T> {
-    /// Items on their way.
+    /// Returns the number of items in the ring.
     pub fn depth(&self) -> usize {
         self.ring.depth()
     }
-    /// Items that there is room for.
+    /// Returns the capacity of the ring.
     pub fn room(&self) -> usize {
-        self.ring.places.len()
+        self.ring.slots.len()
     }
-    /// Where the two positions lie in memory, for tests of the layout.
+    /// Returns the addresses of the two positions, for tests of the layout.
     pub fn positions(&self) -> [usize; 2] {
         [&self.ring.sent, &self.ring.received].map(|p| std::ptr::from_ref(p).addr())
     }
@@ -183,7 +185,7 @@ mod loom_tests {
     use crate::sync::fence;
     use loom::sync::atomic::AtomicBool;
 
-    /// What the receiver takes comes in order, and it leaves a token for each; places are reused.
+    /// Items are received in order, and a token is left for each; slots are reused.
     #[test]
     fn loom_items_there_and_back() {
         loom::model(|| {
@@ -205,7 +207,7 @@ mod loom_tests {
             for _ in 0..4 {
                 match to.send(sent) {
                     Ok(left) => {
-                        // The first time round there is nothing in a place.
+                        // In the first round a slot is empty.
                         assert_eq!(left, sent.checked_sub(2).map(|n| 100 + n));
                         back += u32::from(left.is_some());
                         sent += 1;
@@ -218,8 +220,8 @@ mod loom_tests {
         });
     }
 
-    /// The engine's way to sleep: whoever sends while the receiver goes to sleep sees it sleeping, or
-    /// is seen.
+    /// How the engine sleeps: a sender that sends while the receiver goes to sleep sees it
+    /// sleeping, or its item is seen.
     #[test]
     fn loom_nothing_is_sent_to_a_sleeper_unnoticed() {
         loom::model(|| {

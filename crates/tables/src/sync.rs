@@ -11,7 +11,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence},
 };
 
-/// Keeps what one core writes off the lines that its neighbours write. 128 bytes, because
+/// Keeps what one core writes off the cache lines that its neighbours write. 128 bytes, because
 /// adjacent-line prefetchers fetch 64-byte lines in pairs.
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);

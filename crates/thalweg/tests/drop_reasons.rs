@@ -9,7 +9,7 @@ use thalweg_sflow::DiscardReason;
 
 /// Reasons that the standard has no word for.
 const UNNAMED: [&str; 4] = [
-    "interface was deleted",
+    "interface is deleted",
     "ARP hw addr does not match L2 frame src addr",
     "IP4 source address matches local interface",
     "ip4 fragments to local address not reassembled",

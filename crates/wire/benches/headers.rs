@@ -1,4 +1,4 @@
-//! What headers and checksums cost.
+//! Measures headers and checksums.
 //!
 //! `cargo bench -p thalweg-wire --bench headers`
 

@@ -22,12 +22,12 @@ const THA: usize = 18;
 const TPA: usize = 24;
 const WHAT: &str = "ARP packet";
 
-/// What a packet asks or says.
+/// Operation of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Who has the target address?
+    /// Request: asks for the target's Ethernet address.
     Request,
-    /// The sender has the sender address.
+    /// Reply: carries the sender's Ethernet address.
     Reply,
     /// Another operation (reverse and inverse ARP).
     Other(u16),
@@ -61,10 +61,10 @@ pub struct ArpView<'a> {
 }
 
 impl<'a> ArpView<'a> {
-    /// Reads the packet at the start of `data`; Ethernet padding may follow it.
+    /// Parses the packet at the start of `data`; Ethernet padding may follow it.
     ///
     /// # Errors
-    /// `Truncated` below 28 bytes; `BadField` unless it is about IPv4 over Ethernet.
+    /// `Truncated` below 28 bytes; `BadField` unless it is for IPv4 over Ethernet.
     #[inline]
     pub fn parse(data: &'a [u8]) -> Result<Self> {
         let (packet, _) = header::<PACKET_LEN>(data, WHAT)?;
@@ -77,7 +77,7 @@ impl<'a> ArpView<'a> {
         }
     }
 
-    /// What the packet asks or says.
+    /// The operation.
     #[inline]
     pub fn operation(&self) -> Operation {
         be16(self.packet, OP).into()
@@ -107,7 +107,7 @@ impl<'a> ArpView<'a> {
         array::<4, _>(self.packet, TPA).into()
     }
 
-    /// True for an announcement: the sender tells about itself.
+    /// True for a gratuitous ARP: an announcement of the sender's own address.
     #[inline]
     pub fn is_gratuitous(&self) -> bool {
         self.sender_ip() == self.target_ip()
@@ -134,7 +134,7 @@ impl<'a> ArpView<'a> {
 /// The fields of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArpRepr {
-    /// What it asks or says.
+    /// Operation.
     pub operation: Operation,
     /// The sender's Ethernet address.
     pub sender_mac: MacAddr,
@@ -147,13 +147,13 @@ pub struct ArpRepr {
 }
 
 impl ArpRepr {
-    /// Who has `target_ip`? Tell the sender.
+    /// Returns a request for the Ethernet address of `target_ip`.
     pub const fn request(sender_mac: MacAddr, sender_ip: Ipv4Addr, target_ip: Ipv4Addr) -> Self {
         let target_mac = MacAddr::ZERO;
         Self { operation: Operation::Request, sender_mac, sender_ip, target_mac, target_ip }
     }
 
-    /// The answer to this request: its target address is at `mac`.
+    /// Returns the reply to this request: its target address is at `mac`.
     pub const fn reply(&self, mac: MacAddr) -> Self {
         Self {
             operation: Operation::Reply,

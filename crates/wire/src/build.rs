@@ -31,16 +31,16 @@ use crate::udp::UdpRepr;
 use crate::vlan::Tag;
 use crate::{arp, checksum, ethernet, gre, icmpv6, ipv4, ipv6, mpls, tcp, udp, vlan, vxlan};
 
-/// The type of a payload that is no layer (IEEE local experiments).
+/// Ethertype of a payload that is not a layer (IEEE local experiments).
 pub const EXPERIMENTAL_ETHERTYPE: u16 = 0x88b5;
-/// The protocol of a payload that is no layer (RFC 3692 experiments).
+/// Protocol of a payload that is not a layer (RFC 3692 experiments).
 pub const EXPERIMENTAL_PROTOCOL: u8 = 253;
 
 /// A packet under construction, outermost layer first.
 ///
-/// Types, lengths and checksums follow from the layers. Setters change the last layer that has
-/// the field, and do nothing if there is none. A length beyond what its field can hold is written
-/// as the largest, so that super-frames can be built.
+/// Types, lengths and checksums follow from the layers. Setters change the last layer that has the
+/// field, and do nothing if there is none. A length beyond what its field can hold is written as
+/// the maximum, so that GSO packets can be built.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
     layers: Vec<Layer>,
@@ -65,7 +65,7 @@ enum Layer {
 }
 
 impl Packet {
-    /// Nothing yet.
+    /// Creates an empty packet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -100,12 +100,12 @@ impl Packet {
         self.layer(Layer::Arp(repr))
     }
 
-    /// A broadcast frame that asks who has `target`.
+    /// A broadcast frame with a request for `target`.
     pub fn arp_request(mac: MacAddr, ip: Ipv4Addr, target: Ipv4Addr) -> Self {
         Self::new().ether(mac, MacAddr::BROADCAST).arp(ArpRepr::request(mac, ip, target))
     }
 
-    /// A frame that answers `request`: its target is at `mac`.
+    /// A frame with the reply to `request`: its target is at `mac`.
     pub fn arp_reply(mac: MacAddr, request: &ArpRepr) -> Self {
         Self::new().ether(mac, request.sender_mac).arp(request.reply(mac))
     }
@@ -139,12 +139,12 @@ impl Packet {
         self.layer(Layer::Icmp(repr))
     }
 
-    /// A ping.
+    /// An echo request.
     pub fn icmp_echo_request(self, id: u16, seq: u16) -> Self {
         self.icmp(IcmpRepr::echo_request(id, seq))
     }
 
-    /// The answer to a ping.
+    /// An echo reply.
     pub fn icmp_echo_reply(self, id: u16, seq: u16) -> Self {
         self.icmp(IcmpRepr {
             kind: crate::icmpv4::kind::ECHO_REPLY,
@@ -157,7 +157,7 @@ impl Packet {
         self.layer(Layer::Icmp6(repr))
     }
 
-    /// A ping over IPv6.
+    /// An ICMPv6 echo request.
     pub fn icmp6_echo_request(self, id: u16, seq: u16) -> Self {
         self.icmp6(Icmp6Repr::echo_request(id, seq))
     }
@@ -167,12 +167,12 @@ impl Packet {
         self.layer(Layer::Gre(GreRepr { protocol: 0, key: None, sequence: None }))
     }
 
-    /// A VXLAN header; [`udp`](Self::udp) goes in front and [`ether`](Self::ether) behind.
+    /// A VXLAN header; [`udp`](Self::udp) goes before it and [`ether`](Self::ether) after it.
     pub fn vxlan(self, vni: u32) -> Self {
         self.layer(Layer::Vxlan(vni))
     }
 
-    /// The bytes behind all layers.
+    /// The bytes after all layers.
     pub fn payload(mut self, bytes: &[u8]) -> Self {
         self.payload = bytes.to_vec();
         self
@@ -184,13 +184,13 @@ impl Packet {
         self
     }
 
-    /// Pads the frame with zeros to the shortest that Ethernet carries, 60 bytes.
+    /// Pads the frame with zeros to the minimum of Ethernet, 60 bytes.
     pub fn padded(mut self) -> Self {
         self.min_len = MIN_FRAME_LEN;
         self
     }
 
-    /// The type of what follows the last Ethernet header or tag, instead of the right one.
+    /// Overrides the ethertype after the last Ethernet header or tag.
     pub fn ethertype(mut self, value: u16) -> Self {
         self.set(|l| match l {
             Layer::Ether { ethertype, .. } | Layer::Vlan { ethertype, .. } => {
@@ -202,7 +202,7 @@ impl Packet {
         self
     }
 
-    /// The IP protocol, instead of the right one.
+    /// Overrides the IP protocol.
     pub fn protocol(mut self, value: u8) -> Self {
         self.set(|l| match l {
             Layer::Ipv4 { protocol, .. } | Layer::Ipv6 { protocol, .. } => {
@@ -214,7 +214,7 @@ impl Packet {
         self
     }
 
-    /// The time to live of IPv4 or MPLS, or IPv6's hop limit.
+    /// The TTL of IPv4 or MPLS, or IPv6's hop limit.
     pub fn ttl(mut self, ttl: u8) -> Self {
         self.set(|l| {
             match l {
@@ -270,7 +270,7 @@ impl Packet {
         self
     }
 
-    /// Sends UDP without a checksum.
+    /// Omits the UDP checksum.
     pub fn no_checksum(mut self) -> Self {
         self.set(|l| match l {
             Layer::Udp { checksum, .. } => {
@@ -319,7 +319,7 @@ impl Packet {
         self
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn build(&self) -> Vec<u8> {
         let mut bytes = self.payload.clone();
         let mut inner = None;
@@ -342,7 +342,7 @@ impl Packet {
         self
     }
 
-    /// Offers the layers to `change`, last first, until one takes it.
+    /// Offers the layers to `change`, last first, until one accepts it.
     fn set(&mut self, change: impl FnMut(&mut Layer) -> bool) {
         self.layers.iter_mut().rev().any(change);
     }

@@ -1,6 +1,6 @@
 //! Reading and writing big-endian fields at constant offsets.
 //!
-//! The callers pass arrays and constant offsets, so that the bounds are settled at compile time.
+//! The callers pass arrays and constant offsets, so that bounds are checked at compile time.
 
 use crate::{Result, WireError};
 
@@ -39,7 +39,7 @@ pub(crate) fn header<'a, const N: usize>(
     }
 }
 
-/// The same for changing a header in place.
+/// Like [`header`], for changing a header in place.
 #[inline(always)]
 pub(crate) fn header_mut<'a, const N: usize>(
     data: &'a mut [u8],
@@ -49,7 +49,7 @@ pub(crate) fn header_mut<'a, const N: usize>(
     data.split_first_chunk_mut::<N>().ok_or(WireError::Truncated { what, need: N, have })
 }
 
-/// The first `N` bytes of a buffer that a header is written into.
+/// Returns the first `N` bytes of a buffer that a header is written into.
 #[inline(always)]
 pub(crate) fn room<'a, const N: usize>(
     buf: &'a mut [u8],
@@ -59,13 +59,13 @@ pub(crate) fn room<'a, const N: usize>(
     buf.first_chunk_mut::<N>().ok_or(WireError::NoRoom { what, need: N, have })
 }
 
-/// One option: its kind and the data behind its length.
+/// One option: its kind and the data after its length.
 type KindAndData<'a> = (u8, &'a [u8]);
 
 /// Takes the next option off `rest`, in the form that IPv4 and TCP share: kind 0 ends the list,
 /// kind 1 is one byte of padding, all others have a length that counts kind and length too.
 ///
-/// A bad length gives an error once and empties `rest`.
+/// A bad length returns an error once and empties `rest`.
 pub(crate) fn next_option<'a>(
     rest: &mut &'a [u8],
     what: &'static str,

@@ -1,7 +1,7 @@
-//! The Internet checksum: RFC 1071 sums, RFC 1624 updates, and finishing offloaded checksums.
+//! The Internet checksum: RFC 1071 sums, RFC 1624 updates, and completion of offloaded checksums.
 //!
-//! A one's complement sum does not care about byte order, so [`Checksum`] adds wide words as the
-//! machine loads them and puts the result in network order once, at the end.
+//! A one's complement sum does not depend on byte order, so [`Checksum`] adds wide words as the
+//! machine loads them and converts the result to network order once, at the end.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,13 +13,13 @@ use crate::{Result, WireError};
 /// if all pieces had been one slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checksum {
-    /// Native byte order, not folded: that is left to who asks. All pieces together have less than 16 GiB.
+    /// Native byte order, not folded until it is read. All pieces together have less than 16 GiB.
     sum: u64,
     odd: bool,
 }
 
 impl Checksum {
-    /// The sum of nothing.
+    /// Creates an empty sum.
     #[inline]
     pub const fn new() -> Self {
         Self { sum: 0, odd: false }
@@ -54,8 +54,8 @@ impl Checksum {
         self.sum += u64::from(if self.odd { piece.swap_bytes() } else { piece });
     }
 
-    /// The sum folded to 16 bits, in host order: what a field that waits for an offloading device
-    /// holds.
+    /// The sum folded to 16 bits, in host order: the content of a checksum field that an offloading
+    /// device completes.
     #[inline]
     pub fn fold(&self) -> u16 {
         u16::from_be(fold_u64(self.sum))
@@ -80,7 +80,8 @@ impl Checksum {
     /// True if the bytes summed so far, which include their checksum field, are intact.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        // Folding keeps the remainder by 0xffff. It ends in 0xffff for all multiples but 0; one multiplication tells.
+        // Folding keeps the remainder modulo 0xffff. It ends in 0xffff for all multiples except 0;
+        // one multiplication decides.
         self.sum != 0 && self.sum.is_multiple_of(0xffff)
     }
 }
@@ -137,7 +138,7 @@ pub fn verify(data: &[u8]) -> bool {
     c.is_valid()
 }
 
-/// The checksum of an IPv4 header without options, ignoring what its checksum field holds.
+/// The checksum of an IPv4 header without options, ignoring its checksum field.
 #[inline]
 pub fn ipv4_header(h: &[u8; 20]) -> u16 {
     let mut sum = 0u32;
@@ -149,8 +150,8 @@ pub fn ipv4_header(h: &[u8; 20]) -> u16 {
     !fold(sum)
 }
 
-/// The sum of an IPv4 header without options, and that of its addresses and the 20 bytes behind it: to the
-/// second one add protocol, length and the rest of a TCP segment. Neither has been folded.
+/// The sum of an IPv4 header without options, and that of its addresses and the 20 bytes after it:
+/// to the second one add protocol, length and the rest of a TCP segment. Neither has been folded.
 #[inline]
 pub fn ipv4_and_tcp(h: &[u8; 40]) -> (Checksum, Checksum) {
     let words = h.as_chunks::<4>().0;
@@ -220,21 +221,21 @@ const fn udp_result(before: u16, after: u16) -> u16 {
     }
 }
 
-/// The IPv4 header checksum after the TTL went down by one.
+/// The IPv4 header checksum after the TTL was decremented.
 ///
-/// The TTL is the high byte of its word, so the checksum grows by 0x0100. A result of 0xffff is
-/// the other representation of zero, and a header's sum is never zero: it becomes 0x0000, as a
-/// recomputation would have it (RFC 1624 section 3).
+/// The TTL is the high byte of its word, so the checksum grows by 0x0100. A result of 0xffff is the
+/// other representation of zero, and a header's sum is never zero: it becomes 0x0000, as in a
+/// recomputation (RFC 1624 section 3).
 #[inline]
 pub const fn ttl_decrement(checksum: u16) -> u16 {
     let c = checksum as u32 + 0x0100;
     (c + (c >= 0xffff) as u32) as u16
 }
 
-/// Time to live, protocol and checksum of an IPv4 header (bytes 8 to 11 as a little-endian word) after
-/// the TTL went down by one: as [`ttl_decrement`], in fewer steps. The TTL must not be 0.
+/// TTL, protocol and checksum of an IPv4 header (bytes 8 to 11 as a little-endian word) after the
+/// TTL was decremented: like [`ttl_decrement`], in fewer steps. The TTL must not be 0.
 ///
-/// A ones' complement sum does not mind the order of bytes, so that in this order the checksum, the
+/// A one's complement sum does not depend on byte order, so that in this order the checksum, the
 /// word's upper half, grows by 1.
 #[inline(always)]
 pub const fn ttl_decrement_word(word: u32) -> u32 {
@@ -242,24 +243,24 @@ pub const fn ttl_decrement_word(word: u32) -> u32 {
     word.wrapping_add(0x0001_0000 - 1).wrapping_add(carry << 16)
 }
 
-/// Finishes a checksum that a sender left to its network card (`CHECKSUM_PARTIAL`,
+/// Completes a checksum that a sender left to its network card (`CHECKSUM_PARTIAL`,
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
 ///
 /// The field at `csum_start + csum_offset` holds the pseudo-header's sum; the checksum covers
-/// everything from `csum_start` to the end of `frame`. Returns the checksum it wrote.
+/// everything from `csum_start` to the end of `frame`. Returns the checksum.
 ///
 /// # Errors
-/// `Truncated` when the field lies outside of the frame; the frame is then unchanged.
+/// `Truncated` if the field is outside the frame; the frame is then unchanged.
 #[inline]
 pub fn complete_partial(frame: &mut [u8], csum_start: usize, csum_offset: usize) -> Result<u16> {
     complete_partial_chain(frame, csum_start, csum_offset, core::iter::empty())
 }
 
 /// [`complete_partial`] for a frame in several pieces: `head` holds the headers with the checksum
-/// field, `rest` gives the pieces that follow it.
+/// field, `rest` yields the following pieces.
 ///
 /// # Errors
-/// `Truncated` when the field lies outside of `head`.
+/// `Truncated` if the field is outside `head`.
 pub fn complete_partial_chain<'a>(
     head: &mut [u8],
     csum_start: usize,
@@ -277,7 +278,7 @@ pub fn complete_partial_chain<'a>(
     for piece in rest {
         sum.add(piece);
     }
-    // Only UDP has its checksum at offset 6, and only there zero has a meaning of its own.
+    // Only UDP has its checksum at offset 6, and only in UDP has zero a special meaning.
     let value = if csum_offset == 6 { sum.finish_udp() } else { sum.finish() };
     head[at..need].copy_from_slice(&value.to_be_bytes());
     Ok(value)

@@ -1,11 +1,11 @@
-//! What can be wrong with bytes from outside.
+//! Errors of parsing and emitting headers.
 
 use core::fmt;
 
 /// The result of parsing or emitting a header.
 pub type Result<T> = core::result::Result<T, WireError>;
 
-/// Why bytes are not the header they were taken for, or why a header could not be written.
+/// Error of parsing or emitting a header.
 ///
 /// `what` names the format, as in "IPv4 header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,9 +14,9 @@ pub enum WireError {
     Truncated {
         /// The format.
         what: &'static str,
-        /// Bytes that are needed.
+        /// Bytes required.
         need: usize,
-        /// Bytes that are there.
+        /// Bytes available.
         have: usize,
     },
     /// The version field holds another version.
@@ -25,7 +25,7 @@ pub enum WireError {
         what: &'static str,
         /// The version found.
         found: u8,
-        /// The only version that is understood.
+        /// The only version that is supported.
         want: u8,
     },
     /// The header's own length field is below the minimum, or above what its container allows.
@@ -35,13 +35,13 @@ pub enum WireError {
         /// The length found, in bytes.
         length: usize,
     },
-    /// The length of the whole packet does not fit its header or the bytes that are there.
+    /// The length of the whole packet does not fit its header or the available bytes.
     BadTotalLength {
         /// The format.
         what: &'static str,
         /// The length found, in bytes.
         length: usize,
-        /// Bytes that are there.
+        /// Bytes available.
         have: usize,
     },
     /// The checksum does not match.
@@ -50,7 +50,7 @@ pub enum WireError {
         what: &'static str,
         /// The checksum in the packet.
         found: u16,
-        /// The checksum that would be right.
+        /// The correct checksum.
         want: u16,
     },
     /// A field holds a value that this format does not allow, or that is not supported.
@@ -64,9 +64,9 @@ pub enum WireError {
     NoRoom {
         /// The format.
         what: &'static str,
-        /// Bytes that are needed.
+        /// Bytes required.
         need: usize,
-        /// Bytes that are there.
+        /// Bytes available.
         have: usize,
     },
 }

@@ -9,7 +9,7 @@ use crate::bytes::{array, be16, header, header_mut, put, room};
 
 /// Bytes in the header.
 pub const HEADER_LEN: usize = 14;
-/// The shortest frame without its check sequence; shorter ones are padded.
+/// Minimum length of a frame without its check sequence; shorter ones are padded.
 pub const MIN_FRAME_LEN: usize = 60;
 /// Below this, the type field is the length of an 802.3 frame (see [`crate::llc`]).
 pub const MIN_ETHERTYPE: u16 = 0x0600;
@@ -82,7 +82,7 @@ impl MacAddr {
         Self([a, b, c, d, e, f])
     }
 
-    /// True for group addresses, which include broadcast.
+    /// True for multicast addresses, including broadcast.
     #[inline]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
@@ -100,25 +100,25 @@ impl MacAddr {
         self.to_u64() == 0
     }
 
-    /// True for an address that a station can have: neither group nor zero.
+    /// True for a unicast address: neither multicast nor zero.
     #[inline]
     pub const fn is_unicast(self) -> bool {
         !self.is_multicast() && !self.is_zero()
     }
 
-    /// True for addresses that no manufacturer assigned.
+    /// True for locally administered addresses.
     #[inline]
     pub const fn is_locally_administered(self) -> bool {
         self.0[0] & 2 != 0
     }
 
-    /// The group address that carries an IPv4 multicast group (RFC 1112 section 6.4).
+    /// The multicast address of an IPv4 group (RFC 1112 section 6.4).
     pub const fn from_ipv4_multicast(group: Ipv4Addr) -> Self {
         let [_, b, c, d] = group.octets();
         Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
     }
 
-    /// The group address that carries an IPv6 multicast group (RFC 2464 section 7).
+    /// The multicast address of an IPv6 group (RFC 2464 section 7).
     pub const fn from_ipv6_multicast(group: Ipv6Addr) -> Self {
         let o = group.octets();
         Self([0x33, 0x33, o[12], o[13], o[14], o[15]])
@@ -166,7 +166,7 @@ impl core::error::Error for MacParseError {}
 impl FromStr for MacAddr {
     type Err = MacParseError;
 
-    /// Reads `02:fe:0:0:0:1`, the same with dashes, and `02fe.0000.0001`.
+    /// Parses `02:fe:0:0:0:1`, the same with dashes, and `02fe.0000.0001`.
     fn from_str(s: &str) -> core::result::Result<Self, MacParseError> {
         let (separator, width) = match s {
             _ if s.contains('.') => ('.', 4),
@@ -176,7 +176,7 @@ impl FromStr for MacAddr {
         let (mut value, mut groups) = (0u64, 0);
         for group in s.split(separator) {
             let digits = group.len();
-            // from_str_radix would take a sign.
+            // from_str_radix would accept a sign.
             let hex = group.bytes().all(|b| b.is_ascii_hexdigit());
             if !hex || digits == 0 || digits > width || groups >= 12 / width {
                 return Err(MacParseError);
@@ -212,19 +212,19 @@ impl<'a> EthernetView<'a> {
         Ok(Self { header, payload })
     }
 
-    /// The receiver.
+    /// The destination.
     #[inline]
     pub fn dst(&self) -> MacAddr {
         MacAddr(array(self.header, DST))
     }
 
-    /// The sender.
+    /// The source.
     #[inline]
     pub fn src(&self) -> MacAddr {
         MacAddr(array(self.header, SRC))
     }
 
-    /// The type of what follows, which may be a tag, or a length below [`MIN_ETHERTYPE`].
+    /// The type of the payload, which may be a tag, or a length below [`MIN_ETHERTYPE`].
     #[inline]
     pub fn ethertype(&self) -> u16 {
         be16(self.header, TYPE)
@@ -236,7 +236,7 @@ impl<'a> EthernetView<'a> {
         self.ethertype() < MIN_ETHERTYPE
     }
 
-    /// Everything behind the header, with padding if there is some.
+    /// The payload, with padding if there is some.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -251,11 +251,11 @@ impl<'a> EthernetView<'a> {
 /// The fields of an Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetRepr {
-    /// The receiver.
+    /// The destination.
     pub dst: MacAddr,
-    /// The sender.
+    /// The source.
     pub src: MacAddr,
-    /// The type of what follows.
+    /// The type of the payload.
     pub ethertype: u16,
 }
 
@@ -274,7 +274,7 @@ impl EthernetRepr {
     }
 }
 
-/// An Ethernet header that is changed in place.
+/// An Ethernet header for changes in place.
 #[derive(Debug)]
 pub struct EthernetMut<'a> {
     header: &'a mut [u8; HEADER_LEN],
@@ -290,13 +290,13 @@ impl<'a> EthernetMut<'a> {
         Ok(Self { header: header_mut(data, WHAT)?.0 })
     }
 
-    /// Sets the receiver.
+    /// Sets the destination.
     #[inline]
     pub fn set_dst(&mut self, mac: MacAddr) {
         put(self.header, DST, mac.0);
     }
 
-    /// Sets the sender.
+    /// Sets the source.
     #[inline]
     pub fn set_src(&mut self, mac: MacAddr) {
         put(self.header, SRC, mac.0);
@@ -308,7 +308,7 @@ impl<'a> EthernetMut<'a> {
         put(self.header, TYPE, ethertype.to_be_bytes());
     }
 
-    /// Turns the frame around: the sender becomes the receiver.
+    /// Swaps source and destination.
     #[inline]
     pub fn swap(&mut self) {
         let (dst, src) = (array(self.header, DST), array(self.header, SRC));

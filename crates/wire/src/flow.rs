@@ -1,6 +1,6 @@
 //! Five-tuples and their hashes, for spreading flows over paths and queues.
 //!
-//! The hashes are not for tables that a stranger may fill: they have no secret.
+//! The hashes have no secret, so they are not for tables that outsiders can fill.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,29 +8,29 @@ use crate::ip::has_ports;
 use crate::ipv4::Ipv4View;
 use crate::ipv6::Ipv6View;
 
-/// What tells the flows between hosts apart.
+/// The five-tuple that identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiveTuple {
-    /// The sender.
+    /// Source address.
     pub src: IpAddr,
-    /// The receiver.
+    /// Destination address.
     pub dst: IpAddr,
-    /// The transport.
+    /// IP protocol.
     pub protocol: u8,
-    /// The sender's port; 0 where there are none.
+    /// Source port; 0 without ports.
     pub src_port: u16,
-    /// The receiver's port; 0 where there are none.
+    /// Destination port; 0 without ports.
     pub dst_port: u16,
 }
 
 impl FiveTuple {
-    /// The same flow as the other side sends it.
+    /// The same flow in the other direction.
     pub const fn reversed(&self) -> Self {
         let Self { src, dst, protocol, src_port, dst_port } = *self;
         Self { src: dst, dst: src, protocol, src_port: dst_port, dst_port: src_port }
     }
 
-    /// A hash that tells the directions of a flow apart.
+    /// A hash that differs between the directions of a flow.
     #[inline]
     pub fn hash32(&self) -> u32 {
         match (self.src, self.dst) {
@@ -60,10 +60,10 @@ fn v6(addr: IpAddr) -> Ipv6Addr {
 }
 
 /// The five-tuple of a packet that starts with its IP header; `None` if that is malformed. The
-/// packet may be cut off behind its headers.
+/// packet may be truncated after its headers.
 ///
-/// Fragments have no ports, the first included, so that all of a datagram's fragments take the
-/// same path. A transport header that is cut off before its ports has none either.
+/// Fragments have no ports, including the first, so that all of a datagram's fragments take the
+/// same path. A transport header that is truncated before its ports has none either.
 #[inline]
 pub fn five_tuple(l3: &[u8]) -> Option<FiveTuple> {
     match l3.first()? >> 4 {
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Spreads `n` flows over 16 paths and returns the fullest's share of the mean.
+    /// Spreads `n` flows over 16 paths and returns the fullest one's load relative to the mean.
     fn worst(n: u32, hash: impl Fn(u32) -> u32) -> f64 {
         let mut paths = vec![0u32; 16];
         for i in 0..n {
@@ -223,7 +223,7 @@ mod tests {
                 FiveTuple { src: src.into(), dst: dst.into(), protocol, src_port, dst_port };
             let [a, b] = wide.map(|w| IpAddr::from(Ipv6Addr::from(w)));
             let v6 = FiveTuple { src: a, dst: b, ..v4 };
-            // A host that talks to itself differs in ports only.
+            // A host that sends to itself differs in ports only.
             let own = FiveTuple { dst: v4.src, ..v4 };
             for t in [v4, v6, own] {
                 prop_assert_eq!(t.symmetric_hash32(), t.reversed().symmetric_hash32());

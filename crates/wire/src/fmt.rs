@@ -1,7 +1,7 @@
-//! Text for packet traces, in the form that readers of VPP traces know.
+//! Text for packet traces, in the form of VPP's traces.
 //!
-//! Each function writes whole lines: `indent` spaces, the text, a newline. Malformed and cut-off
-//! bytes are shown as far as they go, with a line that says what is wrong; nothing here panics on
+//! Each function writes whole lines: `indent` spaces, the text, a newline. Malformed and truncated
+//! bytes are shown as far as they go, with a line that describes the error; nothing here panics on
 //! any bytes.
 
 use core::fmt::{self, Display, Formatter, Result, Write};
@@ -21,7 +21,7 @@ use crate::vlan::{Tag, layer2};
 use crate::vxlan::VxlanView;
 use crate::{icmpv4, icmpv6, mpls, nd, tcp, vlan};
 
-/// Packets inside packets are shown down to this depth.
+/// Maximum depth of nested packets.
 const MAX_DEPTH: u8 = 4;
 
 /// Writes one line: the indent, the text, a newline.
@@ -110,7 +110,7 @@ impl Display for Ip<'_> {
     }
 }
 
-/// A whole frame: Ethernet, tags, and everything inside that is known.
+/// A whole frame: Ethernet, tags, and all known inner headers.
 pub fn packet(frame: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     frame_at(frame, out, indent, MAX_DEPTH)
 }
@@ -129,7 +129,7 @@ fn frame_at(frame: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Resu
     }
 }
 
-/// What follows an ethertype.
+/// The payload of an ethertype.
 pub fn l3(ethertype: u16, data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     payload_of(ethertype, data, out, indent, MAX_DEPTH)
 }
@@ -152,7 +152,7 @@ pub fn ethernet(frame: &[u8], out: &mut dyn Write, indent: usize) -> Result {
         Ok(view) => view,
         Err(e) => return line!(out, indent, "{e}"),
     };
-    // The type behind the tags comes first, so they are walked twice.
+    // The type after the tags comes first, so they are walked twice.
     let mut tags = vlan::Tags::new(l2.ethertype(), l2.payload());
     tags.by_ref().for_each(drop);
     let kind = type_of(tags.ethertype());
@@ -189,7 +189,7 @@ fn llc(view: &LlcView<'_>, out: &mut dyn Write, indent: usize) -> Result {
     }
 }
 
-/// Two lines for ARP: what it is, and who asks or tells whom.
+/// Two lines for ARP: the operation, and the addresses of sender and target.
 pub fn arp(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     let view = match ArpView::parse(data) {
         Ok(view) => view,
@@ -217,13 +217,13 @@ fn ip_at(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result {
     }
 }
 
-/// An IPv4 header, and the transport behind it.
+/// An IPv4 header, and the transport after it.
 pub fn ip4(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     ip4_at(data, out, indent, MAX_DEPTH)
 }
 
 fn ip4_at(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result {
-    // The lenient reading shows what a packet that failed the checks looks like.
+    // The lenient parser shows what a packet that failed the checks looks like.
     let view = match Ipv4View::parse_unchecked(data) {
         Ok(view) => view,
         Err(e) => return line!(out, indent, "{e}"),
@@ -245,7 +245,7 @@ fn ip4_at(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result 
     if view.fragment_offset() > 0 || view.version() != 4 || ihl < ipv4::HEADER_LEN {
         return Ok(());
     }
-    // Cut link padding off where the length makes sense.
+    // Cut off link padding if the length is valid.
     let payload = Ipv4View::parse_prefix(data).map_or(view.payload(), |v| v.payload());
     transport(view.protocol(), payload, out, indent, depth)
 }
@@ -269,7 +269,7 @@ fn fragment_line(view: &Ipv4View<'_>, out: &mut dyn Write, indent: usize) -> Res
     out.write_char('\n')
 }
 
-/// An IPv6 header, and the transport behind it and its extension headers.
+/// An IPv6 header, and the transport after it and its extension headers.
 pub fn ip6(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     ip6_at(data, out, indent, MAX_DEPTH)
 }
@@ -315,7 +315,7 @@ fn transport(kind: u8, data: &[u8], out: &mut dyn Write, indent: usize, depth: u
     }
 }
 
-/// `ICMP echo_request checksum 0x1bad id 2959`; errors show the packet they quote below.
+/// `ICMP echo_request checksum 0x1bad id 2959`; errors show the quoted packet below.
 pub fn icmp4(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     icmp4_at(data, out, indent, MAX_DEPTH)
 }
@@ -412,7 +412,7 @@ fn udp_at(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result 
 
 /// `TCP: 1 -> 2`, with numbers, flags, window and checksum.
 pub fn tcp(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
-    // Without its options, so that a header that is cut off in them is still shown.
+    // Without its options, so that a header that is truncated in them is still shown.
     let (view, length) = match data.first_chunk::<{ tcp::HEADER_LEN }>() {
         Some(fixed) => {
             let mut short = *fixed;
@@ -458,13 +458,13 @@ fn gre(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result {
     }
 }
 
-/// A line per label stack entry, and the IP packet behind the bottom.
+/// A line per label stack entry, and the IP packet after the bottom.
 pub fn mpls(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     mpls_at(data, out, indent, MAX_DEPTH)
 }
 
 fn mpls_at(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result {
-    // A stack without an end would fill the trace; no router pushes as many as these.
+    // An endless stack would fill the trace; no router pushes as many as these.
     let mut stack = mpls::Stack::new(data);
     for e in stack.by_ref().take(16) {
         let (label, class, eos) = (e.label(), e.traffic_class(), u8::from(e.is_bottom()));
@@ -479,7 +479,7 @@ fn mpls_at(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result
     }
 }
 
-/// Bytes as hex, 32 a line, as traces of rewrites show them: `00000000: 02fe...`.
+/// Bytes as hex, 32 a line, as in traces of rewrites: `00000000: 02fe...`.
 pub fn hex(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
     for (i, chunk) in data.chunks(32).enumerate() {
         write!(out, "{:indent$}{:08x}: ", "", i * 32)?;

@@ -20,11 +20,11 @@ pub struct GreView<'a> {
 }
 
 impl<'a> GreView<'a> {
-    /// Reads the header at the start of `data`.
+    /// Parses the header at the start of `data`.
     ///
     /// # Errors
-    /// `Truncated`; `BadVersion` for the enhanced GRE of PPTP; `BadField` for the source routing
-    /// of RFC 1701, which RFC 2784 section 2.3 tells to drop.
+    /// `Truncated`; `BadVersion` for the enhanced GRE of PPTP; `BadField` for the source routing of
+    /// RFC 1701, which RFC 2784 section 2.3 requires to drop.
     pub fn parse(data: &'a [u8]) -> Result<Self> {
         let (header, rest) = header::<HEADER_LEN>(data, WHAT)?;
         let flags = be16(header, 0);
@@ -43,7 +43,7 @@ impl<'a> GreView<'a> {
         Ok(Self { header, fields, payload })
     }
 
-    /// The ethertype of what is inside.
+    /// The ethertype of the inner packet.
     #[inline]
     pub fn protocol(&self) -> u16 {
         be16(self.header, 2)
@@ -70,7 +70,7 @@ impl<'a> GreView<'a> {
         self.optional(CHECKSUM_BIT, &[]).map(|v| (v >> 16) as u16)
     }
 
-    /// The packet inside.
+    /// The inner packet.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -94,7 +94,7 @@ impl<'a> GreView<'a> {
 /// The fields of a GRE header; a checksum is never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GreRepr {
-    /// The ethertype of what is inside.
+    /// The ethertype of the inner packet.
     pub protocol: u16,
     /// The key, if there is one.
     pub key: Option<u32>,

@@ -1,12 +1,11 @@
-//! Cutting super-frames into packets: TCP segmentation (TSO) and its UDP sibling (USO).
+//! Segmentation of GSO packets: TCP segmentation (TSO) and its UDP sibling (USO).
 //!
-//! A sender that offloads to its network card hands over one frame with up to 64 KiB of payload
-//! and the size to cut it at. [`Plan`] holds what all segments share; each segment is a patched
-//! copy of the headers and a range of the payload:
+//! A sender that offloads to its network card hands over one packet with up to 64 KiB of payload
+//! and the segment size. [`Plan`] holds what all segments share; each segment is a patched copy of
+//! the headers and a range of the payload:
 //!
 //! - the IP total length (payload length in IPv6), and an IPv4 identification that counts up;
-//! - TCP: the sequence number; FIN and PSH on the last segment only, CWR on the first only
-//!   (RFC 3168 section 6.1.2);
+//! - TCP: the sequence number; FIN and PSH on the last segment only, CWR on the first only (RFC 3168 section 6.1.2);
 //! - UDP: the length; each segment is a datagram of its own;
 //! - complete checksums.
 
@@ -22,11 +21,12 @@ use crate::tcp::{self, TcpView};
 use crate::udp::{self, UdpView};
 use crate::{Result, WireError, ipv4, vlan};
 
-/// The longest headers that can be repeated: Ethernet with tags, IP and transport with options.
+/// Maximum length of the headers that are repeated: Ethernet with tags, IP and transport with
+/// options.
 pub const MAX_HEADERS: usize = 256;
 const WHAT: &str = "segmentation";
 
-/// How a super-frame is cut.
+/// How a GSO packet is segmented.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     l3: usize,
@@ -52,32 +52,32 @@ enum Transport {
     Udp,
 }
 
-/// One segment: where it stands in the super-frame's payload.
+/// A segment: its range in the GSO packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Counts from 0.
+    /// Index, from 0.
     pub index: usize,
-    /// Where its payload starts, from the start of the super-frame's payload.
+    /// Start of its payload, from the start of the GSO packet's payload.
     pub start: usize,
     /// Bytes of payload.
     pub len: usize,
 }
 
 impl Segment {
-    /// The payload's place, from the start of the super-frame's payload.
+    /// The range of its payload, from the start of the GSO packet's payload.
     pub const fn range(&self) -> Range<usize> {
         self.start..self.start + self.len
     }
 }
 
 impl Plan {
-    /// Reads the headers of an Ethernet super-frame, tags included.
+    /// Parses the headers of an Ethernet GSO packet, tags included.
     ///
     /// `head` holds all headers, `frame_len` counts the whole frame, and `gso_size` is the payload
-    /// of each segment but the last, in bytes.
+    /// of each segment except the last, in bytes.
     ///
     /// # Errors
-    /// As [`at`](Self::at), and `BadField` for a frame that is not IP.
+    /// See [`at`](Self::at), and `BadField` for a frame that is not IP.
     pub fn new(head: &[u8], frame_len: usize, gso_size: usize) -> Result<Self> {
         let l2 = vlan::layer2(head)?;
         match l2.ethertype {
@@ -90,12 +90,12 @@ impl Plan {
         }
     }
 
-    /// The same for a frame whose IP header starts at `l3`.
+    /// Like [`new`](Self::new), for a frame whose IP header starts at `l3`.
     ///
     /// # Errors
-    /// `BadField` for a `gso_size` of zero, a fragment or another transport than TCP and UDP;
+    /// `BadField` for a `gso_size` of zero, a fragment or a transport other than TCP and UDP;
     /// `BadHeaderLength` for headers above [`MAX_HEADERS`]; `BadTotalLength` for a segment that
-    /// would exceed what IP can carry; and what is wrong with the headers themselves.
+    /// would exceed what IP can carry; and errors of the headers themselves.
     pub fn at(head: &[u8], l3: usize, frame_len: usize, gso_size: usize) -> Result<Self> {
         if gso_size == 0 {
             return Err(WireError::BadField { what: "segmentation size", found: 0 });
@@ -124,7 +124,7 @@ impl Plan {
         if header_len > MAX_HEADERS {
             return Err(WireError::BadHeaderLength { what: WHAT, length: header_len });
         }
-        // The IP length field rules over trailing bytes, unless it is zero (BIG TCP).
+        // The IP length field excludes trailing bytes, unless it is zero (BIG TCP).
         let frame_len = match found.packet_len {
             0 => frame_len,
             n => frame_len.min(l3 + n),
@@ -140,19 +140,19 @@ impl Plan {
         Ok(Self { l3, l4, header_len, payload_len, gso_size, ip, transport, pseudo })
     }
 
-    /// Bytes of headers in front of each segment's payload.
+    /// Bytes of headers before each segment's payload.
     #[inline]
     pub fn header_len(&self) -> usize {
         self.header_len
     }
 
-    /// Bytes of payload in the super-frame.
+    /// Bytes of payload in the GSO packet.
     #[inline]
     pub fn payload_len(&self) -> usize {
         self.payload_len
     }
 
-    /// How many segments there are; at least one, even without payload.
+    /// The number of segments; at least one, even without payload.
     #[inline]
     pub fn segment_count(&self) -> usize {
         self.payload_len.div_ceil(self.gso_size).max(1)
@@ -169,8 +169,8 @@ impl Plan {
 
     /// Writes one segment's headers to the start of `out`.
     ///
-    /// `head` is the super-frame that the plan was made from, and `payload` the sum of the
-    /// segment's payload, in however many pieces that lies.
+    /// `head` is the GSO packet that the plan was made from, and `payload` the sum of the segment's
+    /// payload, in any number of pieces.
     ///
     /// # Errors
     /// `NoRoom` or `Truncated` below [`header_len`](Self::header_len) bytes in `out` or `head`.
@@ -244,7 +244,7 @@ struct FoundIp<'a> {
     ip: Ip,
     protocol: u8,
     header_len: usize,
-    /// What the length field says, header included; 0 when it says nothing.
+    /// The value of the length field, header included; 0 if it is zero.
     packet_len: usize,
     payload: &'a [u8],
     pseudo: Checksum,
@@ -254,7 +254,7 @@ fn parse_ip(packet: &[u8]) -> Result<FoundIp<'_>> {
     if packet.first().is_some_and(|b| b >> 4 == 6) {
         return parse_ipv6(packet);
     }
-    // A super-frame may leave the length zero, so it is not judged by it.
+    // A GSO packet may leave the length zero, so it is not checked.
     let header_len = usize::from(packet.first().copied().unwrap_or(0) & 0xf) * 4;
     let h = packet.first_chunk::<{ ipv4::HEADER_LEN }>();
     let have = packet.len();
@@ -290,7 +290,7 @@ fn parse_ipv6(packet: &[u8]) -> Result<FoundIp<'_>> {
     let ip = Ipv6View::parse_prefix(packet)?;
     let payload_len = usize::from(ip.payload_len());
     let t = match payload_len {
-        // A jumbogram's length stands in a hop-by-hop option, which segments must not repeat.
+        // A jumbogram's length is in a hop-by-hop option, which segments must not repeat.
         0 if ip.next_header() == protocol::HOP_BY_HOP => {
             return Err(WireError::BadField { what: "segmentation of a jumbogram", found: 0 });
         }
@@ -311,11 +311,11 @@ fn parse_ipv6(packet: &[u8]) -> Result<FoundIp<'_>> {
     })
 }
 
-/// Cuts a super-frame that lies in one piece: calls `emit` with each segment's headers and
-/// payload, in order. Returns how many segments there were.
+/// Segments a GSO packet in one piece: calls `emit` with each segment's headers and payload, in
+/// order. Returns the number of segments.
 ///
 /// # Errors
-/// As [`Plan::new`]; `emit` is then not called.
+/// See [`Plan::new`]; `emit` is then not called.
 pub fn segment(frame: &[u8], gso_size: usize, mut emit: impl FnMut(&[u8], &[u8])) -> Result<usize> {
     let plan = Plan::new(frame, frame.len(), gso_size)?;
     let mut headers = [0; MAX_HEADERS];

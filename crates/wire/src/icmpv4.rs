@@ -9,56 +9,56 @@ use crate::{Result, WireError, checksum};
 
 /// Bytes in the header.
 pub const HEADER_LEN: usize = 8;
-/// Error packets grow no longer than this, IP header included (RFC 1812 section 4.3.2.3).
+/// Maximum length of error packets, IP header included (RFC 1812 section 4.3.2.3).
 pub const MAX_ERROR_LEN: usize = 576;
 
 /// Message types.
 pub mod kind {
-    /// The answer to an echo request.
+    /// Echo reply.
     pub const ECHO_REPLY: u8 = 0;
-    /// The packet could not be delivered; the code says why.
+    /// Destination unreachable; the code is the reason.
     pub const DESTINATION_UNREACHABLE: u8 = 3;
     /// Obsolete congestion signal.
     pub const SOURCE_QUENCH: u8 = 4;
-    /// There is a better gateway.
+    /// Redirect to a better gateway.
     pub const REDIRECT: u8 = 5;
-    /// Ping.
+    /// Echo request.
     pub const ECHO_REQUEST: u8 = 8;
-    /// A router announces itself.
+    /// Router advertisement.
     pub const ROUTER_ADVERTISEMENT: u8 = 9;
-    /// A host asks for routers.
+    /// Router solicitation.
     pub const ROUTER_SOLICITATION: u8 = 10;
-    /// The time to live, or to reassemble, ran out.
+    /// TTL or reassembly time exceeded.
     pub const TIME_EXCEEDED: u8 = 11;
-    /// A header field is wrong.
+    /// Parameter problem.
     pub const PARAMETER_PROBLEM: u8 = 12;
-    /// What time is it?
+    /// Timestamp request.
     pub const TIMESTAMP_REQUEST: u8 = 13;
-    /// The answer.
+    /// Timestamp reply.
     pub const TIMESTAMP_REPLY: u8 = 14;
 }
 
 /// Codes of [`kind::DESTINATION_UNREACHABLE`].
 pub mod unreachable {
-    /// No route.
+    /// Network unreachable: no route.
     pub const NET: u8 = 0;
-    /// No answer from the next hop.
+    /// Host unreachable.
     pub const HOST: u8 = 1;
-    /// Nobody takes the protocol.
+    /// Protocol unreachable.
     pub const PROTOCOL: u8 = 2;
-    /// Nobody listens on the port.
+    /// Port unreachable.
     pub const PORT: u8 = 3;
-    /// Too large, and must not be fragmented; the message holds the MTU (RFC 1191).
+    /// Fragmentation needed and DF set; the message contains the MTU (RFC 1191).
     pub const FRAGMENTATION_NEEDED: u8 = 4;
-    /// A filter forbids it.
+    /// Administratively prohibited.
     pub const ADMINISTRATIVELY_PROHIBITED: u8 = 13;
 }
 
 /// Codes of [`kind::TIME_EXCEEDED`].
 pub mod exceeded {
-    /// The time to live reached zero in transit.
+    /// TTL exceeded in transit.
     pub const TTL: u8 = 0;
-    /// Fragments are missing.
+    /// Fragment reassembly time exceeded.
     pub const REASSEMBLY: u8 = 1;
 }
 
@@ -133,7 +133,7 @@ pub struct IcmpView<'a> {
 }
 
 impl<'a> IcmpView<'a> {
-    /// Reads the message that `data` holds; the caller has cut it to the IP payload.
+    /// Parses the message in `data`, which the caller has cut to the IP payload.
     ///
     /// # Errors
     /// `Truncated` below 8 bytes.
@@ -155,7 +155,7 @@ impl<'a> IcmpView<'a> {
         self.header[CODE]
     }
 
-    /// The checksum as it stands.
+    /// The checksum field.
     #[inline]
     pub fn checksum(&self) -> u16 {
         be16(self.header, CHECKSUM)
@@ -193,12 +193,12 @@ impl<'a> IcmpView<'a> {
         is_error(self.kind())
     }
 
-    /// The packet that an error is about, cut off as the sender of the error did.
+    /// The packet that an error is about, truncated as the sender of the error did.
     pub fn quoted(&self) -> Option<Result<Ipv4View<'a>>> {
         self.is_error().then(|| Ipv4View::parse_prefix(self.payload()))
     }
 
-    /// The bytes behind the header.
+    /// The bytes after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.message[HEADER_LEN..]
@@ -213,9 +213,9 @@ impl<'a> IcmpView<'a> {
 /// Identifier and sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Which ping.
+    /// Identifier.
     pub id: u16,
-    /// Which of its packets.
+    /// Sequence number.
     pub seq: u16,
 }
 
@@ -242,24 +242,24 @@ impl IcmpRepr {
         Self { kind: kind::ECHO_REQUEST, code: 0, rest: (id as u32) << 16 | seq as u32 }
     }
 
-    /// The time to live ran out in transit.
+    /// A "TTL exceeded in transit" error.
     pub const fn ttl_exceeded() -> Self {
         Self { kind: kind::TIME_EXCEEDED, code: exceeded::TTL, rest: 0 }
     }
 
-    /// The packet cannot be delivered; `code` says why (see [`mod@unreachable`]).
+    /// A "destination unreachable" error; see [`mod@unreachable`] for `code`.
     pub const fn unreachable(code: u8) -> Self {
         Self { kind: kind::DESTINATION_UNREACHABLE, code, rest: 0 }
     }
 
-    /// The packet is longer than `mtu` and must not be fragmented.
+    /// A "fragmentation needed" error with the next hop's MTU.
     pub const fn fragmentation_needed(mtu: u16) -> Self {
         let code = unreachable::FRAGMENTATION_NEEDED;
         Self { kind: kind::DESTINATION_UNREACHABLE, code, rest: mtu as u32 }
     }
 
-    /// Writes the header in front of the payload that `message` already holds from byte 8 on, with
-    /// the checksum over both. Returns the header's length.
+    /// Writes the header before the payload that `message` already holds from byte 8 on, with the
+    /// checksum over both. Returns the header's length.
     ///
     /// # Errors
     /// `NoRoom` below 8 bytes.
@@ -292,8 +292,8 @@ pub fn make_echo_reply(message: &mut [u8]) -> Result<bool> {
 }
 
 /// True if an ICMP error may be sent about this packet (RFC 1812 section 4.3.2.7): not about an
-/// ICMP error, a fragment other than the first, nor a packet to or from an address that is not
-/// one host. Broadcasts of the link and of its subnet are for the caller to tell.
+/// ICMP error, a fragment other than the first, nor a packet to or from an address that is not one
+/// host. The caller checks for broadcasts of the link and of its subnet.
 pub fn may_answer_with_error(packet: &Ipv4View<'_>) -> bool {
     let dst = packet.dst();
     let about_error = packet.protocol() == protocol::ICMP
@@ -331,7 +331,7 @@ pub fn emit_error(
         end += piece.len();
     }
     let length = (end - ipv4::HEADER_LEN) as u16;
-    // Errors travel with the precedence of network control (RFC 1812 section 4.3.2.5).
+    // Errors have the precedence of network control (RFC 1812 section 4.3.2.5).
     let ip = Ipv4Repr { tos: 0xc0, ..Ipv4Repr::new(src, original.src(), protocol::ICMP, length) };
     ip.emit(buf)?;
     error.emit(&mut buf[ipv4::HEADER_LEN..end])?;

@@ -10,32 +10,32 @@ use crate::{Result, WireError};
 
 /// Bytes in the header.
 pub const HEADER_LEN: usize = 8;
-/// Error packets grow no longer than the smallest MTU (RFC 4443 section 2.4).
+/// Maximum length of error packets: the minimum MTU (RFC 4443 section 2.4).
 pub const MAX_ERROR_LEN: usize = 1280;
 
 /// Message types; those below 128 are errors.
 pub mod kind {
-    /// The packet could not be delivered.
+    /// Destination unreachable.
     pub const DESTINATION_UNREACHABLE: u8 = 1;
-    /// The packet exceeds the next link's MTU.
+    /// Packet too big for the next link's MTU.
     pub const PACKET_TOO_BIG: u8 = 2;
-    /// The hop limit, or the time to reassemble, ran out.
+    /// Hop limit or reassembly time exceeded.
     pub const TIME_EXCEEDED: u8 = 3;
-    /// A header field is wrong.
+    /// Parameter problem.
     pub const PARAMETER_PROBLEM: u8 = 4;
-    /// Ping.
+    /// Echo request.
     pub const ECHO_REQUEST: u8 = 128;
-    /// The answer to a ping.
+    /// Echo reply.
     pub const ECHO_REPLY: u8 = 129;
-    /// A host asks for routers.
+    /// Router solicitation.
     pub const ROUTER_SOLICITATION: u8 = 133;
-    /// A router announces itself.
+    /// Router advertisement.
     pub const ROUTER_ADVERTISEMENT: u8 = 134;
-    /// Who has this address?
+    /// Neighbor solicitation.
     pub const NEIGHBOR_SOLICITATION: u8 = 135;
-    /// I have it.
+    /// Neighbor advertisement.
     pub const NEIGHBOR_ADVERTISEMENT: u8 = 136;
-    /// There is a better next hop.
+    /// Redirect to a better next hop.
     pub const REDIRECT: u8 = 137;
 }
 
@@ -93,7 +93,7 @@ pub struct Icmp6View<'a> {
 }
 
 impl<'a> Icmp6View<'a> {
-    /// Reads the message that `data` holds; the caller has cut it to the IP payload.
+    /// Parses the message in `data`, which the caller has cut to the IP payload.
     ///
     /// # Errors
     /// `Truncated` below 8 bytes.
@@ -115,7 +115,7 @@ impl<'a> Icmp6View<'a> {
         self.header[CODE]
     }
 
-    /// The checksum as it stands.
+    /// The checksum field.
     #[inline]
     pub fn checksum(&self) -> u16 {
         be16(self.header, CHECKSUM)
@@ -134,7 +134,7 @@ impl<'a> Icmp6View<'a> {
         be32(self.header, REST)
     }
 
-    /// Identifier and sequence number of a ping or its reply.
+    /// Identifier and sequence number of an echo request or reply.
     #[inline]
     pub fn echo(&self) -> Option<crate::icmpv4::Echo> {
         matches!(self.kind(), kind::ECHO_REQUEST | kind::ECHO_REPLY).then(|| {
@@ -149,7 +149,7 @@ impl<'a> Icmp6View<'a> {
         self.kind() < 128
     }
 
-    /// The packet that an error is about, cut off as the sender of the error did.
+    /// The packet that an error is about, truncated as the sender of the error did.
     pub fn quoted(&self) -> Option<Result<Ipv6View<'a>>> {
         self.is_error().then(|| Ipv6View::parse_prefix(self.payload()))
     }
@@ -160,7 +160,7 @@ impl<'a> Icmp6View<'a> {
         self.message
     }
 
-    /// The bytes behind the header.
+    /// The bytes after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.message[HEADER_LEN..]
@@ -206,18 +206,18 @@ impl Icmp6Repr {
         Self { kind: kind::ECHO_REQUEST, code: 0, rest: (id as u32) << 16 | seq as u32 }
     }
 
-    /// The hop limit ran out in transit.
+    /// A "hop limit exceeded in transit" error.
     pub const fn hop_limit_exceeded() -> Self {
         Self { kind: kind::TIME_EXCEEDED, code: 0, rest: 0 }
     }
 
-    /// The packet is longer than `mtu`.
+    /// A "packet too big" error with the next hop's MTU.
     pub const fn packet_too_big(mtu: u32) -> Self {
         Self { kind: kind::PACKET_TOO_BIG, code: 0, rest: mtu }
     }
 
-    /// Writes the header in front of the payload that `message` already holds from byte 8 on, with
-    /// the checksum over both. Returns the header's length.
+    /// Writes the header before the payload that `message` already holds from byte 8 on, with the
+    /// checksum over both. Returns the header's length.
     ///
     /// # Errors
     /// `NoRoom` below 8 bytes.

@@ -1,4 +1,4 @@
-//! What IPv4 and IPv6 share: protocol numbers, code points and their names.
+//! Definitions shared by IPv4 and IPv6: protocol numbers, code points and their names.
 
 /// IP protocol numbers (IANA), also used as IPv6 next headers.
 pub mod protocol {
@@ -32,7 +32,7 @@ pub mod protocol {
     pub const AH: u8 = 51;
     /// ICMPv6.
     pub const ICMPV6: u8 = 58;
-    /// IPv6: nothing follows.
+    /// IPv6: no next header.
     pub const NO_NEXT: u8 = 59;
     /// IPv6 destination options.
     pub const DESTINATION: u8 = 60;

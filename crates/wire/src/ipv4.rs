@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791), with the header checks that RFC 1812 section 5.2.2 asks of a router.
+//! IPv4 (RFC 791), with the header checks that RFC 1812 section 5.2.2 requires of a router.
 
 use core::fmt;
 use core::net::Ipv4Addr;
@@ -37,7 +37,7 @@ const SRC: usize = 12;
 const DST: usize = 16;
 const WHAT: &str = "IPv4 header";
 
-/// Which check of RFC 1812 a packet failed.
+/// The check of RFC 1812 that a packet failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv4Error {
     /// The bytes end before the header does.
@@ -52,7 +52,7 @@ pub enum Ipv4Error {
     TotalLengthBeyondData(u16),
     /// The header checksum is wrong.
     Checksum,
-    /// The packet arrived with a time to live of zero.
+    /// The packet arrived with a TTL of zero.
     TtlZero,
 }
 
@@ -94,7 +94,7 @@ impl From<Ipv4Error> for WireError {
     }
 }
 
-/// An IPv4 packet whose header is all there and whose length fields agree with the bytes.
+/// An IPv4 packet whose header is complete and whose length fields are consistent with the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4View<'a> {
     header: &'a [u8; HEADER_LEN],
@@ -102,8 +102,8 @@ pub struct Ipv4View<'a> {
     payload: &'a [u8],
 }
 
-/// All header checks of RFC 1812 section 5.2.2, in its order, then that the packet may still live.
-/// Link padding behind the total length is cut off.
+/// Does all header checks of RFC 1812 section 5.2.2, in its order, then checks that the TTL is not
+/// zero. Link padding after the total length is cut off.
 ///
 /// # Errors
 /// The first check that fails.
@@ -112,8 +112,8 @@ pub fn check(data: &[u8]) -> core::result::Result<Ipv4View<'_>, Ipv4Error> {
     check_chain(data, data.len())
 }
 
-/// [`check`] for a packet of `packet_len` bytes of which only `first` are at hand. They must hold
-/// the whole header; the view's payload is what of it is at hand.
+/// [`check`] for a packet of `packet_len` bytes of which only `first` are available. They must
+/// contain the whole header; the view's payload is the available part.
 ///
 /// # Errors
 /// The first check that fails.
@@ -160,8 +160,8 @@ fn lengths(first: &[u8], packet_len: usize) -> core::result::Result<Ipv4View<'_>
 }
 
 impl<'a> Ipv4View<'a> {
-    /// Reads the packet at the start of `data` and checks its lengths, but not its checksum or
-    /// time to live (see [`check`]).
+    /// Parses the packet at the start of `data` and checks its lengths, but not its checksum or TTL
+    /// (see [`check`]).
     ///
     /// # Errors
     /// `Truncated`, `BadVersion`, `BadHeaderLength` or `BadTotalLength`.
@@ -170,8 +170,8 @@ impl<'a> Ipv4View<'a> {
         lengths(data, data.len()).map_err(|e| e.into())
     }
 
-    /// Reads a header whose packet may have been cut off behind it, as in a sample or in the quote
-    /// of an ICMP error. The payload is what is left of it.
+    /// Parses a header whose packet may be truncated after it, as in a sample or in the quote of an
+    /// ICMP error. The payload is the available part.
     ///
     /// # Errors
     /// `Truncated`, `BadVersion`, `BadHeaderLength` or a total length below the header's.
@@ -180,7 +180,7 @@ impl<'a> Ipv4View<'a> {
         lengths(data, usize::MAX).map_err(|e| e.into())
     }
 
-    /// Takes any 20 bytes for a header, so that traces can show what is wrong with it. Options and
+    /// Treats any 20 bytes as a header, so that traces can show what is wrong with it. Options and
     /// payload are what the header length leaves of the bytes.
     pub fn parse_unchecked(data: &'a [u8]) -> Result<Self> {
         let (header, rest) = crate::bytes::header::<HEADER_LEN>(data, WHAT)?;
@@ -237,7 +237,7 @@ impl<'a> Ipv4View<'a> {
         be16(self.header, ID)
     }
 
-    /// The flags and offset as they stand on the wire (see [`flag`]).
+    /// The flags and offset as on the wire (see [`flag`]).
     #[inline]
     pub fn fragment_word(&self) -> u16 {
         be16(self.header, FRAGMENT)
@@ -255,7 +255,7 @@ impl<'a> Ipv4View<'a> {
         self.fragment_word() & flag::MORE_FRAGMENTS != 0
     }
 
-    /// Where the payload belongs in the datagram, in bytes.
+    /// The offset of the payload in the datagram, in bytes.
     #[inline]
     pub fn fragment_offset(&self) -> usize {
         usize::from(self.fragment_word() & flag::OFFSET_MASK) * 8
@@ -267,7 +267,7 @@ impl<'a> Ipv4View<'a> {
         self.fragment_word() & (flag::MORE_FRAGMENTS | flag::OFFSET_MASK) != 0
     }
 
-    /// The time to live.
+    /// The TTL.
     #[inline]
     pub fn ttl(&self) -> u8 {
         self.header[TTL]
@@ -279,13 +279,13 @@ impl<'a> Ipv4View<'a> {
         self.header[PROTOCOL]
     }
 
-    /// The header checksum as it stands.
+    /// The header checksum in the packet.
     #[inline]
     pub fn checksum(&self) -> u16 {
         be16(self.header, CHECKSUM)
     }
 
-    /// The header checksum as it should be.
+    /// The correct header checksum.
     #[inline]
     pub fn computed_checksum(&self) -> u16 {
         if self.options.is_empty() {
@@ -300,24 +300,24 @@ impl<'a> Ipv4View<'a> {
     /// True if the header is intact.
     #[inline]
     pub fn checksum_ok(&self) -> bool {
-        // 0xffff is the other representation of zero, which some senders let escape.
+        // 0xffff is the other representation of zero, which some senders emit.
         let (found, want) = (self.checksum(), self.computed_checksum());
         found == want || (found == 0xffff && want == 0)
     }
 
-    /// The sender.
+    /// The source address.
     #[inline]
     pub fn src(&self) -> Ipv4Addr {
         Ipv4Addr::from_bits(be32(self.header, SRC))
     }
 
-    /// The receiver.
+    /// The destination address.
     #[inline]
     pub fn dst(&self) -> Ipv4Addr {
         Ipv4Addr::from_bits(be32(self.header, DST))
     }
 
-    /// The options as they stand, up to 40 bytes.
+    /// The options as on the wire, up to 40 bytes.
     #[inline]
     pub fn options_bytes(&self) -> &'a [u8] {
         self.options
@@ -329,7 +329,7 @@ impl<'a> Ipv4View<'a> {
         Options { rest: self.options }
     }
 
-    /// The bytes behind the header, without link padding.
+    /// The bytes after the header, without link padding.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -362,12 +362,12 @@ impl<'a> Ipv4View<'a> {
 pub struct Ipv4Option<'a> {
     /// Copied flag, class and number in one byte.
     pub kind: u8,
-    /// The bytes behind kind and length.
+    /// The bytes after kind and length.
     pub data: &'a [u8],
 }
 
 impl Ipv4Option<'_> {
-    /// Routers must look at the packet (RFC 2113).
+    /// Routers must examine the packet (RFC 2113).
     pub const ROUTER_ALERT: u8 = 148;
     /// Record route.
     pub const RECORD_ROUTE: u8 = 7;
@@ -399,13 +399,13 @@ impl<'a> Iterator for Options<'a> {
 /// The fields of an IPv4 header without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Repr {
-    /// The sender.
+    /// Source address.
     pub src: Ipv4Addr,
-    /// The receiver.
+    /// Destination address.
     pub dst: Ipv4Addr,
     /// The payload's protocol.
     pub protocol: u8,
-    /// The time to live.
+    /// TTL.
     pub ttl: u8,
     /// DSCP and ECN.
     pub tos: u8,
@@ -413,12 +413,12 @@ pub struct Ipv4Repr {
     pub id: u16,
     /// Flags and offset (see [`flag`]).
     pub fragment_word: u16,
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub payload_len: u16,
 }
 
 impl Ipv4Repr {
-    /// A header with a time to live of 64 and nothing special.
+    /// Returns a header with a TTL of 64 and defaults.
     pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, payload_len: u16) -> Self {
         Self { src, dst, protocol, ttl: 64, tos: 0, id: 0, fragment_word: 0, payload_len }
     }
@@ -466,7 +466,7 @@ impl Ipv4Repr {
     }
 }
 
-/// A header that is changed in place. Each setter keeps the checksum right (RFC 1624).
+/// A header for changes in place. Each setter updates the checksum (RFC 1624).
 #[derive(Debug)]
 pub struct Ipv4Mut<'a> {
     header: &'a mut [u8; HEADER_LEN],
@@ -482,13 +482,13 @@ impl<'a> Ipv4Mut<'a> {
         Ok(Self { header: header_mut(data, WHAT)?.0 })
     }
 
-    /// The time to live.
+    /// The TTL.
     #[inline]
     pub fn ttl(&self) -> u8 {
         self.header[TTL]
     }
 
-    /// Takes one off the time to live and returns what is left; zero stays zero.
+    /// Decrements the TTL and returns it; zero stays zero.
     #[inline]
     pub fn decrement_ttl(&mut self) -> u8 {
         let ttl = self.header[TTL];
@@ -501,7 +501,7 @@ impl<'a> Ipv4Mut<'a> {
         ttl - 1
     }
 
-    /// Sets the time to live.
+    /// Sets the TTL.
     #[inline]
     pub fn set_ttl(&mut self, ttl: u8) {
         self.set_u16(TTL, u16::from_be_bytes([ttl, self.header[PROTOCOL]]));
@@ -531,13 +531,13 @@ impl<'a> Ipv4Mut<'a> {
         self.set_u16(FRAGMENT, word);
     }
 
-    /// Sets the sender.
+    /// Sets the source address.
     #[inline]
     pub fn set_src(&mut self, addr: Ipv4Addr) {
         self.set_u32(SRC, addr.to_bits());
     }
 
-    /// Sets the receiver.
+    /// Sets the destination address.
     #[inline]
     pub fn set_dst(&mut self, addr: Ipv4Addr) {
         self.set_u32(DST, addr.to_bits());
@@ -561,7 +561,7 @@ impl<'a> Ipv4Mut<'a> {
 /// Writes the checksum of the header at the start of `data`, options included.
 ///
 /// # Errors
-/// `Truncated` or `BadHeaderLength` unless the whole header is there.
+/// `Truncated` or `BadHeaderLength` unless the header is complete.
 pub fn fill_checksum(data: &mut [u8]) -> Result<u16> {
     let have = data.len();
     let length = usize::from(data.first().copied().unwrap_or(0) & 0xf) * 4;
@@ -576,7 +576,7 @@ pub fn fill_checksum(data: &mut [u8]) -> Result<u16> {
     Ok(sum)
 }
 
-/// True for an address that may not be a packet's sender on a router's port: "this network",
+/// True for an address that is not a valid source of a packet on a router's port: "this network",
 /// loopback, multicast, and the reserved class E with the limited broadcast (RFC 1812 section
 /// 5.3.7).
 #[inline]

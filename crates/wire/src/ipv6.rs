@@ -9,7 +9,7 @@ use crate::{Result, WireError};
 
 /// Bytes in the fixed header.
 pub const HEADER_LEN: usize = 40;
-/// More extension headers than this are refused: no sender needs them, and each costs time.
+/// Maximum number of extension headers: no sender needs more, and each costs time.
 pub const MAX_EXTENSIONS: usize = 8;
 
 const LENGTH: usize = 4;
@@ -19,7 +19,7 @@ const SRC: usize = 8;
 const DST: usize = 24;
 const WHAT: &str = "IPv6 header";
 
-/// An IPv6 packet whose payload length agrees with the bytes.
+/// An IPv6 packet whose payload length is consistent with the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6View<'a> {
     header: &'a [u8; HEADER_LEN],
@@ -27,19 +27,20 @@ pub struct Ipv6View<'a> {
 }
 
 impl<'a> Ipv6View<'a> {
-    /// Reads the packet at the start of `data`; link padding behind it is cut off.
+    /// Parses the packet at the start of `data`; link padding after it is cut off.
     ///
     /// # Errors
-    /// `Truncated`, `BadVersion`, or `BadTotalLength` when the payload length exceeds the bytes.
+    /// `Truncated`, `BadVersion`, or `BadTotalLength` if the payload length exceeds the bytes.
     #[inline]
     pub fn parse(data: &'a [u8]) -> Result<Self> {
         Self::parse_chain(data, data.len())
     }
 
-    /// [`parse`](Self::parse) for a packet of `packet_len` bytes of which only `first` are at hand.
+    /// [`parse`](Self::parse) for a packet of `packet_len` bytes of which only `first` are
+    /// available.
     ///
     /// # Errors
-    /// As `parse`.
+    /// See `parse`.
     #[inline]
     pub fn parse_chain(first: &'a [u8], packet_len: usize) -> Result<Self> {
         let (header, rest) = header::<HEADER_LEN>(first, WHAT)?;
@@ -54,7 +55,7 @@ impl<'a> Ipv6View<'a> {
         Ok(Self { header, payload: &rest[..length.min(rest.len())] })
     }
 
-    /// Reads a header whose packet may have been cut off behind it.
+    /// Parses a header whose packet may be truncated after it.
     ///
     /// # Errors
     /// `Truncated` or `BadVersion`.
@@ -75,13 +76,13 @@ impl<'a> Ipv6View<'a> {
         be32(self.header, 0) & 0xf_ffff
     }
 
-    /// Bytes behind the fixed header, extension headers included.
+    /// Bytes after the fixed header, extension headers included.
     #[inline]
     pub fn payload_len(&self) -> u16 {
         be16(self.header, LENGTH)
     }
 
-    /// The type of the first header behind this one.
+    /// The type of the first header after this one.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.header[NEXT]
@@ -93,28 +94,28 @@ impl<'a> Ipv6View<'a> {
         self.header[HOP_LIMIT]
     }
 
-    /// The sender.
+    /// The source address.
     #[inline]
     pub fn src(&self) -> Ipv6Addr {
         array::<16, _>(self.header, SRC).into()
     }
 
-    /// The receiver.
+    /// The destination address.
     #[inline]
     pub fn dst(&self) -> Ipv6Addr {
         array::<16, _>(self.header, DST).into()
     }
 
-    /// The bytes behind the fixed header.
+    /// The bytes after the fixed header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Steps over the extension headers to the transport.
+    /// Walks the extension headers to the transport.
     ///
     /// # Errors
-    /// `Truncated` when one is cut off, `BadHeaderLength` after [`MAX_EXTENSIONS`].
+    /// `Truncated` if one is truncated, `BadHeaderLength` after [`MAX_EXTENSIONS`].
     #[inline]
     pub fn transport(&self) -> Result<Transport<'a>> {
         walk(self.next_header(), self.payload)
@@ -143,7 +144,7 @@ impl<'a> Ipv6View<'a> {
 /// A fragment header (RFC 8200 section 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Where the payload belongs in the datagram, in bytes.
+    /// Offset of the payload in the datagram, in bytes.
     pub offset: usize,
     /// More fragments follow.
     pub more: bool,
@@ -152,33 +153,33 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// True for a packet that carries a fragment header but is whole (RFC 6946).
+    /// True for an atomic fragment: the whole packet with a fragment header (RFC 6946).
     pub const fn is_atomic(&self) -> bool {
         self.offset == 0 && !self.more
     }
 }
 
-/// Where the extension headers end.
+/// The transport, after the extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport<'a> {
-    /// The type of what follows. Behind a fragment that is not the first, this is what the
-    /// datagram's fragmentable part starts with, not what `payload` does.
+    /// The type of the payload. After a fragment that is not the first, this is the first header of
+    /// the datagram's fragmentable part, not that of `payload`.
     pub protocol: u8,
     /// Bytes of extension headers.
     pub offset: usize,
     /// The fragment header, if there is one.
     pub fragment: Option<Fragment>,
-    /// The bytes behind the extension headers.
+    /// The bytes after the extension headers.
     pub payload: &'a [u8],
 }
 
-/// Steps over extension headers from a header of type `next` at the start of `data`.
+/// Walks extension headers from a header of type `next` at the start of `data`.
 ///
-/// Ends at the first type that is no extension header, at "no next header", and at a fragment
-/// that is not the first of its datagram. ESP hides what follows and counts as a transport.
+/// Ends at the first type that is not an extension header, at "no next header", and at a fragment
+/// that is not the first of its datagram. ESP hides its payload and counts as a transport.
 ///
 /// # Errors
-/// `Truncated` when a header is cut off, `BadHeaderLength` after [`MAX_EXTENSIONS`].
+/// `Truncated` if a header is truncated, `BadHeaderLength` after [`MAX_EXTENSIONS`].
 pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
     const WHAT: &str = "IPv6 extension header";
     let (mut rest, mut fragment) = (data, None);
@@ -227,11 +228,11 @@ pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
 /// The fields of the fixed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Repr {
-    /// The sender.
+    /// Source address.
     pub src: Ipv6Addr,
-    /// The receiver.
+    /// Destination address.
     pub dst: Ipv6Addr,
-    /// The type of what follows.
+    /// The type of the payload.
     pub next_header: u8,
     /// The hop limit.
     pub hop_limit: u8,
@@ -239,12 +240,12 @@ pub struct Ipv6Repr {
     pub traffic_class: u8,
     /// The flow label; bits above the 20 are not sent.
     pub flow_label: u32,
-    /// Bytes behind the fixed header.
+    /// Bytes after the fixed header.
     pub payload_len: u16,
 }
 
 impl Ipv6Repr {
-    /// A header with a hop limit of 64 and nothing special.
+    /// Returns a header with a hop limit of 64 and defaults.
     pub const fn new(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8, payload_len: u16) -> Self {
         let (hop_limit, traffic_class, flow_label) = (64, 0, 0);
         Self { src, dst, next_header, hop_limit, traffic_class, flow_label, payload_len }
@@ -267,7 +268,7 @@ impl Ipv6Repr {
     }
 }
 
-/// A fixed header that is changed in place. IPv6 has no header checksum to keep.
+/// A fixed header for changes in place. IPv6 has no header checksum.
 #[derive(Debug)]
 pub struct Ipv6Mut<'a> {
     header: &'a mut [u8; HEADER_LEN],
@@ -283,7 +284,7 @@ impl<'a> Ipv6Mut<'a> {
         Ok(Self { header: header_mut(data, WHAT)?.0 })
     }
 
-    /// Takes one off the hop limit and returns what is left; zero stays zero.
+    /// Decrements the hop limit and returns it; zero stays zero.
     #[inline]
     pub fn decrement_hop_limit(&mut self) -> u8 {
         self.header[HOP_LIMIT] = self.header[HOP_LIMIT].saturating_sub(1);
@@ -302,13 +303,13 @@ impl<'a> Ipv6Mut<'a> {
         put(self.header, LENGTH, length.to_be_bytes());
     }
 
-    /// Sets the sender. Transport checksums that cover it are the caller's to update.
+    /// Sets the source address. The caller updates transport checksums.
     #[inline]
     pub fn set_src(&mut self, addr: Ipv6Addr) {
         put(self.header, SRC, addr.octets());
     }
 
-    /// Sets the receiver. Transport checksums that cover it are the caller's to update.
+    /// Sets the destination address. The caller updates transport checksums.
     #[inline]
     pub fn set_dst(&mut self, addr: Ipv6Addr) {
         put(self.header, DST, addr.octets());

@@ -1,6 +1,6 @@
 //! Headers on the wire: views over bytes, emitters, checksums and pretty printing.
 //!
-//! Each format is one file with the same rhythm: its numbers, a `FooView` that borrows the bytes,
+//! Each format is one file with the same structure: its numbers, a `FooView` that borrows the bytes,
 //! a `FooRepr` that is the parsed value, and tests with real bytes.
 //!
 //! # The panic contract
@@ -8,12 +8,12 @@
 //! `FooView::parse` checks lengths once and keeps the fixed header as an array reference
 //! (`&[u8; N]`), so that getters index with constants inside the bounds: they cannot panic and the
 //! compiler needs no check. Nothing in this crate panics on the content of a packet, however
-//! mangled. Bytes behind the header are always reached through slices that `parse` cut to size.
+//! mangled. Bytes after the header are always reached through slices that `parse` cut to size.
 //!
 //! `FooRepr::emit` writes a header at the start of a buffer and returns its length; it refuses a
-//! buffer that is too short with [`WireError::NoRoom`] and then leaves it as it was.
+//! buffer that is too short with [`WireError::NoRoom`] and leaves it unchanged.
 //!
-//! # What is here
+//! # Modules
 //!
 //! | module | format |
 //! | --- | --- |
@@ -23,8 +23,8 @@
 //! | [`ipv6`], [`icmpv6`], [`nd`] | IPv6 with its extension headers, ICMPv6, neighbor discovery |
 //! | [`udp`], [`tcp`] | the transports |
 //! | [`mpls`], [`vxlan`], [`gre`] | encapsulations |
-//! | [`checksum`] | RFC 1071 sums, RFC 1624 updates, finishing offloaded checksums |
-//! | [`gso`] | cutting TSO and USO super-frames into packets |
+//! | [`checksum`] | RFC 1071 sums, RFC 1624 updates, completing offloaded checksums |
+//! | [`gso`] | segmentation of TSO and USO packets |
 //! | [`flow`] | five-tuples and their hashes |
 //! | [`fmt`](mod@fmt) | text for packet traces |
 //! | [`pcap`] | headers of capture files (pcapng allocates) |

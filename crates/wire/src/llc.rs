@@ -1,4 +1,4 @@
-//! IEEE 802.2 LLC and SNAP (RFC 1042): what 802.3 frames carry behind their length field.
+//! IEEE 802.2 LLC and SNAP (RFC 1042): the payload of 802.3 frames, after their length field.
 
 use crate::bytes::header;
 use crate::ethernet::EthernetView;
@@ -15,7 +15,7 @@ pub mod sap {
     pub const BPDU: u8 = 0x42;
     /// SNAP: an organization code and a type follow.
     pub const SNAP: u8 = 0xaa;
-    /// Raw Novell 802.3 frames look like this.
+    /// Value in raw Novell 802.3 frames.
     pub const NOVELL: u8 = 0xff;
     /// IS-IS and the other OSI protocols.
     pub const OSI: u8 = 0xfe;
@@ -23,7 +23,7 @@ pub mod sap {
     pub const IP: u8 = 0x06;
 }
 
-/// What an LLC frame carries.
+/// Payload of an LLC frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// Spanning tree.
@@ -49,11 +49,11 @@ pub struct LlcView<'a> {
 }
 
 impl<'a> LlcView<'a> {
-    /// Reads the LLC header of a frame whose type field is a length.
+    /// Parses the LLC header of a frame whose type field is a length.
     ///
     /// # Errors
-    /// `BadField` for an Ethernet II frame, `BadTotalLength` when the length exceeds the bytes
-    /// that are there, `Truncated` when it leaves no room for LLC.
+    /// `BadField` for an Ethernet II frame, `BadTotalLength` if the length exceeds the available
+    /// bytes, `Truncated` if it leaves no room for LLC.
     pub fn of_frame(frame: &EthernetView<'a>) -> Result<Self> {
         let length = usize::from(frame.ethertype());
         if !frame.is_802_3() {
@@ -89,7 +89,7 @@ impl<'a> LlcView<'a> {
         self.header[2]
     }
 
-    /// What the frame carries.
+    /// The kind of payload.
     pub fn payload_kind(&self) -> Payload {
         match (self.dsap(), self.rest.first_chunk::<5>()) {
             (sap::SNAP, Some(&[a, b, c, d, e])) => Payload::Snap {
@@ -102,7 +102,7 @@ impl<'a> LlcView<'a> {
         }
     }
 
-    /// The bytes behind the LLC header, and behind SNAP if there is one.
+    /// The bytes after the LLC header, and after SNAP if there is one.
     pub fn payload(&self) -> &'a [u8] {
         match self.payload_kind() {
             Payload::Snap { .. } => self.rest.get(5..).unwrap_or_default(),

@@ -7,14 +7,14 @@ use crate::bytes::{be32, header, put, room};
 pub const ENTRY_LEN: usize = 4;
 /// The largest label.
 pub const MAX_LABEL: u32 = 0xf_ffff;
-/// The labels below this have meanings of their own.
+/// First label without a reserved meaning.
 pub const FIRST_UNRESERVED: u32 = 16;
 
-/// Labels with a meaning (RFC 3032 section 2.1, RFC 7274).
+/// Reserved labels (RFC 3032 section 2.1, RFC 7274).
 pub mod label {
     /// Pop and route by the IPv4 header.
     pub const IPV4_EXPLICIT_NULL: u32 = 0;
-    /// Hand the packet to the router itself.
+    /// Deliver the packet to the router itself.
     pub const ROUTER_ALERT: u32 = 1;
     /// Pop and route by the IPv6 header.
     pub const IPV6_EXPLICIT_NULL: u32 = 2;
@@ -34,13 +34,13 @@ const WHAT: &str = "MPLS label stack entry";
 pub struct Entry(pub u32);
 
 impl Entry {
-    /// An entry from its fields; bits beyond each field's width are ignored.
+    /// Returns an entry; bits beyond each field's width are ignored.
     pub const fn new(label: u32, traffic_class: u8, bottom: bool, ttl: u8) -> Self {
         let class = (traffic_class as u32 & 7) << 9;
         Self((label & MAX_LABEL) << 12 | class | (bottom as u32) << 8 | ttl as u32)
     }
 
-    /// Reads the entry at the start of `data`; what follows it comes second.
+    /// Parses the entry at the start of `data`; returns it and the bytes after it.
     ///
     /// # Errors
     /// `Truncated` below four bytes.
@@ -78,26 +78,26 @@ impl Entry {
         self.0 & 0x100 != 0
     }
 
-    /// The time to live.
+    /// The TTL.
     #[inline]
     pub const fn ttl(self) -> u8 {
         self.0 as u8
     }
 
-    /// The entry with another label.
+    /// Returns the entry with another label.
     #[inline]
     pub const fn with_label(self, label: u32) -> Self {
         Self(self.0 & 0xfff | (label & MAX_LABEL) << 12)
     }
 
-    /// The entry with another time to live.
+    /// Returns the entry with another TTL.
     #[inline]
     pub const fn with_ttl(self, ttl: u8) -> Self {
         Self(self.0 & !0xff | ttl as u32)
     }
 }
 
-/// Walks a label stack from the top; ends behind its bottom or where the bytes do.
+/// Walks a label stack from the top; ends after its bottom or at the end of the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Stack<'a> {
     rest: &'a [u8],
@@ -111,7 +111,7 @@ impl<'a> Stack<'a> {
         Self { rest: data, bottom: false }
     }
 
-    /// The bytes behind the entries that were walked.
+    /// The bytes after the entries that were walked.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.rest

@@ -7,7 +7,7 @@ use crate::ethernet::MacAddr;
 use crate::icmpv6::{Icmp6View, fill_checksum, kind};
 use crate::{Result, WireError};
 
-/// The hop limit that proves that a message did not pass a router (RFC 4861 section 7.1).
+/// The hop limit of valid messages, which did not pass a router (RFC 4861 section 7.1).
 pub const HOP_LIMIT: u8 = 255;
 /// Bytes in a solicitation or advertisement with a link-layer address option.
 pub const MESSAGE_LEN: usize = 32;
@@ -25,43 +25,43 @@ pub mod flag {
 /// A neighbor discovery message.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
-    /// A host asks for routers.
+    /// Router solicitation.
     RouterSolicitation {
         /// Options.
         options: Options<'a>,
     },
-    /// A router announces itself.
+    /// Router advertisement.
     RouterAdvertisement {
         /// The hop limit hosts should use, 0 for unspecified.
         hop_limit: u8,
         /// Managed (0x80) and other (0x40) configuration flags.
         flags: u8,
-        /// For how many seconds it is a default router.
+        /// Lifetime as a default router, in seconds.
         lifetime: u16,
-        /// For how many milliseconds a neighbor stays reachable, 0 for unspecified.
+        /// Time that a neighbor stays reachable, in milliseconds; 0 for unspecified.
         reachable_ms: u32,
         /// Milliseconds between solicitations, 0 for unspecified.
         retransmit_ms: u32,
         /// Options.
         options: Options<'a>,
     },
-    /// Who has this address?
+    /// Neighbor solicitation.
     NeighborSolicitation {
-        /// The address asked for.
+        /// The solicited address.
         target: Ipv6Addr,
         /// Options.
         options: Options<'a>,
     },
-    /// The target is here.
+    /// Neighbor advertisement.
     NeighborAdvertisement {
         /// Flags (see [`flag`]).
         flags: u32,
-        /// The address that is announced.
+        /// The advertised address.
         target: Ipv6Addr,
         /// Options.
         options: Options<'a>,
     },
-    /// A better next hop.
+    /// Redirect to a better next hop.
     Redirect {
         /// The better next hop.
         target: Ipv6Addr,
@@ -122,7 +122,7 @@ impl<'a> Message<'a> {
     }
 
     /// The source (solicitations, router advertisements) or target (neighbor advertisements,
-    /// redirects) link-layer address, if the message gives it.
+    /// redirects) link-layer address, if the message contains it.
     pub fn link_layer(&self) -> Option<MacAddr> {
         let want_target =
             matches!(self, Self::NeighborAdvertisement { .. } | Self::Redirect { .. });
@@ -165,7 +165,7 @@ pub enum NdOption<'a> {
     Other {
         /// The type.
         kind: u8,
-        /// The bytes behind type and length.
+        /// The bytes after type and length.
         data: &'a [u8],
     },
 }
@@ -210,7 +210,7 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// The group that a solicitation for `target` is sent to (RFC 4291 section 2.7.1).
+/// The solicited-node multicast address of `target` (RFC 4291 section 2.7.1).
 pub const fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
     let s = target.segments();
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | s[6] & 0xff, s[7])

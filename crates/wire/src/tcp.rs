@@ -10,26 +10,26 @@ use crate::{Result, WireError};
 pub const HEADER_LEN: usize = 20;
 /// Bytes in the longest header.
 pub const MAX_HEADER_LEN: usize = 60;
-/// Where the checksum stands in the header.
+/// Offset of the checksum in the header.
 pub const CHECKSUM_OFFSET: usize = 16;
 
 /// The flag bits.
 pub mod flag {
-    /// The sender is done.
+    /// No more data from the sender.
     pub const FIN: u8 = 0x01;
-    /// Open a connection.
+    /// Synchronize: opens a connection.
     pub const SYN: u8 = 0x02;
-    /// Reset the connection.
+    /// Resets the connection.
     pub const RST: u8 = 0x04;
-    /// Hand the data to the application now.
+    /// Push: deliver the data to the application now.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: u8 = 0x20;
     /// The network signalled congestion (RFC 3168).
     pub const ECE: u8 = 0x40;
-    /// The sender slowed down (RFC 3168).
+    /// Congestion window reduced (RFC 3168).
     pub const CWR: u8 = 0x80;
 
     /// Names, lowest bit first.
@@ -55,10 +55,10 @@ pub struct TcpView<'a> {
 }
 
 impl<'a> TcpView<'a> {
-    /// Reads the segment that `data` holds; the caller has cut it to the IP payload.
+    /// Parses the segment in `data`, which the caller has cut to the IP payload.
     ///
     /// # Errors
-    /// `Truncated`, or `BadHeaderLength` when the data offset is below 20 bytes or beyond the
+    /// `Truncated`, or `BadHeaderLength` if the data offset is below 20 bytes or beyond the
     /// segment.
     #[inline]
     pub fn parse(data: &'a [u8]) -> Result<Self> {
@@ -71,25 +71,25 @@ impl<'a> TcpView<'a> {
         }
     }
 
-    /// The sender's port.
+    /// The source port.
     #[inline]
     pub fn src_port(&self) -> u16 {
         be16(self.header, SRC_PORT)
     }
 
-    /// The receiver's port.
+    /// The destination port.
     #[inline]
     pub fn dst_port(&self) -> u16 {
         be16(self.header, DST_PORT)
     }
 
-    /// The number of the first byte.
+    /// The sequence number.
     #[inline]
     pub fn seq(&self) -> u32 {
         be32(self.header, SEQ)
     }
 
-    /// The number of the next byte that the sender expects.
+    /// The acknowledgement number.
     #[inline]
     pub fn ack(&self) -> u32 {
         be32(self.header, ACK)
@@ -113,7 +113,7 @@ impl<'a> TcpView<'a> {
         be16(self.header, WINDOW)
     }
 
-    /// The checksum as it stands.
+    /// The checksum field.
     #[inline]
     pub fn checksum(&self) -> u16 {
         be16(self.header, CHECKSUM_OFFSET)
@@ -125,7 +125,7 @@ impl<'a> TcpView<'a> {
         be16(self.header, URGENT)
     }
 
-    /// The options as they stand, up to 40 bytes.
+    /// The options as on the wire, up to 40 bytes.
     #[inline]
     pub fn options_bytes(&self) -> &'a [u8] {
         self.options
@@ -145,7 +145,7 @@ impl<'a> TcpView<'a> {
         })
     }
 
-    /// The bytes behind the header.
+    /// The bytes after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -177,11 +177,11 @@ impl<'a> TcpView<'a> {
 /// A TCP option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpOption<'a> {
-    /// Kind 2: the largest segment the sender takes, in bytes.
+    /// Kind 2: maximum segment size, in bytes.
     MaxSegmentSize(u16),
-    /// Kind 3: the window is shifted left by this (RFC 7323).
+    /// Kind 3: window scale (RFC 7323).
     WindowScale(u8),
-    /// Kind 4: selective acknowledgements are understood (RFC 2018).
+    /// Kind 4: selective acknowledgements are permitted (RFC 2018).
     SackPermitted,
     /// Kind 5: selective acknowledgements, eight bytes each.
     Sack(&'a [u8]),
@@ -196,7 +196,7 @@ pub enum TcpOption<'a> {
     Other {
         /// The kind.
         kind: u8,
-        /// The bytes behind kind and length.
+        /// The bytes after kind and length.
         data: &'a [u8],
     },
 }
@@ -232,13 +232,13 @@ impl<'a> Iterator for Options<'a> {
 /// The fields of a TCP header without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpRepr {
-    /// The sender's port.
+    /// Source port.
     pub src_port: u16,
-    /// The receiver's port.
+    /// Destination port.
     pub dst_port: u16,
-    /// The number of the first byte.
+    /// Sequence number.
     pub seq: u32,
-    /// The number of the next byte expected.
+    /// Acknowledgement number.
     pub ack: u32,
     /// The flags (see [`flag`]).
     pub flags: u8,
@@ -291,7 +291,7 @@ pub fn fill_checksum(pseudo: Checksum, segment: &mut [u8]) -> Result<u16> {
     Ok(value)
 }
 
-/// A header that is changed in place. Each setter keeps the checksum right (RFC 1624).
+/// A header for changes in place. Each setter updates the checksum (RFC 1624).
 #[derive(Debug)]
 pub struct TcpMut<'a> {
     header: &'a mut [u8; HEADER_LEN],
@@ -309,21 +309,21 @@ impl<'a> TcpMut<'a> {
         Ok(Self { header, rest })
     }
 
-    /// Sets the sender's port.
+    /// Sets the source port.
     #[inline]
     pub fn set_src_port(&mut self, port: u16) {
         self.update(be16(self.header, SRC_PORT), port);
         put(self.header, SRC_PORT, port.to_be_bytes());
     }
 
-    /// Sets the receiver's port.
+    /// Sets the destination port.
     #[inline]
     pub fn set_dst_port(&mut self, port: u16) {
         self.update(be16(self.header, DST_PORT), port);
         put(self.header, DST_PORT, port.to_be_bytes());
     }
 
-    /// Takes over an address change in the pseudo-header.
+    /// Updates the checksum after an address change in the pseudo-header.
     #[inline]
     pub fn address_changed(&mut self, old: Ipv4Addr, new: Ipv4Addr) {
         let before = be16(self.header, CHECKSUM_OFFSET);
@@ -331,8 +331,8 @@ impl<'a> TcpMut<'a> {
         put(self.header, CHECKSUM_OFFSET, sum.to_be_bytes());
     }
 
-    /// Lowers the maximum segment size option to `max` bytes if it is above. Returns the size
-    /// that was offered before if it was lowered.
+    /// Lowers the maximum segment size option to `max` bytes if it is above. Returns the original
+    /// size if it was lowered.
     pub fn clamp_mss(&mut self, max: u16) -> Option<u16> {
         let length = usize::from(self.header[OFFSET] >> 4) * 4;
         let end = length.checked_sub(HEADER_LEN).filter(|&n| n <= self.rest.len())?;
@@ -344,7 +344,7 @@ impl<'a> TcpMut<'a> {
                 return None;
             }
             let at = end - walk.len() - 2;
-            // The option may start anywhere; at an odd place its bytes sit in swapped halves.
+            // The option may start anywhere; at an odd offset its bytes are in swapped halves.
             match at % 2 {
                 0 => self.update(offered, max),
                 _ => self.update(offered.swap_bytes(), max.swap_bytes()),

@@ -8,10 +8,10 @@ use crate::{Result, WireError};
 
 /// Bytes in the header.
 pub const HEADER_LEN: usize = 8;
-/// Where the checksum stands in the header.
+/// Offset of the checksum in the header.
 pub const CHECKSUM_OFFSET: usize = 6;
 
-/// Port numbers that this program knows by name.
+/// Well-known ports.
 pub mod port {
     /// VXLAN.
     pub const VXLAN: u16 = 4789;
@@ -32,11 +32,11 @@ pub struct UdpView<'a> {
 }
 
 impl<'a> UdpView<'a> {
-    /// Reads the datagram at the start of `data`; the payload is cut to the length field.
+    /// Parses the datagram at the start of `data`; the payload is cut to the length field.
     ///
     /// # Errors
-    /// `Truncated` below 8 bytes; `BadTotalLength` when the length field is below 8 or beyond the
-    /// bytes that are there.
+    /// `Truncated` below 8 bytes; `BadTotalLength` if the length field is below 8 or exceeds the
+    /// available bytes.
     #[inline]
     pub fn parse(data: &'a [u8]) -> Result<Self> {
         let view = Self::parse_prefix(data)?;
@@ -47,7 +47,7 @@ impl<'a> UdpView<'a> {
         Ok(view)
     }
 
-    /// Reads a header whose datagram may have been cut off behind it.
+    /// Parses a header whose datagram may be truncated after it.
     ///
     /// # Errors
     /// `Truncated` below 8 bytes.
@@ -58,13 +58,13 @@ impl<'a> UdpView<'a> {
         Ok(Self { header, payload: rest.get(..length).unwrap_or(rest) })
     }
 
-    /// The sender's port.
+    /// The source port.
     #[inline]
     pub fn src_port(&self) -> u16 {
         be16(self.header, SRC_PORT)
     }
 
-    /// The receiver's port.
+    /// The destination port.
     #[inline]
     pub fn dst_port(&self) -> u16 {
         be16(self.header, DST_PORT)
@@ -76,13 +76,13 @@ impl<'a> UdpView<'a> {
         be16(self.header, LENGTH)
     }
 
-    /// The checksum as it stands; 0 means that the sender did not compute one.
+    /// The checksum field; 0 means that the sender did not compute one.
     #[inline]
     pub fn checksum(&self) -> u16 {
         be16(self.header, CHECKSUM_OFFSET)
     }
 
-    /// The bytes behind the header.
+    /// The bytes after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -107,11 +107,11 @@ impl<'a> UdpView<'a> {
 /// The fields of a UDP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpRepr {
-    /// The sender's port.
+    /// Source port.
     pub src_port: u16,
-    /// The receiver's port.
+    /// Destination port.
     pub dst_port: u16,
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub payload_len: u16,
 }
 
@@ -149,8 +149,8 @@ pub fn fill_checksum(pseudo: Checksum, datagram: &mut [u8]) -> Result<u16> {
     Ok(value)
 }
 
-/// A header that is changed in place. Each setter keeps the checksum right (RFC 1624), and leaves
-/// an absent one absent.
+/// A header for changes in place. Each setter updates the checksum (RFC 1624), and leaves an absent
+/// one absent.
 #[derive(Debug)]
 pub struct UdpMut<'a> {
     header: &'a mut [u8; HEADER_LEN],
@@ -166,19 +166,19 @@ impl<'a> UdpMut<'a> {
         Ok(Self { header: header_mut(data, WHAT)?.0 })
     }
 
-    /// Sets the sender's port.
+    /// Sets the source port.
     #[inline]
     pub fn set_src_port(&mut self, port: u16) {
         self.set_u16(SRC_PORT, port);
     }
 
-    /// Sets the receiver's port.
+    /// Sets the destination port.
     #[inline]
     pub fn set_dst_port(&mut self, port: u16) {
         self.set_u16(DST_PORT, port);
     }
 
-    /// Takes over an address change in the pseudo-header.
+    /// Updates the checksum after an address change in the pseudo-header.
     #[inline]
     pub fn address_changed(&mut self, old: Ipv4Addr, new: Ipv4Addr) {
         let before = be16(self.header, CHECKSUM_OFFSET);

@@ -10,18 +10,18 @@ pub const TAG_LEN: usize = 4;
 pub const MAX_ID: u16 = 4094;
 const WHAT: &str = "VLAN tag";
 
-/// True if `ethertype` announces a tag.
+/// True if `ethertype` is that of a tag.
 #[inline]
 pub const fn is_tag(ethertype: u16) -> bool {
     matches!(ethertype, ethertype::VLAN | ethertype::DOT1AD | ethertype::QINQ_9100)
 }
 
-/// The content of one tag, with the ethertype that announced it.
+/// The content of one tag, with its TPID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The ethertype in front of the tag: 0x8100 or 0x88a8.
+    /// The TPID: 0x8100 or 0x88a8.
     pub tpid: u16,
-    /// Priority, drop eligibility and id as they stand on the wire.
+    /// Priority, drop eligibility and id as on the wire.
     pub tci: u16,
 }
 
@@ -55,7 +55,7 @@ impl Tag {
     }
 }
 
-/// The four bytes behind a tag's ethertype: the tag's content and the next type.
+/// The four bytes after a tag's TPID: the tag's content and the next type.
 #[derive(Clone, Copy, Debug)]
 pub struct VlanView<'a> {
     header: &'a [u8; TAG_LEN],
@@ -63,7 +63,7 @@ pub struct VlanView<'a> {
 }
 
 impl<'a> VlanView<'a> {
-    /// Reads the tag at the start of `data`, which follows the announcing ethertype.
+    /// Parses the tag at the start of `data`, which follows the TPID.
     ///
     /// # Errors
     /// `Truncated` below four bytes.
@@ -85,13 +85,13 @@ impl<'a> VlanView<'a> {
         self.tci() & 0xfff
     }
 
-    /// The type of what follows.
+    /// The type of the payload.
     #[inline]
     pub fn ethertype(&self) -> u16 {
         be16(self.header, 2)
     }
 
-    /// Everything behind the tag.
+    /// The bytes after the tag.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -110,8 +110,8 @@ pub fn emit(tci: u16, ethertype: u16, buf: &mut [u8]) -> Result<usize> {
     Ok(TAG_LEN)
 }
 
-/// Steps over the tags of a frame, outermost first, and ends at the first type that is no tag or
-/// at a tag that is cut off.
+/// Walks the tags of a frame, outermost first, and ends at the first type that is not a tag or at a
+/// truncated tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Tags<'a> {
     ethertype: u16,
@@ -119,19 +119,19 @@ pub struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    /// Starts behind an ethertype.
+    /// Starts after an ethertype.
     #[inline]
     pub fn new(ethertype: u16, rest: &'a [u8]) -> Self {
         Self { ethertype, rest }
     }
 
-    /// The type of what follows the tags that were stepped over.
+    /// The type after the tags that were walked.
     #[inline]
     pub fn ethertype(&self) -> u16 {
         self.ethertype
     }
 
-    /// The bytes behind the tags that were stepped over.
+    /// The bytes after the tags that were walked.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.rest
@@ -154,20 +154,20 @@ impl Iterator for Tags<'_> {
     }
 }
 
-/// A frame's Ethernet header and its tags, resolved.
+/// A frame's Ethernet header and its tags, parsed.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer2<'a> {
     /// The Ethernet header.
     pub ethernet: EthernetView<'a>,
     /// The first two tags, outermost first.
     pub tags: [Option<Tag>; 2],
-    /// How many tags there are.
+    /// Number of tags.
     pub tag_count: usize,
-    /// The type behind the last tag.
+    /// The type after the last tag.
     pub ethertype: u16,
-    /// Where the payload starts in the frame: 14, 18, 22 ...
+    /// Offset of the payload in the frame: 14, 18, 22 ...
     pub payload_offset: usize,
-    /// Everything behind the tags.
+    /// The bytes after the tags.
     pub payload: &'a [u8],
 }
 

@@ -7,7 +7,7 @@ use crate::{Result, WireError};
 pub const HEADER_LEN: usize = 8;
 /// The largest network identifier.
 pub const MAX_VNI: u32 = 0xff_ffff;
-/// Set when the network identifier counts.
+/// Set if the network identifier is valid.
 pub const FLAG_VNI: u8 = 0x08;
 const WHAT: &str = "VXLAN header";
 
@@ -44,7 +44,7 @@ impl<'a> VxlanView<'a> {
         be32(self.header, 4) >> 8
     }
 
-    /// The Ethernet frame inside.
+    /// The inner Ethernet frame.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload

@@ -1,5 +1,5 @@
-//! Another implementation as the judge: what we build, `etherparse` must read with the same
-//! fields and checksums, and what it builds, we must.
+//! Comparison with another implementation: what this crate builds, `etherparse` must parse with the
+//! same fields and checksums, and the other way round.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -122,7 +122,7 @@ proptest! {
             prop_assert_eq!(a.fragment_offset(), usize::from(b.fragments_offset().value()) * 8);
             prop_assert_eq!(a.options_bytes(), b.options());
             let sum = b.to_header().calc_header_checksum();
-            // etherparse forgets the reserved flag when it makes a header of a slice.
+            // etherparse drops the reserved flag when it makes a header of a slice.
             let reserved = a.fragment_word() & ipv4::flag::RESERVED != 0;
             prop_assert!(reserved || a.computed_checksum() == sum);
             let tcp = TcpHeaderSlice::from_slice(a.payload());

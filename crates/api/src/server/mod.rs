@@ -1,10 +1,10 @@
-//! The socket: one thread accepts clients, reads their requests and writes what their sockets did
-//! not take at once. It never does what is asked; the main thread does, by
+//! The socket server: one thread accepts clients, reads their requests and writes what their
+//! sockets did not take at once. It handles no request itself; the main thread does, in
 //! [`Hub::serve`](crate::Hub::serve), and it in turn never waits for a client.
 //!
-//! Everything that a client can make us keep is bounded. Requests beyond [`Limits`] are left in its
-//! socket; answers beyond them make its requests wait; a client that still does not read, or stops
-//! in the middle of a message, is disconnected with a reason in the log.
+//! Everything that a client can make the server keep is bounded. Requests beyond [`Limits`] are
+//! left in its socket; replies beyond them make its requests wait; a client that still does not
+//! read, or stops in the middle of a message, is disconnected with a reason in the log.
 
 mod poll;
 
@@ -20,43 +20,43 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
 
-/// How to listen.
+/// Configuration of the server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Path of the socket.
     pub path: PathBuf,
     /// Its permissions.
     pub mode: u32,
-    /// Its group, by number. `None` keeps the process's.
+    /// Its group, by id. `None` keeps the process's.
     pub group: Option<u32>,
-    /// What clients may make us keep.
+    /// Limits per client.
     pub limits: Limits,
 }
 
 impl ServerConfig {
-    /// Listens at `path`: mode 0660, usual limits.
+    /// Returns the configuration for `path`: mode 0660, default limits.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), mode: 0o660, group: None, limits: Limits::default() }
     }
 }
 
-/// Bounds of what clients may make us keep.
+/// Limits of what clients can make the server keep.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Clients at once.
+    /// Number of clients.
     pub clients: usize,
     /// Bytes of a request.
     pub message: usize,
-    /// Requests that wait, per client.
+    /// Pending requests, per client.
     pub requests: usize,
-    /// Bytes of requests that wait, per client.
+    /// Bytes of pending requests, per client.
     pub request_bytes: usize,
-    /// Bytes of answers that wait, per client, before its requests do.
+    /// Bytes of pending replies, per client, beyond which its requests wait.
     pub answers: usize,
-    /// Bytes of answers and events that wait, per client, before it is disconnected.
+    /// Bytes of pending replies and events, per client, beyond which it is disconnected.
     pub events: usize,
-    /// How long a client may take over a message that it has begun, over its name, and to read
-    /// something of what waits for it.
+    /// Maximum time for a client to complete a message, to send `sockclnt_create`, and to read some
+    /// of its pending output.
     pub patience: Duration,
 }
 
@@ -74,11 +74,11 @@ impl Default for Limits {
     }
 }
 
-/// Why the API cannot be served.
+/// Error of starting the server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The socket cannot be had.
+    /// The socket cannot be created.
     #[error("binary API: {0}")]
     Local(#[from] LocalError),
     /// The thread cannot be started.
@@ -95,9 +95,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and serves clients on a thread of its own from now on. `dispatch` hands jobs to the
-    /// main thread, which gives them to [`Hub::serve`](crate::Hub::serve); it says whether that
-    /// still takes any.
+    /// Listens, and serves clients on a thread of its own. `dispatch` submits jobs to the main
+    /// thread, which passes them to [`Hub::serve`](crate::Hub::serve); it returns false if that
+    /// takes no more.
     ///
     /// # Errors
     /// If the socket cannot be listened on.
@@ -120,7 +120,7 @@ impl Server {
         Ok(Self { links, stop, thread: Some(thread), path: config.path })
     }
 
-    /// Where it listens.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }

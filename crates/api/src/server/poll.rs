@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_cli::local::LocalSocket;
 
-/// How much is read at once.
+/// Maximum number of bytes read at once.
 const CHUNK: usize = 64 << 10;
 
 pub(super) struct Thread {
@@ -23,20 +23,20 @@ pub(super) struct Thread {
     connections: Vec<Connection>,
     next: u32,
     chunk: Vec<u8>,
-    /// When to accept again after a failure.
+    /// Time to accept again after a failure.
     accept_at: Option<Instant>,
 }
 
-/// A client as this thread keeps it.
+/// This thread's state of a client.
 struct Connection {
     client: Arc<Client>,
-    /// A message that has begun.
+    /// An incomplete message.
     partial: Vec<u8>,
-    /// It sends nothing more.
+    /// True if it sends nothing more.
     ended: bool,
-    /// Since when it keeps us waiting, and for what.
+    /// Since when the client has kept the server waiting, and for what.
     waiting: Option<(Instant, Waiting)>,
-    /// Bytes were written since the last look.
+    /// True if bytes were written since the last check.
     progress: bool,
 }
 
@@ -51,9 +51,9 @@ impl Waiting {
     fn reason(self, patience: Duration) -> String {
         let seconds = patience.as_secs_f32();
         match self {
-            Waiting::Name => format!("it did not say its name within {seconds} s"),
-            Waiting::Message => format!("it stopped in the middle of a message for {seconds} s"),
-            Waiting::Reader => format!("it has not read its answers for {seconds} s"),
+            Waiting::Name => format!("no `sockclnt_create' within {seconds} s"),
+            Waiting::Message => format!("incomplete message for {seconds} s"),
+            Waiting::Reader => format!("replies not read for {seconds} s"),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Thread {
                 Ok(ready) => ready,
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => {
-                    tracing::error!(%error, "the API is served no more");
+                    tracing::error!(%error, "the API server stops");
                     break;
                 }
             };
@@ -95,7 +95,7 @@ impl Thread {
         }
     }
 
-    /// Removes clients that are through, and says when to look again.
+    /// Removes finished clients, and returns when to check again.
     fn look(&mut self) -> Option<Instant> {
         let (now, patience) = (Instant::now(), self.links.limits.patience);
         let mut deadline = self.accept_at;
@@ -159,7 +159,7 @@ impl Thread {
             if flags.contains(PollFlags::IN) {
                 connection.read(&mut self.chunk, &self.links);
             } else if flags.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-                // Nothing to read and nobody who reads.
+                // Nothing to read and nothing to write.
                 connection.ended = true;
                 connection.client.set_gone();
             }
@@ -183,17 +183,17 @@ impl Thread {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept an API client");
-                    // Out of descriptors, likely: it will not pass at once.
+                    // Out of descriptors, probably: it will not pass at once.
                     self.accept_at = Some(Instant::now() + Duration::from_millis(100));
                     return;
                 }
             };
             let most = self.links.limits.clients;
             if self.connections.len() >= most {
-                tracing::warn!("an API client is refused: {most} are there, the most allowed");
+                tracing::warn!("API client refused: the limit is {most} clients");
                 continue;
             }
-            // Not 0, which clients take for none; and no number twice in a long time.
+            // Not 0, which clients treat as none; and no id is reused for a long time.
             self.next = (self.next + 1) | 1 << 31;
             let client = Client::new(ClientId(self.next), stream, self.links.clone());
             let client = Arc::new(client);
@@ -209,11 +209,11 @@ impl Thread {
     }
 }
 
-/// Disconnects a client and tells the main thread.
+/// Disconnects a client and notifies the main thread.
 fn end(clients: &Clients, client: &Arc<Client>) {
     match client.closing() {
         Some(reason) if !reason.is_empty() => {
-            tracing::warn!("{} is disconnected: {reason}", client.label());
+            tracing::warn!("{} disconnected: {reason}", client.label());
         }
         _ => tracing::debug!("{} is gone", client.label()),
     }
@@ -224,7 +224,7 @@ fn end(clients: &Clients, client: &Arc<Client>) {
 }
 
 impl Connection {
-    /// Since when the client has kept us waiting, if it does.
+    /// Returns since when the client has kept the server waiting, if it does.
     fn keeps_waiting(&mut self, now: Instant) -> Option<Instant> {
         let interest = self.client.interest();
         let what = if interest.write {
@@ -247,10 +247,10 @@ impl Connection {
         self.waiting.map(|(since, _)| since)
     }
 
-    /// Whether nothing is left to do for the client.
+    /// Returns true if nothing is left to do for the client.
     fn is_through(&self) -> bool {
         match self.client.closing() {
-            // What was answered before is still to go out.
+            // Earlier replies still have to be sent.
             Some(reason) if reason.is_empty() => !self.client.interest().write,
             Some(_) => true,
             None => self.ended && self.client.interest().idle,
@@ -280,7 +280,7 @@ impl Connection {
         }
     }
 
-    /// Moves whole messages from what was read to the inbox.
+    /// Moves complete messages from the input to the inbox.
     fn take_messages(&mut self, links: &Links) {
         let (mut at, most) = (0, links.limits.message);
         loop {
@@ -291,8 +291,7 @@ impl Connection {
                 }
                 Framed::Partial => break,
                 Framed::TooLong(length) => {
-                    let reason =
-                        format!("it announces a message of {length} bytes; {most} are the most");
+                    let reason = format!("message of {length} bytes, the limit is {most}");
                     self.client.close(reason);
                     self.ended = true;
                     break;

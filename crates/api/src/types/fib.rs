@@ -1,16 +1,16 @@
-//! Types of messages about where packets go.
+//! Types of messages about forwarding.
 
 use crate::types::AddressUnion;
 use crate::{ApiType, api_enum};
 
 api_enum! {
-    /// What a path ends in.
+    /// Type of a path.
     pub struct FibPathType: u32 = "fib_path_type" {
         /// A next hop or an interface.
         NORMAL = 0, "FIB_API_PATH_TYPE_NORMAL";
         /// The router itself.
         LOCAL = 1, "FIB_API_PATH_TYPE_LOCAL";
-        /// Nothing.
+        /// Drop.
         DROP = 2, "FIB_API_PATH_TYPE_DROP";
         /// A UDP tunnel.
         UDP_ENCAP = 3, "FIB_API_PATH_TYPE_UDP_ENCAP";
@@ -20,7 +20,7 @@ api_enum! {
         ICMP_UNREACH = 5, "FIB_API_PATH_TYPE_ICMP_UNREACH";
         /// An ICMP error "prohibited".
         ICMP_PROHIBIT = 6, "FIB_API_PATH_TYPE_ICMP_PROHIBIT";
-        /// Another look-up, by source.
+        /// A lookup by source address.
         SOURCE_LOOKUP = 7, "FIB_API_PATH_TYPE_SOURCE_LOOKUP";
         /// An interface's layer 2.
         DVR = 8, "FIB_API_PATH_TYPE_DVR";
@@ -29,24 +29,24 @@ api_enum! {
         /// A classifier.
         CLASSIFY = 10, "FIB_API_PATH_TYPE_CLASSIFY";
     }
-    /// How a next hop is resolved.
+    /// Flags of a path.
     pub struct FibPathFlags: u32 = "fib_path_flags" {
-        /// By any route.
+        /// Resolved by any route.
         NONE = 0, "FIB_API_PATH_FLAG_NONE";
-        /// By a connected subnet only.
+        /// Resolved by a connected subnet only.
         RESOLVE_VIA_ATTACHED = 1, "FIB_API_PATH_FLAG_RESOLVE_VIA_ATTACHED";
-        /// By a host's route only.
+        /// Resolved by a host route only.
         RESOLVE_VIA_HOST = 2, "FIB_API_PATH_FLAG_RESOLVE_VIA_HOST";
-        /// A pseudo-wire's control word is taken off.
+        /// Pops a pseudo-wire's control word.
         POP_PW_CW = 4, "FIB_API_PATH_FLAG_POP_PW_CW";
     }
-    /// What a next hop's address is.
+    /// Protocol of a next hop.
     pub struct FibPathNhProto: u32 = "fib_path_nh_proto" {
         /// IPv4.
         IP4 = 0, "FIB_API_PATH_NH_PROTO_IP4";
         /// IPv6.
         IP6 = 1, "FIB_API_PATH_NH_PROTO_IP6";
-        /// A label.
+        /// MPLS label.
         MPLS = 2, "FIB_API_PATH_NH_PROTO_MPLS";
         /// Ethernet.
         ETHERNET = 3, "FIB_API_PATH_NH_PROTO_ETHERNET";
@@ -58,13 +58,13 @@ api_enum! {
 /// An MPLS label that a path pushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ApiType)]
 pub struct FibMplsLabel {
-    /// Time to live and class are the packet's own.
+    /// Nonzero for uniform mode: TTL and traffic class are the packet's own.
     pub is_uniform: u8,
     /// The label.
     pub label: u32,
-    /// Its time to live.
+    /// TTL.
     pub ttl: u8,
-    /// Its traffic class.
+    /// Traffic class.
     pub exp: u8,
 }
 
@@ -75,35 +75,35 @@ pub struct FibPathNh {
     pub address: AddressUnion,
     /// Its label.
     pub via_label: u32,
-    /// Number of a tunnel.
+    /// Index of a tunnel.
     pub obj_id: u32,
-    /// Number of a classifier.
+    /// Index of a classifier table.
     pub classify_table_index: u32,
 }
 
 /// A path of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, ApiType)]
 pub struct FibPath {
-    /// Its interface, all ones for none.
+    /// Index of its interface, all ones for none.
     pub sw_if_index: u32,
-    /// The table in which its next hop is looked up.
+    /// Table in which its next hop is looked up.
     pub table_id: u32,
-    /// Where multicast packets may come from.
+    /// RPF id of multicast packets.
     pub rpf_id: u32,
-    /// Its share.
+    /// Weight.
     pub weight: u8,
-    /// Paths of a lower one go first.
+    /// Preference; paths with the lowest are used first.
     pub preference: u8,
-    /// What it ends in.
+    /// Type.
     pub r#type: FibPathType,
-    /// How its next hop is resolved.
+    /// Flags.
     pub flags: FibPathFlags,
-    /// What its next hop's address is.
+    /// Protocol of the next hop.
     pub proto: FibPathNhProto,
-    /// Its next hop.
+    /// Next hop.
     pub nh: FibPathNh,
-    /// How many labels it pushes.
+    /// Number of labels that it pushes.
     pub n_labels: u8,
-    /// These.
+    /// Labels.
     pub label_stack: [FibMplsLabel; 16],
 }

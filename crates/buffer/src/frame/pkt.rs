@@ -6,7 +6,7 @@ use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull
 use crate::pool::BufHdr;
 use std::ptr::NonNull;
 
-/// One packet of a frame, borrowed by the function that handles it.
+/// A packet of a frame, borrowed by the function that processes it.
 pub struct PktMut<'f> {
     pub(super) frame: &'f mut Frame,
     pub(super) i: u8,
@@ -15,59 +15,59 @@ pub struct PktMut<'f> {
 }
 
 impl PktMut<'_> {
-    /// Position in the frame.
+    /// Returns its position in the frame.
     #[inline]
     pub fn index(&self) -> u8 {
         self.i
     }
-    /// Bytes of the first segment, from the current header on.
+    /// Returns the bytes of the first segment, from the current header on.
     #[inline]
     pub fn data(&self) -> &[u8] {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { bytes(self.buf, self.view) }
     }
-    /// Bytes of the first segment, from the current header on.
+    /// Returns the bytes of the first segment, from the current header on.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
         unsafe { bytes_mut(self.buf, self.view) }
     }
-    /// Up to `n` bytes before the current header: headers that were stepped over.
+    /// Returns up to `n` bytes before the current header: headers that were pulled.
     #[inline]
     pub fn before(&self, n: usize) -> &[u8] {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { bytes_before(self.buf, self.view, n) }
     }
-    /// Length of the first segment.
+    /// Returns the length of the first segment.
     #[inline]
     pub fn len(&self) -> usize {
         self.view.len()
     }
-    /// True if the first segment has no bytes.
+    /// Returns true if the first segment has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.view.len() == 0
     }
-    /// Length of all segments.
+    /// Returns the length of all segments.
     #[inline]
     pub fn total_len(&self) -> usize {
         self.frame.total_len(self.i)
     }
-    /// The segments' bytes in order.
+    /// Returns the segments' bytes in order.
     pub fn segments(&self) -> Segments<'_> {
         self.frame.segments(self.i)
     }
-    /// True if the packet may have marks: the slow path's question.
+    /// Returns true if the packet may have marks: checked on the slow path.
     #[inline]
     pub fn may_have_flags(&self) -> bool {
         !self.frame.flags.is_empty()
     }
-    /// What it is known by while it is in the router.
+    /// Returns the packet's key, unique while it is in the router.
     #[inline]
     pub fn key(&self) -> PacketKey {
         self.frame.key(self.i)
     }
-    /// The packet's marks.
+    /// Returns the packet's marks.
     #[inline]
     pub fn flags(&self) -> Flags {
         if self.frame.flags.is_empty() {
@@ -77,13 +77,13 @@ impl PktMut<'_> {
         let mark = if sampled { Flags::SAMPLED } else { Flags::empty() };
         self.meta().flags.union(mark)
     }
-    /// Metadata.
+    /// Returns the metadata.
     #[inline]
     pub fn meta(&self) -> &Meta {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { &self.buf.as_ref().meta }
     }
-    /// Metadata, to be changed; marks the packet with [`Flags::META`].
+    /// Returns the metadata, to be changed; marks the packet with [`Flags::META`].
     #[inline]
     pub fn meta_mut(&mut self) -> &mut Meta {
         self.mark(Flags::META);
@@ -102,8 +102,8 @@ impl PktMut<'_> {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { self.buf.as_mut().meta.flags.insert(flags) };
     }
-    /// Says that its addresses, ports or tags have changed, or may have: if it was sampled, it is marked with
-    /// [`Flags::TRANSLATED`].
+    /// Records that its addresses, ports or tags may have changed: if it was sampled, it is marked
+    /// with [`Flags::TRANSLATED`].
     #[inline]
     pub fn note_translation(&mut self) {
         if self.frame.flags.contains(Flags::SAMPLED) && self.frame.sampled.contains(self.i) {
@@ -127,29 +127,29 @@ impl PktMut<'_> {
             }
         }
     }
-    /// Interface that the packet came from.
+    /// Returns the interface that the packet came from.
     #[inline]
     pub fn rx_if(&self) -> u32 {
         self.frame.rx.get(self.i)
     }
-    /// Says which interface the packet came from.
+    /// Sets the interface that the packet came from.
     #[inline]
     pub fn set_rx_if(&mut self, rx_if: u32) {
         let n = self.frame.n;
         self.frame.rx.change(self.i as usize, n, rx_if);
     }
-    /// Interface that the packet leaves by.
+    /// Returns the interface that the packet leaves by.
     #[inline]
     pub fn tx_if(&self) -> u32 {
         self.frame.tx.get(self.i)
     }
-    /// Says which interface the packet leaves by.
+    /// Sets the interface that the packet leaves by.
     #[inline]
     pub fn set_tx_if(&mut self, tx_if: u32) {
         let n = self.frame.n;
         self.frame.tx.change(self.i as usize, n, tx_if);
     }
-    /// The side column's value.
+    /// Returns the side column's value.
     #[inline]
     pub fn aux(&self) -> u32 {
         self.frame.aux[self.i as usize]
@@ -159,15 +159,15 @@ impl PktMut<'_> {
     pub fn set_aux(&mut self, aux: u32) {
         self.frame.aux[self.i as usize] = aux;
     }
-    /// Steps over the first `n` bytes; false (and nothing done) if the segment has fewer.
+    /// Removes the first `n` bytes; returns false (and does nothing) if the segment has fewer.
     #[inline]
     pub fn pull(&mut self, n: usize) -> bool {
         let ok = pull(&mut self.view, n);
         self.frame.views[self.i as usize] = self.view;
         ok
     }
-    /// Grows the packet by `n` bytes at its front; `None` if the headroom is spent. The new bytes
-    /// hold whatever stood there: a header stepped over before, or rubbish.
+    /// Prepends `n` bytes; `None` if the headroom is used up. The new bytes contain a header pulled
+    /// before, or are undefined.
     #[inline]
     pub fn push(&mut self, n: usize) -> Option<&mut [u8]> {
         if !push(&mut self.view, n) {
@@ -176,7 +176,8 @@ impl PktMut<'_> {
         self.frame.views[self.i as usize] = self.view;
         Some(&mut self.data_mut()[..n])
     }
-    /// Cuts the packet to its first `n` bytes if it is longer; later segments go back to `cache`.
+    /// Truncates the packet to its first `n` bytes if it is longer; later segments go back to
+    /// `cache`.
     pub fn truncate(&mut self, n: usize, cache: &mut crate::Cache) {
         if n > self.view.len() {
             self.truncate_chain(n, cache);

@@ -1,6 +1,6 @@
-//! Packets' first bytes beside what is expected of them.
+//! Matching of packets' first bytes against a pattern.
 
-/// What sixteen bytes have to look like.
+/// A pattern of sixteen bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
     want: [u8; 16],
@@ -8,19 +8,19 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Bytes that match have the bits of `want` wherever `mask` has ones.
+    /// Creates a pattern: bytes match if they have the bits of `want` wherever `mask` has ones.
     pub fn new(want: [u8; 16], mask: [u8; 16]) -> Pattern {
         Pattern { want, mask }
     }
 
-    /// Whether these match.
+    /// Returns true if these bytes match.
     #[inline(always)]
     pub fn matches(&self, head: &[u8; 16]) -> bool {
         let [head, want, mask] = [head, &self.want, &self.mask].map(|b| u128::from_le_bytes(*b));
         (head ^ want) & mask == 0
     }
 
-    /// Whether all match. The mask is put on once, over what any of them differs in.
+    /// Returns true if all match. The mask is applied once, to the union of their differences.
     #[inline(always)]
     pub fn matches_all<'a>(&self, heads: impl Iterator<Item = &'a [u8; 16]>) -> bool {
         let mut differ = Sixteen::of(&[0; 16]);
@@ -32,8 +32,8 @@ impl Pattern {
     }
 }
 
-/// Sixteen bytes in a register that every processor of the architecture has. Two words become such a
-/// register or do not, by what is compiled around them: twice the instructions.
+/// Sixteen bytes in a baseline vector register. Two plain words may or may not become one,
+/// depending on the code around them: twice the instructions.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Sixteen(std::arch::x86_64::__m128i);

@@ -1,4 +1,4 @@
-//! Lanes for any processor, and the model that the others are held equal to.
+//! Lanes for any processor, and the reference for the others.
 
 use super::{LANES, Lanes};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};

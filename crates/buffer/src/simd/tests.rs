@@ -1,9 +1,9 @@
-//! Every level against the scalar one.
+//! Every level compared with the scalar one.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Everything that lanes can do, once.
+/// Every operation on lanes, once.
 struct All<'a> {
     a: &'a [u32; LANES],
     b: &'a [u32; LANES],

@@ -1,12 +1,12 @@
 //! Lanes in one register of AVX-512, or in two of AVX2.
 //!
-//! Values of these types come to be in [`run_avx512`] and [`run_avx2`] only, which are entered on
-//! processors that have the instructions: that is what makes the intrinsics below sound.
+//! Values of these types are created in [`run_avx512`] and [`run_avx2`] only, which are entered on
+//! processors that support the instructions: this makes the intrinsics below sound.
 //!
-//! An intrinsic is inlined only into code that is compiled for its instructions, so what stands between
-//! it and [`run_avx2`] must be `#[inline(always)]`. Closures cannot be, and `array::map` is not: with
-//! them, values passed through memory to a call for each operation, and AVX2 took 33 clocks a packet
-//! in `ip4-input` where plain words take 16.
+//! An intrinsic is inlined only into code that is compiled for its instructions, so all functions
+//! between it and [`run_avx2`] must be `#[inline(always)]`. Closures cannot be, and `array::map` is
+//! not: with them, values passed through memory to a call for each operation, and AVX2 took 33
+//! clocks a packet in `ip4-input` where plain words take 16.
 
 use super::{Kernel, LANES, Lanes};
 use std::arch::x86_64::*;
@@ -22,14 +22,14 @@ pub(super) fn has_avx512() -> bool {
 }
 
 /// # Safety
-/// The processor has what the attribute names.
+/// The processor supports what the attribute names.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi2,movbe")]
 pub(super) unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Out {
     kernel.run::<Zmm>()
 }
 
 /// # Safety
-/// The processor has what the attribute names.
+/// The processor supports what the attribute names.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Out {
     kernel.run::<Ymm>()
@@ -114,8 +114,8 @@ impl Lanes for Zmm {
     }
     #[inline(always)]
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Zmm; 5] {
-        // SAFETY: as above; by contract 20 bytes are there. Register k holds packets k, 4 + k, 8 + k
-        // and 12 + k, so that turning its 128-bit lanes brings the packets into order.
+        // SAFETY: as above; by contract 20 bytes are there. Register k holds packets k, 4 + k, 8 +
+        // k and 12 + k, so that rotating its 128-bit lanes brings the packets into order.
         unsafe {
             let (a, b, c, d) = (
                 every_fourth(at, 0),

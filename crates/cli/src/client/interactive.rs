@@ -15,22 +15,22 @@ use super::ClientError;
 use crate::server::{Listen, Stream};
 use crate::telnet::{self, Decoder, Event};
 
-/// Ctrl-\ ends the session from this side, should the server no longer answer.
+/// Ctrl-\ ends the session from this side, in case the server no longer responds.
 const HANG_UP: u8 = 0x1c;
 
 /// Connects the terminal on standard input and output to a Unix socket until the user quits.
 ///
 /// # Errors
-/// If there is no terminal, nobody listens, the connection breaks or a signal ends it. The terminal
-/// is restored in each case.
+/// If there is no terminal, no server listens, the connection breaks or a signal ends it. The
+/// terminal is restored in each case.
 pub fn interactive(path: impl AsRef<Path>) -> Result<(), ClientError> {
     interactive_at(&Listen::Unix(path.as_ref().to_owned()))
 }
 
-/// As [`interactive`], for a Unix socket or TCP address.
+/// Like [`interactive`], for a Unix socket or TCP address.
 ///
 /// # Errors
-/// As [`interactive`].
+/// See [`interactive`].
 pub fn interactive_at(at: &Listen) -> Result<(), ClientError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
@@ -64,7 +64,7 @@ impl Drop for Raw<'_> {
     }
 }
 
-/// Signals that write to a socket; as before when dropped.
+/// Signals that write to a socket; restored when dropped.
 struct Signals {
     ids: Vec<SigId>,
     socket: UnixStream,
@@ -101,7 +101,7 @@ fn session(
     mut stream: Stream,
     term: &str,
 ) -> Result<(), ClientError> {
-    // The names of programs would start another form of the protocol.
+    // The names of programs would select another form of the protocol.
     let term = if matches!(term, "" | "vppctl" | "thalctl") { "dumb" } else { term };
     let resized = Signals::catch(&[SIGWINCH])?;
     let ended = Signals::catch(&[SIGTERM, SIGHUP, SIGINT])?;
@@ -154,7 +154,7 @@ fn window(terminal: BorrowedFd<'_>) -> Vec<u8> {
     }
 }
 
-/// Shows what the server sent and answers its questions; false once it hung up.
+/// Shows the server's output and replies to its telnet options; returns false once it hung up.
 fn receive(
     stream: &mut Stream,
     decoder: &mut Decoder,
@@ -253,7 +253,7 @@ mod tests {
         assert!(!tcgetattr(&slave).unwrap().local_modes.contains(LocalModes::ECHO));
         master.write_all(b"echo a\r").unwrap();
         assert_eq!(until(&mut master, "# "), "echo a\r\na\r\nthalweg# ");
-        // The window size went along: a long answer stops after a page.
+        // The window size was sent along: a long output stops after a page.
         master.write_all(b"show text 1024\r").unwrap();
         until(&mut master, "-- more --");
         master.write_all(b"qquit\r").unwrap();

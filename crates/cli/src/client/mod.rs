@@ -1,6 +1,6 @@
-//! The other end of the CLI socket, for `thalctl` and for tests.
+//! The client side of the CLI socket, for `thalctl` and for tests.
 //!
-//! [`Client`] runs commands and tells whether they succeeded, by the `thalctl` form of the
+//! [`Client`] runs commands and reports whether they succeeded, by the `thalctl` form of the
 //! protocol (see [`server`](crate::server)); [`interactive`] connects a terminal.
 
 mod interactive;
@@ -14,39 +14,39 @@ pub use interactive::{interactive, interactive_at};
 use crate::server::{Listen, Stream};
 use crate::telnet::{self, Decoder, Event};
 
-/// How long the server may take to say its first words.
+/// Maximum time until the server's greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a command could not be run, or failed.
+/// Error of connecting to the CLI or running a command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens, or access is denied.
+    /// No server listens, or access is denied.
     #[error("cannot connect to the CLI at {at}: {source}{}", hint(source))]
     Connect {
         /// The socket.
         at: Listen,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The server does not take the session; the text is its own.
+    /// The server refuses the session; the text is its own.
     #[error("the CLI refused the session: {0}")]
     Refused(String),
-    /// The server said nothing, or something else than a CLI server says.
-    #[error("what listens at {at} is no CLI server: {what}")]
+    /// The server sent nothing, or nothing that a CLI server sends.
+    #[error("no CLI server at {at}: {what}")]
     Protocol {
         /// The socket.
         at: Listen,
-        /// What it did.
+        /// Its behaviour.
         what: &'static str,
     },
     /// The connection broke.
     #[error("lost the connection to the CLI: {0}")]
     Io(#[from] io::Error),
-    /// The server ended the session before the answer was complete.
-    #[error("the CLI ended the session before the answer was complete")]
+    /// The server ended the session before the reply was complete.
+    #[error("the CLI closed the session before the reply was complete")]
     Closed,
-    /// The command failed; what it wrote, its error included, is here.
+    /// The command failed; its output, including the error, is here.
     #[error("{}", .output.trim_end())]
     Failed {
         /// Output and error text.
@@ -55,7 +55,7 @@ pub enum ClientError {
     /// An interactive session needs a terminal.
     #[error("standard input is not a terminal; give a command, or pipe commands in")]
     NotATerminal,
-    /// A signal asked the interactive session to end.
+    /// A signal ended the interactive session.
     #[error("ended by a signal")]
     Signal,
 }
@@ -68,14 +68,14 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It succeeded.
+    /// Success.
     Ok,
-    /// It failed; its output says why.
+    /// Failure; the output contains the error.
     Failed,
-    /// Somebody stopped it.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -92,7 +92,7 @@ impl Client {
     /// Connects to a Unix socket.
     ///
     /// # Errors
-    /// If nobody listens there, or not a CLI server.
+    /// If no CLI server listens there.
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, ClientError> {
         Self::connect_to(&Listen::Unix(path.as_ref().to_owned()))
     }
@@ -100,7 +100,7 @@ impl Client {
     /// Connects to a Unix socket or TCP address.
     ///
     /// # Errors
-    /// If nobody listens there, or not a CLI server.
+    /// If no CLI server listens there.
     pub fn connect_to(at: &Listen) -> Result<Self, ClientError> {
         let connect = |source| ClientError::Connect { at: at.clone(), source };
         let stream = Stream::connect(at).map_err(connect)?;
@@ -115,10 +115,16 @@ impl Client {
                     return Err(ClientError::Refused(text));
                 }
                 Err(ClientError::Closed) => {
-                    return Err(ClientError::Protocol { at: at.clone(), what: "it hung up" });
+                    return Err(ClientError::Protocol {
+                        at: at.clone(),
+                        what: "it closed the connection",
+                    });
                 }
                 Err(ClientError::Io(e)) if is_timeout(&e) => {
-                    return Err(ClientError::Protocol { at: at.clone(), what: "it says nothing" });
+                    return Err(ClientError::Protocol {
+                        at: at.clone(),
+                        what: "it sent no greeting",
+                    });
                 }
                 Err(other) => return Err(other),
             };
@@ -133,10 +139,11 @@ impl Client {
         Ok(client)
     }
 
-    /// Runs one or more commands and returns what they wrote.
+    /// Runs one or more commands and returns their output.
     ///
     /// # Errors
-    /// [`ClientError::Failed`], with all output, if a command failed; others if the connection did.
+    /// [`ClientError::Failed`], with all output, if a command failed; others if the connection
+    /// failed.
     pub fn run(&mut self, command: &str) -> Result<String, ClientError> {
         let mut output = Vec::new();
         let ended = self.stream(command, &mut output)?;
@@ -147,12 +154,12 @@ impl Client {
         }
     }
 
-    /// Runs one or more commands and passes on what they write as it comes.
+    /// Runs one or more commands and passes on their output as it comes.
     ///
     /// # Errors
     /// If the connection breaks or `out` cannot be written. A command that fails is no error here.
     pub fn stream(&mut self, command: &str, out: &mut dyn Write) -> Result<Ended, ClientError> {
-        // The server would close the session, and has nothing to say.
+        // The server would close the session without output.
         if matches!(command.trim(), "quit" | "q" | "exit") {
             return Ok(Ended::Ok);
         }
@@ -161,7 +168,7 @@ impl Client {
         self.stream.write_all(&request)?;
         let mut text = Vec::new();
         loop {
-            // What is known already is written before waiting for more.
+            // Output that is there already is written before waiting for more.
             if self.at >= self.buffer.len() && !text.is_empty() {
                 out.write_all(&text)?;
                 out.flush()?;
@@ -216,10 +223,10 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Connects, runs one command, and returns what it wrote.
+/// Connects, runs one command, and returns its output.
 ///
 /// # Errors
-/// As [`Client::connect`] and [`Client::run`].
+/// See [`Client::connect`] and [`Client::run`].
 pub fn one_shot(path: impl AsRef<Path>, command: &str) -> Result<String, ClientError> {
     Client::connect(path)?.run(command)
 }

@@ -1,18 +1,18 @@
-//! Line editing for a terminal at the other end: what keys do to a line, and what is written so
-//! that the terminal shows it.
+//! Line editing for a remote terminal: the effect of keys on a line, and the output that makes the
+//! terminal show it.
 
 use std::collections::VecDeque;
 
 use super::keys::Key;
 
-/// The longest line that can be typed, in characters.
+/// Maximum length of a typed line, in characters.
 const MAX_LINE_CHARS: usize = 16 * 1024;
 
-/// What a key led to, beyond a change of the line.
+/// Result of a key, beyond a change of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Edit {
     Nothing,
-    /// Enter: this line is to be run.
+    /// Enter: run this line.
     Line(String),
     /// Tab, or `?`.
     Complete {
@@ -29,23 +29,23 @@ pub(crate) struct Editor {
     cursor: usize,
     history: VecDeque<String>,
     max_history: usize,
-    /// Which line of the history is shown, and what was typed before it was.
+    /// The history line that is shown, and what was typed before it.
     recalled: Option<(usize, Vec<char>)>,
     killed: Vec<char>,
     screen: Screen,
 }
 
-/// What the terminal shows at the moment.
+/// The state of the terminal's screen.
 #[derive(Debug)]
 struct Screen {
     /// The prompt without colours, for its width.
     prompt: String,
     /// The prompt as written.
     painted: String,
-    /// Whether the terminal understands cursor control.
+    /// True if the terminal supports cursor control.
     ansi: bool,
     columns: usize,
-    /// Characters of the line that are shown, and the cursor among them.
+    /// Number of characters of the line that are shown, and the cursor among them.
     shown: usize,
     cursor: usize,
 }
@@ -71,7 +71,7 @@ impl Editor {
         }
     }
 
-    /// Says that the terminal understands cursor control, and perhaps colours.
+    /// Enables cursor control, and colours if `colour` is set.
     pub(crate) fn set_ansi(&mut self, colour: bool) {
         self.screen.ansi = true;
         if colour {
@@ -88,7 +88,7 @@ impl Editor {
         self.history.iter().map(String::as_str)
     }
 
-    /// The line, and the cursor as a byte offset into it.
+    /// Returns the line, and the cursor as a byte offset into it.
     pub(crate) fn line(&self) -> (String, usize) {
         let before: String = self.line[..self.cursor].iter().collect();
         (self.line.iter().collect(), before.len())
@@ -121,7 +121,7 @@ impl Editor {
         }
     }
 
-    /// Takes a key.
+    /// Processes a key.
     pub(crate) fn key(&mut self, key: Key, out: &mut Vec<u8>) -> Edit {
         match key {
             Key::Enter => return self.enter(out),
@@ -253,14 +253,15 @@ impl Editor {
         let before = self.line.len();
         self.splice(chars);
         if at_end {
-            // The common case: what is typed only needs to be echoed.
+            // The common case: typed characters only need to be echoed.
             self.screen.append(&self.line[before..], out);
         } else {
             self.refresh(out);
         }
     }
 
-    /// Applies the completions of the word at the cursor. Returns what to list if that led nowhere.
+    /// Applies the completions of the word at the cursor. Returns what to list if that changed
+    /// nothing.
     pub(crate) fn complete<'a>(
         &mut self,
         words: &[&'a str],
@@ -308,7 +309,7 @@ impl Screen {
             self.shown += 1;
             self.cursor += 1;
             if self.ansi && (self.width() + self.shown).is_multiple_of(self.row()) {
-                // Terminals stay in the last column until more comes: go on to the next row.
+                // Terminals stay in the last column until more comes: move to the next row.
                 out.extend(b"\r\n");
             }
         }
@@ -340,7 +341,7 @@ impl Screen {
         }
     }
 
-    /// Moves from cell `end` (after what was written) back to cell `to`.
+    /// Moves the cursor from cell `end` (after the output) back to cell `to`.
     fn place(&self, end: usize, to: usize, out: &mut Vec<u8>) {
         let row = self.row();
         self.up(end / row - to / row, out);
@@ -356,7 +357,7 @@ impl Screen {
         }
     }
 
-    /// Without cursor control: backspaces, the line, blanks over what was longer, backspaces.
+    /// Without cursor control: backspaces, the line, blanks over a longer old one, backspaces.
     fn refresh_plain(&self, line: &[char], cursor: usize, out: &mut Vec<u8>) {
         let longest = self.shown.max(line.len());
         out.extend(std::iter::repeat_n(8, self.cursor));
@@ -375,12 +376,12 @@ mod tests {
     use super::super::keys::Keys;
     use super::*;
 
-    /// A terminal of the given width that understands what the editor writes.
+    /// A model of a terminal of the given width that understands what the editor writes.
     struct Glass {
         cells: Vec<Vec<char>>,
         at: (usize, usize),
         columns: usize,
-        /// The last column was filled, and nothing followed yet.
+        /// True if the last column was filled, and nothing followed yet.
         edge: bool,
         escape: Option<String>,
     }
@@ -431,7 +432,7 @@ mod tests {
                 'C' => self.at.1 += count,
                 'J' => {
                     self.cells.truncate(self.at.0 + 1);
-                    // At the edge the cursor stands on the last cell, which stays.
+                    // At the edge the cursor is on the last cell, which stays.
                     let keep = self.at.1 + usize::from(self.edge);
                     if let Some(row) = self.cells.get_mut(self.at.0) {
                         row.truncate(keep);
@@ -445,7 +446,7 @@ mod tests {
         fn text(&self) -> String {
             let rows = self.cells.iter().enumerate().map(|(row, cells)| {
                 let mut text: String = cells.iter().collect();
-                // Full rows run on into the next, others are padded by nothing.
+                // Full rows continue in the next, others are not padded.
                 if row + 1 < self.cells.len() && cells.len() < self.columns {
                     text.push('\n');
                 }

@@ -1,6 +1,6 @@
-//! From the bytes of a terminal to keys.
+//! Decoding of a terminal's bytes to keys.
 
-/// A key, by what it does.
+/// A key, by its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),
@@ -39,7 +39,7 @@ enum State {
     Shift3,
 }
 
-/// Recognises keys in a stream of bytes, however it is divided.
+/// Recognises keys in a stream of bytes, however it is split.
 #[derive(Debug)]
 pub(crate) struct Keys {
     state: State,
@@ -153,7 +153,7 @@ impl Keys {
     }
 }
 
-/// The key of an arrow's letter; with a modifier left and right go by words.
+/// Returns the key of an arrow's letter; with a modifier, left and right move by words.
 fn letter(byte: u8, modified: bool) -> Option<Key> {
     Some(match byte {
         b'A' => Key::Up,

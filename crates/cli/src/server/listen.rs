@@ -1,4 +1,4 @@
-//! Sockets of either kind, to listen on and to talk over.
+//! Sockets of either kind, to listen on and to connect.
 
 use std::fmt;
 use std::fs;
@@ -15,7 +15,7 @@ use rustix::net::SocketType;
 use super::{ServerConfig, ServerError};
 use crate::local::{LocalConfig, LocalSocket};
 
-/// Where to listen.
+/// Address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
     /// A Unix socket.
@@ -36,7 +36,7 @@ impl fmt::Display for Listen {
 impl FromStr for Listen {
     type Err = std::convert::Infallible;
 
-    /// A path if it contains `/` or no `:`, else `host:port`.
+    /// Parses a path if it contains `/` or no `:`, else `host:port`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.contains('/') || !text.contains(':') {
             true => Self::Unix(text.into()),
@@ -45,7 +45,7 @@ impl FromStr for Listen {
     }
 }
 
-/// The number of a group, by its name or number in `/etc/group`.
+/// Returns the id of a group, by its name or number in `/etc/group`.
 pub fn group_id(name: &str) -> Option<u32> {
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
     let by_name = groups.lines().find_map(|line| {
@@ -79,7 +79,7 @@ impl Listener {
             Self::Unix(socket) => Stream::Unix(socket.accept()?.into()),
             Self::Tcp(socket) => {
                 let stream = socket.accept()?.0;
-                // An echoed character should not wait for the next.
+                // An echoed character must not wait for the next.
                 stream.set_nodelay(true)?;
                 Stream::Tcp(stream)
             }
@@ -136,7 +136,7 @@ impl Stream {
         }
     }
 
-    /// How long a read may take.
+    /// Sets the read timeout.
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Unix(s) => s.set_read_timeout(timeout),
@@ -144,7 +144,7 @@ impl Stream {
         }
     }
 
-    /// Tells the other side that nothing more will be sent.
+    /// Shuts down the sending direction.
     pub(crate) fn end_writing(&self) {
         let _ = match self {
             Self::Unix(s) => s.shutdown(Shutdown::Write),
@@ -173,7 +173,7 @@ impl Stream {
         };
     }
 
-    /// Writes what fits the socket's buffer, before the stream is dropped.
+    /// Writes as much as fits the socket's buffer, before the stream is dropped.
     pub(super) fn last_words(mut self, text: &[u8]) {
         if self.set_nonblocking().is_ok() {
             let _ = self.write(text);

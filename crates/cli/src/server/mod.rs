@@ -1,6 +1,6 @@
-//! The socket behind which the command line is served, for `vppctl`, `thalctl`, telnet and socat.
+//! The CLI server, for `vppctl`, `thalctl`, telnet and socat.
 //!
-//! A thread per session talks to its client and hands lines to the main thread by a
+//! A thread per session communicates with its client and passes lines to the main thread by a
 //! [`Dispatch`]; the main thread never waits for a client.
 //!
 //! # Protocol
@@ -46,26 +46,25 @@ pub(crate) use listen::Stream;
 pub use listen::{Listen, group_id};
 use session::Session;
 
-/// How to listen, and what sessions look like.
+/// Configuration of the server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Where to listen.
+    /// Addresses to listen on.
     pub listen: Vec<Listen>,
     /// Permissions of Unix sockets.
     pub mode: u32,
     /// Group of Unix sockets, by number; see [`group_id`]. `None` keeps the process's group.
     pub group: Option<u32>,
-    /// Whether TCP may listen on other addresses than those of the local host. The command line
-    /// knows no passwords.
+    /// True to allow TCP addresses other than those of the local host. The CLI has no passwords.
     pub allow_remote: bool,
-    /// The most sessions at once.
+    /// Maximum number of sessions.
     pub max_sessions: usize,
-    /// What interactive sessions look like.
+    /// Configuration of interactive sessions.
     pub session: SessionConfig,
 }
 
 impl Default for ServerConfig {
-    /// The default socket, mode 0660, 32 sessions.
+    /// Returns the default: the default socket, mode 0660, 32 sessions.
     fn default() -> Self {
         Self {
             listen: vec![Listen::Unix(PathBuf::from(crate::DEFAULT_SOCKET))],
@@ -78,20 +77,20 @@ impl Default for ServerConfig {
     }
 }
 
-/// What a session looks like.
+/// Configuration of a session.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
-    /// Greets interactive users; lines ended by `\n`. Empty for none.
+    /// Greeting for interactive users; lines ended by `\n`. Empty for none.
     pub banner: String,
     /// The prompt.
     pub prompt: String,
-    /// Whether to use colours on terminals that have them.
+    /// True to use colours on terminals that have them.
     pub colour: bool,
-    /// Whether to stop at the end of each page.
+    /// True to stop at the end of each page.
     pub pager: bool,
-    /// How many lines an interactive session remembers.
+    /// Number of lines of history in an interactive session.
     pub history: usize,
-    /// A client that reads nothing for so long, while there is something to read, is dropped.
+    /// Time after which a client that does not read its output is dropped.
     pub write_timeout: Duration,
     /// How long to wait for the terminal type; also how long an unfinished line of a `vppctl`
     /// session waits for its end.
@@ -112,11 +111,11 @@ impl Default for SessionConfig {
     }
 }
 
-/// Why the command line cannot be served.
+/// Error of starting the server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The Unix socket cannot be had.
+    /// The Unix socket cannot be created.
     #[error("command line: {0}")]
     Local(#[from] LocalError),
     /// A system call failed for a TCP address.
@@ -124,7 +123,7 @@ pub enum ServerError {
     Tcp {
         /// The address.
         address: String,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// A TCP address that other hosts can reach.
@@ -136,7 +135,7 @@ pub enum ServerError {
         /// The address.
         address: String,
     },
-    /// No thread or no wake-up socket could be made.
+    /// A thread or wake-up socket could not be created.
     #[error("cannot start the CLI server: {0}")]
     Start(#[source] io::Error),
 }
@@ -144,7 +143,7 @@ pub enum ServerError {
 /// A running server. Dropping it ends all sessions and removes its sockets.
 #[derive(Debug)]
 pub struct Server {
-    /// Tells the accepting thread to end.
+    /// Ends the accepting thread.
     stop: UnixStream,
     accepting: Option<JoinHandle<()>>,
     sessions: Arc<Sessions>,
@@ -152,7 +151,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and serves sessions on threads of their own from now on.
+    /// Listens, and serves sessions on threads of their own.
     ///
     /// # Errors
     /// If an address cannot be listened on; then none is.
@@ -180,12 +179,12 @@ impl Server {
         Ok(Self { stop, accepting: Some(accepting), sessions, addresses })
     }
 
-    /// Where it listens; a TCP port 0 was replaced by the port that was chosen.
+    /// Returns the addresses; a TCP port 0 is replaced by the port that was chosen.
     pub fn addresses(&self) -> &[Listen] {
         &self.addresses
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.lock().open.len()
     }
@@ -208,7 +207,7 @@ impl Drop for Server {
     }
 }
 
-/// The sessions under way.
+/// The running sessions.
 #[derive(Debug, Default)]
 struct Sessions(Mutex<Open>);
 
@@ -221,12 +220,12 @@ struct Open {
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, Open> {
-        // Maps are whole at every point where a panic could happen.
+        // The maps are consistent wherever a panic could happen.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes a session off the list, however its thread ends.
+/// Removes a session from the list, however its thread ends.
 struct Leave {
     sessions: Arc<Sessions>,
     id: u64,
@@ -263,7 +262,7 @@ impl<D: Dispatch> Acceptor<D> {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => {
-                    tracing::error!(%error, "the CLI takes no more sessions");
+                    tracing::error!(%error, "the CLI stops accepting sessions");
                     return;
                 }
             }
@@ -277,7 +276,7 @@ impl<D: Dispatch> Acceptor<D> {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a CLI session");
-                        // Out of descriptors, likely: it will not pass at once.
+                        // Out of descriptors, probably: it will not pass at once.
                         std::thread::sleep(Duration::from_millis(100));
                     }
                 }
@@ -297,7 +296,7 @@ impl<D: Dispatch> Acceptor<D> {
         let id = sessions.next;
         sessions.next += 1;
         sessions.open.insert(id, copy);
-        // If the thread cannot be made, dropping `leave` takes the lock.
+        // If the thread cannot be created, dropping `leave` takes the lock.
         drop(sessions);
         let leave = Leave { sessions: Arc::clone(&self.sessions), id };
         let (config, dispatch) = (Arc::clone(&self.config), self.dispatch.clone());
@@ -305,18 +304,18 @@ impl<D: Dispatch> Acceptor<D> {
             let _leave = leave;
             match Session::new(stream, config, dispatch) {
                 Ok(session) => session.run(),
-                Err(error) => tracing::warn!(%error, "cannot begin a CLI session"),
+                Err(error) => tracing::warn!(%error, "cannot start a CLI session"),
             }
         });
         match thread {
             Ok(thread) => {
                 let mut sessions = self.sessions.lock();
-                // A session may be over already.
+                // A session may have ended already.
                 if sessions.open.contains_key(&id) {
                     sessions.threads.insert(id, thread);
                 }
             }
-            Err(error) => tracing::warn!(%error, "cannot begin a CLI session"),
+            Err(error) => tracing::warn!(%error, "cannot start a CLI session"),
         }
     }
 }

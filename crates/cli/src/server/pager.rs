@@ -1,13 +1,13 @@
-//! Long answers, one window at a time.
+//! The pager: long output, one window at a time.
 
 use std::collections::VecDeque;
 
 use super::keys::Key;
 
-/// What is asked of the reader between two pages.
+/// Prompt between two pages.
 const QUESTION: &str = "-- more --";
 
-/// The part of an answer that the window has not shown yet.
+/// Output that the window has not shown yet.
 #[derive(Debug)]
 pub(crate) struct Pager {
     lines: VecDeque<String>,
@@ -17,8 +17,8 @@ pub(crate) struct Pager {
 }
 
 impl Pager {
-    /// Writes `text` (lines ended by `\n`) as far as it fits a window; returns the pager for the
-    /// rest if it does not. A window of 0 rows takes all.
+    /// Writes `text` (lines ended by `\n`) as far as it fits a window; returns a pager for the rest
+    /// if it does not. A window of 0 rows takes all.
     pub(crate) fn show(
         text: &str,
         (columns, rows): (u16, u16),
@@ -38,7 +38,7 @@ impl Pager {
         Some(pager)
     }
 
-    /// Takes a key; true once there is nothing more to show.
+    /// Processes a key; returns true once there is nothing more to show.
     pub(crate) fn key(&mut self, key: Key, out: &mut String) -> bool {
         let rows = match key {
             Key::Char(' ' | 'f') | Key::PageDown => self.rows - 1,
@@ -61,7 +61,7 @@ impl Pager {
         self.lines.is_empty()
     }
 
-    /// Writes lines that fill `rows` rows, at least one line, and the question if more follow.
+    /// Writes lines that fill `rows` rows, at least one line, and the prompt if more follow.
     fn page(&mut self, rows: usize, out: &mut String) {
         let mut used = 0;
         while let Some(line) = self.lines.front() {
@@ -119,7 +119,7 @@ mod tests {
         assert!(Pager::show("1\n2\n3\n4\n", (80, 5), false, &mut out).is_none());
         assert!(Pager::show(&"x\n".repeat(100), (0, 0), false, &mut out).is_none());
         assert_eq!(out.len(), 208);
-        // A line that wraps takes several rows, one higher than the window is shown whole.
+        // A line that wraps takes several rows; one taller than the window is shown whole.
         out.clear();
         let text = format!("{}\nb\n", "a".repeat(60));
         assert!(Pager::show(&text, (10, 5), false, &mut out).is_some());

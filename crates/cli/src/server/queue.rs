@@ -1,6 +1,6 @@
-//! The way of answers from the main thread to a session.
+//! Replies from the main thread to a session.
 //!
-//! The main thread never waits here: it puts answers in a bounded queue and writes a byte to a
+//! The main thread never waits here: it puts replies in a bounded queue and writes a byte to a
 //! non-blocking socket that the session polls together with its client.
 
 use std::collections::VecDeque;
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::job::{Gone, Reply, ReplySink, Status};
 
-/// How much streamed text may wait for a slow client, in bytes. A single piece may be larger:
+/// Maximum of streamed text that waits for a slow client, in bytes. A single piece may be larger:
 /// it exists already.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
-/// With so much waiting, the main thread is asked to let the job rest, in bytes.
+/// With this much waiting, the main thread pauses the job, in bytes.
 const REST_BYTES: usize = 256 * 1024;
 
 /// The session's end.
@@ -41,12 +41,12 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole at every point where a panic could happen.
+        // The state is consistent wherever a panic could happen.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wake(&self) {
-        // A full socket holds wake-ups enough.
+        // A full socket contains wake-ups enough.
         let _ = (&self.wake).write(&[1]);
     }
 }
@@ -60,12 +60,12 @@ impl Answers {
         Ok(Self { shared, wake })
     }
 
-    /// The sink for one job.
+    /// Returns the sink for one job.
     pub(crate) fn sink(&self) -> Sink {
         Sink { shared: Arc::clone(&self.shared), finished: false }
     }
 
-    /// Forgets earlier wake-ups; call before looking at the queue.
+    /// Clears earlier wake-ups; to be called before reading the queue.
     pub(crate) fn clear_wake(&self) {
         let mut bytes = [0; 64];
         while matches!((&self.wake).read(&mut bytes), Ok(n) if n > 0) {}
@@ -84,7 +84,7 @@ impl Answers {
         !self.shared.lock().queue.is_empty()
     }
 
-    /// Whether the main thread gave up on this session because it does not keep up.
+    /// Returns true if the main thread dropped output because this session does not keep up.
     pub(crate) fn overflowed(&self) -> bool {
         self.shared.lock().overflow
     }
@@ -133,7 +133,7 @@ impl ReplySink for Sink {
 
     fn is_ready(&self) -> bool {
         let state = self.shared.lock();
-        // To a session that is gone something is sent, to learn of that.
+        // A session that is gone must be sent something to find out.
         state.closed || state.overflow || state.bytes < REST_BYTES
     }
 }
@@ -166,7 +166,7 @@ mod tests {
         }
         assert!((MAX_WAITING_BYTES..MAX_WAITING_BYTES + 128 * 1024).contains(&sent));
         assert!(answers.overflowed());
-        // One great piece is taken if nothing else waits.
+        // One large piece is taken if nothing else waits.
         let answers = Answers::new().unwrap();
         assert!(answers.sink().send(text(2 * MAX_WAITING_BYTES)).is_ok());
         assert_eq!(answers.take(), Some(text(2 * MAX_WAITING_BYTES)));

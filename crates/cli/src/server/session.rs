@@ -1,4 +1,4 @@
-//! One session: a loop over the client's socket and the answers of the main thread.
+//! A session: a loop over the client's socket and the replies of the main thread.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,31 +15,31 @@ use crate::job::{Cancel, CliJob, Dispatch, Reply, Request, Status};
 use crate::lexer::{MAX_COMMAND_BYTES, Scanner};
 use crate::telnet;
 
-/// The largest request of a `thalctl` session, in bytes.
+/// Maximum request of a `thalctl` session, in bytes.
 const MAX_REQUEST_BYTES: usize = 1024 * 1024;
-/// How much input may wait while a command runs, in bytes.
+/// Maximum of input that waits while a command runs, in bytes.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
-/// With so much output waiting for the client, nothing more is fetched or run, in bytes.
+/// With this much output waiting for the client, nothing more is fetched or run, in bytes.
 const HIGH_WATER_BYTES: usize = 256 * 1024;
 
-/// Terminal types that get colours and cursor control.
+/// Terminal types that have colours and cursor control.
 const ANSI_TERMINALS: [&str; 6] =
     ["xterm", "xterm-color", "xterm-256color", "screen", "screen-256color", "ansi"];
 
-/// Who is at the other end.
+/// Kind of client.
 enum Mode {
     /// Not known yet; wait for the terminal type until then.
     Unknown(Instant),
     /// A program that sends lines, or (framed) requests ended by NUL.
     Program { framed: bool, scanner: Scanner, line: Vec<u8> },
-    /// A person.
+    /// An interactive user.
     Person(Box<Terminal>),
 }
 
-/// What the session waits for the main thread to answer.
+/// A pending request to the main thread.
 struct Waiting {
     cancel: Cancel,
-    /// Whether output has been shown already.
+    /// True if output has been shown already.
     streamed: bool,
     help: bool,
 }
@@ -55,12 +55,12 @@ pub(super) struct Session<D> {
     input: VecDeque<u8>,
     /// When input last arrived.
     last_input: Instant,
-    /// The client sends nothing more.
+    /// True if the client sends nothing more.
     ended: bool,
     waiting: Option<Waiting>,
     out: Vec<u8>,
     sent: usize,
-    /// When the client last took output, or had none to take.
+    /// Time at which the client last took output, or had none to take.
     last_output: Instant,
     closing: bool,
     window: (u16, u16),
@@ -115,8 +115,7 @@ impl<D: Dispatch> Session<D> {
                 self.answers.clear_wake();
             }
             if self.answers.overflowed() {
-                let text =
-                    "a CLI client does not read what it asked for: output and session dropped";
+                let text = "a CLI client does not read its output: session dropped";
                 tracing::warn!("{text}");
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
@@ -163,7 +162,7 @@ impl<D: Dispatch> Session<D> {
         }
     }
 
-    /// When to wake up though nothing happens.
+    /// Returns the time to wake up at though nothing happens.
     fn deadline(&self) -> Option<Instant> {
         let stalled = (self.pending() > 0).then(|| self.last_output + self.config.write_timeout);
         let patience = match &self.mode {
@@ -177,7 +176,7 @@ impl<D: Dispatch> Session<D> {
         [stalled, patience, now].into_iter().flatten().min()
     }
 
-    /// Whether there is work that waits for nobody.
+    /// Returns true if there is work that need not wait.
     fn ready(&self) -> bool {
         let something = if self.busy() { self.answers.is_ready() } else { !self.input.is_empty() };
         something && self.pending() < HIGH_WATER_BYTES && !self.closing
@@ -249,7 +248,7 @@ impl<D: Dispatch> Session<D> {
         }
     }
 
-    /// Decides who is there if the client does not say: whoever types does not wait.
+    /// Chooses the mode if the client sends no terminal type: input does not wait.
     fn recognise(&mut self) {
         if let Mode::Unknown(until) = self.mode
             && (Instant::now() >= until || !self.input.is_empty() || self.ended)
@@ -264,7 +263,7 @@ impl<D: Dispatch> Session<D> {
         self.mode = Mode::Person(Box::new(terminal));
     }
 
-    /// Takes answers and input as far as possible without waiting.
+    /// Processes replies and input as far as possible without waiting.
     fn work(&mut self) {
         while self.pending() < HIGH_WATER_BYTES && !self.closing {
             if self.busy() {
@@ -284,14 +283,14 @@ impl<D: Dispatch> Session<D> {
                 }
             }
         }
-        // A line without its end is taken as whole once nothing follows.
+        // A line without an end is complete once nothing follows.
         let lonely = self.ended || self.last_input.elapsed() >= self.config.patience;
         if !self.closing && !self.busy() && self.input.is_empty() && lonely {
             self.end_line();
         }
     }
 
-    /// A byte from a program.
+    /// Processes a byte from a program.
     fn program(&mut self, byte: u8) {
         let Mode::Program { framed, scanner, line } = &mut self.mode else { return };
         let framed = *framed;
@@ -311,7 +310,7 @@ impl<D: Dispatch> Session<D> {
         }
     }
 
-    /// Takes an unfinished line of an unframed program as whole.
+    /// Completes an unfinished line of an unframed program.
     fn end_line(&mut self) {
         if let Mode::Program { framed: false, line, .. } = &mut self.mode {
             if line.iter().all(u8::is_ascii_whitespace) {
@@ -329,7 +328,7 @@ impl<D: Dispatch> Session<D> {
         let line = match String::from_utf8(std::mem::take(line)) {
             Ok(line) => line,
             Err(_) => {
-                return self.finish_program("input is no UTF-8 text\n", Status::Failed(-1));
+                return self.finish_program("input is not UTF-8 text\n", Status::Failed(-1));
             }
         };
         match line.trim() {
@@ -371,7 +370,7 @@ impl<D: Dispatch> Session<D> {
         }
     }
 
-    /// A piece of an answer of the main thread.
+    /// Processes a piece of a reply of the main thread.
     fn answer(&mut self, reply: Reply) {
         let Some(waiting) = &mut self.waiting else { return };
         let (streamed, help) = (waiting.streamed, waiting.help);
@@ -403,7 +402,7 @@ impl<D: Dispatch> Session<D> {
         }
     }
 
-    /// Gives the socket what it takes.
+    /// Writes as much as the socket takes.
     fn flush(&mut self) -> io::Result<()> {
         while self.pending() > 0 {
             match self.stream.write(&self.out[self.sent..]) {
@@ -424,8 +423,8 @@ impl<D: Dispatch> Session<D> {
     }
 }
 
-/// Text as terminals take it: CR LF line ends, and no other control characters than tabs. A NUL
-/// would end the answer, an escape could do anything.
+/// Converts text for terminals: CR LF line ends, and no control characters but tabs. A NUL would
+/// end the reply, an escape could do anything.
 pub(super) fn to_wire(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + text.len() / 32);
     for byte in text.bytes() {

@@ -8,7 +8,7 @@ use super::session::to_wire;
 use crate::complete::{Completion, listing};
 use crate::job::Request;
 
-/// What a key of the user leads to.
+/// Result of a key.
 #[derive(Debug)]
 pub(super) enum Action {
     None,
@@ -16,7 +16,7 @@ pub(super) enum Action {
     Submit(Request),
 }
 
-/// A terminal with a person at it.
+/// An interactive user's terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     keys: Keys,
@@ -56,7 +56,7 @@ impl Terminal {
         self.editor.prompt(out);
     }
 
-    /// Shows an answer, a page at a time if it is long, and then the prompt.
+    /// Shows output, a page at a time if it is long, and then the prompt.
     pub(super) fn show(&mut self, text: &str, out: &mut Vec<u8>) {
         let window = if self.paging { self.window } else { (0, 0) };
         let mut page = String::new();
@@ -67,7 +67,7 @@ impl Terminal {
         }
     }
 
-    /// Takes a byte of input.
+    /// Processes a byte of input.
     pub(super) fn byte(&mut self, byte: u8, out: &mut Vec<u8>) -> Action {
         let Some(key) = self.keys.feed(byte) else { return Action::None };
         if let Some(pager) = &mut self.pager {
@@ -109,11 +109,11 @@ impl Terminal {
         Action::None
     }
 
-    /// Shows what the main thread found for the cursor.
+    /// Shows the completions for the cursor.
     pub(super) fn completions(&mut self, words: &[Completion], help: bool, out: &mut Vec<u8>) {
         let text = if help {
             if words.is_empty() {
-                // Nothing to explain here, in a quoted text for instance: a plain character.
+                // No help here, e.g. in a quoted text: a plain character.
                 return self.editor.insert(&['?'], out);
             }
             listing(words)
@@ -129,7 +129,7 @@ impl Terminal {
     }
 }
 
-/// Words side by side, as many as fit a row.
+/// Formats words in columns, as many as fit a row.
 fn columns(words: &[&str], width: usize) -> String {
     let width = if width == 0 { 80 } else { width };
     let cell = words.iter().map(|w| w.chars().count()).max().unwrap_or(0) + 2;
@@ -142,7 +142,7 @@ fn columns(words: &[&str], width: usize) -> String {
 
 /// The pager's own output, which erases its question with control characters.
 fn control_to_wire(text: &str, out: &mut Vec<u8>) {
-    // What erases the question comes first, up to the last carriage return and erase sequence.
+    // The erase sequence comes first, up to the last carriage return and erase control.
     let end = text.rfind("\r\x1b[K").map(|i| i + 4).or_else(|| text.rfind('\r').map(|i| i + 1));
     let (control, rest) = text.split_at(end.unwrap_or(0));
     out.extend(control.as_bytes());

@@ -1,4 +1,4 @@
-//! Sessions over real sockets, with a main thread as the daemon has one.
+//! Sessions over real sockets, with a main thread like the daemon's.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::local::LocalError;
 use crate::telnet::{GREETING, terminal_type, window_size};
 use crate::testing::{TestCx, tree_with_probe};
 
-/// No test waits so long unless it fails.
+/// Timeout that a test must not reach.
 const LONG: Duration = Duration::from_secs(20);
 
 /// A server and the main thread behind it.
@@ -69,7 +69,7 @@ impl Rig {
         Client::connect(self.path()).unwrap()
     }
 
-    /// Asks until the answer is `want`.
+    /// Repeats a command until the reply is `want`.
     fn await_answer(&self, command: &str, want: &str) {
         let (mut client, began) = (self.client(), Instant::now());
         loop {
@@ -183,7 +183,7 @@ fn bytes_may_arrive_in_any_pieces() {
     for byte in all {
         raw.send(&[byte]);
     }
-    assert_eq!(raw.rest(), "{a\r\nb}\r\n\0\u{e9}\r\n\0\0input is no UTF-8 text\r\n\0c   d\r\n\0");
+    assert_eq!(raw.rest(), "{a\r\nb}\r\n\0\u{e9}\r\n\0\0input is not UTF-8 text\r\n\0c   d\r\n\0");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_line_without_end_runs_after_a_while_or_at_the_end_of_input() {
     raw.send(b"echo a");
     assert_eq!(raw.until("\0"), "a\r\n\0");
     raw.send(b"echo {");
-    assert!(raw.until("\0").contains("no `}' closes"));
+    assert!(raw.until("\0").contains("an unclosed `{'"));
     let rig = Rig::new();
     let mut raw = rig.vppctl();
     raw.send(b"ticks 2\necho b");
@@ -205,7 +205,7 @@ fn a_line_without_end_runs_after_a_while_or_at_the_end_of_input() {
 fn an_endless_line_ends_the_session() {
     let rig = Rig::new();
     let mut raw = rig.vppctl();
-    // The server stops reading where it gives up, so the rest need not fit.
+    // The server stops reading when it gives up, so the rest need not fit.
     let _ = raw.stream.write_all(&vec![b'x'; 300 * 1024]);
     assert!(raw.until("\0").starts_with("input is too long"));
 }
@@ -251,7 +251,7 @@ fn a_person_edits_recalls_and_completes() {
     assert_eq!(raw.until("# "), "Welcome\r\nthalweg# ");
     raw.send(b"echo a\r\n");
     assert_eq!(raw.until("# "), "echo a\r\na\r\nthalweg# ");
-    // Left and backspace: `ac`, then `b` between, and a word too many killed.
+    // Left and backspace: `ac`, then `b` between, and an extra word killed.
     raw.send(b"echo acx\x7f\x1b[Db xx\x17\x7f\r");
     assert!(raw.until("# ").ends_with("\r\nabc\r\nthalweg# "));
     raw.send(b"\x1b[A\x1b[A\x1b[B\r");
@@ -271,7 +271,7 @@ fn a_person_edits_recalls_and_completes() {
     raw.send(b"wait ?");
     let help = raw.until("# wait ");
     assert!(
-        help.contains("\r\n  <seconds>             Wait for some seconds\r\nthalweg"),
+        help.contains("\r\n  <seconds>             Wait for a number of seconds\r\nthalweg"),
         "{help}"
     );
     raw.send(b"\x03");
@@ -291,7 +291,7 @@ fn control_c_stops_a_command() {
     raw.send(b"\x03");
     assert!(raw.until("# ").ends_with("^C\r\nstopped\r\nthalweg# "));
     rig.await_answer("show cancelled", "1\n");
-    // Telnet has its own way to say it.
+    // Telnet has an option of its own for it.
     raw.send(b"ticks 100000\r");
     raw.until("tick 1\r\n");
     raw.send(&[0xff, 244]);
@@ -340,7 +340,7 @@ fn who_says_nothing_gets_a_prompt() {
     assert_eq!(raw.rest(), "");
 }
 
-/// Waits until nobody is connected.
+/// Waits until no client is connected.
 fn await_silence(rig: &Rig) {
     let began = Instant::now();
     while rig.server.as_ref().unwrap().sessions() > 0 {
@@ -357,10 +357,10 @@ fn a_client_that_does_not_read_is_dropped() {
     rig.await_answer("show cancelled", "1\n");
     await_silence(&rig);
     raw.stream.read_to_end(&mut raw.read).unwrap();
-    // No more was kept for it than the bounds of the socket, the session and the queue.
+    // Only as much was kept for it as the bounds of the socket, the session and the queue allow.
     assert!((50_000..4_000_000).contains(&raw.read.len()), "{}", raw.read.len());
 
-    // The same for one answer that exists already.
+    // The same for one reply that exists already.
     let mut raw = rig.vppctl();
     raw.send(format!("show text {}\n", 8 << 20).as_bytes());
     await_silence(&rig);
@@ -431,7 +431,7 @@ fn tcp_is_for_the_local_host() {
     assert_eq!(addresses[0], Listen::Unix(rig.path()));
     let mut client = Client::connect_to(&addresses[1]).unwrap();
     assert_eq!(client.run("echo a").unwrap(), "a\n");
-    // A client that vanishes without reading its answer resets the connection.
+    // A client that vanishes without reading its reply resets the connection.
     let Listen::Tcp(address) = &addresses[1] else { panic!() };
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(&terminal_type("vppctl")).unwrap();

@@ -1,4 +1,4 @@
-//! All sections together: documents are checked, dumped and turned into items.
+//! The catalog of all sections: checks documents, dumps them and turns them into items.
 
 use super::item::{Draft, Item};
 use super::node::Node;
@@ -10,12 +10,12 @@ use super::section::{Doc, Dump, Later, OURS, Section, Walk};
 use super::yaml;
 use std::collections::HashMap;
 
-/// A mistake of the program: a section supports what the schema has not.
+/// A bug in the program: a section supports a path that the schema does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no rule for `{0}'")]
 pub struct NoRule(pub &'static str);
 
-/// A document and what it asks for.
+/// A document and its items.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
     root: Node,
@@ -23,30 +23,30 @@ pub struct Document {
 }
 
 impl Document {
-    /// The tree.
+    /// Returns the tree.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// What it asks for.
+    /// Returns the items that the document asks for.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// As YAML.
+    /// Formats the document as YAML.
     ///
     /// # Errors
-    /// If it holds what YAML cannot say.
+    /// If it contains a value that YAML cannot represent.
     pub fn to_yaml(&self) -> Result<String, Problem> {
         yaml::write(&self.root)
     }
 
-    /// The way from this document's configuration to another's.
+    /// Plans the steps from this document's configuration to another's.
     pub fn plan_to(&self, other: &Document) -> Plan {
         plan(&self.items, &other.items)
     }
 
-    /// Puts a note for people below a path of keys, if what it is about is there.
+    /// Adds a description below a path of keys, if there is something at that path.
     pub fn note(&mut self, path: &[String], text: &str) {
         let mut keys: Vec<&str> = path.iter().map(String::as_str).collect();
         if self.root.at(&keys).is_some() {
@@ -55,7 +55,7 @@ impl Document {
         }
     }
 
-    /// All notes for people, with the path of what they are about.
+    /// Returns all descriptions, with the path of what they describe.
     pub fn notes(&self) -> Vec<(Vec<String>, String)> {
         let mut notes = Vec::new();
         collect_notes(&self.root, &mut Vec::new(), &mut notes);
@@ -76,17 +76,17 @@ fn collect_notes(node: &Node, path: &mut Vec<String>, notes: &mut Vec<(Vec<Strin
     }
 }
 
-/// All that may stand in a document.
+/// The catalog of sections and of the rules for documents.
 pub struct Catalog<C: 'static> {
     sections: Vec<&'static dyn Section<C>>,
     grammar: Grammar,
 }
 
 impl<C> Catalog<C> {
-    /// Puts sections together.
+    /// Creates a catalog of sections.
     ///
     /// # Errors
-    /// If one supports a path that the schema has not.
+    /// If one supports a path that the schema does not have.
     pub fn new(sections: Vec<&'static dyn Section<C>>) -> Result<Catalog<C>, NoRule> {
         let mut grammar = Grammar::new(schema::RULES);
         for rule in [
@@ -107,23 +107,23 @@ impl<C> Catalog<C> {
         Ok(Catalog { sections, grammar })
     }
 
-    /// Reads a text: what it says must be known, right, and supported.
+    /// Reads a text and checks that its settings are known, valid and supported.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All problems found in it.
     pub fn read(&self, name: &str, text: &str) -> Result<Document, Problems> {
         let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
         let root = yaml::parse(text).map_err(one)?;
         self.check(name, root)
     }
 
-    /// As [`Catalog::read`], from a tree.
+    /// Like [`Catalog::read`], from a tree.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All problems found in it.
     pub fn check(&self, name: &str, root: Node) -> Result<Document, Problems> {
         let problems = self.grammar.check(&root);
-        // What is of the wrong kind cannot be looked at closer; what is only lacking can.
+        // Parts of the wrong kind cannot be checked further; unsupported ones can.
         if problems.iter().any(|p| !p.unsupported) {
             return Problems::check(name, problems).map(|()| Document::default());
         }
@@ -147,24 +147,24 @@ impl<C> Catalog<C> {
         let mut seen: HashMap<&str, &str> = HashMap::new();
         for item in &draft.items {
             if let Some(first) = seen.insert(&item.key, &item.path) {
-                let text = format!("`{}' is said twice, here and at {first}", item.key);
+                let text = format!("`{}' is configured twice, here and at {first}", item.key);
                 draft.problems.push(Problem::new(&item.path, text));
             }
         }
         (draft.items, draft.problems)
     }
 
-    /// The running configuration, at once: for what is known to be small, and for tests.
+    /// Dumps the running configuration at once: for small configurations, and for tests.
     ///
     /// # Errors
-    /// If a section dumps what it would not read: a mistake of the program.
+    /// If a section dumps what it would not read, which is a bug in the program.
     pub fn dump(&self, cx: &C) -> Result<Document, Problems> {
         let mut collected = self.collect(cx);
         while !collected.go_on(cx) {}
         self.write_out(collected)
     }
 
-    /// Begins to collect the running configuration.
+    /// Starts to collect the running configuration.
     pub fn collect(&self, cx: &C) -> Collected<C> {
         let mut dump = Dump { root: Node::default(), grammar: &self.grammar };
         let mut walks = Vec::new();
@@ -176,11 +176,11 @@ impl<C> Catalog<C> {
         Collected { root: dump.root, walks, laters: Vec::new(), pieces: 0 }
     }
 
-    /// Writes what was collected as a document. Needs the router no more: for another thread, as it
-    /// takes a second for some ten thousand routes.
+    /// Writes the collected configuration as a document. Does not need the router any more: for
+    /// another thread, as it takes a second for some ten thousand routes.
     ///
     /// # Errors
-    /// As [`Catalog::dump`].
+    /// See [`Catalog::dump`].
     pub fn write_out(&self, collected: Collected<C>) -> Result<Document, Problems> {
         let mut dump = Dump { root: collected.root, grammar: &self.grammar };
         collected.laters.into_iter().for_each(|later| later(&mut dump));
@@ -188,17 +188,17 @@ impl<C> Catalog<C> {
     }
 }
 
-/// The running configuration as it is collected.
+/// The running configuration while it is collected.
 pub struct Collected<C> {
     root: Node,
-    /// The last is next.
+    /// Remaining walks; the last is next.
     walks: Vec<Walk<C>>,
     laters: Vec<Later>,
     pieces: usize,
 }
 
 impl<C> Collected<C> {
-    /// Collects another piece, of some hundred parts at most; true: that is all.
+    /// Collects another piece, of some hundred parts at most; returns true when all is collected.
     pub fn go_on(&mut self, cx: &C) -> bool {
         let Some(walk) = self.walks.last_mut() else { return true };
         self.pieces += 1;
@@ -209,11 +209,11 @@ impl<C> Collected<C> {
         self.walks.is_empty()
     }
 
-    /// How many pieces there have been.
+    /// Returns the number of pieces so far.
     pub fn pieces(&self) -> usize {
         self.pieces
     }
 }
 
-/// What an interface may be called.
+/// Names of the interfaces that are supported.
 const KINDS: &str = "interfaces are host-<device>, pg<n>, sink<n>, loop<n> and local0";

@@ -1,4 +1,4 @@
-//! Two documents side by side.
+//! Comparison of two documents.
 
 use super::catalog::Document;
 use super::item::Item;
@@ -6,14 +6,14 @@ use super::node::{Node, Value};
 use std::collections::HashMap;
 use std::fmt;
 
-/// One setting that two documents do not share.
+/// A setting in which two documents differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The path of keys to it.
     pub path: String,
-    /// What the first document says.
+    /// Value in the first document.
     pub old: Option<String>,
-    /// What the second says.
+    /// Value in the second document.
     pub new: Option<String>,
 }
 
@@ -32,8 +32,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What differs, in the order of the first document, then of the second. The order of lists does
-/// not matter.
+/// Returns the differences, in the order of the first document, then of the second. The order of
+/// lists does not matter.
 pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
     let (before, after) = (flat(old), flat(new));
     let mut all = Vec::new();
@@ -55,21 +55,21 @@ pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
     all
 }
 
-/// What a running configuration has otherwise than a document asks for. That the document leaves out
-/// what is usual, or says it in other words, is no difference. `stays`: what stays as it is where a
-/// document does not speak of it is none either.
+/// Returns the differences between a running configuration and a document. Defaults that the
+/// document leaves out, and settings that it expresses differently, are no differences. With
+/// `stays`, neither are settings that stay as they are if a document does not mention them.
 pub fn differences(other: &Document, running: &Document, stays: bool) -> Vec<Difference> {
     let all = diff(other.root(), running.root());
     let mut unlike = unlike(other.items(), running.items(), stays);
     let reported: Vec<bool> = all.iter().map(|d| is_reported(d, &mut unlike)).collect();
-    // An item that none of the lines is about: rather too much than too little.
+    // An item that none of the lines is about: rather report too much than too little.
     if unlike.values().any(|seen| !seen) {
         return all;
     }
     all.into_iter().zip(reported).filter_map(|(d, reported)| reported.then_some(d)).collect()
 }
 
-/// Where documents speak of items that are not the same, none of which has been told.
+/// Returns the paths of items that differ, each with false: not reported yet.
 fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool> {
     let (old, new) = (by_key(other), by_key(running));
     let mut paths = HashMap::new();
@@ -78,7 +78,7 @@ fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool
         match old.get(&*item.key) {
             Some(before) if before.set == item.set => {}
             Some(before) => {
-                // What a document does not name is reported at a place above.
+                // What a document does not name is reported at a path above.
                 let (a, b) = (place(before), place(item));
                 if !is_above(a, b) {
                     add(before);
@@ -103,19 +103,19 @@ fn by_key(items: &[Item]) -> HashMap<&str, &Item> {
     items.iter().map(|item| (&*item.key, item)).collect()
 }
 
-/// The path to an item, or to the list that it is in.
+/// Returns the path to an item, or to the list that it is in.
 fn place(item: &Item) -> &str {
     let list = item.path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
     list.map_or(&item.path, |(list, _)| list)
 }
 
-/// Whether a path is that of something, or of what it is in.
+/// Returns true if `path` equals `of` or is a parent of it.
 fn is_above(path: &str, of: &str) -> bool {
     of.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether a difference is about items that are not the same, which have been reported then; or for people
-/// only.
+/// Returns true if a difference is about items that differ, and marks them as reported; or if it is
+/// a description.
 fn is_reported(d: &Difference, unlike: &mut HashMap<String, bool>) -> bool {
     let path = d.path.split_once(": - ").map_or(&*d.path, |(list, _)| list);
     let mut reported = path.ends_with(".description");
@@ -162,7 +162,7 @@ mod tests {
     use super::super::{Catalog, Doc, Draft, Dump, Section, interface_key, rank};
     use super::*;
 
-    /// Ports with an MTU, 1500 unless named; they may have addresses, and a MAC address that stays.
+    /// Ports with an MTU, 1500 by default; they may have addresses, and a sticky MAC address.
     struct Ports;
 
     impl Section<()> for Ports {
@@ -216,7 +216,7 @@ mod tests {
         };
         assert!(lines_of(file, &running(""), true).is_empty());
         assert!(lines_of(&running(""), file, true).is_empty());
-        // What is not is reported, alone.
+        // Only non-defaults are reported.
         let lines = lines_of(file, &running(", addresses: [10.0.0.2/8]"), true);
         assert_eq!(lines, ["+ interfaces.host-b.addresses: - 10.0.0.2/8"]);
         let lines = lines_of(&running(", addresses: [10.0.0.2/8]"), file, true);
@@ -229,7 +229,7 @@ mod tests {
             lines_of(&other, &more, true),
             ["- interfaces.host-a.mtu: 8000\n+ interfaces.host-a.mtu: 9000"]
         );
-        // Of a port that is new, all is.
+        // Of a new port, everything is reported.
         let lines = lines_of("interfaces:\n  host-a: {}\n", &running(""), true);
         assert_eq!(
             lines,

@@ -1,41 +1,41 @@
-//! What a document asks for, in pieces that one command each can set and unset.
+//! Items: pieces of configuration, each set and unset by one command.
 
 use super::report::Problem;
 use std::collections::BTreeSet;
 
-/// When an item is set, lowest first; items are unset in the opposite order.
+/// Order in which items are set, lowest first; they are unset in the opposite order.
 pub mod rank {
     /// Routing tables.
     pub const TABLE: u16 = 10;
-    /// What must be said before an interface is created.
+    /// Settings required before an interface is created.
     pub const BEFORE_CREATE: u16 = 20;
     /// Interfaces.
     pub const CREATE: u16 = 30;
-    /// MAC addresses.
+    /// MAC addresses of interfaces.
     pub const MAC: u16 = 40;
-    /// Options of drivers.
+    /// Driver options.
     pub const DRIVER: u16 = 50;
-    /// Largest frames.
+    /// Link MTUs.
     pub const LINK_MTU: u16 = 60;
-    /// Largest packets.
+    /// Packet MTUs.
     pub const MTU: u16 = 70;
     /// Layer 2.
     pub const L2: u16 = 80;
-    /// Which table an interface uses.
+    /// Routing tables of interfaces.
     pub const BIND: u16 = 90;
     /// Interface addresses.
     pub const ADDRESS: u16 = 100;
-    /// What holds for all neighbours.
+    /// Settings of all neighbours.
     pub const NEIGHBORS: u16 = 110;
     /// Neighbours.
     pub const NEIGHBOR: u16 = 120;
     /// Routes.
     pub const ROUTE: u16 = 130;
-    /// What holds for a service.
+    /// Settings of a service.
     pub const SERVICE: u16 = 140;
     /// A service on an interface.
     pub const SERVICE_PORT: u16 = 150;
-    /// Up.
+    /// Administrative state.
     pub const STATE: u16 = 160;
 }
 
@@ -61,8 +61,8 @@ pub struct Item {
 }
 
 impl Item {
-    /// An item that a command sets. Its key is its identity: two documents with the same key speak
-    /// of the same thing. `path` is where a document says it.
+    /// Creates an item that a command sets. Its key is its identity: items of two documents with
+    /// the same key are the same object. `path` is its path in a document.
     pub fn new(
         rank: u16,
         key: impl Into<String>,
@@ -84,56 +84,57 @@ impl Item {
         }
     }
 
-    /// The command that takes it back. Without, it goes with what it needs.
+    /// Sets the command that unsets it. Without one, it is removed along with what it needs.
     #[must_use]
     pub fn unset(mut self, command: impl Into<String>) -> Item {
         self.unset = Some(command.into());
         self
     }
 
-    /// It can only be while the item with this key is, and is set again when that changes.
+    /// Makes it depend on the item with this key: it is set again when that changes.
     #[must_use]
     pub fn needs(mut self, key: impl Into<String>) -> Item {
         self.needs.push(key.into());
         self
     }
 
-    /// Its place among items of one rank, lowest first; else as they were added.
+    /// Sets its order among items of one rank, lowest first; by default items stay in the order
+    /// added.
     #[must_use]
     pub fn order(mut self, order: u32) -> Item {
         self.order = order;
         self
     }
 
-    /// It is a quality of what it needs, and need not be taken back before that goes.
+    /// Marks it as an attribute of what it needs, which need not be unset before that is removed.
     #[must_use]
     pub fn attribute(mut self) -> Item {
         self.attribute = true;
         self
     }
 
-    /// It cannot be changed in place: it is taken back, then set.
+    /// Marks it as one that cannot be changed in place: it is unset, then set.
     #[must_use]
     pub fn recreate(mut self) -> Item {
         self.recreate = true;
         self
     }
 
-    /// Where a document does not speak of it, it stays as it is.
+    /// Marks it as sticky: it stays as it is if a document does not mention it.
     #[must_use]
     pub fn sticky(mut self) -> Item {
         self.sticky = true;
         self
     }
 
-    /// It only matters when the item with this key is being set.
+    /// Makes it matter only when the item with this key is set.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>) -> Item {
         self.with = Some(key.into());
         self
     }
 
-    /// Its key.
+    /// Returns its key.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -153,12 +154,12 @@ impl Draft {
         self.items.push(item);
     }
 
-    /// Reports a mistake.
+    /// Reports a problem.
     pub fn problem(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    /// Says that an interface is of one's own kind. Names that nobody claims are mistakes.
+    /// Claims an interface as one of the caller's kind. Names that no section claims are problems.
     pub fn claim(&mut self, interface: &str) {
         self.claimed.insert(interface.to_owned());
     }

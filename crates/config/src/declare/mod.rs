@@ -1,11 +1,11 @@
-//! The declarative configuration: one document says what shall be.
+//! The declarative configuration: one document describes the desired configuration.
 //!
 //! A document is YAML with the keys of vppcfg ([`schema`]) and, below `thalweg`, keys for what
-//! vppcfg has not. Features take part by a [`Section`] each: it writes its part of the running
-//! configuration, and reads its part of a document as [`Item`]s, each with the command that sets
-//! it and the one that takes it back. All else follows from items: the [`Plan`] from one
-//! configuration to another is what differs, in order; a configuration is applied if planning
-//! again finds nothing to do; rolling back is planning the other way.
+//! vppcfg does not have. Each feature contributes a [`Section`]: it writes its part of the running
+//! configuration, and reads its part of a document as [`Item`]s, each with the commands that set
+//! and unset it. All else follows from items: the [`Plan`] from one configuration to another is
+//! their difference, in order; a configuration is applied if planning again finds no steps; rolling
+//! back is planning in the other direction.
 
 mod catalog;
 mod diff;
@@ -28,7 +28,7 @@ pub use rules::{Kind, Name, Rule, address, mac};
 pub use section::{Doc, Dump, Found, Interface, Later, OURS, Section, Walk, is_loopback};
 pub use yaml::{MAX_TEXT, parse, write};
 
-/// Entry for fuzzing: reads a text, and reads again what it writes of it.
+/// Entry for fuzzing: reads a text, writes it, and reads that again.
 pub fn fuzz_document(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(root) = parse(text) else { return };

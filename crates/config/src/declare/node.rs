@@ -1,9 +1,9 @@
-//! A document as a tree: what YAML has, each part with its place.
+//! A document as a tree of YAML values, each with its place.
 
 use indexmap::IndexMap;
 use std::fmt;
 
-/// A place in a text, both counted from 1; columns are characters.
+/// A place in a text, line and column counted from 1; columns are characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The line.
@@ -18,19 +18,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// A part of a document. Equality is that of values: places do not matter.
+/// A part of a document. Equality ignores places.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub value: Value,
-    /// Where it was read; `None`: it was not read from a text.
+    /// Place in the text; `None` if it was not read from a text.
     pub place: Option<Place>,
 }
 
-/// What a part of a document is.
+/// A value of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// Nothing, `~` or `null`.
+    /// `~`, `null` or empty.
     #[default]
     Null,
     /// `true`, `no` …
@@ -54,19 +54,19 @@ impl PartialEq for Node {
 }
 
 impl Value {
-    /// What it is, for people.
+    /// Returns its type for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "nothing",
-            Value::Bool(_) => "yes or no",
+            Value::Bool(_) => "a boolean",
             Value::Int(_) | Value::Float(_) => "a number",
-            Value::Text(_) => "a text",
+            Value::Text(_) => "a string",
             Value::List(_) => "a list",
             Value::Map(_) => "keys and values",
         }
     }
 
-    /// Nothing, or a list or map without anything in it.
+    /// Returns true for null, and for an empty list or map.
     pub fn is_empty(&self) -> bool {
         match self {
             Value::Null => true,
@@ -77,7 +77,7 @@ impl Value {
     }
 }
 
-/// A scalar as it would be written, quotes aside; lists and maps in brackets.
+/// Formats a scalar as it would be written, without quotes; lists and maps in brackets.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -137,7 +137,7 @@ impl From<Vec<Node>> for Value {
 }
 
 impl Node {
-    /// The text, if it is one.
+    /// Returns the string, if it is one.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -145,7 +145,7 @@ impl Node {
         }
     }
 
-    /// The truth, if it is one.
+    /// Returns the boolean, if it is one.
     pub fn bool(&self) -> Option<bool> {
         match self.value {
             Value::Bool(b) => Some(b),
@@ -153,7 +153,7 @@ impl Node {
         }
     }
 
-    /// The number, if it is one in range.
+    /// Returns the number, if it is one in range.
     pub fn u32(&self) -> Option<u32> {
         match self.value {
             Value::Int(n) => n.try_into().ok(),
@@ -161,7 +161,7 @@ impl Node {
         }
     }
 
-    /// What a list holds; nothing if it is none.
+    /// Returns the parts of a list; empty if it is none.
     pub fn list(&self) -> &[Node] {
         match &self.value {
             Value::List(list) => list,
@@ -169,7 +169,7 @@ impl Node {
         }
     }
 
-    /// What a map holds, in order; nothing if it is none.
+    /// Returns the entries of a map, in order; empty if it is none.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Node)> {
         let map = match &self.value {
             Value::Map(map) => Some(map),
@@ -178,7 +178,7 @@ impl Node {
         map.into_iter().flatten().map(|(key, node)| (key.as_str(), node))
     }
 
-    /// What is below a key of a map.
+    /// Returns the value of a key of a map.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.value {
             Value::Map(map) => map.get(key),
@@ -186,12 +186,12 @@ impl Node {
         }
     }
 
-    /// What is below a path of keys.
+    /// Returns the value at a path of keys.
     pub fn at(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Makes room below a path of keys, maps on the way as needed, and hands it to `f`.
+    /// Creates the value at a path of keys, with maps as needed, and passes it to `f`.
     pub fn enter(&mut self, path: &[&str], f: impl FnOnce(&mut Node)) {
         let Some((key, rest)) = path.split_first() else { return f(self) };
         if !matches!(self.value, Value::Map(_)) {
@@ -202,12 +202,12 @@ impl Node {
         }
     }
 
-    /// Puts a value below a path of keys.
+    /// Sets the value at a path of keys.
     pub fn put(&mut self, path: &[&str], value: impl Into<Value>) {
         self.enter(path, |node| node.value = value.into());
     }
 
-    /// Adds to a list below a path of keys.
+    /// Appends to a list at a path of keys.
     pub fn push(&mut self, path: &[&str], value: impl Into<Value>) {
         self.enter(path, |node| {
             if !matches!(node.value, Value::List(_)) {

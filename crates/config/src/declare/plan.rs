@@ -1,22 +1,22 @@
-//! From what is to what shall be: which commands, and in which order.
+//! Planning: the commands that lead from the current to the desired configuration, in order.
 
 use super::item::{Item, rank};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// A part of a plan, in the order in which they run.
+/// A phase of a plan, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// What shall not be goes.
+    /// Removes what is not desired.
     Prune,
-    /// What shall be comes.
+    /// Creates what is missing.
     Create,
-    /// It gets its qualities.
+    /// Sets attributes.
     Sync,
 }
 
 impl Phase {
-    /// Its name.
+    /// Returns its name.
     pub fn word(self) -> &'static str {
         match self {
             Phase::Prune => "prune",
@@ -29,15 +29,15 @@ impl Phase {
 /// One command of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When.
+    /// Phase.
     pub phase: Phase,
     /// The command.
     pub command: String,
-    /// The key of what it is about.
+    /// Key of the item.
     pub key: String,
-    /// Where a document says so.
+    /// Path in a document.
     pub path: String,
-    /// Keys of what must have succeeded before.
+    /// Keys of the items that must have succeeded before.
     pub needs: Vec<String>,
 }
 
@@ -49,18 +49,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Nothing is to be done.
+    /// Returns true if there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The commands in order.
+    /// Returns the commands in order.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().map(|s| s.command.as_str())
     }
 }
 
-/// As `exec` takes it, with a comment before each phase.
+/// Formats the plan for `exec`, with a comment before each phase.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut phase = None;
@@ -79,45 +79,45 @@ impl fmt::Display for Plan {
 
 type ByKey<'a> = HashMap<&'a str, &'a Item>;
 
-/// What changes between two sets of items.
+/// The differences between two sets of items.
 struct Change<'a> {
     is: ByKey<'a>,
-    shall: ByKey<'a>,
-    /// Differs, or is on one side only.
+    desired: ByKey<'a>,
+    /// Items that differ, or are on one side only.
     dirty: HashSet<&'a str>,
-    /// Is the same, but must be taken back and set again.
+    /// Items that are the same, but must be unset and set again.
     cycled: HashSet<&'a str>,
 }
 
 impl<'a> Change<'a> {
-    fn new(is: &'a [Item], shall: &'a [Item]) -> Change<'a> {
+    fn new(is: &'a [Item], desired: &'a [Item]) -> Change<'a> {
         let by_key = |items: &'a [Item]| -> ByKey<'a> {
             items.iter().filter(|i| i.with.is_none()).map(|i| (i.key.as_str(), i)).collect()
         };
-        let (is, shall) = (by_key(is), by_key(shall));
+        let (is, desired) = (by_key(is), by_key(desired));
         let mut dirty = HashSet::new();
         for (key, item) in &is {
-            let same = match shall.get(key) {
+            let same = match desired.get(key) {
                 Some(new) => new.set == item.set,
-                None => item.sticky && item.needs.iter().all(|n| shall.contains_key(n.as_str())),
+                None => item.sticky && item.needs.iter().all(|n| desired.contains_key(n.as_str())),
             };
             if !same {
                 dirty.insert(*key);
             }
         }
-        dirty.extend(shall.keys().filter(|key| !is.contains_key(*key)));
-        let mut change = Change { is, shall, dirty, cycled: HashSet::new() };
+        dirty.extend(desired.keys().filter(|key| !is.contains_key(*key)));
+        let mut change = Change { is, desired, dirty, cycled: HashSet::new() };
         change.spread();
         change
     }
 
-    /// Finds what must be set again because what it needs changes.
+    /// Adds items that must be set again because what they need changes.
     fn spread(&mut self) {
         loop {
             let moved =
                 |n: &String| self.dirty.contains(n.as_str()) || self.cycled.contains(n.as_str());
             let hit: Vec<&'a str> = self
-                .shall
+                .desired
                 .iter()
                 .filter(|(key, _)| !self.dirty.contains(*key) && !self.cycled.contains(*key))
                 .filter(|(key, item)| self.is.contains_key(*key) && item.needs.iter().any(moved))
@@ -130,27 +130,27 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Whether something goes, be it to come again at once.
+    /// Returns true if an item is unset, even if it is set again.
     fn goes(&self, key: &str) -> bool {
-        let gone = self.is.contains_key(key) && !self.shall.contains_key(key);
+        let gone = self.is.contains_key(key) && !self.desired.contains_key(key);
         let recreate = self.is.get(key).is_some_and(|item| item.recreate);
         gone || recreate && (self.dirty.contains(key) || self.cycled.contains(key))
     }
 
     fn is_set(&self, key: &str) -> bool {
-        self.shall.contains_key(key) && (self.dirty.contains(key) || self.cycled.contains(key))
+        self.desired.contains_key(key) && (self.dirty.contains(key) || self.cycled.contains(key))
     }
 }
 
-/// Plans the way from `is` to `shall`.
-pub fn plan(is: &[Item], shall: &[Item]) -> Plan {
-    let change = Change::new(is, shall);
+/// Plans the steps from `is` to `desired`.
+pub fn plan(is: &[Item], desired: &[Item]) -> Plan {
+    let change = Change::new(is, desired);
     let mut steps = Vec::new();
     for item in sorted(is).into_iter().rev() {
         let key = item.key.as_str();
-        let wanted = match (change.shall.contains_key(key), change.cycled.contains(key)) {
+        let wanted = match (change.desired.contains_key(key), change.cycled.contains(key)) {
             _ if item.with.is_some() => false,
-            // A quality falls with what it needs.
+            // An attribute is removed along with what it needs.
             (false, _) => {
                 let falls = item.attribute && item.needs.iter().any(|n| change.goes(n));
                 change.dirty.contains(key) && !falls
@@ -162,7 +162,7 @@ pub fn plan(is: &[Item], shall: &[Item]) -> Plan {
             steps.push(step(Phase::Prune, command, item));
         }
     }
-    for item in sorted(shall) {
+    for item in sorted(desired) {
         let wanted = match &item.with {
             Some(key) => change.is_set(key),
             None => change.is_set(&item.key),
@@ -187,7 +187,7 @@ fn step(phase: Phase, command: &str, item: &Item) -> Step {
 
 fn sorted(items: &[Item]) -> Vec<&Item> {
     let mut all: Vec<&Item> = items.iter().collect();
-    // Stable: items of one rank and order stay as they were added.
+    // A stable sort: items of one rank and order stay as they were added.
     all.sort_by_key(|i| (i.rank, i.order));
     all
 }
@@ -237,8 +237,8 @@ mod tests {
             .sticky()
     }
 
-    fn commands(is: &[Item], shall: &[Item]) -> Vec<String> {
-        plan(is, shall).commands().map(str::to_owned).collect()
+    fn commands(is: &[Item], desired: &[Item]) -> Vec<String> {
+        plan(is, desired).commands().map(str::to_owned).collect()
     }
 
     fn full(name: &str, options: &str) -> Vec<Item> {
@@ -258,9 +258,9 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_touched() {
-        let (is, mut shall) = ([full("x", ""), full("y", "")].concat(), full("x", ""));
-        shall.extend([state("y"), interface("y", ""), mtu("y", 1400), address("y", "b")]);
-        assert_eq!(commands(&is, &shall), ["del y a", "mtu y 1400", "add y b"]);
+        let (is, mut desired) = ([full("x", ""), full("y", "")].concat(), full("x", ""));
+        desired.extend([state("y"), interface("y", ""), mtu("y", 1400), address("y", "b")]);
+        assert_eq!(commands(&is, &desired), ["del y a", "mtu y 1400", "add y b"]);
     }
 
     #[test]
@@ -283,9 +283,9 @@ mod tests {
     #[test]
     fn addresses_step_aside_for_another_table() {
         let is = full("x", "");
-        let shall = [full("x", ""), vec![bind("x", 7)]].concat();
-        assert_eq!(commands(&is, &shall), ["del x a", "bind x 7", "add x a"]);
-        assert_eq!(commands(&shall, &is), ["del x a", "bind x 0", "add x a"]);
+        let desired = [full("x", ""), vec![bind("x", 7)]].concat();
+        assert_eq!(commands(&is, &desired), ["del x a", "bind x 7", "add x a"]);
+        assert_eq!(commands(&desired, &is), ["del x a", "bind x 0", "add x a"]);
     }
 
     #[test]

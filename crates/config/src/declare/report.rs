@@ -1,33 +1,33 @@
-//! What is wrong with a document.
+//! Problems of a document.
 
 use super::node::{Node, Place};
 use std::fmt;
 
-/// One mistake in a document.
+/// A problem in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where, if it stands in a text.
+    /// Place, if it was read from a text.
     pub place: Option<Place>,
-    /// The path of keys to it, `interfaces.host-eth0.mtu`; empty if it has none.
+    /// Path of keys to it, `interfaces.host-eth0.mtu`; empty if there is none.
     pub path: String,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and what would be valid.
     pub message: String,
-    /// It is right, but cannot be done yet.
+    /// True if the setting is valid but not supported yet.
     pub unsupported: bool,
 }
 
 impl Problem {
-    /// A mistake somewhere below a path.
+    /// Creates a problem at or below a path.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { place: None, path: path.into(), message: message.into(), unsupported: false }
     }
 
-    /// A mistake in a part of a document.
+    /// Creates a problem in a part of a document.
     pub fn at(node: &Node, path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { place: node.place, ..Problem::new(path, message) }
     }
 
-    /// Something right that cannot be done yet.
+    /// Creates a problem of a valid setting that is not supported yet.
     pub fn unsupported(node: &Node, path: impl Into<String>, what: &str) -> Problem {
         let path = path.into();
         let what = if what.is_empty() { String::new() } else { format!(" ({what})") };
@@ -49,7 +49,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong with a document, in the order of its lines.
+/// All problems of a document, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Problems {
     /// The document's name.
@@ -59,10 +59,10 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Puts mistakes in order; `Ok` if there are none.
+    /// Sorts problems; `Ok` if there are none.
     ///
     /// # Errors
-    /// If there is any.
+    /// If there are any.
     pub fn check(name: &str, mut list: Vec<Problem>) -> Result<(), Problems> {
         list.sort_by_key(|p| p.place);
         list.dedup();

@@ -1,4 +1,4 @@
-//! Which keys a document may have, and what may stand below them.
+//! Rules: the keys that a document may have, and their values.
 
 use super::node::{Node, Value};
 use super::report::Problem;
@@ -6,67 +6,67 @@ use crate::suggest::closest;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What may stand below a key.
+/// Kind of value of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// Keys, those that other rules list.
+    /// Keys that other rules list.
     Keys,
-    /// Names, each with what the rules for `*` say; the names are of this kind.
+    /// Names of this kind, each with values that match the rules for `*`.
     Named(Name),
-    /// A list; the rules for `[]` say of what. Fewest and most parts.
+    /// A list of values that match the rules for `[]`, with minimum and maximum length.
     List(usize, usize),
-    /// Yes or no.
+    /// A boolean.
     Bool,
-    /// A whole number, least and greatest.
+    /// A whole number, minimum and maximum.
     Int(i128, i128),
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A text of that many characters at most, without quotes.
+    /// A string of at most this number of characters, without quotes.
     Text(usize),
     /// A MAC address.
     Mac,
     /// An IP address.
     Ip,
-    /// An IP address with its prefix length.
+    /// An IP address with a prefix length.
     Address,
     /// A name.
     Name(Name),
-    /// Anything that this takes; an error says what would be right.
+    /// Any value that the function accepts; its error describes valid ones.
     Other(fn(&Value) -> Result<(), String>),
 }
 
-/// What a name looks like.
+/// Syntax of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// Anything that is one word.
+    /// Any single word.
     Any,
-    /// A word of ours with a number behind it: `loop0`.
+    /// A fixed prefix followed by a number: `loop0`.
     Numbered(&'static str),
-    /// A number, least and greatest.
+    /// A number, minimum and maximum.
     Number(u64, u64),
-    /// A device of the kernel: small letters first, so many characters at most.
+    /// A kernel device: a lower-case letter first, and this number of characters at most.
     Device(usize),
-    /// A label: small letters, digits and dashes, so many characters at most.
+    /// A label: lower-case letters, digits and dashes, and this number of characters at most.
     Label(usize),
 }
 
-/// What may stand at a path. A step is a key, `*` for any name, or `[]` for parts of a list.
+/// The rule for a path. A step is a key, `*` for any name, or `[]` for parts of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The path, its steps separated by dots.
     pub path: &'static str,
-    /// What may stand there.
+    /// Kind of value.
     pub kind: Kind,
-    /// It must be there if what it is part of is.
+    /// True if the key must be present in its parent.
     pub required: bool,
 }
 
 impl Rule {
-    /// Something that may be there.
+    /// Creates a rule for an optional key.
     pub const fn new(path: &'static str, kind: Kind) -> Rule {
         Rule { path, kind, required: false }
     }
-    /// Something that must be there.
+    /// Creates a rule for a required key.
     pub const fn required(path: &'static str, kind: Kind) -> Rule {
         Rule { path, kind, required: true }
     }
@@ -106,7 +106,7 @@ impl Name {
     }
 }
 
-/// A number as it is written: no sign, no zeros in front.
+/// Returns true for a decimal number without sign or leading zeros.
 fn is_number(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 10
@@ -114,7 +114,7 @@ fn is_number(text: &str) -> bool {
         && (text == "0" || !text.starts_with('0'))
 }
 
-/// Six bytes in hex with colons.
+/// Parses six bytes in hex with colons.
 pub fn mac(text: &str) -> Option<[u8; 6]> {
     let mut mac = [0; 6];
     let mut parts = text.split(':');
@@ -125,7 +125,7 @@ pub fn mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(mac)
 }
 
-/// An address with its prefix length.
+/// Parses an address with prefix length.
 pub fn address(text: &str) -> Option<(IpAddr, u8)> {
     let (ip, len) = text.split_once('/')?;
     let ip: IpAddr = ip.parse().ok()?;
@@ -134,7 +134,7 @@ pub fn address(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 impl Kind {
-    /// Whether a scalar (or an empty list or map) fits; `Err` says what would be right.
+    /// Checks a scalar (or an empty list or map); `Err` describes valid values.
     fn check(self, value: &Value) -> Result<(), String> {
         let good = match (self, value) {
             (Kind::Keys | Kind::Named(_), Value::Map(_) | Value::Null) => true,
@@ -162,7 +162,7 @@ impl Kind {
 
     fn expected(self, found: &Value) -> String {
         let quote = matches!(found, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Null);
-        let quote = if quote { " (in quotes, if it is meant as a text)" } else { "" };
+        let quote = if quote { " (in quotes, if a string is meant)" } else { "" };
         match self {
             Kind::Keys => "keys and values".into(),
             Kind::Named(Name::Any) => "names, each with a colon and its keys below it".into(),
@@ -180,7 +180,7 @@ impl Kind {
             Kind::Int(least, most) => format!("a whole number from {least} to {most}"),
             Kind::Word(words) => format!("one of {}{quote}", words.join(", ")),
             Kind::Text(most) => {
-                format!("a text of at most {most} characters, without quotes in it{quote}")
+                format!("a string of at most {most} characters, without quotes in it{quote}")
             }
             Kind::Mac => format!("a MAC address such as 02:00:5e:10:00:01{quote}"),
             Kind::Ip => "an IP address such as 192.0.2.1".into(),
@@ -196,31 +196,31 @@ impl Kind {
 pub(crate) struct Grammar {
     steps: BTreeMap<&'static str, Grammar>,
     rule: Option<Rule>,
-    /// Something that the router has stands here or below.
+    /// True if the router supports something here or below.
     supported: bool,
 }
 
 /// The context in which a part of a document is checked.
 #[derive(Clone, Copy)]
 struct Scope {
-    /// The router has what it is part of: else that has been said.
+    /// True if the parent is supported; else that has been reported.
     supported: bool,
-    /// Its being there says something already.
+    /// True if the name itself is significant.
     named: bool,
 }
 
-/// A note for people, which asks for nothing.
+/// Key of a description, which configures nothing.
 const NOTE: &str = "description";
 
 impl Grammar {
-    /// Rules that are supported once [`Grammar::support`] says so, and rules that are.
+    /// Creates a grammar from rules that need [`Grammar::support`], and rules that are supported.
     pub(crate) fn new(known: &[Rule]) -> Grammar {
         let mut root = Grammar { supported: true, ..Grammar::default() };
         known.iter().for_each(|rule| root.add(*rule));
         root
     }
 
-    /// Adds a rule; a later one for the same path takes its place.
+    /// Adds a rule; a later one for the same path replaces it.
     pub(crate) fn add(&mut self, rule: Rule) {
         let mut at = self;
         for step in rule.path.split('.') {
@@ -229,7 +229,7 @@ impl Grammar {
         at.rule = Some(rule);
     }
 
-    /// Says that the router has what is at a path, which must have a rule.
+    /// Marks a path, which must have a rule, as supported.
     pub(crate) fn support(&mut self, path: &'static str) -> Result<(), &'static str> {
         let mut at = self;
         for step in path.split('.') {
@@ -239,7 +239,7 @@ impl Grammar {
         at.rule.map(|_| ()).ok_or(path)
     }
 
-    /// Whether a value may stand at a path, and the router has it.
+    /// Returns true if a value is valid at a path, and the router supports it.
     pub(crate) fn takes(&self, path: &[&str], value: &Value) -> bool {
         let mut at = self;
         for step in path {
@@ -249,7 +249,7 @@ impl Grammar {
         at.supported && at.rule.is_some_and(|rule| rule.kind.check(value).is_ok())
     }
 
-    /// Finds all mistakes in a document.
+    /// Returns all problems of a document.
     pub(crate) fn check(&self, root: &Node) -> Vec<Problem> {
         let mut problems = Vec::new();
         match &root.value {
@@ -287,10 +287,10 @@ impl Grammar {
             problems.push(Problem::at(node, path, format!("{expected} expected, not {shown}")));
             return;
         }
-        // What says nothing asks for nothing, unless its name alone does.
+        // An empty value configures nothing, unless its name alone does.
         let asks = scope.named || !node.value.is_empty() && node.value != Value::Bool(false);
         let note = rule.path.ends_with(NOTE);
-        // What is named is reported name by name.
+        // Names are reported one by one.
         let names = matches!(rule.kind, Kind::Named(_));
         if scope.supported && !self.supported && asks && !note && !names {
             problems.push(Problem::unsupported(node, path, ""));
@@ -323,8 +323,8 @@ impl Grammar {
             self.steps.keys().copied().filter(|k| !k.starts_with(['*', '['])).collect();
         match closest(key, &known) {
             Some(near) => format!("unknown key; did you mean `{near}'?"),
-            None if known.is_empty() => "no keys may stand here".into(),
-            None => format!("unknown key; known are {}", known.join(", ")),
+            None if known.is_empty() => "no keys are allowed here".into(),
+            None => format!("unknown key; known keys are {}", known.join(", ")),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The keys that vppcfg knows (1.2.4), as facts: names, kinds and ranges. What of them the router
-//! has is said by those who have it.
+//! The schema of vppcfg 1.2.4: names, kinds and ranges of its keys. Sections declare which of them
+//! the router supports.
 
 use super::node::Value;
 use super::rules::{Kind, Name, Rule, address};
 use std::net::IpAddr;
 
-/// The tag that vppcfg gives to what it manages.
+/// Tag that vppcfg gives to the objects it manages.
 pub const VPPCFG: &str = "vppcfg";
 
 const MTU: Kind = Kind::Int(128, 9216);
@@ -17,10 +17,10 @@ const STATE: Kind = Kind::Word(&["up", "down"]);
 const ANY_NAME: Kind = Kind::Name(Name::Any);
 const LOOPBACK: Kind = Kind::Name(Name::Numbered("loop"));
 
-/// Addresses that an interface of the schema may have.
+/// Maximum number of addresses of an interface in the schema.
 pub const MAX_ADDRESSES: usize = 6;
 
-/// Every key.
+/// All rules.
 pub const RULES: &[Rule] = &[
     Rule::new("interfaces", Kind::Named(Name::Any)),
     Rule::new("interfaces.*", Kind::Keys),

@@ -1,19 +1,20 @@
-//! How a feature takes part in the configuration.
+//! Sections: how a feature takes part in the configuration.
 
 use super::item::Draft;
 use super::node::Node;
 use super::rules::{Grammar, Rule};
 
-/// A feature's part of the configuration. Who owns a setter owns a section that dumps it.
+/// A feature's part of the configuration. The feature that owns a setter owns a section that dumps
+/// it.
 ///
 /// `C` is the state of the main thread.
 pub trait Section<C>: Sync {
-    /// Paths of the schema (`interfaces.*.mtu`) that it understands.
+    /// Returns the paths of the schema (`interfaces.*.mtu`) that it supports.
     fn supports(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Keys that the schema has not, below `thalweg`.
+    /// Returns rules for keys that the schema does not have, below `thalweg`.
     fn rules(&self) -> &'static [Rule] {
         &[]
     }
@@ -21,27 +22,29 @@ pub trait Section<C>: Sync {
     /// Writes its part of the running configuration.
     fn dump(&self, cx: &C, out: &mut Dump<'_>);
 
-    /// A walk over what it may have too much of to dump at once.
+    /// Returns a walk over what may be too large to dump at once.
     fn walk(&self, cx: &C) -> Option<Walk<C>> {
         let _ = cx;
         None
     }
 
-    /// Reads its part of a document, which has been checked against the rules, and says which
-    /// items that makes. Does not look at anything but the document.
+    /// Reads its part of a document, which has been checked against the rules, into items. Reads
+    /// nothing but the document.
     fn items(&self, doc: &Doc<'_>, out: &mut Draft);
 }
 
-/// How to write something that was collected; needs the router no more, and may run on any thread.
+/// Writes something that was collected; does not need the router any more, and may run on any
+/// thread.
 pub type Later = Box<dyn FnOnce(&mut Dump<'_>) + Send>;
 
-/// Collects what is many: at each call some hundred parts at most, and at the end how to write them.
+/// Collects large tables: some hundred parts at most per call, and returns at the end how to write
+/// them.
 pub type Walk<C> = Box<dyn FnMut(&C) -> Option<Later> + Send>;
 
 /// The router's own interface.
 const LOCAL: &str = "local0";
 
-/// Where keys of ours are.
+/// Top-level key of Thalweg's own settings.
 pub const OURS: &str = "thalweg";
 
 /// The running configuration as it is written.
@@ -51,25 +54,25 @@ pub struct Dump<'a> {
 }
 
 impl Dump<'_> {
-    /// Says that there is an interface; the order in which this is said is that of the document.
+    /// Adds an interface; interfaces are in the order in which they are added.
     pub fn interface(&mut self, name: &str) {
         self.root.enter(&[table_of(name), name], |_| ());
     }
 
-    /// Writes a quality of an interface: in the schema's place if it may stand there, else in
-    /// ours.
+    /// Writes an attribute of an interface: under the schema's key if it is valid there, else under
+    /// Thalweg's own.
     pub fn set(&mut self, interface: &str, key: &str, value: impl Into<super::Value>) {
         let value = value.into();
         let place = [table_of(interface), interface, key];
-        // The schema knows nothing of the router's own interface.
+        // The schema does not have the router's own interface.
         match interface != LOCAL && self.grammar.takes(&place, &value) {
             true => self.root.put(&place, value),
             false => self.root.put(&[OURS, "interfaces", interface, key], value),
         }
     }
 
-    /// Adds to a list of an interface: in the schema's place for as long as there is room, else in
-    /// ours. `room` is how many parts the schema's list may have.
+    /// Appends to a list of an interface: under the schema's key as long as there is room, else
+    /// under Thalweg's own. `room` is the maximum length of the schema's list.
     pub fn add(&mut self, interface: &str, key: &str, room: usize, value: impl Into<super::Value>) {
         let place = [table_of(interface), interface, key];
         let there = self.root.at(&place).map_or(0, |n| n.list().len());
@@ -84,29 +87,29 @@ impl Dump<'_> {
         self.root.put(path, value);
     }
 
-    /// Whether a value may stand at a path of keys.
+    /// Returns true if a value is valid at a path of keys.
     pub fn takes(&self, path: &[&str], value: impl Into<super::Value>) -> bool {
         self.grammar.takes(path, &value.into())
     }
 
-    /// Adds to a list at a path of keys.
+    /// Appends to a list at a path of keys.
     pub fn push(&mut self, path: &[&str], value: impl Into<super::Value>) {
         self.root.push(path, value);
     }
 }
 
-/// Where interfaces of such a name are described.
+/// Returns the key under which interfaces of this name are described.
 fn table_of(name: &str) -> &'static str {
     if is_loopback(name) { "loopbacks" } else { "interfaces" }
 }
 
-/// Whether it is a loopback, by its name.
+/// Returns true for the name of a loopback.
 pub fn is_loopback(name: &str) -> bool {
     let digits = name.strip_prefix("loop").unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A document that is read.
+/// A document to be read.
 #[derive(Clone, Copy)]
 pub struct Doc<'a> {
     root: &'a Node,
@@ -121,30 +124,30 @@ pub struct Found<'a> {
     pub path: String,
 }
 
-/// An interface of a document.
+/// An interface in a document.
 #[derive(Clone, Copy)]
 pub struct Interface<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its place in the document, counted over all interfaces.
+    /// Its position in the document, counted over all interfaces.
     pub number: u32,
     described: Option<&'a Node>,
     ours: Option<&'a Node>,
 }
 
 impl<'a> Doc<'a> {
-    /// A document to read.
+    /// Wraps a document.
     pub fn new(root: &'a Node) -> Doc<'a> {
         Doc { root }
     }
 
-    /// What is at a path of keys.
+    /// Returns the value at a path of keys.
     pub fn at(&self, path: &[&str]) -> Option<Found<'a>> {
         let node = self.root.at(path)?;
         Some(Found { node, path: path.join(".") })
     }
 
-    /// What is below a path of keys, with their names.
+    /// Returns the named values below a path of keys.
     pub fn entries(&self, path: &[&str]) -> Vec<(&'a str, Found<'a>)> {
         let below = self.root.at(path).into_iter().flat_map(Node::entries);
         let found = |(key, node): (&'a str, &'a Node)| {
@@ -153,7 +156,7 @@ impl<'a> Doc<'a> {
         below.map(found).collect()
     }
 
-    /// All interfaces, in the order in which they are created: others, then loopbacks.
+    /// Returns all interfaces, in the order in which they are created: others, then loopbacks.
     pub fn interfaces(&self) -> Vec<Interface<'a>> {
         let ours = self.root.at(&[OURS, "interfaces"]);
         let mut all: Vec<Interface<'a>> = Vec::new();
@@ -175,14 +178,14 @@ impl<'a> Doc<'a> {
         all
     }
 
-    /// An interface by name.
+    /// Returns an interface by name.
     pub fn interface(&self, name: &str) -> Option<Interface<'a>> {
         self.interfaces().into_iter().find(|i| i.name == name)
     }
 }
 
 impl<'a> Interface<'a> {
-    /// A quality of it, from our place or else the schema's.
+    /// Returns an attribute, from Thalweg's own keys or else the schema's.
     pub fn get(&self, key: &str) -> Option<Found<'a>> {
         if let Some(node) = self.ours.and_then(|o| o.get(key)) {
             return Some(Found { node, path: self.ours_path(key) });
@@ -191,7 +194,7 @@ impl<'a> Interface<'a> {
         Some(Found { node, path: self.path(key) })
     }
 
-    /// All parts of a list, the schema's first.
+    /// Returns all parts of a list, the schema's first.
     pub fn list(&self, key: &str) -> Vec<Found<'a>> {
         let mut all = Vec::new();
         let lists = [
@@ -206,12 +209,12 @@ impl<'a> Interface<'a> {
         all
     }
 
-    /// Whether it is a loopback.
+    /// Returns true if it is a loopback.
     pub fn is_loopback(&self) -> bool {
         is_loopback(self.name)
     }
 
-    /// The path to a quality in the schema's place.
+    /// Returns the path of an attribute under the schema's key.
     pub fn path(&self, key: &str) -> String {
         let table = table_of(self.name);
         if key.is_empty() {
@@ -225,7 +228,7 @@ impl<'a> Interface<'a> {
         format!("{OURS}.interfaces.{}.{key}", self.name)
     }
 
-    /// The part of the document that names it.
+    /// Returns the node that names it.
     pub fn node(&self) -> Option<&'a Node> {
         self.described.or(self.ours)
     }

@@ -1,8 +1,8 @@
-//! Documents against the schema, with a section that understands a little.
+//! Documents against the schema, with a section that supports a few keys.
 
 use super::*;
 
-/// Understands MTUs and addresses, and dumps nothing.
+/// Supports MTUs and addresses, and dumps nothing.
 struct Small;
 
 impl Section<()> for Small {
@@ -109,7 +109,7 @@ fn mistakes_name_place_path_and_what_is_right() {
     let text = wrong("interfaces:\n  host-a: {addresses: [192.0.2.1]}\n");
     assert!(text.contains("host-a.addresses[0]: an address with its length"), "{text}");
     let text = wrong("interfaces:\n  host-a: {addresses: [10.0.0.1/8, 10.0.0.1/8]}\n");
-    assert!(text.contains("said twice"), "{text}");
+    assert!(text.contains("configured twice"), "{text}");
 }
 
 #[test]
@@ -143,12 +143,12 @@ acls:
             "not supported yet: acls.acl01",
         ]
     );
-    // Inside, mistakes are still found.
+    // Inside, problems are still found.
     let text = wrong("interfaces:\n  host-a:\n    sub-interfaces:\n      100: {mtu: 1}\n");
     assert!(text.contains("sub-interfaces.100.mtu: a whole number"), "{text}");
 }
 
-/// What once failed, or nearly.
+/// Inputs that once failed, or nearly.
 #[test]
 fn crash_corpus_is_harmless() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus-crashes/document");

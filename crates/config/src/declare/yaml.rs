@@ -1,4 +1,4 @@
-//! Texts to trees and back. The only module that knows the YAML library.
+//! Conversion of YAML text to trees and back. The only module that uses the YAML library.
 
 use super::node::{Node, Place, Value};
 use super::report::Problem;
@@ -9,21 +9,21 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Location, Spanned};
 use std::fmt;
 
-/// The longest text that is read, in bytes.
+/// Maximum length of a text, in bytes.
 pub const MAX_TEXT: usize = 256 << 20;
-/// Most values in a text.
+/// Maximum number of values in a text.
 const MAX_NODES: usize = 16_000_000;
-/// Deeper nesting is refused; the model needs eight levels.
+/// Maximum nesting depth; the model needs eight levels.
 const MAX_DEPTH: usize = 32;
 
 fn place(at: Location) -> Option<Place> {
     (at.line() > 0).then(|| Place { line: at.line(), column: at.column() })
 }
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
-/// If it is no YAML, longer than [`MAX_TEXT`], or nested too deep.
+/// If it is not YAML, longer than [`MAX_TEXT`], or nested too deep.
 pub fn parse(text: &str) -> Result<Node, Problem> {
     if text.len() > MAX_TEXT {
         return Err(Problem::new("", format!("longer than {} MiB", MAX_TEXT >> 20)));
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
         duplicate_keys: DuplicateKeyPolicy::Error,
         with_snippet: false,
     };
-    // Nothing but blanks and comments: no settings.
+    // Only spaces and comments: no settings.
     let blank = |line: &str| {
         let line = line.trim();
         line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
@@ -53,17 +53,17 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
     })
 }
 
-/// The library's words without the place, which goes in front.
+/// Returns the library's message without the place, which precedes it.
 fn plain(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let end = text.rfind(" at line ").or_else(|| text.rfind("; line "));
     let first = text.get(..end.unwrap_or(text.len())).unwrap_or(&text);
-    let first = first.lines().next().unwrap_or("this is no YAML").trim();
+    let first = first.lines().next().unwrap_or("invalid YAML").trim();
     let twice = first.strip_prefix("duplicate mapping key: ").and_then(|k| k.split_once(", set "));
     match twice {
-        Some((key, _)) => format!("`{key}' stands here twice: put what is below both under one"),
+        Some((key, _)) => format!("`{key}' is a duplicate key: merge both entries into one"),
         None if first.starts_with("tabs disallowed") => {
-            "a tab begins this line: indent by blanks, which is all that YAML takes".into()
+            "tab in indentation: YAML allows spaces only".into()
         }
         None => first.to_owned(),
     }
@@ -72,7 +72,7 @@ fn plain(error: &serde_saphyr::Error) -> String {
 /// Writes a tree.
 ///
 /// # Errors
-/// If it holds what YAML cannot say.
+/// If it contains a value that YAML cannot represent.
 pub fn write(node: &Node) -> Result<String, Problem> {
     if node.value.is_empty() {
         return Ok("{}\n".into());
@@ -145,9 +145,9 @@ impl<'de> Visitor<'de> for Any {
         while let Some(key) = from.next_key::<String>()? {
             let node: Node = from.next_value()?;
             if let Some(old) = map.insert(key, node) {
-                // The library refuses equal keys; this is for keys that only read alike.
+                // The library refuses equal keys; this is for different spellings of one key.
                 let at = old.place.map_or(String::new(), |p| format!(" (first at {p})"));
-                return Err(A::Error::custom(format!("a key is given twice{at}")));
+                return Err(A::Error::custom(format!("duplicate key{at}")));
             }
         }
         Ok(Value::Map(map))
@@ -221,11 +221,11 @@ mod tests {
         }
         let says = |text: &str| parse(text).unwrap_err().message;
         assert!(
-            says("a: 1\na: 2\n").starts_with("`a' stands here twice"),
+            says("a: 1\na: 2\n").starts_with("`a' is a duplicate key"),
             "{}",
             says("a: 1\na: 2\n")
         );
-        assert!(says("a:\n\tb: 2\n").starts_with("a tab begins"), "{}", says("a:\n\tb: 2\n"));
+        assert!(says("a:\n\tb: 2\n").starts_with("tab in indentation"), "{}", says("a:\n\tb: 2\n"));
         assert!(parse("a: 1\n---\nb: 2\n").is_err());
         assert!(parse(&format!("{}1{}", "[".repeat(60), "]".repeat(60))).is_err());
     }

@@ -1,5 +1,6 @@
-//! The other stanzas. What they hold beyond what Thalweg uses is accepted with a warning, since
-//! configurations written for VPP hold words of plugins and allocators that do not exist here.
+//! The stanzas that are not fully known. Words that Thalweg does not use are accepted with a
+//! warning, since configurations written for VPP contain words of plugins and allocators that do
+//! not exist here.
 
 use super::model::{PluginRule, PluginsConfig, StartupConfig};
 use super::reader::Reader;
@@ -35,10 +36,10 @@ const METRICS_WORDS: &[&str] = &["listen"];
 const LOG_LEVELS: &[&str] =
     &["emerg", "alert", "crit", "err", "error", "warn", "notice", "info", "debug", "disabled"];
 
-/// Stanzas that a feature reads by itself.
+/// Stanzas that features read themselves.
 const OF_FEATURES: &[&str] = &["linux-cp", "nat", "sflow"];
 
-/// Reads a stanza that is not one of the completely known ones.
+/// Reads a stanza that is not one of the fully known ones.
 pub(super) fn read(config: &mut StartupConfig, stanza: &Stanza, report: &mut Report) {
     let mut reader = Reader::new(stanza, report);
     match stanza.name.text.as_str() {
@@ -58,12 +59,12 @@ pub(super) fn read(config: &mut StartupConfig, stanza: &Stanza, report: &mut Rep
         name if OF_FEATURES.contains(&name) => {}
         "dpdk" => report.warn(
             stanza.name.span.clone(),
-            "dpdk: there is no DPDK driver here; interfaces are made by commands such as \
+            "dpdk: there is no DPDK driver; create interfaces by commands such as \
              `create host-interface`"
                 .into(),
         ),
         name => {
-            let message = format!("stanza `{name}` is not known here and has no effect");
+            let message = format!("stanza `{name}` is not supported and has no effect");
             report.warn(stanza.name.span.clone(), message);
         }
     }
@@ -83,7 +84,7 @@ fn memory(config: &mut StartupConfig, reader: &mut Reader) {
     }
 }
 
-/// `heapsize 1G`, the old form of `memory { main-heap-size 1G }`.
+/// Reads `heapsize 1G`, the old form of `memory { main-heap-size 1G }`.
 fn heapsize(config: &mut StartupConfig, stanza: &Stanza, reader: &mut Reader) {
     reader.size(&stanza.name, 1 << 20..=1 << 44, &mut config.memory.main_heap_size);
 }
@@ -107,7 +108,7 @@ fn api_segment(config: &mut StartupConfig, reader: &mut Reader) {
             "gid" => reader.text(&key, "a group", &mut segment.gid),
             "baseva" => drop(reader.value(&key, "an address")),
             "global-size" | "global-pvt-heap-size" | "api-size" | "api-pvt-heap-size" => {
-                // There is no such segment; a size that is none is a mistake all the same.
+                // There is no such segment; an invalid size is an error all the same.
                 reader.size(&key, 0..=1 << 44, &mut None);
             }
             _ => reader.unknown_warning(&key, API_SEGMENT_WORDS),

@@ -2,7 +2,7 @@
 //!
 //! Text is cut into tokens ([`source`]), these are put into a tree ([`tree`]), and each stanza that
 //! Thalweg knows is read from the tree by its own function ([`sections`], [`lenient`]). `unix`,
-//! `cpu` and `buffers` are known completely, so that a misspelt word in one of them is an error. Any
+//! `cpu` and `buffers` are fully known, so that a misspelt word in one of them is an error. Any
 //! other unknown word is a warning, as is an unknown stanza: configurations written for VPP name
 //! plugins, devices and words that do not exist here.
 
@@ -31,11 +31,11 @@ use report::Report;
 use source::Source;
 
 impl StartupConfig {
-    /// Reads the arguments of the program, without its own name: either `-c FILE`, possibly with
-    /// stanzas after it that go on where the file ends, or stanzas alone.
+    /// Reads the arguments of the program, without its own name: either `-c FILE`, optionally
+    /// followed by further stanzas, or stanzas alone.
     ///
     /// # Errors
-    /// If the file cannot be read, or the configuration has mistakes; all of them are reported.
+    /// If the file cannot be read, or the configuration has errors; all of them are reported.
     pub fn from_args<A: AsRef<str>>(args: &[A]) -> Result<(Self, Vec<Warning>), StartupError> {
         let mut config = StartupConfig::default();
         let mut warnings = Vec::new();
@@ -55,33 +55,33 @@ impl StartupConfig {
         Ok((config, warnings))
     }
 
-    /// Reads a file's text, in which `#` at the start of a word makes the rest of the line a
+    /// Parses a file's text, in which `#` at the start of a word makes the rest of the line a
     /// comment. `name` is for messages.
     ///
     /// # Errors
-    /// If there are mistakes; all of them are reported.
+    /// If there are errors; all of them are reported.
     pub fn parse_file(name: &str, text: &str) -> Result<(Self, Vec<Warning>), StartupError> {
         let mut config = StartupConfig::default();
         let warnings = config.apply(Source::file(name, text))?;
         Ok((config, warnings))
     }
 
-    /// Reads arguments, joined by blanks.
+    /// Parses arguments, joined by spaces.
     ///
     /// # Errors
-    /// If there are mistakes; all of them are reported.
+    /// If there are errors; all of them are reported.
     pub fn parse_args<A: AsRef<str>>(args: &[A]) -> Result<(Self, Vec<Warning>), StartupError> {
         let mut config = StartupConfig::default();
         let warnings = config.apply(Source::args(args))?;
         Ok((config, warnings))
     }
 
-    /// The last stanza of this name, for a feature that reads its own.
+    /// Returns the last stanza of this name, for a feature that reads its own.
     pub fn stanza(&self, name: &str) -> Option<&Stanza> {
         self.stanzas.iter().rev().find(|stanza| stanza.name.text == name)
     }
 
-    /// Reads a text on top of what is there; a later word wins.
+    /// Applies a text on top of earlier settings; a later word wins.
     fn apply(&mut self, source: Source) -> Result<Vec<Warning>, StartupError> {
         let mut report = Report::new(source);
         let tokens = source::tokens(&mut report);
@@ -97,7 +97,7 @@ impl StartupConfig {
     }
 }
 
-/// Reads arbitrary bytes as a file and as arguments; for fuzzing. It must not panic.
+/// Parses arbitrary bytes as a file and as arguments; for fuzzing. It must not panic.
 pub fn fuzz_startup(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let args: Vec<&str> = text.split('\0').collect();

@@ -1,4 +1,4 @@
-//! What a startup configuration holds once it is read. `None` means "not said".
+//! The parsed startup configuration. `None` means "not set".
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub struct StartupConfig {
     pub logging: LoggingConfig,
     /// `plugins { }` and `plugin_path`.
     pub plugins: PluginsConfig,
-    /// Every stanza as it was written, in order.
+    /// All stanzas as they were written, in order.
     pub stanzas: Vec<Stanza>,
 }
 
@@ -55,29 +55,29 @@ pub struct UnixConfig {
     pub cli_no_pager: bool,
     /// Read whole lines from standard input (`cli-line-mode`).
     pub cli_line_mode: bool,
-    /// Where the command line listens.
+    /// Address of the command line's socket (`cli-listen`).
     pub cli_listen: Option<CliListen>,
-    /// The prompt, with its closing blank if there is to be one.
+    /// The prompt, with its trailing space if wanted.
     pub cli_prompt: Option<String>,
-    /// Lines of history to keep; 0 keeps none.
+    /// Number of history lines; 0 keeps none.
     pub cli_history_limit: Option<u32>,
-    /// Lines that the pager keeps; 0 switches it off.
+    /// Number of lines that the pager keeps; 0 switches it off.
     pub cli_pager_buffer_limit: Option<u32>,
-    /// File of commands to run at the start (`exec`, or `startup-config`).
+    /// File of commands to run at startup (`exec`, or `startup-config`).
     pub exec: Option<PathBuf>,
-    /// File that takes the log of commands.
+    /// Log file of commands.
     pub log: Option<PathBuf>,
     /// Directory for sockets.
     pub runtime_dir: Option<PathBuf>,
-    /// File that takes the process number.
+    /// File for the process id.
     pub pidfile: Option<PathBuf>,
     /// Group to run as, by name or number.
     pub gid: Option<String>,
     /// Dump all mapped memory when crashing.
     pub full_coredump: bool,
-    /// Size limit of such a dump.
+    /// Size limit of such a core dump.
     pub coredump_size: Option<CoreDumpSize>,
-    /// Microseconds to sleep in each turn of a polling loop.
+    /// Microseconds to sleep in each polling loop.
     pub poll_sleep_usec: Option<u32>,
 }
 
@@ -90,7 +90,7 @@ pub enum CoreDumpSize {
     Bytes(u64),
 }
 
-/// `cli-listen`
+/// Address of `cli-listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CliListen {
     /// A Unix socket; a name without directory is in the runtime directory.
@@ -105,7 +105,8 @@ pub enum CliListen {
 }
 
 impl CliListen {
-    /// A word that ends in `:PORT` and holds no slash is an address, any other is a path.
+    /// Parses an address: a word that ends in `:PORT` and contains no slash is a TCP address, any
+    /// other is a path.
     pub(super) fn parse(text: &str) -> Result<CliListen, String> {
         let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.contains('/')) else {
             return Ok(CliListen::Path(text.into()));
@@ -119,7 +120,7 @@ impl CliListen {
         }
     }
 
-    /// The socket's path, given the runtime directory.
+    /// Returns the socket's path, given the runtime directory.
     pub fn socket_path(&self, runtime_dir: &Path) -> Option<PathBuf> {
         match self {
             CliListen::Path(path) if path.components().count() == 1 && path.is_relative() => {
@@ -130,7 +131,7 @@ impl CliListen {
         }
     }
 
-    /// The addresses of `host:port`, none for a path.
+    /// Resolves `host:port`; returns no addresses for a path.
     ///
     /// # Errors
     /// If the name cannot be resolved.
@@ -149,27 +150,27 @@ impl CliListen {
 pub struct CpuConfig {
     /// Core of the main thread.
     pub main_core: Option<u16>,
-    /// Number of workers, placed on the first cores that are free.
+    /// Number of workers, on the first free cores.
     pub workers: Option<u16>,
-    /// One worker on each of these cores; excludes `workers`.
+    /// One worker on each of these cores; mutually exclusive with `workers`.
     pub corelist_workers: Option<CoreList>,
     /// Cores to leave alone, counted from the lowest.
     pub skip_cores: u16,
-    /// Count cores within those that the process may use, instead of the machine's.
+    /// Count cores within the process's affinity mask, instead of the machine's.
     pub relative: bool,
-    /// How many microseconds a processor that has nothing to do may take to wake up, at most; 0: it
-    /// does not sleep. Thalweg's own word.
+    /// Maximum time in microseconds that an idle processor may take to wake up; 0 prevents it from
+    /// sleeping. Thalweg's own setting.
     pub latency: Option<u32>,
-    /// What the names of threads begin with.
+    /// Prefix of thread names.
     pub thread_prefix: Option<String>,
-    /// Scheduling of the threads.
+    /// Scheduling policy of the threads.
     pub scheduler_policy: Option<SchedulerPolicy>,
-    /// Their priority, 1 to 99, with `fifo` and `rr`.
+    /// Scheduling priority, 1 to 99, for `fifo` and `rr`.
     pub scheduler_priority: Option<u8>,
 }
 
 impl CpuConfig {
-    /// How many workers are asked for; none means that the main thread does all the work.
+    /// Returns the number of workers; 0 means that the main thread does all the work.
     pub fn worker_count(&self) -> usize {
         match &self.corelist_workers {
             Some(list) => list.len(),
@@ -200,14 +201,14 @@ pub struct BuffersConfig {
     pub buffers_per_numa: Option<u32>,
     /// Bytes of packet data in a buffer (`default data-size`).
     pub default_data_size: Option<u32>,
-    /// Pages that hold them.
+    /// Page size of the buffers.
     pub page_size: PageSize,
 }
 
 /// Size of memory pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
-    /// The system's ordinary pages (`default`), or what the program prefers if nothing was said.
+    /// The system's ordinary pages (`default`), or the program's preference if not set.
     #[default]
     Default,
     /// The system's default huge pages (`default-hugepage`).
@@ -219,25 +220,25 @@ pub enum PageSize {
 /// `memory { … }`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Bytes of the main heap; here there is no such heap, and no limit.
+    /// Bytes of the main heap; Thalweg has no such heap, and no limit.
     pub main_heap_size: Option<u64>,
-    /// Its pages.
+    /// Page size of the main heap.
     pub main_heap_page_size: PageSize,
-    /// Which huge pages are the default ones.
+    /// Default huge page size.
     pub default_hugepage_size: Option<u64>,
 }
 
 /// `physmem { … }`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhysmemConfig {
-    /// Most bytes for packet buffers.
+    /// Maximum bytes for packet buffers.
     pub max_size: Option<u64>,
 }
 
 /// `api-segment { … }`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiSegmentConfig {
-    /// Prefix that tells several instances apart.
+    /// Prefix that distinguishes several instances.
     pub prefix: Option<String>,
     /// Owner of the socket, by name or number.
     pub uid: Option<String>,
@@ -248,20 +249,20 @@ pub struct ApiSegmentConfig {
 /// `api-trace { … }`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApiTraceConfig {
-    /// Keep a trace of API messages from the start.
+    /// Trace API messages from the start.
     pub on: bool,
-    /// Messages to keep.
+    /// Number of messages to keep.
     pub nitems: Option<u32>,
 }
 
 /// `socksvr { … }`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocksvrConfig {
-    /// The stanza is there, be it empty or `default`.
+    /// True if the stanza is present, be it empty or `default`.
     pub given: bool,
-    /// Path of the socket; `api.sock` in the runtime directory if not said.
+    /// Path of the socket; by default `api.sock` in the runtime directory.
     pub socket_name: Option<PathBuf>,
-    /// Permissions of the socket; 0660 if not said.
+    /// Permissions of the socket; by default 0660.
     pub mode: Option<u32>,
     /// Group of the socket, by name or number.
     pub group: Option<String>,
@@ -270,13 +271,13 @@ pub struct SocksvrConfig {
 /// `statseg { … }`
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatsegConfig {
-    /// Path of the socket; `stats.sock` in the runtime directory if not said.
+    /// Path of the socket; by default `stats.sock` in the runtime directory.
     pub socket_name: Option<PathBuf>,
-    /// Bytes of the segment.
+    /// Size of the segment in bytes.
     pub size: Option<u64>,
-    /// Pages that hold it.
+    /// Page size of the segment.
     pub page_size: PageSize,
-    /// Whether each node's counters are in it.
+    /// True to include each node's counters.
     pub per_node_counters: Option<bool>,
     /// Seconds between updates.
     pub update_interval: Option<f64>,
@@ -285,27 +286,27 @@ pub struct StatsegConfig {
 /// `metrics { … }`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricsConfig {
-    /// Where they are told, as `host:port`; nowhere if not said.
+    /// Address of the HTTP server as `host:port`; none by default.
     pub listen: Option<String>,
 }
 
 /// `logging { … }`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoggingConfig {
-    /// Least severe level that is kept (`default-log-level`).
+    /// Lowest severity that is kept (`default-log-level`).
     pub default_log_level: Option<String>,
-    /// Least severe level that goes to syslog (`default-syslog-log-level`).
+    /// Lowest severity that is sent to syslog (`default-syslog-log-level`).
     pub default_syslog_log_level: Option<String>,
-    /// Entries to keep.
+    /// Number of entries to keep.
     pub size: Option<u32>,
 }
 
 /// `plugins { … }`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginsConfig {
-    /// Directories to look in; nothing is loaded from them here.
+    /// Directories of plugins; Thalweg loads nothing from them.
     pub paths: Vec<PathBuf>,
-    /// What was said of each plugin, in order; the name `default` stands for all others.
+    /// Rules for plugins, in order; the name `default` matches all others.
     pub rules: Vec<PluginRule>,
 }
 
@@ -314,12 +315,13 @@ pub struct PluginsConfig {
 pub struct PluginRule {
     /// File name such as `nat_plugin.so`, or `default`.
     pub name: String,
-    /// Whether it is to be there.
+    /// True to enable it.
     pub enable: bool,
 }
 
 impl PluginsConfig {
-    /// Whether a plugin is to be there: its own rule decides, then the rule for all, then yes.
+    /// Returns true if a plugin is enabled: by its own rule, else the rule for all, else by
+    /// default.
     pub fn enabled(&self, name: &str) -> bool {
         let rule = |wanted: &str| self.rules.iter().rev().find(|rule| rule.name == wanted);
         rule(name).or_else(|| rule("default")).is_none_or(|rule| rule.enable)

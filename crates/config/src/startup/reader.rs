@@ -9,15 +9,15 @@ use super::tree::{Item, Stanza, Word};
 use super::values::{parse_number, parse_size};
 use crate::suggest::closest;
 
-/// Smallest page of any machine.
+/// Smallest page size of any machine.
 const MIN_PAGE: u64 = 4096;
 
-/// Goes through a stanza. Whoever reads asks for a keyword, and then for its value; mistakes go to
-/// the report, and the reading goes on.
+/// Reads a stanza: the caller asks for a keyword, and then for its value; errors go to the report,
+/// and reading continues.
 pub(super) struct Reader<'a> {
     stanza: &'a str,
     items: &'a [Item],
-    /// The end of a word of which the beginning has been taken.
+    /// Rest of a word of which the beginning has been read.
     rest_of_word: Option<Word>,
     pub(super) report: &'a mut Report,
 }
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         Reader { stanza, items, rest_of_word: None, report }
     }
 
-    /// The next word, where a keyword is due. Blocks that belong to no keyword are mistakes.
+    /// Returns the next word as a keyword. Blocks that belong to no keyword are errors.
     pub(super) fn keyword(&mut self) -> Option<Word> {
         if let Some(word) = self.rest_of_word.take() {
             return Some(word);
@@ -46,14 +46,14 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// The block after a keyword, if there is one.
+    /// Returns the block after a keyword, if there is one.
     pub(super) fn block(&mut self) -> Option<&'a [Item]> {
         let [Item::Block(items, _), rest @ ..] = self.items else { return None };
         self.items = rest;
         Some(items)
     }
 
-    /// The word after `key`; `what` says what it should be.
+    /// Returns the word after `key`; `what` describes the expected value.
     pub(super) fn value(&mut self, key: &Word, what: &str) -> Option<Word> {
         match self.items {
             [Item::Word(word), rest @ ..] => {
@@ -61,20 +61,20 @@ impl<'a> Reader<'a> {
                 Some(word.clone())
             }
             _ => {
-                self.error(key.span.clone(), format!("`{}` needs {what} after it", key.text));
+                self.error(key.span.clone(), format!("`{}` needs {what}", key.text));
                 None
             }
         }
     }
 
-    /// Puts a text value where it belongs.
+    /// Reads a string value.
     pub(super) fn text<T: From<String>>(&mut self, key: &Word, what: &str, to: &mut Option<T>) {
         if let Some(word) = self.value(key, what) {
             *to = Some(word.text.into());
         }
     }
 
-    /// A whole number within limits.
+    /// Reads a whole number within limits.
     pub(super) fn number<T>(&mut self, key: &Word, limits: RangeInclusive<T>, to: &mut Option<T>)
     where
         T: TryFrom<u64> + PartialOrd + Display,
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of bytes within limits.
+    /// Reads a number of bytes within limits.
     pub(super) fn size(&mut self, key: &Word, limits: RangeInclusive<u64>, to: &mut Option<u64>) {
         let Some(word) = self.value(key, "a size such as 64k, 2m or 1g") else { return };
         match parse_size(&word.text) {
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
             Some(_) => {
                 let (low, high) = limits.into_inner();
                 let message = format!(
-                    "`{}` is {} bytes at least and {} at most, not {}",
+                    "`{}` takes {} to {} bytes, not {}",
                     key.text,
                     show_size(low),
                     show_size(high),
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `default`, `default-hugepage` or a size that is a power of two.
+    /// Reads `default`, `default-hugepage` or a size that is a power of two.
     pub(super) fn page_size(&mut self, key: &Word, to: &mut PageSize) {
         let Some(word) = self.value(key, "default, default-hugepage or a size") else { return };
         *to = match (word.text.as_str(), parse_size(&word.text)) {
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         };
     }
 
-    /// Seconds, with a fraction.
+    /// Reads seconds, with a fraction.
     pub(super) fn seconds(&mut self, key: &Word, to: &mut Option<f64>) {
         let Some(word) = self.value(key, "a number of seconds") else { return };
         match word.text.parse::<f64>() {
@@ -150,8 +150,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `on` or `off`. VPP takes a word that goes on after these for a second one, and its own
-    /// clients write `per-node-counters onupdate-interval 0.05`: so do we.
+    /// Reads `on` or `off`. VPP accepts these as the prefix of the next word, and its own clients
+    /// write `per-node-counters onupdate-interval 0.05`, so Thalweg does as well.
     pub(super) fn switch(&mut self, key: &Word, to: &mut Option<bool>) {
         let Some(word) = self.value(key, "on or off") else { return };
         let states = [("on", true), ("enable", true), ("off", false), ("disable", false)];
@@ -169,8 +169,8 @@ impl<'a> Reader<'a> {
         self.error(word.span, message);
     }
 
-    /// Reports a slip of the finger in a completely known stanza; a word that resembles none of its
-    /// words is one of VPP's that means nothing here, and only a warning.
+    /// Reports a typo in a fully known stanza; a word that resembles none of its words is one of
+    /// VPP's that has no meaning here, and only a warning.
     pub(super) fn unknown_error(&mut self, word: &Word, known: &[&str]) {
         let Some(meant) = closest(&word.text, known) else {
             self.unknown_warning(word, known);
@@ -181,13 +181,13 @@ impl<'a> Reader<'a> {
         self.skip_to(known);
     }
 
-    /// Warns of a word that means nothing here, and passes over what belongs to it.
+    /// Warns of a word that has no meaning here, and skips its values.
     pub(super) fn unknown_warning(&mut self, word: &Word, known: &[&str]) {
         let hint = closest(&word.text, known)
             .map(|meant| format!("; did you mean `{meant}`?"))
             .unwrap_or_default();
         let message =
-            format!("{}: `{}` is not known here and has no effect{hint}", self.stanza, word.text);
+            format!("{}: `{}` is not supported and has no effect{hint}", self.stanza, word.text);
         self.report.warn(word.span.clone(), message);
         self.skip_to(known);
     }
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes a size with the largest unit that leaves it whole.
+/// Formats a size with the largest unit that divides it.
 fn show_size(size: u64) -> String {
     for (shift, unit) in [(40, "t"), (30, "g"), (20, "m"), (10, "k")] {
         if size > 0 && size.is_multiple_of(1 << shift) {

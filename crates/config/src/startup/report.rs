@@ -1,4 +1,4 @@
-//! Mistakes and warnings, and how they are shown.
+//! Errors and warnings of a startup configuration, and their format.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,26 +6,26 @@ use std::path::PathBuf;
 
 use super::source::Source;
 
-/// More mistakes than this are not worth reading in one go.
+/// Maximum number of errors that are reported.
 const MAX_PROBLEMS: usize = 20;
-/// Characters of a line that are shown around a mistake.
+/// Number of characters of a line that are shown around an error.
 const EXCERPT: usize = 72;
 
-/// Why a startup configuration was refused.
+/// Error of a startup configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum StartupError {
     /// `-c` without a file.
-    #[error("-c needs the name of a configuration file after it")]
+    #[error("-c needs a configuration file")]
     NoFile,
     /// The file cannot be read.
     #[error("cannot read startup configuration {}: {error}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The configuration has mistakes.
+    /// The configuration has errors.
     #[error("{}", Problems(.0))]
     Invalid(Vec<Problem>),
 }
@@ -44,12 +44,12 @@ impl fmt::Display for Problems<'_> {
     }
 }
 
-/// One mistake, shown with the line it stands in.
+/// An error, shown with the line it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// `startup.conf:3:5` or `argument 4`.
     pub place: String,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and what would be valid.
     pub message: String,
     /// The line and a second one that marks the place in it.
     pub excerpt: String,
@@ -76,7 +76,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Collects what is found in one text.
+/// Collects the errors and warnings of one text.
 pub(super) struct Report {
     pub(super) source: Source,
     problems: Vec<Problem>,
@@ -115,7 +115,7 @@ impl Report {
     }
 }
 
-/// The line with a row of `^` below the place.
+/// Returns the line with a row of `^` below the place.
 fn excerpt(source: &Source, span: Range<usize>) -> String {
     let line = source.line(span);
     let chars: Vec<char> =

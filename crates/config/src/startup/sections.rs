@@ -1,4 +1,4 @@
-//! The stanzas that are known completely: `unix`, `cpu`, `buffers`.
+//! The stanzas that are fully known: `unix`, `cpu`, `buffers`.
 
 use super::model::{
     BuffersConfig, CliListen, CoreDumpSize, CpuConfig, SchedulerPolicy, StartupConfig, UnixConfig,
@@ -49,9 +49,9 @@ pub(super) const CPU_WORDS: &[&str] = &[
 
 pub(super) const BUFFERS_WORDS: &[&str] = &["buffers-per-numa", "default", "page-size"];
 
-/// Longest latency: a second.
+/// Maximum latency: a second.
 const MAX_LATENCY: u32 = 1_000_000;
-/// Longest poll-sleep-usec: a second.
+/// Maximum poll-sleep-usec: a second.
 const MAX_POLL_SLEEP: u32 = 1_000_000;
 
 /// Reads the stanza if it is one of these.
@@ -154,7 +154,7 @@ fn core_list(
 ) {
     let Some(word) = reader.value(key, "a list of cores such as 1-3,5") else { return };
     match parse(&word.text) {
-        Ok(list) if list.is_empty() => reader.error(word.span, "no core is in this list"),
+        Ok(list) if list.is_empty() => reader.error(word.span, "the list has no cores"),
         Ok(list) if list.len() > MAX_WORKERS => {
             let message = format!("{} workers are more than {MAX_WORKERS}", list.len());
             reader.error(word.span, message);
@@ -191,7 +191,8 @@ fn buffers(buffers: &mut BuffersConfig, reader: &mut Reader) {
                     reader.number(&word, 256..=16384, &mut buffers.default_data_size);
                 }
                 Some(word) => {
-                    let message = format!("`default` goes on with `data-size`, not {}", word.text);
+                    let message =
+                        format!("`default` must be followed by `data-size`, not {}", word.text);
                     reader.error(word.span, message);
                 }
                 None => {}
@@ -202,9 +203,9 @@ fn buffers(buffers: &mut BuffersConfig, reader: &mut Reader) {
     }
 }
 
-/// What only shows when all is read: words that exclude each other.
+/// Checks that need the whole configuration: words that exclude each other.
 pub(super) fn check(config: &StartupConfig, stanzas: &[Stanza], report: &mut Report) {
-    // Point at the later word of a pair: it is the one that made the trouble.
+    // Point at the later word of a pair: it caused the conflict.
     let find = |names: &[&str]| {
         let cpu = stanzas.iter().filter(|stanza| stanza.name.text == "cpu");
         let words = cpu.flat_map(|stanza| &stanza.body).filter_map(|item| match item {

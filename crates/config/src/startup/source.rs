@@ -1,10 +1,10 @@
-//! The text of a configuration, its places, and its tokens.
+//! Text of a configuration, places in it, and its tokens.
 
 use std::ops::Range;
 
 use super::report::Report;
 
-/// A text with what is needed to say where in it something is.
+/// A text with the information to describe places in it.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) text: String,
@@ -19,7 +19,7 @@ enum Origin {
     Args(Vec<usize>),
 }
 
-/// The line that a place is in, with its own place and length in it.
+/// The line of a place, with the place's column and length.
 pub(super) struct Line<'a> {
     pub(super) number: Option<usize>,
     pub(super) text: &'a str,
@@ -48,7 +48,7 @@ impl Source {
         matches!(self.origin, Origin::File(_))
     }
 
-    /// `startup.conf:3:5` or `argument 4`, both counted from 1; columns count characters.
+    /// Returns `startup.conf:3:5` or `argument 4`, both counted from 1; columns count characters.
     pub(super) fn place(&self, offset: usize) -> String {
         match &self.origin {
             Origin::File(name) => {
@@ -62,7 +62,7 @@ impl Source {
         }
     }
 
-    /// The line that holds the start of `span`.
+    /// Returns the line that contains the start of `span`.
     pub(super) fn line(&self, span: Range<usize>) -> Line<'_> {
         let start = self.text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
         let end = self.text[span.start..].find('\n').map_or(self.text.len(), |n| span.start + n);
@@ -90,7 +90,8 @@ pub(super) struct Token {
     pub(super) span: Range<usize>,
 }
 
-/// Cuts the text into braces and words. A word in double quotes may hold blanks, braces and `#`.
+/// Splits the text into braces and words. A word in double quotes may contain spaces, braces and
+/// `#`.
 pub(super) fn tokens(report: &mut Report) -> Vec<Token> {
     let text = report.source.text.clone();
     let comments = report.source.has_comments();
@@ -119,7 +120,8 @@ pub(super) fn tokens(report: &mut Report) -> Vec<Token> {
     tokens
 }
 
-/// Blanks and what else must not get into a word, such as the NUL that a C program may leave.
+/// Whitespace and other characters not allowed in a word, such as the NUL that a C program may
+/// leave.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }

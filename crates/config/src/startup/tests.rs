@@ -74,8 +74,8 @@ fn a_whole_file_is_read() {
     assert_eq!(nat, ["max", "users", "per", "thread", "100"]);
 }
 
-/// What VPP's python tests start their binary with: see the order and spelling in its
-/// test/framework.py. One argument is empty, and one word is run together.
+/// The arguments with which VPP's Python tests start their binary: see their order and spelling in
+/// its test/framework.py. One argument is empty, and two words are joined.
 #[test]
 fn the_command_line_of_vpps_tests_is_read() {
     let line = "unix { nodaemon nosyslog full-coredump coredump-size unlimited runtime-dir /tmp/t \
@@ -104,9 +104,9 @@ fn the_command_line_of_vpps_tests_is_read() {
     assert_eq!(
         warned,
         [
-            "stanza `node` is not known here and has no effect",
-            "stanza `api-fuzz` is not known here and has no effect",
-            "stanza `punt` is not known here and has no effect",
+            "stanza `node` is not supported and has no effect",
+            "stanza `api-fuzz` is not supported and has no effect",
+            "stanza `punt` is not supported and has no effect",
         ]
     );
     let place = args.iter().position(|arg| *arg == "punt").unwrap() + 1;
@@ -182,18 +182,18 @@ fn all_mistakes_are_reported_at_once() {
 #[test]
 fn mistakes_are_explained() {
     for (text, part) in [
-        ("unix { log }", "`log` needs a file after it"),
+        ("unix { log }", "`log` needs a file"),
         ("unix { { } }", "no `{` is expected here"),
         ("unix { coredump-size big }", "`coredump-size` is unlimited or a size such as 2g"),
         ("unix { cli-listen localhost:0 }", "neither a path nor host:port"),
-        ("unix { nodaemon", "this `{` is not closed"),
-        ("}", "this `}` closes nothing"),
+        ("unix { nodaemon", "unclosed `{`"),
+        ("}", "unmatched `}`"),
         ("{ x }", "a stanza needs a name"),
         ("unix { log \"/x }", "no closing quote"),
         ("cpu { corelist-workers 3-1 }", "runs backwards"),
         ("cpu { latency 2000000 }", "`latency` takes a number from 0 to 1000000"),
         ("cpu { corelist-workers 0-300 }", "301 workers are more than 255"),
-        ("cpu { coremask-workers 0 }", "no core is in this list"),
+        ("cpu { coremask-workers 0 }", "the list has no cores"),
         ("cpu { workers 256 }", "from 0 to 255"),
         ("cpu { workers 2 corelist-workers 1-3 }", "both place the workers"),
         ("cpu { main-core 2 corelist-workers 1-3 }", "core 2 is the main thread's"),
@@ -201,14 +201,14 @@ fn mistakes_are_explained() {
         ("cpu { scheduler-priority 50 }", "only with `scheduler-policy` fifo or rr"),
         ("cpu { scheduler-policy fifo scheduler-priority 100 }", "from 1 to 99"),
         ("cpu { worker 1 }", "did you mean `workers`?"),
-        ("buffers { default 2048 }", "`default` goes on with `data-size`"),
+        ("buffers { default 2048 }", "`default` must be followed by `data-size`"),
         ("buffers { default data-size 16 }", "from 256 to 16384"),
         ("buffers { buffers-per-numa 1 }", "from 64 to 67108864"),
         ("statseg { update-interval 0 }", "takes seconds above 0"),
         ("statseg { per-node-counters maybe }", "is on or off"),
         ("metrics { listen /run/m.sock }", "is host:port such as 127.0.0.1:9482"),
         ("metrics { listen 9482 }", "not 9482"),
-        ("statseg { size 1 }", "64k bytes at least and 1t at most"),
+        ("statseg { size 1 }", "takes 64k to 1t bytes"),
         ("memory { main-heap-size lots }", "takes a size such as"),
         ("logging { default-log-level loud }", "is one of emerg"),
         ("heapsize", "`heapsize` needs a size"),
@@ -229,15 +229,15 @@ fn what_is_foreign_is_accepted_with_a_warning() {
     );
     assert_eq!(config.statseg.size, Some(1 << 20));
     let shown: Vec<_> = warnings.iter().map(ToString::to_string).collect();
-    assert!(shown[0].starts_with("startup.conf:1:1: dpdk: there is no DPDK driver here"));
+    assert!(shown[0].starts_with("startup.conf:1:1: dpdk: there is no DPDK driver"));
     assert_eq!(
         shown[1..],
         [
-            "startup.conf:2:1: stanza `session` is not known here and has no effect",
-            "startup.conf:3:11: statseg: `colour` is not known here and has no effect",
-            "startup.conf:4:11: socksvr: `socket_name` is not known here and has no effect; \
+            "startup.conf:2:1: stanza `session` is not supported and has no effect",
+            "startup.conf:3:11: statseg: `colour` is not supported and has no effect",
+            "startup.conf:4:11: socksvr: `socket_name` is not supported and has no effect; \
              did you mean `socket-name`?",
-            "startup.conf:5:1: stanza `tuntap` is not known here and has no effect",
+            "startup.conf:5:1: stanza `tuntap` is not supported and has no effect",
         ]
     );
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::report::Report;
 use super::source::{Kind, Token};
 
-/// How deep braces may nest; VPP's own configurations need three.
+/// Maximum nesting of braces; VPP's own configurations need three levels.
 const MAX_DEPTH: usize = 16;
 
 /// A word and its place.
@@ -20,9 +20,9 @@ pub struct Word {
 /// Part of a stanza's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A word.
+    /// A word in the body.
     Word(Word),
-    /// What stands in a pair of braces, and where it opens.
+    /// The contents of a pair of braces, and where it opens.
     Block(Vec<Item>, Range<usize>),
 }
 
@@ -40,12 +40,12 @@ impl Item {
 pub struct Stanza {
     /// Its name.
     pub name: Word,
-    /// What it holds.
+    /// Contents.
     pub body: Vec<Item>,
 }
 
 impl Stanza {
-    /// The words of the body, without what stands in inner braces.
+    /// Returns the words of the body, without those in inner braces.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.body.iter().filter_map(|item| match item {
             Item::Word(word) => Some(word.text.as_str()),
@@ -71,7 +71,7 @@ pub(super) fn stanzas(tokens: &[Token], report: &mut Report) -> Vec<Stanza> {
                 report.error(first.span.clone(), "a stanza needs a name before its `{`");
                 block(&mut rest, first, 1, report);
             }
-            Kind::Close => report.error(first.span.clone(), "this `}` closes nothing"),
+            Kind::Close => report.error(first.span.clone(), "unmatched `}`"),
             Kind::Word => {
                 let body = match tail {
                     [open, inner @ ..] if open.kind == Kind::Open => {
@@ -115,9 +115,9 @@ fn block(rest: &mut &[Token], open: &Token, depth: usize, report: &mut Report) -
             Kind::Close => return items,
         }
     }
-    // Too deep an inner block has ended the text and been reported already.
+    // A block that is nested too deep has ended the text and been reported already.
     if !report.has_errors() {
-        report.error(open.span.clone(), "this `{` is not closed");
+        report.error(open.span.clone(), "unclosed `{`");
     }
     items
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Highest core number that a configuration may name; the most that a Linux kernel can be built
-/// for, less one.
+/// Highest core number in a configuration: the maximum that a Linux kernel can be built for, less
+/// one.
 pub const MAX_CORE: u16 = 8191;
-/// Most worker threads.
+/// Maximum number of workers.
 pub const MAX_WORKERS: usize = 255;
 
 /// Processor cores in ascending order, written `1-3,5`.
@@ -13,30 +13,30 @@ pub const MAX_WORKERS: usize = 255;
 pub struct CoreList(Vec<u16>);
 
 impl CoreList {
-    /// The cores.
+    /// Returns the cores.
     pub fn cores(&self) -> &[u16] {
         &self.0
     }
 
-    /// How many there are.
+    /// Returns their number.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `core` is among them.
+    /// Returns true if `core` is among them.
     pub fn contains(&self, core: u16) -> bool {
         self.0.binary_search(&core).is_ok()
     }
 
-    /// Reads numbers and ranges separated by commas.
+    /// Parses numbers and ranges separated by commas.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the list.
+    /// A sentence that describes the error in the list.
     pub fn parse(text: &str) -> Result<CoreList, String> {
         let mut cores = Vec::new();
         for part in text.split(',') {
@@ -54,10 +54,10 @@ impl CoreList {
         CoreList::from_cores(cores, text)
     }
 
-    /// Reads a hexadecimal mask, of which bit n stands for core n.
+    /// Parses a hexadecimal mask, of which bit n selects core n.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the mask.
+    /// A sentence that describes the error in the mask.
     pub fn parse_mask(text: &str) -> Result<CoreList, String> {
         let digits = text.strip_prefix("0x").unwrap_or(text);
         let mut cores = Vec::new();
@@ -78,14 +78,14 @@ impl CoreList {
     fn from_cores(mut cores: Vec<u16>, text: &str) -> Result<CoreList, String> {
         cores.sort_unstable();
         if let Some(pair) = cores.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("core {} stands twice in {text}", pair[0]));
+            return Err(format!("core {} is listed twice in {text}", pair[0]));
         }
         Ok(CoreList(cores))
     }
 }
 
 impl fmt::Display for CoreList {
-    /// Writes `1-3,5`.
+    /// Formats as `1-3,5`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs = self.0.chunk_by(|a, b| a.checked_add(1) == Some(*b));
         for (number, run) in runs.enumerate() {
@@ -103,7 +103,9 @@ impl fmt::Display for CoreList {
 
 fn core(digits: &str, list: &str) -> Result<u16, String> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("{list} is no core list; write core numbers and ranges such as 1-3,5"));
+        return Err(format!(
+            "{list} is not a core list; write core numbers and ranges such as 1-3,5"
+        ));
     }
     match digits.parse() {
         Ok(core) if core <= MAX_CORE => Ok(core),
@@ -135,7 +137,7 @@ pub(super) fn parse_number(text: &str) -> Option<u64> {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    // The standard library would take a sign.
+    // The standard library would accept a sign.
     if !digits.starts_with(|c: char| c.is_digit(radix)) {
         return None;
     }
@@ -160,14 +162,14 @@ mod tests {
     #[test]
     fn bad_core_lists_are_explained() {
         for (text, part) in [
-            ("", "is no core list"),
-            ("1,", "is no core list"),
-            ("1-2-3", "is no core list"),
-            ("+1", "is no core list"),
-            ("a", "is no core list"),
+            ("", "is not a core list"),
+            ("1,", "is not a core list"),
+            ("1-2-3", "is not a core list"),
+            ("+1", "is not a core list"),
+            ("a", "is not a core list"),
             ("3-1", "runs backwards"),
-            ("1,1", "stands twice"),
-            ("1-3,2", "stands twice"),
+            ("1,1", "listed twice"),
+            ("1-3,2", "listed twice"),
             ("8192", "out of range"),
             ("99999999", "out of range"),
         ] {

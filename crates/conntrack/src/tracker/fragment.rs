@@ -38,7 +38,8 @@ impl<const W: usize> Tracker<W> {
             return self.stray_fragment();
         }
         let found = self.table.find(&first.key, self.table.hash(&first.key));
-        let flow = found.map(|found| found.flow()).filter(|flow| !self.table.is_over(*flow, now));
+        let flow =
+            found.map(|found| found.flow()).filter(|flow| !self.table.is_expired(*flow, now));
         let related = first.state.contains(State::RELATED);
         match flow {
             _ if related => self.counts.related += 1,

@@ -14,7 +14,7 @@ mod zones;
 use std::ops::Range;
 
 use thalweg_tables::flow::{
-    AHEAD, AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Guess, Millis, is_due,
+    AHEAD, AddError, FlowHash, FlowId, FlowTable, Found, Guess, Millis, OnExpiry, is_due,
 };
 use thalweg_tables::{MapError, PagedTable, Pages};
 
@@ -225,7 +225,7 @@ impl<const W: usize> Tracker<W> {
 
     #[inline(never)]
     fn shorten(&mut self, flow: FlowId, end: Millis) {
-        self.table.set_end(flow, end);
+        self.table.set_expiry(flow, end);
     }
 
     /// Tracks a packet that the fast path did not handle; `place` is its connection, if known.
@@ -460,17 +460,17 @@ impl<const W: usize> Tracker<W> {
     #[inline(never)]
     fn set_established(&mut self, flow: FlowId) {
         entry::set(self.table.get_mut(flow), flag::ESTABLISHED);
-        self.table.grow_up(flow);
+        self.table.promote(flow);
         self.notify(EventKind::Established, flow);
     }
 
     #[inline]
     fn restart_timer(&mut self, flow: FlowId, zone: u16, timeout: Timeout, now: Millis) {
         let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
-        if end.wrapping_sub(self.table.end(flow)) < 1 << 31 {
-            self.table.put_off(flow, end);
+        if end.wrapping_sub(self.table.expiry(flow)) < 1 << 31 {
+            self.table.extend(flow, end);
         } else {
-            self.table.set_end(flow, end);
+            self.table.set_expiry(flow, end);
         }
     }
 
@@ -562,7 +562,7 @@ impl<const W: usize> Tracker<W> {
                 }
                 // The table counts these.
                 Err(AddError::Unready) => return None,
-                Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
+                Err(AddError::Taken(found)) if self.table.is_expired(found.flow(), now) => {
                     self.end(found.flow(), EndReason::Expired, now);
                 }
                 Err(AddError::Taken(_)) => {
@@ -632,7 +632,7 @@ impl<const W: usize> Tracker<W> {
         let mut oldest = None;
         let done = self.table.recycle(|table, flow| {
             let (first, second) = table.keys(flow);
-            oldest = Some((*first, second.copied(), *table.get(flow), table.end(flow), flow));
+            oldest = Some((*first, second.copied(), *table.get(flow), table.expiry(flow), flow));
         });
         if let Some((key, second, value, end, flow)) = oldest {
             if self.events.wanted {
@@ -661,7 +661,7 @@ impl<const W: usize> Tracker<W> {
             zones.remove(zone_of(key));
             live.remove(protocol_of(key));
             counts.ended(EndReason::Expired);
-            AtEnd::Remove
+            OnExpiry::Remove
         })
     }
 
@@ -675,7 +675,7 @@ impl<const W: usize> Tracker<W> {
     ) -> impl Iterator<Item = Connection> {
         let flows = self.table.list(from, steps);
         flows
-            .filter(move |flow| !self.table.is_over(*flow, now))
+            .filter(move |flow| !self.table.is_expired(*flow, now))
             .map(move |flow| self.connection(flow, now))
     }
 
@@ -702,9 +702,9 @@ impl<const W: usize> Tracker<W> {
     /// A connection for display.
     pub fn connection(&self, flow: FlowId, now: Millis) -> Connection {
         let (key, second) = self.table.keys(flow);
-        let left = match self.table.is_over(flow, now) {
+        let left = match self.table.is_expired(flow, now) {
             true => 0,
-            false => self.table.end(flow).wrapping_sub(now),
+            false => self.table.expiry(flow).wrapping_sub(now),
         };
         let value = self.table.get(flow);
         Connection::new(key, second, value, self.label(flow), (left, now), flow)

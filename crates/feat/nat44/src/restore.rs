@@ -50,7 +50,7 @@ impl Nat {
             outside,
             packets: s.packets(),
             bytes: s.bytes(),
-            left: (self.table.end(flow).wrapping_sub(now) as i32).max(0) as u32,
+            left: (self.table.expiry(flow).wrapping_sub(now) as i32).max(0) as u32,
             age: now.wrapping_sub(s.created()),
             state: s.state(),
             class: s.class(),
@@ -63,7 +63,7 @@ impl Nat {
 
     /// The saved form of the next sessions from `*from` on, which is advanced.
     pub fn save_some(&self, from: &mut u32, steps: u32, now: Millis) -> Vec<Saved> {
-        let live = self.table.list(from, steps).filter(|f| !self.table.is_over(*f, now));
+        let live = self.table.list(from, steps).filter(|f| !self.table.is_expired(*f, now));
         live.map(|f| self.saved(f, now)).collect()
     }
 
@@ -172,7 +172,7 @@ impl Nat {
         let flow =
             self.add(&s.inside, &s.outside, now.wrapping_add(left), session, (false, now))?;
         if s.grown {
-            self.table.grow_up(flow);
+            self.table.promote(flow);
         }
         Ok(())
     }

@@ -645,8 +645,8 @@ pub(crate) fn note(
     let class = session::class_number(words[0]);
     let stands = if tcp { class == session::Class::TcpEstablished as usize } else { is_answer };
     let end = now.wrapping_add(config.timeouts[class]);
-    nat.table.set_end(flow, end);
+    nat.table.set_expiry(flow, end);
     if stands {
-        nat.table.grow_up(flow);
+        nat.table.promote(flow);
     }
 }

@@ -151,7 +151,7 @@ fn slice(
             packets: s.packets(),
             bytes: s.bytes(),
             age: now.wrapping_sub(s.created()),
-            left: (nat.table.end(flow).wrapping_sub(now) as i32).max(0) as Millis,
+            left: (nat.table.expiry(flow).wrapping_sub(now) as i32).max(0) as Millis,
         }
     };
     let wanted = |f: &FlowId| {
@@ -160,7 +160,7 @@ fn slice(
             || filter.has((&Tuple::of(&inside), &Tuple::of(&outside)))
     };
     let live = nat.table.list(&mut next, SLICE);
-    let some = live.filter(|f| !nat.table.is_over(*f, now) && wanted(f)).map(view).collect();
+    let some = live.filter(|f| !nat.table.is_expired(*f, now) && wanted(f)).map(view).collect();
     (some, next, next < nat.table.used())
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, Packet};
 use thalweg_graph::clock;
 use thalweg_tables::MapError;
-use thalweg_tables::flow::{AddError, AtEnd, FlowHash, FlowId, FlowTable, Found, Millis};
+use thalweg_tables::flow::{AddError, FlowHash, FlowId, FlowTable, Found, Millis, OnExpiry};
 use thalweg_tables::fragments::Fragments;
 use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_wire::ip::protocol;
@@ -261,7 +261,7 @@ impl Nat {
     /// The session with a key; removes an expired one.
     pub fn find(&mut self, key: &Key, now: Millis) -> Option<Found> {
         let found = self.table.find(key, self.table.hash(key))?;
-        if self.table.is_over(found.flow(), now) {
+        if self.table.is_expired(found.flow(), now) {
             self.remove(found.flow(), now);
             return None;
         }
@@ -320,7 +320,7 @@ impl Nat {
                     places.into_iter().flatten().for_each(|p| self.pools.use_one(p));
                     return Ok(flow);
                 }
-                Err(AddError::Taken(found)) if self.table.is_over(found.flow(), now) => {
+                Err(AddError::Taken(found)) if self.table.is_expired(found.flow(), now) => {
                     self.remove(found.flow(), now);
                 }
                 Err(AddError::Taken(_)) => return Err(Refusal::Taken),
@@ -499,7 +499,7 @@ impl Nat {
         let more = loop {
             let more = table.expire(now, left.min(CHUNK), |table, flow| {
                 resources.release(flow, keys(table, flow), &session(table, flow), now);
-                AtEnd::Remove
+                OnExpiry::Remove
             });
             left = left.saturating_sub(CHUNK);
             // Memory that is not in the cache is slow.

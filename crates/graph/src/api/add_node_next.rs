@@ -1,11 +1,11 @@
-//! `add_node_next`: makes one node lead to another.
+//! `add_node_next`: adds an edge to the graph.
 
 use super::get_next_index;
 use crate::api_modules::VLIB;
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval, Text};
 
-/// Asks for an edge of the graph.
+/// Requests an edge of the graph.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct AddNodeNext {
@@ -15,11 +15,11 @@ pub struct AddNodeNext {
     pub next_name: Text<64>,
 }
 
-/// Answers [`AddNodeNext`].
+/// Replies to [`AddNodeNext`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct AddNodeNextReply {
-    /// By which number the node calls the next.
+    /// Index of the next node among the node's next nodes.
     pub next_index: u32,
 }
 
@@ -34,8 +34,9 @@ pub static SERVICE: Call<Control, AddNodeNext, AddNodeNextReply> = Call::new(&VL
 
 fn handle(c: &mut Control, request: AddNodeNext) -> Result<AddNodeNextReply, Retval> {
     let found = get_next_index::find(c, &request.node_name, &request.next_name)?;
-    // Nodes declare their edges; a client finds those, and cannot add one that no code would use.
-    let next_index = found
-        .ok_or_else(|| Retval::UNIMPLEMENTED.because("the graph's edges are those of its nodes"))?;
+    // Nodes declare their edges; a client gets the index of an existing one, and cannot add one
+    // that no code would use.
+    let next_index =
+        found.ok_or_else(|| Retval::UNIMPLEMENTED.because("edges cannot be added at run time"))?;
     Ok(AddNodeNextReply { next_index })
 }

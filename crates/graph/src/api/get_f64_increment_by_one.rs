@@ -1,4 +1,4 @@
-//! `get_f64_increment_by_one`: a number, there and back.
+//! `get_f64_increment_by_one`: adds one to a floating-point number.
 
 use crate::api_modules::VLIB;
 use crate::control::Control;
@@ -13,13 +13,13 @@ pub struct GetF64IncrementByOne {
     pub f64_value: f64,
 }
 
-/// Answers [`GetF64IncrementByOne`].
+/// Replies to [`GetF64IncrementByOne`].
 #[derive(Debug, Default, Message)]
 #[api(details)]
 pub struct GetF64IncrementByOneReply {
-    /// 0.
+    /// Always 0.
     pub retval: u32,
-    /// The number, and 1.
+    /// The number plus one.
     pub f64_value: f64,
 }
 

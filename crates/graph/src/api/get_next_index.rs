@@ -1,10 +1,10 @@
-//! `get_next_index`: by which number a node calls one of its next nodes.
+//! `get_next_index`: returns the index of a next node among a node's next nodes.
 
 use crate::api_modules::VLIB;
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval, Text};
 
-/// Asks for a next node's number.
+/// Requests a next node's index.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct GetNextIndex {
@@ -14,11 +14,11 @@ pub struct GetNextIndex {
     pub next_name: Text<64>,
 }
 
-/// Answers [`GetNextIndex`].
+/// Replies to [`GetNextIndex`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct GetNextIndexReply {
-    /// The number, all ones if there is no such node.
+    /// The index; all ones if there is no such node.
     pub next_index: u32,
 }
 
@@ -37,10 +37,10 @@ fn handle(c: &mut Control, request: GetNextIndex) -> Result<GetNextIndexReply, R
     Ok(GetNextIndexReply { next_index })
 }
 
-/// The number of a next node; `None` if the node does not lead there.
+/// Returns the index of a next node; `None` if the node has no such edge.
 ///
 /// # Errors
-/// If there is no such node or next node at all.
+/// If the node or the next node does not exist.
 pub(super) fn find(c: &Control, node: &Text<64>, next: &Text<64>) -> Result<Option<u32>, Retval> {
     let node = c.node(node.as_str()).ok_or(Retval::NO_SUCH_NODE)?;
     let next = c.node(next.as_str()).ok_or(Retval::NO_SUCH_NODE2)?;

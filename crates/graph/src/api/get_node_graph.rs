@@ -1,19 +1,20 @@
-//! `get_node_graph`: the graph as a pointer into memory that a client over a socket has not.
+//! `get_node_graph`: the graph as a pointer into shared memory, which a client on a socket does not
+//! have.
 
 use crate::api_modules::VLIB;
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval};
 
-/// Asks for the graph.
+/// Requests the graph.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct GetNodeGraph;
 
-/// Answers [`GetNodeGraph`].
+/// Replies to [`GetNodeGraph`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct GetNodeGraphReply {
-    /// Where it is in shared memory.
+    /// Address of the graph in shared memory.
     pub reply_in_shmem: u64,
 }
 
@@ -21,5 +22,5 @@ pub struct GetNodeGraphReply {
 pub static SERVICE: Call<Control, GetNodeGraph, GetNodeGraphReply> = Call::new(&VLIB, handle);
 
 fn handle(_: &mut Control, _: GetNodeGraph) -> Result<GetNodeGraphReply, Retval> {
-    Err(Retval::UNIMPLEMENTED.because("`graph_node_get' tells nodes and edges over a socket"))
+    Err(Retval::UNIMPLEMENTED.because("use `graph_node_get' over a socket"))
 }

@@ -1,10 +1,10 @@
-//! `get_node_index`: a node's number by its name.
+//! `get_node_index`: returns a node's index by its name.
 
 use crate::api_modules::VLIB;
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval, Text};
 
-/// Asks for a node's number.
+/// Requests a node's index.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct GetNodeIndex {
@@ -12,11 +12,11 @@ pub struct GetNodeIndex {
     pub node_name: Text<64>,
 }
 
-/// Answers [`GetNodeIndex`].
+/// Replies to [`GetNodeIndex`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct GetNodeIndexReply {
-    /// Its number, all ones if there is no such node.
+    /// The index; all ones if there is no such node.
     pub node_index: u32,
 }
 

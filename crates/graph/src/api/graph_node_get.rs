@@ -1,4 +1,4 @@
-//! `graph_node_get`: nodes and the edges between them.
+//! `graph_node_get`: lists nodes and the edges between them.
 
 use crate::api_modules::GRAPH;
 use crate::control::{Control, NodeEntry};
@@ -6,53 +6,53 @@ use crate::decl::Kind;
 use thalweg_api::{Details, Message, Retval, Stream, Text, api_enum};
 
 api_enum! {
-    /// What a node is and does.
+    /// Properties of a node.
     pub struct NodeFlag: u32 = "node_flag" {
-        /// Frames stay after it ran.
+        /// Its frames are kept after dispatch.
         FRAME_NO_FREE_AFTER_DISPATCH = 1, "NODE_FLAG_FRAME_NO_FREE_AFTER_DISPATCH";
-        /// Hands packets to a device.
+        /// The node transmits packets.
         IS_OUTPUT = 2, "NODE_FLAG_IS_OUTPUT";
-        /// Ends packets.
+        /// The node drops packets.
         IS_DROP = 4, "NODE_FLAG_IS_DROP";
-        /// Hands packets to the control plane.
+        /// The node punts packets to the control plane.
         IS_PUNT = 8, "NODE_FLAG_IS_PUNT";
-        /// Hands packets to other threads.
+        /// The node hands packets to other threads.
         IS_HANDOFF = 16, "NODE_FLAG_IS_HANDOFF";
-        /// Traces packets now.
+        /// The node is tracing packets.
         TRACE = 32, "NODE_FLAG_TRACE";
-        /// Changes to polling.
+        /// The node is switching to polling.
         TO_POLLING = 64, "NODE_FLAG_SWITCH_FROM_INTERRUPT_TO_POLLING_MODE";
-        /// Changes to waiting.
+        /// The node is switching to interrupt mode.
         TO_INTERRUPT = 128, "NODE_FLAG_SWITCH_FROM_POLLING_TO_INTERRUPT_MODE";
-        /// Can begin traces.
+        /// The node can start traces.
         TRACE_SUPPORTED = 256, "NODE_FLAG_TRACE_SUPPORTED";
     }
 }
 
-/// Asks for nodes.
+/// Requests nodes.
 #[derive(Debug, Message)]
 #[api(
     request,
     vat_help = "graph_node_dump [start <cursor>] [node_index <index>]|[node_name <name>]|[flags]"
 )]
 pub struct GraphNodeGet {
-    /// Where to go on; all ones is the beginning.
+    /// Index to continue from; all ones starts at the beginning.
     pub cursor: u32,
-    /// The node of this number, unless it is all ones or there is a name.
+    /// Requests the node of this index, unless it is all ones or a name is given.
     pub index: u32,
-    /// The node of this name, if there is one.
+    /// Requests the node of this name, if not empty.
     pub name: Text<64>,
-    /// Nodes that have all of these.
+    /// Requests nodes that have all of these flags.
     pub flags: NodeFlag,
-    /// Edges, too.
+    /// True to include edges.
     pub want_arcs: bool,
 }
 
-/// Answers [`GraphNodeGet`] behind the nodes.
+/// Replies to [`GraphNodeGet`] after the details.
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct GraphNodeGetReply {
-    /// Where to go on; all ones at the end.
+    /// Index to continue from; all ones at the end.
     pub cursor: u32,
 }
 
@@ -60,13 +60,13 @@ pub struct GraphNodeGetReply {
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct GraphNodeDetails {
-    /// Its number.
+    /// Index of the node.
     pub index: u32,
     /// Its name.
     pub name: Text<64>,
-    /// What it is.
+    /// Its flags.
     pub flags: NodeFlag,
-    /// Its next nodes.
+    /// Indices of its next nodes.
     #[api(count = "n_arcs: u32")]
     pub arcs_out: Vec<u32>,
 }

@@ -1,4 +1,4 @@
-//! `log_dump`: the last lines of the log.
+//! `log_dump`: lists the last lines of the log.
 
 use crate::api_modules::VPE;
 use crate::control::Control;
@@ -8,34 +8,34 @@ use thalweg_api::types::Timestamp;
 use thalweg_api::{Details, Dump, Message, Text, api_enum};
 
 api_enum! {
-    /// How grave a line is.
+    /// Severity of a log line.
     pub struct LogLevel: u32 = "log_level" {
-        /// Nothing works.
+        /// The system is unusable.
         EMERG = 0, "VPE_API_LOG_LEVEL_EMERG";
-        /// Somebody must do something at once.
+        /// Immediate action is needed.
         ALERT = 1, "VPE_API_LOG_LEVEL_ALERT";
-        /// Something important failed.
+        /// A critical failure.
         CRIT = 2, "VPE_API_LOG_LEVEL_CRIT";
-        /// Something failed.
+        /// An error.
         ERR = 3, "VPE_API_LOG_LEVEL_ERR";
-        /// Something may be wrong.
+        /// A warning.
         WARNING = 4, "VPE_API_LOG_LEVEL_WARNING";
-        /// Something happened.
+        /// A normal but significant event.
         NOTICE = 5, "VPE_API_LOG_LEVEL_NOTICE";
-        /// Worth knowing.
+        /// Informational.
         INFO = 6, "VPE_API_LOG_LEVEL_INFO";
-        /// For those who look closely.
+        /// Debugging detail.
         DEBUG = 7, "VPE_API_LOG_LEVEL_DEBUG";
-        /// Nobody wants to know.
+        /// Logging is disabled.
         DISABLED = 8, "VPE_API_LOG_LEVEL_DISABLED";
     }
 }
 
-/// Asks for lines of the log.
+/// Requests lines of the log.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct LogDump {
-    /// From this time on.
+    /// Earliest timestamp of interest.
     pub start_timestamp: Timestamp,
 }
 
@@ -43,13 +43,13 @@ pub struct LogDump {
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct LogDetails {
-    /// When it was written.
+    /// Time at which the line was written.
     pub timestamp: Timestamp,
-    /// How grave it is.
+    /// Severity of the line.
     pub level: LogLevel,
     /// The part of the program that wrote it.
     pub msg_class: Text<32>,
-    /// What it says.
+    /// The text.
     pub message: Text<256>,
 }
 
@@ -59,7 +59,7 @@ pub static SERVICE: Dump<Control, LogDump, LogDetails> = Dump::new(&VPE, handle)
 fn handle(_: &mut Control, rq: LogDump, out: &mut Details<LogDetails>) {
     for line in log::last() {
         let at = line.at.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
-        // So that a time that is none means all.
+        // A timestamp that is NaN compares false and thus selects all lines.
         if at < rq.start_timestamp.0 {
             continue;
         }

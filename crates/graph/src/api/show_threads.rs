@@ -1,11 +1,11 @@
-//! `show_threads`: who runs where.
+//! `show_threads`: lists threads and the processors they run on.
 
 use crate::api_modules::VLIB;
 use crate::control::Control;
 use crate::report;
 use thalweg_api::{ApiType, Call, Message, Retval, Text};
 
-/// Asks for all threads.
+/// Requests all threads.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct ShowThreads;
@@ -13,23 +13,23 @@ pub struct ShowThreads;
 /// A thread.
 #[derive(Debug, ApiType)]
 pub struct ThreadData {
-    /// Its number: main is 0, workers follow.
+    /// Index of the thread: main is 0, workers follow.
     pub id: u32,
     /// Its name.
     pub name: Text<64>,
-    /// `workers`, or nothing for the main thread.
+    /// `workers`, or empty for the main thread.
     pub r#type: Text<64>,
-    /// The kernel's number of it.
+    /// The kernel's thread id.
     pub pid: u32,
-    /// The processor that it is pinned to, or ran on last.
+    /// Processor that the thread is pinned to, or last ran on.
     pub cpu_id: u32,
-    /// That processor's core.
+    /// Core of that processor.
     pub core: u32,
-    /// That core's socket.
+    /// Socket of that core.
     pub cpu_socket: u32,
 }
 
-/// Answers [`ShowThreads`].
+/// Replies to [`ShowThreads`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct ShowThreadsReply {

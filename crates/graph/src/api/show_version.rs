@@ -1,26 +1,26 @@
-//! `show_version`: what runs here.
+//! `show_version`: the program and its version.
 
 use crate::api_modules::VPE;
 use crate::cli::show_version::{DATE, version};
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval, Text};
 
-/// Asks for the program's version.
+/// Requests the program's version.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct ShowVersion;
 
-/// Answers [`ShowVersion`].
+/// Replies to [`ShowVersion`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct ShowVersionReply {
-    /// The program.
+    /// Name of the program.
     pub program: Text<32>,
     /// Its version.
     pub version: Text<32>,
-    /// When it was built.
+    /// Date of the build.
     pub build_date: Text<32>,
-    /// Where it was built, which is nobody's business.
+    /// Directory of the build; always empty, since it reveals the build machine.
     pub build_directory: Text<256>,
 }
 

@@ -1,16 +1,16 @@
-//! `show_vpe_system_time`: how long the router has run.
+//! `show_vpe_system_time`: the router's uptime.
 
 use crate::api_modules::VPE;
 use crate::control::Control;
 use thalweg_api::types::Timestamp;
 use thalweg_api::{Call, Message, Retval};
 
-/// Asks for the router's time.
+/// Requests the router's time.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct ShowVpeSystemTime;
 
-/// Answers [`ShowVpeSystemTime`].
+/// Replies to [`ShowVpeSystemTime`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct ShowVpeSystemTimeReply {

@@ -1,4 +1,4 @@
-//! `trace_capture_packets`: marks packets to be traced.
+//! `trace_capture_packets`: starts tracing packets.
 
 use crate::api_modules::TRACEDUMP;
 use crate::control::Control;
@@ -16,15 +16,15 @@ use thalweg_api::{Call, Message, Retval};
                 [use_filter] [verbose]"
 )]
 pub struct TraceCapturePackets {
-    /// An input node.
+    /// Index of an input node.
     pub node_index: u32,
-    /// How many packets, on each worker.
+    /// Number of packets, per worker.
     pub max_packets: u32,
-    /// Only those that a filter takes.
+    /// True to trace only packets that match the filter.
     pub use_filter: bool,
-    /// Traces say all that there is to say anyway.
+    /// Ignored: traces are always verbose.
     pub verbose: bool,
-    /// Forgets earlier traces.
+    /// True to clear earlier traces first.
     pub pre_capture_clear: bool,
 }
 
@@ -35,10 +35,10 @@ pub static SERVICE: Call<Control, TraceCapturePackets, TraceCapturePacketsReply>
 fn handle(c: &mut Control, rq: TraceCapturePackets) -> Result<TraceCapturePacketsReply, Retval> {
     let node = c.nodes().get(rq.node_index as usize).ok_or(Retval::NO_SUCH_NODE)?;
     if node.kind != Kind::Input || !node.live {
-        return Err(Retval::NO_SUCH_NODE.because("packets are marked by input nodes"));
+        return Err(Retval::NO_SUCH_NODE.because("not an input node"));
     }
     if rq.use_filter {
-        return Err(Retval::UNIMPLEMENTED.because("there are no trace filters"));
+        return Err(Retval::UNIMPLEMENTED.because("trace filters are not supported"));
     }
     let id = NodeId(rq.node_index as u16);
     let count = rq.max_packets.min(MAX_TRACES as u32);

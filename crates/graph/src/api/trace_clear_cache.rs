@@ -1,11 +1,11 @@
-//! `trace_clear_cache`: has the next dump read the workers' traces anew.
+//! `trace_clear_cache`: clears the cached traces, so that the next dump reads the workers' again.
 
 use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval};
 
-/// Forgets what the last dump has read.
+/// Clears the cache of the last dump.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct TraceClearCache;

@@ -1,4 +1,4 @@
-//! `trace_clear_capture`: forgets traces and marks no more packets.
+//! `trace_clear_capture`: clears traces and stops tracing.
 
 use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::worker::Core;
 use thalweg_api::{Call, Message, Retval};
 
-/// Forgets all traces.
+/// Clears all traces.
 #[derive(Debug, Message)]
 #[api(request, autoreply, vat_help = "trace_clear_capture")]
 pub struct TraceClearCapture;

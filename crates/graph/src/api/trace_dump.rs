@@ -1,62 +1,62 @@
-//! `trace_dump`: traced packets, some at a time.
+//! `trace_dump`: lists traced packets in batches.
 //!
-//! What workers have traced is read once and kept until it is asked for anew, so that positions mean
-//! the same packets from one request to the next.
+//! The workers' traces are read once and cached until a request asks for fresh ones, so that
+//! positions mean the same packets from one request to the next.
 
 use crate::api_modules::TRACEDUMP;
 use crate::cli::show_trace;
 use crate::control::Control;
 use thalweg_api::{Details, Message, Stream};
 
-/// Asks for traces.
+/// Requests traces.
 #[derive(Debug, Message)]
 #[api(request, vat_help = "trace_dump [thread_id <tid>] [position <pos>] [max <max>]")]
 pub struct TraceDump {
-    /// Not 0: reads the workers' traces anew.
+    /// Nonzero to read the workers' traces again.
     pub clear_cache: u8,
-    /// From this thread on; main is 0.
+    /// First thread of interest; main is 0.
     pub thread_id: u32,
-    /// From this packet of it on.
+    /// First packet of interest on that thread.
     pub position: u32,
-    /// Packets at most; 0 only reads anew.
+    /// Maximum number of packets; 0 only refreshes the cache.
     pub max_records: u32,
 }
 
-/// A packet's trace. By a whim of its inventors it begins as a request does.
+/// A packet's trace. Unlike other details messages, it has a `client_index`, as in VPP.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct TraceDetails {
     /// The thread.
     pub thread_id: u32,
-    /// Which of the thread's packets.
+    /// Position of the packet among the thread's.
     pub position: u32,
-    /// The thread has more.
+    /// Nonzero if the thread has more.
     pub more_this_thread: u8,
-    /// Threads behind it have some.
+    /// Nonzero if later threads have some.
     pub more_threads: u8,
-    /// This is the last one.
+    /// Nonzero in the last message.
     pub done: u8,
-    /// The same as the position.
+    /// Equals the position.
     pub packet_number: u32,
-    /// What `show trace` says.
+    /// The trace, as `show trace` prints it.
     pub trace_data: String,
 }
 
-/// Answers [`TraceDump`] behind the packets.
+/// Replies to [`TraceDump`] after the details.
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct TraceDumpReply {
-    /// The thread of the last packet.
+    /// Thread of the last packet.
     pub last_thread_id: u32,
-    /// The last packet of it.
+    /// Position of the last packet.
     pub last_position: u32,
-    /// The thread has more.
+    /// Nonzero if the thread has more.
     pub more_this_thread: u8,
-    /// Threads behind it have some.
+    /// Nonzero if later threads have some.
     pub more_threads: u8,
-    /// Nothing was asked for but to read anew.
+    /// Nonzero if the request only refreshed the cache.
     pub flush_only: u8,
-    /// There is no more.
+    /// Nonzero after the last packet.
     pub done: u8,
 }
 
@@ -64,7 +64,7 @@ pub struct TraceDumpReply {
 pub static SERVICE: Stream<Control, TraceDump, TraceDetails, TraceDumpReply> =
     Stream::new(&TRACEDUMP, handle);
 
-/// Traces as text, by thread, main (which has none) first.
+/// Traces as text, by thread; main comes first and has none.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Option<Vec<Vec<String>>>);
 
@@ -73,19 +73,19 @@ impl Cache {
         c.insert(Cache::default());
     }
 
-    /// Forgets what was read.
+    /// Clears the cache.
     pub(super) fn clear(c: &Control) {
         c.state::<Cache>().borrow_mut().0 = None;
     }
 
-    /// What was read, or is now; `look` sees it.
+    /// Runs `look` on the cached traces, reading them first if there are none.
     pub(super) fn with<R>(
         c: &mut Control,
-        anew: bool,
+        refresh: bool,
         look: impl FnOnce(&[Vec<String>]) -> R,
     ) -> R {
         let state = c.state::<Cache>();
-        if anew || state.borrow().0.is_none() {
+        if refresh || state.borrow().0.is_none() {
             let workers = show_trace::texts(c);
             state.borrow_mut().0 = Some([vec![Vec::new()], workers].concat());
         }
@@ -94,7 +94,7 @@ impl Cache {
     }
 }
 
-/// Whether threads behind one have packets.
+/// Returns true if threads after `thread` have packets.
 fn behind(threads: &[Vec<String>], thread: usize) -> bool {
     threads.iter().skip(thread + 1).any(|packets| !packets.is_empty())
 }

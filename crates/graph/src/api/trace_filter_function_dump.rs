@@ -1,13 +1,13 @@
-//! `trace_filter_function_dump`: who can say which packets a filter takes.
+//! `trace_filter_function_dump`: lists the functions that can filter traces.
 
 use crate::api_modules::TRACEDUMP;
 use crate::control::Control;
 use thalweg_api::{Details, Dump, Message};
 
-/// The one that there is, which takes all packets.
+/// The only function, which accepts all packets.
 pub(super) const FUNCTION: &str = "vnet_is_packet_traced";
 
-/// Asks for the functions.
+/// Requests the functions.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct TraceFilterFunctionDump;
@@ -16,7 +16,7 @@ pub struct TraceFilterFunctionDump;
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct TraceFilterFunctionDetails {
-    /// It is the one in use.
+    /// True for the function in use.
     pub selected: bool,
     /// Its name.
     pub name: String,

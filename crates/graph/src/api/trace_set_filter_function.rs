@@ -1,11 +1,11 @@
-//! `trace_set_filter_function`: who says which packets a filter takes. There is one.
+//! `trace_set_filter_function`: selects the function that filters traces. There is only one.
 
 use super::trace_filter_function_dump::FUNCTION;
 use crate::api_modules::TRACEDUMP;
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval};
 
-/// Chooses a function.
+/// Selects a function.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct TraceSetFilterFunction {

@@ -1,21 +1,21 @@
-//! `trace_set_filters`: which packets are traced. All are.
+//! `trace_set_filters`: sets the trace filter. Only "no filter" is supported.
 
 use crate::api_modules::TRACEDUMP;
 use crate::control::Control;
 use thalweg_api::{Call, Message, Retval, api_enum};
 
 api_enum! {
-    /// What a filter looks at.
+    /// Kind of a trace filter.
     pub struct TraceFilterFlag: u32 = "trace_filter_flag" {
-        /// Nothing.
+        /// No filter.
         NONE = 0, "TRACE_FF_NONE";
         /// Packets that reach a node.
         INCLUDE_NODE = 1, "TRACE_FF_INCLUDE_NODE";
-        /// Packets that do not.
+        /// Packets that do not reach it.
         EXCLUDE_NODE = 2, "TRACE_FF_EXCLUDE_NODE";
-        /// Packets that a table knows.
+        /// Packets that match a classifier table.
         INCLUDE_CLASSIFIER = 3, "TRACE_FF_INCLUDE_CLASSIFIER";
-        /// Packets that it does not.
+        /// Packets that do not match it.
         EXCLUDE_CLASSIFIER = 4, "TRACE_FF_EXCLUDE_CLASSIFIER";
     }
 }
@@ -29,14 +29,14 @@ api_enum! {
                 [(include_classifier|exclude_classifier) <classifier-index>] [count <count>]"
 )]
 pub struct TraceSetFilters {
-    /// What it looks at.
+    /// Kind of the filter.
     pub flag: TraceFilterFlag,
-    /// How many packets.
+    /// Number of packets.
     pub count: u32,
-    /// The node.
+    /// Index of the node.
     #[api(default = 0xffff_ffff)]
     pub node_index: u32,
-    /// The table.
+    /// Index of the classifier table.
     #[api(default = 0xffff_ffff)]
     pub classifier_table_index: u32,
 }
@@ -48,7 +48,9 @@ pub static SERVICE: Call<Control, TraceSetFilters, TraceSetFiltersReply> =
 fn handle(_: &mut Control, rq: TraceSetFilters) -> Result<TraceSetFiltersReply, Retval> {
     match rq.flag {
         TraceFilterFlag::NONE => Ok(TraceSetFiltersReply),
-        flag if flag.known() => Err(Retval::UNIMPLEMENTED.because("there are no trace filters")),
+        flag if flag.known() => {
+            Err(Retval::UNIMPLEMENTED.because("trace filters are not supported"))
+        }
         _ => Err(Retval::INVALID_VALUE),
     }
 }

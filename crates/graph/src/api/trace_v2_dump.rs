@@ -1,23 +1,23 @@
-//! `trace_v2_dump`: traced packets of one thread or of all.
+//! `trace_v2_dump`: lists traced packets of one thread or of all.
 
 use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
 use crate::control::Control;
 use thalweg_api::{Details, Dump, Message};
 
-/// Asks for traces.
+/// Requests traces.
 #[derive(Debug, Message)]
 #[api(request, vat_help = "trace_v2_dump [thread_id <tid>] [position <pos>] [max <max>]")]
 pub struct TraceV2Dump {
-    /// Of this thread; main is 0, all ones means all.
+    /// Thread of interest; main is 0, all ones means all.
     #[api(default = 0xffff_ffff)]
     pub thread_id: u32,
-    /// From this packet of each thread on.
+    /// First packet of interest on each thread.
     pub position: u32,
-    /// Packets of each thread at most.
+    /// Maximum number of packets per thread.
     #[api(default = 50)]
     pub max: u32,
-    /// Reads the workers' traces anew.
+    /// True to read the workers' traces again.
     pub clear_cache: bool,
 }
 
@@ -27,11 +27,11 @@ pub struct TraceV2Dump {
 pub struct TraceV2Details {
     /// The thread.
     pub thread_id: u32,
-    /// Which of the thread's packets.
+    /// Position of the packet among the thread's.
     pub position: u32,
-    /// The thread has more.
+    /// True if the thread has more.
     pub more: bool,
-    /// What `show trace` says.
+    /// The trace, as `show trace` prints it.
     pub trace_data: String,
 }
 

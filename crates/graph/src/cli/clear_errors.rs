@@ -1,4 +1,4 @@
-//! `clear errors`: `show errors` begins at zero.
+//! `clear errors`: resets the counters of `show errors`.
 
 use crate::control::Control;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -19,8 +19,8 @@ impl Command<Control> for ClearErrors {
     }
 
     fn help(&self) -> &'static str {
-        "Begin the counts of `show errors' at zero\n\
-         So do those of the statistics segment; what sFlow exports goes on counting."
+        "Reset the counters of `show errors'\n\
+         The statistics segment is reset too; counters that sFlow exports are not."
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `clear runtime`: `show runtime` begins at zero.
+//! `clear runtime`: resets the counters of `show runtime`.
 
 use crate::control::Control;
 use crate::report;
@@ -16,8 +16,8 @@ impl Command<Control> for ClearRuntime {
     }
 
     fn help(&self) -> &'static str {
-        "Begin the figures of `show runtime' and `show runtime loops' at zero\n\
-         So do those of the statistics segment; what sFlow exports goes on counting."
+        "Reset the counters of `show runtime' and `show runtime loops'\n\
+         The statistics segment is reset too; counters that sFlow exports are not."
     }
 
     fn run(

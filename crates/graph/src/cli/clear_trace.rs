@@ -1,4 +1,4 @@
-//! `clear trace`: forgets traces and marks no more packets.
+//! `clear trace`: clears packet traces and stops tracing.
 
 use crate::control::Control;
 use crate::worker::Core;
@@ -16,7 +16,7 @@ impl Command<Control> for ClearTrace {
     }
 
     fn help(&self) -> &'static str {
-        "Forget packet traces and trace no more packets"
+        "Clear packet traces and stop tracing"
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `show api clients`: who is connected to the binary API.
+//! `show api clients`: lists the clients of the binary API.
 
 use crate::control::Control;
 use serde_json::json;
@@ -18,7 +18,7 @@ impl Command<Control> for ShowApiClients {
 
     fn help(&self) -> &'static str {
         "Show the clients of the binary API\n\
-         `Waiting' are the bytes of answers and events that a client has not read yet."
+         `Waiting' is the number of bytes of replies and events that a client has not read yet."
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `show api message-table`: the messages of the binary API.
+//! `show api message-table`: lists the messages of the binary API.
 
 use crate::control::Control;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `show buffers`: where the packet buffers are.
+//! `show buffers`: packet buffers by state.
 
 use crate::control::Control;
 use crate::report::{centre, line};
@@ -17,9 +17,9 @@ struct Row {
     data_size: usize,
     audit: PoolAudit,
     pages: String,
-    /// Packets freed outside of the packet path.
+    /// Packets freed outside the packet path.
     strays: u64,
-    /// Times that a worker found no buffer, per worker that answered.
+    /// Failed allocations, per worker that replied.
     misses: Vec<Option<u64>>,
 }
 

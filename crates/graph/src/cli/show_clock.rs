@@ -1,4 +1,4 @@
-//! `show clock`: time since start, and on the wall.
+//! `show clock`: uptime and wall-clock time.
 
 use crate::clock;
 use crate::control::Control;
@@ -21,7 +21,7 @@ impl Command<Control> for ShowClock {
     }
 
     fn help(&self) -> &'static str {
-        "Show the time since start, which traces print, and that on the wall"
+        "Show the uptime, as traces print it, and the wall-clock time"
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `show cpu`: the processor, and what the packet path makes of it.
+//! `show cpu`: the processor and the instruction set that the packet path uses.
 
 use crate::clock;
 use crate::control::Control;
@@ -11,7 +11,7 @@ pub struct ShowCpu;
 /// The command.
 pub static COMMAND: ShowCpu = ShowCpu;
 
-/// A field of the first processor in `/proc/cpuinfo`.
+/// Returns a field of the first processor in `/proc/cpuinfo`.
 fn field<'t>(cpuinfo: &'t str, name: &str) -> &'t str {
     let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     fields.find(|(key, _)| key.trim() == name).map_or("unknown", |(_, value)| value.trim())
@@ -23,7 +23,7 @@ impl Command<Control> for ShowCpu {
     }
 
     fn help(&self) -> &'static str {
-        "Show the processor and the instructions that frame kernels use"
+        "Show the processor and the instruction set that frame kernels use"
     }
 
     fn run(

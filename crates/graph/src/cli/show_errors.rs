@@ -1,4 +1,4 @@
-//! `show errors`: what was counted, and why packets died.
+//! `show errors`: event and drop counters.
 
 use crate::control::Control;
 use crate::report::{self, centre, centre_apart, line};
@@ -35,8 +35,8 @@ impl Command<Control> for ShowErrors {
 
     fn help(&self) -> &'static str {
         "Show event and drop counters\n\
-         Counts are summed over all workers since the last `clear errors'; `verbose' lists those\n\
-         that are zero, too."
+         Counters are summed over all workers since the last `clear errors'; `verbose' includes\n\
+         counters that are zero."
     }
 
     fn run(
@@ -74,7 +74,7 @@ fn collect(c: &Control) -> Vec<Row> {
         index,
     };
     let mut rows: Vec<Row> = c.errors().iter().enumerate().map(row).collect();
-    // Stable: a node's counters stay in the order of their declaration.
+    // A stable sort: a node's counters stay in the order of their declaration.
     rows.sort_by(|a, b| a.node.cmp(&b.node));
     rows
 }

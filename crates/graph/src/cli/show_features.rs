@@ -1,4 +1,4 @@
-//! `show features`: what may be enabled on which arc.
+//! `show features`: the feature arcs and their features.
 
 use crate::control::Control;
 use crate::decl::{ArcId, ArcKey};
@@ -21,8 +21,8 @@ impl Command<Control> for ShowFeatures {
     }
 
     fn help(&self) -> &'static str {
-        "Show the feature arcs and, in order, what may be enabled on them\n\
-         `show interface features' says what is enabled."
+        "Show the feature arcs and, in order, the features available on them\n\
+         `show interface features' shows which are enabled."
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `show handoff`: packets that workers hand to each other.
+//! `show handoff`: packets handed from worker to worker.
 
 use crate::control::{Control, HandOffView};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ impl Command<Control> for ShowHandoff {
     }
 
     fn help(&self) -> &'static str {
-        "Show packets that workers hand to each other\n\
+        "Show packets handed from worker to worker\n\
          By queue and pair of workers: frames and packets handed over, packets dropped because the\n\
          ring was full, and frames in the ring now."
     }

@@ -1,4 +1,4 @@
-//! `show logging`: the last lines of the log.
+//! `show logging`: lists the last lines of the log.
 
 use crate::clock;
 use crate::control::Control;

@@ -1,4 +1,4 @@
-//! `show memory`: what the process takes.
+//! `show memory`: memory of the process.
 
 use crate::control::Control;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ pub struct ShowMemory;
 /// The command.
 pub static COMMAND: ShowMemory = ShowMemory;
 
-/// Lines of proc(5)'s status that count, and what they mean.
+/// Fields of proc(5)'s `status`, with their labels; true for those that only `verbose` shows.
 const FIELDS: &[(&str, &str, bool)] = &[
     ("VmSize", "virtual", false),
     ("VmRSS", "resident", false),
@@ -69,7 +69,7 @@ impl Command<Control> for ShowMemory {
     }
 }
 
-/// The fields that count, in KiB.
+/// Returns the listed fields, in KiB.
 fn parse(status: &str) -> Vec<(&'static str, u64)> {
     let value = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
@@ -78,7 +78,7 @@ fn parse(status: &str) -> Vec<(&'static str, u64)> {
     FIELDS.iter().filter_map(|(name, ..)| Some((*name, value(name)?))).collect()
 }
 
-/// KiB for people.
+/// Formats KiB as text output does.
 fn size(kib: u64) -> String {
     match kib {
         0..10_240 => format!("{kib}K"),

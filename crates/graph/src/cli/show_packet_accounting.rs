@@ -1,4 +1,4 @@
-//! `show packet accounting`: where every packet went.
+//! `show packet accounting`: checks that every packet is accounted for.
 
 use crate::control::Control;
 use serde_json::{Value, json};
@@ -11,15 +11,15 @@ pub struct ShowPacketAccounting;
 /// The command.
 pub static COMMAND: ShowPacketAccounting = ShowPacketAccounting;
 
-/// Packets in and out, as [`NAMES`] says.
+/// Packets in and out, in the order of [`NAMES`].
 type Counts = [u64; 8];
 
 const NAMES: [&str; 8] =
     ["rx", "originated", "handed in", "tx", "delivered", "dropped", "consumed", "handed out"];
-/// Those that only workers have that hand packets to each other.
+/// Columns that apply only if workers hand packets to each other.
 const HANDED: [usize; 2] = [2, 7];
 
-/// What came in and has not gone out. In a sum, what is between two workers is in neither's books.
+/// Packets that came in and have not gone out. Packets between two workers are in neither's counts.
 fn in_flight(c: &Counts) -> i128 {
     let [rx, originated, handed_in, out @ ..] = c.map(i128::from);
     rx + originated + handed_in - out.iter().sum::<i128>()
@@ -31,10 +31,10 @@ impl Command<Control> for ShowPacketAccounting {
     }
 
     fn help(&self) -> &'static str {
-        "Show where every packet went\n\
-         received + originated = sent + delivered + dropped + consumed + in flight, and no packet\n\
-         in flight is without a buffer. For a single worker, what it gets from others and hands to\n\
-         them is added on either side."
+        "Check that every packet is accounted for\n\
+         received + originated = sent + delivered + dropped + consumed + in flight, and every packet\n\
+         in flight holds a buffer. For a single worker, packets from and to other workers are added\n\
+         on either side."
     }
 
     fn run(
@@ -44,13 +44,13 @@ impl Command<Control> for ShowPacketAccounting {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        // Asked between two loops, a worker's counters fit together.
+        // Between two loops, a worker's counters are consistent.
         let answers = c.ask(|core| core.accounting());
         let mut rows = Vec::new();
         for (w, answer) in answers.into_iter().enumerate() {
             match answer {
                 Some(counts) => rows.push((format!("worker {w}"), counts)),
-                None => return Err(CliError::failed(format!("worker {w} does not answer"))),
+                None => return Err(CliError::failed(format!("worker {w} does not respond"))),
             }
         }
         let sum =

@@ -1,4 +1,4 @@
-//! `show plugins`: the features that are built in.
+//! `show plugins`: lists the built-in features.
 
 use crate::control::Control;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ impl Command<Control> for ShowPlugins {
     }
 
     fn help(&self) -> &'static str {
-        "Show the features that are built in"
+        "Show the built-in features"
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `show runtime`: what each node costs, per thread.
+//! `show runtime`: the cost of each node, per thread.
 
 use crate::clock;
 use crate::control::Control;
@@ -21,13 +21,13 @@ enum Mode {
     Summary,
 }
 
-/// One thread's figures since the last clear.
+/// One thread's counters since the last clear.
 #[derive(Clone, Debug, Default)]
 struct ThreadRows {
     index: usize,
     name: String,
     lcore: Option<usize>,
-    /// Seconds.
+    /// Seconds since the last clear.
     time: f64,
     vector_rate: f64,
     loop_rate: f64,
@@ -49,7 +49,7 @@ struct NodeRow {
 }
 
 impl NodeRow {
-    /// Clocks per packet; per call where no packet passed.
+    /// Clocks per packet; per call if no packet passed.
     fn clocks_each(&self) -> f64 {
         match (self.vectors, self.calls, self.suspends) {
             (0, 0, 0) => 0.0,
@@ -72,10 +72,10 @@ impl Command<Control> for ShowRuntime {
     }
 
     fn help(&self) -> &'static str {
-        "Show what each node of the graph costs\n\
-         Clocks are per packet, or per call where no packet passed. `verbose' lists nodes that\n\
-         never ran, too; `max' shows each node's longest call; `summary' the rates alone.\n\
-         Figures count from the last `clear runtime'."
+        "Show the cost of each graph node\n\
+         Clocks are per packet, or per call if no packet passed. `verbose' includes nodes that\n\
+         never ran; `max' shows each node's longest call; `summary' only the rates.\n\
+         Counters start at the last `clear runtime'."
     }
 
     fn run(
@@ -151,7 +151,7 @@ fn collect(c: &Control) -> Vec<ThreadRows> {
     rows.collect()
 }
 
-/// The main thread runs no node: its loop stands as one.
+/// The main thread runs no node: its loop is shown as one.
 fn main_row(c: &Control) -> NodeRow {
     let (now, base) = (c.main_stats(), c.baseline.main);
     NodeRow {
@@ -256,7 +256,7 @@ fn heading(mode: Mode) -> String {
 }
 
 fn row(n: &NodeRow, mode: Mode) -> String {
-    // A long state takes from the name's column, which keeps a blank at its end.
+    // A long state takes space from the name's column, which keeps a trailing blank.
     let state = centre(n.state, 12);
     let width = match mode {
         Mode::Max => 29,

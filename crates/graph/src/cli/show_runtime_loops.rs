@@ -1,4 +1,5 @@
-//! `show runtime loops`: how long a loop keeps what has come meanwhile waiting.
+//! `show runtime loops`: how long loops took, i.e. how long they delay packets that arrive
+//! meanwhile.
 
 use crate::clock;
 use crate::control::Control;
@@ -14,7 +15,7 @@ pub struct ShowRuntimeLoops;
 /// The command.
 pub static COMMAND: ShowRuntimeLoops = ShowRuntimeLoops;
 
-/// Shares of the loops that the columns are about.
+/// Percentiles shown as columns.
 const PARTS: [(&str, &str, f64); 3] =
     [("p50 us", "p50_us", 0.5), ("p99 us", "p99_us", 0.99), ("p99.9 us", "p999_us", 0.999)];
 
@@ -22,7 +23,7 @@ struct Row {
     thread: usize,
     name: String,
     counts: LoopCounts,
-    /// Of a worker's long loops, its own time.
+    /// A worker's long loops, by its own time.
     long: Option<LoopCounts>,
 }
 
@@ -32,11 +33,11 @@ impl Command<Control> for ShowRuntimeLoops {
     }
 
     fn help(&self) -> &'static str {
-        "Show how long threads' loops took\n\
-         Loops without work do not count. p99.9 is what 999 of 1000 loops did not exceed, known\n\
-         to 1/16; max is the longest. Of loops over 100 us, `own' are those of which the worker's own\n\
-         time is over 100 us, and the longest of these times: for the rest of such a loop the\n\
-         system gave its processor to somebody else. Figures count from the last `clear runtime'."
+        "Show how long the loops of each thread took\n\
+         Idle loops are not counted. p99.9 is the time that 999 of 1000 loops did not exceed, to\n\
+         within 1/16; max is the longest. Of the loops over 100 us, `own' are those in which the\n\
+         worker itself ran for over 100 us, and `own us' is the longest of these; in the others the\n\
+         system ran something else on its processor. Counters start at the last `clear runtime'."
     }
 
     fn run(

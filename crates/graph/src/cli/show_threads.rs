@@ -1,4 +1,4 @@
-//! `show threads`: who runs where.
+//! `show threads`: threads and the processors they run on.
 
 use crate::control::Control;
 use crate::report;
@@ -33,9 +33,9 @@ impl Command<Control> for ShowThreads {
 
     fn help(&self) -> &'static str {
         "Show threads and the processors they run on\n\
-         The lcore of a thread that is not pinned is the one that it ran on last. Workers tell the\n\
-         main thread of what they see, such as ARP replies; a line below says how many of these\n\
-         events were lost, if any, since it was too far behind."
+         The lcore of a thread that is not pinned is the one it last ran on. Workers report events,\n\
+         such as ARP replies, to the main thread; if it fell behind and events were lost, a line\n\
+         below the table gives their number."
     }
 
     fn run(

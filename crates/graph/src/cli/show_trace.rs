@@ -14,13 +14,13 @@ pub struct ShowTrace;
 /// The command.
 pub static COMMAND: ShowTrace = ShowTrace;
 
-/// Packets shown of a thread unless `max` says otherwise.
+/// Number of packets shown per thread unless `max` is given.
 const SHOWN: usize = 50;
 
-/// A trace in words.
+/// One step of a trace, as text.
 struct Step {
     node: String,
-    /// Since start.
+    /// Time since start.
     time: String,
     text: String,
 }
@@ -33,7 +33,7 @@ struct Packet {
 struct Thread {
     index: usize,
     name: String,
-    /// All that are there, shown or not.
+    /// Number of traced packets, shown or not.
     count: usize,
     packets: Vec<Packet>,
 }
@@ -48,8 +48,8 @@ impl Command<Control> for ShowTrace {
     }
 
     fn help(&self) -> &'static str {
-        "Show the traced packets' ways through the graph\n\
-         At most 50 per thread unless `max' says otherwise. `trace add' marks packets."
+        "Show the path of the traced packets through the graph\n\
+         Up to 50 packets per thread unless `max' is given. `trace add' starts tracing."
     }
 
     fn run(
@@ -73,7 +73,7 @@ impl Command<Control> for ShowTrace {
     }
 }
 
-/// All traces in words, by worker; none of a worker that does not answer.
+/// Returns all traces as text, by worker; none for a worker that does not respond.
 pub(crate) fn texts(c: &mut Control) -> Vec<Vec<String>> {
     let traces = c.ask(|core| core.traces());
     let in_words = |packet: &PacketTrace| {
@@ -98,7 +98,7 @@ fn collect(c: &mut Control, max: usize) -> Result<Vec<Thread>, CliError> {
     let mut threads = Vec::new();
     for (w, answer) in traces.into_iter().enumerate() {
         let Some((count, packets)) = answer else {
-            return Err(CliError::failed(format!("worker {w} does not answer")));
+            return Err(CliError::failed(format!("worker {w} does not respond")));
         };
         threads.push(Thread {
             index: w + 1,

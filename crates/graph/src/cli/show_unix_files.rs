@@ -1,4 +1,4 @@
-//! `show unix files`: descriptors in use, and what for.
+//! `show unix files`: lists open file descriptors.
 
 use crate::control::{Control, FileInfo};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl Command<Control> for ShowUnixFiles {
 
     fn help(&self) -> &'static str {
         "Show open file descriptors\n\
-         Those without a thread are not waited for by one."
+         Those without a thread are not polled."
     }
 
     fn run(
@@ -42,16 +42,16 @@ impl Command<Control> for ShowUnixFiles {
     }
 }
 
-/// Open descriptors with their names, as the kernel lists them.
+/// Returns the open descriptors with their names, as the kernel lists them.
 fn open_files() -> Vec<(i32, String)> {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
     let name = |entry: std::fs::DirEntry| {
         let fd = entry.file_name().to_str()?.parse().ok()?;
-        // The descriptor that reads this folder is gone by now.
+        // The descriptor that reads this directory is closed by now.
         let target = std::fs::read_link(entry.path()).ok()?;
         Some((fd, target.to_string_lossy().into_owned()))
     };
-    // The folder's own descriptor is open while it is read.
+    // The directory's own descriptor is open while it is read.
     let own = format!("/proc/{}/fd", std::process::id());
     entries.flatten().filter_map(name).filter(|(_, to)| *to != own).collect()
 }

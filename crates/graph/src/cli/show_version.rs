@@ -1,4 +1,4 @@
-//! `show version`: what runs here.
+//! `show version`: the program's version and build.
 
 use crate::control::Control;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ pub struct ShowVersion;
 /// The command.
 pub static COMMAND: ShowVersion = ShowVersion;
 
-/// Set by those who package: date and commit of the build.
+/// Date and commit of the build, set by packagers.
 pub(crate) const DATE: Option<&str> = option_env!("THALWEG_BUILD_DATE");
 const COMMIT: Option<&str> = option_env!("THALWEG_BUILD_COMMIT");
 
@@ -25,7 +25,7 @@ impl Command<Control> for ShowVersion {
 
     fn help(&self) -> &'static str {
         "Show the program's version\n\
-         `verbose' adds how it was built and its process id, `cmdline' how it was started."
+         `verbose' adds build details and the process id, `cmdline' the command line."
     }
 
     fn run(

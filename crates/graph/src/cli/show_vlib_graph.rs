@@ -1,4 +1,4 @@
-//! `show vlib graph`: how nodes are connected.
+//! `show vlib graph`: shows how the nodes are connected.
 
 use crate::control::Control;
 use crate::decl::{Kind, NodeId};
@@ -17,7 +17,7 @@ pub static COMMAND: ShowVlibGraph = ShowVlibGraph;
 struct Row {
     name: String,
     kind: Kind,
-    /// With the next number where the node itself declares it.
+    /// Next nodes, with their index if the node itself declares them.
     next: Vec<(String, Option<usize>)>,
     previous: Vec<String>,
 }
@@ -33,8 +33,8 @@ impl Command<Control> for ShowVlibGraph {
 
     fn help(&self) -> &'static str {
         "Show how the nodes of the graph are connected\n\
-         Next nodes of the node's own carry their number; the others follow by a feature arc.\n\
-         `dot' prints the graph in Graphviz's language."
+         Next nodes that the node itself declares have an index; the others follow on a feature arc.\n\
+         `dot' prints the graph in the Graphviz language."
     }
 
     fn run(
@@ -108,7 +108,7 @@ fn format(rows: &[Row]) -> String {
                 format!("{next:<26}"),
                 r.previous.get(i).cloned().unwrap_or_default(),
             ];
-            // A name that fills its column keeps a blank behind it.
+            // A name that fills its column keeps a trailing blank.
             let apart = cells.map(|c| if c.ends_with(' ') { c } else { c + " " });
             text += &(line(apart) + "\n");
         }

@@ -1,4 +1,4 @@
-//! `trace add`: marks packets to be traced.
+//! `trace add`: starts tracing packets.
 
 use crate::control::Control;
 use crate::decl::Kind;
@@ -22,7 +22,7 @@ impl Command<Control> for TraceAdd {
 
     fn help(&self) -> &'static str {
         "Trace the next packets of an input node\n\
-         Each worker traces as many. `show trace' prints them, `clear trace' ends it."
+         Each worker traces this number. `show trace' prints the traces, `clear trace' stops tracing."
     }
 
     fn run(

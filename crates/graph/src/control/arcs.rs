@@ -5,20 +5,20 @@ use crate::arc::{ArcConfig, ArcError, ArcTable};
 use crate::decl::{ArcDecl, ArcId, ArcKey, NodeId};
 
 impl Control {
-    /// An arc by name.
+    /// Returns an arc by name.
     pub fn arc(&self, name: &str) -> Option<ArcId> {
         self.arc_decls.iter().position(|a| a.name == name).map(|i| ArcId(i as u8))
     }
-    /// All arcs.
+    /// Returns all arcs.
     pub fn arc_decls(&self) -> &[&'static ArcDecl] {
         &self.arc_decls
     }
-    /// Features of an arc in order, taps last.
+    /// Returns the features of an arc in order, taps last.
     pub fn arc_features(&self, arc: ArcId) -> Vec<&'static str> {
         let a = &self.arcs[arc.0 as usize];
         a.features.iter().chain(&a.taps).map(|(n, _)| *n).collect()
     }
-    /// What is enabled on an interface, arc by arc.
+    /// Returns the features enabled on an interface, by arc.
     pub fn enabled_features(&self, sw_if: u32) -> Vec<(&'static str, Vec<&'static str>)> {
         self.arcs.iter().map(|a| (a.decl.name, a.enabled(sw_if))).collect()
     }
@@ -28,11 +28,11 @@ impl Control {
         known.ok_or_else(|| ArcError::UnknownArc(arc.into()))
     }
 
-    /// Enables or disables a feature or tap on an interface. Takes effect from the workers' next
-    /// loop on; no packet is lost.
+    /// Enables or disables a feature or tap on an interface, from the workers' next loop on. No
+    /// packet is lost.
     ///
     /// # Errors
-    /// If there is no such arc, or no such feature on it.
+    /// If the arc does not exist, or has no such feature.
     pub fn enable_feature(
         &mut self,
         arc: &str,
@@ -46,10 +46,10 @@ impl Control {
         Ok(())
     }
 
-    /// Gives an interface its own end on an arc (its device behind `interface-output`).
+    /// Gives an interface its own end of an arc (e.g. its device after `interface-output`).
     ///
     /// # Errors
-    /// If there is no such arc.
+    /// If the arc does not exist.
     pub fn set_arc_end(
         &mut self,
         arc: &str,
@@ -61,7 +61,7 @@ impl Control {
         Ok(())
     }
 
-    /// Forgets an interface on all arcs.
+    /// Removes an interface from all arcs.
     pub fn remove_interface(&mut self, sw_if: u32) {
         for a in &mut self.arcs {
             a.remove_interface(sw_if);

@@ -1,11 +1,11 @@
-//! What has been counted since the last clear, for `show` commands and exporters.
+//! Counters since the last clear, for `show` commands and exporters.
 
 use super::Control;
 use crate::decl::NodeId;
 use crate::report;
 use crate::stats::{IfStats, IfTotals};
 
-/// What a thread does in a second, over the last ten.
+/// Rates of a thread per second, averaged over the last ten.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Packets per call of internal nodes.
@@ -17,26 +17,26 @@ pub struct Rates {
 }
 
 impl Control {
-    /// An error counter of one worker since the last clear.
+    /// Returns an error counter of one worker since the last clear.
     pub fn error_count(&self, worker: usize, error: u32) -> u64 {
         let base = self.baseline.errors.get(worker).and_then(|row| row.get(error as usize));
         let now = self.worker_stats(worker).error(error).get();
         now.wrapping_sub(base.copied().unwrap_or(0))
     }
 
-    /// A node's calls, vectors, clocks and suspends on one worker since the last clear.
+    /// Returns a node's calls, vectors, clocks and suspends on one worker since the last clear.
     pub fn node_counts(&self, worker: usize, id: NodeId) -> [u64; 4] {
         let base = self.baseline.nodes.get(worker).and_then(|row| row.get(usize::from(id.0)));
         report::since(report::node_counts(self, worker, id), base)
     }
 
-    /// How busy a thread is; 0 is main, which forwards nothing.
+    /// Returns the rates of a thread; thread 0 is main, which forwards nothing.
     pub fn rates(&self, thread: usize) -> Rates {
         let sampler = self.state::<report::Sampler>();
         sampler.borrow().rates(thread, report::look(self, thread))
     }
 
-    /// An interface's counters over all workers since they were last cleared.
+    /// Returns an interface's counters, summed over all workers, since they were last cleared.
     pub fn interface_totals(&self, sw_if: u32) -> IfTotals {
         let all = self.interface_totals_raw(sw_if);
         match self.baseline.interfaces.get(&sw_if) {
@@ -45,16 +45,17 @@ impl Control {
         }
     }
 
-    /// An interface's counters of each worker, so that their sum is what came since they were last
-    /// cleared: what came before is taken from the first workers that have counted as much.
+    /// Returns an interface's counters per worker, such that their sum is the count since they were
+    /// last cleared: the count before is subtracted from the first workers that have counted as
+    /// much.
     pub fn interface_counts(&self, sw_if: u32) -> Vec<IfTotals> {
         let mut before = self.baseline.interfaces.get(&sw_if).copied().unwrap_or_default();
         let workers = (0..self.workers()).map(|w| self.worker_stats(w).interface(sw_if));
         workers.map(|stats| since_in_turn(stats, &mut before)).collect()
     }
 
-    /// An interface's counters over all workers, never cleared: for exporters whose numbers may not
-    /// go back.
+    /// Returns an interface's counters, summed over all workers, never cleared: for exporters whose
+    /// counters must not go back.
     pub fn interface_totals_raw(&self, sw_if: u32) -> IfTotals {
         let mut t = IfTotals::default();
         for w in 0..self.workers() {
@@ -64,7 +65,8 @@ impl Control {
     }
 }
 
-/// A worker's counters less what is left of `before`, which gets less by as much.
+/// Subtracts the remainder of `before` from a worker's counters, and reduces it by the amount
+/// subtracted.
 fn since_in_turn(stats: &IfStats, before: &mut IfTotals) -> IfTotals {
     let mut all = IfTotals::default();
     all.add(stats);

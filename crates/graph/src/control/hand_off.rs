@@ -9,16 +9,16 @@ use crate::worker::hand_off::{self, Arrivals, HandOffTx, Handed, LocalEnd, PairS
 use std::sync::Arc;
 use thalweg_tables::swap_ring::{Gauge, channel};
 
-/// A queue, and where it leads.
+/// A queue and its target.
 pub(super) struct Queue {
     name: &'static str,
     target: NodeId,
-    /// By worker, the node that hands frames to it.
+    /// The node that hands frames to each worker.
     nodes: Vec<NodeId>,
     pairs: Vec<Pair>,
 }
 
-/// The node from one worker to another.
+/// The ring from one worker to another.
 struct Pair {
     from: usize,
     to: usize,
@@ -26,7 +26,7 @@ struct Pair {
     gauge: Gauge<Handed>,
 }
 
-/// Queues that there are, and those that were asked for before there was a graph.
+/// Existing queues, and those requested before the graph was built.
 #[derive(Default)]
 pub(super) struct Queues {
     asked: Vec<(&'static str, &'static str)>,
@@ -34,22 +34,22 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Lets go of all rings.
+    /// Drops all rings.
     pub(super) fn clear(&mut self) {
         self.all.clear();
     }
 }
 
-/// What went from one worker to another by a queue, as `show handoff` prints it.
+/// Counters of a queue between two workers, as `show handoff` prints them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandOffView {
-    /// The queue.
+    /// Name of the queue.
     pub queue: &'static str,
-    /// The node that it leads to.
+    /// Node that receives the packets.
     pub target: Arc<str>,
-    /// The worker that hands over.
+    /// Sending worker.
     pub from: usize,
-    /// The worker that gets it.
+    /// Receiving worker.
     pub to: usize,
     /// Frames handed over.
     pub frames: u64,
@@ -59,21 +59,21 @@ pub struct HandOffView {
     pub drops: u64,
     /// Frames in the ring now.
     pub depth: usize,
-    /// Frames that it has room for.
+    /// Capacity of the ring in frames.
     pub room: usize,
-    /// Where in memory the ring's positions and the counters lie.
+    /// Addresses of the ring's positions and of the counters.
     pub lines: [usize; 3],
 }
 
 impl Control {
-    /// Makes a queue by which workers hand packets to node `target` on another worker. Nodes get
-    /// their end of it from [`BuildCx::hand_off`](super::BuildCx::hand_off) if it is made in the
-    /// feature's `init`; a queue may be made later, too, and its ends be sent to nodes in messages
-    /// ([`hand_off`](Self::hand_off)).
+    /// Makes a queue by which workers hand packets to node `target` on another worker. A queue made
+    /// in a feature's `init` is available to nodes through
+    /// [`BuildCx::hand_off`](super::BuildCx::hand_off); the ends of a queue made later can be sent
+    /// to nodes in messages ([`hand_off`](Self::hand_off)).
     ///
     /// # Errors
-    /// [`EngineError::Graph`] if there is no such node or no room for the queue's. Before the start,
-    /// [`start`](Self::start) says so.
+    /// [`EngineError::Graph`] if the target does not exist or there is no room for the queue's
+    /// nodes. For a queue requested before the start, [`start`](Self::start) returns the error.
     pub fn add_hand_off(
         &mut self,
         queue: &'static str,
@@ -88,7 +88,7 @@ impl Control {
         Ok(())
     }
 
-    /// A worker's end of a queue.
+    /// Returns a worker's end of a queue.
     pub fn hand_off(&self, queue: &str, worker: usize) -> Option<HandOff> {
         let q = self.hand_offs.all.iter().find(|q| q.name == queue)?;
         let mut nodes = q.nodes.clone();
@@ -98,7 +98,7 @@ impl Control {
         Some(HandOff { nodes: nodes.into(), target: q.target })
     }
 
-    /// What has gone by all queues.
+    /// Returns the counters of all queues.
     pub fn hand_off_views(&self) -> Vec<HandOffView> {
         let view = |q: &Queue, p: &Pair| {
             let [sent, received] = p.gauge.positions();
@@ -118,7 +118,7 @@ impl Control {
         self.hand_offs.all.iter().flat_map(|q| q.pairs.iter().map(move |p| view(q, p))).collect()
     }
 
-    /// Enters the queues that features have asked for.
+    /// Enters the queues that features have requested.
     pub(super) fn enter_hand_offs(&mut self) -> Result<(), EngineError> {
         for (queue, target) in std::mem::take(&mut self.hand_offs.asked) {
             self.enter_hand_off(queue, target)?;
@@ -126,7 +126,8 @@ impl Control {
         Ok(())
     }
 
-    /// The nodes of all queues, as they are before all workers run: everything stays where it is.
+    /// Returns the nodes of all queues as they are before all workers run: packets stay on their
+    /// worker.
     pub(super) fn hand_off_nodes(&self) -> Vec<(NodeId, Built)> {
         let here = |target| Built::runner(LocalEnd { target });
         let nodes = |q: &Queue| q.nodes.iter().map(|w| (*w, q.target)).collect::<Vec<_>>();
@@ -136,18 +137,18 @@ impl Control {
             .collect()
     }
 
-    /// Makes the nodes of all queues, once workers run.
+    /// Installs the nodes of all queues, once workers run.
     pub(super) fn install_hand_offs(&mut self) {
         (0..self.hand_offs.all.len()).for_each(|q| self.install_hand_off(q));
     }
 
     fn enter_hand_off(&mut self, name: &'static str, target: &str) -> Result<(), EngineError> {
         let Some(&target) = self.by_name.get(target) else {
-            let text = format!("hand-off `{name}` leads to `{target}`, which is no node");
+            let text = format!("hand-off `{name}` leads to unknown node `{target}`");
             return Err(EngineError::Graph(text));
         };
         if self.hand_offs.all.iter().any(|q| q.name == name) {
-            return Err(EngineError::Graph(format!("two hand-offs are called `{name}`")));
+            return Err(EngineError::Graph(format!("duplicate hand-off name `{name}`")));
         }
         let workers = self.config.workers.len();
         let mut nodes = vec![target; workers];

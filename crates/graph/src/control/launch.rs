@@ -1,15 +1,15 @@
-//! Threads: the workers', and where all of them may run.
+//! Threads of the workers, and CPU affinity of all threads.
 
 use crate::worker::Worker;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::{Arc, mpsc};
 
-/// The name of a worker's thread.
+/// Returns the name of a worker's thread.
 pub(super) fn thread_name(index: usize) -> String {
     format!("thalweg_wk_{index}")
 }
 
-/// The set of one core.
+/// Returns the set of one core.
 fn only(core: usize) -> std::io::Result<CpuSet> {
     if core >= CpuSet::MAX_CPU {
         return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
@@ -19,17 +19,18 @@ fn only(core: usize) -> std::io::Result<CpuSet> {
     Ok(set)
 }
 
-/// Where threads may run.
+/// CPU affinity of threads.
 #[derive(Clone, Copy)]
 pub(super) struct Places {
-    /// Those of workers without a core of their own: what the process may use.
+    /// Affinity of workers without a core of their own: all cores that the process may use.
     floating: Option<CpuSet>,
 }
 
 impl Places {
-    /// Puts this thread, the main one, on `main_core`, or else off the cores of `workers` if there are
-    /// others: threads that it makes from now on stay with it, so that a busy client does not take a
-    /// worker's processor. The scheduler would give it away for milliseconds at a time.
+    /// Pins this thread, the main one, to `main_core`, or else keeps it off the cores of `workers`
+    /// if there are others. Threads that it spawns later inherit this, so that a busy client does
+    /// not take a worker's processor, which the scheduler would give away for milliseconds at a
+    /// time.
     pub(super) fn take(
         main_core: Option<usize>,
         workers: &[Option<usize>],
@@ -39,7 +40,7 @@ impl Places {
             Some(core) => sched_setaffinity(None, &only(core)?)?,
             None => {
                 if let Some(rest) = floating.and_then(|all| without(all, workers)) {
-                    // If it may not be, it is merely a worse neighbour.
+                    // Failing that, the main thread merely competes with the workers.
                     let _ = sched_setaffinity(None, &rest);
                 }
             }
@@ -47,12 +48,12 @@ impl Places {
         Ok(Places { floating })
     }
 
-    /// Puts this thread, the main one, back to where it was before.
+    /// Restores the affinity of this thread, the main one.
     pub(super) fn leave(&self) {
         let _ = self.floating.map(|all| sched_setaffinity(None, &all));
     }
 
-    /// Puts this thread, a worker, where it belongs.
+    /// Sets the affinity of this thread, a worker.
     fn enter(&self, core: Option<usize>) -> std::io::Result<()> {
         match (core, self.floating) {
             (Some(core), _) => Ok(sched_setaffinity(None, &only(core)?)?),
@@ -62,7 +63,7 @@ impl Places {
     }
 }
 
-/// The cores of `all` that are no worker's, if workers have some and there are others.
+/// Returns the cores of `all` that no worker is pinned to, if that removes some and leaves some.
 fn without(mut all: CpuSet, workers: &[Option<usize>]) -> Option<CpuSet> {
     let before = all.count();
     for core in workers.iter().flatten().filter(|core| **core < CpuSet::MAX_CPU) {
@@ -90,7 +91,7 @@ pub(super) fn spawn(
         }
         let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
         if end.is_err() {
-            // Rather no router than one that forwards wrongly.
+            // Better no router than one that forwards wrongly.
             let packet = crate::node::PANIC_CONTEXT.with(|b| b.take());
             eprintln!(
                 "thalweg: worker {index} panicked in node `{}`; {packet}\nthalweg: exiting",
@@ -103,7 +104,7 @@ pub(super) fn spawn(
     match started.recv() {
         Ok(Ok(())) => Ok(thread),
         Ok(Err(e)) => Err(e),
-        Err(_) => Err(std::io::Error::other("the thread ended at once")),
+        Err(_) => Err(std::io::Error::other("the thread exited at once")),
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
     fn workers_cores_are_left_to_them() {
         assert_eq!(without(set(&[0, 1, 5]), &[Some(1), None]), Some(set(&[0, 5])));
         assert_eq!(without(set(&[0, 1]), &[Some(0), Some(1)]), None, "there is no other");
-        assert_eq!(without(set(&[0, 1]), &[None]), None, "nobody has one");
+        assert_eq!(without(set(&[0, 1]), &[None]), None, "no worker has one");
         assert_eq!(without(set(&[0, 1]), &[Some(7), Some(usize::MAX)]), None);
     }
 

@@ -1,4 +1,4 @@
-//! Events, timers, and the loop that handles them.
+//! Events, timers, and the main thread's loop.
 
 use super::{Control, Remote, TimerId, WorkerHandle};
 use crate::clock;
@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_buffer::PoolAudit;
 
-/// How long other threads' jobs may keep events and timers waiting, but for the last of them.
+/// Maximum time that other threads' jobs may delay events and timers, except for the last job.
 const JOBS: Duration = Duration::from_millis(2);
 
 impl Control {
-    /// Registers a kind of event and who handles it.
+    /// Registers a topic of events and its handler.
     pub fn topic(
         &mut self,
         name: &'static str,
@@ -31,7 +31,7 @@ impl Control {
         id
     }
 
-    /// Calls a timer off.
+    /// Cancels a timer.
     pub fn cancel(&mut self, id: TimerId) {
         self.timer_jobs.remove(&id);
     }
@@ -45,7 +45,7 @@ impl Control {
         });
     }
 
-    /// A handle for other threads.
+    /// Returns a handle for other threads.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
@@ -62,7 +62,7 @@ impl Control {
         }
     }
 
-    /// Handles what there is, waiting for it until the next timer (or `limit`) at most.
+    /// Handles pending work, waiting for it until the next timer (or `limit`) at most.
     pub fn run_once(&mut self, limit: Option<Duration>) {
         let start = clock::ticks();
         self.main.loops += 1;
@@ -102,7 +102,7 @@ impl Control {
         }
     }
 
-    /// One round over jobs, workers' events and retired memory.
+    /// Does one round over jobs, workers' events and retired memory.
     fn work(&mut self) -> bool {
         let mut did = false;
         let began = Instant::now();
@@ -146,12 +146,12 @@ impl Control {
         did
     }
 
-    /// Stops the workers and says where all buffers are: `in_use` is 0 unless packets leaked.
+    /// Stops the workers and returns the buffer counts: `in_use` is 0 unless packets leaked.
     pub fn shut_down(&mut self) -> PoolAudit {
         for w in 0..self.workers.len() {
             self.send(w, ToWorker::Stop);
         }
-        // A worker that has more messages than its ring holds must see the last of them, too.
+        // A worker with more messages than its ring holds must receive the last of them, too.
         let running = |w: &WorkerHandle| w.thread.as_ref().is_some_and(|t| !t.is_finished());
         while self.flush() && self.workers.iter().any(running) {
             std::thread::sleep(Duration::from_micros(200));
@@ -166,7 +166,7 @@ impl Control {
         if let Some(places) = self.places.take() {
             places.leave();
         }
-        // Frames that nobody has taken go with the rings.
+        // Frames still in the rings are freed with them.
         self.hand_offs.clear();
         self.pool.audit()
     }

@@ -1,4 +1,4 @@
-//! What the main thread tells and asks workers.
+//! Messages and calls from the main thread to workers.
 
 use super::Control;
 use crate::decl::NodeId;
@@ -24,7 +24,7 @@ impl Control {
         self.send(worker, ToWorker::Node { node, message });
     }
 
-    /// Sends a message, made anew for each, to a node on all workers.
+    /// Sends a message to a node on all workers; `make` builds it for each.
     pub fn message_all(
         &mut self,
         node: NodeId,
@@ -40,8 +40,8 @@ impl Control {
         self.send(worker, ToWorker::Inject(inject));
     }
 
-    /// Runs `f` on every worker between two loops and waits for the answers (a second at most;
-    /// `None` for a worker that did not answer).
+    /// Runs `f` on every worker between two loops and waits for the results (a second at most;
+    /// `None` for a worker that did not respond).
     pub fn ask<R: Send + 'static>(
         &mut self,
         f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
@@ -58,7 +58,7 @@ impl Control {
         }
         let deadline = Instant::now() + Duration::from_secs(1);
         let mut answer = |rx: mpsc::Receiver<R>| loop {
-            // What queues on our side goes out only when we push it.
+            // The overflow on our side is sent only when we push it.
             let more = self.flush();
             let left = deadline.saturating_duration_since(Instant::now());
             let wait = if more { left.min(Duration::from_micros(200)) } else { left };
@@ -71,8 +71,8 @@ impl Control {
         answers.into_iter().map(&mut answer).collect()
     }
 
-    /// Moves messages that found a worker's ring full into it as room allows. True if some are
-    /// left.
+    /// Moves messages that found a worker's ring full into it as room allows. Returns true if some
+    /// are left.
     pub(super) fn flush(&mut self) -> bool {
         let mut left = false;
         for w in &mut self.workers {
@@ -91,9 +91,10 @@ impl Control {
         left
     }
 
-    /// Waits until every worker has seen all that was sent to it before.
+    /// Waits until every worker has processed all messages sent to it before.
     ///
-    /// After a second call, packets that were sent to workers before the first have been through the graph.
+    /// After a second call, packets that were sent to workers before the first have been through
+    /// the graph.
     pub fn sync(&mut self) {
         self.ask(|_| ());
     }

@@ -1,7 +1,8 @@
 //! The main thread: the only writer of configuration.
 //!
-//! It owns the registry of nodes, the arcs and every feature's state; it talks to workers through
-//! bounded rings and publishes snapshots; nothing that it does makes a worker wait.
+//! The main thread owns the registry of nodes, the arcs and every feature's state; it communicates
+//! with workers through bounded rings and publishes snapshots; nothing that it does makes a worker
+//! wait.
 
 mod arcs;
 mod counters;
@@ -34,23 +35,23 @@ use thalweg_buffer::{Cache, Pool, PoolConfig, PoolError};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::snapshot;
 
-/// Messages that wait for a worker at most, before they queue on the main thread's side.
+/// Capacity of the ring of messages to a worker; further ones queue on the main thread's side.
 const INBOX: usize = 4096;
-/// Events that wait for the main thread at most, per worker.
+/// Capacity of the ring of events from a worker to the main thread.
 const EVENTS: usize = 4096;
 
-/// How the engine is to be laid out.
+/// Configuration of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// One worker per element, pinned to that core or left to the scheduler.
+    /// One element per worker: the core it is pinned to, or `None` to leave it to the scheduler.
     pub workers: Vec<Option<usize>>,
     /// Core for the main thread.
     pub main_core: Option<usize>,
     /// The buffer pool.
     pub pool: PoolConfig,
-    /// How long a worker polls on at least when there is nothing, before it sleeps.
+    /// Minimum time that an idle worker keeps polling before it sleeps.
     pub spin: Duration,
-    /// Gaps between packets that it polls through at most, if they are usual.
+    /// Maximum gap between packets that a worker polls through, if such gaps are usual.
     pub spin_most: Duration,
 }
 
@@ -69,21 +70,21 @@ impl Default for EngineConfig {
 /// Why the engine cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// No buffers.
+    /// The buffer pool cannot be allocated.
     #[error(transparent)]
     Pool(#[from] PoolError),
     /// An arc's features cannot be ordered.
     #[error(transparent)]
     Arc(#[from] ArcError),
-    /// The graph does not hang together.
+    /// The graph is inconsistent.
     #[error("graph: {0}")]
     Graph(String),
-    /// The system refused something.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// The answer.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -93,21 +94,21 @@ pub enum EngineError {
 pub struct NodeEntry {
     /// Its name.
     pub name: Arc<str>,
-    /// What part it plays.
+    /// Its kind.
     pub kind: Kind,
     /// Its next nodes.
     pub nexts: Vec<NodeId>,
-    /// Where its drops go.
+    /// Node that receives its drops.
     pub drop: NodeId,
-    /// Number of its first counter.
+    /// Index of its first counter.
     pub error_base: u32,
     /// Its counters.
     pub errors: &'static [ErrorDecl],
-    /// Its arc, if it is a feature.
+    /// Arc and slot, if it is a feature.
     pub arc: Option<(ArcId, u16)>,
-    /// Its places, if it is a tap.
+    /// Arcs and bits, if it is a tap.
     pub taps: Vec<(ArcId, u16)>,
-    /// False once its interface is gone.
+    /// False once its interface is deleted.
     pub live: bool,
 }
 
@@ -124,31 +125,31 @@ struct WorkerHandle {
     epoll: SetFd,
 }
 
-/// What a node's build function may ask for.
+/// Context of a node's build function.
 pub struct BuildCx<'c> {
     /// The main thread's state.
     pub control: &'c Control,
-    /// Number of the worker that the instance is for.
+    /// Index of the worker that the instance is for.
     pub worker: usize,
 }
 
 impl BuildCx<'_> {
-    /// What a feature has shared with its nodes by [`Control::share`].
+    /// Returns what a feature has shared with its nodes by [`Control::share`].
     ///
     /// # Panics
-    /// If nothing of that type was shared: the feature's `init` is at fault.
+    /// If nothing of that type was shared, which is a bug in the feature's `init`.
     pub fn shared<T: Any + Send + Sync>(&self) -> Arc<T> {
         self.control.shared::<T>()
     }
 
-    /// This worker's end of a queue that the feature's `init` has made by
+    /// Returns this worker's end of a queue that the feature's `init` has made by
     /// [`Control::add_hand_off`].
     ///
     /// # Panics
-    /// If there is none of that name: the feature's `init` is at fault.
+    /// If there is no queue of that name, which is a bug in the feature's `init`.
     pub fn hand_off(&self, queue: &str) -> HandOff {
         let end = self.control.hand_off(queue, self.worker);
-        end.unwrap_or_else(|| panic!("no hand-off is called `{queue}`"))
+        end.unwrap_or_else(|| panic!("unknown hand-off `{queue}`"))
     }
 }
 
@@ -157,7 +158,7 @@ type LocalJob = Box<dyn FnOnce(&mut Control)>;
 type Handler = Rc<dyn Fn(&mut Control, &Event)>;
 type FileLister = Rc<dyn Fn(&Control) -> Vec<FileInfo>>;
 
-/// Hands work to the main thread from any other.
+/// A handle by which other threads submit work to the main thread.
 #[derive(Clone)]
 pub struct Remote {
     jobs: mpsc::Sender<Job>,
@@ -165,7 +166,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Runs `job` on the main thread soon. False if that has ended.
+    /// Queues `job` for the main thread. Returns false if that has ended.
     pub fn submit(&self, job: impl FnOnce(&mut Control) + Send + 'static) -> bool {
         let ok = self.jobs.send(Box::new(job)).is_ok();
         self.waker.wake();
@@ -187,28 +188,28 @@ pub struct ThreadInfo {
 /// A descriptor as `show unix files` describes it.
 #[derive(Clone, Debug)]
 pub struct FileInfo {
-    /// Its number.
+    /// The descriptor.
     pub fd: std::os::fd::RawFd,
-    /// The thread that waits for it: 0 is main, worker `n` is `n + 1`.
+    /// Thread that polls it: 0 is main, worker `n` is `n + 1`.
     pub thread: usize,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
-    /// Reads, writes and errors so far, if its owner counts them.
+    /// Reads, writes and errors, if its owner counts them.
     pub counts: Option<[u64; 3]>,
 }
 
-/// What the main thread's loop has done.
+/// Counters of the main thread's loop.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct MainStats {
-    /// Times that the loop went round.
+    /// Number of loops.
     pub loops: u64,
-    /// Times that it slept.
+    /// Number of sleeps.
     pub sleeps: u64,
-    /// Ticks that it did not sleep.
+    /// Ticks not spent sleeping.
     pub busy: u64,
 }
 
-/// Identifies a timer.
+/// Handle of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct TimerId(u64);
 
@@ -244,7 +245,7 @@ pub struct Control {
     main: MainStats,
     main_loops: LoopTimes,
     places: Option<Places>,
-    /// What `clear` commands have set aside, subtracted from what workers count.
+    /// Values set aside by `clear` commands, subtracted from the workers' counters.
     pub baseline: Baseline,
 }
 
@@ -261,9 +262,9 @@ pub struct Baseline {
     pub main: MainStats,
     /// Packets received, sent, dropped and delivered, and loops, per worker.
     pub totals: Vec<[u64; 5]>,
-    /// How long loops took, per thread, main first.
+    /// Durations of loops, per thread, main first.
     pub loops: Vec<LoopCounts>,
-    /// What of long ones was the thread's own, per worker.
+    /// Long loops by the thread's own time, per worker.
     pub long_loops: Vec<LoopCounts>,
     /// When counters of interfaces or errors were last cleared.
     pub cleared: Option<SystemTime>,
@@ -276,10 +277,10 @@ fn system(what: &str) -> impl FnOnce(std::io::Error) -> EngineError + '_ {
 }
 
 impl Control {
-    /// Prepares the engine: pool and registry, no workers yet.
+    /// Creates the engine: pool and registry, no workers yet.
     ///
     /// # Errors
-    /// [`EngineError`] if there is no memory or the system refuses descriptors.
+    /// [`EngineError`] if memory or descriptors cannot be allocated.
     pub fn new(config: EngineConfig) -> Result<Control, EngineError> {
         crate::heap::disable_fastbins();
         clock::init();
@@ -326,7 +327,7 @@ impl Control {
     /// Builds the graph of all features and starts the workers.
     ///
     /// # Errors
-    /// [`EngineError::Graph`] names what does not hang together; nothing runs then.
+    /// [`EngineError::Graph`] describes the inconsistency; nothing runs then.
     pub fn start(&mut self, features: &[&'static Feature]) -> Result<(), EngineError> {
         self.features = [&crate::ENGINE].into_iter().chain(features.iter().copied()).collect();
         let features = self.features.clone();
@@ -350,14 +351,14 @@ impl Control {
         Ok(())
     }
 
-    /// Enters all nodes and arcs into the registry and checks that names meet.
+    /// Enters all nodes and arcs into the registry and checks that all names resolve.
     fn register(&mut self, features: &[&'static Feature]) -> Result<(), EngineError> {
         let decls: Vec<&'static NodeDecl> =
             features.iter().flat_map(|f| f.nodes.iter().copied()).collect();
         self.arc_decls = features.iter().flat_map(|f| f.arcs.iter().copied()).collect();
         for d in &decls {
             if self.by_name.contains_key(d.name) {
-                return Err(EngineError::Graph(format!("two nodes are called `{}`", d.name)));
+                return Err(EngineError::Graph(format!("duplicate node name `{}`", d.name)));
             }
             self.enter(d.name.into(), d)?;
         }
@@ -374,7 +375,7 @@ impl Control {
             let nodes = on(false).map(with_id).collect();
             let taps: Vec<_> = on(true).map(|d| (d.name, self.by_name[d.name])).collect();
             let Some(&end) = self.by_name.get(arc.end) else {
-                let text = format!("arc `{}` ends in `{}`, which is no node", arc.name, arc.end);
+                let text = format!("arc `{}` ends in unknown node `{}`", arc.name, arc.end);
                 return Err(EngineError::Graph(text));
             };
             let config = ArcConfig::new(arc, end, nodes, taps)?;
@@ -391,7 +392,7 @@ impl Control {
         for d in &decls {
             let opened = |name: &&str| self.arc_decls.iter().any(|a| a.name == *name);
             if let Some(arc) = d.arcs().find(|name| !opened(name)) {
-                let text = format!("node `{}` sits on arc `{arc}`, which nobody opens", d.name);
+                let text = format!("node `{}` is on unknown arc `{arc}`", d.name);
                 return Err(EngineError::Graph(text));
             }
         }
@@ -401,7 +402,7 @@ impl Control {
 
     fn enter(&mut self, name: Arc<str>, d: &'static NodeDecl) -> Result<NodeId, EngineError> {
         if self.nodes.len() >= MAX_NODES || self.errors.len() + d.errors.len() > MAX_ERRORS {
-            let text = format!("no room for node `{name}`: {MAX_NODES} nodes are the limit");
+            let text = format!("too many nodes: no room for `{name}`, the limit is {MAX_NODES}");
             return Err(EngineError::Graph(text));
         }
         let id = NodeId(self.nodes.len() as u16);
@@ -425,7 +426,7 @@ impl Control {
     fn connect(&mut self, name: &str, d: &'static NodeDecl) -> Result<(), EngineError> {
         let find = |next: &str| {
             self.by_name.get(next).copied().ok_or_else(|| {
-                EngineError::Graph(format!("node `{name}` names `{next}`, which is no node"))
+                EngineError::Graph(format!("node `{name}` has unknown next node `{next}`"))
             })
         };
         let nexts = d.next.iter().map(|n| find(n)).collect::<Result<Vec<_>, _>>()?;
@@ -510,8 +511,8 @@ impl Control {
         }
     }
 
-    /// The order of dispatch: along the graph, so that a node runs after those that feed it;
-    /// devices' nodes behind all protocols, drops last.
+    /// Returns the order of dispatch: along the graph, so that a node runs after those that feed
+    /// it; devices' nodes after all protocols, drops last.
     fn order(&self) -> Vec<NodeId> {
         fn visit(c: &Control, id: NodeId, seen: &mut Vec<bool>, out: &mut Vec<NodeId>) {
             if std::mem::replace(&mut seen[id.0 as usize], true) {
@@ -531,7 +532,7 @@ impl Control {
         };
         let mut roots: Vec<NodeId> = (0..self.nodes.len() as u16).map(NodeId).collect();
         roots.sort_by_key(class);
-        // Depth first leaves a node behind all that it feeds: reversed, before them.
+        // Depth first puts a node after all that it feeds: reversed, before them.
         for id in roots.into_iter().rev() {
             visit(self, id, &mut seen, &mut out);
         }
@@ -540,7 +541,7 @@ impl Control {
         out
     }
 
-    /// Nodes that `id` may pass packets to, arcs included.
+    /// Returns the nodes that `id` may pass packets to, arcs included.
     fn successors(&self, id: NodeId) -> Vec<NodeId> {
         let e = &self.nodes[id.0 as usize];
         let mut all = e.nexts.clone();
@@ -590,7 +591,7 @@ impl Control {
         Ok(id)
     }
 
-    /// Takes a run-time node out of use: packets that still reach it are dropped and counted.
+    /// Retires a run-time node: packets that still reach it are dropped and counted.
     pub fn remove_node(&mut self, id: NodeId) {
         self.nodes[id.0 as usize].live = false;
         let info = self.info(id);
@@ -603,27 +604,27 @@ impl Control {
         }
     }
 
-    /// Keeps a feature's state on the main thread.
+    /// Stores a feature's state on the main thread.
     pub fn insert<T: Any>(&mut self, state: T) {
         self.states.insert(TypeId::of::<T>(), Rc::new(RefCell::new(state)));
     }
 
-    /// A feature's state.
+    /// Returns a feature's state.
     ///
     /// # Panics
-    /// If none of that type was inserted: a feature's `init` is at fault.
+    /// If no state of that type was inserted, which is a bug in the feature's `init`.
     pub fn state<T: Any>(&self) -> Rc<RefCell<T>> {
         let any = self.states.get(&TypeId::of::<T>()).cloned();
         any.and_then(|a| a.downcast::<RefCell<T>>().ok())
             .unwrap_or_else(|| panic!("no state of type {}", std::any::type_name::<T>()))
     }
 
-    /// Shares something with workers' nodes.
+    /// Shares a value with workers' nodes.
     pub fn share<T: Any + Send + Sync>(&mut self, thing: Arc<T>) {
         self.shared.insert(TypeId::of::<T>(), thing);
     }
 
-    /// What was shared.
+    /// Returns a shared value.
     ///
     /// # Panics
     /// If nothing of that type was shared.
@@ -632,70 +633,70 @@ impl Control {
             .unwrap_or_else(|| panic!("nothing shared of type {}", std::any::type_name::<T>()))
     }
 
-    /// What was shared, if a feature that is there has shared it.
+    /// Returns a shared value, if a feature has shared one of that type.
     pub fn find_shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let any = self.shared.get(&TypeId::of::<T>()).cloned();
         any.and_then(|a| a.downcast::<T>().ok())
     }
 
-    /// Says how interfaces are called.
+    /// Sets the function that names interfaces.
     pub fn set_namer(&mut self, namer: fn(&Control, u32) -> String) {
         self.namer = namer;
     }
 
-    /// An interface's name.
+    /// Returns an interface's name.
     pub fn interface_name(&self, sw_if: u32) -> String {
         (self.namer)(self, sw_if)
     }
 
-    /// A node by name.
+    /// Returns a node by name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
     }
-    /// All nodes; their position is their id.
+    /// Returns all nodes; their position is their id.
     pub fn nodes(&self) -> &[NodeEntry] {
         &self.nodes
     }
-    /// All counters: the node and the declaration, by number.
+    /// Returns all counters, by index: the node and the declaration.
     pub fn errors(&self) -> &[(NodeId, &'static ErrorDecl)] {
         &self.errors
     }
-    /// All features.
+    /// Returns all features.
     pub fn features(&self) -> &[&'static Feature] {
         &self.features
     }
-    /// Possible successors of a node, for `show vlib graph`.
+    /// Returns the possible successors of a node, for `show vlib graph`.
     pub fn node_successors(&self, id: NodeId) -> Vec<NodeId> {
         let mut all = self.successors(id);
         all.sort();
         all.dedup();
         all
     }
-    /// Where grace periods are kept.
+    /// Returns the domain of grace periods.
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
-    /// The buffer pool.
+    /// Returns the buffer pool.
     pub fn pool(&self) -> Pool {
         self.pool
     }
-    /// How the engine was laid out.
+    /// Returns the engine's configuration.
     pub fn config(&self) -> &EngineConfig {
         &self.config
     }
-    /// Number of workers.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
-    /// A worker's counters.
+    /// Returns a worker's counters.
     pub fn worker_stats(&self, worker: usize) -> &Arc<WorkerStats> {
         &self.workers[worker].stats
     }
-    /// Time since start.
+    /// Returns the time since start.
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
-    /// All threads, main first.
+    /// Returns all threads, main first.
     pub fn threads(&self) -> Vec<ThreadInfo> {
         let main = ThreadInfo {
             name: "main".into(),
@@ -710,16 +711,16 @@ impl Control {
         std::iter::once(main).chain(workers).collect()
     }
 
-    /// Whether a worker sleeps right now.
+    /// Returns true if a worker is sleeping.
     pub fn worker_sleeps(&self, worker: usize) -> bool {
         self.workers[worker].waker.sleeps()
     }
-    /// What the main thread's loop has done so far.
+    /// Returns the counters of the main thread's loop.
     pub fn main_stats(&self) -> MainStats {
         self.main
     }
 
-    /// How long a thread's loops took, those with something to do; 0 is main.
+    /// Returns the durations of a thread's non-idle loops; thread 0 is main.
     pub fn loop_times(&self, thread: usize) -> &LoopTimes {
         match thread.checked_sub(1) {
             None => &self.main_loops,
@@ -727,12 +728,12 @@ impl Control {
         }
     }
 
-    /// Adds descriptors to `show unix files`: `list` is called when that runs.
+    /// Registers descriptors for `show unix files`: `list` is called when that runs.
     pub fn describe_files(&mut self, list: impl Fn(&Control) -> Vec<FileInfo> + 'static) {
         self.files.push(Rc::new(list));
     }
 
-    /// All descriptors that somebody has described, the engine's own first.
+    /// Returns all registered descriptors, the engine's own first.
     pub fn files(&self) -> Vec<FileInfo> {
         use std::os::fd::AsRawFd;
         let file = |fd, thread, description: &str| FileInfo {

@@ -22,7 +22,7 @@ struct Drop;
 
 impl Runner for Drop {
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
-        // Neighbours in a frame mostly die of the same cause: count runs.
+        // Consecutive packets of a frame are mostly dropped for the same reason: count runs.
         for run in frame.aux().chunk_by(|a, b| a == b) {
             cx.stats().error(run[0]).add(run.len() as u64);
         }

@@ -1,7 +1,7 @@
 //! `error-drop`: every packet that is dropped for a reason passes here.
 //!
-//! Reads: rx interface, aux (the reason's global number). Next: `drop`. Taps of the `error-drop`
-//! arc look on, so that an operator sees why packets die.
+//! Reads: rx interface, aux (the reason's global index). Next: `drop`. Taps of the `error-drop` arc
+//! inspect the packets, so that an operator sees why they are dropped.
 
 use crate::decl::{Built, Kind, NodeDecl};
 use crate::node::Runner;
@@ -12,8 +12,8 @@ use thalweg_buffer::{Frame, Iface};
 
 crate::next_nodes! { DROP => "drop" }
 crate::errors! {
-    GONE: Error, 256, "interface was deleted";
-    CONGESTED: Error, 259, "hand-off queue to another worker is full";
+    GONE: Error, 256, "interface is deleted";
+    CONGESTED: Error, 259, "congestion drop";
 }
 
 /// The declaration.

@@ -1,4 +1,4 @@
-//! What a node may do while it runs.
+//! A node's interface to its worker while it runs.
 
 use super::taps::{RX, TX};
 use super::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx};
@@ -26,37 +26,38 @@ impl Deal for Dealer<'_> {
 }
 
 impl<'w> NodeCx<'w> {
-    /// The worker's read-side guard: what is read through it lives until the end of the loop.
+    /// Returns the worker's read-side guard: references read through it are valid until the end of
+    /// the loop.
     #[inline]
     pub fn guard(&self) -> &'w Guard<'w> {
         self.guard
     }
-    /// The arcs as they are now.
+    /// Returns the current arcs.
     #[inline]
     pub fn arcs(&self) -> &'w ArcTable {
         self.arcs
     }
-    /// This node.
+    /// Returns the id of this node.
     #[inline]
     pub fn node(&self) -> NodeId {
         self.node
     }
-    /// Number of this worker, from 0.
+    /// Returns the index of this worker, from 0.
     #[inline]
     pub fn worker(&self) -> usize {
         self.core.index
     }
-    /// Tick count at the start of the loop.
+    /// Returns the tick count at the start of the loop.
     #[inline]
     pub fn now(&self) -> u64 {
         self.core.now
     }
-    /// The worker's free buffers.
+    /// Returns the worker's cache of free buffers.
     #[inline]
     pub fn cache(&mut self) -> &mut Cache {
         &mut self.core.cache
     }
-    /// The worker's counters.
+    /// Returns the worker's counters.
     #[inline]
     pub fn stats(&self) -> &WorkerStats {
         &self.core.stats
@@ -67,28 +68,29 @@ impl<'w> NodeCx<'w> {
         let base = self.core.info[self.node.0 as usize].error_base;
         self.core.stats.error(base + u32::from(code.0)).add(n);
     }
-    /// The global number of one of this node's counters: what aux holds on the way to a drop.
+    /// Returns the global index of one of this node's counters: the value of aux on the way to a
+    /// drop.
     #[inline]
     pub fn error_id(&self, code: ErrorCode) -> u32 {
         self.core.info[self.node.0 as usize].error_base + u32::from(code.0)
     }
-    /// A node's name.
+    /// Returns a node's name.
     pub fn node_name(&self, id: NodeId) -> &str {
         self.core.info.get(id.0 as usize).map_or("?", |i| &i.name)
     }
-    /// The node behind next number `slot` of this node.
+    /// Returns next node `slot` of this node.
     #[inline]
     pub fn next_node(&self, slot: u16) -> NodeId {
         self.core.info[self.node.0 as usize].nexts[slot as usize]
     }
 
-    /// Takes a packet out of its frame; the verdict says so.
+    /// Takes a packet out of its frame; the verdict marks it as kept.
     #[inline]
     pub fn take(&mut self, p: PktMut<'_>) -> (Packet, Verdict) {
         (p.take(), Verdict(KEPT))
     }
 
-    /// A fresh packet of the router's own, counted as originated.
+    /// Allocates a packet that the router itself originates, counted as originated.
     pub fn originate(&mut self) -> Option<Packet> {
         let mut p = self.core.cache.alloc()?;
         p.mark(Flags::LOCAL);
@@ -109,7 +111,7 @@ impl<'w> NodeCx<'w> {
 
     /// Hands an owned packet to the queue's node on a worker, which may be this one.
     ///
-    /// A per-packet function answers with [`HandOff::to`] instead.
+    /// A per-packet function returns [`HandOff::to`] instead.
     pub fn hand_off(&mut self, packet: Packet, queue: &HandOff, worker: usize) {
         self.send(packet, queue.to(worker));
     }
@@ -119,7 +121,7 @@ impl<'w> NodeCx<'w> {
         self.enqueue(frame, queue.node(worker));
     }
 
-    /// Ends an owned packet that other packets replace.
+    /// Frees an owned packet that other packets replace.
     pub fn consume(&mut self, packet: Packet) {
         if packet.meta().flags().contains(Flags::SAMPLED) {
             self.core.sampled_gone(packet.key());
@@ -128,8 +130,8 @@ impl<'w> NodeCx<'w> {
         self.core.cache.free(packet);
     }
 
-    /// Says that `new` stands for `old`, the first of its fragments or segments: if `old` was
-    /// sampled, what becomes of `new` is what becomes of it.
+    /// Records that `new` replaces `old`, as the first of its fragments or segments: if `old` was
+    /// sampled, the disposition of `new` is reported as its own.
     #[inline]
     pub fn replaces(&mut self, old: &mut Packet, new: &mut Packet) {
         if old.meta().flags().contains(Flags::SAMPLED) {
@@ -144,8 +146,8 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// Says that a packet leaves by so many interfaces, copies of it by all but one: if it was sampled,
-    /// that is what is told of it.
+    /// Records that a packet leaves by `outputs` interfaces, all but one by copies: if it was
+    /// sampled, that is its disposition.
     #[inline]
     pub fn copied(&mut self, p: &mut PktMut<'_>, outputs: u16) {
         if p.flags().contains(Flags::SAMPLED) {
@@ -154,7 +156,7 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// Ends a frame of packets that were delivered to the router itself.
+    /// Frees a frame of packets that were delivered to the router itself.
     pub fn deliver_frame(&mut self, mut frame: Box<Frame>) {
         if frame.flags().contains(Flags::SAMPLED) {
             frame.compact(());
@@ -165,7 +167,7 @@ impl<'w> NodeCx<'w> {
         self.core.recycle(frame);
     }
 
-    /// Ends an owned packet that was delivered to the router itself.
+    /// Frees an owned packet that was delivered to the router itself.
     pub fn deliver(&mut self, packet: Packet) {
         if packet.meta().flags().contains(Flags::SAMPLED) {
             self.core.sampled_delivered(packet.key(), packet.meta().sample_id);
@@ -174,10 +176,10 @@ impl<'w> NodeCx<'w> {
         self.core.cache.free(packet);
     }
 
-    /// Ends a frame that was handed to a device.
+    /// Frees a frame that was handed to a device.
     pub fn sent_frame(&mut self, mut frame: Box<Frame>) {
-        // Here, not where it is counted as sent: features of the output arc may change it or drop it, and
-        // nobody foresees whether a frame has a sample, so that once is enough to ask.
+        // Checked here, not where it is counted as sent: features of the output arc may change or
+        // drop it, and the branch is unpredictable, so one check is enough.
         if frame.flags().contains(Flags::SAMPLED) {
             match frame.tx() {
                 Iface::Uniform(sw_if @ 1..) => self.core.sampled_end(&frame, Fate::Sent(sw_if)),
@@ -189,20 +191,20 @@ impl<'w> NodeCx<'w> {
         self.core.recycle(frame);
     }
 
-    /// Ends a frame of dropped packets; for the `drop` node.
+    /// Frees a frame of dropped packets; for the `drop` node.
     pub(crate) fn dropped_frame(&mut self, mut frame: Box<Frame>) {
         self.core.stats.totals.dropped.add(frame.len() as u64);
         self.core.cache.free_frame(&mut frame);
         self.core.recycle(frame);
     }
 
-    /// An empty frame to fill.
+    /// Returns an empty frame.
     #[inline]
     pub fn new_frame(&mut self) -> Box<Frame> {
         self.core.spare_frame()
     }
 
-    /// A frame with up to `want` fresh packets of `len` bytes each, of undefined contents.
+    /// Returns a frame with up to `want` packets of `len` bytes each, of undefined contents.
     #[inline]
     pub fn alloc_frame(&mut self, want: usize, len: usize) -> Box<Frame> {
         let mut frame = self.core.spare_frame();
@@ -210,13 +212,13 @@ impl<'w> NodeCx<'w> {
         frame
     }
 
-    /// Puts an empty frame back.
+    /// Returns an empty frame to the worker.
     #[inline]
     pub fn put_frame(&mut self, frame: Box<Frame>) {
         self.core.recycle(frame);
     }
 
-    /// Receives a frame from a device: counts it, lets taps look, marks traced packets (`trace`
+    /// Receives a frame from a device: counts it, runs taps, marks traced packets (`trace`
     /// describes them), and passes it to the interface's first feature or protocol.
     pub fn device_input(
         &mut self,
@@ -245,7 +247,7 @@ impl<'w> NodeCx<'w> {
         self.core.enqueue(frame, to);
     }
 
-    /// Marks the packets of a fresh frame that are to be traced (`trace` describes them), as
+    /// Marks packets of a fresh frame for tracing (`trace` describes them), as
     /// [`device_input`](Self::device_input) does: for an input node whose packets enter elsewhere.
     #[inline]
     pub fn trace_input(&mut self, frame: &mut Frame, trace: impl Fn(&Frame, u8, &mut dyn Write)) {
@@ -254,8 +256,8 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// Sends a frame out by an interface: counts it, lets taps look, and passes it on to the
-    /// interface's first output feature or its device. For the interface's output node.
+    /// Sends a frame out by an interface: counts it, runs taps, and passes it on to the interface's
+    /// first output feature or its device. For the interface's output node.
     pub fn interface_output(&mut self, mut frame: Box<Frame>, sw_if: u32) {
         frame.set_tx(sw_if);
         let i = self.core.stats.interface(sw_if);
@@ -270,7 +272,7 @@ impl<'w> NodeCx<'w> {
         self.core.enqueue(frame, to);
     }
 
-    /// Lets the taps on the drop arc look at a frame; for the `error-drop` node.
+    /// Runs the taps of the drop arc on a frame; for the `error-drop` node.
     pub(crate) fn drop_taps(&mut self, frame: &mut Frame) {
         let on = frame.rx();
         let taps = match on {
@@ -296,14 +298,14 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// Passes a whole frame on to next number `slot` of this node.
+    /// Passes a whole frame on to next node `slot` of this node.
     #[inline]
     pub fn enqueue_next(&mut self, frame: Box<Frame>, slot: u16) {
         self.enqueue(frame, self.next_node(slot));
     }
 
-    /// Has [`Runner::again`](crate::Runner::again) of this node called in the next loop; until then the worker does not
-    /// sleep.
+    /// Requests a call of [`Runner::again`](crate::Runner::again) of this node in the next loop;
+    /// until then the worker does not sleep.
     pub fn ask_again(&mut self) {
         if !self.core.again.contains(&self.node) {
             self.core.again.push(self.node);
@@ -315,12 +317,12 @@ impl<'w> NodeCx<'w> {
         self.dispose_whole(frame, Verdict::drop(reason));
     }
 
-    /// Tells the main thread. False if its queue is full (counted).
+    /// Sends an event to the main thread. Returns false if its queue is full (counted).
     pub fn event(&mut self, event: Event) -> bool {
         self.core.event(event)
     }
 
-    /// Gives something to the main thread to drop: unmapping and closing are not for workers.
+    /// Passes a value to the main thread to be dropped: workers do not unmap memory or close files.
     pub fn discard(&mut self, thing: Box<dyn std::any::Any + Send>) {
         self.core.to_main.discard(thing);
     }
@@ -374,7 +376,7 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// Sends all packets of a frame the same way.
+    /// Dispatches all packets of a frame by one verdict.
     #[inline]
     pub(crate) fn dispose_whole(&mut self, mut frame: Box<Frame>, v: Verdict) {
         if frame.is_empty() {
@@ -399,7 +401,7 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// Sends each packet of a frame its own way.
+    /// Dispatches each packet of a frame by its own verdict.
     pub(crate) fn dispose(&mut self, mut frame: Box<Frame>, each: &mut [Verdict]) {
         if frame.has_holes() {
             frame.compact(verdict_words(each));
@@ -435,7 +437,7 @@ impl<'w> NodeCx<'w> {
         self.core.recycle(frame);
     }
 
-    /// Finds where each packet goes and notes the reasons of drops.
+    /// Resolves each packet's verdict to a node and notes the reasons of drops.
     fn resolve_each(&self, frame: &mut Frame, each: &[Verdict], to: &mut [u32]) {
         let base = self.core.info[self.node.0 as usize].error_base;
         let mut last = (Verdict(u32::MAX), NodeId(0));
@@ -454,7 +456,7 @@ impl<'w> NodeCx<'w> {
     }
 }
 
-/// Verdicts as the words that they are, for compaction beside a frame.
+/// Returns verdicts as plain words, to compact them along with a frame.
 fn verdict_words(v: &mut [Verdict]) -> Companion<'_> {
     Companion(v)
 }

@@ -1,13 +1,13 @@
-//! Frames on their node to another worker.
+//! Handing frames to another worker.
 //!
-//! Some packets must be handled by one worker: the one that owns their connection. A *queue* leads
-//! to a node, on whichever worker: for each other worker there is a node (`<queue>-wk1`) that packets
-//! for it are sent to like to any other, so that they gather in frames; it hands the frame over by
-//! pointer through a bounded ring, one for each ordered pair of workers. The other worker leaves an
-//! empty frame for each that it takes, and enters those it took at the queue's node. Nobody waits: what
-//! finds the ring full is dropped, and counted.
+//! Some packets must be processed by one worker: the one that owns their connection. A *queue*
+//! leads to a node, on any worker: for each other worker there is a node (`<queue>-wk1`) that
+//! packets for it are sent to like to any other, so that they gather in frames; it hands the frame
+//! over by pointer through a bounded ring, one for each ordered pair of workers. The other worker
+//! returns an empty frame for each that it takes, and enqueues those it took at the queue's node.
+//! Nothing waits: if the ring is full, the frame is dropped and counted.
 //!
-//! Buffers are freed where packets end, and go home as all spare ones do, in batches by the pool.
+//! Buffers are freed on the worker where packets end, and the pool returns spare ones in batches.
 
 use super::{Core, NodeCx};
 use crate::clock;
@@ -21,29 +21,31 @@ use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame};
 use thalweg_tables::swap_ring::{Receiver, Sender};
 
-/// Frames that a ring takes. Full ones hold 8192 packets: half of the default pool.
+/// Capacity of a ring in frames. Full ones hold 8192 packets: half of the default pool.
 pub(crate) const ROOM: usize = 32;
 
-/// Frames that a worker takes from one ring before it looks at the next, and at its devices.
+/// Maximum number of frames that a worker takes from one ring before it turns to the next, and to
+/// its devices.
 const AT_ONCE: usize = 4;
 
-/// What nodes of a queue have in common.
+/// Defaults of the nodes of a queue.
 pub(crate) static NODE: NodeDecl = NodeDecl { kind: Kind::Tx, ..NodeDecl::DEFAULT };
 
-/// A worker's end of a queue: where packets go that a worker owns. See [`Control::add_hand_off`].
+/// A worker's end of a queue, to send packets to the worker that owns them. See
+/// [`Control::add_hand_off`].
 ///
 /// [`Control::add_hand_off`]: crate::Control::add_hand_off
 #[derive(Clone, Debug)]
 pub struct HandOff {
-    /// By worker; the queue's own node for the worker that this is for.
+    /// Nodes by worker; the queue's target for this worker itself.
     pub(crate) nodes: Arc<[NodeId]>,
-    /// The queue's own node.
+    /// The queue's target node.
     pub(crate) target: NodeId,
 }
 
 impl HandOff {
-    /// The node to the queue's node on a worker: on this one, the node itself. There is no node to a
-    /// worker that does not exist; its packets stay here.
+    /// Returns the verdict that sends a packet to the target on a worker: on this one, the target
+    /// itself. Packets for a worker that does not exist stay here.
     #[inline]
     pub fn to(&self, worker: usize) -> Verdict {
         Verdict::node(self.node(worker))
@@ -54,21 +56,21 @@ impl HandOff {
         self.nodes.get(worker).copied().unwrap_or(self.target)
     }
 
-    /// The worker that owns what has this hash: an even share for each.
+    /// Returns the worker that owns a hash: each owns an equal share.
     #[inline]
     pub fn owner(&self, hash: u32) -> usize {
         ((u64::from(hash) * self.nodes.len() as u64) >> 32) as usize
     }
 }
 
-/// A frame in a ring. On the node back, an empty one.
+/// A frame in a ring; an empty one on its way back.
 pub(crate) struct Handed {
     frame: Box<Frame>,
-    /// Those of its traced packets, in their order.
+    /// Traces of its traced packets, in order.
     traces: Box<[PacketTrace]>,
 }
 
-/// What one worker has handed to another; the first alone writes it.
+/// Counters of one worker's hand-offs to another; written by the first only.
 #[derive(Default, Debug)]
 #[repr(align(128))]
 pub(crate) struct PairStats {
@@ -77,13 +79,13 @@ pub(crate) struct PairStats {
     pub(crate) drops: Counter,
 }
 
-/// The node for packets of another worker.
+/// The node that hands packets to another worker.
 pub(crate) struct HandOffTx {
     pub(crate) to: usize,
     pub(crate) ring: Sender<Handed>,
     pub(crate) waker: Arc<Waker>,
     pub(crate) stats: Arc<PairStats>,
-    /// Where packets go that find the ring full, and why.
+    /// Node that receives packets if the ring is full, and the drop reason.
     pub(crate) full: (NodeId, u32),
 }
 
@@ -125,7 +127,7 @@ impl Runner for HandOffTx {
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
 }
 
-/// Stands where a node would lead from a worker to itself, and counts what arrives.
+/// The node of a queue on the queue's own worker; counts what arrives.
 pub(crate) struct LocalEnd {
     pub(crate) target: NodeId,
 }
@@ -137,17 +139,17 @@ impl Runner for LocalEnd {
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
 }
 
-/// The other end of a node.
+/// The receiving end of a ring.
 pub(crate) struct Arrivals {
     pub(crate) from: usize,
     pub(crate) ring: Receiver<Handed>,
-    /// The node in whose name arrivals are counted.
+    /// Node under which arrivals are counted.
     pub(crate) node: NodeId,
     pub(crate) target: NodeId,
 }
 
 impl Arrivals {
-    /// Takes what is there, up to a limit, and passes it on; how many packets it was.
+    /// Takes pending frames, up to a limit, and passes them on; returns the number of packets.
     #[inline]
     pub(super) fn poll(&mut self, core: &mut Core) -> usize {
         let mut packets = 0;
@@ -167,7 +169,8 @@ impl Arrivals {
         let Handed { mut frame, traces } = handed;
         core.stats.totals.handed_in.add(frame.len() as u64);
         if frame.flags().contains(Flags::SAMPLED) {
-            // Taps here must not take these for packets of their own that had the same buffers.
+            // Taps here must not take these for their own sampled packets that had the same
+            // buffers.
             core.settle_taps();
         }
         if frame.flags().contains(Flags::TRACED) {
@@ -178,7 +181,7 @@ impl Arrivals {
         core.enqueue(frame, self.target);
     }
 
-    /// Frees what is on its node.
+    /// Frees the frames in the ring.
     pub(super) fn shut_down(&mut self, core: &mut Core) {
         while let Some(mut handed) = self.ring.receive(|| None) {
             core.cache.free_frame(&mut handed.frame);
@@ -186,12 +189,13 @@ impl Arrivals {
     }
 }
 
-/// Bits of a sampled packet's number that count; those above are the worker's that gave it.
+/// Number of low bits of a sample id that count; the bits above are the worker that assigned it.
 const COUNT_BITS: u32 = 24;
 
 impl Core {
-    /// Gives each sampled packet of a frame a number by which other workers can tell what becomes of
-    /// it, unless it has one. Numbers come again after sixteen million: by then nobody waits.
+    /// Assigns a sample id to each sampled packet of a frame, unless it has one, by which other
+    /// workers report its disposition. Ids repeat after sixteen million: by then nothing waits for
+    /// the old one.
     #[cold]
     fn number_sampled(&mut self, frame: &mut Frame) {
         for i in frame.sampled().iter() {
@@ -203,7 +207,7 @@ impl Core {
         }
     }
 
-    /// Copies of the traces of a frame's traced packets; empty ones where they were cleared.
+    /// Copies the traces of a frame's traced packets; empty ones if they were cleared.
     #[cold]
     fn copy_traces(&self, frame: &Frame) -> Box<[PacketTrace]> {
         let rows = (0..frame.len()).map(|i| frame.meta(i as u8));
@@ -211,7 +215,7 @@ impl Core {
         traced.map(|meta| self.trace.get(meta.trace).cloned().unwrap_or_default()).collect()
     }
 
-    /// Goes on with traces that another worker has begun. Marks without one are taken away: their
+    /// Continues traces that another worker has started. Marks without one are removed: their
     /// number is that worker's, and another packet's here.
     #[cold]
     fn adopt_traces(&mut self, frame: &mut Frame, traces: Box<[PacketTrace]>, step: &TraceStep) {

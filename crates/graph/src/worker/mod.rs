@@ -25,7 +25,7 @@ use std::sync::Arc;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame, Packet};
 use thalweg_tables::qsbr::Guard;
 
-/// What a worker knows of a node.
+/// A worker's copy of a node's declaration.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeInfo {
     pub(crate) name: Arc<str>,
@@ -33,17 +33,17 @@ pub(crate) struct NodeInfo {
     pub(crate) drop: NodeId,
     pub(crate) error_base: u32,
     pub(crate) arc: Option<(ArcId, u16)>,
-    /// All its places, if it is a tap.
+    /// Arcs and bits, if it is a tap.
     pub(crate) taps: Vec<(ArcId, u16)>,
 }
 
-/// Empty frames that a worker begins with: more than wait at once where a few streams meet, so that none
-/// has to be allocated at a peak.
+/// Number of empty frames that a worker starts with: more than wait at once where a few streams
+/// meet, so that a peak allocates none.
 const SPARE: usize = 64;
-/// Full frames that may wait for a node before its queue has to grow.
+/// Number of full frames that may wait for a node before its queue has to grow.
 const WAITING: usize = 16;
 
-/// Of its own worker's lines all over.
+/// Frames that wait for a node, on cache lines of the worker's own.
 #[repr(align(64))]
 struct Pending {
     open: Option<Box<Frame>>,
@@ -56,7 +56,7 @@ impl Default for Pending {
     }
 }
 
-/// What nodes work with on this worker: buffers, pending frames, counters, traces.
+/// A worker's state that nodes use: buffers, pending frames, counters, traces.
 pub struct Core {
     pub(crate) index: usize,
     pub(crate) stats: Arc<WorkerStats>,
@@ -68,11 +68,11 @@ pub struct Core {
     by_rank: Vec<NodeId>,
     ready: [u64; MAX_NODES / 64],
     ready_words: u64,
-    /// A frame that is the only one in the graph, and where it goes: it need not be queued and found
-    /// again. While there is one, all queues are empty.
+    /// The only frame in the graph, and its node: it need not be queued and found again. While
+    /// there is one, all queues are empty.
     lone: Option<(NodeId, Box<Frame>)>,
     spare: Vec<Box<Frame>>,
-    // Boxes: taking one is a pointer's move.
+    // Boxes: taking one moves a pointer.
     #[allow(clippy::vec_box)]
     scratch: Vec<Box<[Verdict; FRAME_SIZE]>>,
     pub(crate) trace: TraceStore,
@@ -80,7 +80,7 @@ pub struct Core {
     to_main: ToMain,
     current: NodeId,
     again: Vec<NodeId>,
-    /// The latest number that a sampled packet was given on its way to another worker.
+    /// The last sample id that this worker assigned.
     numbered: u32,
 }
 
@@ -124,8 +124,8 @@ impl Core {
         }
     }
 
-    /// Moves what is written all the time into memory that this thread has allocated: what the main
-    /// thread has may lie on lines with what it has for other workers.
+    /// Moves what is written all the time into memory that this thread has allocated: memory
+    /// allocated by the main thread may share cache lines with that of other workers.
     fn unshare(&mut self) {
         self.spare = Vec::with_capacity(2 * SPARE);
         self.spare.resize_with(SPARE, Frame::new);
@@ -138,17 +138,17 @@ impl Core {
         self.cache.unshare();
     }
 
-    /// Number of this worker, from 0.
+    /// Returns the index of this worker, from 0.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Tick count at the start of the loop.
+    /// Returns the tick count at the start of the loop.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// Tells the main thread. False if its queue is full (counted).
+    /// Sends an event to the main thread. Returns false if its queue is full (counted).
     pub fn event(&mut self, event: Event) -> bool {
         let ok = self.to_main.event(event);
         if !ok {
@@ -157,7 +157,7 @@ impl Core {
         ok
     }
 
-    /// Starts tracing: the next `n` packets of input node `node`.
+    /// Starts tracing the next `n` packets of input node `node`.
     pub fn trace_add(&mut self, node: NodeId, n: u32) {
         self.trace.wanted.retain(|(id, _)| *id != node);
         if n > 0 {
@@ -165,20 +165,21 @@ impl Core {
         }
     }
 
-    /// Forgets all traces and marks no more packets. What is under way with a mark stays marked,
-    /// and its number is not given to another packet.
+    /// Clears all traces and stops tracing. Packets in flight keep their mark, and their number is
+    /// not given to another packet.
     pub fn trace_clear(&mut self) {
         self.trace.clear();
     }
 
-    /// Tells the pool's audit how many buffers this worker keeps; returns how often it got none.
+    /// Publishes the number of cached buffers for the pool's audit; returns the number of failed
+    /// allocations.
     pub(crate) fn publish_cache(&mut self) -> u64 {
         self.cache.publish();
         self.cache.misses()
     }
 
-    /// Packets received, originated, got from other workers, sent, delivered, dropped, consumed and
-    /// handed to other workers so far.
+    /// Returns the packets received, originated, received from other workers, sent, delivered,
+    /// dropped, consumed and handed to other workers.
     pub(crate) fn accounting(&mut self) -> [u64; 8] {
         self.cache.publish();
         let t = &self.stats.totals;
@@ -188,7 +189,7 @@ impl Core {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Forgets how long calls and loops took at most.
+    /// Clears the maxima of calls and loops.
     pub(crate) fn clear_max(&mut self) {
         for id in (0..self.info.len() as u16).map(NodeId) {
             let stats = self.stats.node(id);
@@ -199,12 +200,12 @@ impl Core {
         self.stats.long_loops.clear_longest();
     }
 
-    /// A copy of the traces.
+    /// Returns a copy of the traces.
     pub fn traces(&self) -> Vec<PacketTrace> {
         self.trace.packets.clone()
     }
 
-    /// How many traces there are, and a copy of the first `max`: copying takes a worker's time.
+    /// Returns the number of traces and a copy of the first `max`: copying takes a worker's time.
     pub fn first_traces(&self, max: usize) -> (usize, Vec<PacketTrace>) {
         let all = &self.trace.packets;
         (all.len(), all[..max.min(all.len())].to_vec())
@@ -246,7 +247,8 @@ impl Core {
         self.spare.push(frame);
     }
 
-    /// Passes a whole frame on: a pointer, unless it can be merged with what waits there already.
+    /// Passes a whole frame on: moves a pointer, unless it can be merged with a frame that waits
+    /// there already.
     #[inline]
     fn enqueue(&mut self, frame: Box<Frame>, to: NodeId) {
         if self.ready_words == 0 && self.lone.is_none() {
@@ -257,7 +259,7 @@ impl Core {
         }
     }
 
-    /// The only frame is so no longer.
+    /// Queues the lone frame: it is no longer the only one.
     #[inline]
     fn queue_lone(&mut self) {
         if let Some((to, frame)) = self.lone.take() {
@@ -282,7 +284,7 @@ impl Core {
         self.set_ready(to);
     }
 
-    /// The frame that a single packet for `to` goes into; it has room.
+    /// Returns the frame that a single packet for `to` goes into; it has room.
     #[inline]
     fn open_frame(&mut self, to: NodeId) -> &mut Frame {
         self.queue_lone();
@@ -321,7 +323,7 @@ impl Core {
         self.info[i] = info;
     }
 
-    /// Takes a new order of dispatch.
+    /// Installs a new order of dispatch.
     fn reorder(&mut self, by_rank: Vec<NodeId>) {
         for (rank, id) in by_rank.iter().enumerate() {
             self.rank_of[id.0 as usize] = rank as u16;
@@ -336,7 +338,7 @@ impl Core {
         }
     }
 
-    /// Marks up to as many packets of a fresh frame as are wanted for tracing.
+    /// Marks packets of a fresh frame for tracing, as long as more are wanted.
     #[cold]
     fn mark_traced(
         &mut self,

@@ -1,8 +1,8 @@
-//! Of long loops, what the worker's thread itself took.
+//! The own time of long loops.
 //!
-//! A loop is long because the worker had much to do, or because the system let somebody else have the
-//! processor: only the first can be mended here. The thread's processor time tells them apart. Asking for
-//! it is a system call, so that it is done once a millisecond, and behind a long loop.
+//! A loop is long because the worker had much to do, or because the system ran another thread on
+//! its processor: only the first can be improved here. The thread's processor time distinguishes
+//! the two. Reading it is a system call, so it is done once a millisecond, and after a long loop.
 
 use crate::clock;
 use crate::loop_times::LoopTimes;
@@ -10,25 +10,25 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Longer loops are long: what is judged is how often they come.
+/// Loops that took longer are long: what matters is how often they occur.
 pub(crate) const LONG: Duration = Duration::from_micros(100);
-/// How old what is known from before a long loop may be.
+/// Maximum age of a reading from before a long loop.
 const FRESH: Duration = Duration::from_millis(1);
 
-/// What the system says of this thread.
+/// The system's times of this thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
-    /// When, in clocks.
+    /// Time of the reading, in clocks.
     at: u64,
     /// The thread's processor time, in clocks.
     own: u64,
-    /// How often it waited, for the disk or a lock of the kernel's.
+    /// Number of voluntary context switches, for the disk or a lock of the kernel's.
     waits: i64,
 }
 
 impl Reading {
     fn now() -> Reading {
-        // Not by the crate rustix, which looks for the kernel's own code for it, where valgrind has none.
+        // Not by the crate rustix, which looks for the kernel's vDSO, which valgrind does not have.
         let own =
             clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
         let waits = getrusage(UsageWho::RUSAGE_THREAD)
@@ -37,7 +37,7 @@ impl Reading {
     }
 }
 
-/// Watches over a worker's loops. All of it belongs to that thread.
+/// Watches a worker's loops. Used by that thread only.
 #[derive(Debug)]
 pub(crate) struct OwnTime {
     long: u64,
@@ -51,7 +51,7 @@ impl OwnTime {
         OwnTime { long, fresh, last: Reading::default() }
     }
 
-    /// After a loop with work; whether it took a while to look.
+    /// Runs after a loop with work; returns true if taking a reading took a while.
     #[inline]
     pub(crate) fn after(&mut self, start: u64, end: u64, long_loops: &LoopTimes) -> bool {
         let looks =
@@ -72,14 +72,14 @@ impl OwnTime {
         self.last = now;
     }
 
-    /// The worker slept: what was known before tells nothing of the next loop.
+    /// Records that the worker slept: the last reading is useless for the next loop.
     pub(crate) fn slept(&mut self) {
         self.last.at = 0;
     }
 }
 
-/// What of a loop that took `took` was the thread's own. All of it if that is not known, and if the
-/// thread waited of its own accord: then somebody made it wait.
+/// Returns the thread's own time of a loop that took `took`. All of it if that is not known, or if
+/// the thread blocked voluntarily: then something in the loop made it wait.
 fn own(took: u64, start: u64, before: Reading, now: Reading, fresh: u64) -> u64 {
     if start.wrapping_sub(before.at) > fresh || before.waits != now.waits {
         return took;
@@ -99,14 +99,14 @@ mod tests {
     #[test]
     fn what_others_took_is_not_the_workers() {
         let before = reading(1000, 500, 3);
-        // 5000 clocks went by, of which the thread had 1200.
+        // 5000 clocks passed, of which the thread had 1200.
         let own = |now, took| own(took, 1500, before, now, 2000);
         assert_eq!(own(reading(6000, 1700, 3), 4500), 700);
         assert_eq!(own(reading(6000, 5500, 3), 4500), 4500);
         // A clock that ticks more coarsely than ours.
         assert_eq!(own(reading(6000, 5600, 3), 4500), 4500);
         assert_eq!(own(reading(6000, 500, 3), 4500), 0);
-        // It waited by itself.
+        // It blocked voluntarily.
         assert_eq!(own(reading(6000, 1700, 4), 4500), 4500);
     }
 
@@ -142,7 +142,7 @@ mod tests {
         let first = Reading::now();
         while clock::ticks() - first.at < clock::ticks_in(Duration::from_millis(5)) {}
         let busy = Reading::now();
-        // A reading takes a while itself, and the two clocks agree only so well.
+        // A reading takes a while itself, and the two clocks agree only approximately.
         let (own, wall) = (busy.own - first.own, clock::ticks() - begin);
         assert!(own > 0 && own <= wall + wall / 100, "{own} of {wall}");
         std::thread::sleep(Duration::from_millis(2));

@@ -1,19 +1,19 @@
-//! How long a worker polls on when nothing comes, before it sleeps.
+//! How long an idle worker keeps polling before it sleeps.
 //!
-//! To be woken costs a packet some microseconds, and tens of them if the processor has gone to sleep
-//! too. To poll costs processor time. So a worker learns the gaps between packets, and polls through
-//! them while they are short; where they are long it sleeps soon.
+//! Being woken costs a packet some microseconds, and tens of them if the processor has gone to
+//! sleep, too. Polling costs processor time. So a worker learns the gaps between packets, and polls
+//! through them while they are short; if they are long it sleeps soon.
 
 use crate::clock;
 use crate::node::RxMode;
 
-/// A gap counts as so many times the longest that is polled through at most: two or three long ones
-/// are enough to stop polling.
+/// A gap counts as at most this multiple of the longest that is polled through: two or three long
+/// ones are enough to stop polling.
 const CLIP: u64 = 4;
-/// A new gap's weight in the mean: one in so many.
+/// Inverse of a new gap's weight in the mean.
 const WEIGHT: u64 = 8;
 
-/// The memory of a worker for its gaps. All times in ticks.
+/// A worker's statistics of its gaps. All times are in ticks.
 #[derive(Debug)]
 pub(crate) struct Pace {
     least: u64,
@@ -24,18 +24,19 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Polls on for `least` after any packet, and through gaps of up to `most` if they are usual.
+    /// Creates a pace that polls on for `least` after any packet, and through gaps of up to `most`
+    /// if they are usual.
     pub(crate) fn new(least: u64, most: u64) -> Pace {
         let most = most.max(least);
         Pace { least, most, gap: most.saturating_mul(CLIP), mode: RxMode::Adaptive }
     }
 
-    /// The mode that suits all queues of the worker.
+    /// Sets the mode that suits all queues of the worker.
     pub(crate) fn set_mode(&mut self, modes: impl Iterator<Item = RxMode>) {
         self.mode = RxMode::for_all(modes);
     }
 
-    /// A packet came after `idle` without any.
+    /// Records a packet after `idle` without any.
     #[inline]
     pub(crate) fn arrival(&mut self, idle: u64) {
         if idle > self.least {
@@ -44,19 +45,19 @@ impl Pace {
         }
     }
 
-    /// How long to poll without success before sleeping.
+    /// Returns how long to poll without success before sleeping.
     #[inline]
     pub(crate) fn patience(&self) -> u64 {
         match self.mode {
             RxMode::Polling => u64::MAX,
             RxMode::Interrupt => 0,
             RxMode::Adaptive if self.gap > self.most => self.least,
-            // A mean of the gaps leaves half of them out.
+            // Half of the gaps are longer than the mean.
             RxMode::Adaptive => (2 * self.gap).clamp(self.least, self.most),
         }
     }
 
-    /// Waits a moment, after `idle` without a packet.
+    /// Pauses briefly, after `idle` without a packet.
     #[inline]
     pub(crate) fn pause(&mut self, idle: u64) {
         if idle <= self.least {
@@ -68,10 +69,11 @@ impl Pace {
         self.yielded(clock::ticks().wrapping_sub(before));
     }
 
-    /// Others were let run, and `took` passed. If somebody did run, polling takes the processor away
-    /// from who may be about to send the next packet; and who sleeps is scheduled sooner, when it
-    /// comes, than who was running all the time. The kernel's own threads run for some microseconds now
-    /// and then, which is no reason: what counts is how long.
+    /// Records that other threads were scheduled, and `took` passed. If one did run, polling takes
+    /// the processor away from a thread that may be about to send the next packet; and a thread
+    /// that sleeps is scheduled sooner, when it comes, than one that ran all the time. The kernel's
+    /// own threads run for some microseconds now and then, which is no reason to sleep: what counts
+    /// is how long.
     #[inline]
     fn yielded(&mut self, took: u64) {
         if took > self.least / 2 {
@@ -98,7 +100,7 @@ mod tests {
         assert_eq!(after([10_000; 100]).patience(), 20);
         let busy = after(std::iter::repeat_n(400, 40));
         assert!((700..=900).contains(&busy.patience()), "{busy:?}");
-        // Answers at once, between requests 400 apart, do not hide the gaps.
+        // Immediate replies, between requests 400 apart, do not hide the gaps.
         let pairs = after([5, 400].into_iter().cycle().take(80));
         assert!((700..=900).contains(&pairs.patience()), "{pairs:?}");
     }

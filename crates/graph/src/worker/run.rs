@@ -16,16 +16,16 @@ use thalweg_buffer::{Cache, Flags, Frame};
 use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 
-/// To read the clock takes some 20 clocks, as much as a node has to do for a packet. So of turns with
-/// few packets that follow each other, one in so many is timed node by node, and stands for so many.
+/// Reading the clock takes about 20 clocks, as much as a node needs for a packet. So of consecutive
+/// loops with few packets only one in `TIMED` is timed node by node, and is weighted by `TIMED`.
 const TIMED: u64 = 8;
-/// So many packets, each counted at each node, are few.
+/// Up to this number of packets, each counted at each node, a loop has few.
 const FEW: usize = 64;
-/// Turns that begin in the same span of `1 << SPAN` clocks are all timed, or none: a turn unlike those
-/// before takes longer, as its branches are not foreseen.
+/// Loops that start in the same span of `1 << SPAN` clocks are all timed, or none: a loop unlike
+/// those before takes longer, as its branches are mispredicted.
 const SPAN: u32 = 16;
 
-/// For how many turns the clocks of one stand that begins at `start`; 0 if its nodes are not timed.
+/// Returns the weight of a loop that starts at `start`; 0 if its nodes are not timed.
 #[inline]
 fn weight(start: u64, after_few: bool) -> u64 {
     // By the golden ratio: evenly spread, and out of step with any pattern the traffic may have.
@@ -37,13 +37,13 @@ fn weight(start: u64, after_few: bool) -> u64 {
     }
 }
 
-/// A worker. Written all the time, and made by another thread: hence on lines of its own.
+/// A worker. Written all the time, and allocated by another thread: thus on cache lines of its own.
 #[repr(align(128))]
 pub(crate) struct Worker {
     pub(crate) core: Core,
     pub(crate) runners: Vec<Option<Box<dyn Runner>>>,
     inputs: Vec<(NodeId, Box<dyn InputNode>)>,
-    /// What other workers hand over.
+    /// Receiving ends of the rings from other workers.
     arrivals: Vec<Arrivals>,
     pub(crate) reader: Reader,
     pub(crate) arcs: Arc<Snapshot<ArcTable>>,
@@ -52,7 +52,7 @@ pub(crate) struct Worker {
     poller: Poller,
     pace: Pace,
     own_time: OwnTime,
-    /// Nodes that are being asked again.
+    /// Nodes that are being called again.
     asked: Vec<NodeId>,
     stop: bool,
 }
@@ -95,7 +95,7 @@ impl Worker {
         while self.runners.len() <= id.0 as usize {
             self.runners.push(None);
         }
-        // A revived or removed input node: the one before it must not be polled on.
+        // A revived or removed input node: the one before it must not be polled any more.
         if let Some(at) = self.inputs.iter().position(|(i, _)| *i == id) {
             let (_, old) = self.inputs.remove(at);
             self.core.to_main.discard(Box::new(old));
@@ -139,24 +139,24 @@ impl Worker {
         self.pace.set_mode(self.inputs.iter().flat_map(|(_, i)| i.rx_modes()));
     }
 
-    /// Name of the node that runs, for the report of a panic.
+    /// Returns the name of the running node, for the report of a panic.
     pub(crate) fn current(&self) -> String {
         self.core.info.get(self.core.current.0 as usize).map_or("?".into(), |i| i.name.to_string())
     }
 
-    /// Runs until told to stop.
+    /// Runs until it receives [`ToWorker::Stop`].
     pub(crate) fn run(&mut self) {
         self.core.unshare();
         self.asked = Vec::with_capacity(16);
-        // When the last packets were done, and whether it was in the turn before.
+        // When the last packets were done, and whether it was in the loop before.
         let (mut last_work, mut busy, mut few) = (clock::ticks(), true, false);
-        // A loop begins where one with work ended: to read the clock takes some 20 clocks.
+        // A loop starts where one with work ended: reading the clock takes about 20 clocks.
         let mut start = last_work;
         while !self.stop {
             self.core.now = start;
             let at = if self.messages() { clock::ticks() } else { start };
             if self.stop {
-                // Not to sleep first: nobody would wake us.
+                // Without sleeping first: nothing would wake it.
                 break;
             }
             let (packets, deadline, end) = self.turn(at, weight(start, busy && few));
@@ -193,9 +193,10 @@ impl Worker {
         self.core.cache.publish();
     }
 
-    /// Polls the inputs and runs the graph until nothing is pending, from `at` on, in a turn whose clocks
-    /// stand for those of `weight` turns. Returns the packets that came in, the earliest time at which an
-    /// input wants to be polled again, and, if there were packets, when they were done.
+    /// Polls the inputs and runs the graph until nothing is pending, from `at` on, in a loop whose
+    /// clocks are weighted by `weight`. Returns the number of packets that came in, the earliest
+    /// time at which an input wants to be polled again, and, if there were packets, when they were
+    /// done.
     fn turn(&mut self, at: u64, weight: u64) -> (usize, Option<u64>, u64) {
         let mut watch = Watch { at, weight };
         let guard = self.reader.enter();
@@ -204,7 +205,7 @@ impl Worker {
         let mut packets = 0;
         let mut deadline: Option<u64> = None;
         if !self.core.again.is_empty() {
-            // Who is asked may ask again.
+            // A node that is called may request another call.
             std::mem::swap(&mut self.core.again, &mut self.asked);
         }
         for id in self.asked.drain(..) {
@@ -242,15 +243,15 @@ impl Worker {
         (packets, deadline, end)
     }
 
-    /// Does what the main thread wants; whether there was anything.
+    /// Handles messages from the main thread; returns true if there were any.
     fn messages(&mut self) -> bool {
         if self.inbox.is_empty() {
             return false;
         }
-        // Who asks for something is to see all that was before.
+        // A call sees everything counted before it.
         self.core.settle_taps();
-        // Only what is there now: when a message that is sent after the answer to this is seen, packets
-        // that came with these have moved on.
+        // Only those that are there now: when a message that is sent after the reply to this is
+        // processed, packets that came with these have moved on.
         for _ in 0..self.inbox.slots() {
             if let Ok(m) = self.inbox.pop() {
                 self.message(m);
@@ -302,7 +303,7 @@ impl Worker {
         self.rearm();
     }
 
-    /// Sleeps until a descriptor, the main thread or the deadline calls.
+    /// Sleeps until a descriptor, the main thread or the deadline wakes it.
     fn sleep(&mut self, deadline: Option<u64>) {
         let timeout = match deadline {
             Some(t) => {
@@ -331,7 +332,7 @@ impl Worker {
         }
     }
 
-    /// Frees what is pending and hands everything back: the pool must be whole afterwards.
+    /// Frees pending frames and returns all buffers: the pool must be complete afterwards.
     pub(crate) fn shut_down(&mut self) {
         self.core.settle_taps();
         self.core.queue_lone();
@@ -347,16 +348,16 @@ impl Worker {
     }
 }
 
-/// Times the nodes of a turn, one after the other.
+/// Times the nodes of a loop, one after the other.
 struct Watch {
-    /// When the one before was done.
+    /// When the previous one was done.
     at: u64,
-    /// For how many turns this one stands. 0: it is not timed.
+    /// Weight of this loop. 0: it is not timed.
     weight: u64,
 }
 
 impl Watch {
-    /// Clocks since it was read last.
+    /// Returns the clocks since the last reading.
     #[inline]
     fn read(&mut self) -> u64 {
         if self.weight == 0 {
@@ -366,7 +367,7 @@ impl Watch {
         now - std::mem::replace(&mut self.at, now)
     }
 
-    /// A node was called for `n` packets.
+    /// Records that a node was called for `n` packets.
     #[inline]
     fn note(&mut self, stats: &crate::stats::NodeStats, n: u64) {
         stats.calls.add(1);
@@ -382,8 +383,8 @@ impl Watch {
     }
 }
 
-/// Runs nodes in the graph's order until no frame is pending; returns the packets handled, each counted
-/// at each node, so that injected packets count as work.
+/// Runs nodes in the graph's order until no frame is pending; returns the packets processed, each
+/// counted at each node, so that injected packets count as work.
 fn dispatch(
     core: &mut Core,
     runners: &mut [Option<Box<dyn Runner>>],
@@ -398,7 +399,7 @@ fn dispatch(
             visit(core, runners, (guard, arcs), watch, id, frame);
         }
         let Some((rank, id)) = core.first_ready() else { break };
-        // Only what is there now: a node upstream may have more for us meanwhile.
+        // Only those that are there now: a node upstream may add more meanwhile.
         let waiting = {
             let p = &core.pending[id.0 as usize];
             p.full.len() + usize::from(p.open.is_some())
@@ -428,7 +429,7 @@ fn visit(
     let mut cx = NodeCx { core, guard, arcs, node: id };
     match runners.get_mut(id.0 as usize) {
         Some(Some(r)) => r.run(&mut cx, frame),
-        // An arc or adjacency still named a node that is gone: nothing is lost silently.
+        // An arc or adjacency still named a deleted node: nothing is lost silently.
         _ => cx.dropped_frame(frame),
     }
     watch.note(core.stats.node(id), n);
@@ -439,7 +440,7 @@ mod tests {
     use crate::mailbox::Waker;
     use crate::node::{Adapter, OwnLines};
 
-    /// Whatever time turns take, their weights add up to them.
+    /// Whatever time loops take, their weights add up to them.
     #[test]
     fn weights_add_up() {
         for step in [200u64, 600, 2596, 1 << 16, 1_000_000, 1 << 20, 1 << 40] {
@@ -451,7 +452,7 @@ mod tests {
         assert_eq!(super::weight(77, false), 1);
     }
 
-    /// What the main thread makes for one worker after the other.
+    /// What the main thread allocates for one worker after the other.
     #[test]
     fn workers_and_nodes_have_lines_of_their_own() {
         const PAIR: usize = 128;

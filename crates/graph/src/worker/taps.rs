@@ -1,8 +1,8 @@
-//! The taps of a worker: when they look, and what they are told.
+//! The taps of a worker: when they run, and what they are notified of.
 //!
-//! A tap that has said how many packets of an interface it need not see is not called for these.
-//! What a frame costs that no tap wants to see is one comparison: the interface's packet counter,
-//! which is counted up anyway, against the count at which a tap is due.
+//! A tap that skips a number of packets of an interface is not called for these. A frame that no
+//! tap wants to see costs one comparison: the interface's packet counter, which is incremented
+//! anyway, against the count at which a tap is due.
 
 use super::{Core, DEVICE_INPUT, INTERFACE_OUTPUT};
 use crate::arc::ArcTable;
@@ -14,53 +14,54 @@ use std::time::Duration;
 use thalweg_buffer::{Frame, Iface, Packet, PacketKey};
 use thalweg_tables::prefetch::Line;
 
-/// The count at which nobody is due.
+/// The count at which no tap is due.
 const NEVER: u64 = u64::MAX;
-/// Arcs with gates: the first ones, by their numbers.
+/// Arcs with gates: the first ones, by index.
 const GATED: [ArcId; 2] = [DEVICE_INPUT, INTERFACE_OUTPUT];
-/// The number of `device-input`.
+/// Index of `device-input`.
 pub(super) const RX: usize = DEVICE_INPUT.0 as usize;
-/// The number of `interface-output`.
+/// Index of `interface-output`.
 pub(super) const TX: usize = INTERFACE_OUTPUT.0 as usize;
-/// How long taps go on without bringing up to date what others see of them.
+/// Maximum time between publications of what taps have counted.
 const SETTLE: Duration = Duration::from_millis(1);
 
-/// Once it has been called some times, one call in so many is timed and stands for all of them: to read
-/// the clock twice costs about as much as taking a sample.
+/// After the first calls, one call in `TIMED` is timed and weighted by it: reading the clock twice
+/// costs about as much as taking a sample.
 const TIMED: u32 = 64;
-/// So many calls are each timed before.
+/// Number of first calls that are each timed.
 const FIRST: u32 = 16;
 
-/// What a call needs comes first, on one line: it may have left the nearest cache by the next.
+/// Fields that a call needs come first, on one cache line: it may have left the nearest cache by
+/// the next.
 #[repr(C, align(64))]
 struct TapSlot {
     tap: Box<dyn Tap>,
     /// Calls, and packets in them, that are not in the node's counters yet.
     calls: u32,
     packets: u32,
-    /// Calls up to and including the next that is timed.
+    /// Number of calls up to and including the next that is timed.
     until_timed: u32,
     cx: TapCx,
-    /// How many calls have been timed.
+    /// Number of calls that have been timed.
     timed: u32,
     node: NodeId,
 }
 
-/// An interface on an arc whose taps look now and then. Each frame asks whether they do, so that the rest, on the
-/// same line, is at hand when they do. Nobody foresees when that is.
+/// State of an interface on an arc whose taps run now and then. Each frame checks `due`, so that
+/// the other fields, on the same line, are cached when a tap is due, which is unpredictable.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Gate {
-    /// The packet count of the interface at which taps are due.
+    /// Packet count of the interface at which taps are due.
     due: u64,
-    /// The interface's packets when taps last looked, or were told of what has passed.
+    /// Packet count of the interface when taps last ran, or were last notified of skipped packets.
     mark: u64,
-    /// Which taps, one bit each.
+    /// Bitmap of the taps.
     taps: u32,
-    /// The slot of the tap, if there is one only; else beyond them.
+    /// Slot of the tap, if there is exactly one; else out of range.
     only: u32,
-    /// What that tap needs, which may have left the nearest cache by the time: its slot, and what it has itself. One
-    /// leads to the other; from here they come all at once.
+    /// What that tap needs, which may have left the nearest cache by the time: its slot, and its
+    /// own lines. The slot leads to the lines; from here they are all prefetched at once.
     needs: Option<(Line, [Line; NEEDED])>,
 }
 
@@ -75,34 +76,35 @@ impl Gate {
 /// All taps of a worker.
 pub(super) struct Taps {
     slots: Vec<TapSlot>,
-    /// The position in `slots` of the tap that marks packets, if there is one only; else beyond them.
+    /// Position in `slots` of the tap that marks packets, if there is exactly one; else out of
+    /// range.
     marker: u32,
-    /// The positions of all of these.
+    /// Positions of all taps that mark packets.
     marking: Vec<u32>,
     /// Positions in `slots` by arc and bit.
     on: Vec<Vec<usize>>,
-    /// By arc and interface.
+    /// Gates by arc and interface.
     gates: [Box<[Gate; MAX_INTERFACES]>; GATED.len()],
     /// Gates that are not closed.
     open: Vec<(usize, u32)>,
-    /// The arcs that these gates stand for.
+    /// Generation of the arc table that the gates were made for.
     generation: u64,
-    /// Some tap was called since taps were settled.
+    /// True if a tap was called since taps were settled.
     unsettled: bool,
-    /// When taps are settled, should packets keep coming; and how long until the next time, in ticks.
+    /// When taps are settled next, should packets keep coming; and the interval, in ticks.
     settle_at: u64,
     every: u64,
 }
 
 impl TapSlot {
-    /// The context of a call.
+    /// Sets up the context of a call.
     #[inline]
     fn place(&mut self, now: u64, arc: ArcId) -> (&mut dyn Tap, &mut TapCx) {
         (self.cx.now, self.cx.arc, self.cx.skip) = (now, arc, 0);
         (&mut *self.tap, &mut self.cx)
     }
 
-    /// Lets the tap look at a frame; returns how many packets it need not see after it.
+    /// Runs the tap on a frame; returns the number of packets that it skips after it.
     #[inline(always)]
     fn look(
         &mut self,
@@ -134,7 +136,7 @@ impl TapSlot {
         self.cx.stats.node(self.node).clocks.add(clocks * u64::from(stands_for));
     }
 
-    /// Has the tap bring up to date what others see of it.
+    /// Publishes what the tap has counted.
     fn settle(&mut self, now: u64) {
         let stats = self.cx.stats.node(self.node);
         stats.calls.add(std::mem::take(&mut self.calls).into());
@@ -145,9 +147,9 @@ impl TapSlot {
 }
 
 fn boxed<T: Copy>(value: T) -> Box<[T; MAX_INTERFACES]> {
-    // Not by way of the stack: these are tens of kilobytes.
+    // Not through the stack: these are tens of kilobytes.
     let all: Box<[T]> = vec![value; MAX_INTERFACES].into_boxed_slice();
-    all.try_into().unwrap_or_else(|_| unreachable!("as many as asked for"))
+    all.try_into().unwrap_or_else(|_| unreachable!("a vector of this length"))
 }
 
 impl Default for Taps {
@@ -182,7 +184,7 @@ impl Taps {
             self.marker = if self.marking.len() == 1 { at as u32 } else { SEVERAL };
         }
         self.slots.push(TapSlot { tap, cx, node, calls: 0, packets: 0, until_timed: 1, timed: 0 });
-        // Gates may name the one that stood there.
+        // Gates may refer to the one that was there.
         self.generation = u64::MAX;
         for (arc, bit) in places {
             let (arc, bit) = (arc.0 as usize, usize::from(*bit));
@@ -202,21 +204,22 @@ impl Taps {
         *self = Taps::default();
     }
 
-    /// True if a frame on arc `A` after which the interface's packets are `count` has to be shown to taps.
+    /// Returns true if a frame on arc `A` after which the interface's packet count is `count` must
+    /// be shown to taps.
     #[inline]
     pub(super) fn due<const A: usize>(&self, sw_if: u32, count: u64, offload: bool) -> bool {
         let due = self.gates[A][sw_if as usize % MAX_INTERFACES].due;
-        // What stands for several packets on the wire is not counted as such: taps have to look.
+        // A GSO packet is not counted as its segments: taps have to see it.
         count >= due || (offload && due != NEVER)
     }
 
-    /// The slot of a tap of an arc.
+    /// Returns the slot of a tap of an arc.
     #[inline]
     fn slot(&mut self, arc: ArcId, bit: usize) -> Option<&mut TapSlot> {
         self.on.get(arc.0 as usize)?.get(bit).and_then(|at| self.slots.get_mut(*at))
     }
 
-    /// Tells taps that mark packets.
+    /// Notifies taps that mark packets.
     #[inline]
     fn markers(&mut self, notify: impl Fn(&mut dyn Tap)) {
         self.unsettled = true;
@@ -226,14 +229,14 @@ impl Taps {
         }
     }
 
-    /// Elsewhere, so that telling one, as is mostly all there is, needs no loop's registers.
+    /// Out of line, so that notifying one, the usual case, needs no registers for a loop.
     #[cold]
     #[inline(never)]
     fn each_marker(&mut self, notify: impl Fn(&mut dyn Tap)) {
         self.marking.iter().for_each(|at| notify(&mut *self.slots[*at as usize].tap));
     }
 
-    /// Tells taps of what has passed a gate.
+    /// Notifies taps of the packets that have passed a gate.
     fn report_gate(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, u32)) {
         let arc = ArcId(a as u8);
         let gate = &mut self.gates[a][sw_if as usize];
@@ -251,7 +254,7 @@ impl Taps {
         self.unsettled = true;
     }
 
-    /// Lets several taps, or none, look at a frame behind `passed` other packets.
+    /// Runs several taps, or none, on a frame after `passed` skipped packets.
     #[cold]
     fn look_all(
         &mut self,
@@ -272,7 +275,7 @@ impl Taps {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Returns the indices of the bits that are set.
 fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
@@ -281,7 +284,7 @@ fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Packets that have come by an interface, or gone.
+/// Returns the number of packets received or sent by an interface.
 #[inline]
 fn packets(stats: &WorkerStats, arc: usize, sw_if: u32) -> u64 {
     let i = stats.interface(sw_if);
@@ -289,7 +292,7 @@ fn packets(stats: &WorkerStats, arc: usize, sw_if: u32) -> u64 {
 }
 
 impl Core {
-    /// Lets the taps of an interface look at a frame on arc `A`, with which its packets are `count`.
+    /// Runs the taps of an interface on a frame on arc `A`, with which its packet count is `count`.
     #[inline(never)]
     pub(super) fn run_gate<const A: usize>(&mut self, sw_if: u32, count: u64, frame: &mut Frame) {
         let (now, taps, arc) = (self.now, &mut self.taps, GATED[A]);
@@ -312,7 +315,7 @@ impl Core {
         taps.gates[A][at].due = count + skip + 1;
     }
 
-    /// Lets the taps of `mask` look at a frame on an arc without gates.
+    /// Runs the taps of `mask` on a frame on an arc without gates.
     #[inline(never)]
     pub(super) fn run_taps(&mut self, arc: ArcId, mask: u32, frame: &mut Frame, on: Iface) {
         let (now, taps) = (self.now, &mut self.taps);
@@ -324,37 +327,37 @@ impl Core {
         taps.unsettled = true;
     }
 
-    /// Tells taps what becomes of the sampled packets of a frame.
+    /// Notifies taps of the disposition of the sampled packets of a frame.
     #[inline(never)]
     pub(super) fn sampled_end(&mut self, frame: &Frame, fate: Fate) {
         self.taps.markers(|tap| tap.ends(frame, fate));
     }
 
-    /// Tells taps that a sampled packet was delivered to the router itself.
+    /// Notifies taps that a sampled packet was delivered to the router itself.
     #[cold]
     pub(super) fn sampled_delivered(&mut self, key: PacketKey, sample_id: u32) {
         self.taps.markers(|tap| tap.delivered(key, sample_id));
     }
 
-    /// Tells taps that a sampled packet leaves by several interfaces.
+    /// Notifies taps that a sampled packet leaves by several interfaces.
     #[cold]
     pub(super) fn sampled_copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
         self.taps.markers(|tap| tap.copied(key, sample_id, outputs));
     }
 
-    /// Tells taps that a sampled packet is no more.
+    /// Notifies taps that a sampled packet was freed.
     #[cold]
     pub(super) fn sampled_gone(&mut self, key: PacketKey) {
         self.taps.markers(|tap| tap.gone(key));
     }
 
-    /// Tells taps that a packet stands for a sampled one from here on.
+    /// Notifies taps that a packet replaces a sampled one.
     #[cold]
     pub(super) fn sampled_replaced(&mut self, old: &Packet, new: &Packet) {
         self.taps.markers(|tap| tap.replaced(old.key(), new.key()));
     }
 
-    /// Opens and closes gates as the arcs are now.
+    /// Opens and closes gates to match the arcs.
     #[inline]
     pub(super) fn follow_arcs(&mut self, arcs: &ArcTable) {
         if arcs.generation != self.taps.generation {
@@ -388,7 +391,7 @@ impl Core {
         }
     }
 
-    /// Tells taps of what has passed that they did not have to see.
+    /// Notifies taps of the packets that they skipped.
     fn report_passed(&mut self) {
         let (stats, now, taps) = (&self.stats, self.now, &mut self.taps);
         for at in 0..taps.open.len() {
@@ -396,7 +399,7 @@ impl Core {
         }
     }
 
-    /// After a turn with packets: now and then, taps bring themselves up to date.
+    /// Settles taps now and then, after a loop with packets.
     #[inline]
     pub(super) fn taps_after_work(&mut self) {
         if self.now >= self.taps.settle_at {
@@ -404,7 +407,7 @@ impl Core {
         }
     }
 
-    /// Has taps bring up to date what others see of them.
+    /// Publishes what taps have counted.
     pub(super) fn settle_taps(&mut self) {
         self.taps.settle_at = self.now + self.taps.every;
         if self.taps.open.is_empty() && !self.taps.unsettled {
@@ -416,7 +419,8 @@ impl Core {
         }
     }
 
-    /// Passes a message on to a tap, if `node` is one. It may want to look sooner than it said.
+    /// Passes a message on to a tap, if `node` is one, and makes its gates due: it may want to skip
+    /// fewer packets than before.
     pub(super) fn tap_message(&mut self, node: NodeId, message: Box<dyn std::any::Any + Send>) {
         self.settle_taps();
         let Taps { slots, open, gates, .. } = &mut self.taps;

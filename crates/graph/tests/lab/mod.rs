@@ -1,5 +1,5 @@
-//! A small graph for the engine's tests: packets are made on demand, told by their first byte
-//! where to go, and each end notes what it saw.
+//! A small graph for the engine's tests: packets are made on demand, their first byte selects their
+//! path, and each end records what it saw.
 
 // Each test binary uses a part of it.
 #![allow(dead_code)]
@@ -17,7 +17,7 @@ use thalweg_graph::{
     Kind, Node, NodeCx, NodeDecl, NodeId, Poll, Runner, Tap, TapCx, Verdict,
 };
 
-/// First byte of a packet: what becomes of it.
+/// First byte of a packet, which selects its path.
 pub const TO_SINK: u8 = 0;
 /// To the other sink.
 pub const TO_OTHER: u8 = 1;
@@ -42,14 +42,14 @@ pub const fn to_worker(worker: u8) -> u8 {
 /// The queue by which it goes there.
 pub const QUEUE: &str = "test-queue";
 
-/// What the nodes of one control noted.
+/// Notes of the nodes of one control.
 #[derive(Default)]
 pub struct Notes {
     /// Sequence numbers in the order of arrival, by sink (0, 1) and worker.
     pub arrived: Mutex<Vec<(u8, usize, u32)>>,
     /// Lengths of the frames that the first sink got.
     pub frames: Mutex<Vec<usize>>,
-    /// Where the input's frames and the sink's frames lie in memory.
+    /// Addresses of the input's frames and of the sink's frames.
     pub made_at: Mutex<Vec<usize>>,
     pub seen_at: Mutex<Vec<usize>>,
     /// Frames and packets that the taps saw.
@@ -59,13 +59,13 @@ pub struct Notes {
     /// Packets through the device-input feature and the test arc's feature.
     pub feature: AtomicU64,
     pub arc_feature: AtomicU64,
-    /// Packets that came to an end with the mark of a sampled packet.
+    /// Packets that ended with the mark of a sampled packet.
     pub sampled: AtomicU64,
     /// Ticks at which a wake-up's first packet arrived.
     pub last_arrival: AtomicU64,
 }
 
-/// Tells the input to make packets.
+/// Makes the input send packets.
 pub struct Make {
     pub sw_if: u32,
     /// One frame per element: the kind of each packet.
@@ -135,7 +135,7 @@ mod input {
     }
 }
 
-/// Stands in for the real one, where the device-input arc ends; leads into the test arc.
+/// Replaces the real one, where the device-input arc ends; leads into the test arc.
 static ETHERNET: NodeDecl = NodeDecl {
     name: "ethernet-input",
     next: &["test-split"],
@@ -248,7 +248,7 @@ impl Runner for End {
             _ => cx.sent_frame(frame),
         }
     }
-    /// Stands still between two visits to a barrier.
+    /// Pauses between two visits to a barrier.
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         if let Ok(stop) = message.downcast::<Arc<Barrier>>() {
             stop.wait();
@@ -462,7 +462,7 @@ impl Lab {
         self.c.message(worker, input, Box::new(Make { sw_if, frames }));
     }
 
-    /// Tells the keepers of all workers what to do; [`settle`](Self::settle) waits for it.
+    /// Sends a release to the keepers of all workers; [`settle`](Self::settle) waits for it.
     pub fn release(&mut self, how: Release) {
         let keep = self.node("test-keep");
         self.c.message_all(keep, |_| Box::new(how));
@@ -477,7 +477,7 @@ impl Lab {
         self.total(|t| t.rx.get())
     }
 
-    /// What is in the graph by the workers' counters.
+    /// Returns the number of packets in the graph by the workers' counters.
     pub fn in_flight(&self) -> i64 {
         let into = self.total(|t| t.rx.get() + t.originated.get());
         let out = |t: &Totals| t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();
@@ -518,7 +518,7 @@ impl Lab {
         all.iter().filter(|a| (a.0, a.1) == (sink, worker)).map(|a| a.2).collect()
     }
 
-    /// Stops everything; all buffers must be home.
+    /// Stops everything; all buffers must be back in the pool.
     pub fn close(mut self) {
         let audit = self.c.shut_down();
         assert_eq!(audit.in_use, 0, "{audit:?}");

@@ -1,4 +1,4 @@
-//! One client.
+//! An HTTP connection.
 
 use super::{Answer, Counts, Patience, Request};
 use rustix::event::PollFlags;
@@ -8,39 +8,39 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// Bytes of a request at most, its headers included.
+/// Maximum size of a request in bytes, headers included.
 const MAX_REQUEST: usize = 8192;
-/// Headers of a request at most.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
 
-/// What becomes of a connection.
+/// State of a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Stays,
     Ends,
 }
 
-/// A connection: it reads a request, or writes an answer.
+/// A connection: it reads a request, or writes a response.
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: TcpStream,
     input: Vec<u8>,
     output: Vec<u8>,
     written: usize,
-    /// After the answer.
+    /// True if it closes after the response.
     closes: bool,
-    /// All is written; what the client still sends is read and forgotten, since closing with unread
-    /// bytes would reset the connection and take the answer away from it.
+    /// All is written; further input is read and discarded, since closing with unread bytes would
+    /// reset the connection and discard the response.
     ending: bool,
     deadline: Instant,
     since: Instant,
 }
 
-/// What a request comes to.
+/// Result of parsing a request.
 enum Parsed {
-    /// More of it is to come.
+    /// An incomplete request.
     Partial,
-    /// An answer, and whether the connection ends with it.
+    /// A response, and whether it ends the connection.
     Whole { bytes: usize, head: bool, closes: bool, answer: Answer },
 }
 
@@ -72,12 +72,12 @@ impl Connection {
         if self.output.is_empty() { PollFlags::IN } else { PollFlags::OUT }
     }
 
-    /// Who makes room first: those who ask for nothing, then the oldest.
+    /// Rank for eviction: connections without a request first, then the oldest.
     pub(super) fn rank(&self) -> (bool, Instant) {
         (!self.output.is_empty() && !self.ending, self.since)
     }
 
-    /// Reads, answers and writes as far as that goes without waiting.
+    /// Reads, responds and writes as far as possible without waiting.
     pub(super) fn turn(
         &mut self,
         now: Instant,
@@ -103,7 +103,7 @@ impl Connection {
         Turn::Stays
     }
 
-    /// `None` once the answer is written.
+    /// Returns `None` once the response is written.
     fn answer(
         &mut self,
         now: Instant,
@@ -113,7 +113,7 @@ impl Connection {
     ) -> Option<Turn> {
         match parse(&self.input, page) {
             Parsed::Partial => {
-                // From its first byte on a request has so long.
+                // The limit of a request starts at its first byte.
                 self.deadline = self.deadline.min(now + patience.request);
                 Some(Turn::Stays)
             }
@@ -131,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// False if the client has ended the connection.
+    /// Returns false if the client has closed the connection.
     fn read(&mut self) -> io::Result<bool> {
         let mut space = [0; 2048];
         let n = self.socket.read(&mut space)?;
@@ -141,7 +141,7 @@ impl Connection {
         Ok(n > 0)
     }
 
-    /// `None` once all is written.
+    /// Returns `None` once all is written.
     fn write(&mut self, now: Instant, patience: &Patience) -> Option<Turn> {
         while self.written < self.output.len() {
             match self.socket.write(&self.output[self.written..]) {
@@ -198,7 +198,7 @@ fn parse(input: &[u8], page: &mut impl FnMut(Request<'_>) -> Answer) -> Parsed {
             let path = path.split_once('?').map_or(path, |(path, _)| path);
             page(Request { path, accept: header("accept") })
         }
-        _ => Answer::text(405, "GET and HEAD are all that there is"),
+        _ => Answer::text(405, "only GET and HEAD are allowed"),
     };
     Parsed::Whole { bytes, head, closes, answer }
 }
@@ -214,7 +214,7 @@ fn write_down(answer: &Answer, head: bool, closes: bool) -> Vec<u8> {
         _ => "",
     };
     let mut text = format!("HTTP/1.1 {} {reason}\r\n", answer.status);
-    // Memory does not refuse.
+    // Writing to memory does not fail.
     let _ = write!(
         text,
         "Content-Type: {}\r\nContent-Length: {}\r\n",
@@ -234,7 +234,7 @@ fn write_down(answer: &Answer, head: bool, closes: bool) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Parses arbitrary bytes, for the fuzzer; answers how many it took.
+/// Parses arbitrary bytes, for fuzzing; returns the number of bytes used.
 pub fn fuzz_http(input: &[u8]) -> usize {
     match parse(input, &mut |request| Answer::text(200, request.path)) {
         Parsed::Partial => 0,

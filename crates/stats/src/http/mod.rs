@@ -1,9 +1,8 @@
-//! A small HTTP/1.1 server for one page and those few who read it: GET and HEAD, no body, one thread,
-//! bounded in connections, bytes and time.
+//! A small HTTP/1.1 server for one page and few clients: GET and HEAD, no body, one thread, bounded
+//! in connections, bytes and time.
 //!
-//! All connections are served by one `poll` loop, so that a client that is slow, silent or gone costs
-//! its place and no more; when all places are taken, the client that has waited longest without a
-//! request under way loses its own.
+//! All connections are served by one `poll` loop, so that a client that is slow, silent or gone
+//! costs only its slot; if all slots are taken, the idle client that has waited longest is evicted.
 
 mod connection;
 #[cfg(test)]
@@ -21,15 +20,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections at a time.
+/// Maximum number of connections.
 pub const MAX_CONNECTIONS: usize = 32;
 
-/// Limits of time.
+/// Timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// From the first byte of a request to its last.
     pub request: Duration,
-    /// Until an answer is read by the client.
+    /// Until the client has read a response.
     pub answer: Duration,
     /// Between two requests.
     pub idle: Duration,
@@ -40,25 +39,25 @@ impl Default for Patience {
         Patience {
             request: Duration::from_secs(5),
             answer: Duration::from_secs(20),
-            // Collectors ask every minute or more often.
+            // Collectors scrape every minute or more often.
             idle: Duration::from_secs(130),
         }
     }
 }
 
-/// What a client asks for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// `/metrics`, without what stands behind `?`.
+    /// `/metrics`, without the query.
     pub path: &'a str,
-    /// The value of `Accept`, or nothing.
+    /// Value of `Accept`, or empty.
     pub accept: &'a str,
 }
 
-/// What it gets.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// 200, 404, …
+    /// Status: 200, 404, …
     pub status: u16,
     /// Media type of the body.
     pub media_type: &'static str,
@@ -67,41 +66,41 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A line of text.
+    /// Creates a response with a line of text.
     pub fn text(status: u16, text: &str) -> Answer {
         let body = format!("{text}\n");
         Answer { status, media_type: "text/plain; charset=utf-8", body }
     }
 }
 
-/// What a server has done.
+/// Counters of a server.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Requests that were answered.
+    /// Number of requests with a response.
     pub requests: AtomicU64,
-    /// Bytes of the answers.
+    /// Bytes of the responses.
     pub bytes: AtomicU64,
-    /// Connections that were closed because they took too long, or to make room.
+    /// Number of connections that were closed because they took too long, or were evicted.
     pub dropped: AtomicU64,
 }
 
-/// Why there is no server.
+/// Error of starting a server.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The address is none, or taken.
+    /// The address is invalid, or in use.
     #[error("cannot listen at {address}: {source}")]
     Listen {
-        /// As it was given.
+        /// The address as configured.
         address: String,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no thread for it.
-    #[error("cannot start to serve: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the HTTP server: {0}")]
     Start(#[from] io::Error),
 }
 
-/// Serves until it is dropped.
+/// An HTTP server that runs until it is dropped.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
@@ -111,7 +110,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens at `address` (`host:port`) and answers by `page`, on a thread of that name.
+    /// Listens at `address` (`host:port`) and serves `page`, on a thread of that name.
     ///
     /// # Errors
     /// [`HttpError`].
@@ -141,12 +140,12 @@ impl HttpServer {
         Ok(HttpServer { address: bound, counts, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has done.
+    /// Returns its counters.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -224,7 +223,7 @@ impl<P: FnMut(Request<'_>) -> Answer> Loop<P> {
                         (0..self.connections.len()).min_by_key(|i| self.connections[*i].rank());
                     longest.map(|i| self.connections.swap_remove(i));
                     self.counts.dropped.fetch_add(1, Relaxed);
-                    tracing::debug!("HTTP: a client makes room for {from}");
+                    tracing::debug!("HTTP: closing the oldest client for {from}");
                 }
                 if let Ok(connection) = Connection::new(socket, &self.patience) {
                     self.connections.push(connection);
@@ -233,7 +232,7 @@ impl<P: FnMut(Request<'_>) -> Answer> Loop<P> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!("HTTP server: {error}");
-                // Out of descriptors, say: not in a busy loop.
+                // Out of descriptors, probably: avoid a busy loop.
                 std::thread::sleep(Duration::from_millis(50));
             }
         }

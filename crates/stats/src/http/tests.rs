@@ -81,7 +81,7 @@ fn many_requests_over_one_connection() {
 #[test]
 fn the_slow_and_the_silent_lose_their_places() {
     let server = server(32 << 20);
-    // Nothing, half a request, and one who does not read the answer.
+    // Nothing, half a request, and a client that does not read the response.
     let mut silent = connect(&server);
     let mut half = connect(&server);
     half.write_all(b"GET /metrics HTT").unwrap();
@@ -101,7 +101,7 @@ fn there_is_always_a_place_for_the_next() {
     let server = server(1);
     let mut all: Vec<_> = (0..MAX_CONNECTIONS).map(|_| connect(&server)).collect();
     for client in &mut all {
-        // Those who were answered once may stay for long.
+        // Clients with an earlier response may stay for long.
         client.write_all(b"HEAD / HTTP/1.1\r\n\r\n").unwrap();
         let n = client.read(&mut [0; 512]).unwrap();
         assert!(n > 0);

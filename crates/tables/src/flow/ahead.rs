@@ -1,14 +1,15 @@
-//! Memory for flows that are still to come.
+//! Memory prepared ahead for new flows.
 //!
-//! The kernel clears memory when it is used for the first time, 2 MiB at once: a worker that does so
-//! stands still for a tenth of a millisecond, or for many of them if the kernel or a hypervisor has to
-//! look for it. So a thread has it cleared before: all of the index, as keys come anywhere in it, and of
-//! the flows, and what is kept beside them, as much as is soon to be used. The table wakes the thread whenever
-//! another 2 MiB are begun, and at its end, as giving memory back takes the kernel long as well. Flows
-//! that are faster than the thread are refused: a worker never finds memory itself.
+//! The kernel clears memory on first use, 2 MiB at once: a worker that triggers it stalls for a
+//! tenth of a millisecond, or for many of them if the kernel or a hypervisor has to find it first.
+//! So a thread touches it before: all of the index, as keys come anywhere in it, and as much of the
+//! flows, and of side tables indexed by flow, as will be used soon. The table wakes the thread
+//! whenever another 2 MiB are begun, and when it is dropped, as unmapping takes the kernel long as
+//! well. Flows that arrive faster than the thread prepares memory are refused: a worker never
+//! faults memory in itself.
 //!
-//! What is kept beside the flows may be wanted only when there are many of them. Flows do not wait until the thread
-//! has come through: until it has, whoever needs what is beside them has to do without.
+//! A side table may be wanted only when there are many flows. Flows do not wait until the thread
+//! has prepared its memory; until then, it cannot be used.
 
 use std::io;
 use std::sync::Arc;
@@ -20,17 +21,17 @@ use rustix::io::Errno;
 use crate::paged::{HUGE_PAGE, Region};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
-/// What lies ready beyond the flows that have been used, at least: at four million new flows per second,
-/// 30 milliseconds' need.
+/// Minimum of memory prepared beyond the flows in use: 30 milliseconds' worth at four million new
+/// flows per second.
 const LEAD: usize = 16 << 20;
-/// The part of all flows that lies ready, if that is more: until one had to be refused. Then it is all.
+/// Fraction of all flows that is prepared, if that is more, until a flow was refused. Then all are.
 const SHARE: usize = 8;
-/// Where the index is no larger than this, all that is needed at first is made ready before the table is
-/// used at all. More of it takes the thread some milliseconds.
+/// Up to this size of the index, all memory needed at first is prepared before the table is used at
+/// all. For a larger one, the thread takes some milliseconds.
 const AT_ONCE: usize = 64 << 20;
-/// The thread does not need much.
+/// Stack size of the thread.
 const STACK: usize = 64 << 10;
-/// When the thread asks again after the kernel had no memory.
+/// Interval of retries after the kernel had no memory.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -39,12 +40,13 @@ struct Shared {
     used: AtomicU32,
     /// Flows below this have memory, and all keys have: none before the index is ready.
     ready: AtomicU32,
-    /// Whether the column beside the flows is used, and flows below which it has memory.
+    /// True if the side table is used; and flows below which it has memory.
     wanted: AtomicBool,
     side: AtomicU32,
-    /// It has come up with the flows that there were: new ones wait for its memory as well.
+    /// True once the side table has memory for all existing flows: new ones wait for its memory as
+    /// well.
     caught_up: AtomicBool,
-    /// A flow was refused: the next ones may be as fast.
+    /// True after a flow was refused: the next ones may be as fast.
     hurries: AtomicBool,
     gone: AtomicBool,
 }
@@ -59,28 +61,29 @@ impl Shared {
         }
     }
 
-    /// Whether new flows wait for the memory beside them, which those that there are have.
+    /// Returns true if new flows wait for memory in the side table, which existing ones have.
     fn is_side_ready(&self) -> bool {
         self.caught_up.load(Ordering::Acquire)
     }
 
-    /// Flows below this have memory.
+    /// Sets the number of flows that have memory.
     fn set_ready(&self, flows: u32) {
         self.ready.store(flows, Ordering::Release);
     }
 
-    /// Flows below this have memory beside them.
+    /// Sets the number of flows that have memory in the side table.
     fn set_side(&self, flows: u32) {
         self.side.store(flows, Ordering::Release);
     }
 
-    /// All flows that there are have memory beside them, and new ones are going to.
+    /// Records that all existing flows have memory in the side table; new ones wait for it from now
+    /// on.
     fn catch_up(&self) {
         self.caught_up.store(true, Ordering::Release);
     }
 }
 
-/// Memory of which each flow has as many bytes.
+/// Memory with a fixed number of bytes per flow.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) region: Region,
@@ -88,7 +91,7 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// How much of it is to be ready when flows below `used` are in use.
+    /// Returns the bytes that must be ready while flows below `used` are in use.
     fn needed(&self, used: usize, lead: Lead) -> usize {
         let all = self.region.bytes();
         let lead = match lead {
@@ -100,12 +103,12 @@ impl Column {
     }
 }
 
-/// How much lies ready beyond the flows that have been used.
+/// How much memory is prepared beyond the flows in use.
 #[derive(Clone, Copy)]
 enum Lead {
-    /// What the table needs to begin with.
+    /// What the table needs at first.
     First,
-    /// A part of it.
+    /// A fraction of it.
     Share,
     /// The whole table.
     All,
@@ -116,16 +119,16 @@ enum Lead {
 pub(super) struct Ahead {
     shared: Arc<Shared>,
     thread: Thread,
-    /// Flows of 2 MiB.
+    /// Number of flows in 2 MiB.
     step: u32,
-    /// The thread is to know when flows from here on are used.
+    /// The thread is woken when flows from here on are used.
     next: u32,
     has_side_memory: bool,
 }
 
 impl Ahead {
-    /// Makes the first memory ready, and starts the thread for all that follows. Of the column beside the flows
-    /// it is said whether it is in use.
+    /// Prepares the first memory, and starts the thread for the rest. The flag of the side table is
+    /// true if it is in use from the start.
     pub(super) fn start(
         name: &str,
         flows: Column,
@@ -133,7 +136,7 @@ impl Ahead {
         side: Option<(Column, bool)>,
     ) -> io::Result<Self> {
         let wanted = side.as_ref().is_some_and(|(_, wanted)| *wanted);
-        // There are no flows yet that it had to come up with.
+        // There are no flows yet that it has to catch up with.
         let caught_up = wanted.into();
         let shared = Arc::new(Shared { wanted: wanted.into(), caught_up, ..Shared::default() });
         let side = side.map(|(column, _)| column);
@@ -143,7 +146,8 @@ impl Ahead {
         Ok(Ahead { shared, thread, step, next: 0, has_side_memory })
     }
 
-    /// Whether flow `used`, the first that was never used, may be; if so, up to which one nobody need ask.
+    /// Returns, if flow `used`, the first that was never used, may be used, the number of the next
+    /// flow for which to ask again.
     pub(super) fn used(&mut self, used: u32) -> Option<u32> {
         if used >= self.next {
             self.next = used.saturating_add(self.step);
@@ -158,12 +162,12 @@ impl Ahead {
         (ready > used).then(|| ready.min(self.next))
     }
 
-    /// Whether there is memory for flow `used`.
+    /// Returns true if there is memory for flow `used`.
     pub(super) fn is_ready_for(&self, used: u32) -> bool {
         self.shared.ready() > used
     }
 
-    /// The column beside the flows is in use from now on.
+    /// Starts using the side table.
     pub(super) fn want_side_memory(&self) {
         if self.has_side_memory && !self.shared.wanted.load(Ordering::Relaxed) {
             self.shared.wanted.store(true, Ordering::Release);
@@ -171,12 +175,13 @@ impl Ahead {
         }
     }
 
-    /// Whether there is memory beside the flows that there are, if any is kept there.
+    /// Returns true if existing flows have memory in the side table, or there is none.
     pub(super) fn is_side_ready(&self) -> bool {
         !self.has_side_memory || self.shared.is_side_ready()
     }
 
-    /// Whether all is ready that is to be, of so many flows; nothing if the kernel does not know how.
+    /// Returns true if all memory for `capacity` flows is ready; `None` if the kernel does not
+    /// support it.
     #[cfg(test)]
     pub(super) fn is_ready(&self, capacity: u32) -> Option<bool> {
         let used = self.shared.used.load(Ordering::Relaxed);
@@ -202,7 +207,7 @@ struct Filling {
     flows: Column,
     index: Region,
     side: Option<Column>,
-    /// Bytes of each that have memory.
+    /// Number of bytes of each that have memory.
     ready: [usize; 3],
 }
 
@@ -221,7 +226,8 @@ impl Filling {
             match self.step(if hurries { Lead::All } else { Lead::Share }) {
                 Ok(true) | Err(Errno::INTR | Errno::AGAIN) => {}
                 Ok(false) => std::thread::park(),
-                // A kernel that has no such request (before Linux 5.14): memory is found as flows come.
+                // A kernel without this request (before Linux 5.14): memory is faulted in as flows
+                // come.
                 Err(Errno::INVAL) => {
                     self.shared.set_ready(u32::MAX);
                     self.shared.set_side(u32::MAX);
@@ -234,7 +240,7 @@ impl Filling {
         }
     }
 
-    /// Finds memory for 2 MiB. False if there is nothing to do.
+    /// Prepares 2 MiB. Returns false if there is nothing to do.
     fn step(&mut self, lead: Lead) -> rustix::io::Result<bool> {
         let used = self.shared.used.load(Ordering::Acquire) as usize;
         let [flows, index, side] = &mut self.ready;
@@ -261,7 +267,7 @@ impl Filling {
     }
 }
 
-/// Has another 2 MiB made ready, from `from` on, which moves.
+/// Prepares another 2 MiB from `from` on, which moves.
 fn more(region: &Region, from: &mut usize) -> rustix::io::Result<()> {
     let next = *from + HUGE_PAGE;
     region.populate(*from..next)?;
@@ -276,26 +282,27 @@ mod loom_tests {
     use loom::sync::Arc as Shares;
 
     const FLOWS: usize = 2;
-    /// As [`Filling::step`] has it, with a flow for what lies ready ahead.
+    /// Mirrors [`Filling::step`], with one flow as the amount prepared ahead.
     const AHEAD: usize = 1;
 
-    /// Memory of flows, and beside them: whether it was found.
+    /// Memory of flows and of the side table: true once it is prepared.
     struct Memory {
         shared: Arc<Shared>,
         flows: [UnsafeCell<bool>; FLOWS],
         side: [UnsafeCell<bool>; FLOWS],
     }
 
-    // SAFETY: a cell is written before it is published, and read only behind that, which loom checks.
+    // SAFETY: a cell is written before it is published, and read only after that, which loom
+    // checks.
     unsafe impl Sync for Memory {}
     // SAFETY: as above.
     unsafe impl Send for Memory {}
 
     impl Memory {
-        /// The thread, a few steps.
+        /// Runs the thread for a few steps.
         fn fill(&self, steps: usize) {
             let found = |cell: &UnsafeCell<bool>| {
-                // SAFETY: nobody reads a cell before it is published.
+                // SAFETY: no thread reads a cell before it is published.
                 cell.with_mut(|at| unsafe { *at = true });
             };
             let (mut ready, mut side) = (0, 0);
@@ -323,7 +330,7 @@ mod loom_tests {
         cell.with(|at| unsafe { *at })
     }
 
-    /// A worker that adds flows, of which the later ones need what is beside them.
+    /// Runs a worker that adds flows, of which the later ones need the side table.
     fn explore(steps: usize, wanted: bool) {
         loom::model(move || {
             let shared = Arc::new(Shared::default());
@@ -342,7 +349,7 @@ mod loom_tests {
                 if wanted && turn == 1 {
                     ahead.want_side_memory();
                 }
-                // As the tracker asks before it adds a flow that has something beside it.
+                // As the tracker asks before it adds a flow that uses the side table.
                 let needs = ahead.is_side_ready();
                 if fresh >= mark {
                     match ahead.used(fresh) {
@@ -355,7 +362,7 @@ mod loom_tests {
                 }
                 assert!(is_there(&memory.flows[fresh as usize]));
                 if needs {
-                    // And those that came before it may get something.
+                    // And earlier flows may use it as well.
                     for flow in 0..=fresh as usize {
                         assert!(is_there(&memory.side[flow]), "flow {flow} of {fresh}");
                     }

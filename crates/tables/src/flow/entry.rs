@@ -12,17 +12,18 @@ pub(super) struct Links {
     pub(super) previous: u32,
 }
 
-/// What a flow is, apart from its value.
+/// State bits of a flow; none for a free one.
 pub(super) const FREE: u8 = 0;
-/// It has one key at least.
+/// The flow has at least one key.
 pub(super) const LIVE: u8 = 1;
-/// It has a second key.
+/// The flow has a second key.
 pub(super) const TWO_KEYS: u8 = 2;
-/// It may be given up for another.
+/// The flow may be recycled for another.
 pub(super) const YOUNG: u8 = 4;
 
-/// A flow. What a packet needs that was found by the first key comes first, then what one needs that is to have the
-/// other key, or is found by that. Flows of less than 128 bytes do not begin with cache lines.
+/// A flow. Fields that a packet needs that was found by the first key come first, then those for a
+/// packet that needs the other key, or is found by it. Flows of less than 128 bytes are not aligned
+/// to cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Entry<const W: usize, V, R> {
@@ -34,7 +35,7 @@ pub(super) struct Entry<const W: usize, V, R> {
     pub(super) second: [u64; W],
     pub(super) rest: R,
     pub(super) timer: Links,
-    /// Neighbours among the young; of a free one, `next` is the next free one.
+    /// Neighbours among the young; in a free one, `next` is the next free one.
     pub(super) age: Links,
 }
 
@@ -47,33 +48,33 @@ impl<const W: usize, V, R> Entry<W, V, R> {
         if second { &self.second } else { &self.first }
     }
 
-    /// Whether a key is the one of this flow that was found.
+    /// Returns true if a key is the one of this flow that was found.
     #[inline]
     pub(super) fn has(&self, key: &[u64; W], found: Found) -> bool {
         let wants = if found.by_second() { LIVE | TWO_KEYS } else { LIVE };
         self.state & wants == wants && self.key(found.by_second()) == key
     }
 
-    /// Asks for what a packet needs that is found by the first key.
+    /// Prefetches what a packet needs that is found by the first key.
     #[inline]
     pub(super) fn fetch(&self) {
         prefetch::first_for_read(self, std::mem::offset_of!(Self, second));
     }
 
-    /// Asks for what a packet needs that is to have the other key, or is found by the second.
+    /// Prefetches what a packet needs that needs the other key, or is found by the second.
     #[inline]
     pub(super) fn fetch_both(&self) {
         prefetch::first_for_read(self, std::mem::offset_of!(Self, rest));
     }
 
-    /// Asks for all of it, as one that comes or goes is in lists as well.
+    /// Prefetches all of it, for a flow that is added or removed, which changes lists as well.
     #[inline]
     pub(super) fn fetch_all(&self) {
         prefetch::lines_for_read(self);
     }
 }
 
-/// What the lists see of flows.
+/// The lists' view of flows.
 pub(super) trait Slots {
     fn timer(&mut self, flow: u32) -> &mut Links;
     fn slot(&mut self, flow: u32) -> &mut u16;
@@ -95,7 +96,7 @@ impl<const W: usize, V, R> Slots for [Entry<W, V, R>] {
     }
 }
 
-/// The young, the oldest first.
+/// The list of young flows, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Young {
     /// Flow + 1; 0: none.

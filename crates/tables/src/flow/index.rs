@@ -1,27 +1,27 @@
-//! From keys to places: buckets of one cache line each.
+//! The index from keys to places: buckets of one cache line each.
 //!
-//! A bucket holds twelve places and one byte of each one's hash, compared at once. What does not fit
-//! goes to the next bucket, and each bucket counts what went past it, so that a search ends at the
-//! first bucket that nothing went past, and removing leaves no tombstone.
+//! A bucket holds twelve places and one byte of each one's hash, compared at once. What does not
+//! fit overflows to the next bucket, and each bucket counts what overflowed past it, so that a
+//! search ends at the first bucket that nothing went past, and removal leaves no tombstone.
 
 use super::FlowHash;
 use crate::paged::{AllZeroValid, MapError, PagedTable, Pages, Region};
 use crate::prefetch;
 
-/// Places of a bucket.
+/// Places per bucket.
 const WAYS: usize = 12;
-/// Of these, how many are in use on average when the table is full: with 8 of 12, six buckets in a
-/// hundred have more than fits.
+/// Places in use on average when the table is full: with 8 of 12, six buckets in a hundred
+/// overflow.
 const FILL: u64 = 8;
-/// Of these, how many may be in use on average.
+/// Maximum of places in use on average.
 const MOST: u64 = 10;
 
-/// What a key leads to: a flow, and which of its keys this is.
+/// A key's place: a flow, and which of its keys it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(u32);
 
 impl Place {
-    /// Flows are numbered below this.
+    /// Limit of flow numbers.
     pub(super) const LIMIT: u32 = 1 << 31;
 
     pub(super) fn new(flow: u32, second: bool) -> Place {
@@ -40,9 +40,9 @@ impl Place {
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Bucket {
-    /// A byte of the hash of what is in each place; 0: nothing.
+    /// A byte of the hash of each place's key; 0: empty.
     tags: [u8; WAYS],
-    /// Keys whose first bucket is this one or one before, and which lie behind this one.
+    /// Number of keys whose first bucket is this one or one before, and which are after this one.
     passed: u32,
     places: [u32; WAYS],
 }
@@ -51,13 +51,14 @@ struct Bucket {
 unsafe impl AllZeroValid for Bucket {}
 
 impl Bucket {
-    /// A bit for each place that has this tag.
+    /// Returns a bit for each place that has this tag.
     #[inline]
     fn matches(&self, tag: u8) -> u32 {
         self.equal_bytes(tag) & ((1 << WAYS) - 1)
     }
 
-    /// A bit for each of the first sixteen bytes, which begin with the tags, that is `byte`.
+    /// Returns a bit for each of the first sixteen bytes, which begin with the tags, that equals
+    /// `byte`.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[inline]
     fn equal_bytes(&self, byte: u8) -> u32 {
@@ -82,7 +83,7 @@ fn tag(hash: FlowHash) -> u8 {
     (hash.0 as u8).max(1)
 }
 
-/// The places of all keys.
+/// The index of all keys.
 #[derive(Debug)]
 pub(super) struct Index {
     buckets: PagedTable<Bucket>,
@@ -93,18 +94,18 @@ impl Index {
         self.buckets.region()
     }
 
-    /// Room for `keys`.
+    /// Creates an index for `keys` keys.
     pub(super) fn new(keys: u64) -> Result<Index, MapError> {
         let buckets = keys.div_ceil(FILL).max(2);
         Ok(Index { buckets: PagedTable::with_pages(buckets as usize, Pages::Huge)? })
     }
 
-    /// Keys that may be in it.
+    /// Returns the number of keys that it can hold.
     pub(super) fn room(&self) -> u64 {
         self.buckets.capacity() as u64 * MOST
     }
 
-    /// Bytes of memory when all of it is in use.
+    /// Returns the bytes of memory when all of it is in use.
     pub(super) fn bytes(&self) -> usize {
         self.buckets.capacity() * size_of::<Bucket>()
     }
@@ -120,13 +121,13 @@ impl Index {
         if at + 1 == self.buckets.capacity() { 0 } else { at + 1 }
     }
 
-    /// Asks for what [`find`](Index::find) will read first.
+    /// Prefetches what [`find`](Index::find) reads first.
     #[inline]
     pub(super) fn prefetch(&self, hash: FlowHash) {
         prefetch::for_read(&self.buckets.as_slice()[self.home(hash)]);
     }
 
-    /// A place that probably is the key's, if its first bucket has one.
+    /// Returns a place that is probably the key's, if its first bucket has one.
     #[inline]
     pub(super) fn guess(&self, hash: FlowHash) -> Option<Place> {
         let bucket = &self.buckets.as_slice()[self.home(hash)];
@@ -134,7 +135,7 @@ impl Index {
         (found != 0).then(|| Place(bucket.places[found.trailing_zeros() as usize]))
     }
 
-    /// The place with this hash that `is` says yes to.
+    /// Returns the place with this hash for which `is` returns true.
     #[inline]
     pub(super) fn find(&self, hash: FlowHash, mut is: impl FnMut(Place) -> bool) -> Option<Place> {
         let buckets = self.buckets.as_slice();
@@ -154,14 +155,14 @@ impl Index {
                 return None;
             }
             at = self.after(at);
-            // In a small table, something may have gone past every bucket.
+            // In a small table, something may have overflowed past every bucket.
             if at == home {
                 return None;
             }
         }
     }
 
-    /// Adds a place. There must be room for it, as [`Index::new`] was told.
+    /// Adds a place. The index must not be full: see [`Index::new`].
     #[inline]
     pub(super) fn insert(&mut self, hash: FlowHash, place: Place) {
         let mut at = self.home(hash);
@@ -195,13 +196,13 @@ impl Index {
                 }
                 found &= found - 1;
             }
-            debug_assert!(bucket.passed > 0, "removed what was not there");
+            debug_assert!(bucket.passed > 0, "removed a key that was not there");
             bucket.passed = bucket.passed.saturating_sub(1);
             at = next;
         }
     }
 
-    /// Whether nothing is in it, nor is said to be further on.
+    /// Returns true if it is empty and no bucket counts an overflow.
     #[cfg(test)]
     pub(super) fn is_blank(&self) -> bool {
         self.buckets.as_slice().iter().all(|b| b.tags == [0; WAYS] && b.passed == 0)
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(bucket.matches(9), 0);
     }
 
-    /// Keys of either bucket lie in the other: a search that finds nothing ends all the same.
+    /// Keys of either bucket are in the other: a search that finds nothing ends all the same.
     #[test]
     fn a_search_ends_where_it_began() {
         let mut index = Index::new(16).unwrap();
@@ -246,7 +247,7 @@ mod tests {
         assert!(index.is_blank());
     }
 
-    /// All keys in one bucket: they run over into the others, around the end too.
+    /// All keys in one bucket: they overflow into the others, around the end too.
     #[test]
     fn what_does_not_fit_goes_on() {
         let mut index = Index::new(60).unwrap();

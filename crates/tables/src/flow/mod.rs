@@ -1,16 +1,16 @@
-//! Flows that remember: a table of connections, owned by one worker.
+//! The flow table: connections, owned by one worker.
 //!
 //! A flow is found by either of two keys, for the two directions of a translated connection, or by
-//! one if both directions make the same key. It has a value, an end that packets put off, and an age:
-//! while it is *young* (say, half open), it may be given up when the table is full.
+//! one if both directions make the same key. It has a value, an expiry that packets extend, and an
+//! age: while it is *young* (e.g. half-open), it may be recycled when the table is full.
 //!
-//! Nothing here is shared between threads, and nothing is allocated once the table is made: it holds
-//! as many flows as it was made for, and says no to the next one.
+//! Nothing here is shared between threads, and nothing is allocated once the table is made: it
+//! holds as many flows as it was made for, and refuses the next one.
 //!
-//! - Finding reads one line of the index and the flow's own; [`FlowTable::find_batch`] has
-//!   many of both on their way at a time.
-//! - Ending flows takes as many steps as [`FlowTable::expire`] is allowed, however many are due. A flow
-//!   whose end has come is still found; ask [`FlowTable::is_over`].
+//! - Finding a flow reads one cache line of the index and the flow's own; [`FlowTable::find_batch`]
+//!   has many of both in flight at a time.
+//! - Expiring takes as many steps as [`FlowTable::expire`] is allowed, however many flows are due.
+//!   An expired flow is still found; see [`FlowTable::is_expired`].
 
 mod ahead;
 mod entry;
@@ -28,12 +28,12 @@ use index::{Index, Place};
 use timer::Wheel;
 pub use timer::{MAX_TIMEOUT, Millis, is_due};
 
-/// A flow of a table, until it is removed. The number is then another flow's.
+/// A flow of a table, until it is removed. The number is reused for other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId(u32);
 
 impl FlowId {
-    /// Its number, below the table's capacity.
+    /// Returns its number, below the table's capacity.
     #[inline]
     pub fn index(self) -> u32 {
         self.0
@@ -44,7 +44,7 @@ impl FlowId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowHash(u64);
 
-/// What a key led to.
+/// The result of finding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found(NonZeroU32);
 
@@ -63,19 +63,19 @@ impl Found {
     pub fn flow(self) -> FlowId {
         FlowId(self.number() >> 1)
     }
-    /// Whether the key is its second one.
+    /// Returns true if the key is its second one.
     #[inline]
     pub fn by_second(self) -> bool {
         self.number() & 1 == 1
     }
 }
 
-/// Where a key may be.
+/// A guess at where a key is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guess(Option<Found>);
 
 impl Guess {
-    /// Whether there is none: then the key is nowhere, or behind others.
+    /// Returns true if there is no guess: then the key is nowhere, or overflowed.
     #[inline]
     pub fn is_nothing(self) -> bool {
         self.0.is_none()
@@ -89,51 +89,52 @@ impl From<Found> for Guess {
     }
 }
 
-/// Why a flow was not added. The table is as it was.
+/// Error of [`FlowTable::add`], which has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddError {
-    /// A key leads to a flow already, whose end may have come.
+    /// The key already belongs to a flow, which may have expired.
     #[error("flow {} has that key", .0.flow().0)]
     Taken(Found),
-    /// There are as many flows as the table may hold.
+    /// The table holds as many flows as it can.
     #[error("the table is full")]
     Full,
-    /// No memory is ready for another flow yet: flows come faster than the kernel finds any.
-    #[error("there is no memory yet")]
+    /// No memory is ready for another flow yet: flows come faster than the kernel provides it.
+    #[error("no memory is ready for another flow yet")]
     Unready,
 }
 
-/// How many flows came and went since the table was made.
+/// Counters since the table was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
     /// Flows that were added.
     pub added: u64,
-    /// Flows whose end came.
+    /// Flows that expired.
     pub expired: u64,
-    /// Young flows that were given up for others.
+    /// Young flows that were recycled.
     pub recycled: u64,
     /// Flows that were removed by their owner.
     pub removed: u64,
-    /// Times that there was no room.
+    /// Times that the table was full.
     pub refused: u64,
-    /// Times that there was no memory yet.
+    /// Times that no memory was ready.
     pub unready: u64,
 }
 
-/// What to do with a flow whose end has come.
+/// Decision about an expired flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtEnd {
-    /// It is removed.
+pub enum OnExpiry {
+    /// Remove it.
     Remove,
-    /// It stays until then.
+    /// Keep it until then.
     Until(Millis),
 }
 
-/// Flows with keys of `W` words, a value `V` that packets need, and of which the rest is an `R`.
+/// A table of flows with keys of `W` words, a hot value `V` and a cold one `R`.
 ///
-/// Keys need every bit in them to tell flows apart, and nothing else: padding has to be zero. With two
-/// words, and a value of 64 bytes, the hot ones first, a flow takes 120 bytes, and each key 8 of index. Where both
-/// keys are needed of most flows, a value of 24 bytes lies on one line with them; a rest of 48 makes that 128 bytes.
+/// Keys must contain every bit that distinguishes flows, and nothing else: padding must be zero.
+/// With two words, and a value of 64 bytes, the hot ones first, a flow takes 120 bytes, and each
+/// key 8 of index. If both keys of most flows are needed, a value of 24 bytes is on one cache line
+/// with them; an `R` of 48 makes that 128 bytes.
 #[derive(Debug)]
 pub struct FlowTable<const W: usize, V: AllZeroValid, R: AllZeroValid = ()> {
     flows: PagedTable<Entry<W, V, R>>,
@@ -145,33 +146,33 @@ pub struct FlowTable<const W: usize, V: AllZeroValid, R: AllZeroValid = ()> {
     /// Flows from here on were never used.
     fresh: u32,
     live: u32,
-    /// Keys that are in use, and how many may be.
+    /// Keys in use, and their limit.
     keys: u64,
     room: u64,
     seeds: [u64; 2],
     counts: FlowCounts,
-    /// Up to this flow nobody need ask whether there is memory.
+    /// Flows below this need no check for memory.
     mark: u32,
-    /// The last of all: its thread gives memory back when it is dropped.
+    /// Declared last: its thread unmaps memory when it is dropped.
     ahead: Option<ahead::Ahead>,
 }
 
-/// Keys whose lines are on their way together.
+/// Keys whose cache lines are fetched together.
 const BATCH: usize = 16;
-/// Keys that [`FlowTable::fetch_ahead`] asks for at once.
+/// Number of keys that [`FlowTable::fetch_ahead`] prefetches at once.
 pub const AHEAD: usize = 8;
 
 impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W, V, R> {
-    /// A table for `capacity` flows with one key each, or two. If most have one, and some two: flows with
-    /// two take the room of up to two.
+    /// Creates a table for `capacity` flows with one key each, or two. If most have one, and some
+    /// two, flows with two take the room of up to two.
     ///
-    /// Address space is reserved; memory is used as flows come, from the lowest number up.
+    /// Reserves address space; memory is used as flows come, from the lowest number up.
     ///
     /// # Errors
     ///
     /// [`MapError`] if the kernel refuses, or for more than 2³¹ − 1 flows.
     pub fn new(capacity: u32, keys: usize, now: Millis) -> Result<Self, MapError> {
-        const { assert!(W > 0, "a key has a word at least") };
+        const { assert!(W > 0, "a key has at least one word") };
         if capacity >= Place::LIMIT {
             return Err(MapError { bytes: usize::MAX, source: rustix::io::Errno::NOMEM });
         }
@@ -193,24 +194,24 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         })
     }
 
-    /// From now on memory is cleared before flows come to it, by a thread of this name (at most 15 bytes),
-    /// which is also the one to give all of it back: to be called before there are flows. Flows that come
-    /// faster are refused. The first 16 MiB of flows and an index of up to 64 MiB are made ready at once, by
-    /// who calls, which takes some milliseconds; until a larger one is ready, all flows are refused.
+    /// Starts a thread of this name (at most 15 bytes) that clears memory ahead of flows, and
+    /// unmaps all of it at the end: to be called before there are flows. Flows that come faster are
+    /// refused. The first 16 MiB of flows and an index of up to 64 MiB are prepared at once, by the
+    /// caller, which takes some milliseconds; until a larger one is ready, all flows are refused.
     ///
     /// # Errors
     ///
-    /// If there can be no such thread. The table can be used all the same.
+    /// If the thread cannot be started. The table can be used all the same.
     pub fn prepare(&mut self, name: &str) -> std::io::Result<()> {
         self.start_thread(name, None)
     }
 
-    /// As [`prepare`](Self::prepare), also for a column side the table, with an entry for each flow: if it is
+    /// Like [`prepare`](Self::prepare), also for a side table with an entry for each flow: if it is
     /// `wanted`, or once it [is](Self::want_side_memory).
     ///
     /// # Errors
     ///
-    /// If there can be no such thread. The table can be used all the same.
+    /// If the thread cannot be started. The table can be used all the same.
     pub fn prepare_with<T: AllZeroValid>(
         &mut self,
         name: &str,
@@ -235,30 +236,30 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         Ok(())
     }
 
-    /// Memory side the table is to be found as well. Until [all flows](Self::has_side_memory) have some, new ones come
-    /// without; from then on they have it before they come.
+    /// Starts to prepare memory of the side table as well. Until [all flows](Self::has_side_memory)
+    /// have some, new ones come without; from then on they have it before they come.
     pub fn want_side_memory(&self) {
         if let Some(ahead) = &self.ahead {
             ahead.want_side_memory();
         }
     }
 
-    /// Whether all flows have memory side the table, or nobody finds it ahead of them.
+    /// Returns true if all flows have memory in the side table, or no thread prepares it.
     pub fn has_side_memory(&self) -> bool {
         self.ahead.as_ref().is_none_or(ahead::Ahead::is_side_ready)
     }
 
-    /// Whether another flow would have memory, if there is room for it.
+    /// Returns true if another flow would have memory, if there is room for it.
     pub fn is_ready(&self) -> bool {
         let needs_none = self.free != 0 || self.fresh == self.capacity();
         needs_none || self.ahead.as_ref().is_none_or(|ahead| ahead.is_ready_for(self.fresh))
     }
 
-    /// Finds all memory of the table now.
+    /// Faults in all memory of the table.
     ///
     /// # Errors
     ///
-    /// What the kernel says: it may know of no such request (before Linux 5.14), or have no memory.
+    /// The kernel's error: it may not support this (before Linux 5.14), or have no memory.
     pub fn populate(&self) -> std::io::Result<()> {
         for region in [self.index.region(), self.flows.region()] {
             region.populate(0..region.bytes())?;
@@ -271,7 +272,7 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         self.ahead.as_ref().and_then(|ahead| ahead.is_ready(self.capacity()))
     }
 
-    /// Whether the flow that comes next has memory.
+    /// Returns true if the next flow has memory.
     #[cold]
     fn has_memory(&mut self) -> bool {
         let Some(ahead) = &mut self.ahead else { return true };
@@ -280,37 +281,37 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         upto.is_some()
     }
 
-    /// Flows that there are.
+    /// Returns the number of flows.
     pub fn len(&self) -> u32 {
         self.live
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no flows.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
 
-    /// Flows that there may be.
+    /// Returns the maximum number of flows.
     pub fn capacity(&self) -> u32 {
         self.flows.capacity() as u32
     }
 
-    /// Flows that there may be if all have two keys.
+    /// Returns the maximum number of flows if all have two keys.
     pub fn capacity_of_two(&self) -> u32 {
         self.capacity().min((self.room / 2) as u32)
     }
 
-    /// What happened so far.
+    /// Returns the counters.
     pub fn counts(&self) -> FlowCounts {
         self.counts
     }
 
-    /// Bytes of memory when all flows are in use.
+    /// Returns the bytes of memory when all flows are in use.
     pub fn bytes(&self) -> usize {
         self.flows.capacity() * size_of::<Entry<W, V, R>>() + self.index.bytes()
     }
 
-    /// The hash of a key, which outsiders cannot foretell.
+    /// Returns the hash of a key, which outsiders cannot predict.
     #[inline]
     pub fn hash(&self, key: &[u64; W]) -> FlowHash {
         let [first, second] = self.seeds;
@@ -341,20 +342,20 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         self.entry(place.flow()).key(place.is_second()) == key
     }
 
-    /// Asks for what [`find`](Self::find) with this hash will read first.
+    /// Prefetches what [`find`](Self::find) with this hash reads first.
     #[inline]
     pub fn prefetch(&self, hash: FlowHash) {
         self.index.prefetch(hash);
     }
 
-    /// The flow that has this key, be its end come or not. `hash` is that of the key.
+    /// Finds the flow that has this key, expired or not. `hash` is that of the key.
     #[inline]
     pub fn find(&self, key: &[u64; W], hash: FlowHash) -> Option<Found> {
         self.index.find(hash, |place| self.holds(place, key)).map(Found::at)
     }
 
-    /// Finds the flows of many keys, as [`find`](Self::find) does for one. `hashes` gets the hash of
-    /// each key; as many are looked up as all three slices have room for.
+    /// Finds the flows of many keys, as [`find`](Self::find) does for one. `hashes` receives the
+    /// hash of each key; the shortest slice limits the number of lookups.
     pub fn find_batch(
         &self,
         keys: &[[u64; W]],
@@ -367,7 +368,8 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
             *hash = self.hash(key);
         }
         let hashes = &hashes[..count];
-        // Three stages, each a chunk behind the one before, so that none waits for what it asked for.
+        // Three stages, each a chunk after the one before, so that none waits for its own
+        // prefetches.
         let chunk = |n: usize| (n * BATCH).min(count)..((n + 1) * BATCH).min(count);
         for n in 0..count.div_ceil(BATCH) + 2 {
             hashes[chunk(n)].iter().for_each(|hash| self.index.prefetch(*hash));
@@ -382,8 +384,8 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         }
     }
 
-    /// Sets the hashes of keys, and guesses where the first of them are, which are then on their way. As
-    /// many as all three slices have room for.
+    /// Sets the hashes of keys, guesses where the first of them are, and prefetches those. The
+    /// shortest slice limits the number.
     pub fn hash_all(&self, keys: &[[u64; W]], hashes: &mut [FlowHash], guesses: &mut [Guess]) {
         let count = keys.len().min(hashes.len()).min(guesses.len());
         let hashes = &mut hashes[..count];
@@ -420,8 +422,9 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         Guess(place.map(Found::at))
     }
 
-    /// Where a key is if the guess is right, when that flow ends, which may be put off, and its value: all that
-    /// most packets need, at once. `None` says nothing of the key.
+    /// Returns where a key is if the guess is right, the flow's expiry, which may be extended, and
+    /// its value: all that most packets need, at once. `None` does not mean that the key is
+    /// unknown.
     #[inline]
     pub fn guessed(
         &mut self,
@@ -440,84 +443,84 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         }
     }
 
-    /// The value of a flow.
+    /// Returns the value of a flow.
     #[inline]
     pub fn get(&self, flow: FlowId) -> &V {
         &self.entry(flow.0).value
     }
 
-    /// The value of a flow.
+    /// Returns the value of a flow.
     #[inline]
     pub fn get_mut(&mut self, flow: FlowId) -> &mut V {
         &mut self.entry_mut(flow.0).value
     }
 
-    /// The rest of a flow's value.
+    /// Returns the cold value of a flow.
     #[inline]
     pub fn rest(&self, flow: FlowId) -> &R {
         &self.entry(flow.0).rest
     }
 
-    /// The keys of a flow: the first, and the second if it has one.
+    /// Returns the keys of a flow: the first, and the second if it has one.
     pub fn keys(&self, flow: FlowId) -> (&[u64; W], Option<&[u64; W]>) {
         let entry = self.entry(flow.0);
         (&entry.first, (entry.state & TWO_KEYS != 0).then_some(&entry.second))
     }
 
-    /// The other key of the flow that was found (zeros if it has none), when it ends, which may be put off, and its
-    /// value: all that a translation needs, at once.
+    /// Returns the other key of the flow that was found (zeros if it has none), its expiry, which
+    /// may be extended, and its value: all that a translation needs, at once.
     #[inline]
     pub fn counterpart(&mut self, found: Found) -> (&[u64; W], &mut Millis, &mut V) {
         let Entry { first, second, end, value, .. } = self.entry_mut(found.flow().0);
         (if found.by_second() { first } else { second }, end, value)
     }
 
-    /// When a flow ends.
+    /// Returns the expiry of a flow.
     #[inline]
-    pub fn end(&self, flow: FlowId) -> Millis {
+    pub fn expiry(&self, flow: FlowId) -> Millis {
         self.entry(flow.0).end
     }
 
-    /// Whether the end of a flow has come.
+    /// Returns true if a flow has expired.
     #[inline]
-    pub fn is_over(&self, flow: FlowId, now: Millis) -> bool {
-        is_due(self.end(flow), now)
+    pub fn is_expired(&self, flow: FlowId, now: Millis) -> bool {
+        is_due(self.expiry(flow), now)
     }
 
-    /// Has a flow end at `end`, which is later than it was to.
+    /// Moves the expiry of a flow to `end`, which must be later than before.
     #[inline]
-    pub fn put_off(&mut self, flow: FlowId, end: Millis) {
+    pub fn extend(&mut self, flow: FlowId, end: Millis) {
         self.entry_mut(flow.0).end = end;
     }
 
-    /// Has a flow end at `end`, earlier or later than it was to.
+    /// Sets the expiry of a flow to `end`, earlier or later than before.
     #[inline]
-    pub fn set_end(&mut self, flow: FlowId, end: Millis) {
+    pub fn set_expiry(&mut self, flow: FlowId, end: Millis) {
         self.entry_mut(flow.0).end = end;
         self.wheel.moved(self.flows.as_mut_slice(), flow.0, end);
     }
 
-    /// Whether a flow may be given up for another.
+    /// Returns true if a flow may be recycled for another.
     #[inline]
     pub fn is_young(&self, flow: FlowId) -> bool {
         self.entry(flow.0).state & YOUNG != 0
     }
 
-    /// A flow is not given up for another any more.
-    pub fn grow_up(&mut self, flow: FlowId) {
+    /// Makes a flow no longer young: it is not recycled for another any more.
+    pub fn promote(&mut self, flow: FlowId) {
         if self.is_young(flow) {
             self.entry_mut(flow.0).state &= !YOUNG;
             self.young.remove(self.flows.as_mut_slice(), flow.0);
         }
     }
 
-    /// Adds a young flow with a key and its hash, a second key and its hash, an end at most
-    /// [`MAX_TIMEOUT`] away, and its value with the rest of that.
+    /// Adds a young flow with a key and its hash, a second key and its hash, an expiry at most
+    /// [`MAX_TIMEOUT`] away, and its values.
     ///
     /// # Errors
     ///
-    /// [`AddError`]. After [`AddError::Full`] and [`AddError::Unready`], [`recycle`](Self::recycle) may make
-    /// room.
+    /// [`AddError`]. After [`AddError::Full`] and [`AddError::Unready`], [`recycle`](Self::recycle)
+    /// may make room.
     pub fn add(
         &mut self,
         key: ([u64; W], FlowHash),
@@ -556,7 +559,7 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
     fn take_free(&mut self) -> Result<u32, AddError> {
         if let Some(flow) = self.free.checked_sub(1) {
             self.free = self.flows.as_mut_slice().age(flow).next;
-            // Flows come in bursts: the next one finds its lines here.
+            // Flows come in bursts: the next one finds its cache lines here.
             if let Some(next) = self.free.checked_sub(1) {
                 self.entry(next).fetch_all();
             }
@@ -603,8 +606,8 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         value
     }
 
-    /// Gives up the flow that has been young for longest; `with` sees it before. False if none is
-    /// young.
+    /// Removes the flow that has been young for longest; `with` sees it before. Returns false if
+    /// none is young.
     pub fn recycle(&mut self, with: impl FnOnce(&Self, FlowId)) -> bool {
         let Some(flow) = self.young.oldest() else { return false };
         with(self, FlowId(flow));
@@ -613,17 +616,17 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         true
     }
 
-    /// Looks at up to `steps` flows whose end may have come; `at_end` says of those whose end has come
-    /// what becomes of them. True if there is more to look at.
+    /// Checks up to `steps` flows that may have expired; `at_end` decides about those that have.
+    /// Returns true if there is more to check.
     ///
     /// To keep up, allow two steps for each flow that was added since.
     pub fn expire(
         &mut self,
         now: Millis,
         steps: usize,
-        mut at_end: impl FnMut(&mut Self, FlowId) -> AtEnd,
+        mut at_end: impl FnMut(&mut Self, FlowId) -> OnExpiry,
     ) -> bool {
-        // How many flows were asked for ahead, and the one that is next.
+        // Number of flows that were prefetched, and the one that is next.
         let (mut lead, mut ahead) = (0, 0);
         for _ in 0..steps {
             let Some(flow) = self.wheel.due(now) else { return false };
@@ -635,10 +638,10 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
                 ahead = self.fetch(ahead);
             }
             lead = lead.saturating_sub(1);
-            if self.is_over(FlowId(flow), now) {
+            if self.is_expired(FlowId(flow), now) {
                 match at_end(self, FlowId(flow)) {
-                    AtEnd::Until(end) => self.entry_mut(flow).end = end,
-                    AtEnd::Remove => {
+                    OnExpiry::Until(end) => self.entry_mut(flow).end = end,
+                    OnExpiry::Remove => {
                         self.take_out(flow);
                         self.counts.expired += 1;
                         continue;
@@ -652,7 +655,7 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         true
     }
 
-    /// Asks for what ending a flow (+ 1) will read, and for the flow behind it in its slot (+ 1), which is
+    /// Prefetches what removing a flow (+ 1) reads, and the next flow in its slot (+ 1), which is
     /// returned; 0: none.
     #[inline]
     fn fetch(&mut self, flow: u32) -> u32 {
@@ -666,7 +669,7 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         next
     }
 
-    /// Asks for where the index says that a flow is.
+    /// Prefetches the index entries of a flow.
     #[inline]
     fn fetch_places(&self, flow: u32) {
         let Entry { first, second, state, .. } = self.entry(flow);
@@ -676,27 +679,27 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         }
     }
 
-    /// Asks for what removing some flows will read beyond themselves.
+    /// Prefetches what removing some flows reads beyond themselves.
     #[inline]
     pub fn fetch_removal(&self, flows: &[FlowId]) {
         flows.iter().for_each(|flow| self.fetch_places(flow.0));
     }
 
-    /// The flows among up to `steps` numbers from `*from` on, which moves; for listing a table bit by
-    /// bit. It is done when `*from` is [`used`](Self::used).
+    /// Returns the flows among up to `steps` numbers from `*from` on, which moves; for listing a
+    /// table in slices. It is done when `*from` is [`used`](Self::used).
     pub fn list(&self, from: &mut u32, steps: u32) -> impl Iterator<Item = FlowId> {
         let first = *from;
         *from = first.saturating_add(steps).min(self.fresh);
         (first..*from).filter(|flow| self.entry(*flow).state & LIVE != 0).map(FlowId)
     }
 
-    /// Numbers below this have been flows.
+    /// Returns the limit of numbers that have ever been flows.
     pub fn used(&self) -> u32 {
         self.fresh
     }
 }
 
-/// Both halves of the product.
+/// Folds both halves of the product.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

@@ -43,20 +43,20 @@ fn empty(table: &mut Table) {
 }
 
 impl Table {
-    /// A moment a turn of the wheel after any that it has seen.
+    /// Returns a moment a turn of the wheel after any that it has seen.
     fn wheel_now(&self) -> Millis {
         self.wheel.after_a_turn()
     }
 }
 
-/// What a table ought to do, done slowly.
+/// A slow model of the table.
 #[derive(Default)]
 struct Model {
     by_key: HashMap<Key, (FlowId, bool)>,
     /// In the order of their age.
     flows: BTreeMap<u64, (FlowId, Vec<Key>, Millis, u64, bool)>,
     serial: u64,
-    /// Of the keys that were looked for last.
+    /// Guesses of the keys that were looked for last.
     guesses: Vec<Guess>,
 }
 
@@ -101,7 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Recycle),
         4 => (prop_oneof![0u32..1000, 0u32..700_000], 0usize..200)
             .prop_map(|(by, steps)| Step::Time { by, steps }),
-        // As far as moments can be told apart: nothing may be left that was due before.
+        // As far as moments can be distinguished: nothing may be left that was due before.
         1 => Just(Step::Time { by: MAX_TIMEOUT, steps: usize::MAX }),
     ]
 }
@@ -135,12 +135,12 @@ fn check_find(table: &mut Table, model: &mut Model, keys: &[Key]) {
     (0..keys.len()).step_by(AHEAD).for_each(|at| table.fetch_ahead(&hashes, &mut guesses, at));
     for (i, key) in keys.iter().enumerate() {
         let expected = table.find(key, hashes[i]);
-        // Those of others and old ones as well.
+        // Guesses of other keys and stale ones as well.
         for guess in model.guesses.iter().chain(&guesses) {
             if let Some((found, end, value)) = table.guessed(key, *guess) {
                 let (end, value) = (*end, *value);
                 assert_eq!(Some(found), expected);
-                assert_eq!((table.end(found.flow()), *table.get(found.flow())), (end, value));
+                assert_eq!((table.expiry(found.flow()), *table.get(found.flow())), (end, value));
             }
         }
     }
@@ -159,8 +159,8 @@ fn check_time(table: &mut Table, model: &mut Model, now: Millis, steps: usize) {
     let more = table.expire(now, steps, |table, flow| {
         ended.push((flow, *table.get(flow)));
         match *table.get(flow) % 5 {
-            0 => AtEnd::Until(now.wrapping_add(50_000)),
-            _ => AtEnd::Remove,
+            0 => OnExpiry::Until(now.wrapping_add(50_000)),
+            _ => OnExpiry::Remove,
         }
     });
     assert!(ended.len() <= steps);
@@ -173,7 +173,7 @@ fn check_time(table: &mut Table, model: &mut Model, now: Millis, steps: usize) {
         }
     }
     if !more {
-        // A slot is looked at once it is over.
+        // A slot is checked once it is over.
         let late = now.wrapping_sub(2 << timer::SLOT);
         let left = model.flows.values().find(|flow| is_due(flow.2, late));
         assert!(left.is_none(), "{left:?} was passed over at {now}");
@@ -207,18 +207,18 @@ proptest! {
                 },
                 Step::End { nth, timeout } => if let Some((serial, flow)) = model.nth(nth) {
                     let end = now.wrapping_add(timeout);
-                    table.set_end(flow, end);
+                    table.set_expiry(flow, end);
                     model.flows.get_mut(&serial).unwrap().2 = end;
                 },
                 Step::PutOff { nth, by } => if let Some((serial, flow)) = model.nth(nth) {
                     let end = &mut model.flows.get_mut(&serial).unwrap().2;
                     if end.wrapping_sub(now) < MAX_TIMEOUT - by {
                         *end = end.wrapping_add(by);
-                        table.put_off(flow, *end);
+                        table.extend(flow, *end);
                     }
                 },
                 Step::GrowUp { nth } => if let Some((serial, flow)) = model.nth(nth) {
-                    table.grow_up(flow);
+                    table.promote(flow);
                     model.flows.get_mut(&serial).unwrap().4 = false;
                 },
                 Step::Recycle => {
@@ -236,7 +236,7 @@ proptest! {
             prop_assert_eq!(table.len() as usize, model.flows.len());
         }
         for (flow, keys, end, serial, young) in model.flows.values() {
-            prop_assert_eq!((table.end(*flow), table.is_young(*flow)), (*end, *young));
+            prop_assert_eq!((table.expiry(*flow), table.is_young(*flow)), (*end, *young));
             prop_assert_eq!(table.get(*flow), serial);
             let (first, second) = table.keys(*flow);
             let found: Vec<Key> = [Some(first), second].into_iter().flatten().copied().collect();
@@ -287,7 +287,7 @@ fn stays_right_when_full() {
     empty(&mut table);
 }
 
-/// Many flows end at once: as many as allowed are taken, the rest later, and none early.
+/// Many flows expire at once: as many as allowed are taken, the rest later, and none early.
 #[test]
 fn many_ends_at_once() {
     const FLOWS: u64 = 300_000;
@@ -299,7 +299,7 @@ fn many_ends_at_once() {
     let (mut ended, mut rounds) = (0, 0);
     while table.expire(60_200, 1000, |_, _| {
         ended += 1;
-        AtEnd::Remove
+        OnExpiry::Remove
     }) {
         rounds += 1;
     }
@@ -310,7 +310,7 @@ fn many_ends_at_once() {
 #[test]
 fn hashes_spread_and_differ_between_tables() {
     let table = Table::new(1 << 16, 1, 0).unwrap();
-    // As tuples are: a few bits change, at either end.
+    // As in tuples: a few bits change, at either end.
     let keys: Vec<Key> = (0..1u64 << 16).map(|n| [n & 0xff | (n >> 8) << 32, 17 << 48]).collect();
     let mut cells = vec![0u32; 1 << 12];
     for key in &keys {
@@ -331,7 +331,7 @@ fn hashes_spread_and_differ_between_tables() {
 fn a_flow_takes_two_lines() {
     assert_eq!(size_of::<Entry<2, [u64; 9], ()>>(), 128);
     assert_eq!(size_of::<Entry<2, [u64; 8], ()>>(), 120);
-    // With a short value, both keys and that are on the first of them.
+    // With a short value, both keys and the value are on the first of them.
     type Both = Entry<2, [u64; 3], [u64; 6]>;
     assert_eq!((size_of::<Both>(), std::mem::offset_of!(Both, rest)), (128, 64));
     let table = FlowTable::<2, [u64; 9]>::new(1_000_000, 2, 0).unwrap();
@@ -341,7 +341,7 @@ fn a_flow_takes_two_lines() {
     assert!(table.bytes() <= 128 * 1_000_001, "{}", table.bytes());
 }
 
-/// A table for flows of one key says no before its index is too full to be searched.
+/// A table for flows of one key refuses flows before its index is too full to be searched.
 #[test]
 fn second_keys_take_room() {
     let mut table = FlowTable::<2, u64>::new(800, 1, 0).unwrap();
@@ -360,20 +360,22 @@ fn second_keys_take_room() {
     assert_eq!(table.counts().refused, 1);
 }
 
-/// Waits until memory is ready; false if the kernel does not know how.
+/// Waits until memory is ready; false if the kernel does not support it.
 fn wait_for_memory(table: &Table) -> bool {
     let long = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
         match table.is_all_ready() {
             None => return false,
             Some(true) => return true,
-            Some(false) => assert!(std::time::Instant::now() < long, "the thread does nothing"),
+            Some(false) => {
+                assert!(std::time::Instant::now() < long, "the thread does not progress")
+            }
         }
         std::thread::yield_now();
     }
 }
 
-/// Memory is there before flows are, if the kernel knows how; nothing else is any different.
+/// Memory is there before flows are, if the kernel supports it; nothing else differs.
 #[test]
 fn memory_is_ready_before_flows_come() {
     let capacity = 400_000;
@@ -402,8 +404,8 @@ fn faults() -> u64 {
     behind_name.split_whitespace().nth(7).unwrap().parse().unwrap()
 }
 
-/// Who adds flows as fast as may be is refused while there is no memory, and finds none itself: neither
-/// for flows nor for keys nor side them.
+/// A worker that adds flows as fast as possible is refused while there is no memory, and faults
+/// none in itself: neither for flows nor for keys nor in the side table.
 #[test]
 fn who_adds_flows_never_finds_memory() {
     let capacity = 600_000;
@@ -433,13 +435,13 @@ fn who_adds_flows_never_finds_memory() {
     assert!(found < 20, "{found} page faults");
 }
 
-/// Flows come on while memory side those that there are is found.
+/// Flows are added while memory of the side table is prepared for existing ones.
 #[test]
 fn no_flow_waits_for_what_is_beside_others() {
     let capacity = 600_000;
     let mut side = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
     let mut table = Table::new(capacity, 1, 0).unwrap();
-    assert!(table.has_side_memory(), "without a thread nobody waits for it");
+    assert!(table.has_side_memory(), "without a thread nothing waits for it");
     table.prepare_with("test-memory", &side, false).unwrap();
     let add = |table: &mut Table, n| table.add(with_hash(table, key(n)), None, 1000, (n, ()));
     for n in 0..300_000 {
@@ -453,16 +455,17 @@ fn no_flow_waits_for_what_is_beside_others() {
     assert!(!table.has_side_memory());
     table.want_side_memory();
     for n in 300_000..301_000 {
-        add(&mut table, n).expect("a flow without anything side it");
+        add(&mut table, n).expect("a flow without an entry in the side table");
     }
     wait_for_memory(&table);
     assert!(table.has_side_memory());
     let before = faults();
     side.as_mut_slice()[..table.used() as usize].fill([1, 1]);
-    assert!(faults() - before < 20, "all of them have memory side them");
+    assert!(faults() - before < 20, "all of them have memory in the side table");
 }
 
-/// Whoever is refused for want of memory has changed nothing, and is refused until there is some.
+/// A flow that is refused for lack of memory has changed nothing, and is refused until there is
+/// some.
 #[test]
 fn no_flow_comes_before_its_memory() {
     // An index that takes a thread some time.
@@ -483,7 +486,7 @@ fn no_flow_comes_before_its_memory() {
     empty(&mut table);
 }
 
-/// What is wanted side flows from the beginning is there from the beginning.
+/// A side table that is wanted from the beginning has memory from the beginning.
 #[test]
 fn what_is_wanted_at_first_is_ready_at_once() {
     for wanted in [false, true] {

@@ -1,9 +1,9 @@
-//! When flows end: a wheel of lists, turned in small steps.
+//! Expiry of flows: a timer wheel of lists, turned in small steps.
 //!
-//! A flow is in the list of the slot in which its end was due when it was put there. Most packets
-//! only move the end further away, which is a store to the flow: the wheel finds the flow in its old
-//! slot and puts it into a later one then. Only an end that comes earlier moves it at once. Ends
-//! beyond the horizon are looked at once a turn, so there is one wheel and nothing cascades.
+//! A flow is in the list of the slot in which it was due when it was put there. Most packets only
+//! move its expiry further away, which is a store to the flow: the wheel finds the flow in its old
+//! slot and puts it into a later one then. Only an expiry that comes earlier moves it at once.
+//! Expiries beyond the horizon are checked once a turn, so there is one wheel and nothing cascades.
 
 use super::entry::{Links, Slots};
 
@@ -11,10 +11,10 @@ use super::entry::{Links, Slots};
 /// are compared as if they were less than 24 days apart.
 pub type Millis = u32;
 
-/// Most that may lie between now and the end of a flow: 12 days.
+/// Maximum time between now and the expiry of a flow: 12 days.
 pub const MAX_TIMEOUT: Millis = 1 << 30;
 
-/// Whether `at` has come.
+/// Returns true if `at` has come.
 #[inline]
 pub fn is_due(at: Millis, now: Millis) -> bool {
     now.wrapping_sub(at) < 1 << 31
@@ -25,14 +25,14 @@ pub(super) const SLOT: u32 = 7;
 /// Slots of a turn, which takes 8.7 minutes.
 const SLOTS: u32 = 4096;
 
-/// Numbers of slots since the clock's zero have as many bits.
+/// Mask of slot numbers since the clock's zero.
 const WRAP: u32 = u32::MAX >> SLOT;
 
-/// Where the list of each slot begins, and how far the wheel has been turned.
+/// Heads of the slots' lists, and how far the wheel has been turned.
 #[derive(Debug)]
 pub(super) struct Wheel {
     heads: Box<[u32]>,
-    /// The slot that is looked at next, of all since the clock's zero.
+    /// The slot that is checked next, counted since the clock's zero.
     hand: u32,
 }
 
@@ -41,13 +41,13 @@ impl Wheel {
         Wheel { heads: vec![0; SLOTS as usize].into(), hand: now >> SLOT }
     }
 
-    /// A moment when all slots that are in use are over.
+    /// Returns a moment when all slots that are in use are over.
     #[cfg(test)]
     pub(super) fn after_a_turn(&self) -> Millis {
         self.hand.wrapping_add(SLOTS) << SLOT
     }
 
-    /// The slot of a moment: not before the hand, and not a whole turn away.
+    /// Returns the slot of a moment: not before the hand, and not a whole turn away.
     #[inline]
     fn slot(&self, at: Millis) -> u32 {
         let ahead = (at >> SLOT).wrapping_sub(self.hand) & WRAP;
@@ -55,7 +55,7 @@ impl Wheel {
         self.hand.wrapping_add(ahead) % SLOTS
     }
 
-    /// Puts in a flow that is in no slot.
+    /// Adds a flow that is in no slot.
     #[inline]
     pub(super) fn add(&mut self, flows: &mut (impl Slots + ?Sized), flow: u32, at: Millis) {
         let slot = self.slot(at);
@@ -68,7 +68,7 @@ impl Wheel {
         *flows.slot(flow) = slot as u16;
     }
 
-    /// Takes a flow out.
+    /// Removes a flow.
     #[inline]
     pub(super) fn remove(&mut self, flows: &mut (impl Slots + ?Sized), flow: u32) {
         let Links { next, previous } = *flows.timer(flow);
@@ -81,7 +81,7 @@ impl Wheel {
         }
     }
 
-    /// Sees to it that a flow is looked at soon enough after its end was changed.
+    /// Ensures that a flow is checked soon enough after its expiry was changed.
     #[inline]
     pub(super) fn moved(&mut self, flows: &mut (impl Slots + ?Sized), flow: u32, at: Millis) {
         let ahead = |slot: u32| slot.wrapping_sub(self.hand) % SLOTS;
@@ -91,7 +91,7 @@ impl Wheel {
         }
     }
 
-    /// A flow whose slot is over, or nothing if there is none for now.
+    /// Returns a flow whose slot is over, if there is one for now.
     #[inline]
     pub(super) fn due(&mut self, now: Millis) -> Option<u32> {
         let today = now >> SLOT;

@@ -1,12 +1,12 @@
-//! Looking up many addresses at once, so that their memory accesses overlap.
+//! Batched lookup of many addresses, so that their memory accesses overlap.
 //!
 //! Stage by stage, so that no load waits for another address's: the words of the first level,
-//! fetched some chunks ahead; then the groups if any word names one; then the short routes if any
-//! says nothing. With random destinations over a million routes this takes 8 to 10 clocks an address
-//! where single look-ups take 30.
+//! fetched some chunks ahead; then the groups if any word refers to one; then the short routes if
+//! any word has no route. With random destinations over a million routes this takes 8 to 10 clocks
+//! an address where single lookups take 30.
 //!
-//! There are two kernels for a chunk. Gathers need fewer instructions, so that more misses are under
-//! way at a time. Clocks an address, Zen 5, a million routes:
+//! There are two kernels for a chunk. Gathers need fewer instructions, so that more misses are in
+//! flight at a time. Clocks an address, Zen 5, a million routes:
 //!
 //! | kernel | the same 64 destinations | random routed ones | random ones |
 //! | --- | ---: | ---: | ---: |
@@ -20,11 +20,11 @@ use crate::prefetch::for_read;
 
 /// Addresses whose loads are in flight together.
 const BATCH: usize = 16;
-/// How many chunks ahead the first level is fetched: 2 take 11 clocks a random look-up, 4 take 8.7,
-/// 6 take 8.2, 12 take 7.6 and crowd a small L1.
+/// Number of chunks that the first level is fetched ahead: 2 take 11 clocks a random lookup, 4 take
+/// 8.7, 6 take 8.2, 12 take 7.6 and crowd a small L1.
 const AHEAD: usize = 6;
 
-/// How a chunk is looked up.
+/// Implementation of a chunk's lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kernel {
     Portable,
@@ -33,7 +33,8 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// Those that this processor has, the best last. `groups`: the table's limit.
+    /// Returns the kernels that this processor supports, the best last. `groups`: the table's
+    /// limit.
     pub(super) fn available(groups: u32) -> Vec<Kernel> {
         let mut all = vec![Kernel::Portable];
         // Gathers take signed indices: no word may lie beyond 2^31.
@@ -45,13 +46,13 @@ impl Kernel {
         all
     }
 
-    /// The best of them.
+    /// Returns the best of them.
     pub(super) fn best(groups: u32) -> Kernel {
         Kernel::available(groups).pop().unwrap_or(Kernel::Portable)
     }
 }
 
-/// Looks up as many addresses as both slices have room for. The kernel is one that is available.
+/// Looks up addresses; the shorter slice limits the number. The kernel must be an available one.
 #[inline]
 pub(super) fn lookup(table: &Table, kernel: Kernel, addrs: &[u32], leaves: &mut [u32]) {
     match kernel {
@@ -77,7 +78,7 @@ fn drive(
     let (outs, rest_out) = leaves.as_chunks_mut::<BATCH>();
     for (n, (addrs, leaves)) in ins.iter().zip(outs).enumerate() {
         match ins.get(n + AHEAD) {
-            // Not by `fetch`: of a known length, it is unrolled.
+            // Not by `fetch`: with a known length, it is unrolled.
             Some(ahead) => ahead.iter().for_each(|&addr| for_read(table.first(addr))),
             None if n + AHEAD == ins.len() => fetch(rest_in),
             None => {}
@@ -106,7 +107,7 @@ fn portable(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
         missed |= *leaf == 0;
     }
     if missed {
-        // Without a branch each: which of random destinations miss cannot be foretold.
+        // Branch-free: which random destinations miss is unpredictable.
         for (&addr, leaf) in addrs.iter().zip(leaves) {
             let short = table.short_of(addr).load() & Leaf::MAX;
             *leaf = if *leaf == 0 { short } else { *leaf };
@@ -115,8 +116,8 @@ fn portable(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
 }
 
 /// The writer stores whole aligned words, and x86 loads each element of a gather as such a word, in
-/// order with the loads of other instructions: what a gather reads is what an acquiring load of each
-/// word would have read.
+/// order with the loads of other instructions: a gather reads what an acquiring load of each word
+/// would have read.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{BATCH, Table, drive};

@@ -6,7 +6,7 @@ use super::Ipv4Prefix;
 use crate::hash::mix64;
 
 /// Share of each prefix length in the Internet's table, in thousandths, roughly; and some host
-/// routes, as routers have them beside it.
+/// routes, as routers have in addition.
 const MIX: [(u8, u64); 14] = [
     (24, 622),
     (23, 100),
@@ -24,8 +24,8 @@ const MIX: [(u8, u64); 14] = [
     (32, 5),
 ];
 
-/// So many different prefixes with lengths as in the Internet's table, the same ones each time. None
-/// of them is in 10.0.0.0/8, 48.0.0.0/7 or 127.0.0.0/8: these are left to whoever measures.
+/// Returns `count` different prefixes with lengths as in the Internet's table, the same ones each
+/// time. None of them is in 10.0.0.0/8, 48.0.0.0/7 or 127.0.0.0/8: these are left to the benchmark.
 pub fn internet(count: usize) -> Vec<Ipv4Prefix> {
     let mut seen = HashSet::with_capacity(count);
     (0u64..).filter_map(prefix).filter(|p| seen.insert(*p)).take(count).collect()

@@ -2,15 +2,14 @@
 //!
 //! One control thread owns the [`Lpm4`]: the routes, and the right to change the forwarding table.
 //! Workers hold an [`Lpm4Reader`] and look up while it changes: each change is a sequence of
-//! single-word stores, and every state in between answers with the old or the new route.
+//! single-word stores, and every state in between yields the old or the new route.
 //!
-//! Back of the envelope, for a million routes as the Internet has them: the first level takes
-//! 64 MiB (only where routes are), the route store about 15 MiB. A group for routes longer than /24
-//! takes 1 KiB.
+//! Memory for a million routes as in the Internet: the first level takes 64 MiB (only where routes
+//! are), the route store about 15 MiB. A group for routes longer than /24 takes 1 KiB.
 //!
 //! A short prefix fills its range, but only those words that no longer route covers; each word
-//! says beside its leaf how long its route is. Routes of up to 8 bits fill no more than 256 words
-//! in front of the first level, which answer where that says nothing.
+//! contains, next to its leaf, the length of its route. Routes of up to 8 bits fill no more than
+//! 256 words in front of the first level, which are used where the first level has no route.
 
 mod batch;
 mod internet;
@@ -35,12 +34,12 @@ use crate::qsbr::Domain;
 /// Limits of a route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lpm4Config {
-    /// How many routes it takes.
+    /// Maximum number of routes.
     pub max_routes: usize,
-    /// How many different /24 it takes that have routes longer than /24 in them. At most 2^24;
-    /// each costs 1 KiB of address space, and memory only when used.
+    /// Maximum number of different /24 that have routes longer than /24 in them. At most 2^24; each
+    /// costs 1 KiB of address space, and memory only when used.
     pub max_groups: u32,
-    /// Huge pages make random lookups faster; normal ones save memory when there are many small
+    /// Huge pages make random lookups faster; normal ones save memory if there are many small
     /// tables.
     pub pages: Pages,
 }
@@ -51,10 +50,10 @@ impl Default for Lpm4Config {
     }
 }
 
-/// Why a route was refused, or a table could not be made. Nothing has changed then.
+/// Error of adding a route or creating a table. Nothing has changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LpmError {
-    /// The table has as many routes as it may.
+    /// The table holds its maximum number of routes.
     #[error("the route table is full: its limit is {limit} routes")]
     TableFull {
         /// [`Lpm4Config::max_routes`].
@@ -78,7 +77,7 @@ pub enum LpmError {
     /// The route store could not grow.
     #[error("out of memory while growing the store of {routes} routes")]
     OutOfMemory {
-        /// How many routes there are.
+        /// Number of routes.
         routes: usize,
     },
     /// The tables could not be reserved.
@@ -86,7 +85,7 @@ pub enum LpmError {
     Map(#[from] MapError),
 }
 
-/// How full a table is.
+/// Usage of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lpm4Usage {
     /// Routes, the default route included.
@@ -95,11 +94,11 @@ pub struct Lpm4Usage {
     pub max_routes: usize,
     /// Groups in use.
     pub groups: usize,
-    /// Groups given up, in their grace period.
+    /// Freed groups in their grace period.
     pub groups_waiting: usize,
     /// The limit of `groups` and `groups_waiting` together.
     pub max_groups: u32,
-    /// As [`Lpm4::memory`] says, in bytes.
+    /// As [`Lpm4::memory`] returns, in bytes.
     pub memory: usize,
 }
 
@@ -108,7 +107,7 @@ pub struct Lpm4 {
     table: Arc<Table>,
     /// Leaves.
     rib: PrefixMap,
-    /// How many routes longer than /24 each group has.
+    /// Number of routes longer than /24 in each group.
     group_routes: PagedTable<u16>,
     groups: IndexPool,
     /// Groups that the first level no longer names, to be tagged at the next reclaim.
@@ -120,7 +119,7 @@ impl Lpm4 {
     /// Bytes of the first-level table, which [`Lpm4::memory`] leaves out.
     pub const FIRST_LEVEL_BYTES: usize = FIRST * size_of::<u32>();
 
-    /// An empty table.
+    /// Creates an empty table.
     ///
     /// # Errors
     ///
@@ -140,7 +139,7 @@ impl Lpm4 {
         })
     }
 
-    /// A worker's view of the table.
+    /// Returns a worker's view of the table.
     pub fn reader(&self) -> Lpm4Reader {
         Lpm4Reader::new(&self.table)
     }
@@ -167,7 +166,8 @@ impl Lpm4 {
     /// Removes a route; returns the leaf it had.
     pub fn remove(&mut self, prefix: Ipv4Prefix) -> Option<Leaf> {
         let old = Leaf::from(self.rib.remove(prefix)?);
-        // What shines through, in the same level. The short routes answer where there is nothing.
+        // The route that shows through, in the same level. The short routes are used if there is
+        // none.
         let least = if prefix.len() <= SHORT_BITS { 0 } else { SHORT_BITS + 1 };
         let below = self.parent(prefix);
         let below = below.filter(|(below, _)| below.len() >= least);
@@ -179,18 +179,18 @@ impl Lpm4 {
         Some(old)
     }
 
-    /// The leaf of exactly this route.
+    /// Returns the leaf of exactly this route.
     pub fn get(&self, prefix: Ipv4Prefix) -> Option<Leaf> {
         self.rib.get(prefix).map(Leaf::from)
     }
 
-    /// The longest route that holds `addr` (host byte order), found among the routes rather than
-    /// in the forwarding table.
+    /// Returns the longest route that contains `addr` (host byte order), from the routes rather
+    /// than from the forwarding table.
     pub fn lookup(&self, addr: u32) -> Option<(Ipv4Prefix, Leaf)> {
         self.covering(addr, 32)
     }
 
-    /// The longest route that holds all of `prefix` and is shorter than it.
+    /// Returns the longest route that contains all of `prefix` and is shorter than it.
     pub fn parent(&self, prefix: Ipv4Prefix) -> Option<(Ipv4Prefix, Leaf)> {
         self.covering(prefix.addr(), prefix.len().checked_sub(1)?)
     }
@@ -199,8 +199,8 @@ impl Lpm4 {
         self.rib.covering(addr, longest).map(|(prefix, leaf)| (prefix, Leaf::from(leaf)))
     }
 
-    /// All routes by address, a shorter prefix before the longer ones in it. Sorts a copy: tens
-    /// of milliseconds for a million routes.
+    /// Returns all routes by address, a shorter prefix before the longer ones in it. Sorts a copy:
+    /// tens of milliseconds for a million routes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Ipv4Prefix, Leaf)> + use<> {
         let mut routes = Vec::with_capacity(self.len());
         routes.extend(self.iter_unordered());
@@ -208,39 +208,39 @@ impl Lpm4 {
         routes.into_iter()
     }
 
-    /// All routes in no particular order, without a copy.
+    /// Returns all routes in no particular order, without a copy.
     pub fn iter_unordered(&self) -> impl Iterator<Item = (Ipv4Prefix, Leaf)> {
         self.rib.iter().map(|(prefix, leaf)| (prefix, Leaf::from(leaf)))
     }
 
-    /// Goes on with a walk over all routes, as [`PrefixMap::sweep`] does.
+    /// Continues a walk over all routes, as [`PrefixMap::sweep`] does.
     pub fn sweep(&self, at: &mut Sweep, mut each: impl FnMut(Ipv4Prefix)) -> bool {
         self.rib.sweep(at, |(prefix, _)| each(prefix))
     }
 
-    /// How many routes there are of each prefix length.
+    /// Returns the number of routes of each prefix length.
     pub fn lengths(&self) -> [usize; 33] {
         self.rib.lengths()
     }
 
-    /// How many routes there are, the default route included.
+    /// Returns the number of routes, the default route included.
     pub fn len(&self) -> usize {
         self.rib.len()
     }
 
-    /// Whether there is no route.
+    /// Returns true if there is no route.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes used, without [`Lpm4::FIRST_LEVEL_BYTES`]: the routes, and the groups that were ever in
-    /// use.
+    /// Returns the bytes in use, without [`Lpm4::FIRST_LEVEL_BYTES`]: the routes, and the groups
+    /// that were ever used.
     pub fn memory(&self) -> usize {
         let per_group = GROUP * size_of::<u32>() + size_of::<u16>();
         self.rib.memory() + self.groups.high_water() as usize * per_group
     }
 
-    /// How full the table is.
+    /// Returns the usage of the table.
     pub fn usage(&self) -> Lpm4Usage {
         Lpm4Usage {
             routes: self.len(),
@@ -252,8 +252,8 @@ impl Lpm4 {
         }
     }
 
-    /// Makes groups available again that no worker can be reading any more; returns how many.
-    /// Call it now and then, with the domain in which the workers are readers.
+    /// Makes groups available that no worker can be reading any more; returns their number. To be
+    /// called regularly, with the domain in which the workers are readers.
     pub fn reclaim(&mut self, domain: &Domain) -> usize {
         if !self.unlinked.is_empty() {
             let tag = domain.tag();
@@ -265,7 +265,7 @@ impl Lpm4 {
         self.groups.reclaim(domain)
     }
 
-    /// Everything that can fail when `prefix` is added, before anything has changed.
+    /// Does everything that can fail when `prefix` is added, before anything has changed.
     fn make_room(&mut self, prefix: Ipv4Prefix) -> Result<(), LpmError> {
         if self.len() >= self.max_routes {
             return Err(LpmError::TableFull { limit: self.max_routes });
@@ -279,7 +279,7 @@ impl Lpm4 {
         Ok(())
     }
 
-    /// The group of a word; makes one that answers as the word did if there is none.
+    /// Returns the group of a word; creates one with the word's route if there is none.
     fn open_group(&mut self, index: usize) -> Result<u32, LpmError> {
         if let Some(group) = self.table.group_at(index) {
             return Ok(group);
@@ -293,7 +293,7 @@ impl Lpm4 {
         Ok(group)
     }
 
-    /// Forgets one route of a word's group; the last one takes the group with it.
+    /// Removes one route of a word's group; the last one frees the group.
     fn drop_group_route(&mut self, index: usize) {
         let Some(group) = self.table.group_at(index) else { return };
         let routes = &mut self.group_routes.as_mut_slice()[group as usize];

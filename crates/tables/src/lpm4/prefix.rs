@@ -1,4 +1,4 @@
-//! What a route table maps from, and to.
+//! Keys and values of a route table: prefixes and leaves.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -20,59 +20,59 @@ impl Ipv4Prefix {
     /// `0.0.0.0/0`.
     pub const DEFAULT: Self = Self { addr: 0, len: 0 };
 
-    /// The prefix of `len` bits that `addr` (host byte order) lies in.
+    /// Returns the prefix of `len` bits that contains `addr` (host byte order).
     ///
     /// # Errors
     ///
-    /// [`PrefixLenError`] when `len` is above 32.
+    /// [`PrefixLenError`] if `len` is above 32.
     pub const fn new(addr: u32, len: u8) -> Result<Self, PrefixLenError> {
         if len > 32 { Err(PrefixLenError(len)) } else { Ok(Self::of(addr, len)) }
     }
 
-    /// The `/32` of an address.
+    /// Returns the `/32` of an address.
     pub const fn host(addr: u32) -> Self {
         Self { addr, len: 32 }
     }
 
-    /// As [`Ipv4Prefix::new`], for a `len` known to be at most 32.
+    /// Like [`Ipv4Prefix::new`], for a `len` known to be at most 32.
     pub(super) const fn of(addr: u32, len: u8) -> Self {
         debug_assert!(len <= 32);
         Self { addr: addr & mask(len), len }
     }
 
-    /// The first address, in host byte order.
+    /// Returns the first address, in host byte order.
     #[inline]
     pub const fn addr(self) -> u32 {
         self.addr
     }
 
-    /// How many leading bits count.
+    /// Returns the prefix length in bits.
     #[inline]
     #[allow(clippy::len_without_is_empty)] // it is a length in bits
     pub const fn len(self) -> u8 {
         self.len
     }
 
-    /// The last address, in host byte order.
+    /// Returns the last address, in host byte order.
     #[inline]
     pub const fn last(self) -> u32 {
         self.addr | !mask(self.len)
     }
 
-    /// The network mask, in host byte order.
+    /// Returns the network mask, in host byte order.
     #[inline]
     pub const fn mask(self) -> u32 {
         mask(self.len)
     }
 
-    /// Whether `addr` lies in the prefix.
+    /// Returns true if the prefix contains `addr`.
     #[inline]
     pub const fn contains(self, addr: u32) -> bool {
         addr & mask(self.len) == self.addr
     }
 }
 
-/// The network mask of `len` bits.
+/// Returns the network mask of `len` bits.
 const fn mask(len: u8) -> u32 {
     // In 64 bits a shift by 32 is defined.
     ((u64::MAX << (32 - len as u32)) & 0xffff_ffff) as u32
@@ -84,8 +84,8 @@ impl fmt::Display for Ipv4Prefix {
     }
 }
 
-/// What a route leads to: any number but zero that fits in 26 bits, such as the index of an
-/// adjacency. The other bits of a table's word say how long the route is.
+/// The value of a route: any number but zero that fits in 26 bits, such as the index of an
+/// adjacency. The other bits of a table's word are the length of the route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Leaf(NonZeroU32);
 
@@ -93,7 +93,7 @@ impl Leaf {
     /// The largest leaf.
     pub const MAX: u32 = (1 << 26) - 1;
 
-    /// `None` for zero and for numbers above [`Leaf::MAX`].
+    /// Returns `None` for zero and for numbers above [`Leaf::MAX`].
     #[inline]
     pub const fn new(value: u32) -> Option<Self> {
         match NonZeroU32::new(value) {
@@ -102,13 +102,13 @@ impl Leaf {
         }
     }
 
-    /// What was a leaf before.
+    /// Converts a number that was a leaf before.
     pub(super) fn from(value: NonZeroU32) -> Self {
         debug_assert!(value.get() <= Self::MAX);
         Leaf(value)
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline]
     pub const fn get(self) -> u32 {
         self.0.get()

@@ -1,10 +1,10 @@
 //! A map from prefixes: one extendible hash table per prefix length, eight bytes a slot.
 //!
-//! The forwarding table cannot say which route a word came from, nor what lies beneath it; this
-//! can. The control thread alone touches it, and must not be kept for long: a table is made of
+//! The forwarding table does not know which route a word came from, nor which routes are beneath
+//! it; this map does. Only the control thread uses it, and must not be delayed: a table is made of
 //! small pieces that split and merge one at a time, so that no single change takes more than some
-//! tens of microseconds however many prefixes there are, and a walk can go on from piece to piece
-//! while prefixes come and go ([`PrefixMap::sweep`]).
+//! tens of microseconds however many prefixes there are, and a walk can continue from piece to
+//! piece while prefixes come and go ([`PrefixMap::sweep`]).
 
 use std::collections::TryReserveError;
 use std::num::NonZeroU32;
@@ -15,8 +15,8 @@ use crate::hash::{mix64, random_seed};
 const SMALLEST: usize = 8;
 /// Slots of a piece before it splits: 8 KiB, three quarters of which take some 20 µs to move.
 const LARGEST: usize = 1024;
-/// Splits after which a piece grows instead. Hashes are spread and nobody can choose them, so that
-/// this is never reached.
+/// Depth beyond which a piece grows instead of splitting. Hashes are spread and cannot be chosen by
+/// outsiders, so it is never reached.
 const DEEPEST: u8 = 24;
 
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ struct Piece {
     /// A power of two, or empty.
     slots: Vec<Slot>,
     len: usize,
-    /// How many leading bits their hashes share.
+    /// Number of leading bits that their hashes share.
     depth: u8,
 }
 
@@ -51,7 +51,7 @@ impl Piece {
         hash as usize & (self.slots.len() - 1)
     }
 
-    /// Where `addr` is (`Ok`), or the free slot that ends its run (`Err`).
+    /// Returns where `addr` is (`Ok`), or the free slot that ends its run (`Err`).
     fn find(&self, addr: u32, hash: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut at = self.home(hash);
@@ -68,7 +68,7 @@ impl Piece {
         (self.len + 1) * 4 <= self.slots.len() * 3
     }
 
-    /// Takes a slot whose address is not here, and for which there is room.
+    /// Adds a slot whose address is not here, and for which there is room.
     fn take(&mut self, slot: Slot, hash: u64) {
         if let Err(at) = self.find(slot.addr, hash) {
             self.slots[at] = slot;
@@ -91,7 +91,8 @@ impl Piece {
         let mut hole = self.find(addr, hash(addr, seed)).ok()?;
         let removed = std::mem::replace(&mut self.slots[hole], FREE).value;
         self.len -= 1;
-        // Close the gap: whoever would no longer be found from its home moves back into the hole.
+        // Close the gap: entries that would no longer be found from their home move back into the
+        // hole.
         let mask = self.slots.len() - 1;
         let mut at = (hole + 1) & mask;
         while self.slots[at].value != 0 {
@@ -110,7 +111,7 @@ fn hash(addr: u32, seed: u64) -> u64 {
     mix64(u64::from(addr) ^ seed)
 }
 
-/// The number that the first `bits` bits of a hash make.
+/// Returns the first `bits` bits of a hash as a number.
 fn lead(hash: u64, bits: u8) -> usize {
     (hash >> 1 >> (63 - bits)) as usize
 }
@@ -119,9 +120,9 @@ fn lead(hash: u64, bits: u8) -> usize {
 #[derive(Default)]
 struct Routes {
     pieces: Vec<Piece>,
-    /// Numbers of pieces that are out of use.
+    /// Indices of unused pieces.
     unused: Vec<u32>,
-    /// The piece for each value of a hash's first `bits` bits; empty while there is no piece.
+    /// The piece for each value of a hash's first `bits` bits; empty if there is no piece.
     index: Vec<u32>,
     bits: u8,
     len: usize,
@@ -160,7 +161,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Parts piece `n`, whose hashes begin with `prefix`, by the next bit.
+    /// Splits piece `n`, whose hashes begin with `prefix`, by the next bit.
     fn split(&mut self, n: usize, prefix: usize, seed: u64) -> Result<(), TryReserveError> {
         let depth = self.pieces[n].depth + 1;
         let mut halves = [Piece::with_slots(LARGEST, depth)?, Piece::with_slots(LARGEST, depth)?];
@@ -191,13 +192,13 @@ impl Routes {
         Ok(())
     }
 
-    /// Lets all hashes that begin with the `depth` bits of `prefix` lead to piece `n`.
+    /// Points all hashes that begin with the `depth` bits of `prefix` at piece `n`.
     fn name(&mut self, prefix: usize, depth: u8, n: u32) {
         let width = self.bits - depth;
         self.index[prefix << width..(prefix + 1) << width].fill(n);
     }
 
-    /// Room was reserved before.
+    /// Inserts a prefix for which room was reserved.
     fn insert(&mut self, addr: u32, value: NonZeroU32, seed: u64) -> Option<NonZeroU32> {
         let hash = hash(addr, seed);
         let new = Slot { addr, value: value.get() };
@@ -221,13 +222,14 @@ impl Routes {
         self.len -= 1;
         let piece = &self.pieces[n];
         if piece.len * 8 < piece.slots.len() && piece.slots.len() > SMALLEST {
-            // Without memory for a smaller one the large one still serves.
+            // Without memory for a smaller one, the large one still serves.
             let _ = self.shrink(n, hash, seed);
         }
         Some(removed)
     }
 
-    /// Gives back room of a piece that is nearly empty: with its other half, or of its own.
+    /// Shrinks a piece that is nearly empty: merges it with its other half, or reduces its own
+    /// slots.
     fn shrink(&mut self, n: usize, hash: u64, seed: u64) -> Result<(), TryReserveError> {
         let depth = self.pieces[n].depth;
         let prefix = lead(hash, depth);
@@ -270,23 +272,23 @@ impl Routes {
     }
 }
 
-/// How far a walk over a [`PrefixMap`] has come.
+/// Position of a walk over a [`PrefixMap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// The prefix length; beyond 32 it has ended.
+    /// Prefix length; beyond 32 the walk has ended.
     length: u8,
-    /// The first hash that has not been seen.
+    /// First hash that has not been visited.
     hash: u64,
 }
 
-/// A map from IPv4 prefixes to numbers, that also finds the longest prefix that holds an address. 8
-/// bytes a slot, of which at most three quarters are used.
+/// A map from IPv4 prefixes to numbers that also finds the longest prefix that contains an address.
+/// 8 bytes a slot, of which at most three quarters are used.
 pub struct PrefixMap {
     lengths: [Routes; 33],
     /// One bit per prefix length that has routes.
     present: u64,
     len: usize,
-    /// Routes come from the network: their author must not choose where they collide.
+    /// Random: routes come from the network, and their author must not choose where they collide.
     seed: u64,
 }
 
@@ -303,23 +305,23 @@ impl std::fmt::Debug for PrefixMap {
 }
 
 impl PrefixMap {
-    /// An empty one. Needs no heap.
+    /// Creates an empty map, without heap memory.
     pub fn new() -> Self {
         let lengths = std::array::from_fn(|_| Routes::default());
         Self { lengths, present: 0, len: 0, seed: random_seed() }
     }
 
-    /// How many prefixes there are.
+    /// Returns the number of prefixes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value of exactly this prefix.
+    /// Returns the value of exactly this prefix.
     pub fn get(&self, prefix: Ipv4Prefix) -> Option<NonZeroU32> {
         self.lengths[usize::from(prefix.len())].get(prefix.addr(), self.seed)
     }
@@ -365,7 +367,7 @@ impl PrefixMap {
         Some(old)
     }
 
-    /// The longest prefix of at most `longest` bits that holds `addr`.
+    /// Returns the longest prefix of at most `longest` bits that contains `addr`.
     pub fn covering(&self, addr: u32, longest: u8) -> Option<(Ipv4Prefix, NonZeroU32)> {
         let mut lengths = self.present & ((2 << longest) - 1);
         while lengths != 0 {
@@ -379,16 +381,16 @@ impl PrefixMap {
         None
     }
 
-    /// All prefixes, in no order.
+    /// Returns all prefixes, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Ipv4Prefix, NonZeroU32)> {
         self.lengths.iter().zip(0u8..).flat_map(|(routes, len)| {
             routes.pieces.iter().flat_map(move |piece| entries(piece, len))
         })
     }
 
-    /// Goes on with a walk: calls `each` for some hundred prefixes at most. False at its end. What
-    /// is there from its beginning to its end is seen at least once; what comes or goes meanwhile
-    /// may be seen or not.
+    /// Continues a walk: calls `each` for some hundred prefixes at most. Returns false at its end.
+    /// A prefix that is there from beginning to end is visited at least once; one that comes or
+    /// goes meanwhile may be visited or not.
     pub fn sweep(&self, at: &mut Sweep, each: impl FnMut((Ipv4Prefix, NonZeroU32))) -> bool {
         while let Some(routes) = self.lengths.get(usize::from(at.length)) {
             let number = routes.number(at.hash).filter(|_| routes.len > 0);
@@ -410,12 +412,12 @@ impl PrefixMap {
         false
     }
 
-    /// How many prefixes there are of each length.
+    /// Returns the number of prefixes of each length.
     pub fn lengths(&self) -> [usize; 33] {
         self.lengths.each_ref().map(|routes| routes.len)
     }
 
-    /// Bytes of heap.
+    /// Returns the bytes of heap in use.
     pub fn memory(&self) -> usize {
         self.lengths.iter().map(Routes::memory).sum()
     }
@@ -474,7 +476,7 @@ mod tests {
         }
 
         /// Runs of many addresses come and go, so that pieces split and merge in any order, while a
-        /// walk goes on: it sees all that stay.
+        /// walk continues: it visits all that stay.
         #[test]
         fn splits_merges_and_sweeps(
             runs in prop::collection::vec((any::<bool>(), 0u32..16, 1u32..4000, 0u8..6), 1..12),

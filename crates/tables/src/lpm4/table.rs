@@ -1,8 +1,8 @@
 //! The forwarding table: what workers read.
 //!
-//! DIR-24-8 with a step in front: the upper 24 bits of an address select a word of the first level,
-//! which holds a leaf, or the number of a group of 256 words for the last 8 bits. Where that says
-//! nothing, one of 256 words for the upper 8 bits answers: routes of up to 8 bits live there, the
+//! DIR-24-8 with a level in front: the upper 24 bits of an address select a word of the first
+//! level, which holds a leaf, or the index of a group of 256 words for the last 8 bits. If that has
+//! no route, one of 256 words for the upper 8 bits is used: routes of up to 8 bits are there, the
 //! default route among them, and need not be painted over millions of words. A lookup is one memory
 //! access, or two beneath routes longer than 24 bits. Every word is atomic.
 
@@ -14,20 +14,20 @@ use super::prefix::Leaf;
 use crate::paged::{MapError, PagedTable, Pages};
 use crate::prefetch::for_read;
 
-/// Words of the first level.
+/// Number of words of the first level.
 pub(super) const FIRST: usize = 1 << 24;
-/// Words of a group.
+/// Number of words of a group.
 pub(super) const GROUP: usize = 256;
-/// Words for the routes of up to [`SHORT_BITS`].
+/// Number of words for the routes of up to [`SHORT_BITS`].
 pub(super) const SHORT: usize = 1 << SHORT_BITS;
-/// Prefixes up to this length live in front of the first level.
+/// Prefixes up to this length are in front of the first level.
 pub(super) const SHORT_BITS: u8 = 8;
-/// Prefixes up to this length, and longer than [`SHORT_BITS`], live in the first level.
+/// Prefixes up to this length, and longer than [`SHORT_BITS`], are in the first level.
 pub(super) const FIRST_BITS: u8 = 24;
-/// Set in words of the first level that name a group rather than a leaf.
+/// Flag of words of the first level that contain the index of a group rather than a leaf.
 pub(super) const IS_GROUP: u32 = 1 << 31;
-/// What a word says: a leaf, and how long its route is. The length is for the writer, which must
-/// not paint a short route over a longer one; readers mask it off.
+/// Contents of a word: a leaf, and the length of its route. The length is for the writer, which
+/// must not paint a short route over a longer one; readers mask it off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word(u32);
 
@@ -36,8 +36,8 @@ impl Word {
     pub(super) const MISS: Word = Word(0);
     const LEN_SHIFT: u32 = 26;
 
-    /// A route of `len` bits. Lengths are counted from the level on that the route lives in, so
-    /// that five bits are enough: 0 to 8, and 1 to 24 beyond 8.
+    /// Creates the word of a route of `len` bits. Lengths are relative to the level that the route
+    /// is in, so that five bits are enough: 0 to 8, and 1 to 24 beyond 8.
     pub(super) fn new(len: u8, leaf: Leaf) -> Word {
         Word(u32::from(Self::rank(len)) << Self::LEN_SHIFT | leaf.get())
     }
@@ -46,8 +46,8 @@ impl Word {
         if len <= SHORT_BITS { len } else { len - SHORT_BITS }
     }
 
-    /// Whether a route of `len` bits in the same level goes before this one. Never where a group
-    /// is named.
+    /// Returns true if a route of `len` bits in the same level replaces this one. Never for a
+    /// group's word.
     pub(super) fn yields_to(self, len: u8) -> bool {
         self.0 >> Self::LEN_SHIFT <= u32::from(Self::rank(len))
     }
@@ -57,13 +57,13 @@ impl Word {
         self.0 & Leaf::MAX
     }
 
-    /// The group that it names, if it names one.
+    /// Returns the group that it refers to, if any.
     pub(super) fn group(self) -> Option<u32> {
         (self.0 & IS_GROUP != 0).then_some(self.0 & !IS_GROUP)
     }
 }
 
-/// A word of the table. The writer is alone: what it reads is what it wrote.
+/// A word of the table. There is one writer: what it reads is what it wrote.
 #[derive(Default)]
 #[repr(transparent)]
 pub(super) struct Cell(AtomicU32);
@@ -76,8 +76,8 @@ impl Cell {
         Word(self.0.load(Ordering::Relaxed))
     }
 
-    /// Release: a worker that finds a leaf also sees what was written to the object it names, and
-    /// one that finds a group sees its words.
+    /// Release: a worker that finds a leaf also sees what was written to the object it refers to,
+    /// and one that finds a group sees its words.
     pub(super) fn set(&self, word: Word) {
         self.0.store(word.0, Ordering::Release);
     }
@@ -92,7 +92,7 @@ pub(super) struct Table {
     first: PagedTable<Cell>,
     groups: PagedTable<Cell>,
     short: Box<[Cell; SHORT]>,
-    /// How many addresses at once are looked up here.
+    /// Kernel for batched lookups.
     kernel: Kernel,
 }
 
@@ -112,7 +112,7 @@ impl Table {
         unsafe { self.first.get_unchecked((addr >> 8) as usize) }
     }
 
-    /// The word for `addr` in the group that `word`, read from the first level, names.
+    /// Returns the word for `addr` in the group that `word`, read from the first level, refers to.
     #[inline]
     pub(super) fn second(&self, word: u32, addr: u32) -> &Cell {
         let group = (word & !IS_GROUP) as usize;
@@ -120,14 +120,14 @@ impl Table {
         unsafe { self.groups.get_unchecked(group * GROUP + (addr & 0xff) as usize) }
     }
 
-    /// Where a route of up to [`SHORT_BITS`] for `addr` is.
+    /// Returns the word of a route of up to [`SHORT_BITS`] for `addr`.
     #[inline]
     pub(super) fn short_of(&self, addr: u32) -> &Cell {
         &self.short[(addr >> 24) as usize]
     }
 
-    /// Where the levels begin, for instructions that gather words: the first, the groups, the short
-    /// routes.
+    /// Returns the addresses of the levels, for instructions that gather words: the first, the
+    /// groups, the short routes.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn bases(&self) -> (*const i32, *const i32, *const i32) {
@@ -147,7 +147,7 @@ impl Table {
         Word(word).leaf()
     }
 
-    /// The leaf, and how long its route is.
+    /// Returns the leaf, and the length of its route.
     fn lookup_route(&self, addr: u32) -> Option<(Leaf, u8)> {
         let mut word = self.first(addr).load();
         if word & IS_GROUP != 0 {
@@ -163,17 +163,17 @@ impl Table {
 
     // The writer's side.
 
-    /// The words in front, to store routes of up to [`SHORT_BITS`] in.
+    /// Returns the words in front, to store routes of up to [`SHORT_BITS`] in.
     pub(super) fn short(&self) -> &[Cell] {
         &self.short[..]
     }
 
-    /// The words of the first level, to store routes in.
+    /// Returns the words of the first level, to store routes in.
     pub(super) fn words(&self) -> &[Cell] {
         self.first.as_slice()
     }
 
-    /// The 256 words of a group, to store routes in.
+    /// Returns the 256 words of a group, to store routes in.
     pub(super) fn group(&self, group: u32) -> &[Cell] {
         let at = group as usize * GROUP;
         &self.groups.as_slice()[at..at + GROUP]
@@ -185,7 +185,7 @@ impl Table {
         self.first.as_slice()[index].set(Word(group | IS_GROUP));
     }
 
-    /// The group that a word of the first level names, if it names one.
+    /// Returns the group that a word of the first level refers to, if any.
     pub(super) fn group_at(&self, index: usize) -> Option<u32> {
         self.first.as_slice()[index].get().group()
     }
@@ -193,8 +193,8 @@ impl Table {
 
 /// A worker's view of a [`Lpm4`](super::Lpm4). Cheap to clone; keeps the tables alive.
 ///
-/// It takes no guard, as no lookup can touch freed memory. But the leaf found stays meaningful,
-/// and a group keeps its meaning, only until the worker's next quiescent point: look up between
+/// It takes no guard, as no lookup can touch freed memory. But a leaf is valid, and a group keeps
+/// its meaning, only until the worker's next quiescent point: look up between
 /// [`Reader::enter`](crate::qsbr::Reader::enter) and the end of the loop, and keep no leaf.
 #[derive(Clone)]
 pub struct Lpm4Reader {
@@ -206,38 +206,39 @@ impl Lpm4Reader {
         Self { table: Arc::clone(table) }
     }
 
-    /// The leaf of the longest route that holds `addr` (host byte order), or 0 if there is none.
+    /// Returns the leaf of the longest route that contains `addr` (host byte order), or 0 if there
+    /// is none.
     #[inline]
     pub fn lookup(&self, addr: u32) -> u32 {
         self.table.lookup(addr)
     }
 
-    /// As [`Lpm4Reader::lookup`], with an `Option` for those who are not in a hurry.
+    /// Like [`Lpm4Reader::lookup`], but returns an `Option`; for slow paths.
     #[inline]
     pub fn lookup_leaf(&self, addr: u32) -> Option<Leaf> {
         Leaf::new(self.lookup(addr))
     }
 
-    /// The leaf of the longest route that holds `addr`, and that route's length.
+    /// Returns the leaf of the longest route that contains `addr`, and that route's length.
     #[must_use]
     pub fn lookup_route(&self, addr: u32) -> Option<(Leaf, u8)> {
         self.table.lookup_route(addr)
     }
 
-    /// Fetches the first memory word that a lookup of `addr` reads.
+    /// Prefetches the first memory word that a lookup of `addr` reads.
     #[inline]
     pub fn prefetch(&self, addr: u32) {
         for_read(self.table.first(addr));
     }
 
-    /// Looks up as many addresses as both slices have room for: `leaves[i]` becomes what
-    /// [`Lpm4Reader::lookup`] says of `addrs[i]`.
+    /// Looks up addresses; the shorter slice limits the number. `leaves[i]` becomes the result of
+    /// [`Lpm4Reader::lookup`] for `addrs[i]`.
     #[inline]
     pub fn lookup_batch(&self, addrs: &[u32], leaves: &mut [u32]) {
         batch::lookup(&self.table, self.table.kernel, addrs, leaves);
     }
 
-    /// As [`Lpm4Reader::lookup_batch`], by each way that this processor has.
+    /// Like [`Lpm4Reader::lookup_batch`], with each kernel that this processor supports.
     #[cfg(all(test, not(loom)))]
     pub(super) fn lookup_batches(&self, addrs: &[u32]) -> Vec<Vec<u32>> {
         let groups = (self.table.groups.capacity() / GROUP) as u32;

@@ -1,4 +1,4 @@
-//! Against a list of routes searched from end to end, and against readers on other threads.
+//! Compared with a list of routes searched linearly, and with readers on other threads.
 
 use super::*;
 use proptest::prelude::*;
@@ -97,8 +97,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..60)
 }
 
-/// Adds removals of what was inserted, half of it, in another order: otherwise removals seldom
-/// find anything.
+/// Adds removals of what was inserted, half of it, in another order: otherwise removals seldom find
+/// anything.
 fn with_removals(mut ops: Vec<Op>) -> Vec<Op> {
     let inserted: Vec<_> = ops
         .iter()
@@ -224,7 +224,7 @@ fn groups_collapse_and_wait_for_readers() {
     assert_eq!(lpm.reader().lookup(0x0a00_0080), 1, "the /8 shines through");
 }
 
-/// A little of everything at once, as a full table is: nothing beneath is disturbed.
+/// Routes of all lengths at once, as in a full table: nothing beneath is disturbed.
 #[test]
 fn a_full_group_with_510_routes_empties_again() {
     let mut lpm = Lpm4::new(SMALL).unwrap();
@@ -257,7 +257,7 @@ fn a_million_routes_fit_in_32_mib() {
 }
 
 /// While the writer opens, repaints and collapses groups around it, a reader must find one of the
-/// leaves that an address may legally have, and never nothing.
+/// leaves that an address may legally have, and never none.
 #[test]
 fn readers_always_find_a_legal_leaf() {
     let domain = Domain::new();
@@ -288,7 +288,7 @@ fn readers_always_find_a_legal_leaf() {
         while Instant::now() < until {
             turn += 1;
             let third = (turn % 16) as u8;
-            // May fail for want of groups until the reader has moved on: that is legal too.
+            // May fail for lack of groups until the reader has moved on: that is legal too.
             for (kind, len) in [(1, 24), (2, 26), (3, 32)] {
                 let _ = lpm.insert(prefix([10, 0, third, 1], len), under(third, kind));
             }

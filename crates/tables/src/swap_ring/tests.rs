@@ -9,7 +9,7 @@ enum Step {
 }
 
 proptest! {
-    /// Whatever the two ends do in turn, the ring does what a queue does whose places remember what
+    /// Whatever the two ends do in turn, the ring behaves like a queue whose slots remember what
     /// was left in them.
     #[test]
     fn as_a_queue_would(
@@ -82,7 +82,7 @@ fn two_threads_lose_nothing() {
     assert!(back > ITEMS / 2);
 }
 
-/// What is on its way when both ends are dropped is dropped too.
+/// Items in flight when both ends are dropped are dropped too.
 #[test]
 fn what_is_under_way_is_dropped_with_it() {
     let item = Arc::new(());

@@ -63,7 +63,7 @@ impl<'a> Ingress<'a> {
 
     #[inline(always)]
     fn to(&self, key: MacKey, found: Option<MacValue>) -> Verdict {
-        if key.is_group() {
+        if key.is_multicast() {
             return self.group();
         }
         let Some(value) = found else { return self.unknown() };
@@ -112,7 +112,7 @@ impl<'a> Ingress<'a> {
         if self.port.bridge == 0 {
             return Some(Verdict::drop(NO_BRIDGE));
         }
-        let off = !self.table.bridge(self.port.bridge).forward && !key.is_group();
+        let off = !self.table.bridge(self.port.bridge).forward && !key.is_multicast();
         off.then_some(Verdict::drop(OFF))
     }
 }
@@ -157,8 +157,8 @@ impl Node for L2Forward {
         let mut last = (0, FLOOD);
         let each = &mut each[..n];
         from.macs.find_each(&keys[..n], |i, key, found| {
-            let way = found.map_or(0, MacValue::way);
-            if way != last.0 || way == 0 || key.is_group() {
+            let way = found.map_or(0, MacValue::output);
+            if way != last.0 || way == 0 || key.is_multicast() {
                 last = (way, from.to(key, found));
             }
             each[i] = last.1;

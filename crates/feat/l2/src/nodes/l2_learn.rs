@@ -107,7 +107,7 @@ impl Node for L2Learn {
         let table = self.table.load(guard);
         let number = table.bridge_of(port);
         let (_, from) = MacKey::pair(number, header);
-        if from.is_group() {
+        if from.is_multicast() {
             return Verdict::drop(GROUP);
         }
         let macs = self.macs.load(guard);
