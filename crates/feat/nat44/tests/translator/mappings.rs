@@ -212,6 +212,6 @@ fn exact_selects_the_twice_nat_address() {
         assert!(text.contains(why), "{text}");
     }
     let text = n.lab.cli("nat44 add identity mapping 10.0.0.2 exact 10.9.9.9");
-    assert!(text.contains("`exact' is for static mappings"), "{text}");
+    assert!(text.contains("`exact' applies to static mappings"), "{text}");
     n.close();
 }
