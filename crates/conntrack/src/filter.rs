@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_told() {
+    fn invalid_words_are_reported() {
         for (words, part) in [
             ("ct_tp_dst=80", "port is set without protocol"),
             ("zone=70000", "zone: a number up to 65535 expected, not `70000`"),
             ("mark=x", "mark: VALUE or VALUE/MASK expected"),
             ("ct_nw_src=10", "ct_nw_src: an address expected"),
             ("ct_port=1", "unknown field `ct_port`"),
-            ("nonsense", "write NAME=VALUE"),
+            ("nonsense", "NAME=VALUE expected"),
             ("ct_nw_proto=1 ct_nw_proto=1 ct_nw_proto=1", "unexpected tuple"),
         ] {
             let e = Filter::parse(words.split_whitespace()).unwrap_err().to_string();

@@ -185,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_told() {
+    fn invalid_words_are_reported() {
         for (text, part) in [
-            ("udp_first", "write NAME=SECONDS"),
-            ("udp_last=3", "there are tcp_syn_sent, tcp_syn_recv"),
+            ("udp_first", "NAME=SECONDS expected"),
+            ("udp_last=3", "known are tcp_syn_sent, tcp_syn_recv"),
             ("udp_first=0", "seconds from 1 to 1073741"),
             ("udp_first=x", "not `x'"),
         ] {

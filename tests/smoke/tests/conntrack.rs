@@ -552,7 +552,7 @@ lab_test! {
         connections(&lab, 8000, 800)?;
         let shown: Value = router.json("show conntrack summary")?;
         ensure!(shown["counts"]["recycled"].as_u64() >= Some(800), "{shown}");
-        ensure!(router.cli("clear conntrack")?.contains(" forgotten"));
+        ensure!(router.cli("clear conntrack")?.contains(" flushed"));
         ensure!(counted(&router, &["total"])? == 0);
         router.stop().map(drop)
     }

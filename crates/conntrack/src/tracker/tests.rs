@@ -91,7 +91,11 @@ fn the_life_of_a_connection() {
     assert_eq!(lab.see(&to(1, ACK | PSH, 101, 501, 40)), "est|trk");
     assert_eq!(lab.see(&back(1, ACK, 501, 141, 40)), "est|rpl|trk");
     assert_eq!(lab.see(&to(1, ACK, 50_000, 541, 10)), "inv|trk", "beyond the window");
-    assert_eq!(lab.see(&to(1, ACK, 141, 500_000, 10)), "inv|trk", "acknowledges data that was not sent");
+    assert_eq!(
+        lab.see(&to(1, ACK, 141, 500_000, 10)),
+        "inv|trk",
+        "acknowledges data that was not sent"
+    );
     assert_eq!(lab.see(&to(1, RST, 130, 0, 0)), "inv|trk", "a reset has to hit");
     assert_eq!(lab.see(&to(1, SYN | FIN, 141, 541, 0)), "inv|trk");
     assert_eq!(lab.see(&to(1, FIN | ACK, 141, 541, 0)), "est|trk");

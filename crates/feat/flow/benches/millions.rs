@@ -224,7 +224,7 @@ fn clear(lab: &mut Lab) -> Result<(Loops, Duration)> {
     let (begin, before) = (Instant::now(), Loops::so_far(stats(lab)));
     let said = lab.cli("clear conntrack ct_nw_proto=17");
     let (took, loops) = (begin.elapsed(), before.until_now(stats(lab)));
-    ensure!(said.trim() == format!("{COUNT} connections forgotten"), "{said}");
+    ensure!(said.trim() == format!("{COUNT} connections flushed"), "{said}");
     Ok((loops, took))
 }
 

@@ -53,7 +53,7 @@ impl Task<Control> for Flusher {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         for _ in 0..QUESTIONS {
             if self.walk.is_over(c) {
-                out.line(format_args!("{} forgotten", counted(self.gone as u64, "connection")));
+                out.line(format_args!("{} flushed", counted(self.gone as u64, "connection")));
                 return TaskPoll::Done;
             }
             self.gone += crate::flush(c, &mut self.walk, self.filter);

@@ -104,8 +104,8 @@ fn the_four_rules_let_one_side_open() {
     assert!(summary.contains("Total: 1\n  TCP: 1\n"), "{summary}");
     let far = summary.lines().find(|line| line.contains("out of window")).expect("a count");
     assert!(far.ends_with(" 1"), "{summary}");
-    assert_eq!(lab.cli("clear conntrack ct_nw_src=9.9.9.9"), "0 connections forgotten\n");
-    assert_eq!(lab.cli("clear conntrack zone=0"), "1 connection forgotten\n");
+    assert_eq!(lab.cli("clear conntrack ct_nw_src=9.9.9.9"), "0 connections flushed\n");
+    assert_eq!(lab.cli("clear conntrack zone=0"), "1 connection flushed\n");
     assert_eq!(lab.cli("show conntrack"), "");
     assert_eq!(lab.cli("show conntrack | json"), "[]\n");
     lab.close();
@@ -144,7 +144,7 @@ fn pairs_of_hosts_are_remembered() {
     assert!(summary.contains("UDP: 3000\n"), "{summary}");
     assert_eq!(taken(&mut lab, "+trk+est"), 3000);
     assert!(lab.c.worker_stats(0).loops.read().count() > 10);
-    assert_eq!(lab.cli("clear conntrack"), "3000 connections forgotten\n");
+    assert_eq!(lab.cli("clear conntrack"), "3000 connections flushed\n");
     lab.close();
 }
 

@@ -205,13 +205,13 @@ fn exact_selects_the_twice_nat_address() {
     assert_eq!(n.lab.count("nat44-ed-out2in", "out of ports"), 1);
     assert!(n.lab.cli("show nat44 static mappings").contains("exact 10.9.9.9"));
     for (words, why) in [
-        ("tcp local 10.0.0.4 80 external 192.0.2.1 82 exact 10.9.9.9", "with twice-nat"),
-        ("local 10.0.0.4 external 192.0.2.5 exact 10.9.9.9", "with twice-nat"),
+        ("tcp local 10.0.0.4 80 external 192.0.2.1 82 exact 10.9.9.9", "requires twice-nat"),
+        ("local 10.0.0.4 external 192.0.2.5 exact 10.9.9.9", "requires twice-nat"),
     ] {
         let text = n.lab.cli(&format!("nat44 add static mapping {words}"));
         assert!(text.contains(why), "{text}");
     }
     let text = n.lab.cli("nat44 add identity mapping 10.0.0.2 exact 10.9.9.9");
-    assert!(text.contains("`exact' is for static mappings"), "{text}");
+    assert!(text.contains("`exact' applies to static mappings"), "{text}");
     n.close();
 }

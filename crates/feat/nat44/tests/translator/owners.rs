@@ -60,9 +60,7 @@ fn only_selected_workers_own_sessions() {
     n.lab.ok("set nat workers all\nset nat44 session limit 0");
     gone(&mut n);
     assert_eq!(converse(&mut n, 3), BTreeSet::from([0, 1, 2]));
-    for (list, why) in
-        [("3", "there is no worker 3: they are 0 to 2"), ("1-", "numbers of workers")]
-    {
+    for (list, why) in [("3", "there is no worker 3; there are 0 to 2"), ("1-", "worker numbers")] {
         let text = n.lab.cli(&format!("set nat workers {list}"));
         assert!(text.contains(why), "{text}");
     }

@@ -103,7 +103,7 @@ fn sessions_without_mapping_are_not_restored() {
     let mut n2 = Nat::with(1, "nat44 plugin enable sessions 50");
     let text = n2.lab.cli(&format!("nat44 restore {}", saved.path()));
     assert!(text.starts_with("50 sessions restored\n"), "{text}");
-    assert!(text.contains("for which there is no room"), "{text}");
+    assert!(text.contains("session table full or limit reached"), "{text}");
     n2.close();
     // With fewer workers, ports belong to other workers.
     let mut n3 = Nat::of(2);
@@ -127,7 +127,7 @@ fn files_that_are_none_are_refused() {
         n.lab.cli(&format!("{restore} if-present")).contains("no such file, no sessions restored")
     );
     std::fs::write(&file, b"hello").unwrap();
-    assert!(n.lab.cli(&restore).contains("no file of nat44 sessions"));
+    assert!(n.lab.cli(&restore).contains("not a file of nat44 sessions"));
     let nowhere = n.lab.cli("nat44 save /nonexistent/x");
     assert!(nowhere.contains("/nonexistent/x.new: No such file"), "{nowhere}");
     n.lab.ok("nat44 plugin disable");

@@ -117,9 +117,16 @@ fn tables_are_tried_in_their_order() {
     converse(&mut n, 1, 5002);
     n.lab.ok("ip route del 198.51.100.0/24 via 10.0.1.2 test1");
     converse(&mut n, 2, 5003);
-    for wrong in ["vrf route add table 9 0", "vrf route add table 7 0", "vrf table add 7"] {
+    for (wrong, why) in [
+        (
+            "vrf route add table 9 0",
+            "there is no nat44 vrf table 9: `nat44 vrf table add 9` adds it",
+        ),
+        ("vrf route add table 7 0", "nat44 vrf route of table 7 to 0 exists already"),
+        ("vrf table add 7", "nat44 vrf table 7 exists already"),
+    ] {
         let text = n.lab.cli(&format!("nat44 {wrong}"));
-        assert!(text.contains("there"), "{text}");
+        assert!(text.contains(why), "{text}");
     }
     n.close();
 }
