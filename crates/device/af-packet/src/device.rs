@@ -72,7 +72,7 @@ struct QueueInfo {
     size: Option<RingSize>,
     mode: RxMode,
     /// The worker was chosen by somebody.
-    placed: bool,
+    pinned: bool,
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -199,7 +199,7 @@ fn place(c: &Control, rx: &[RxRing]) -> Vec<QueueInfo> {
             worker,
             size: ring.socket().rx_size(),
             mode: RxMode::default(),
-            placed: false,
+            pinned: false,
         }
     };
     rx.iter().enumerate().map(place_one).collect()
@@ -443,7 +443,7 @@ impl Device for HostInterface {
             worker: q.worker,
             node: node.clone(),
             mode: q.mode,
-            placed: q.placed,
+            pinned: q.pinned,
         };
         self.rx.iter().map(row).collect()
     }
@@ -487,7 +487,7 @@ impl Device for HostInterface {
             hosts.borrow_mut().moved(from, to);
             hosts.borrow_mut().files.insert(sw_if, self.files());
         }
-        self.rx[at].placed = worker.is_some();
+        self.rx[at].pinned = worker.is_some();
         Ok(())
     }
 
