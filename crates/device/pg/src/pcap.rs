@@ -1,17 +1,17 @@
-//! Classic pcap files: read whole, written record by record.
+//! Classic pcap files: read as a whole, written record by record.
 
 use crate::error::PgError;
 use std::io::Read;
 use std::path::Path;
 
-/// Files above this size are not replayed.
+/// Maximum size of a replayed file.
 const MAX_FILE: u64 = 512 << 20;
-/// Length of the file's header and of each record's.
+/// Lengths of the file header and of a record header.
 const FILE_HEADER: usize = 24;
 pub(crate) const RECORD_HEADER: usize = 16;
-/// Microsecond stamps, in host order.
+/// Microsecond timestamps, in host byte order.
 const MAGIC: u32 = 0xa1b2_c3d4;
-/// Nanosecond stamps.
+/// Nanosecond timestamps.
 const MAGIC_NS: u32 = 0xa1b2_3c4d;
 
 /// Ethernet frames.
@@ -19,7 +19,7 @@ pub const LINK_ETHERNET: u32 = 1;
 /// IP packets without a link header, by the number that VPP writes.
 pub const LINK_RAW: u32 = 12;
 
-/// The header of a file that we write.
+/// File header of a capture.
 pub(crate) fn file_header(link: u32) -> [u8; FILE_HEADER] {
     let mut h = [0; FILE_HEADER];
     h[..4].copy_from_slice(&MAGIC.to_ne_bytes());
@@ -30,7 +30,7 @@ pub(crate) fn file_header(link: u32) -> [u8; FILE_HEADER] {
     h
 }
 
-/// The header of a record of `len` bytes, all of them kept.
+/// Record header of an untruncated packet of `len` bytes.
 pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
     let mut h = [0; RECORD_HEADER];
     h[..4].copy_from_slice(&((micros / 1_000_000) as u32).to_ne_bytes());
@@ -40,11 +40,11 @@ pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
     h
 }
 
-/// The packets of a file.
+/// Reads the packets of a file.
 ///
 /// # Errors
-/// [`PgError::Pcap`] if the file cannot be read, is no classic pcap file of either byte order, is
-/// larger than 512 MiB, or holds no packet.
+/// [`PgError::Pcap`] if the file cannot be read, is not a classic pcap file of either byte order,
+/// is larger than 512 MiB, or contains no packet.
 pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, PgError> {
     let fail = |why: String| PgError::Pcap { path: path.display().to_string(), why };
     let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
@@ -60,7 +60,7 @@ pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, PgError> {
     parse(&bytes).map_err(fail)
 }
 
-/// The packets of a file's bytes, or what is wrong with these.
+/// Parses a file's packets; the error is the reason.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let word = |at: usize, swap: bool| -> Option<u32> {
         let raw: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
