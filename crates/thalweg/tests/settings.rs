@@ -664,7 +664,7 @@ fn revisions_are_saved_and_come_back() {
     router.run("set interface ip address loop1 10.0.0.1/32");
     assert_eq!(router.run("config diff"), "+ loopbacks.loop1.addresses: - 10.0.0.1/32\n");
     assert_eq!(router.run("config commit"), "saved\n");
-    assert_eq!(router.run("config commit"), "saved already\n");
+    assert_eq!(router.run("config commit"), "already saved\n");
     assert_eq!(router.run("config diff"), "");
     router.run("config rollback 1");
     assert!(!router.run("show configuration").contains("10.0.0.1"));

@@ -1,4 +1,4 @@
-//! What the rings cost, in ns per frame of 64 bytes, on a veth pair.
+//! Costs of the rings in ns per 64-byte frame, on a veth pair.
 //!
 //! Run it in a namespace of its own: `unshare -Urn ring_rate [rounds]` (as root:
 //! `unshare -n`). All cases are measured in turn, round by round, and the medians shown.
@@ -18,12 +18,12 @@ const BURST: usize = 256;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What one case showed in one round.
+/// Results of one case in one round.
 struct Sample {
-    /// Reading frames that wait, without and with copying them to buffers of our own.
+    /// Reading waiting frames, without and with copying them.
     look: f64,
     copy: f64,
-    /// Filling slots, and the kernel's sending them to a peer without a reader.
+    /// Filling slots, and sending them to a peer without a reader.
     fill: f64,
     kick: f64,
     /// Millions of frames per second, sent and received at once on two processors.
@@ -95,7 +95,7 @@ fn burst(tx: &mut TxRing, count: usize) -> (Duration, Duration) {
 
 fn measure(options: &Options) -> Outcome<Sample> {
     let mut left = HostPort::open("left", options)?;
-    // Nobody reads on the right: what sending costs.
+    // No reader on the right: the cost of sending alone.
     let (mut fill, mut kick) = (Duration::ZERO, Duration::ZERO);
     const SENDS: usize = 400;
     for _ in 0..SENDS {

@@ -13,10 +13,10 @@ use thalweg_device::{
 };
 use thalweg_graph::{Control, FileInfo, NodeId, Remote, RxMode};
 
-/// What `create host-interface` says.
+/// Parameters of a new host interface.
 #[derive(Clone, Debug, Default)]
 pub struct HostConfig {
-    /// The kernel's device.
+    /// Linux device.
     pub name: String,
     /// MAC address of the interface; by default `02:fe` and the device's last four bytes.
     pub mac: Option<Mac>,
@@ -24,21 +24,21 @@ pub struct HostConfig {
     pub options: Options,
 }
 
-/// What the main thread keeps of all host interfaces.
+/// State of all host interfaces on the main thread.
 pub(crate) struct Hosts {
-    /// What each interface was made with.
+    /// Options of each interface.
     pub(crate) options: BTreeMap<SwIfIndex, Options>,
     by_ifindex: BTreeMap<u32, SwIfIndex>,
     /// Descriptors of each interface.
     files: BTreeMap<SwIfIndex, Vec<FileInfo>>,
-    /// Receive queues per worker, to place the next where there are fewest.
+    /// Receive queues per worker, to assign the next to the least loaded.
     load: Vec<usize>,
     watching: bool,
 }
 
 impl Hosts {
-    /// The worker with the fewest queues, if the one on `from` is not counted; that one if it is no
-    /// worse than others.
+    /// Returns the worker with the fewest queues, not counting the queue on `from`; `from` itself
+    /// if it is no worse than others.
     fn idlest(&self, from: usize) -> usize {
         let load = |w: &usize| (self.load[*w] - usize::from(*w == from), *w != from);
         (0..self.load.len()).min_by_key(load).unwrap_or(from)
@@ -54,13 +54,13 @@ impl Hosts {
     }
 }
 
-/// The driver's side of one interface.
+/// Driver of one host interface.
 struct HostInterface {
     port: HostPort,
     options: Options,
     rx: Vec<QueueInfo>,
     tx_size: Option<RingSize>,
-    /// Frames lost by the kernel that workers were told of.
+    /// Frames lost by the kernel that were passed to workers.
     missed: u64,
     input: NodeId,
 }
@@ -71,7 +71,7 @@ struct QueueInfo {
     worker: usize,
     size: Option<RingSize>,
     mode: RxMode,
-    /// True if the user chose the worker.
+    /// The user assigned the queue to its worker.
     pinned: bool,
 }
 
@@ -94,8 +94,8 @@ pub(crate) fn ready(c: &mut Control) {
     });
 }
 
-/// The address of an interface that was given none: a relative of the device's own, so that it is
-/// the same after a restart, and another, so that the kernel's stack leaves our frames alone.
+/// Default MAC address: derived from the device's own, so that it is the same after a restart, but
+/// different, so that the kernel's stack ignores our frames.
 fn default_mac(device: Mac) -> Mac {
     let mut mac = [0x02, 0xfe, device[2], device[3], device[4], device[5]];
     if mac == device {
@@ -107,13 +107,13 @@ fn default_mac(device: Mac) -> Mac {
 /// Creates `host-<name>`.
 ///
 /// # Errors
-/// If the device does not exist or is in use, rights or memory are missing, or an option is out of
-/// range. Nothing is left behind then.
+/// If the device does not exist or is in use, privileges or memory are missing, or an option is out
+/// of range. Nothing has changed then.
 pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceError> {
     let failed = |e: crate::Error| DeviceError::Failed(with_source(&e));
     let mut options = config.options;
     let asked = options.clone();
-    // Each worker has a transmit ring of its own: they share nothing.
+    // Each worker has its own transmit ring, so they share nothing.
     options.tx_queues = options.tx_queues.max(c.workers() as u16);
     let mut port = HostPort::open(&config.name, &options).map_err(failed)?;
     let device_mac = port.info.mac.0;
@@ -122,13 +122,13 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         (Framing::Ethernet, mac) => (mac.unwrap_or_else(|| default_mac(device_mac)), None),
         (Framing::Ip, None) => ([0; 6], Some("ip4-input")),
         (Framing::Ip, Some(_)) => {
-            let why = "`hw-addr' means nothing with `mode ip': there is no Ethernet header";
+            let why = "`hw-addr' cannot be used with `mode ip': there is no Ethernet header";
             return Err(DeviceError::Failed(why.into()));
         }
     };
     let first = match first {
         Some(name) => Some(c.node(name).ok_or_else(|| {
-            DeviceError::Failed(format!("`mode ip' needs the node {name}, which is not there"))
+            DeviceError::Failed(format!("`mode ip' needs the node {name}, which does not exist"))
         })?),
         None => None,
     };
@@ -185,7 +185,7 @@ fn with_source(e: &crate::Error) -> String {
     }
 }
 
-/// Gives each queue to the worker with the fewest.
+/// Assigns each queue to the worker with the fewest.
 fn place(c: &Control, rx: &[RxRing]) -> Vec<QueueInfo> {
     let hosts = c.state::<Hosts>();
     let mut hosts = hosts.borrow_mut();
@@ -208,7 +208,7 @@ fn place(c: &Control, rx: &[RxRing]) -> Vec<QueueInfo> {
 /// Deletes `host-<name>`.
 ///
 /// # Errors
-/// If there is no such host interface.
+/// If the host interface does not exist.
 pub fn delete(c: &mut Control, name: &str) -> Result<(), DeviceError> {
     let sw_if = find(c, name)?;
     c.state::<Hosts>().borrow_mut().by_ifindex.retain(|_, i| *i != sw_if);
@@ -222,25 +222,25 @@ fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
     let sw_if = interface::find(c, &full)?;
     let view = interface::view(c, sw_if)?;
     if view.dev_type != DEV_TYPE {
-        return Err(DeviceError::Failed(format!("`{full}` is no host interface")));
+        return Err(DeviceError::Failed(format!("`{full}` is not a host interface")));
     }
     Ok(sw_if)
 }
 
-/// Sends past the queueing discipline of `host-<name>`, or through it.
+/// Switches the queueing discipline bypass of `host-<name>`.
 ///
 /// # Errors
-/// If there is no such host interface or the kernel refuses.
+/// If the host interface does not exist or the kernel fails.
 pub fn set_qdisc_bypass(c: &mut Control, name: &str, on: bool) -> Result<(), DeviceError> {
     let sw_if = find(c, name)?;
     set_option(c, sw_if, QDISC_BYPASS, on, |options| options.qdisc_bypass = on)
 }
 
-/// Leaves checksums and segmentation of what `host-<name>` sends to the kernel and its device, or does
-/// them here. What it receives is taken either way.
+/// Switches checksum and segmentation offload of packets sent by `host-<name>`. Received packets
+/// may carry pending offload work either way.
 ///
 /// # Errors
-/// If there is no such host interface, or it was made without rings that can leave that to the kernel.
+/// If the host interface does not exist, or was created without offload.
 pub fn set_checksum_offload(c: &mut Control, name: &str, on: bool) -> Result<(), DeviceError> {
     let sw_if = find(c, name)?;
     set_option(c, sw_if, CHECKSUM_OFFLOAD, on, |options| options.offload = on)
@@ -268,9 +268,9 @@ fn set_option(
 pub(crate) const DEV_TYPE: &str = "af-packet";
 
 impl HostInterface {
-    /// What may be left to the kernel. Past the queueing discipline it drops a super-packet that
-    /// the device cannot cut (`__dev_direct_xmit` takes back only what it was given); TCP's are
-    /// the only ones of which a device says so in one word.
+    /// Offloads available on transmit. When the queueing discipline is bypassed, the kernel drops a
+    /// GSO packet that the device cannot segment (`__dev_direct_xmit` hands back only whole
+    /// packets); only for TCP does a device report that in one flag.
     fn capabilities(&self) -> Caps {
         let offload = self.offloads();
         let queued = !self.options.qdisc_bypass;
@@ -281,12 +281,13 @@ impl HostInterface {
         }
     }
 
-    /// Whether anything is left to the kernel.
+    /// Returns whether offload is enabled.
     fn offloads(&self) -> bool {
         self.options.offload && self.port.sockets().iter().all(|s| s.offload())
     }
 
-    /// Its sockets; each worker sends on one, and receive queues are spread over workers.
+    /// Sockets of the interface; each worker sends on one, and receive queues are spread over
+    /// workers.
     fn files(&self) -> Vec<FileInfo> {
         let describe = |(i, socket): (usize, &std::sync::Arc<crate::ring::Socket>)| FileInfo {
             fd: socket.as_fd().as_raw_fd(),
@@ -344,7 +345,7 @@ impl Device for HostInterface {
     }
 
     fn set_promiscuous(&mut self, _c: &mut Control, on: bool) -> Result<(), DeviceError> {
-        // With an address of its own the interface needs all frames anyway.
+        // An interface with its own MAC address needs all frames anyway.
         if on { self.port.set_promiscuous(true).map_err(Self::failed) } else { Ok(()) }
     }
 
@@ -475,10 +476,11 @@ impl Device for HostInterface {
         if to != from {
             let (give, given) = mpsc::sync_channel(1);
             c.message(from, self.input, Box::new(ToInput::Give { sw_if, queue, to: give }));
-            // Behind what was sent to it before; it answers between two loops.
+            // The request follows earlier messages in the worker's queue; it replies between two
+            // loops.
             c.sync();
             let Ok(moving) = given.try_recv() else {
-                let why = format!("worker {from} does not let go of the queue");
+                let why = format!("worker {from} did not release the queue");
                 return Err(DeviceError::Failed(why));
             };
             c.message(to, self.input, Box::new(ToInput::Take(moving)));
@@ -518,7 +520,7 @@ impl Device for HostInterface {
     }
 }
 
-/// Tells workers, who own the counters, what the kernel has lost.
+/// Passes the kernel's loss counts to workers, which own the counters.
 fn report_missed(c: &mut Control) {
     let all: Vec<SwIfIndex> = c.state::<Hosts>().borrow().by_ifindex.values().copied().collect();
     for sw_if in all {
@@ -529,7 +531,7 @@ fn report_missed(c: &mut Control) {
     }
 }
 
-/// Starts the thread that follows the kernel's links, once.
+/// Starts the thread that watches links, once.
 fn watch(c: &mut Control) {
     let hosts = c.state::<Hosts>();
     if std::mem::replace(&mut hosts.borrow_mut().watching, true) {
@@ -538,7 +540,7 @@ fn watch(c: &mut Control) {
     let monitor = match LinkMonitor::open() {
         Ok(m) => m,
         Err(e) => {
-            tracing::warn!("link changes will not be noticed: {}", with_source(&e));
+            tracing::warn!("link changes will not be detected: {}", with_source(&e));
             return;
         }
     };
@@ -547,7 +549,7 @@ fn watch(c: &mut Control) {
         .name("links".into())
         .spawn(move || follow_links(monitor, &remote));
     if let Err(e) = spawned {
-        tracing::warn!("link changes will not be noticed: {e}");
+        tracing::warn!("link changes will not be detected: {e}");
     }
 }
 
@@ -565,7 +567,7 @@ fn follow_links(mut monitor: LinkMonitor, remote: &Remote) {
     }
 }
 
-/// Changes with the link's speed, which events do not tell; asked for here, as drivers take their time.
+/// Adds the link speed, which events do not carry; queried here, as drivers are slow.
 fn completed(e: LinkEvent) -> Vec<LinkEvent> {
     let changed = |mut info: IfInfo| {
         info.find_speed();
@@ -591,7 +593,7 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
                 let _ = interface::set_speed(c, sw_if, kbps(info));
                 let _ = interface::set_link(c, sw_if, info.is_running());
                 let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
-                // A device gets its queueing discipline when it is first up.
+                // A device gets its queueing discipline when it first comes up.
                 let _ = device.map(|d| d.borrow_mut().set_option("unqueued", info.unqueued));
                 let _ = interface::refresh_caps(c, sw_if);
             }
@@ -599,12 +601,12 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
         LinkEvent::Gone { ifindex, name } => {
             if let Some(sw_if) = find(c, *ifindex) {
                 tracing::warn!(
-                    "device {name} is gone; delete host-{name} and create it again once it is back"
+                    "device {name} was removed; delete host-{name} and create it again once the device is back"
                 );
                 let _ = interface::set_link(c, sw_if, false);
             }
         }
-        // Whoever follows the links has asked about all of them.
+        // The monitor has queried all links.
         LinkEvent::Lost => {}
     }
 }

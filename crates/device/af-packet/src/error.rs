@@ -1,23 +1,23 @@
-//! What can go wrong while opening or configuring a host interface.
+//! Errors of opening or configuring a host interface.
 
 use std::io;
 
 /// Why a host interface could not be opened or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The name cannot be that of a Linux network device.
+    /// Invalid name of a Linux network device.
     #[error(
         "\"{0}\" cannot be the name of a network device: use 1 to 15 characters, without \
          spaces, slashes or colons"
     )]
     BadName(String),
 
-    /// No device of that name in the namespace of the calling thread.
+    /// The device does not exist in the calling thread's namespace.
     #[error("there is no network device \"{name}\" in this namespace, which has: {}", list(.known))]
     NoSuchDevice {
-        /// The name that was asked for.
+        /// The name given.
         name: String,
-        /// The devices that are there.
+        /// Existing devices.
         known: Vec<String>,
     },
 
@@ -33,15 +33,15 @@ pub enum Error {
         kind: u16,
     },
 
-    /// The device carries Ethernet frames, which was denied.
-    #[error("device \"{0}\" carries Ethernet frames: leave `mode ip' out")]
+    /// The device carries Ethernet frames, but `mode ip` was given.
+    #[error("device \"{0}\" carries Ethernet frames: remove `mode ip'")]
     NotIp(String),
 
-    /// This process has the device open already.
+    /// This process has already opened the device.
     #[error("device \"{0}\" is attached already: delete its host interface first")]
     AlreadyAttached(String),
 
-    /// The kernel refused for want of privileges.
+    /// The kernel denied permission.
     #[error(
         "not allowed to {what}: this needs CAP_NET_RAW in the network namespace (run as root, \
          or inside `unshare -Urn`)"
@@ -51,18 +51,18 @@ pub enum Error {
         what: &'static str,
     },
 
-    /// An option has a value that no ring can have.
+    /// An option is out of range.
     #[error("{option} {value} is out of range: {want}")]
     BadOption {
         /// Name of the option, as in `create host-interface`.
         option: &'static str,
-        /// The value that was given.
+        /// Value given.
         value: u64,
-        /// What would be right.
+        /// Valid values.
         want: &'static str,
     },
 
-    /// The kernel could not give memory even for the smallest rings.
+    /// The kernel has no memory even for the smallest rings.
     #[error(
         "no memory for the packet rings of \"{name}\", not even {kib} KiB: use smaller rx-size, \
          rx-per-block, tx-size or tx-per-block"
@@ -81,22 +81,22 @@ pub enum Error {
         name: String,
         /// What was attempted.
         what: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
 
-    /// Asking the kernel about links failed.
+    /// A netlink request failed.
     #[error("cannot {what} over netlink")]
     Netlink {
         /// What was attempted.
         what: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Wraps a failed system call; lack of privileges gets its own message.
+    /// Wraps a failed system call; missing privileges get their own message.
     pub(crate) fn system(name: &str, what: &'static str, source: io::Error) -> Self {
         match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => Self::Permission { what },

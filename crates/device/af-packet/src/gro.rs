@@ -1,10 +1,11 @@
-//! TCP segments of one connection that stand one behind the other in a frame, as one super-packet.
+//! Software GRO on transmit: joins consecutive TCP segments of one connection in a frame into one
+//! GSO packet.
 //!
-//! Each frame that goes to the kernel by itself costs its whole way through the kernel; a
-//! super-packet of forty segments costs it once, and is cut into the same segments at the device, or
-//! not at all if its receiver takes it whole. So only what the kernel makes again bit by bit is
-//! joined: headers that differ in nothing but lengths, sequence numbers, IPv4 identifications that
-//! count up and a last PSH, and checksums that are right.
+//! Each packet passed to the kernel costs the whole path through it. A GSO packet of forty segments
+//! costs it once, and is cut into the same segments at the device, or not at all if its receiver
+//! takes it whole. So segments are joined only if the kernel reproduces them bit by bit: headers
+//! may differ only in lengths, sequence numbers, consecutive IPv4 identifications and a final PSH,
+//! and checksums must be valid.
 
 use crate::ring::{Framing, VnetHdr};
 use thalweg_buffer::{Flags, Frame};
@@ -16,14 +17,14 @@ use thalweg_wire::ipv6::{self, Ipv6View};
 use thalweg_wire::tcp::{self, TcpView, flag};
 use thalweg_wire::{gso, ipv4, vlan};
 
-/// Segments at most: fewer, with their headers, than the pieces that the kernel gathers.
+/// Maximum number of segments: with their headers, fewer than the pieces that the kernel gathers.
 const MAX_SEGMENTS: usize = 60;
-/// Fewer are not worth a call of their own.
+/// Minimum number of segments worth a system call of their own.
 const MIN_SEGMENTS: usize = 3;
-/// What IP can say of its length.
+/// Maximum value of IP's length field.
 const MAX_IP_LEN: usize = 0xffff;
 
-/// A segment that could be one of several.
+/// A candidate segment.
 #[derive(Clone, Copy)]
 struct Segment<'a> {
     bytes: &'a [u8],
@@ -41,7 +42,7 @@ enum Ip<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Reads a packet; `None` if it is no plain TCP segment with data, alone in its buffer.
+    /// Parses a packet; `None` unless it is a plain TCP segment with data, in one buffer.
     fn read(framing: Framing, frame: &'a Frame, i: usize) -> Option<Segment<'a>> {
         let i = i as u8;
         let unusual = Flags::OFFLOAD.union(Flags::CHAINED);
@@ -90,7 +91,7 @@ impl<'a> Segment<'a> {
         &self.bytes[self.payload..]
     }
 
-    /// The sum of the pseudo header of a segment of `len` bytes, header included.
+    /// Pseudo-header checksum of a segment of `len` bytes, header included.
     fn pseudo(&self, len: usize) -> Checksum {
         match self.ip {
             Ip::V4(ip) => checksum::pseudo_v4(ip.src(), ip.dst(), protocol::TCP, len as u32),
@@ -102,7 +103,8 @@ impl<'a> Segment<'a> {
         self.tcp.checksum_ok(self.pseudo(self.bytes.len() - self.l4))
     }
 
-    /// Whether this comes right behind `last` of the train that `first` leads.
+    /// Returns whether this segment directly follows `last` in the GSO packet that starts with
+    /// `first`.
     fn follows(&self, first: &Segment<'_>, last: &Segment<'_>) -> bool {
         let (a, b) = (first, self);
         let same_link = (a.l3, a.l4, a.payload) == (b.l3, b.l4, b.payload)
@@ -132,26 +134,26 @@ impl<'a> Segment<'a> {
         same_link && same_ip && same_tcp && b.tcp.seq() == next && b.data().len() <= a.data().len()
     }
 
-    /// Whether nothing may follow: it is shorter than the first, or the sender pushed it.
+    /// Returns whether no segment may follow: this one is shorter than the first, or has PSH set.
     fn is_last(&self, first: &Segment<'_>) -> bool {
         self.data().len() < first.data().len() || self.tcp.flags() & flag::PSH != 0
     }
 }
 
-/// Several packets as one.
+/// A GSO packet joined from several segments.
 pub(crate) struct GsoPacket {
     headers: [u8; gso::MAX_HEADERS],
     payload: usize,
-    /// How many packets.
+    /// Number of segments.
     pub(crate) count: usize,
     /// Length of the first packet in bytes, the longest.
     pub(crate) first_len: usize,
-    /// What the kernel is to do.
+    /// Offload header for the kernel.
     pub(crate) vnet: VnetHdr,
 }
 
 impl GsoPacket {
-    /// The packets from `at` on, if there are enough that go together.
+    /// Joins the packets from `at` on, if enough of them belong together.
     pub(crate) fn coalesce(framing: Framing, frame: &Frame, at: usize) -> Option<GsoPacket> {
         if frame.len() - at < MIN_SEGMENTS {
             return None;
@@ -189,7 +191,7 @@ impl GsoPacket {
         let mut put = |at: usize, value: u16| {
             headers[at..at + 2].copy_from_slice(&value.to_be_bytes());
         };
-        // Of a sum that the kernel is to finish, the pseudo header's is there already.
+        // The kernel completes the checksum, starting from the pseudo-header's.
         put(l4 + tcp::CHECKSUM_OFFSET, first.pseudo(len - (l4 - l3)).fold());
         let gso_type = match first.ip {
             Ip::V4(ip) => {
@@ -215,7 +217,7 @@ impl GsoPacket {
         GsoPacket { headers, payload, count, first_len: first.bytes.len(), vnet }
     }
 
-    /// The pieces of the super-packet, whose first packet is `at`.
+    /// Pieces of the GSO packet whose first packet is `at`.
     pub(crate) fn pieces<'a>(
         &'a self,
         frame: &'a Frame,
@@ -252,7 +254,7 @@ mod tests {
         }
     }
 
-    /// A frame with all checksums right.
+    /// A frame with valid checksums.
     fn frame(v6: bool, seq: u32, flags: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
         let len = tcp::HEADER_LEN + options.len() + data.len();
         let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
@@ -278,7 +280,7 @@ mod tests {
         f
     }
 
-    /// Puts both checksums right.
+    /// Sets both checksums.
     fn correct(v6: bool, f: &mut [u8]) {
         let l4 = tcp_at(v6);
         if !v6 {
@@ -299,7 +301,7 @@ mod tests {
         all
     }
 
-    /// What is sent for a train, and the segments that a device makes of it.
+    /// The GSO packet as sent, cut into segments as by a device.
     fn resegment(packet: &GsoPacket, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut whole = packet.headers[..packet.payload].to_vec();
         frames[..packet.count].iter().for_each(|f| whole.extend(&f[packet.payload..]));
@@ -308,7 +310,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever follows whatever: what goes as one is made again as it was.
+        /// Whatever the input, joined packets are reproduced exactly.
         #[test]
         fn joined_segments_are_resegmented(
             v6: bool,

@@ -1,12 +1,10 @@
 //! Host interfaces: Linux network devices driven through `AF_PACKET` rings.
 //!
-//! [`ring`] opens sockets on a device and moves frames through memory that is
-//! shared with the kernel (`PACKET_RX_RING`, `PACKET_TX_RING`). [`link`] says
-//! what a device is and reports when its state changes. Neither knows the
-//! packet engine; [`device`] and [`nodes`] put them into the graph.
+//! [`ring`] opens sockets on a device and moves frames through memory shared with the kernel
+//! (`PACKET_RX_RING`, `PACKET_TX_RING`). [`link`] describes devices and reports link changes.
+//! Neither depends on the packet engine; [`device`] and [`nodes`] put them into the graph.
 //!
-//! Sockets belong to the network namespace in which the calling thread is
-//! when it opens them.
+//! Sockets belong to the network namespace of the thread that opens them.
 
 pub mod api;
 mod api_types;

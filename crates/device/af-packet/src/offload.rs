@@ -1,5 +1,5 @@
-//! Between the kernel's offload header and a packet's metadata, whose offsets count from the
-//! network header.
+//! Conversion between the kernel's offload header and a packet's metadata, whose offsets count from
+//! the network header.
 
 use crate::ring::{Framing, VnetHdr};
 use thalweg_buffer::{GsoKind, Offload};
@@ -13,7 +13,7 @@ fn link_len(framing: Framing, frame: &[u8]) -> u16 {
     }
 }
 
-/// What the kernel left to us, if anything.
+/// Offload work left by the kernel, if any.
 pub(crate) fn from_kernel(h: &VnetHdr, framing: Framing, frame: &[u8]) -> Option<Offload> {
     if !h.needs_csum() && !h.is_gso() {
         return None;
@@ -37,7 +37,7 @@ pub(crate) fn from_kernel(h: &VnetHdr, framing: Framing, frame: &[u8]) -> Option
     })
 }
 
-/// What the kernel is to do for us.
+/// Offload header for the kernel.
 pub(crate) fn to_kernel(o: &Offload, framing: Framing, frame: &[u8]) -> VnetHdr {
     let link = link_len(framing, frame);
     let (gso_type, gso_size) = match o.gso {

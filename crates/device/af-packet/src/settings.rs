@@ -1,4 +1,4 @@
-//! What is configured of host interfaces.
+//! Configuration of host interfaces.
 
 use crate::device::Hosts;
 use crate::ring::{Framing, Options};
@@ -7,7 +7,7 @@ use thalweg_config::declare::{
 };
 use thalweg_graph::Control;
 
-/// Host interfaces.
+/// Section of host interfaces.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
@@ -28,7 +28,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.qdisc-bypass", Kind::Bool),
 ];
 
-/// What an interface's name begins with.
+/// Prefix of interface names.
 const PREFIX: &str = "host-";
 
 impl Section<Control> for Settings {
@@ -93,17 +93,21 @@ fn dump(name: &str, o: &Options, out: &mut Dump<'_>) {
     }
 }
 
-/// A key of ours on an interface that is none of ours, and nobody else's: a mistake.
+/// Reports our keys on an interface that neither we nor another section owns.
 fn foreign(i: &Interface<'_>, out: &mut Draft) {
     for rule in RULES {
         let Some((_, key)) = rule.path.rsplit_once('.') else { continue };
         // Packet generators have modes, too.
         if let Some(found) = i.get(key).filter(|_| key != "mode") {
-            out.problem(Problem::at(found.node, found.path, "only a host interface has that"));
+            out.problem(Problem::at(
+                found.node,
+                found.path,
+                "only a host interface has this setting",
+            ));
         }
     }
     if let Some(found) = i.get("device-type") {
-        out.problem(Problem::at(found.node, found.path, "only a host interface has that"));
+        out.problem(Problem::at(found.node, found.path, "only a host interface has this setting"));
     }
 }
 

@@ -32,7 +32,7 @@ fn check_len(result: isize) -> io::Result<usize> {
 /// Opens a socket that is closed on exec and never blocks.
 pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers; the descriptor that comes back is nobody else's.
+    // SAFETY: no pointers; the returned descriptor has no other owner.
     unsafe { check(libc::socket(domain, kind, protocol)).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn get_option<const N: usize>(
     check(result).map(|_| words)
 }
 
-/// Takes the error that the socket keeps for its owner, if there is one.
+/// Takes the socket's pending error, if there is one.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
     match get_option::<1>(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
         Ok([0]) => None,
@@ -134,7 +134,7 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io::R
     check_len(result)
 }
 
-/// Sends bytes to the peer that the socket has by default.
+/// Sends bytes to the socket's default peer.
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
     // SAFETY: the pointer and the length describe `bytes`.
     check_len(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
@@ -152,8 +152,8 @@ pub(crate) fn send_gather(fd: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Res
     check_len(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) })
 }
 
-/// Receives into pieces, without blocking; returns the length of what came, also if it is longer than
-/// they are.
+/// Receives into pieces, without blocking; returns the length of the datagram, even if it exceeds
+/// them.
 pub(crate) fn receive_scattered(
     fd: BorrowedFd<'_>,
     pieces: &mut [IoSliceMut<'_>],
@@ -170,12 +170,12 @@ pub(crate) fn receive_scattered(
 
 /// Reads the speed of a device through `SIOCETHTOOL`, in Mbit/s, if it has one.
 ///
-/// `/sys/class/net` is no use here: it shows the namespace of whoever mounted
-/// it, not that of the calling thread.
+/// `/sys/class/net` does not help here: it shows the namespace of the process that mounted it, not
+/// that of the calling thread.
 pub(crate) fn link_speed(fd: BorrowedFd<'_>, name: &str) -> Option<u32> {
-    // ETHTOOL_GLINKSETTINGS: `struct ethtool_link_settings` is 48 bytes, then
-    // three bit maps whose size the kernel tells, as a negative number, in
-    // byte 15 of the first answer. 48 + 3 * 127 * 4 bytes is the most there can be.
+    // ETHTOOL_GLINKSETTINGS: `struct ethtool_link_settings` is 48 bytes, then three bit maps whose
+    // size the kernel returns, as a negative number, in byte 15 of the first reply. The maximum is
+    // 48 + 3 * 127 * 4 bytes.
     const GLINKSETTINGS: u32 = 0x4c;
     const MAP_WORDS_AT: usize = 15;
     let mut settings = [0u32; 12 + 3 * 127];
@@ -194,7 +194,7 @@ pub(crate) fn link_speed(fd: BorrowedFd<'_>, name: &str) -> Option<u32> {
     (speed != 0 && speed != u32::MAX).then_some(speed)
 }
 
-/// Whether a device cuts TCP super-packets itself (`ETHTOOL_GTSO`).
+/// Returns whether a device segments TCP itself (`ETHTOOL_GTSO`).
 pub(crate) fn segments_tcp(fd: BorrowedFd<'_>, name: &str) -> bool {
     const GTSO: u32 = 0x1e;
     let mut words = [0u32; 12 + 3 * 127];
@@ -218,7 +218,7 @@ fn ethtool(fd: BorrowedFd<'_>, name: &str, words: &mut [u32; 12 + 3 * 127]) -> O
     (result >= 0).then_some(())
 }
 
-/// Switches a device of the calling thread's namespace on (`SIOCSIFFLAGS`, netdevice(7)).
+/// Brings a device of the calling thread's namespace up (`SIOCSIFFLAGS`, netdevice(7)).
 pub(crate) fn switch_on(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! What API messages about interfaces have in common.
+//! Types and helpers shared by the interface API messages.
 
 use crate::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, interface};
 use thalweg_api::schema::Module;
@@ -6,76 +6,76 @@ use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddress};
 use thalweg_api::{Clients, Message, Retval, Subscribers, api_enum};
 use thalweg_graph::{Control, RxMode as Mode};
 
-/// The module that describes them.
+/// API module of interfaces.
 pub static INTERFACE: Module = Module { name: "interface", folder: "core", version: "3.2.4" };
 
-/// Features on arcs.
+/// API module of features on arcs.
 pub static FEATURE: Module = Module { name: "feature", folder: "core", version: "1.0.2" };
 
 api_enum! {
-    /// What an interface is.
+    /// Interface type.
     pub struct IfType: u32 = "if_type" {
         /// A device.
         HARDWARE = 0, "IF_API_TYPE_HARDWARE";
-        /// A part of another interface.
+        /// A sub-interface.
         SUB = 1, "IF_API_TYPE_SUB";
-        /// A peer on another interface.
+        /// A point-to-point peer.
         P2P = 2, "IF_API_TYPE_P2P";
         /// An end of a pipe.
         PIPE = 3, "IF_API_TYPE_PIPE";
     }
-    /// Whether a link sends and receives at the same time.
+    /// Duplex mode of a link.
     pub struct LinkDuplex: u32 = "link_duplex" {
-        /// Nobody knows.
+        /// Unknown.
         UNKNOWN = 0, "LINK_DUPLEX_API_UNKNOWN";
-        /// By turns.
+        /// Half duplex.
         HALF = 1, "LINK_DUPLEX_API_HALF";
-        /// At the same time.
+        /// Full duplex.
         FULL = 2, "LINK_DUPLEX_API_FULL";
     }
-    /// Which frames a sub-interface takes.
+    /// Frames matched by a sub-interface.
     pub struct SubIfFlags: u32 = "sub_if_flags" {
-        /// Those without a tag.
+        /// Untagged frames.
         NO_TAGS = 1, "SUB_IF_API_FLAG_NO_TAGS";
-        /// Those with one tag.
+        /// Frames with one tag.
         ONE_TAG = 2, "SUB_IF_API_FLAG_ONE_TAG";
-        /// Those with two tags.
+        /// Frames with two tags.
         TWO_TAGS = 4, "SUB_IF_API_FLAG_TWO_TAGS";
         /// The outer tag is a service tag (802.1ad).
         DOT1AD = 8, "SUB_IF_API_FLAG_DOT1AD";
-        /// Those with these tags and no more.
+        /// Exactly these tags.
         EXACT_MATCH = 16, "SUB_IF_API_FLAG_EXACT_MATCH";
-        /// Those that no other takes.
+        /// Frames that no other sub-interface matches.
         DEFAULT = 32, "SUB_IF_API_FLAG_DEFAULT";
         /// Any outer tag.
         OUTER_VLAN_ID_ANY = 64, "SUB_IF_API_FLAG_OUTER_VLAN_ID_ANY";
         /// Any inner tag.
         INNER_VLAN_ID_ANY = 128, "SUB_IF_API_FLAG_INNER_VLAN_ID_ANY";
-        /// All of these but the first.
+        /// All flags but `NO_TAGS`.
         MASK_VNET = 254, "SUB_IF_API_FLAG_MASK_VNET";
         /// Backbone bridging (802.1ah).
         DOT1AH = 256, "SUB_IF_API_FLAG_DOT1AH";
     }
-    /// How a receive queue is waited for.
+    /// Receive mode of a queue.
     pub struct RxMode: u32 = "rx_mode" {
-        /// None was said.
+        /// Not given.
         UNKNOWN = 0, "RX_MODE_API_UNKNOWN";
-        /// Never: the worker polls.
+        /// Polling: the worker never sleeps.
         POLLING = 1, "RX_MODE_API_POLLING";
-        /// Asleep.
+        /// Interrupt: the worker sleeps between packets.
         INTERRUPT = 2, "RX_MODE_API_INTERRUPT";
-        /// Polling through short gaps, asleep through long ones.
+        /// Adaptive: polling through short gaps, sleeping through long ones.
         ADAPTIVE = 3, "RX_MODE_API_ADAPTIVE";
-        /// As the driver likes it.
+        /// The driver's default.
         DEFAULT = 4, "RX_MODE_API_DEFAULT";
     }
 }
 
 impl RxMode {
-    /// The engine's mode.
+    /// Converts to the engine's mode.
     ///
     /// # Errors
-    /// [`Retval::INVALID_VALUE`] for none.
+    /// [`Retval::INVALID_VALUE`] for an unknown mode.
     pub fn mode(self) -> Result<Mode, Retval> {
         Ok(match self {
             RxMode::POLLING => Mode::Polling,
@@ -103,7 +103,7 @@ impl From<DeviceError> for Retval {
     }
 }
 
-/// An interface that exists.
+/// Looks up an interface.
 ///
 /// # Errors
 /// [`Retval::INVALID_SW_IF_INDEX`].
@@ -111,7 +111,7 @@ pub fn view(c: &Control, index: InterfaceIndex) -> Result<InterfaceView, Retval>
     interface::view(c, index.0).map_err(|_| Retval::INVALID_SW_IF_INDEX)
 }
 
-/// The indices that a dump's argument means, of which 0 and "none" mean all.
+/// Interface indices selected by a dump's argument; 0 and all ones select all.
 pub fn indices(c: &Control, index: InterfaceIndex) -> Vec<SwIfIndex> {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
@@ -121,12 +121,12 @@ pub fn indices(c: &Control, index: InterfaceIndex) -> Vec<SwIfIndex> {
     }
 }
 
-/// A MAC address, unless it is zero.
+/// Returns a MAC address unless it is zero.
 pub fn mac(address: MacAddress) -> Option<[u8; 6]> {
     (address.0 != [0; 6]).then_some(address.0)
 }
 
-/// State of an interface.
+/// Administrative and link state of an interface.
 pub fn flags(view: &InterfaceView) -> IfStatusFlags {
     let bit = |on, flag: IfStatusFlags| if on { flag.0 } else { 0 };
     IfStatusFlags(
@@ -134,21 +134,21 @@ pub fn flags(view: &InterfaceView) -> IfStatusFlags {
     )
 }
 
-/// Tells of an interface's change.
+/// Event: an interface changed.
 #[derive(Debug, Message)]
 #[api(event)]
 pub struct SwInterfaceEvent {
-    /// What the client said when it asked.
+    /// Process id given in the subscription.
     pub pid: u32,
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Its state now.
+    /// New state.
     pub flags: IfStatusFlags,
-    /// It is gone.
+    /// The interface was deleted.
     pub deleted: bool,
 }
 
-/// Clients that want to hear of interfaces.
+/// Subscribed clients.
 #[derive(Default)]
 pub(crate) struct Listeners(pub(crate) Subscribers);
 

@@ -1,17 +1,17 @@
-//! What the commands about interfaces have in common, for this crate and for features.
+//! CLI arguments shared by the interface commands of this crate and of features.
 
 use crate::interface::{self, DeviceError, Interfaces, SwIfIndex};
 use std::cmp::Ordering;
 use thalweg_cli::{Args, CliError};
 use thalweg_graph::Control;
 
-/// Names that an error message lists.
+/// Maximum number of names in an error message.
 const LISTED: usize = 8;
 
-/// Takes an interface by name, or by index if no interface is called so.
+/// Takes an interface by name, or by index if no interface has that name.
 ///
 /// # Errors
-/// If there is no such interface; the message lists names that come close.
+/// If the interface does not exist; the message lists similar names.
 pub fn interface_arg(c: &Control, args: &mut Args<'_>) -> Result<SwIfIndex, CliError> {
     let word = args.word("interface")?;
     let all = c.state::<Interfaces>();
@@ -26,7 +26,7 @@ pub fn interface_arg(c: &Control, args: &mut Args<'_>) -> Result<SwIfIndex, CliE
     Err(args.bad_last("interface", expected(word, &interface_names(c))))
 }
 
-/// Names of all interfaces, in the order in which people count.
+/// Names of all interfaces, in natural order.
 pub fn interface_names(c: &Control) -> Vec<String> {
     let all = c.state::<Interfaces>();
     let mut names: Vec<String> = all.borrow().iter().map(|i| i.name.clone()).collect();
@@ -34,13 +34,13 @@ pub fn interface_names(c: &Control) -> Vec<String> {
     names
 }
 
-/// Interfaces by name, in the order in which people count.
+/// Interfaces in natural order of their names.
 pub(crate) fn sorted(c: &Control) -> Vec<SwIfIndex> {
     let names = interface_names(c);
     names.iter().filter_map(|n| interface::find(c, n).ok()).collect()
 }
 
-/// What the registry refused, as a command's failure.
+/// Converts a device error to a command's error with its return code.
 pub fn refused(e: DeviceError) -> CliError {
     let code = e.code();
     CliError::with_code(e, code)
@@ -60,7 +60,7 @@ fn expected(word: &str, names: &[String]) -> String {
     }
 }
 
-/// One begins with the other, or they differ by a slip of the finger.
+/// Returns whether one begins with the other, or they differ by a typing error.
 fn close(word: &str, name: &str) -> bool {
     let (a, b) = (word.as_bytes(), name.as_bytes());
     if a.is_empty() || a.len() > 64 {
@@ -84,7 +84,7 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
     row[b.len()]
 }
 
-/// Compares names so that `pg2` comes before `pg10`.
+/// Compares names so that `pg2` precedes `pg10`.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {

@@ -1,7 +1,7 @@
 //! The registry of interfaces.
 //!
-//! The main thread owns it; workers read [`IfTable`], published anew on each change. Features learn
-//! of changes by [`Interfaces::subscribe`].
+//! The main thread owns it; workers read [`IfTable`], republished on each change. Features learn of
+//! changes by [`Interfaces::subscribe`].
 
 mod set;
 
@@ -24,47 +24,47 @@ pub type Mac = [u8; 6];
 /// Index of an interface: `local0` is 0.
 pub type SwIfIndex = u32;
 
-/// Why something about an interface cannot be done.
+/// Why an operation on an interface failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DeviceError {
-    /// No such interface.
+    /// The interface does not exist.
     #[error("unknown interface `{0}`")]
     Unknown(String),
-    /// The name is taken.
+    /// The name is in use.
     #[error("interface `{0}` exists already")]
     Exists(String),
     /// The table is full.
-    #[error("no room for another interface: {MAX_INTERFACES} is the limit")]
+    #[error("no room for another interface: the limit is {MAX_INTERFACES}")]
     Full,
-    /// The driver cannot do that.
+    /// The driver does not support the operation.
     #[error("interface `{name}` ({kind}): {what} is not supported")]
     Unsupported {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// Its driver.
+        /// Device type.
         kind: String,
-        /// What was asked for.
+        /// The operation.
         what: String,
     },
     /// A value is out of range.
     #[error("{what} must be between {min} and {max}, not {found}")]
     Range {
-        /// Which value.
+        /// Name of the value.
         what: &'static str,
-        /// Least legal value.
+        /// Minimum.
         min: u64,
-        /// Greatest legal value.
+        /// Maximum.
         max: u64,
-        /// What was given.
+        /// Value given.
         found: u64,
     },
-    /// The system or the driver refused.
+    /// The system or the driver failed.
     #[error("{0}")]
     Failed(String),
 }
 
 impl DeviceError {
-    /// The number by which the binary API knows it.
+    /// Return code for the binary API.
     pub fn code(&self) -> i32 {
         match self {
             DeviceError::Unknown(_) => -2,
@@ -77,40 +77,40 @@ impl DeviceError {
     }
 }
 
-/// What a device can do for us on transmission.
+/// Transmit offloads of a device.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Caps {
     /// Completes partial TCP and UDP checksums.
     pub tx_csum: bool,
-    /// Cuts TCP super-packets into segments.
+    /// Segments TCP GSO packets.
     pub tx_tso: bool,
-    /// Cuts UDP super-packets into datagrams.
+    /// Segments UDP GSO packets.
     pub tx_uso: bool,
 }
 
-/// One receive queue, as `show interface rx-placement` lists it.
+/// A receive queue, as `show interface rx-placement` lists it.
 #[derive(Clone, Debug)]
 pub struct RxQueue {
-    /// Its number.
+    /// Queue number.
     pub queue: u32,
-    /// The worker that polls it, from 0.
+    /// Worker that polls it, from 0.
     pub worker: usize,
-    /// The input node.
+    /// Name of the input node.
     pub node: String,
-    /// How it is waited for.
+    /// Receive mode.
     pub mode: RxMode,
-    /// True if the user chose the worker.
+    /// The user assigned the queue to its worker.
     pub pinned: bool,
 }
 
-/// A driver's side of one interface, on the main thread.
+/// Driver of one interface, on the main thread.
 pub trait Device: 'static {
-    /// Device type as VPP's clients know it: `af-packet`, `pg`, `Loopback` …
+    /// Device type, as VPP's clients know it: `af-packet`, `pg`, `Loopback` …
     fn dev_type(&self) -> &'static str;
-    /// Starts or stops the flow of packets.
+    /// Starts or stops receiving and transmitting.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system fails.
     fn set_admin(
         &mut self,
         _c: &mut Control,
@@ -119,55 +119,55 @@ pub trait Device: 'static {
     ) -> Result<(), DeviceError> {
         Ok(())
     }
-    /// Receives frames for any MAC address, or no longer.
+    /// Switches promiscuous mode.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system fails.
     fn set_promiscuous(&mut self, _c: &mut Control, _on: bool) -> Result<(), DeviceError> {
         Ok(())
     }
-    /// Takes another MAC address. False if the driver cannot.
+    /// Sets the MAC address. False if the driver cannot.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system fails.
     fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
         Ok(false)
     }
-    /// Takes another maximum frame size (without Ethernet header). False if the driver cannot.
+    /// Sets the device's MTU (without Ethernet header). False if the driver cannot.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system fails.
     fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
         Ok(true)
     }
-    /// Lines below the interface's heading in `show hardware-interfaces`.
+    /// Driver's lines in `show hardware-interfaces`.
     fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
         Vec::new()
     }
-    /// The same for machines.
+    /// The same as JSON.
     fn hardware_json(&self, _c: &Control) -> serde_json::Value {
         serde_json::Value::Null
     }
-    /// Its receive queues.
+    /// Receive queues.
     fn rx_queues(&self) -> Vec<RxQueue> {
         Vec::new()
     }
-    /// How many transmit queues it has, if it has any: the first is the first worker's alone, and so on.
+    /// Number of transmit queues: the first belongs to the first worker, and so on.
     fn tx_queues(&self) -> u32 {
         0
     }
-    /// Switches an option of the driver.
+    /// Switches a driver option.
     ///
     /// # Errors
-    /// If the driver has no such option or the system refuses.
+    /// If the driver has no such option or the system fails.
     fn set_option(&mut self, option: &str, _on: bool) -> Result<(), DeviceError> {
         Err(DeviceError::Failed(format!("{}: no option `{option}`", self.dev_type())))
     }
-    /// Sets how a receive queue (`None`: each) is waited for; called with a queue that
-    /// [`Device::rx_queues`] lists.
+    /// Sets the receive mode of a queue (`None`: all); called only with a queue listed by
+    /// [`Device::rx_queues`].
     ///
     /// # Errors
-    /// If the driver knows one mode only.
+    /// If the driver supports one mode only.
     fn set_rx_mode(
         &mut self,
         _c: &mut Control,
@@ -175,13 +175,13 @@ pub trait Device: 'static {
         _queue: Option<u32>,
         _mode: RxMode,
     ) -> Result<(), DeviceError> {
-        Err(DeviceError::Failed(format!("{}: the mode is fixed", self.dev_type())))
+        Err(DeviceError::Failed(format!("{}: the receive mode is fixed", self.dev_type())))
     }
-    /// Gives a receive queue to a worker (`None`: to the one with the fewest); called with a queue
-    /// that [`Device::rx_queues`] lists and a worker that is there.
+    /// Assigns a receive queue to a worker (`None`: to the one with the fewest); called only with a
+    /// queue listed by [`Device::rx_queues`] and an existing worker.
     ///
     /// # Errors
-    /// If the driver's queues stay where they are, or a worker does not answer.
+    /// If queues cannot move, or a worker does not answer.
     fn set_rx_placement(
         &mut self,
         _c: &mut Control,
@@ -189,61 +189,61 @@ pub trait Device: 'static {
         _queue: u32,
         _worker: Option<usize>,
     ) -> Result<(), DeviceError> {
-        Err(DeviceError::Failed(format!("{}: queues do not move", self.dev_type())))
+        Err(DeviceError::Failed(format!("{}: receive queues cannot be moved", self.dev_type())))
     }
-    /// What the device does for us now, if that can change while it is in use.
+    /// Current offloads, if they can change while the device is in use.
     fn caps(&self) -> Option<Caps> {
         None
     }
-    /// Called now and then: tell workers, who own the counters, what the device has lost.
+    /// Called periodically: passes the device's drop counts to workers, which own the counters.
     fn poll_missed(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
-    /// Stops everything; the interface is about to go.
+    /// Stops everything before the interface is deleted.
     fn delete(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
 }
 
-/// What a driver says of an interface that it creates.
+/// Parameters of a new interface.
 pub struct InterfaceSpec {
-    /// `host-eth0`, `pg0`, `loop3` …
+    /// Interface name: `host-eth0`, `pg0`, `loop3` …
     pub name: String,
-    /// MAC address; all zero if the interface is no Ethernet.
+    /// MAC address; all zero if the interface is not Ethernet.
     pub mac: Mac,
-    /// Largest packet behind the Ethernet header in bytes.
+    /// MTU in bytes, without Ethernet header.
     pub mtu: u32,
     /// Speed in kbit/s, 0 if unknown.
     pub speed_kbps: u32,
-    /// True if the link is up from the start.
+    /// Initial link state.
     pub link_up: bool,
-    /// What the device does for us.
+    /// Offloads of the device.
     pub caps: Caps,
-    /// The driver's side.
+    /// The driver.
     pub device: Box<dyn Device>,
-    /// Declaration of the node that transmits.
+    /// Declaration of the transmit node.
     pub tx: &'static NodeDecl,
-    /// Where received frames go if no feature says otherwise; `None`: `ethernet-input`.
+    /// Next node of received frames by default; `None` for `ethernet-input`.
     pub input: Option<NodeId>,
 }
 
-/// What happened to an interface.
+/// Change of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterfaceEvent {
-    /// It exists.
+    /// Created.
     Created(SwIfIndex),
-    /// It is about to go.
+    /// About to be deleted.
     Deleted(SwIfIndex),
-    /// Its administrative state, its link or the speed of that changed.
+    /// Administrative state, link state or link speed changed.
     State(SwIfIndex),
-    /// Its MAC address changed.
+    /// MAC address changed.
     Mac(SwIfIndex),
-    /// Its MTU changed.
+    /// MTU changed.
     Mtu(SwIfIndex),
 }
 
-/// An interface as `show` commands and features see it.
+/// An interface, for display and for features.
 #[derive(Clone, Debug)]
 pub struct InterfaceView {
-    /// Its index.
+    /// Interface index.
     pub sw_if: SwIfIndex,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Device type.
     pub dev_type: &'static str,
@@ -251,64 +251,64 @@ pub struct InterfaceView {
     pub mac: Mac,
     /// Administratively up.
     pub admin_up: bool,
-    /// The link is up.
+    /// Link is up.
     pub link_up: bool,
-    /// Largest packet of the device.
+    /// MTU of the device.
     pub link_mtu: u32,
-    /// L3, IPv4, IPv6, MPLS; 0 in the last three means "as L3".
+    /// MTUs: L3, IPv4, IPv6, MPLS; 0 in the last three means "as L3".
     pub mtu: [u32; 4],
     /// Speed in kbit/s, 0 if unknown.
     pub speed_kbps: u32,
-    /// Takes frames for any MAC address.
+    /// Promiscuous mode.
     pub promiscuous: bool,
-    /// What the device does for us.
+    /// Offloads of the device.
     pub caps: Caps,
-    /// The node in front of its device.
+    /// Output node.
     pub output: NodeId,
     /// Carries Ethernet frames.
     pub ethernet: bool,
-    /// What its owner has labelled it with, such as the program that manages it; may be empty.
+    /// User tag, such as the managing program's name; may be empty.
     pub tag: String,
-    /// How it takes part in layer 2, as a feature says it: `xconnect host-b`.
+    /// Layer 2 membership, as text: `xconnect host-b`.
     pub l2: Option<String>,
 }
 
 impl InterfaceView {
-    /// Largest IPv4 packet.
+    /// IPv4 MTU.
     pub fn ip4_mtu(&self) -> u32 {
         if self.mtu[1] != 0 { self.mtu[1] } else { self.mtu[0] }
     }
-    /// Up, and its link too.
+    /// Returns whether it is administratively up with its link up.
     pub fn is_up(&self) -> bool {
         self.admin_up && self.link_up
     }
 }
 
-/// What workers know of an interface.
+/// An interface, as workers read it.
 #[derive(Clone, Debug, Default)]
 pub struct IfRow {
     /// The interface exists.
     pub present: bool,
     /// Administratively up.
     pub admin_up: bool,
-    /// Takes frames for any MAC address (bridged, or told so).
+    /// Accepts frames for any MAC address (promiscuous or bridged).
     pub accept_all: bool,
     /// MAC address.
     pub mac: Mac,
-    /// The node in front of its device.
+    /// Output node.
     pub output: NodeId,
-    /// What the device does for us.
+    /// Offloads of the device.
     pub caps: Caps,
 }
 
-/// All interfaces as workers read them.
+/// All interfaces, as workers read them.
 #[derive(Clone, Debug, Default)]
 pub struct IfTable {
     rows: Vec<IfRow>,
 }
 
 impl IfTable {
-    /// An interface's row; an empty one if there is none.
+    /// Returns an interface's row; an empty one if it does not exist.
     #[inline]
     pub fn get(&self, sw_if: SwIfIndex) -> &IfRow {
         static NONE: IfRow = IfRow {
@@ -332,12 +332,12 @@ struct Interface {
 
 type Subscriber = Rc<dyn Fn(&mut Control, InterfaceEvent)>;
 
-/// The main thread's registry.
+/// The registry on the main thread.
 pub struct Interfaces {
     list: Vec<Option<Interface>>,
     by_name: HashMap<String, SwIfIndex>,
     writer: snapshot::Writer<IfTable>,
-    /// Indices that interfaces to come shall have.
+    /// Indices reserved for future interfaces, by name.
     reserved: BTreeMap<String, SwIfIndex>,
     subscribers: Vec<Subscriber>,
     #[allow(clippy::type_complexity)]
@@ -360,7 +360,7 @@ impl Interfaces {
         c.state::<Interfaces>().borrow_mut().add_local0();
     }
 
-    /// `local0`, which is what packets of the router's own come from.
+    /// Adds `local0`, the rx interface of locally originated packets.
     fn add_local0(&mut self) {
         let view = InterfaceView {
             sw_if: 0,
@@ -389,17 +389,17 @@ impl Interfaces {
         }));
     }
 
-    /// The table that workers read, from a node's build function.
+    /// Returns the table that workers read, for a node's build function.
     pub fn table(cx: &thalweg_graph::BuildCx<'_>) -> Arc<Snapshot<IfTable>> {
         cx.shared::<Snapshot<IfTable>>()
     }
 
-    /// An interface by index.
+    /// Looks up an interface by index.
     pub fn get(&self, sw_if: SwIfIndex) -> Option<&InterfaceView> {
         self.list.get(sw_if as usize)?.as_ref().map(|i| &i.view)
     }
 
-    /// An interface by name.
+    /// Looks up an interface by name.
     ///
     /// # Errors
     /// [`DeviceError::Unknown`].
@@ -412,7 +412,7 @@ impl Interfaces {
         self.list.iter().flatten().map(|i| &i.view)
     }
 
-    /// The driver's side of an interface.
+    /// Driver of an interface.
     pub fn device(&self, sw_if: SwIfIndex) -> Option<Rc<RefCell<Box<dyn Device>>>> {
         Some(self.list.get(sw_if as usize)?.as_ref()?.device.clone())
     }
@@ -422,13 +422,13 @@ impl Interfaces {
         self.subscribers.push(Rc::new(f));
     }
 
-    /// Adds lines to what `show interface address` says of an interface (addresses, layer 2).
+    /// Registers lines for `show interface address` (addresses, layer 2).
     pub fn describe_addresses(&mut self, f: impl Fn(&Control, SwIfIndex) -> Vec<String> + 'static) {
         self.describers.push(Rc::new(f));
     }
 
-    /// The index that a new interface gets: that which was reserved for its name, else the lowest
-    /// that is free and nobody else's.
+    /// Picks the index of a new interface: the one reserved for its name, else the lowest that is
+    /// neither used nor reserved.
     fn free(&self, name: &str) -> Option<SwIfIndex> {
         let is_free = |i: SwIfIndex| self.get(i).is_none();
         let own = self.reserved.get(name).copied().filter(|i| is_free(*i));
@@ -469,13 +469,13 @@ impl Device for Local {
     }
 }
 
-/// What `show interface address` says of an interface.
+/// Lines of `show interface address` for an interface.
 pub fn addresses(c: &Control, sw_if: SwIfIndex) -> Vec<String> {
     let describers = c.state::<Interfaces>().borrow().describers.clone();
     describers.iter().flat_map(|d| d(c, sw_if)).collect()
 }
 
-/// Finds an interface and copies what there is to know of it.
+/// Returns a copy of an interface's view.
 ///
 /// # Errors
 /// [`DeviceError::Unknown`].
@@ -485,7 +485,7 @@ pub fn view(c: &Control, sw_if: SwIfIndex) -> Result<InterfaceView, DeviceError>
     all.get(sw_if).cloned().ok_or_else(|| DeviceError::Unknown(format!("index {sw_if}")))
 }
 
-/// An interface's index by name.
+/// Looks up an interface's index by name.
 ///
 /// # Errors
 /// [`DeviceError::Unknown`].
@@ -493,11 +493,10 @@ pub fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
     c.state::<Interfaces>().borrow().find(name)
 }
 
-/// Gives the next interface of a name an index of its own, so that it is known by the same number
-/// as before.
+/// Reserves an index for the next interface of this name, so that it keeps the same index.
 ///
 /// # Errors
-/// If there is such an interface, or the index is taken or out of range.
+/// If the interface exists, or the index is in use or out of range.
 pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     let all = c.state::<Interfaces>();
     let mut all = all.borrow_mut();
@@ -511,7 +510,7 @@ pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<()
     }
     let holder = all.reserved.iter().find(|(n, i)| **i == sw_if && *n != name).map(|(n, _)| n);
     if let Some(holder) = all.get(sw_if).map(|v| &v.name).or(holder) {
-        return Err(DeviceError::Failed(format!("index {sw_if} is that of `{holder}`")));
+        return Err(DeviceError::Failed(format!("index {sw_if} belongs to `{holder}`")));
     }
     all.reserved.insert(name.to_owned(), sw_if);
     Ok(())
@@ -524,11 +523,11 @@ fn notify(c: &mut Control, event: InterfaceEvent) {
     }
 }
 
-/// Creates an interface: its nodes, its place on the arcs, its row in the table. `tx` makes the
-/// transmitting node for each worker.
+/// Creates an interface: its nodes, its place on the arcs, its row in the table. `tx` builds the
+/// transmit node of each worker.
 ///
 /// # Errors
-/// If the name is taken or the table full; nothing is left behind then.
+/// If the name is in use or the table is full; nothing has changed then.
 pub fn create(
     c: &mut Control,
     spec: InterfaceSpec,
@@ -598,10 +597,10 @@ fn add_nodes(
     Ok((output, tx))
 }
 
-/// Deletes an interface: down, events, then its nodes and rows.
+/// Deletes an interface: brings it down, notifies subscribers, then deletes its nodes and rows.
 ///
 /// # Errors
-/// If there is no such interface, or it is `local0`.
+/// If the interface does not exist, or it is `local0`.
 pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     let v = view(c, sw_if)?;
     if sw_if == 0 {

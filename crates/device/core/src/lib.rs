@@ -1,11 +1,11 @@
-//! Interfaces and what drivers have in common.
+//! Interfaces, and what drivers share.
 //!
 //! * [`interface`]: the registry of interfaces on the main thread, their events, and the table that
 //!   workers read.
 //! * [`output`]: the node in front of each interface's device.
-//! * [`offload`]: checksums and segmentation that the far side cannot do for us.
-//! * [`loopback`]: `loop0` and the benchmarks' sink, two devices without hardware.
-//! * [`cli`]: the commands; [`command_line`]: what commands of features need, too.
+//! * [`offload`]: checksums and segmentation in software, for devices that cannot.
+//! * [`loopback`]: loopbacks and sinks, devices without hardware.
+//! * [`cli`]: the commands; [`command_line`]: CLI arguments for commands of features.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -43,7 +43,7 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// How interfaces are called in traces and counters.
+/// Name of an interface in traces and counters.
 pub(crate) fn namer(c: &Control, sw_if: u32) -> String {
     let all = c.state::<Interfaces>();
     let all = all.borrow();

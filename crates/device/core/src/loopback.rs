@@ -1,12 +1,12 @@
-//! Devices without hardware: loopbacks, which carry addresses, and sinks, which swallow packets for
-//! benchmarks. Both count what they are given as sent and free it.
+//! Devices without hardware: loopbacks, which carry addresses, and sinks for benchmarks. Both count
+//! packets as sent and free them.
 
 use crate::interface::{self, Caps, Device, DeviceError, InterfaceSpec, Mac, SwIfIndex};
 use std::any::Any;
 use thalweg_buffer::Frame;
 use thalweg_graph::{Built, Control, Kind, NodeCx, NodeDecl, Runner};
 
-/// Declaration of a loopback's or sink's transmitting node.
+/// Declaration of the transmit node of loopbacks and sinks.
 pub static TX: NodeDecl = NodeDecl { name: "null-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
 
 struct Sink;
@@ -35,14 +35,14 @@ impl Device for NullDevice {
     }
 }
 
-/// Greatest number of a loopback.
+/// Largest instance number of a loopback.
 pub const MAX_INSTANCE: u32 = 16_383;
 
 /// Creates `loop<instance>` (the next free one if `None`), by default with MAC address
 /// `de:ad:00:00:00:<instance>`.
 ///
 /// # Errors
-/// If the instance exists or there is no room.
+/// If the instance exists or the limit of interfaces is reached.
 pub fn create_loopback(
     c: &mut Control,
     instance: Option<u32>,
@@ -53,11 +53,10 @@ pub fn create_loopback(
     })
 }
 
-/// Creates `sink<instance>` (the next free one if `None`), an interface that frees what it is
-/// given.
+/// Creates `sink<instance>` (the next free one if `None`), an interface that frees its packets.
 ///
 /// # Errors
-/// If the instance exists or there is no room.
+/// If the instance exists or the limit of interfaces is reached.
 pub fn create_sink(c: &mut Control, instance: Option<u32>) -> Result<SwIfIndex, DeviceError> {
     create(c, "sink", "sink", instance, |i| [0x02, 0x51, 0, 0, (i >> 8) as u8, i as u8])
 }

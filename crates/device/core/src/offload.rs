@@ -1,5 +1,5 @@
-//! Work that a sender left to "the device" and that our device cannot do: partial checksums are
-//! completed, super-packets are cut into segments.
+//! Software offloads for devices that lack them: completes partial checksums and segments GSO
+//! packets.
 
 use crate::interface::Caps;
 use thalweg_buffer::{Flags, Frame, GsoKind, Meta, Offload, Packet, PktMut};
@@ -7,13 +7,13 @@ use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::{gso, vlan};
 
-/// True if the device can take every packet of the frame as it is.
+/// Returns whether the device can take every packet of the frame unchanged.
 pub fn suits(frame: &Frame, caps: Caps) -> bool {
     (0..frame.len()).all(|i| lacks(frame.meta(i as u8), caps) == Lack::Nothing)
 }
 
-/// How a super-packet of a frame will be cut, of which `before` bytes stand before its data; `None` if it is an
-/// ordinary packet, or cannot be cut: then it is one.
+/// Segmentation plan of a GSO packet with `before` bytes before its data; `None` if it is an
+/// ordinary packet or cannot be segmented, and so counts as one packet.
 pub fn plan(frame: &Frame, i: u8, before: usize) -> Option<gso::Plan> {
     let meta = frame.meta(i);
     if !meta.flags().contains(Flags::OFFLOAD) || meta.offload.gso == GsoKind::None {
@@ -25,8 +25,8 @@ pub fn plan(frame: &Frame, i: u8, before: usize) -> Option<gso::Plan> {
     gso::Plan::new(&head[..n], length, usize::from(meta.offload.gso_size)).ok()
 }
 
-/// Copies a packet's bytes from `skip` on, over all its segments and `before` bytes that stand before these;
-/// returns how many there were.
+/// Copies a packet's bytes from `skip` on, over `before` bytes before its data and all its
+/// segments; returns the number of bytes copied.
 pub fn copy(frame: &Frame, i: u8, before: usize, mut skip: usize, to: &mut [u8]) -> usize {
     let mut n = 0;
     for segment in std::iter::once(frame.before(i, before)).chain(frame.segments(i)) {
@@ -39,8 +39,8 @@ pub fn copy(frame: &Frame, i: u8, before: usize, mut skip: usize, to: &mut [u8])
     n
 }
 
-/// What a frame is on the wire beyond its packets and their bytes: super-packets are cut, and each piece has
-/// headers of its own.
+/// Packets and bytes on the wire beyond those of the frame: segments of GSO packets, each with its
+/// own headers.
 #[cold]
 pub fn more_on_wire(frame: &Frame) -> (u64, u64) {
     let plans = (0..frame.len()).filter_map(|i| plan(frame, i as u8, 0));
@@ -70,16 +70,16 @@ fn lacks(meta: &Meta, caps: Caps) -> Lack {
     }
 }
 
-/// Counters of the node that calls [`finish`].
+/// Drop reasons of the node that calls [`finish`].
 #[derive(Clone, Copy)]
 pub struct Reasons {
-    /// The pool had no buffer for a segment.
+    /// No buffer for a segment.
     pub no_buffers: ErrorCode,
-    /// The super-packet is none.
+    /// Invalid GSO request.
     pub bad: ErrorCode,
 }
 
-/// Does the work for each packet of a frame that needs it; returns frames that suit the device, in
+/// Completes offload work for each packet of a frame; returns frames that suit the device, in
 /// order. `scratch` is reused between calls.
 pub fn finish(
     cx: &mut NodeCx<'_>,
@@ -124,7 +124,7 @@ fn l2_len(data: &[u8]) -> usize {
     vlan::layer2(data).map_or(14, |l2| l2.payload_offset)
 }
 
-/// Where UDP's checksum lies in its header, unlike that of any other protocol.
+/// Offset of UDP's checksum in its header, unlike that of any other protocol.
 const UDP_CHECKSUM_AT: u16 = 6;
 
 /// Completes a packet's partial checksum in place, over all its segments. `l3` is the offset of its
@@ -143,7 +143,7 @@ pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
         sum.add(&s[at..]);
         skip -= at;
     }
-    // Zero means "no checksum" in UDP alone (RFC 768).
+    // Zero means "no checksum" only in UDP (RFC 768).
     let sum = if o.csum_offset == UDP_CHECKSUM_AT { sum.finish_udp() } else { sum.finish() };
     if let Some(bytes) = p.data_mut().get_mut(field..field + 2) {
         bytes.copy_from_slice(&sum.to_be_bytes());
@@ -153,7 +153,7 @@ pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
     p.unmark(Flags::OFFLOAD);
 }
 
-/// Cuts a super-packet into packets of its own.
+/// Segments a GSO packet into separate packets.
 fn segment(
     cx: &mut NodeCx<'_>,
     mut packet: Packet,

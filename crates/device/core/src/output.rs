@@ -1,8 +1,8 @@
-//! `<interface>-output`: the node in front of each interface's device.
+//! `<interface>-output`: output node of an interface.
 //!
-//! Reads: flags. Next: the first feature of the `interface-output` arc or `<interface>-tx`; packets
-//! whose checksum or segmentation the device cannot do pass through [`crate::offload`]
-//! first.
+//! Reads: flags. Next: the first feature of the `interface-output` arc, or `<interface>-tx`.
+//! Packets that need a checksum or segmentation the device cannot do pass through
+//! [`crate::offload`] first.
 
 use crate::interface::{IfTable, SwIfIndex};
 use crate::offload;
@@ -29,12 +29,12 @@ pub(crate) fn build(sw_if: SwIfIndex, table: Arc<Snapshot<IfTable>>) -> Built {
 struct Output {
     sw_if: SwIfIndex,
     table: Arc<Snapshot<IfTable>>,
-    /// A super-packet in one piece.
+    /// A GSO packet in contiguous memory.
     scratch: Vec<u8>,
 }
 
-/// Counts packets to groups and to all. They are marked where they were flooded, or were made here, such
-/// as requests for neighbours: nobody looks into the others for that.
+/// Counts broadcast and multicast packets. They were marked when flooded or originated (such as ARP
+/// requests), so other packets are not inspected.
 #[cold]
 fn count_groups(cx: &NodeCx<'_>, frame: &Frame, sw_if: SwIfIndex) {
     let counters = cx.stats().interface(sw_if);

@@ -1,18 +1,18 @@
-//! What several show commands print alike.
+//! Output shared by several show commands.
 
 use crate::interface::{self, InterfaceView, Mac, SwIfIndex};
 use serde_json::{Map, Value, json};
 use thalweg_cli::{Outcome, Output, pieces};
 use thalweg_graph::Control;
 
-/// Centres `text` in `width` columns, an odd blank to the left, as VPP does.
+/// Centres `text` in `width` columns, with an odd blank on the left, as VPP does.
 pub(crate) fn centre(text: &str, width: usize) -> String {
     let spare = width.saturating_sub(text.chars().count());
     let left = spare.div_ceil(2);
     format!("{:left$}{text}{:2$}", "", "", spare - left)
 }
 
-/// The word for a state.
+/// `up` or `down`.
 pub(crate) fn up_down(up: bool) -> &'static str {
     if up { "up" } else { "down" }
 }
@@ -22,12 +22,12 @@ pub(crate) fn mac(mac: Mac) -> String {
     mac.map(|b| format!("{b:02x}")).join(":")
 }
 
-/// Tells of interfaces, some at a time; `end` follows the last.
+/// Prints interfaces in batches; `end` runs after the last.
 pub(crate) fn each(
     c: &mut Control,
     chosen: Vec<SwIfIndex>,
     out: &mut Output,
-    mut tell: impl FnMut(&Control, &InterfaceView, &mut Output) + Send + 'static,
+    mut print: impl FnMut(&Control, &InterfaceView, &mut Output) + Send + 'static,
 ) -> Outcome<Control> {
     let mut chosen = chosen.into_iter();
     pieces(c, out, move |c, out| {
@@ -35,9 +35,9 @@ pub(crate) fn each(
             out.end_elements();
             return false;
         };
-        // It may have gone since.
+        // It may have been deleted since.
         if let Ok(view) = interface::view(c, sw_if) {
-            tell(c, &view, out);
+            print(c, &view, out);
         }
         true
     })

@@ -1,4 +1,4 @@
-//! What is configured of interfaces.
+//! Configuration of interfaces.
 
 use crate::interface::{Interfaces, MTU_RANGE};
 use crate::report;
@@ -10,17 +10,17 @@ use thalweg_config::declare::{
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Control, RxMode};
 
-/// Interfaces, loopbacks and sinks.
+/// Section of interfaces, loopbacks and sinks.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
-/// L3 MTU in bytes where a document is silent.
+/// Default L3 MTU in bytes.
 const DEFAULT_MTU: u32 = 1500;
-/// The device's MTU of interfaces without hardware where a document is silent.
+/// Default device MTU of interfaces without hardware.
 const DEFAULT_LINK_MTU: u32 = 9000;
 const MTU: Kind = Kind::Int(MTU_RANGE.0 as i128, MTU_RANGE.1 as i128);
-/// MTUs of protocols: key, word of the command, place in the table.
+/// Protocol MTUs: key, CLI word, index in the table.
 const PROTOCOLS: [(&str, &str, usize); 3] =
     [("mtu-ip4", "ip4", 1), ("mtu-ip6", "ip6", 2), ("mtu-mpls", "mpls", 3)];
 
@@ -57,7 +57,7 @@ fn rx_mode(value: &Value) -> Result<(), String> {
     if right { Ok(()) } else { Err(expected()) }
 }
 
-/// Whether the largest frame follows the L3 MTU: of ports, as vppcfg has it.
+/// Returns whether the device's MTU follows the L3 MTU: true for ports, as in vppcfg.
 fn follows(name: &str) -> bool {
     !is_loopback(name) && !name.contains('.')
 }
@@ -140,7 +140,7 @@ impl Section<Control> for Settings {
     }
 }
 
-/// Which worker each queue is to have, where that is said.
+/// Worker of each receive queue, where the document names it.
 fn doc_placement(i: &Interface<'_>) -> Vec<(u32, u32)> {
     let Some(found) = i.get("rx-placement") else { return Vec::new() };
     let each = found.node.entries();
@@ -191,7 +191,7 @@ fn mac_address(i: &Interface<'_>, out: &mut Draft) {
     let Some(found) = i.get("mac") else { return };
     let Some(address) = found.node.text().and_then(mac) else { return };
     if address[0] & 1 != 0 || address == [0; 6] {
-        let text = "a station's MAC address expected: neither a group's nor zero";
+        let text = "a unicast MAC address expected, not a multicast or zero address";
         return out.problem(Problem::at(found.node, found.path, text));
     }
     let set = format!("set interface mac address {} {}", i.name, report::mac(address));
@@ -248,11 +248,11 @@ fn switches(i: &Interface<'_>, out: &mut Draft) {
         let item = Item::new(rank::DRIVER, format!("tag {name}"), found.path, set)
             .unset(format!("clear interface tag {name}"));
         let item = item.needs(interface_key(name)).attribute();
-        // One document may be for both: what vppcfg marks as its own is not to lose its mark here.
+        // A document may serve both programs: vppcfg's own tag is kept.
         out.add(if found.node.text() == Some(VPPCFG) { item.sticky() } else { item });
     }
     if let Some(found) = i.get("rx-mode") {
-        // How many queues there are is said by the driver's own key.
+        // The number of queues is set by the driver's own key.
         let queues = i.get("rx-queues").and_then(|f| f.node.u32()).unwrap_or(1).clamp(1, 64);
         let modes: Vec<(u32, RxMode)> = match mode_word(&found.node.value) {
             Some(mode) => (0..queues).map(|queue| (queue, mode)).collect(),

@@ -1,4 +1,4 @@
-//! Interfaces for tests: they record what they are given and receive what they are told.
+//! Test interfaces that record transmitted frames and receive injected ones.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -15,10 +15,10 @@ use thalweg_graph::{
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 
-/// What was sent: interface, worker and frame.
+/// Transmitted frames: interface, worker, bytes.
 type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
 
-/// Frames that there were buffers for, by worker.
+/// Frames accepted into buffers, by worker.
 type Accepted = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
 /// Frames to be received by an interface.
@@ -43,7 +43,7 @@ impl InputNode for Input {
         while frame.room() > 0
             && let Some(bytes) = frames.pop()
         {
-            // What is offered in vain is lost, as it is to a device's queue.
+            // Frames without a buffer are lost, as on a full device queue.
             let Some(mut p) = cx.cache().alloc() else {
                 cx.stats().interface(sw_if).rx_no_buf.add(1);
                 continue;
@@ -107,7 +107,7 @@ pub fn our_mac(n: u8) -> [u8; 6] {
 
 /// A router of real features between test interfaces: `test0`, `test1` and so on.
 pub struct Lab {
-    /// Its main thread.
+    /// Main thread.
     pub c: Control,
     tree: CommandTree<Control>,
     sent: Sent,
@@ -118,10 +118,11 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A router of so many workers and buffers, with so many interfaces that are up.
+    /// Starts a router with `workers` workers, `buffers` buffers and `ports` interfaces that are
+    /// up.
     ///
     /// # Panics
-    /// If it does not start, as all of this does if a test's ground is missing.
+    /// If it does not start, or a command of the setup fails.
     pub fn new(features: &[&'static Feature], workers: usize, buffers: usize, ports: u8) -> Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers: vec![None; workers], ..EngineConfig::default() };
@@ -140,7 +141,7 @@ impl Lab {
         lab
     }
 
-    /// Makes interface `testN`, and sets it up.
+    /// Creates interface `testN` and brings it up.
     pub fn interface(&mut self, n: u8) -> SwIfIndex {
         let spec = InterfaceSpec {
             name: format!("test{n}"),
@@ -166,7 +167,7 @@ impl Lab {
         interface::find(&self.c, &format!("test{n}")).expect("interface")
     }
 
-    /// Sets `testN` up or down.
+    /// Brings `testN` up or down.
     pub fn up(&mut self, n: u8, up: bool) {
         let sw_if = self.sw_if(n);
         interface::set_admin(&mut self.c, sw_if, up).expect("interface");
@@ -181,18 +182,18 @@ impl Lab {
         text
     }
 
-    /// Runs commands that have nothing to say.
+    /// Runs commands that must succeed without output.
     pub fn ok(&mut self, lines: &str) {
         assert_eq!(self.cli(lines), "", "{lines}");
     }
 
-    /// The words that may stand at the end of a line.
+    /// Completions at the end of a line.
     pub fn complete(&self, line: &str) -> Vec<String> {
         let all = self.tree.complete(&self.c, line, line.len());
         all.into_iter().map(|c| c.word).collect()
     }
 
-    /// Runs a command in the main loop; `each` is called every round. Ends after `cancel_after`.
+    /// Runs a command in the main loop; calls `each` every round and cancels after `cancel_after`.
     pub fn run(
         &mut self,
         line: &str,
@@ -226,25 +227,25 @@ impl Lab {
         }
     }
 
-    /// Lets interface `testN` receive frames, and waits until all is done.
+    /// Receives frames on `testN`, and waits until all are processed.
     pub fn receive(&mut self, n: u8, frames: Vec<Vec<u8>>) {
         self.deliver(n, frames);
         self.settle();
     }
 
-    /// Lets interface `testN` receive frames.
+    /// Receives frames on `testN`.
     pub fn deliver(&mut self, n: u8, frames: Vec<Vec<u8>>) {
         self.deliver_to(0, n, frames);
     }
 
-    /// Lets interface `testN` receive frames on a worker.
+    /// Receives frames on `testN` by a worker.
     pub fn deliver_to(&mut self, worker: usize, n: u8, mut frames: Vec<Vec<u8>>) {
         if frames.is_empty() {
             return;
         }
         self.received += frames.len() as u64;
         let (input, sw_if) = (self.c.node("test-input").expect("input"), self.sw_if(n));
-        // The input takes them from the end.
+        // The input node takes them from the end.
         frames.reverse();
         let tap = self.packets.interface(&format!("test{n}"));
         let message = Receive(sw_if, frames, self.accepted.clone(), tap);
@@ -255,14 +256,14 @@ impl Lab {
         self.over_workers(|s| which(&s.totals))
     }
 
-    /// Packets that came in or were made, less those that ended.
+    /// Packets received or originated, less those that ended.
     fn in_flight(&self) -> i64 {
         let into = self.total(|t| t.rx.get() + t.originated.get());
         let out = |t: &Totals| t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();
         into as i64 - self.total(out) as i64
     }
 
-    /// Waits until everything received has found its end.
+    /// Waits until all received packets have ended.
     pub fn settle(&mut self) {
         let start = Instant::now();
         loop {
@@ -274,12 +275,15 @@ impl Lab {
                 return;
             }
             let left = self.in_flight();
-            assert!(start.elapsed() < Duration::from_secs(10), "{left} packets do not end");
+            assert!(
+                start.elapsed() < Duration::from_secs(10),
+                "{left} packets are still in flight"
+            );
             self.c.run_once(Some(Duration::from_micros(200)));
         }
     }
 
-    /// Frames that there was no buffer for, on interfaces that may be gone by now.
+    /// Number of frames refused for lack of buffers, on deleted interfaces too.
     pub fn refused(&self) -> u64 {
         self.over_workers(|s| (0..16).map(|sw_if| s.interface(sw_if).rx_no_buf.get()).sum())
     }
@@ -288,36 +292,36 @@ impl Lab {
         (0..self.c.workers()).map(|w| which(self.c.worker_stats(w))).sum()
     }
 
-    /// Waits until everything received has been looked at; some may be held for a neighbour.
+    /// Waits until all received packets were processed; some may be held for a neighbour.
     pub fn seen(&mut self) {
         let start = Instant::now();
         while self.total(|t| t.rx.get()) < self.received {
-            assert!(start.elapsed() < Duration::from_secs(10), "input stands still");
+            assert!(start.elapsed() < Duration::from_secs(10), "the input makes no progress");
             self.c.run_once(Some(Duration::from_micros(200)));
         }
     }
 
-    /// How many frames `sent` would return.
+    /// Number of frames that `sent` would return.
     pub fn sent_frames(&self) -> usize {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// What was sent since the last call.
+    /// Takes the frames sent since the last call.
     pub fn sent(&mut self) -> Vec<(SwIfIndex, Vec<u8>)> {
         self.sent_by_workers().into_iter().map(|(sw_if, _, frame)| (sw_if, frame)).collect()
     }
 
-    /// What was sent since the last call, and by whom.
+    /// Takes the frames sent since the last call, with the sending worker.
     pub fn sent_by_workers(&mut self) -> Vec<(SwIfIndex, usize, Vec<u8>)> {
         std::mem::take(&mut self.sent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Frames received since the last call, and by whom.
+    /// Takes the frames accepted since the last call, with the receiving worker.
     pub fn accepted(&mut self) -> Vec<(usize, Vec<u8>)> {
         std::mem::take(&mut self.accepted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A counter by node and text.
+    /// Value of a counter by node and text.
     pub fn count(&self, node: &str, text: &str) -> u64 {
         let id = self.c.node(node).expect(node);
         let mut all = self.c.errors().iter();
@@ -326,7 +330,7 @@ impl Lab {
         self.over_workers(|s| s.error(number as u32).get())
     }
 
-    /// All counters of nodes but those that go by the clock, and those of the interfaces.
+    /// All node counters but those that depend on the clock, and those of interfaces.
     pub fn counters(&self, by_clock: &[&str]) -> Vec<(String, u64)> {
         let by_clock: Vec<_> = by_clock.iter().map(|name| self.c.node(name).expect(name)).collect();
         let errors: Vec<_> = self.c.errors().iter().collect();
@@ -353,19 +357,19 @@ impl Lab {
         (0..u8::MAX).take_while(there).count() as u8
     }
 
-    /// How many packets were dropped.
+    /// Number of packets dropped.
     pub fn dropped(&self) -> u64 {
         self.total(|t| t.dropped.get())
     }
 
-    /// Checks that no buffer is under way, nothing else being so.
+    /// Checks that all buffers are back in the pool.
     pub fn all_home(&mut self) {
         self.c.sync();
         let audit = self.c.pool().audit();
         assert_eq!(audit.in_use, 0, "{audit:?}");
     }
 
-    /// Stops: all packets are accounted for, all buffers home.
+    /// Stops the router: all packets are accounted for, all buffers returned.
     pub fn close(mut self) {
         self.settle();
         let audit = self.c.shut_down();

@@ -8,7 +8,7 @@ use thalweg_graph::{
 
 thalweg_graph::errors! { UNWANTED: Error, 256, "no protocol here"; }
 
-/// Where received frames would go.
+/// Stand-in for the next node of received frames.
 static ETHERNET_INPUT: NodeDecl = NodeDecl {
     name: "ethernet-input",
     errors: ERRORS,
@@ -39,14 +39,14 @@ impl Lab {
         Lab { c, tree: CommandTree::new(FEATURE.commands.to_vec()).unwrap() }
     }
 
-    /// What a line prints; panics if it fails.
+    /// Output of a command; panics if it fails.
     fn run(&mut self, line: &str) -> String {
         let (text, result) = self.tree.run_line(&mut self.c, line);
         assert!(result.is_ok(), "{line}: {result:?}");
         text
     }
 
-    /// How a line fails.
+    /// Error of a command.
     fn fail(&mut self, line: &str) -> String {
         self.tree.run_line(&mut self.c, line).1.unwrap_err().to_string()
     }
@@ -114,12 +114,12 @@ fn settings_take_and_mistakes_are_explained() {
         ("set int state loop0 sideways", "expected `up' or `down'"),
         ("set interface mtu 60 loop0", "MTU must be between 68 and"),
         ("set interface mtu packet 1501 loop0", "MTU must be between 68 and 1500, not 1501"),
-        ("set interface mac address loop0 01:00:5e:00:00:01", "neither a group's"),
+        ("set interface mac address loop0 01:00:5e:00:00:01", "not a unicast MAC address"),
         ("show interface loop7", "bad interface `loop7'"),
         ("show interface loop0 address bogus", "unexpected `bogus'"),
         ("show hardware bogus", "expected an interface"),
         ("create loopback interface instance 0", "`loop0` exists already"),
-        ("delete loopback interface intfc local0", "this is a local port"),
+        ("delete loopback interface intfc local0", "this is a local interface"),
         ("set interface rx-mode loop0 polling", "a receive mode is not supported"),
         ("set interface rx-mode loop0 lazy", "expected `polling', `interrupt' or `adaptive'"),
         ("delete loopback interface loop0", "expected `intfc' and an interface"),

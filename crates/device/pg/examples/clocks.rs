@@ -1,5 +1,5 @@
-//! What a generated packet costs: clocks per packet of `pg-input` and of the port that frees it,
-//! for streams of several kinds. Medians of seven half-second rounds, with their spread.
+//! Cost of a generated packet: clocks per packet of `pg-input` and of the port that frees it, for
+//! several kinds of streams. Medians of seven half-second rounds, with their spread.
 //!
 //! `cargo run --release -p thalweg-device-pg --example clocks`
 
@@ -24,7 +24,7 @@ impl Runner for Pass {
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn std::any::Any + Send>) {}
 }
 
-/// Passes frames on whole to the sink.
+/// Passes whole frames to the sink.
 static ETHERNET_INPUT: NodeDecl = NodeDecl {
     name: "ethernet-input",
     build: |bcx| Built::Node(Box::new(Pass(bcx.shared::<Out>()))),
@@ -37,7 +37,7 @@ static STUBS: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// Clocks per packet of two nodes over one round, and packets per second.
+/// Clocks per packet of two nodes in one round, and packets per second.
 fn round(c: &mut Control, nodes: [NodeId; 2]) -> [f64; 3] {
     let counts = |c: &Control| {
         nodes.map(|n| {

@@ -1,4 +1,4 @@
-//! What API messages about the packet generator have in common.
+//! Types shared by the packet generator's API messages.
 
 use crate::{Mode, PgError, create_port};
 use thalweg_api::schema::Module;
@@ -6,28 +6,28 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Retval, api_enum};
 use thalweg_graph::Control;
 
-/// The module that describes them.
+/// The API module.
 pub static PG: Module = Module { name: "pg", folder: "core", version: "2.1.0" };
 
 api_enum! {
-    /// What a port's packets begin with.
+    /// Mode of a port.
     pub struct PgInterfaceMode: u8 = "pg_interface_mode" {
-        /// An Ethernet header.
+        /// Ethernet frames.
         ETHERNET = 0, "PG_API_MODE_ETHERNET";
-        /// An IPv4 header.
+        /// IPv4 packets.
         IP4 = 1, "PG_API_MODE_IP4";
-        /// An IPv6 header.
+        /// IPv6 packets.
         IP6 = 2, "PG_API_MODE_IP6";
     }
-    /// What a port does for the router. It takes whatever it is given, with or without these.
+    /// Offload flags of a port. It accepts any packet, with or without them.
     pub struct PgInterfaceFlags: u32 = "pg_interface_flags" {
-        /// Nothing.
+        /// No flag.
         NONE = 0, "PG_API_FLAG_NONE";
-        /// Checksums.
+        /// Checksum offload.
         CSUM_OFFLOAD = 1, "PG_API_FLAG_CSUM_OFFLOAD";
-        /// Segmentation.
+        /// Segmentation offload.
         GSO = 2, "PG_API_FLAG_GSO";
-        /// Joins segments.
+        /// Coalesces segments.
         GRO_COALESCE = 4, "PG_API_FLAG_GRO_COALESCE";
     }
 }
@@ -46,7 +46,7 @@ impl From<PgError> for Retval {
     }
 }
 
-/// Makes a port, or finds it.
+/// Creates a port, or finds it.
 pub(crate) fn create(
     c: &mut Control,
     id: InterfaceIndex,

@@ -1,8 +1,8 @@
-//! Captures: what a port transmits, as a pcap file.
+//! Captures of transmitted packets as pcap files.
 //!
-//! The transmitting node of each worker formats records into a ring of bytes; one thread empties
-//! the rings into files. A worker never waits for a disk: what does not fit into its ring is
-//! counted as lost.
+//! The transmit node of each worker formats records into a byte ring; one thread empties the rings
+//! into files. A worker never waits for a disk: records that do not fit into its ring are counted
+//! as lost.
 
 use crate::pcap;
 use std::fs::File;
@@ -15,30 +15,30 @@ use std::time::Duration;
 
 /// Bytes of each worker's ring.
 const RING: usize = 8 << 20;
-/// How long a command waits for the writer at most.
+/// Maximum time that a command waits for the writer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a capture has done so far; readable by any thread.
+/// Progress of a capture; readable by any thread.
 #[derive(Default, Debug)]
 pub struct CaptureStats {
     /// Packets in the file.
     pub written: AtomicU64,
-    /// Packets that found a ring full, by worker.
+    /// Packets lost to a full ring, by worker.
     lost: Vec<AtomicU64>,
-    /// The number of packets that was asked for is reached, or the file cannot be written.
+    /// The packet limit is reached, or the file cannot be written.
     full: AtomicBool,
     /// The file cannot be written.
     pub failed: AtomicBool,
 }
 
 impl CaptureStats {
-    /// Packets that are missing in the file because a ring was full.
+    /// Packets missing in the file because a ring was full.
     pub fn lost(&self) -> u64 {
         self.lost.iter().map(|n| n.load(Relaxed)).sum()
     }
 }
 
-/// A worker's end of a capture.
+/// A worker's side of a capture.
 pub(crate) struct Probe {
     ring: rtrb::Producer<u8>,
     writer: Thread,
@@ -47,7 +47,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Captures a packet, unless the capture is full or the ring is.
+    /// Captures a packet, unless the capture or the ring is full.
     pub(crate) fn packet<'a>(
         &mut self,
         micros: u64,
@@ -65,7 +65,7 @@ impl Probe {
         };
         let (mut a, mut b) = chunk.as_mut_slices();
         let mut put = |part: &[u8]| {
-            // What the packet says of its length holds, whatever its segments add up to.
+            // The packet's length is authoritative, whatever its segments add up to.
             let part = &part[..part.len().min(a.len() + b.len())];
             let (first, second) = part.split_at(part.len().min(a.len()));
             for (to, from) in [(&mut a, first), (&mut b, second)] {
@@ -79,18 +79,18 @@ impl Probe {
         chunk.commit_all();
     }
 
-    /// Lets the writer know that there is something; once per frame.
+    /// Wakes the writer; called once per frame.
     pub(crate) fn flush(&self) {
         self.writer.unpark();
     }
 }
 
-/// What is to be captured where.
+/// Parameters of a capture.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) path: PathBuf,
     pub(crate) link: u32,
-    /// Packets at most.
+    /// Maximum number of packets.
     pub(crate) count: u64,
 }
 
@@ -105,7 +105,7 @@ struct Job {
 enum Order {
     Open(Job),
     Close(u64),
-    /// Runs when all that was in the rings before is in the files.
+    /// Runs once everything that was in the rings before is in the files.
     Then(Box<dyn FnOnce() + Send>),
     Quit,
 }
@@ -133,7 +133,7 @@ impl Writer {
         }
     }
 
-    /// Opens a capture; gives its number, its counters and each worker's end.
+    /// Opens a capture; returns its number, its counters and each worker's side.
     pub(crate) fn open(
         &mut self,
         plan: Plan,
@@ -159,17 +159,17 @@ impl Writer {
         (self.next, stats, probes)
     }
 
-    /// Ends a capture: writes what is in its rings, then lets go of its file.
+    /// Ends a capture: writes what is in its rings, then closes its file.
     pub(crate) fn close(&self, id: u64) {
         self.order(Order::Close(id));
     }
 
-    /// Runs `f` on the writer's thread when all that is in the rings now is in the files.
+    /// Runs `f` on the writer's thread once everything now in the rings is in the files.
     pub(crate) fn then(&self, f: impl FnOnce() + Send + 'static) {
         self.order(Order::Then(Box::new(f)));
     }
 
-    /// Waits (some seconds at most) until all that is in the rings now is in the files.
+    /// Waits (a few seconds at most) until everything now in the rings is in the files.
     pub(crate) fn wait(&self) {
         let (tx, rx) = mpsc::sync_channel(1);
         self.then(move || {
@@ -220,7 +220,7 @@ impl Writing {
         }
     }
 
-    /// Empties all rings once; true if there was something.
+    /// Empties all rings once; returns whether there was anything.
     fn drain(&mut self) -> bool {
         let mut did = false;
         for job in &mut self.jobs {
@@ -247,7 +247,7 @@ impl Writing {
 }
 
 impl Job {
-    /// Writes whole records, as many as are wanted still.
+    /// Writes complete records up to the packet limit.
     fn write(&mut self, records: &[u8]) {
         let written = self.stats.written.load(Relaxed);
         let left = self.plan.count.saturating_sub(written);
@@ -268,7 +268,7 @@ impl Job {
         }
     }
 
-    /// The file comes into being with its first packet.
+    /// The file is created with its first packet.
     fn append(&mut self, records: &[u8]) -> std::io::Result<()> {
         let file = match &mut self.file {
             Some(f) => f,
@@ -282,7 +282,7 @@ impl Job {
     }
 }
 
-/// How many of the records to take, at most `left`, and where the last of them ends.
+/// Number of records to take, at most `left`, and where the last of them ends.
 fn take_records(records: &[u8], left: u64) -> (u64, usize) {
     let (mut n, mut at) = (0, 0);
     while n < left {

@@ -1,4 +1,4 @@
-//! What the commands have in common.
+//! CLI arguments shared by the commands.
 
 use crate::error::PgError;
 use crate::port::port_name;
@@ -8,7 +8,7 @@ use thalweg_buffer::FRAME_SIZE;
 use thalweg_cli::{Args, CliError};
 use thalweg_graph::Control;
 
-/// A refusal as a command's failure.
+/// Converts an error to a command's error.
 pub(crate) fn failed(e: PgError) -> CliError {
     match e {
         PgError::Device(e) => thalweg_device::command_line::refused(e),
@@ -26,7 +26,7 @@ pub(crate) fn port_names(c: &Control) -> Vec<String> {
     c.state::<Pg>().borrow().port_ids().map(port_name).collect()
 }
 
-/// Takes a parameter that may also be changed later, if one stands here.
+/// Takes a parameter that can also be changed later, if one is next.
 pub(crate) fn parameter(args: &mut Args<'_>, to: &mut StreamChange) -> Result<bool, CliError> {
     if args.exact("limit") {
         let n = args.f64("limit")?;

@@ -1,87 +1,87 @@
-//! What can go wrong, in words for the person who asked.
+//! Errors of the packet generator.
 
 use thalweg_device::DeviceError;
 
-/// Why the packet generator refused something.
+/// Why a packet generator request failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PgError {
     /// The packet description does not follow the grammar.
     #[error("packet data: expected {expected}, found `{found}'")]
     Data {
-        /// What would be right.
+        /// What was expected.
         expected: String,
-        /// What stood there.
+        /// What was found.
         found: String,
     },
-    /// A range whose end lies before its beginning, or a value that its field cannot hold.
+    /// A range that does not increase, or a value too large for its field.
     #[error("packet data: {what} must go up and fit into {bits} bits: {low:#x} - {high:#x}")]
     Range {
-        /// Which field.
+        /// Name of the field.
         what: String,
-        /// Its width.
+        /// Its width in bits.
         bits: usize,
-        /// The first value.
+        /// First value.
         low: u64,
-        /// The last value.
+        /// Last value.
         high: u64,
     },
-    /// The size does not suit the headers.
+    /// The size does not fit the headers.
     #[error(
         "size {min}-{max}: packets of this stream can have {least} to {most} bytes, and the \
          second number must not be the smaller one"
     )]
     Size {
-        /// The least that was asked for.
+        /// Minimum given.
         min: usize,
-        /// The greatest that was asked for.
+        /// Maximum given.
         max: usize,
-        /// What the headers need.
+        /// Minimum required by the headers.
         least: usize,
-        /// What an IP packet can have.
+        /// Maximum of an IP packet.
         most: usize,
     },
-    /// A stream of that name does not exist.
-    #[error("no stream is called `{0}'; `show packet-generator' lists them")]
+    /// The stream does not exist.
+    #[error("no stream `{0}'; `show packet-generator' lists them")]
     NoStream(String),
-    /// A name that is no packet generator's port.
+    /// The interface is not a port.
     #[error(
-        "`{0}' is no packet-generator interface; `create packet-generator interface pg0' makes one"
+        "`{0}' is not a packet-generator interface; `create packet-generator interface pg0' makes one"
     )]
     NoPort(String),
-    /// A node that does not exist.
+    /// The node does not exist.
     #[error("`{0}' is neither a node nor an interface; `show vlib graph' lists the nodes")]
     NoNode(String),
-    /// An IP port without the feature that takes its packets.
-    #[error("{mode} mode needs node `{node}', which no loaded feature brings")]
+    /// No feature takes packets of an IP mode.
+    #[error("{mode} mode needs node `{node}', which no loaded feature provides")]
     NoInput {
-        /// The mode.
+        /// Mode.
         mode: &'static str,
-        /// The node.
+        /// Node.
         node: &'static str,
     },
-    /// A worker that does not exist.
+    /// The worker does not exist.
     #[error("worker {found}: workers are numbered from 0, and there are {workers}")]
     NoWorker {
-        /// What was asked for.
+        /// Worker given.
         found: usize,
-        /// How many there are.
+        /// Number of workers.
         workers: usize,
     },
-    /// Neither `data` nor `pcap`, or both.
-    #[error("stream `{0}': give its packets either by `data {{ ... }}' or by `pcap FILE'")]
+    /// Neither or both of `data` and `pcap` given.
+    #[error("stream `{0}': specify its packets either by `data {{ ... }}' or by `pcap FILE'")]
     NoData(String),
-    /// A change that a running stream cannot take.
+    /// A running stream cannot be changed.
     #[error("stream `{0}' is enabled: `packet-generator disable-stream {0}' first")]
     Running(String),
-    /// A file that cannot be read or is no capture.
+    /// The file cannot be read or is not a capture.
     #[error("pcap file `{path}': {why}")]
     Pcap {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
-    /// The registry of interfaces refused.
+    /// The interface registry failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

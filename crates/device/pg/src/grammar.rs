@@ -1,4 +1,4 @@
-//! Packet descriptions in the words of VPP's packet generator:
+//! Packet descriptions in the syntax of VPP's packet generator:
 //!
 //! ```text
 //! IP4: 2.0.aa -> 2fe.0.0 [vlan 10]
@@ -6,8 +6,8 @@
 //!     UDP: 1234 -> 4321 incrementing 22
 //! ```
 //!
-//! `-` counts through a range, `+` draws from it. Each line above is one layer; what a layer does
-//! not say (lengths, checksums) follows from the rest.
+//! `-` counts through a range, `+` draws from it. Each line above is one layer; what is not given
+//! (lengths, checksums) is derived from the rest.
 
 use crate::error::PgError;
 use crate::scan::{Scan, Span};
@@ -24,10 +24,10 @@ pub enum Outermost {
     Ip6,
 }
 
-/// Reads a description.
+/// Parses a description.
 ///
 /// # Errors
-/// [`PgError::Data`] says what was expected where; [`PgError::Range`] names a field.
+/// [`PgError::Data`] names what was expected; [`PgError::Range`] names a field.
 pub fn parse(text: &str, outermost: Outermost) -> Result<Layers, PgError> {
     let mut p = Parser { s: Scan::new(text), out: Layers::default() };
     if !p.at_payload() {
@@ -47,14 +47,14 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Appends a field; if it varies, its bytes are zero and written for each packet.
+    /// Appends a field. If it varies, its bytes are zero and filled in for each packet.
     fn field(&mut self, what: &str, bits: usize, span: Span<u64>) -> Result<(), PgError> {
         let offset = self.out.headers.len();
         self.out.headers.resize(offset + bits / 8, 0);
         self.set(what, offset, bits, span)
     }
 
-    /// Sets a field that stands at `offset` already.
+    /// Sets an existing field at `offset`.
     fn set(
         &mut self,
         what: &str,
@@ -76,7 +76,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads a number or range into a field that stands at `offset` already.
+    /// Parses a number or range into an existing field at `offset`.
     fn option(&mut self, what: &str, offset: usize, bits: usize) -> Result<(), PgError> {
         let span = self.s.number()?;
         self.set(what, offset, bits, span)
@@ -123,7 +123,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An 802.1Q tag behind the word `vlan`.
+    /// An 802.1Q tag after the word `vlan`.
     fn vlan(&mut self) -> Result<(), PgError> {
         let id = self.s.number()?;
         if id.high > 4095 {
@@ -291,7 +291,7 @@ impl Parser<'_> {
         Ok(protocol)
     }
 
-    /// The header of a protocol that has one here; anything else is payload.
+    /// Header of a known protocol; anything else is payload.
     fn transport(&mut self, protocol: u8, known: &[&str]) -> Result<(), PgError> {
         let kind = match protocol {
             _ if self.at_payload() => return Ok(()),

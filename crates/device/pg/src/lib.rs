@@ -1,11 +1,11 @@
-//! The packet generator: ports without hardware, streams that come out of them, and captures of
-//! what is sent into them, in the words of VPP's.
+//! The packet generator: ports without hardware, streams received on them, and captures of packets
+//! transmitted by them, in the syntax of VPP's.
 //!
 //! * [`grammar`]: packet descriptions; [`template`]: packets from them; [`pcap`]: packets from
 //!   files.
 //! * [`stream`]: ports, streams and captures on the main thread.
-//! * [`capture`]: how captured bytes reach a file without a worker waiting for a disk.
-//! * [`nodes`]: `pg-input`, which sends; [`port`]: the transmitting node.
+//! * [`capture`]: captures written to files without a worker waiting for a disk.
+//! * [`nodes`]: `pg-input`, which generates; [`port`]: the transmit node.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -32,7 +32,7 @@ pub use stream::{
 
 use thalweg_graph::Feature;
 
-/// The feature. It needs [`thalweg_device::FEATURE`] before it.
+/// The feature. To be listed after [`thalweg_device::FEATURE`].
 pub static FEATURE: Feature = Feature {
     name: "packet-generator",
     about: "packet generator: streams, ports and captures",

@@ -1,4 +1,4 @@
-//! Classic pcap files: read whole, written record by record.
+//! Classic pcap files: read as a whole, written record by record.
 
 use crate::error::PgError;
 use std::io::Read;
@@ -8,24 +8,24 @@ use thalweg_wire::pcap::{self, FILE_HEADER, MAGIC, MAGIC_NS};
 pub(crate) use thalweg_wire::pcap::RECORD_HEADER;
 pub use thalweg_wire::pcap::{LINK_ETHERNET, LINK_RAW};
 
-/// Files above this size are not replayed.
+/// Maximum size of a replayed file.
 const MAX_FILE: u64 = 512 << 20;
 
-/// The header of a file that we write.
+/// File header of a capture.
 pub(crate) fn file_header(link: u32) -> [u8; FILE_HEADER] {
     pcap::file_header(link, 65_535)
 }
 
-/// The header of a record of `len` bytes, all of them kept.
+/// Record header of an untruncated packet of `len` bytes.
 pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
     pcap::record_header((micros / 1_000_000) as u32, (micros % 1_000_000) as u32, len, len)
 }
 
-/// The packets of a file.
+/// Reads the packets of a file.
 ///
 /// # Errors
-/// [`PgError::Pcap`] if the file cannot be read, is no classic pcap file of either byte order, is
-/// larger than 512 MiB, or holds no packet.
+/// [`PgError::Pcap`] if the file cannot be read, is not a classic pcap file of either byte order,
+/// is larger than 512 MiB, or contains no packet.
 pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, PgError> {
     let fail = |why: String| PgError::Pcap { path: path.display().to_string(), why };
     let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
@@ -41,7 +41,7 @@ pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, PgError> {
     parse(&bytes).map_err(fail)
 }
 
-/// The packets of a file's bytes, or what is wrong with these.
+/// Parses a file's packets; the error is the reason.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let word = |at: usize, swap: bool| -> Option<u32> {
         let raw: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;

@@ -1,4 +1,4 @@
-//! A packet generator's port: what it transmits is counted, captured if asked for, and freed.
+//! Packet generator ports: transmitted packets are counted, captured if enabled, and freed.
 
 use crate::capture::Probe;
 use crate::stream::{Mode, Pg};
@@ -9,10 +9,10 @@ use thalweg_device::{Device, DeviceError, Mac, SwIfIndex, interface};
 use thalweg_graph::{Built, Control, Kind, NodeCx, NodeDecl, Runner, clock};
 use thalweg_wire::fmt;
 
-/// Declaration of a port's transmitting node.
+/// Declaration of a port's transmit node.
 pub static TX: NodeDecl = NodeDecl { name: "pg-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
 
-/// What main tells a transmitting node: to capture, or no longer.
+/// Message to a transmit node: starts or ends capturing.
 pub(crate) struct SetProbe(pub(crate) Option<Probe>);
 
 struct PgTx {
@@ -55,7 +55,7 @@ impl Runner for PgTx {
     }
 }
 
-/// The driver's side of a port on the main thread.
+/// Driver of a port on the main thread.
 pub(crate) struct PgDevice {
     pub(crate) id: u32,
     pub(crate) mode: Mode,
@@ -66,8 +66,7 @@ impl Device for PgDevice {
         "pg"
     }
 
-    /// A port's link follows its administrative state, as VPP's does: there is no far side to wait
-    /// for.
+    /// A port's link follows its administrative state, as in VPP: there is no peer to wait for.
     fn set_admin(
         &mut self,
         c: &mut Control,
@@ -105,19 +104,19 @@ impl Device for PgDevice {
     }
 }
 
-/// The name of a port.
+/// Name of a port.
 pub(crate) fn port_name(id: u32) -> String {
     format!("pg{id}")
 }
 
-/// The number in a port's name.
+/// Number in a port's name.
 pub(crate) fn port_id(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("pg")?;
     let canonical = digits == "0" || !digits.starts_with('0');
     digits.parse().ok().filter(|_| canonical && !digits.starts_with('+'))
 }
 
-/// Tells the transmitting node of `sw_if` on each worker to capture, or no longer.
+/// Starts or ends capturing in the transmit node of `sw_if` on each worker.
 pub(crate) fn set_probes(c: &mut Control, sw_if: SwIfIndex, probes: Option<Vec<Probe>>) {
     let Some(node) = c.node(&format!("{}-tx", c.interface_name(sw_if))) else { return };
     let mut probes = probes.unwrap_or_default().into_iter();

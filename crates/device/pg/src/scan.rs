@@ -1,16 +1,16 @@
-//! Words, numbers, addresses and ranges of a packet description.
+//! Scanner of packet descriptions: words, numbers, addresses and ranges.
 
 use crate::error::PgError;
 use crate::template::Vary;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A text being read from left to right.
+/// A text scanned from left to right.
 #[derive(Clone, Debug)]
 pub(crate) struct Scan<'a> {
     rest: &'a str,
 }
 
-/// One value, or a range of them.
+/// A value, or a range of values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span<T> {
     pub(crate) low: T,
@@ -43,13 +43,13 @@ impl<'a> Scan<'a> {
         taken
     }
 
-    /// The run of letters, digits, dots and colons here.
+    /// The run of letters, digits, dots and colons at the current position.
     pub(crate) fn peek_word(&self) -> &'a str {
         let n = self.rest.find(|c| !word_char(c)).unwrap_or(self.rest.len());
         &self.rest[..n]
     }
 
-    /// Takes `mark` if it stands here: `->`, `/`.
+    /// Takes `mark` if it is next: `->`, `/`.
     pub(crate) fn mark(&mut self, mark: &str) -> bool {
         let there = self.rest.starts_with(mark);
         if there {
@@ -58,7 +58,7 @@ impl<'a> Scan<'a> {
         there
     }
 
-    /// Takes a keyword, which may hold hyphens, if it stands here.
+    /// Takes a keyword, which may contain hyphens, if it is next.
     pub(crate) fn keyword(&mut self, keyword: &str) -> bool {
         let there = self
             .rest
@@ -70,7 +70,7 @@ impl<'a> Scan<'a> {
         there
     }
 
-    /// Takes a label such as `UDP:`; gives it without its colon.
+    /// Takes a label such as `UDP:`; returns it without the colon.
     pub(crate) fn label(&mut self) -> Option<&'a str> {
         let n = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
         let label = &self.rest[..n];
@@ -81,7 +81,7 @@ impl<'a> Scan<'a> {
         Some(label)
     }
 
-    /// The error that something else should stand here.
+    /// Error that something else was expected here.
     pub(crate) fn error(&self, expected: impl Into<String>) -> PgError {
         let mut found: String = self.rest.chars().take(24).collect();
         if found.is_empty() {
@@ -105,7 +105,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A value, `low - high` or `low + high`.
+    /// Takes a value, `low - high` or `low + high`.
     pub(crate) fn span<T: Copy>(
         &mut self,
         expected: &str,
@@ -123,33 +123,33 @@ impl<'a> Scan<'a> {
         Ok(Span { low, high: self.value(expected, &parse)?, vary })
     }
 
-    /// A number or a range of numbers.
+    /// Takes a number or a range of numbers.
     pub(crate) fn number(&mut self) -> Result<Span<u64>, PgError> {
         self.span("a number", number)
     }
 
-    /// One number from `low` to `high`.
+    /// Takes one number from `low` to `high`.
     pub(crate) fn one(&mut self, low: u64, high: u64) -> Result<u64, PgError> {
         let inside = |w: &str| number(w).filter(|n| (low..=high).contains(n));
         self.value(&format!("a number from {low} to {high}"), inside)
     }
 
-    /// A MAC address, or a range of them, as numbers.
+    /// Takes a MAC address or a range of them, as numbers.
     pub(crate) fn mac(&mut self) -> Result<Span<u64>, PgError> {
         self.span("a MAC address such as 02:fe:00:00:00:01 or 2fe.0.1", mac)
     }
 
-    /// An IPv4 address, or a range of them.
+    /// Takes an IPv4 address or a range of them.
     pub(crate) fn ip4(&mut self) -> Result<Span<Ipv4Addr>, PgError> {
         self.span("an IPv4 address such as 192.0.2.1", |w| w.parse().ok())
     }
 
-    /// An IPv6 address, or a range of them.
+    /// Takes an IPv6 address or a range of them.
     pub(crate) fn ip6(&mut self) -> Result<Span<Ipv6Addr>, PgError> {
         self.span("an IPv6 address such as 2001:db8::1", |w| w.parse().ok())
     }
 
-    /// Hexadecimal digits after `0x`, in groups if one likes.
+    /// Takes hexadecimal digits after `0x`, optionally in groups.
     pub(crate) fn hex(&mut self) -> Result<Vec<u8>, PgError> {
         let expected = "an even number of hexadecimal digits after 0x";
         let first = self.peek_word();

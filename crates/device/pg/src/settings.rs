@@ -1,5 +1,5 @@
-//! What is configured of packet generator ports. Streams and captures are no configuration: they
-//! are started for a test, and end with it.
+//! Configuration of packet generator ports. Streams and captures are not part of it: they are
+//! started for a test and end with it.
 
 use crate::port::port_id;
 use crate::stream::{Mode, Pg};
@@ -8,7 +8,7 @@ use thalweg_config::declare::{
 };
 use thalweg_graph::Control;
 
-/// Ports.
+/// Section of ports.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
@@ -33,7 +33,7 @@ impl Section<Control> for Settings {
             if port_id(i.name).is_none() {
                 let found = i.get("mode").filter(|_| !i.name.starts_with("host-"));
                 if let Some(f) = found {
-                    out.problem(Problem::at(f.node, f.path, "this interface has no modes"));
+                    out.problem(Problem::at(f.node, f.path, "this interface has no mode setting"));
                 }
                 continue;
             }

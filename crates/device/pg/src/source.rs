@@ -1,15 +1,15 @@
-//! A stream's packets on a worker: a ring of ready ones, or a generator.
+//! Packets of a stream on a worker: a ring of prepared packets, or a generator.
 
 use crate::template::{self, Generator};
 use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_graph::NodeCx;
 
-/// Packets that are sent one after the other, and again from the first.
+/// Prepared packets, sent in turn again and again.
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: Vec<u8>,
-    /// Where each packet begins in `bytes`, and behind them where the last ends.
+    /// Start of each packet in `bytes`, and at last the end of the last one.
     starts: Vec<usize>,
     longest: usize,
     uniform: bool,
@@ -36,17 +36,17 @@ impl Ring {
     }
 }
 
-/// Where packets come from.
+/// Source of packets.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// Ready packets, and which is next.
+    /// Prepared packets, and the index of the next.
     Ring(Arc<Ring>, usize),
-    /// Made one by one; with room for one that needs several buffers.
+    /// Packets generated one by one, with scratch space for one that needs several buffers.
     Generator(Box<Generator>, Box<[u8]>),
 }
 
 impl Source {
-    /// A frame of up to `want` packets; fewer if the pool runs out.
+    /// Returns a frame of up to `want` packets; fewer if the pool runs out.
     #[inline]
     pub(crate) fn fill(&mut self, cx: &mut NodeCx<'_>, want: usize) -> Box<Frame> {
         let room = cx.cache().pool().data_size();
@@ -92,7 +92,7 @@ fn from_ring(ring: &Ring, next: &mut usize, cx: &mut NodeCx<'_>, want: usize) ->
     let mut frame = cx.alloc_frame(want, ring.longest);
     let n = frame.len();
     if ring.len() == 1 {
-        // The benchmark's case: the packet stays in registers.
+        // The benchmarks' case: the packet stays in registers.
         for i in 0..n {
             template::copy(frame.pkt(i as u8).data_mut(), &ring.bytes);
         }

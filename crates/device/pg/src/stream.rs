@@ -17,13 +17,13 @@ use thalweg_buffer::FRAME_SIZE;
 use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, Interfaces, SwIfIndex};
 use thalweg_graph::{Control, Event, Topic};
 
-/// What the nodes need to know.
+/// State shared with the nodes.
 pub(crate) struct Shared {
-    /// A stream has sent its last packet.
+    /// Topic: a stream has sent its last packet.
     pub(crate) done: Topic,
 }
 
-/// What a port's packets look like.
+/// Mode of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
     /// Ethernet frames.
@@ -36,7 +36,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The word for it on the command line.
+    /// Word used on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Mode::Ethernet => "ethernet",
@@ -74,7 +74,7 @@ struct Capture {
     stats: Arc<CaptureStats>,
 }
 
-/// Where a stream's packets come from.
+/// Source of a stream's packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Data {
     /// A description in the grammar of [`grammar`].
@@ -83,33 +83,33 @@ pub enum Data {
     Pcap(PathBuf),
 }
 
-/// A stream as it is asked for.
+/// Definition of a stream.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StreamSpec {
-    /// Its name; a stream of the same name is replaced.
+    /// Name; a stream of the same name is replaced.
     pub name: String,
-    /// The interface that the packets come from; `None` is `pg0`, made if need be.
+    /// Interface that receives the packets; `None` for `pg0`, created if needed.
     pub interface: Option<String>,
-    /// The interface that the packets leave by, for nodes that ask.
+    /// Interface that packets leave by, for nodes that use it.
     pub tx_interface: Option<String>,
-    /// The node that the packets go to (or the interface that sends them); `None`: as received.
+    /// Node (or interface) that the packets go to; `None`: as received.
     pub node: Option<String>,
-    /// Packets to send; 0 is for ever, or a pcap file's packets once.
+    /// Packets to send; 0 for endless, or for a pcap file's packets once.
     pub limit: u64,
-    /// Packets per second; 0 is as fast as can be.
+    /// Packets per second; 0 for as fast as possible.
     pub rate: f64,
-    /// Sizes of generated packets; `None` follows from the description.
+    /// Sizes of generated packets; `None` derives them from the description.
     pub sizes: Option<Sizes>,
-    /// The worker that sends.
+    /// Worker that sends the packets.
     pub worker: usize,
-    /// Packets in one frame at most.
+    /// Maximum number of packets per frame.
     pub max_frame: usize,
-    /// The packets.
+    /// Packets.
     pub data: Data,
 }
 
 impl StreamSpec {
-    /// A stream of a name and packets, all else by default.
+    /// A stream with defaults for all but name and packets.
     pub fn new(name: impl Into<String>, data: Data) -> StreamSpec {
         StreamSpec {
             name: name.into(),
@@ -126,7 +126,7 @@ impl StreamSpec {
     }
 }
 
-/// A stream's packets, ready to be sent.
+/// Packets of a stream, prepared for sending.
 #[derive(Clone)]
 enum Prepared {
     Layers(Box<Layers>),
@@ -140,32 +140,32 @@ pub(crate) struct Stream {
     prepared: Prepared,
     source: Source,
     pub(crate) sizes: Sizes,
-    /// Packets to send; 0 is for ever.
+    /// Packets to send; 0 for endless.
     pub(crate) limit: u64,
     rx_if: SwIfIndex,
     entry: Entry,
     ip: bool,
-    /// The run under way.
+    /// Key of the current run.
     run: Option<u64>,
     sent: Arc<AtomicU64>,
 }
 
 impl Stream {
-    /// Whether packets may still be under way.
+    /// Returns whether packets may still be in flight.
     pub(crate) fn enabled(&self) -> bool {
         self.run.is_some()
     }
-    /// The interface that its packets come from.
+    /// Interface that receives its packets.
     pub(crate) fn rx_if(&self) -> SwIfIndex {
         self.rx_if
     }
-    /// Packets sent since it was enabled last.
+    /// Packets sent since it was last enabled.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
     }
 }
 
-/// The packet generator's state.
+/// State of the packet generator.
 pub(crate) struct Pg {
     ports: BTreeMap<u32, Port>,
     streams: Vec<Stream>,
@@ -205,7 +205,7 @@ impl Pg {
         self.ports.iter().find(|(_, p)| p.sw_if == sw_if).map(|(id, p)| (*id, p))
     }
 
-    /// Names of the streams that come from a port.
+    /// Names of the streams received on a port.
     pub(crate) fn port_streams(&self, id: u32) -> impl Iterator<Item = &str> {
         let sw_if = self.ports.get(&id).map(|p| p.sw_if);
         self.streams.iter().filter(move |s| Some(s.rx_if) == sw_if).map(|s| s.spec.name.as_str())
@@ -216,7 +216,7 @@ impl Pg {
         self.ports.keys().copied()
     }
 
-    /// A line about a port's capture.
+    /// Text about a port's capture.
     pub(crate) fn capture_text(&self, id: u32) -> Option<String> {
         let capture = self.ports.get(&id)?.capture.as_ref()?;
         let stats = &capture.stats;
@@ -229,7 +229,7 @@ impl Pg {
         ))
     }
 
-    /// The same for machines.
+    /// The same as JSON.
     pub(crate) fn capture_json(&self, id: u32) -> Option<serde_json::Value> {
         let capture = self.ports.get(&id)?.capture.as_ref()?;
         let stats = &capture.stats;
@@ -242,10 +242,10 @@ impl Pg {
     }
 }
 
-/// Creates port `pg<id>`; one that exists already is returned as it is.
+/// Creates port `pg<id>`; an existing one is returned unchanged.
 ///
 /// # Errors
-/// If there is no room, or an IP mode lacks the node that takes its packets.
+/// If the limit of interfaces is reached, or the node for an IP mode is missing.
 pub fn create_port(c: &mut Control, id: u32, mode: Mode) -> Result<SwIfIndex, PgError> {
     if let Some(p) = c.state::<Pg>().borrow().ports.get(&id) {
         return Ok(p.sw_if);
@@ -285,19 +285,19 @@ impl Pg {
 /// Deletes a port with its streams and its capture.
 ///
 /// # Errors
-/// If the interface is none of ours.
+/// If the interface is not a port.
 pub fn delete_port(c: &mut Control, sw_if: SwIfIndex) -> Result<(), PgError> {
     check_port(c, sw_if)?;
     Ok(interface::delete(c, sw_if)?)
 }
 
-/// The number of the port behind an interface.
+/// Returns the port number of an interface.
 fn check_port(c: &Control, sw_if: SwIfIndex) -> Result<u32, PgError> {
     let found = c.state::<Pg>().borrow().port_of(sw_if).map(|(id, _)| id);
     found.ok_or_else(|| PgError::NoPort(c.interface_name(sw_if)))
 }
 
-/// An interface is about to go: its streams go too.
+/// Deletes the streams of an interface that is about to be deleted.
 fn forget_interface(c: &mut Control, sw_if: SwIfIndex) {
     let pg = c.state::<Pg>();
     let port = pg.borrow().port_of(sw_if).map(|(id, _)| id);
@@ -315,14 +315,14 @@ fn forget_interface(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// What a stream's names stand for.
+/// Resolved names of a stream.
 struct Places {
     rx_if: SwIfIndex,
     entry: Entry,
     outermost: Outermost,
 }
 
-/// Finds a stream's interfaces and node; makes its port if that is a `pg<N>` that does not exist.
+/// Resolves a stream's interfaces and node; creates its port if that is a missing `pg<N>`.
 fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
     let source = spec.interface.clone().unwrap_or_else(|| port_name(0));
     let mode_of = |c: &Control, sw_if| {
@@ -363,8 +363,8 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
 /// Defines a stream, replacing one of the same name.
 ///
 /// # Errors
-/// If a name, a size or the packets are wrong; nothing has changed then, except that a port may
-/// have been made.
+/// If a name, a size or the packets are invalid; nothing has changed then, except that a port may
+/// have been created.
 pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     if spec.worker >= c.workers() {
         return Err(PgError::NoWorker { found: spec.worker, workers: c.workers() });
@@ -436,7 +436,7 @@ fn source(prepared: &Prepared, sizes: Sizes) -> Result<Source, PgError> {
     }
 }
 
-/// Changes to a stream; `None` leaves a value as it is.
+/// Changes to a stream; `None` keeps a value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamChange {
     /// Packets to send, as in [`StreamSpec::limit`].
@@ -445,14 +445,14 @@ pub struct StreamChange {
     pub rate: Option<f64>,
     /// Sizes of generated packets.
     pub sizes: Option<Sizes>,
-    /// Packets in one frame at most.
+    /// Maximum number of packets per frame.
     pub max_frame: Option<usize>,
 }
 
 /// Changes a stream that is not running.
 ///
 /// # Errors
-/// If there is no such stream, it is running, or the size does not suit its headers.
+/// If the stream does not exist or is running, or the size does not fit its headers.
 pub fn change_stream(c: &mut Control, name: &str, change: StreamChange) -> Result<(), PgError> {
     let pg = c.state::<Pg>();
     let mut pg = pg.borrow_mut();
@@ -481,7 +481,7 @@ pub fn change_stream(c: &mut Control, name: &str, change: StreamChange) -> Resul
 /// Starts or stops one stream, or all. Starting brings the source port and its link up.
 ///
 /// # Errors
-/// If there is no such stream, or a port cannot be brought up.
+/// If the stream does not exist, or a port cannot be brought up.
 pub fn enable_streams(c: &mut Control, name: Option<&str>, on: bool) -> Result<(), PgError> {
     let pg = c.state::<Pg>();
     let chosen: Vec<usize> = match name {
@@ -542,7 +542,7 @@ fn start(c: &mut Control, at: usize) -> Result<(), PgError> {
     Ok(())
 }
 
-/// Tells a stream's worker to stop; true if it ran.
+/// Stops a stream on its worker; returns whether it ran.
 fn stop(c: &mut Control, at: usize) -> bool {
     let pg = c.state::<Pg>();
     let (worker, key) = {
@@ -557,7 +557,7 @@ fn stop(c: &mut Control, at: usize) -> bool {
     true
 }
 
-/// Waits until the workers have seen what they were told and captures are in their files.
+/// Waits until workers have handled their messages and captures are in their files.
 fn settle(c: &mut Control) {
     c.sync();
     let pg = c.state::<Pg>();
@@ -567,8 +567,8 @@ fn settle(c: &mut Control) {
     }
 }
 
-/// A stream has sent its last packet, and that has left the worker's graph. It counts as disabled
-/// when other workers have gone round, too, and all captures are in their files.
+/// A stream has sent its last packet, and that has left the worker's graph. The stream counts as
+/// disabled once other workers have completed a loop, too, and all captures are in their files.
 fn on_done(c: &mut Control, event: &Event) {
     let Some(key) = event.bytes().try_into().ok().map(u64::from_ne_bytes) else { return };
     if c.workers() > 1 {
@@ -608,10 +608,11 @@ pub fn delete_stream(c: &mut Control, name: &str) -> Result<(), PgError> {
     Ok(())
 }
 
-/// Captures what a port transmits into a new pcap file, at most `count` packets, or no longer.
+/// Starts capturing a port's transmitted packets in a new pcap file, at most `count` packets, or
+/// ends that.
 ///
 /// # Errors
-/// If the interface is no port, the file exists, or the thread that writes cannot be started.
+/// If the interface is not a port, the file exists, or the writer thread cannot be started.
 pub fn set_capture(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -648,7 +649,7 @@ pub fn set_capture(
     Ok(())
 }
 
-/// Whether an interface carries Ethernet frames.
+/// Returns whether an interface carries Ethernet frames.
 fn check_mode(c: &Control, sw_if: SwIfIndex) -> bool {
     interface::view(c, sw_if).is_ok_and(|v| v.ethernet)
 }

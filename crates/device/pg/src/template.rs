@@ -1,57 +1,57 @@
-//! Packets from a template: bytes that stay the same, fields that change from packet to packet,
-//! and lengths and checksums that follow from both.
+//! Packets from a template: constant bytes, fields that vary from packet to packet, and lengths and
+//! checksums derived from both.
 //!
-//! Checksums are never computed over a whole packet while packets are made: the sum over the
-//! unchanging bytes is known for every length beforehand, and each changing field adds its words.
+//! Checksums are never computed over a whole packet at run time: the sum over the constant bytes is
+//! precomputed for every length, and each varying field adds its words.
 
 use crate::error::PgError;
 
-/// Least and greatest size of a packet in bytes.
+/// Minimum and maximum size of a packet in bytes.
 pub const SIZES: (usize, usize) = (1, 65_535);
-/// Bytes that the prepared packets of one stream may take.
+/// Maximum size of the prepared packets of one stream in bytes.
 const RING_BYTES: usize = 4 << 20;
-/// Packets prepared for one stream.
+/// Maximum number of prepared packets of one stream.
 const RING_PACKETS: u64 = 2048;
 
-/// How a value changes from packet to packet.
+/// How a value varies from packet to packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Vary {
-    /// It counts from low to high and begins again.
+    /// Counts from low to high and starts again.
     Increment,
-    /// It is drawn evenly between low and high.
+    /// Uniformly random between low and high.
     Random,
 }
 
-/// Sizes of a stream's packets in bytes, checksums and all, without Ethernet's FCS.
+/// Sizes of a stream's packets in bytes, without Ethernet's FCS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// The least.
+    /// Minimum.
     pub min: usize,
-    /// The greatest.
+    /// Maximum.
     pub max: usize,
-    /// How they change between the two.
+    /// How sizes vary.
     pub vary: Vary,
 }
 
-/// A field of up to eight bytes that changes, in network byte order.
+/// A varying field of up to eight bytes, in network byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// Where it begins in the packet.
+    /// Offset in the packet.
     pub offset: usize,
-    /// Its bytes.
+    /// Width in bytes.
     pub width: usize,
-    /// Its least value.
+    /// Minimum.
     pub low: u64,
-    /// Its greatest value.
+    /// Maximum.
     pub high: u64,
-    /// How it changes between the two.
+    /// How it varies.
     pub vary: Vary,
 }
 
-/// The network header whose length and checksum are ours to set.
+/// Network header whose length and checksum are filled in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// Where it begins.
+    /// Offset.
     pub offset: usize,
     /// IPv6 rather than IPv4.
     pub v6: bool,
@@ -61,7 +61,7 @@ pub struct Network {
     pub checksum: bool,
 }
 
-/// The kind of a transport header.
+/// Kind of a transport header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransportKind {
     /// UDP, RFC 768.
@@ -72,12 +72,12 @@ pub enum TransportKind {
     Icmp,
 }
 
-/// The transport header whose length and checksum are ours to set.
+/// Transport header whose length and checksum are filled in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transport {
-    /// Where it begins.
+    /// Offset.
     pub offset: usize,
-    /// What it is.
+    /// Kind.
     pub kind: TransportKind,
     /// Its length field is set (UDP).
     pub length: bool,
@@ -85,7 +85,7 @@ pub struct Transport {
     pub checksum: bool,
 }
 
-/// What stands behind the headers.
+/// Bytes after the headers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Payload {
     /// Zeros up to the packet's size.
@@ -97,18 +97,18 @@ pub enum Payload {
     Bytes(Vec<u8>),
 }
 
-/// A packet description as it was given, before its size is settled.
+/// A parsed packet description, before its size is known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Layers {
-    /// Headers, with the values of fixed fields; fields that change are zero.
+    /// Headers with the values of fixed fields; varying fields are zero.
     pub headers: Vec<u8>,
-    /// What changes.
+    /// Varying fields.
     pub fields: Vec<Field>,
     /// The outermost IP header.
     pub network: Option<Network>,
-    /// The transport header behind it.
+    /// The transport header after it.
     pub transport: Option<Transport>,
-    /// What follows.
+    /// Payload.
     pub payload: Payload,
 }
 
@@ -120,8 +120,7 @@ impl Layers {
         }
     }
 
-    /// The sizes if none were asked for: bytes given in full as they are, else 64 bytes or as many
-    /// as the headers need.
+    /// Default sizes: that of bytes given in full, otherwise 64 bytes or the size of the headers.
     pub fn default_sizes(&self) -> Sizes {
         let n = match &self.payload {
             Payload::Bytes(_) => self.least(),
@@ -130,7 +129,7 @@ impl Layers {
         Sizes { min: n, max: n, vary: Vary::Increment }
     }
 
-    /// Settles the size and prepares everything that can be prepared.
+    /// Sets the size and precomputes everything possible.
     ///
     /// # Errors
     /// [`PgError::Size`] if the headers do not fit, or a size is out of range.
@@ -164,8 +163,8 @@ impl Layers {
     }
 }
 
-/// Adds up the 16-bit words of a value that stands in a checksummed range; `odd` if its last byte
-/// is the high half of a word: the sum's halves then change places (RFC 1071, section 2).
+/// Sums the 16-bit words of a value in a checksummed range; `odd` if its last byte is the high half
+/// of a word: the halves of the sum then swap (RFC 1071, section 2).
 #[inline]
 fn words(v: u64, odd: bool) -> u64 {
     let sum = (v & 0xffff) + ((v >> 16) & 0xffff) + ((v >> 32) & 0xffff) + (v >> 48);
@@ -184,7 +183,7 @@ fn sum_bytes(bytes: &[u8]) -> u64 {
     bytes.chunks(2).map(|c| u64::from(c[0]) << 8 | c.get(1).map_or(0, |b| u64::from(*b))).sum()
 }
 
-/// A field at work.
+/// State of a varying field.
 #[derive(Clone, Debug)]
 struct Moving {
     field: Field,
@@ -197,7 +196,8 @@ struct Moving {
 impl Moving {
     fn new(field: &Field, layers: &Layers, base: usize) -> Moving {
         let end = field.offset + field.width;
-        // The network header, and what of it the pseudo-header repeats: protocol and addresses.
+        // Range of the network header, and the fields repeated in the pseudo-header: protocol and
+        // addresses.
         let (mut in_network, mut pseudo) = (false, false);
         if let Some(n) = layers.network {
             let (addresses, header) = if n.v6 { (8, 40) } else { (12, 20) };
@@ -212,7 +212,7 @@ impl Moving {
         Moving { field: *field, at: field.low, odd, in_network, in_transport }
     }
 
-    /// The value for this packet; the next call gives the next.
+    /// Returns the value for this packet and advances.
     #[inline]
     fn step(&mut self, random: &mut Random) -> u64 {
         match self.field.vary {
@@ -245,7 +245,7 @@ impl Random {
     }
 }
 
-/// Checksum sums over what does not change.
+/// Checksum sums over the constant bytes.
 #[derive(Clone, Debug)]
 struct Sums {
     network: Option<Network>,
@@ -290,7 +290,8 @@ impl Sums {
         s
     }
 
-    /// Writes lengths and checksums into a packet; the arguments are what its fields add.
+    /// Writes lengths and checksums into a packet; the arguments are the sums of its varying
+    /// fields.
     #[inline]
     fn finish(&self, out: &mut [u8], network: u64, transport: u64) {
         let len = out.len();
@@ -321,7 +322,7 @@ impl Sums {
         if t.checksum {
             sum += u64::from(self.upto[l4]);
             let (at, value) = match t.kind {
-                // Zero would say that there is none.
+                // Zero would mean "no checksum".
                 TransportKind::Udp => (6, if fold(sum) == 0xffff { 0xffff } else { !fold(sum) }),
                 TransportKind::Tcp => (16, !fold(sum)),
                 TransportKind::Icmp => (2, !fold(sum)),
@@ -336,8 +337,8 @@ fn put16(out: &mut [u8], at: usize, value: u16) {
     out[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Copies a packet; both sides have the same length. Short ones in moves of fixed size, as a call
-/// of `memcpy` costs more than the moves.
+/// Copies a packet; both slices have the same length. Short ones in fixed-size moves, as a call of
+/// `memcpy` costs more.
 #[inline]
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     fn moves<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
@@ -358,7 +359,7 @@ pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Makes one packet after the other.
+/// Generates packets one after the other.
 #[derive(Clone, Debug)]
 pub struct Generator {
     bytes: Vec<u8>,
@@ -370,12 +371,12 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// The greatest size.
+    /// Maximum size.
     pub fn max_len(&self) -> usize {
         self.sizes.max
     }
 
-    /// The size of the next packet; asking moves on.
+    /// Size of the next packet; each call advances.
     #[inline]
     pub fn next_len(&mut self) -> usize {
         let Sizes { min, max, vary } = self.sizes;
@@ -392,10 +393,10 @@ impl Generator {
         }
     }
 
-    /// Writes the next packet, of the length that [`next_len`](Self::next_len) gave.
+    /// Writes the next packet, with the length returned by [`next_len`](Self::next_len).
     ///
     /// # Panics
-    /// If `out` is shorter than the headers or longer than the greatest size.
+    /// If `out` is shorter than the headers or longer than the maximum size.
     #[inline]
     pub fn write(&mut self, out: &mut [u8]) {
         copy(out, &self.bytes[..out.len()]);
@@ -416,7 +417,7 @@ impl Generator {
         self.sums.finish(out, network, transport);
     }
 
-    /// After how many packets the first comes again; `None` if never or too late to matter.
+    /// Number of packets after which the first repeats; `None` if never or too many to matter.
     pub fn period(&self) -> Option<u64> {
         let spans = self.moving.iter().map(|m| {
             let span = (m.field.high - m.field.low).checked_add(1)?;
@@ -431,7 +432,7 @@ impl Generator {
         })
     }
 
-    /// All packets until the first comes again, if they are few and small enough to keep.
+    /// All packets of a period, if they are few and small enough to keep.
     pub fn ring(&self) -> Option<Vec<Vec<u8>>> {
         let n = self.period()? as usize;
         if n * self.sizes.max > RING_BYTES && n > 1 {

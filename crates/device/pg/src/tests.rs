@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// Sends what it gets to the output node of the interface that the test names.
+/// Passes packets to the output node of the interface that the test names.
 static ETHERNET_INPUT: NodeDecl =
     NodeDecl { name: "ethernet-input", build: build_switch, ..NodeDecl::DEFAULT };
 static IP4_INPUT: NodeDecl =
@@ -265,14 +265,14 @@ impl Lab {
         self.tree.run_line(&mut self.c, line).1.unwrap_err().to_string()
     }
 
-    /// Forwards all that is received to an interface.
+    /// Forwards all received packets to an interface.
     pub(crate) fn forward_to(&mut self, name: &str) {
         let sw_if = interface::find(&self.c, name).unwrap();
         let node = interface::view(&self.c, sw_if).unwrap().output;
         self.c.shared::<Target>().0.store(u32::from(node.0), Relaxed);
     }
 
-    /// Waits as the users of the packet generator do.
+    /// Waits until no stream is enabled, as users do.
     fn wait_until_no_stream_is_enabled(&mut self) {
         let start = Instant::now();
         while self.run("show packet-generator").contains("Yes") {
@@ -343,7 +343,7 @@ fn a_file_is_replayed_in_loops_on_two_workers() {
     lab.run("create packet-generator interface pg7");
     lab.forward_to("pg7");
     let file = input.display();
-    // The port comes into being with its stream.
+    // The port is created with its stream.
     lab.run(&format!("packet-generator new pcap {file} source pg0 name a limit 12 worker 1"));
     lab.run(&format!("packet-generator new pcap {file} source pg0 name b"));
     lab.run(&format!("packet-generator capture pg7 pcap {}", out.display()));
@@ -358,7 +358,7 @@ fn a_file_is_replayed_in_loops_on_two_workers() {
     assert!(lab.fail("packet-generator new pcap /nonexistent name x").contains("/nonexistent"));
     assert!(lab.fail("packet-generator new name x worker 2 pcap x").contains("worker 2"));
     lab.run("packet-generator delete a");
-    assert!(lab.fail("packet-generator delete a").contains("no stream is called `a'"));
+    assert!(lab.fail("packet-generator delete a").contains("no stream `a'"));
     lab.run("delete packet-generator interface pg0");
     assert_eq!(lab.run("show packet-generator | grep source"), "");
     assert!(lab.fail("packet-generator delete b").contains("no stream"));
@@ -389,7 +389,7 @@ fn rates_hold_and_endless_streams_stop() {
     let seconds = start.elapsed().as_secs_f64();
     let pg0 = interface::find(&lab.c, "pg0").unwrap();
     let sent = lab.c.interface_totals(pg0).rx_packets as f64;
-    // A loaded machine may keep the worker from its work, never make it send too much.
+    // A busy machine may keep the worker from its work, but never make it send too much.
     assert!(sent <= 2e4 * seconds + 2.0 && sent > 200.0, "{sent} in {seconds} s");
     assert!(!lab.run("show packet-generator").contains("Yes"));
     lab.run("packet-generator configure slow rate 0 limit 77 size 100-101");
@@ -437,10 +437,10 @@ fn ip_ports_and_other_nodes_get_packets_without_ethernet() {
         ("packet-generator new { name x interface bogus data { hex 0x01 } }", "bogus"),
         ("packet-generator new { data { hex 0x01 } }", "`name' and"),
         ("packet-generator new { name x size 1-x data { hex 0x01 } }", "sizes such as"),
-        ("packet-generator capture local0 pcap /tmp/x", "no packet-generator interface"),
+        ("packet-generator capture local0 pcap /tmp/x", "not a packet-generator interface"),
         ("packet-generator capture pg0", "`pcap' and a file name"),
-        ("packet-generator enable-stream bogus", "no stream is called"),
-        ("delete packet-generator interface local0", "no packet-generator interface"),
+        ("packet-generator enable-stream bogus", "no stream"),
+        ("delete packet-generator interface local0", "not a packet-generator interface"),
     ] {
         let text = lab.fail(line);
         assert!(text.contains(want), "{line}: {text}");

@@ -1,4 +1,4 @@
-//! The way from what is to what shall be.
+//! Applies a document: plan, run, verify, roll back.
 
 use crate::cli_support::Shown;
 use crate::manager::{self, ConfigError, Manager, Note, failed};
@@ -10,52 +10,52 @@ use thalweg_cli::{CliError, Execution, Format, Outcome, Output, Progress, Script
 use thalweg_config::declare::{Catalog, Document, Plan, Step};
 use thalweg_graph::Control;
 
-/// What is done about a command that fails.
+/// What to do if a command fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All that was done is taken back.
+    /// Roll back everything.
     AllOrNothing,
-    /// It is reported, and what does not need it goes on. For the start of the router, which shall
-    /// do what it can.
+    /// Log the failure, and continue with everything that does not depend on it. Used at startup,
+    /// when the router does what it can.
     BestEffort,
 }
 
-/// Where one is going.
+/// Target of an application.
 struct Target {
-    /// What shall be.
+    /// Desired configuration.
     document: Arc<Document>,
-    /// Its notes for people.
+    /// Comments of the document.
     notes: Vec<Note>,
-    /// What was.
+    /// Configuration before.
     previous: Arc<Document>,
 }
 
-/// The way, its steps, and how they are shown.
+/// Target, plan, and its output.
 type Planned = (Target, Plan, Shown);
 
-/// What is being done.
+/// Phase of an application.
 enum Phase {
-    /// It is found out which commands there are to run.
+    /// Computing the commands to run.
     Planning(Work<Planned>),
-    /// Commands run.
+    /// Running the commands.
     Running,
-    /// One has failed: it is found out which commands lead back.
+    /// A command failed: computing the commands that roll back.
     PlanningRollback(Work<Plan>),
-    /// All have run: it is looked whether it is as it shall be, or what is left.
+    /// All commands have run: replanning, which should yield no steps.
     Verifying(Work<Option<String>>),
 }
 
-/// A configuration on its way.
+/// A configuration being applied.
 pub struct Apply {
     phase: Phase,
-    /// Known once it is planned.
+    /// Known once planned.
     target: Option<Target>,
     steps: VecDeque<Step>,
     current: Option<(Step, Execution<Control>)>,
     mode: Mode,
-    /// What went wrong; being here, the way goes back.
+    /// The first failure; if set, the application is rolling back.
     failure: Option<String>,
-    /// Keys of what could not be done.
+    /// Keys of items that could not be applied.
     lost: HashSet<String>,
     done: usize,
     confirm: Option<Duration>,
@@ -63,7 +63,7 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// Begins to find out the way to `target`. Nothing is changed yet.
+    /// Starts planning. Nothing is changed yet.
     ///
     /// # Errors
     /// If another configuration is being applied.
@@ -101,10 +101,10 @@ impl Apply {
         })
     }
 
-    /// As a command: what there is to do is shown before it is done.
+    /// Starts as a command: the plan is shown before it runs.
     ///
     /// # Errors
-    /// If another configuration is being applied, or the document is short and has mistakes.
+    /// If another configuration is being applied, or a short document has errors.
     pub(crate) fn begin(
         c: &mut Control,
         target: Source,
@@ -136,7 +136,7 @@ impl Apply {
         self.phase = Phase::Running;
     }
 
-    /// Goes on for a while.
+    /// Runs for a time slice.
     fn advance(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         let end = Instant::now() + SLICE;
         loop {
@@ -176,7 +176,7 @@ impl Apply {
         }
     }
 
-    /// One command, or as much of one as may be done until `end`. `Some`: it waits until then.
+    /// Runs one command, or part of one until `end`. `Some`: it waits until then.
     fn one(
         &mut self,
         c: &mut Control,
@@ -214,7 +214,7 @@ impl Apply {
         }
     }
 
-    /// A command has failed.
+    /// Handles a failed command.
     fn command_failed(&mut self, c: &mut Control, step: &Step, e: &CliError) {
         let wrong = match step.path.is_empty() {
             true => format!("`{}' failed: {e}", step.command),
@@ -225,13 +225,13 @@ impl Apply {
                 tracing::error!("configuration: {wrong}");
                 self.lost.insert(step.key.clone());
             }
-            // On the way back, as much as can be.
+            // A rollback continues with what is left.
             (Mode::AllOrNothing, Some(_)) => tracing::error!("configuration: going back: {wrong}"),
             (Mode::AllOrNothing, None) => self.roll_back(c, wrong),
         }
     }
 
-    /// Goes back.
+    /// Starts the rollback.
     fn roll_back(&mut self, c: &mut Control, wrong: String) {
         self.failure = Some(wrong);
         work::drop_in_background(std::mem::take(&mut self.steps));
@@ -246,7 +246,7 @@ impl Apply {
         };
     }
 
-    /// It is known which commands lead back.
+    /// The commands that roll back are known.
     fn rollback_planned(&mut self, plan: Result<Plan, ConfigError>) {
         self.phase = Phase::Running;
         match plan {
@@ -255,7 +255,7 @@ impl Apply {
         }
     }
 
-    /// All commands have run: begins to look whether it is as it shall be.
+    /// Starts verifying: replans, expecting no steps.
     fn verify(&self, c: &Control) -> Result<Work<Option<String>>, ConfigError> {
         let goal = self.target.as_ref().map(|target| match &self.failure {
             Some(_) => target.previous.clone(),
@@ -267,7 +267,7 @@ impl Apply {
         })
     }
 
-    /// It is known what is left to be done. `None`: there is more to do.
+    /// Handles the result of verifying. `None`: there is more to do.
     fn verified(
         &mut self,
         c: &mut Control,
@@ -280,7 +280,7 @@ impl Apply {
                 failed(format!("{wrong}\nThe configuration is as it was before."))
             }
             (Some(wrong), Some(left)) => failed(format!(
-                "{wrong}\nGoing back did not succeed wholly either (see the log): `{left}' is still \
+                "{wrong}\nThe rollback is incomplete (see the log): `{left}' is still \
                  to be done."
             )),
             (None, Some(left)) if self.mode == Mode::AllOrNothing => {
@@ -291,7 +291,7 @@ impl Apply {
             (None, left) => {
                 if let Some(left) = left {
                     tracing::warn!(
-                        "configuration: applied but for some; `{left}' is still to be done"
+                        "configuration: applied incompletely; `{left}' is still to be done"
                     );
                 }
                 self.succeed(c, out);
@@ -300,7 +300,7 @@ impl Apply {
         }
     }
 
-    /// It is as it shall be.
+    /// The configuration is applied and verified.
     fn succeed(&mut self, c: &mut Control, out: &mut Output) {
         let (n, s) = (self.done, if self.done == 1 { "" } else { "s" });
         out.line(format_args!("applied and verified: {n} command{s}"));
@@ -309,13 +309,15 @@ impl Apply {
         if let Some(after) = self.confirm {
             manager::arm(c, target.previous.clone(), after);
             let seconds = after.as_secs();
-            out.line(format_args!("`config commit' within {seconds} s, or it is taken back"));
+            out.line(format_args!(
+                "to keep it, run `config commit' within {seconds} s; otherwise it is rolled back"
+            ));
         }
         work::drop_in_background(target);
     }
 
     fn end(&mut self, c: &Control) {
-        // Both are great where the change is, and freeing their memory takes long.
+        // Both are large after a large change, and freeing them takes long.
         work::drop_in_background((self.target.take(), std::mem::take(&mut self.steps)));
         self.ended = true;
         c.state::<Manager>().borrow_mut().busy = false;
@@ -335,8 +337,8 @@ impl Task<Control> for Apply {
         self.advance(c, now, out)
     }
 
-    /// Nobody waits any more. A half of a configuration is none: what was done is taken back, in
-    /// the background.
+    /// The command was cancelled. A partly applied configuration must not stay: it is rolled back
+    /// in the background.
     fn cancel(&mut self, c: &mut Control, out: &mut Output) {
         if self.ended {
             return;
@@ -349,12 +351,12 @@ impl Task<Control> for Apply {
         let Some(target) = target else {
             return out.line("stopped; nothing has changed");
         };
-        out.line("stopped; going back to what was");
-        in_background(c, target.previous, "stopped, going back");
+        out.line("stopped; rolling back to the previous configuration");
+        in_background(c, target.previous, "rollback after stop");
     }
 }
 
-/// Applies a configuration while nobody waits; what happens is logged.
+/// Applies a configuration in the background; the outcome is logged.
 pub(crate) fn in_background(c: &mut Control, target: Arc<Document>, why: &'static str) {
     match Apply::new(c, Source::Ready(target), Mode::BestEffort, None, Format::Text) {
         Ok(apply) => {
@@ -381,8 +383,8 @@ fn drive(c: &mut Control, mut apply: Apply, then: Then) {
     }
 }
 
-/// Applies a configuration as the router starts: what can be done is done, the rest is logged.
-/// `then` runs when it is over.
+/// Applies a configuration at startup: what fails is logged, the rest is applied. `then` runs at
+/// the end.
 pub fn apply_at_start(
     c: &mut Control,
     target: Document,

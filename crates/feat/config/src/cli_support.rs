@@ -1,4 +1,4 @@
-//! What the commands have in common.
+//! Helpers shared by the commands.
 
 use crate::manager::{self, failed};
 use crate::work::Source;
@@ -8,10 +8,10 @@ use thalweg_cli::{Args, CliError, Format, Output};
 use thalweg_config::declare::{Plan, Step};
 use thalweg_graph::Control;
 
-/// The longest time within which something may be confirmed, in seconds.
+/// Maximum time for `confirm`, in seconds.
 const MAX_CONFIRM: u64 = 86_400;
 
-/// The document in a file, or in the one that the router keeps.
+/// Source of a document: the given file, or the router's own.
 pub(crate) fn document(c: &Control, file: Option<&str>) -> Result<Source, CliError> {
     let file = match file {
         Some(file) => file.into(),
@@ -20,12 +20,12 @@ pub(crate) fn document(c: &Control, file: Option<&str>) -> Result<Source, CliErr
     Ok(Source::File(file))
 }
 
-/// What was saved so many times before the last.
+/// Source of the revision `back` steps before the last one saved.
 pub(crate) fn revision(c: &Control, back: usize) -> Result<Source, CliError> {
     Ok(Source::Revision(manager::store(c).map_err(failed)?, back))
 }
 
-/// Takes `confirm <seconds>`, if it is there.
+/// Takes `confirm <seconds>`, if given.
 pub(crate) fn seconds(args: &mut Args<'_>) -> Result<Option<Duration>, CliError> {
     match args.keyword("confirm") {
         true => Ok(Some(Duration::from_secs(args.number("seconds", 1, MAX_CONFIRM)?))),
@@ -33,17 +33,17 @@ pub(crate) fn seconds(args: &mut Args<'_>) -> Result<Option<Duration>, CliError>
     }
 }
 
-/// Takes the number of a revision.
+/// Takes a revision number.
 pub(crate) fn number(args: &mut Args<'_>) -> Result<usize, CliError> {
     Ok(args.number("revision", 0, crate::store::KEPT as u64)? as usize)
 }
 
-/// An answer in the form that was asked for. Long ones take long to write, and are to be written beside
-/// the main thread.
+/// Output in the requested format. Large outputs take long to format, so this is done off the main
+/// thread.
 pub(crate) struct Shown(String);
 
 impl Shown {
-    /// Writes it for machines or for people.
+    /// Formats text or JSON.
     pub(crate) fn new(
         format: Format,
         json: impl FnOnce() -> Value,
@@ -53,12 +53,12 @@ impl Shown {
         Shown(machines.and_then(|value| format.write(&value)).unwrap_or_else(text))
     }
 
-    /// A text that is ready.
+    /// Text that is ready.
     pub(crate) fn text(text: String) -> Shown {
         Shown(text)
     }
 
-    /// A plan.
+    /// Output of a plan.
     pub(crate) fn plan(plan: &Plan, format: Format) -> Shown {
         Shown::new(format, || plan_json(plan), || plan.to_string())
     }
@@ -69,13 +69,13 @@ impl Shown {
         Shown::new(format, || plan_json(plan), lines)
     }
 
-    /// Shows it.
+    /// Prints the output.
     pub(crate) fn show(self, out: &mut Output) {
         out.written(self.0);
     }
 }
 
-/// A plan for machines.
+/// JSON of a plan.
 fn plan_json(plan: &Plan) -> Value {
     let step = |s: &Step| json!({ "phase": s.phase.word(), "command": s.command, "path": s.path });
     plan.steps.iter().map(step).collect()

@@ -1,13 +1,12 @@
 //! The configuration as a whole: shown, planned, applied, saved, confirmed, rolled back.
 //!
-//! What there is to configure is said by the sections of other features
+//! What can be configured is declared by the sections of other features
 //! (`thalweg_config::declare`); this one knows none of them.
 //!
-//! * [`apply`]: the way from what is to what shall be, one command after the other, and back if one
-//!   fails.
-//! * [`store`]: the file that the router keeps, and its revisions.
-//! * [`manager`]: what the main thread knows of these.
-//! * `work`: what is done beside the main thread, or on it in slices.
+//! * [`apply`]: applying a document, one command after the other, with rollback on failure.
+//! * [`store`]: the router's configuration file and its revisions.
+//! * [`manager`]: their state on the main thread.
+//! * `work`: tasks that run off the main thread, or on it in slices.
 #![forbid(unsafe_code)]
 
 pub mod apply;
@@ -22,7 +21,7 @@ pub use manager::{ConfigError, Manager};
 
 use thalweg_graph::Feature;
 
-/// The feature. To be listed last: it must know what all others have.
+/// The feature. To be listed last, after all features with sections.
 pub static FEATURE: Feature = Feature {
     name: "configuration",
     about: "configuration as a document: plan, apply, save, roll back",

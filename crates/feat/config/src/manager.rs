@@ -1,4 +1,4 @@
-//! What the main thread knows of the configuration as a whole.
+//! State of the configuration on the main thread.
 
 use crate::store::{FileError, Store};
 use crate::work;
@@ -10,35 +10,35 @@ use thalweg_config::declare::{Catalog, Document, Problem, Problems};
 use thalweg_graph::Control;
 use thalweg_graph::control::TimerId;
 
-/// Why something about the configuration cannot be done.
+/// Why a configuration request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The features do not fit together: a mistake of the program.
+    /// The features' sections conflict: a programming error.
     #[error("configuration is not available: {0}")]
     Unavailable(String),
-    /// A document has mistakes.
+    /// A document has errors.
     #[error(transparent)]
     Document(#[from] Problems),
-    /// A document cannot be written.
+    /// The running configuration cannot be written as a document.
     #[error("the running configuration cannot be written: {0}")]
     Unwritable(Problem),
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// No file was named, and the router keeps none.
+    /// No file was given, and the router has none.
     #[error("no file: name one, or start the router with `thalweg run --config FILE'")]
     NoFile,
     /// Nothing has been saved yet.
     #[error("nothing has been saved yet; `config save' does")]
     NothingSaved,
-    /// So many revisions there are not.
+    /// The revision does not exist.
     #[error("there is no revision {0}; `show configuration revisions' lists them")]
     NoRevision(usize),
-    /// One thing at a time.
+    /// Another configuration is being applied.
     #[error("a configuration is being applied; wait for it to end")]
     Busy,
-    /// No revert is pending.
-    #[error("nothing waits to be confirmed")]
+    /// No change is waiting for confirmation.
+    #[error("no change is waiting for confirmation")]
     NothingPending,
 }
 
@@ -48,7 +48,7 @@ impl From<Problem> for ConfigError {
     }
 }
 
-/// As a command's failure.
+/// Converts an error to a command's error.
 pub(crate) fn failed(e: ConfigError) -> CliError {
     let code = match e {
         ConfigError::Busy => -167,
@@ -59,21 +59,21 @@ pub(crate) fn failed(e: ConfigError) -> CliError {
     CliError::with_code(e, code)
 }
 
-/// A note for people, and the path of what it is about.
+/// A comment, and the path of the item that it is attached to.
 pub(crate) type Note = (Vec<String>, String);
 
-/// A change that is taken back unless somebody confirms it.
+/// A change that is rolled back unless confirmed.
 pub(crate) struct Pending {
     timer: TimerId,
-    /// When.
+    /// Deadline.
     pub(crate) until: Instant,
-    /// What it is taken back to.
+    /// Configuration to roll back to.
     back: Arc<Document>,
 }
 
 type Parts = (Arc<Catalog<Control>>, Rc<CommandTree<Control>>);
 
-/// State of the main thread.
+/// State on the main thread.
 pub struct Manager {
     parts: Result<Parts, String>,
     store: Option<Store>,
@@ -108,7 +108,7 @@ fn parts(c: &Control) -> Result<Parts, ConfigError> {
     parts.clone().map_err(ConfigError::Unavailable)
 }
 
-/// All that may stand in a document.
+/// Everything that a document may contain.
 pub(crate) fn catalog(c: &Control) -> Result<Arc<Catalog<Control>>, ConfigError> {
     parts(c).map(|p| p.0)
 }
@@ -118,11 +118,11 @@ pub(crate) fn tree(c: &Control) -> Result<Rc<CommandTree<Control>>, ConfigError>
     parts(c).map(|p| p.1)
 }
 
-/// The running configuration, with the notes of the document that was applied last. All at once: for
-/// tests; commands collect it in slices.
+/// The running configuration, with the comments of the document applied last. Collected at once:
+/// for tests; commands collect it in slices.
 ///
 /// # Errors
-/// If a feature dumps what it would not read: a mistake of the program.
+/// If a section dumps what it would not accept: a programming error.
 pub fn running(c: &Control) -> Result<Document, ConfigError> {
     let mut document = catalog(c)?.dump(c)?;
     for (path, text) in &c.state::<Manager>().borrow().notes {
@@ -131,29 +131,29 @@ pub fn running(c: &Control) -> Result<Document, ConfigError> {
     Ok(document)
 }
 
-/// Sets the file that the router keeps.
+/// Sets the router's configuration file.
 pub fn keep_in(c: &mut Control, store: Store) {
     c.state::<Manager>().borrow_mut().store = Some(store);
 }
 
-/// Where the configuration is kept.
+/// The router's configuration file.
 pub(crate) fn store(c: &Control) -> Result<Store, ConfigError> {
     c.state::<Manager>().borrow().store.clone().ok_or(ConfigError::NoFile)
 }
 
-/// Notes for people, which the router itself has no place for.
+/// Comments of the document applied last, for which the router itself has no place.
 pub(crate) fn notes(c: &Control) -> Vec<Note> {
     c.state::<Manager>().borrow().notes.clone()
 }
 
-/// Remembers a document's notes: the router itself has no place for them.
+/// Keeps a document's comments: the router itself has no place for them.
 pub(crate) fn set_notes(c: &Control, notes: Vec<Note>) {
     c.state::<Manager>().borrow_mut().notes = notes;
 }
 
-/// Sees to it that the configuration becomes `back` again unless somebody confirms what it is.
+/// Arms a rollback to `back` unless the change is confirmed.
 pub(crate) fn arm(c: &mut Control, back: Arc<Document>, after: Duration) {
-    // What was to be taken back before, is still.
+    // The target of an earlier rollback still applies.
     let back = match disarm(c) {
         Some(earlier) => {
             work::drop_in_background(back);
@@ -166,7 +166,7 @@ pub(crate) fn arm(c: &mut Control, back: Arc<Document>, after: Duration) {
     c.state::<Manager>().borrow_mut().pending = Some(Pending { timer, until, back });
 }
 
-/// Nothing is taken back any more; what would have been, if anything.
+/// Disarms a pending rollback; returns its target.
 pub(crate) fn disarm(c: &mut Control) -> Option<Arc<Document>> {
     let pending = c.state::<Manager>().borrow_mut().pending.take()?;
     c.cancel(pending.timer);
@@ -176,7 +176,7 @@ pub(crate) fn disarm(c: &mut Control) -> Option<Arc<Document>> {
 fn revert(c: &mut Control) {
     let busy = c.state::<Manager>().borrow().busy;
     if busy {
-        // Something is being applied: after that.
+        // A configuration is being applied: try again after that.
         let timer = c.after(Duration::from_millis(50), revert);
         if let Some(pending) = &mut c.state::<Manager>().borrow_mut().pending {
             pending.timer = timer;
@@ -184,6 +184,6 @@ fn revert(c: &mut Control) {
         return;
     }
     let Some(pending) = c.state::<Manager>().borrow_mut().pending.take() else { return };
-    tracing::warn!("configuration: not confirmed in time; going back");
-    crate::apply::in_background(c, pending.back, "going back");
+    tracing::warn!("configuration: not confirmed in time; rolling back");
+    crate::apply::in_background(c, pending.back, "rollback");
 }

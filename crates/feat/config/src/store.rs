@@ -1,8 +1,8 @@
-//! The file that the router keeps its configuration in, and the revisions of it beside it.
+//! The router's configuration file and its revisions.
 //!
-//! `thalweg.yaml` is what was saved last; `thalweg.yaml.revisions/` holds that and what was saved
-//! before, by number. Files are written beside their place, flushed, and renamed: whatever happens,
-//! the old text is there or the new. Nobody but the owner may read them.
+//! `thalweg.yaml` is the last saved configuration; `thalweg.yaml.revisions/` holds it and earlier
+//! ones, by number. Files are written to a temporary file, flushed and renamed: at any time either
+//! the old or the new text is there. Only the owner may read them.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -12,18 +12,18 @@ use std::time::SystemTime;
 use tempfile::NamedTempFile;
 use thalweg_config::declare::MAX_TEXT;
 
-/// Revisions that are kept.
+/// Maximum number of revisions kept.
 pub const KEPT: usize = 50;
 
 /// Why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what} {}: {source}", path.display())]
 pub struct FileError {
-    /// What was tried.
+    /// Attempted operation.
     pub what: &'static str,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why not.
+    /// Reason.
     pub source: io::Error,
 }
 
@@ -31,30 +31,30 @@ fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileE
     move |source| FileError { what, path: path.to_owned(), source }
 }
 
-/// A text that was saved.
+/// A saved revision.
 #[derive(Clone, Debug)]
 pub struct Revision {
     /// The file.
     pub path: PathBuf,
-    /// Its number, ever growing.
+    /// Its number, ever increasing.
     pub number: u64,
-    /// When it was saved, if the system knows.
+    /// Time at which it was saved, if known.
     pub saved: Option<SystemTime>,
 }
 
-/// Where the configuration is kept.
+/// A configuration file with its revisions.
 #[derive(Clone, Debug)]
 pub struct Store {
     file: PathBuf,
 }
 
-/// Reads a file of configuration.
+/// Reads a configuration file.
 ///
 /// # Errors
-/// If it is no regular file, too long, or no text.
+/// If it is not a regular file, is too long, or is not text.
 pub fn read(path: &Path) -> Result<String, FileError> {
     let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text);
-    // A pipe or a device could block the main thread: look before opening.
+    // A pipe or a device could block the main thread: check before opening.
     let meta = fs::metadata(path).map_err(at("read", path))?;
     if !meta.is_file() {
         return Err(at("read", path)(wrong("not a regular file")));
@@ -68,28 +68,28 @@ pub fn read(path: &Path) -> Result<String, FileError> {
     Ok(text)
 }
 
-/// Writes a file so that it is the old one or the new one, never a part.
+/// Replaces a file atomically.
 ///
 /// # Errors
-/// If the system refuses; the old one is there then.
+/// If the system fails; the old file is unchanged then.
 pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
-    // A link stays one.
+    // A symbolic link is kept.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let dir = match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
-    // Made for its owner alone.
+    // Readable only by its owner.
     let mut file = NamedTempFile::new_in(dir).map_err(at("write in", dir))?;
     file.write_all(text.as_bytes()).map_err(at("write", path))?;
     file.as_file().sync_all().map_err(at("write", path))?;
     file.persist(path).map_err(|e| at("write", path)(e.error))?;
-    // The name must last, too.
+    // The directory entry must be durable, too.
     File::open(dir).and_then(|d| d.sync_all()).map_err(at("write in", dir))
 }
 
 impl Store {
-    /// Keeps the configuration in a file, which need not be there yet.
+    /// Stores the configuration in a file, which need not exist yet.
     pub fn new(file: impl Into<PathBuf>) -> Store {
         let file = file.into();
         Store { file: std::path::absolute(&file).unwrap_or(file) }
@@ -100,10 +100,10 @@ impl Store {
         &self.file
     }
 
-    /// What was saved last; `None` if there is no file yet.
+    /// The last saved text; `None` if there is no file yet.
     ///
     /// # Errors
-    /// If it is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn saved(&self) -> Result<Option<String>, FileError> {
         match read(&self.file) {
             Err(e) if e.source.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -117,10 +117,10 @@ impl Store {
         name.into()
     }
 
-    /// What is kept, latest first.
+    /// Revisions, latest first.
     ///
     /// # Errors
-    /// If the directory is there and cannot be read.
+    /// If the directory exists and cannot be read.
     pub fn revisions(&self) -> Result<Vec<Revision>, FileError> {
         let dir = self.dir();
         let entries = match fs::read_dir(&dir) {
@@ -142,7 +142,7 @@ impl Store {
         Ok(all)
     }
 
-    /// The text that was saved `back` times before the last; `None` if there is none.
+    /// Text of the revision `back` steps before the last; `None` if there is none.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -150,7 +150,7 @@ impl Store {
         if back == 0 {
             return self.saved();
         }
-        // If somebody has edited the file, all revisions are before it.
+        // If the file was edited by hand, all revisions precede it.
         let revisions = self.revisions()?;
         let edited = match revisions.first() {
             Some(last) => Some(read(&last.path)?) != self.saved()?,
@@ -160,10 +160,10 @@ impl Store {
         wanted.map(|r| read(&r.path)).transpose()
     }
 
-    /// Saves a text; true if it is another than that which is there.
+    /// Saves a text; returns whether it differs from the current one.
     ///
     /// # Errors
-    /// If the system refuses; what was saved before is there then.
+    /// If the system fails; the previous text is unchanged then.
     pub fn save(&self, text: &str) -> Result<bool, FileError> {
         let before = self.saved()?;
         if before.as_deref() == Some(text) {
@@ -177,7 +177,7 @@ impl Store {
         let revisions = self.revisions()?;
         let first = revisions.first().map_or(1, |r| r.number + 1);
         let last = revisions.first().map(|r| read(&r.path)).transpose()?;
-        // What somebody has edited by hand is not to be lost.
+        // A text edited by hand must not be lost.
         let edited = before.as_deref().filter(|b| Some(*b) != last.as_deref());
         for (number, text) in (first..).zip(edited.into_iter().chain([text])) {
             write(&dir.join(format!("{number:06}.yaml")), text)?;

@@ -1,6 +1,6 @@
-//! What takes long for a great configuration. Collecting it needs the router: that is done in slices
-//! on the main thread. All else, from reading a file to planning, is done on a thread of its own
-//! unless it is little.
+//! Tasks that take long for a large configuration. Collecting it needs the router: that is done on
+//! the main thread in slices. Everything else, from reading a file to planning, runs on a thread of
+//! its own unless it is small.
 
 use crate::manager::{self, ConfigError, failed};
 use crate::store::{self, Store};
@@ -12,43 +12,43 @@ use thalweg_cli::{CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_config::declare::{Catalog, Collected, Document};
 use thalweg_graph::Control;
 
-/// How long the main thread may be kept before other work gets its turn.
+/// Maximum time on the main thread per slice.
 pub(crate) const SLICE: Duration = Duration::from_millis(2);
 
-/// How long it is left alone while another thread works.
+/// Interval between checks while another thread works.
 pub(crate) const REST: Duration = Duration::from_millis(1);
 
-/// So many pieces of a running configuration, and bytes of a file, are little.
+/// Limits up to which a task is small: pieces of a running configuration, and bytes of a file.
 const FEW_PIECES: usize = 8;
 const FEW_BYTES: u64 = 32 << 10;
 
-/// A document that is read when it is needed.
+/// Source of a document, read when needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// It is here.
+    /// A document in memory.
     Ready(Arc<Document>),
     /// In a file.
     File(PathBuf),
-    /// What was saved so many times before the last.
+    /// Revision that many steps before the last one saved.
     Revision(Store, usize),
 }
 
 impl Source {
-    /// Bytes to read.
+    /// Number of bytes to read.
     fn bytes(&self) -> u64 {
         let file = match self {
             Source::Ready(_) => return 0,
             Source::File(file) => file,
-            // Revisions are about as long as the last.
+            // Revisions are about as long as the last one.
             Source::Revision(store, _) => store.file(),
         };
         std::fs::metadata(file).map_or(0, |m| m.len())
     }
 
-    /// Reads and checks it.
+    /// Reads and checks the document.
     ///
     /// # Errors
-    /// If it cannot be read or has mistakes.
+    /// If it cannot be read or has errors.
     pub(crate) fn read(&self, catalog: &Catalog<Control>) -> Result<Arc<Document>, ConfigError> {
         match self {
             Source::Ready(document) => Ok(document.clone()),
@@ -76,19 +76,19 @@ enum State<R> {
     Done,
 }
 
-/// Something to find out about the running configuration.
+/// A task on the running configuration.
 pub(crate) struct Work<R> {
     state: State<R>,
-    /// There is much to read.
+    /// The other document is large.
     big: bool,
 }
 
 impl<R: Send + 'static> Work<R> {
-    /// Begins. `job` gets the running configuration, and may run on another thread; `other` is what
-    /// else it reads.
+    /// Starts a task. `job` gets the running configuration and may run on another thread; `other`
+    /// is a further document that it reads.
     ///
     /// # Errors
-    /// If the features do not fit together.
+    /// If the features' sections conflict.
     pub(crate) fn start(
         c: &Control,
         other: Option<&Source>,
@@ -106,7 +106,7 @@ impl<R: Send + 'static> Work<R> {
         Ok(Work { state: State::Collecting(collected, Box::new(job)), big })
     }
 
-    /// Goes on until `end`; `Some` is the result.
+    /// Runs until `end`; `Some` is the result.
     pub(crate) fn poll(&mut self, c: &Control, end: Instant) -> Option<Result<R, ConfigError>> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Collecting(mut collected, job) => {
@@ -124,7 +124,7 @@ impl<R: Send + 'static> Work<R> {
                 match std::thread::Builder::new().name("configuration".into()).spawn(run) {
                     Ok(_) => self.state = State::Running(wait),
                     Err(e) => {
-                        let text = format!("no thread to work with: {e}");
+                        let text = format!("cannot start a thread: {e}");
                         return Some(Err(ConfigError::Unavailable(text)));
                     }
                 }
@@ -137,15 +137,17 @@ impl<R: Send + 'static> Work<R> {
                     None
                 }
                 Err(TryRecvError::Disconnected) => {
-                    Some(Err(ConfigError::Unavailable("working it out has panicked".into())))
+                    Some(Err(ConfigError::Unavailable("the configuration thread panicked".into())))
                 }
             },
-            State::Done => Some(Err(ConfigError::Unavailable("it was asked for twice".into()))),
+            State::Done => {
+                Some(Err(ConfigError::Unavailable("the result was taken already".into())))
+            }
         }
     }
 }
 
-/// Drops what may be great somewhere else: freeing some hundred thousand texts takes long, too.
+/// Drops large values on another thread: freeing some hundred thousand texts takes long, too.
 pub(crate) fn drop_in_background<T: Send + 'static>(what: T) {
     // Without a thread it is dropped here.
     let _ = std::thread::Builder::new().name("configuration".into()).spawn(move || drop(what));
@@ -153,7 +155,7 @@ pub(crate) fn drop_in_background<T: Send + 'static>(what: T) {
 
 type Then<R> = Box<dyn FnOnce(&mut Control, R, &mut Output) -> Result<(), CliError> + Send>;
 
-/// A command that waits for its work.
+/// A command that waits for its task.
 struct Answer<R> {
     work: Work<R>,
     then: Option<Then<R>>,
@@ -172,10 +174,10 @@ impl<R: Send + 'static> Task<Control> for Answer<R> {
     }
 }
 
-/// Answers a command: at once if there is little to do, else when it is done.
+/// Completes a command: at once if the task is small, otherwise when it is done.
 ///
 /// # Errors
-/// What `job` or `then` fail with, if there is little to do.
+/// The error of `job` or `then`, if the task is small.
 pub(crate) fn answer<R: Send + 'static>(
     c: &mut Control,
     other: Option<&Source>,

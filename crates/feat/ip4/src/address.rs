@@ -1,4 +1,4 @@
-//! Interface addresses, and the routes that come with them.
+//! Interface addresses and the routes that they add.
 
 use crate::route::{Path, PathKind, Source};
 use crate::{Ip4, RouteError, publish};
@@ -11,57 +11,58 @@ use thalweg_tables::Ipv4Prefix;
 /// Why an address cannot be added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// No such interface.
+    /// The interface does not exist.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// It would be ambiguous where the subnet is.
+    /// The subnet overlaps another one.
     #[error("{new} overlaps with {old} on `{interface}`")]
     Overlap {
-        /// What was to be added.
+        /// The new address.
         new: String,
-        /// What there is.
+        /// The existing address.
         old: String,
-        /// Where.
+        /// Interface of the existing address.
         interface: String,
     },
-    /// No host can have it.
-    #[error("{0} is no address for an interface: {1}")]
+    /// No interface can have the address.
+    #[error("{0} cannot be an interface address: {1}")]
     Unusable(String, &'static str),
-    /// There is no such address to remove.
+    /// The interface does not have the address.
     #[error("`{interface}` has no address {address}{has}")]
     Missing {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// What was to be removed.
+        /// The address to remove.
         address: String,
-        /// What it has.
+        /// Addresses that the interface has.
         has: String,
     },
-    /// Its routes could not be added.
+    /// The routes of the address could not be added.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// Its table cannot change under its feet.
+    /// The interface has addresses, so it cannot move to another table.
     #[error("`{0}` has addresses; remove them before it moves to another table")]
     HasAddresses(String),
 }
 
 fn prefix(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError> {
-    Ipv4Prefix::new(addr.to_bits(), len)
-        .map_err(|_| AddressError::Unusable(format!("{addr}/{len}"), "a length is 0 to 32"))
+    Ipv4Prefix::new(addr.to_bits(), len).map_err(|_| {
+        AddressError::Unusable(format!("{addr}/{len}"), "the prefix length must be 0 to 32")
+    })
 }
 
 pub(crate) fn check(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError> {
     let p = prefix(addr, len)?;
     let why = if len == 0 {
-        "a subnet needs a length of 1 to 32"
+        "the prefix length must be 1 to 32"
     } else if addr.is_multicast() {
-        "it is a group's"
+        "it is a multicast address"
     } else if addr.is_loopback() {
-        "it is loopback"
+        "it is a loopback address"
     } else if addr.octets()[0] == 0 || addr.octets()[0] >= 240 {
-        "it is reserved"
+        "it is a reserved address"
     } else if len < 31 && addr.to_bits() == p.addr() {
-        "it names the subnet itself"
+        "it is the subnet address"
     } else if len < 31 && addr.to_bits() == p.last() {
         "it is the subnet's broadcast address"
     } else {
@@ -70,7 +71,7 @@ pub(crate) fn check(addr: Ipv4Addr, len: u8) -> Result<Ipv4Prefix, AddressError>
     Err(AddressError::Unusable(format!("{addr}/{len}"), why))
 }
 
-/// The routes that an address brings.
+/// Routes that an address adds.
 fn routes(sw_if: SwIfIndex, addr: Ipv4Addr, subnet: Ipv4Prefix) -> Vec<(Ipv4Prefix, Path)> {
     let mut all = Vec::new();
     if subnet.len() < 32 {
@@ -85,7 +86,7 @@ fn routes(sw_if: SwIfIndex, addr: Ipv4Addr, subnet: Ipv4Prefix) -> Vec<(Ipv4Pref
     all
 }
 
-/// Gives an interface an address.
+/// Adds an address to an interface.
 ///
 /// # Errors
 /// [`AddressError`]; nothing has changed then.
@@ -96,7 +97,7 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, addr: Ipv4Addr, len: u8) -> Result
     {
         let mut ip4 = ip4.borrow_mut();
         if ip4.stale.remove(&(sw_if, addr, len)) {
-            // It was to go, and stays.
+            // It was stale, and stays.
             return Ok(());
         }
         let id = ip4.table_of(sw_if);
@@ -104,7 +105,7 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, addr: Ipv4Addr, len: u8) -> Result
         let t = ip4.tables.get_mut(&id).ok_or(RouteError::NoTable(id))?;
         let all = routes(sw_if, addr, subnet);
         for (i, (p, path)) in all.iter().enumerate() {
-            // A second address of the same subnet brings its own host route only.
+            // A second address in the same subnet adds only its own host route.
             if let Err(e) = t.set(c, *p, Source::Interface, vec![*path]) {
                 for (p, _) in &all[..i] {
                     t.unset(c, *p, Source::Interface);
@@ -134,7 +135,7 @@ fn overlap(
         for (a, l) in list {
             let Ok(old) = prefix(*a, *l) else { continue };
             let meets = old.contains(subnet.addr()) || subnet.contains(old.addr());
-            // One interface may have several addresses of one subnet.
+            // One interface may have several addresses in one subnet.
             let sister = *other == sw_if && old == subnet && *a != addr;
             if meets && !sister {
                 return Err(AddressError::Overlap {
@@ -148,10 +149,10 @@ fn overlap(
     Ok(())
 }
 
-/// Takes an address from an interface.
+/// Removes an address from an interface.
 ///
 /// # Errors
-/// [`AddressError::Missing`] if it has none such.
+/// [`AddressError::Missing`] if the interface does not have it.
 pub fn remove(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -193,8 +194,7 @@ pub fn remove(
     Ok(())
 }
 
-/// From now on, the addresses that interfaces have go with [`finish_replacing`], unless they are
-/// added again.
+/// Marks all interface addresses. [`finish_replacing`] removes those that were not added again.
 pub fn begin_replacing(c: &mut Control) {
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
@@ -205,10 +205,10 @@ pub fn begin_replacing(c: &mut Control) {
     ip4.stale = ip4.addresses.iter().flat_map(each).collect();
 }
 
-/// Takes away the addresses that were there at [`begin_replacing`] and have not been added since.
+/// Removes the addresses that were present at [`begin_replacing`] and not added again.
 ///
 /// # Errors
-/// If one cannot be removed; others may be gone then.
+/// If one cannot be removed; others may be removed already.
 pub fn finish_replacing(c: &mut Control) -> Result<(), AddressError> {
     let stale = std::mem::take(&mut c.state::<Ip4>().borrow_mut().stale);
     for (sw_if, addr, len) in stale {
@@ -217,10 +217,10 @@ pub fn finish_replacing(c: &mut Control) -> Result<(), AddressError> {
     Ok(())
 }
 
-/// Takes all addresses from an interface.
+/// Removes all addresses from an interface.
 ///
 /// # Errors
-/// If there is no such interface.
+/// If the interface does not exist.
 pub fn remove_all(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressError> {
     let all = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
     for (a, l) in all {
@@ -232,7 +232,7 @@ pub fn remove_all(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressError>
 /// Moves an interface to another table.
 ///
 /// # Errors
-/// If it has addresses, or there is no such table.
+/// If the interface has addresses, or the table does not exist.
 pub fn set_table(c: &mut Control, sw_if: SwIfIndex, table: u32) -> Result<(), AddressError> {
     let view = interface::view(c, sw_if)?;
     let ip4 = c.state::<Ip4>();
@@ -250,7 +250,7 @@ pub fn set_table(c: &mut Control, sw_if: SwIfIndex, table: u32) -> Result<(), Ad
     Ok(())
 }
 
-/// Tells workers and ARP.
+/// Publishes a change to workers, ARP and subscribers.
 fn changed(c: &mut Control, sw_if: SwIfIndex) {
     publish(c);
     let list = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
@@ -259,7 +259,7 @@ fn changed(c: &mut Control, sw_if: SwIfIndex) {
     subscribers.iter().for_each(|f| f(c, sw_if));
 }
 
-/// Removes all that an interface has brought.
+/// Removes addresses and routes of a deleted interface.
 pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
     let _ = remove_all(c, sw_if);
     let ip4 = c.state::<Ip4>();
@@ -274,8 +274,8 @@ pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
     publish(c);
 }
 
-/// Gives each resolved neighbour a host route, so that packets to it do not meet the subnet's
-/// resolving entry.
+/// Adds a host route for each resolved neighbour, so that packets to it bypass the subnet's glean
+/// entry.
 pub(crate) fn follow_neighbors(c: &mut Control) {
     let neighbors = c.state::<arp::Neighbors>();
     neighbors.borrow_mut().on_change(|c, change| {

@@ -1,4 +1,4 @@
-//! What API messages about IPv4 addresses and routes have in common.
+//! Types and helpers shared by the IPv4 API messages.
 
 use crate::address::AddressError;
 use crate::prefixes::Prefixes;
@@ -16,49 +16,49 @@ use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 
-/// The module that describes them.
+/// The API module.
 pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
 
-/// Routes that are told before it is looked whether the client reads on.
+/// Routes sent between checks that the client keeps reading.
 const ROUTES_AT_ONCE: usize = 64;
 
 /// A routing table.
 #[derive(Clone, Debug, Default, ApiType)]
 pub struct IpTable {
-    /// Its number.
+    /// Table id.
     pub table_id: u32,
-    /// Whether it is IPv6's.
+    /// IPv6 table.
     pub is_ip6: bool,
-    /// What somebody called it.
+    /// User-given name.
     pub name: Text<64>,
 }
 
 /// A route.
 #[derive(Clone, Debug, Default, ApiType)]
 pub struct IpRoute {
-    /// Its table.
+    /// Table id.
     pub table_id: u32,
-    /// The column of its counters.
+    /// Index of its counters.
     pub stats_index: u32,
-    /// Its prefix.
+    /// Prefix.
     pub prefix: Prefix,
-    /// Its paths.
+    /// Paths.
     #[api(count = "n_paths: u8")]
     pub paths: Vec<FibPath>,
 }
 
-/// A route, and who says that it exists.
+/// A route with its source.
 #[derive(Clone, Debug, Default, ApiType)]
 pub struct IpRouteV2 {
-    /// Its table.
+    /// Table id.
     pub table_id: u32,
-    /// The column of its counters.
+    /// Index of its counters.
     pub stats_index: u32,
-    /// Its prefix.
+    /// Prefix.
     pub prefix: Prefix,
-    /// Who says so, by number.
+    /// Number of its source.
     pub src: u8,
-    /// Its paths.
+    /// Paths.
     #[api(count = "n_paths: u8", at = "src")]
     pub paths: Vec<FibPath>,
 }
@@ -91,7 +91,7 @@ impl From<AddressError> for Retval {
     }
 }
 
-/// The number of who says that a route exists; 0 is nobody, or anybody.
+/// Number of a route source; 0 stands for any.
 pub(crate) fn source_id(source: Source) -> u8 {
     match source {
         Source::Interface => 1,
@@ -105,11 +105,11 @@ pub(crate) fn source_id(source: Source) -> u8 {
 pub(crate) const SOURCES: [Source; 4] =
     [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
 
-/// What somebody called tables.
+/// User-given names of tables.
 #[derive(Default)]
 pub(crate) struct Names(pub(crate) BTreeMap<u32, String>);
 
-/// A table as messages tell it.
+/// Converts a table to its API type.
 pub(crate) fn table(c: &Control, table_id: u32) -> IpTable {
     let names = c.state::<Names>();
     let names = names.borrow();
@@ -118,7 +118,7 @@ pub(crate) fn table(c: &Control, table_id: u32) -> IpTable {
     IpTable { table_id, is_ip6: false, name: name.as_str().into() }
 }
 
-/// Adds a table, or deletes it.
+/// Adds or deletes a table.
 pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
     only_ip4(table.is_ip6)?;
     match add {
@@ -135,10 +135,10 @@ pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Resu
     Ok(())
 }
 
-/// What calls a function when it is done.
+/// Completion callback.
 type Done = Box<dyn FnOnce()>;
 
-/// Answers when `work` on a table is done, which may take its time.
+/// Replies when `work` on a table is done, which may take several slices.
 pub(crate) fn finish<R: Message + Default>(
     c: &mut Control,
     table: &IpTable,
@@ -160,10 +160,10 @@ pub(crate) fn finish<R: Message + Default>(
     }
 }
 
-/// Refuses what is for IPv6.
+/// Refuses IPv6.
 pub(crate) fn only_ip4(is_ip6: bool) -> Result<(), Retval> {
     match is_ip6 {
-        true => Err(Retval::UNIMPLEMENTED.because("there is no IPv6 yet")),
+        true => Err(Retval::UNIMPLEMENTED.because("IPv6 is not supported yet")),
         false => Ok(()),
     }
 }
@@ -172,21 +172,21 @@ pub(crate) fn only_ip4(is_ip6: bool) -> Result<(), Retval> {
 pub(crate) fn ip4(prefix: Prefix) -> Result<(Ipv4Addr, u8), Retval> {
     match prefix.parts()? {
         (IpAddr::V4(ip), len) => Ok((ip, len)),
-        (IpAddr::V6(_), _) => Err(Retval::UNIMPLEMENTED.because("there is no IPv6 yet")),
+        (IpAddr::V6(_), _) => Err(Retval::UNIMPLEMENTED.because("IPv6 is not supported yet")),
     }
 }
 
-/// An IPv4 prefix without its host bits.
+/// An IPv4 prefix with its host bits cleared.
 pub(crate) fn masked(prefix: Prefix) -> Result<Ipv4Prefix, Retval> {
     let (ip, len) = ip4(prefix)?;
     Ipv4Prefix::new(ip.to_bits(), len).map_err(|e| Retval::INVALID_PREFIX_LENGTH.because(e))
 }
 
-/// A path of a route in a table, from a message.
+/// Converts a path of a message.
 fn path(p: &FibPath, table: u32) -> Result<Path, Retval> {
     let unimplemented = |what: &str| Err(Retval::UNIMPLEMENTED.because(what));
     if p.n_labels > 0 {
-        return unimplemented("paths push no labels yet");
+        return unimplemented("label stacks");
     }
     let kind = match p.r#type {
         FibPathType::NORMAL => PathKind::Normal,
@@ -207,13 +207,13 @@ fn path(p: &FibPath, table: u32) -> Result<Path, Retval> {
         return unimplemented("next hops of other protocols than IPv4");
     }
     match (next_hop, sw_if) {
-        (None, None) => unimplemented("a look-up in another table"),
+        (None, None) => unimplemented("lookups in another table"),
         (Some(_), None) if p.table_id != table => unimplemented("next hops in another table"),
         _ => Ok(Path { kind, next_hop, sw_if, weight: p.weight.max(1) }),
     }
 }
 
-/// Adds a route or paths of it, or deletes them; returns the column of its counters.
+/// Adds or deletes a route or paths of it; returns the index of its counters.
 pub(crate) fn add_del_route(
     c: &mut Control,
     add: bool,
@@ -228,7 +228,7 @@ pub(crate) fn add_del_route(
         }
         crate::add_route(c, table, prefix, paths()?, !multipath)?;
     } else {
-        // Without the wish for single paths, the route goes with all of them.
+        // Unless single paths are requested, the whole route is deleted.
         let paths = if multipath { paths()? } else { Vec::new() };
         crate::del_route(c, table, prefix, &paths)?;
     }
@@ -236,7 +236,7 @@ pub(crate) fn add_del_route(
     Ok(view.map_or(u32::MAX, |view| view.dpo))
 }
 
-/// A route as messages tell it.
+/// Converts a route to its API type.
 pub(crate) fn describe(table: u32, view: &RouteView) -> IpRoute {
     let prefix = (Ipv4Addr::from_bits(view.prefix.addr()).into(), view.prefix.len());
     let paths = view.paths.iter().map(|p| describe_path(p, table)).collect();
@@ -263,8 +263,8 @@ fn describe_path(p: &Path, table_id: u32) -> FibPath {
     }
 }
 
-/// Tells `each` of all routes of a table in order, some at a time; every table has a default route, if
-/// only to nowhere.
+/// Calls `each` for all routes of a table in order, a batch at a time. Every table has a default
+/// route.
 pub(crate) fn walk<D: Message>(
     c: &Control,
     wanted: &IpTable,
@@ -279,7 +279,7 @@ pub(crate) fn walk<D: Message>(
     Box::new(move |c| {
         let ip4 = c.state::<Ip4>();
         let ip4 = ip4.borrow();
-        let mut tell = |prefix| {
+        let mut send = |prefix| {
             if let Some(view) = route(&ip4, table, prefix) {
                 each(&view, &mut out);
             }
@@ -288,15 +288,15 @@ pub(crate) fn walk<D: Message>(
             Poll::Pending => return true,
             Poll::Ready(next) => {
                 if std::mem::take(&mut first) && next != Some(Ipv4Prefix::DEFAULT) {
-                    tell(Ipv4Prefix::DEFAULT);
+                    send(Ipv4Prefix::DEFAULT);
                 }
                 let Some(next) = next else { return false };
-                tell(next);
+                send(next);
             }
         }
         for _ in 0..ROUTES_AT_ONCE {
             match prefixes.next(&ip4) {
-                Poll::Ready(Some(next)) => tell(next),
+                Poll::Ready(Some(next)) => send(next),
                 Poll::Ready(None) => return false,
                 Poll::Pending => {}
             }
@@ -305,7 +305,7 @@ pub(crate) fn walk<D: Message>(
     })
 }
 
-/// A route by its prefix.
+/// Looks up a route by exact prefix.
 pub(crate) fn route(ip4: &Ip4, table: u32, prefix: Ipv4Prefix) -> Option<RouteView> {
     let nowhere = || RouteView {
         prefix,
@@ -318,7 +318,7 @@ pub(crate) fn route(ip4: &Ip4, table: u32, prefix: Ipv4Prefix) -> Option<RouteVi
     ip4.route(table, prefix).or_else(none)
 }
 
-/// Finds a route: of exactly this prefix, or the longest that covers it.
+/// Looks up a route: exact match, or longest prefix match.
 pub(crate) fn lookup(
     c: &Control,
     table: u32,

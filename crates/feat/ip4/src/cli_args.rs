@@ -1,4 +1,4 @@
-//! What the commands have in common: prefixes, routes and their paths, and return codes.
+//! CLI arguments shared by commands: prefixes, routes and their paths; and error codes.
 
 use crate::address::AddressError;
 use crate::{Ip4, Path, PathKind, RouteError};
@@ -9,7 +9,7 @@ use thalweg_device::command_line::{interface_arg, interface_names, refused};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 
-/// Words for paths that end at the router, VPP's own last.
+/// Words for special paths, VPP's own last.
 const SPECIAL: [(&str, PathKind); 6] = [
     ("drop", PathKind::Drop),
     ("local", PathKind::Local),
@@ -18,10 +18,10 @@ const SPECIAL: [(&str, PathKind); 6] = [
     ("null-send-unreach", PathKind::Unreachable),
     ("null-send-prohibit", PathKind::Prohibit),
 ];
-/// Words that begin something new behind a path.
+/// Words that end a path.
 const KEYWORDS: [&str; 4] = ["via", "table", "count", "weight"];
 
-/// The end of a command that changed a route: it waits for the routes whose next hop that moved.
+/// Outcome of a command that changed a route: it waits until dependent routes are re-resolved.
 pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
     match c.state::<Ip4>().borrow().is_resolved() {
         true => Outcome::Done,
@@ -37,7 +37,7 @@ impl Task<Control> for AwaitResolution {
     }
 }
 
-/// What the registry of routes refused, as a command's failure.
+/// Converts a route error to a command's error with its return code.
 pub(crate) fn route_failed(e: RouteError) -> CliError {
     let code = match e {
         RouteError::Device(e) => return refused(e),
@@ -49,7 +49,7 @@ pub(crate) fn route_failed(e: RouteError) -> CliError {
     CliError::with_code(e, code)
 }
 
-/// What the registry of addresses refused, as a command's failure.
+/// Converts an address error to a command's error with its return code.
 pub(crate) fn address_failed(e: AddressError) -> CliError {
     let code = match e {
         AddressError::Device(e) => return refused(e),
@@ -62,12 +62,12 @@ pub(crate) fn address_failed(e: AddressError) -> CliError {
     CliError::with_code(e, code)
 }
 
-/// Takes a table's number.
+/// Takes a table id.
 pub(crate) fn table_arg(args: &mut Args<'_>) -> Result<u32, CliError> {
     args.u32("table")
 }
 
-/// The number of a table that exists.
+/// Checks that a table exists.
 pub(crate) fn known_table(c: &Control, table: u32) -> Result<u32, CliError> {
     match c.state::<Ip4>().borrow().table_ids().contains(&table) {
         true => Ok(table),
@@ -75,22 +75,22 @@ pub(crate) fn known_table(c: &Control, table: u32) -> Result<u32, CliError> {
     }
 }
 
-/// A prefix with what lies beyond its length cut off.
+/// Clears the host bits of a prefix.
 pub(crate) fn masked((addr, len): (Ipv4Addr, u8)) -> Result<Ipv4Prefix, CliError> {
     Ipv4Prefix::new(addr.to_bits(), len).map_err(CliError::failed)
 }
 
-/// A route as it was typed.
+/// A route as typed.
 #[derive(Debug)]
 pub(crate) struct RouteSpec {
     pub(crate) prefix: Ipv4Prefix,
     pub(crate) table: u32,
-    /// How many prefixes, one behind the other.
+    /// Number of consecutive prefixes.
     pub(crate) count: u32,
     pub(crate) paths: Vec<Path>,
 }
 
-/// Takes a route; its parts may come in any order, as in VPP.
+/// Takes a route. Its parts may come in any order, as in VPP.
 pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, CliError> {
     let (mut prefix, mut table, mut count, mut paths) = (None, 0, 1, Vec::new());
     while !args.is_empty() {
@@ -133,12 +133,12 @@ fn special(args: &mut Args<'_>) -> Option<PathKind> {
     SPECIAL.iter().find(|(word, _)| args.exact(word)).map(|(_, kind)| *kind)
 }
 
-/// The kind of path that a word names.
+/// Kind of path for a word.
 pub(crate) fn special_kind(word: &str) -> Option<PathKind> {
     SPECIAL.iter().find(|(w, _)| *w == word).map(|(_, kind)| *kind)
 }
 
-/// Takes what follows `via`.
+/// Takes the arguments after `via`.
 fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
     if let Some(kind) = special(args) {
         return Ok(Path::special(kind));
@@ -152,7 +152,7 @@ fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
             let sw_if = if more { Some(interface_arg(c, args)?) } else { None };
             Path::via(next_hop, sw_if)
         }
-        // A bare number would pass as the index of an interface, and be a slip more likely.
+        // A bare number would pass as an interface index, but is more likely a typing error.
         None if word.parse::<u32>().is_ok() => {
             return Err(args.bad("path", "a next hop such as 192.0.2.1, or an interface's name"));
         }
@@ -164,7 +164,7 @@ fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
     Ok(path)
 }
 
-/// What could follow in a route.
+/// Completions of a route.
 pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
     let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let specials = || SPECIAL[..4].iter().map(|(w, _)| (*w).to_owned());
@@ -181,7 +181,7 @@ pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
     }
 }
 
-/// The word for a kind of path.
+/// Word for a kind of path.
 pub(crate) fn kind_word(kind: PathKind) -> &'static str {
     match kind {
         PathKind::Normal => "normal",

@@ -1,17 +1,17 @@
-//! Who says that a prefix is routed, and to which set of paths: eight bytes a slot for the nearly
-//! all prefixes that have one source.
+//! Prefixes with their sources and path lists: eight bytes per slot for the vast majority of
+//! prefixes, which have one source.
 
 use crate::route::{ListId, Source};
 use std::collections::{BTreeSet, TryReserveError};
 use std::num::NonZeroU32;
 use thalweg_tables::{Ipv4Prefix, PrefixMap, Sweep};
 
-/// A source's word for a prefix.
+/// Source route entry: (source, path list) of a prefix.
 type SourceRoute = (Source, ListId);
 
-/// Bits of an entry that say what the others are; the others count from 1.
+/// Bit position of the tag, which says how to read the bits below; these count from 1.
 const TAG: u32 = 29;
-/// The tag of a prefix with several sources: the number of their list.
+/// Tag of a prefix with several sources: the lower bits index their list.
 const MANY: u32 = 7;
 const SOURCES: [Source; 4] =
     [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
@@ -38,7 +38,7 @@ fn unpack(entry: NonZeroU32) -> Entry {
 }
 
 fn pack(tag: u32, number: u32) -> NonZeroU32 {
-    // As many lists of paths would fill some 50 GiB: their numbers never come near the tag.
+    // This many path lists would fill some 50 GiB: their numbers never reach the tag.
     NonZeroU32::MIN.saturating_add(tag << TAG | number)
 }
 
@@ -51,7 +51,7 @@ impl Entries {
         self.map.get(prefix).map(unpack)
     }
 
-    /// What counts of a prefix.
+    /// The entry that wins for a prefix.
     pub(crate) fn best(&self, prefix: Ipv4Prefix) -> Option<SourceRoute> {
         match self.get(prefix)? {
             Entry::One(route) => Some(route),
@@ -59,7 +59,7 @@ impl Entries {
         }
     }
 
-    /// All that is said of a prefix, best first.
+    /// All entries of a prefix, best first.
     pub(crate) fn all(&self, prefix: Ipv4Prefix) -> Vec<SourceRoute> {
         match self.get(prefix) {
             None => Vec::new(),
@@ -68,7 +68,7 @@ impl Entries {
         }
     }
 
-    /// What one source says of a prefix.
+    /// The path list of one source of a prefix.
     pub(crate) fn find(&self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
         let find = |all: &[SourceRoute]| all.iter().find(|e| e.0 == source).map(|e| e.1);
         match self.get(prefix)? {
@@ -77,10 +77,10 @@ impl Entries {
         }
     }
 
-    /// Lets a source say something of a prefix; returns what it said before.
+    /// Sets the path list of a source for a prefix; returns its previous one.
     ///
     /// # Errors
-    /// If there is no memory; nothing has changed then. Replacing never fails.
+    /// If memory is exhausted; nothing has changed then. Replacing never fails.
     pub(crate) fn set(
         &mut self,
         prefix: Ipv4Prefix,
@@ -102,7 +102,7 @@ impl Entries {
         Ok(old)
     }
 
-    /// Takes back what a source says of a prefix; returns that.
+    /// Removes a source's entry of a prefix; returns its path list.
     pub(crate) fn unset(&mut self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
         let old = self.find(prefix, source)?;
         match self.get(prefix)? {
@@ -110,14 +110,14 @@ impl Entries {
             Entry::Many(at) => {
                 let mut all = std::mem::take(&mut self.many[at as usize]);
                 all.retain(|e| e.0 != source);
-                // The prefix is there: that needs no room.
+                // The prefix exists, so this needs no memory.
                 let _ = self.put(prefix, all);
             }
         }
         Some(old)
     }
 
-    /// Stores what is said, at least one word, of a prefix that is there.
+    /// Stores all entries of an existing prefix, at least one.
     fn put(&mut self, prefix: Ipv4Prefix, all: Vec<SourceRoute>) -> Result<(), TryReserveError> {
         match (self.get(prefix), &all[..]) {
             (Some(Entry::Many(at)), [route]) => {
@@ -137,9 +137,9 @@ impl Entries {
         Ok(())
     }
 
-    /// Goes on with a walk over all prefixes, and puts those for which a source names one of these
-    /// lists into `hit`. Returns how many prefixes it has seen, some hundred at most; `None` at the
-    /// end of the walk.
+    /// Continues a walk over all prefixes, and adds those with a source that uses one of these
+    /// lists to `hit`. Returns the number of prefixes visited, a few hundred at most; `None` at the
+    /// end.
     pub(crate) fn sweep(
         &self,
         at: &mut Sweep,
@@ -162,8 +162,8 @@ impl Entries {
         more.then_some(seen)
     }
 
-    /// Goes on with a walk over the prefixes of which a source says something, some hundred at most.
-    /// False at the end of the walk. A prefix may come twice.
+    /// Continues a walk over the prefixes of a source, a few hundred at most; returns false at the
+    /// end. A prefix may be visited twice.
     pub(crate) fn sweep_of(
         &self,
         at: &mut Sweep,
@@ -184,7 +184,7 @@ impl Entries {
         self.map.len()
     }
 
-    /// Bytes of heap.
+    /// Heap memory in bytes.
     pub(crate) fn memory(&self) -> usize {
         let lists: usize = self.many.iter().map(|l| l.capacity() * size_of::<SourceRoute>()).sum();
         self.map.memory() + self.many.capacity() * size_of::<Vec<SourceRoute>>() + lists

@@ -1,4 +1,4 @@
-//! Routes in words and as JSON, in the structure in which VPP prints them.
+//! Routes as text and as JSON, in the structure that VPP prints.
 
 use crate::cli_args::kind_word;
 use crate::{Ip4, Path, PathKind, RouteView, Source};
@@ -8,19 +8,19 @@ use std::net::Ipv4Addr;
 use thalweg_fib::{Dpo, Forwarding, Kind};
 use thalweg_graph::Control;
 
-/// How much to say of a route.
+/// Level of detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Detail {
-    /// Where packets go.
+    /// Forwarding object only.
     Brief,
-    /// Also who says so, and its paths.
+    /// Also sources and configured paths.
     Full,
 }
 
-/// How deep load balances of load balances are shown.
+/// Maximum depth of nested load balances shown.
 const MAX_DEPTH: usize = 4;
 
-/// A table's heading.
+/// Heading of a table.
 pub(crate) fn heading(ip4: &Ip4, table: u32) -> String {
     let users = ip4
         .addresses
@@ -38,7 +38,7 @@ pub(crate) fn heading(ip4: &Ip4, table: u32) -> String {
     )
 }
 
-/// A route, one line or more.
+/// Text of a route, one line or more.
 pub(crate) fn route(c: &Control, table: u32, view: &RouteView, detail: Detail) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -67,7 +67,7 @@ fn sources(c: &Control, table: u32, view: &RouteView, out: &mut String) -> std::
     writeln!(out, " forwarding:   unicast-ip4-chain")
 }
 
-/// A path as it was configured.
+/// Text of a configured path.
 fn path(c: &Control, p: &Path, view: &RouteView, out: &mut String) -> std::fmt::Result {
     let kind = match (p.kind, p.next_hop, p.sw_if) {
         (PathKind::Normal, Some(_), Some(_)) => "attached-nexthop",
@@ -88,7 +88,7 @@ fn path(c: &Control, p: &Path, view: &RouteView, out: &mut String) -> std::fmt::
     }
 }
 
-/// What a local route says beyond being local: whose address it is.
+/// Text of a local route: the interface that has the address.
 fn local(c: &Control, table: u32, view: &RouteView) -> String {
     if view.source != Source::Interface || view.prefix.len() != 32 {
         return String::new();
@@ -102,7 +102,7 @@ fn local(c: &Control, table: u32, view: &RouteView) -> String {
     owner.map_or_else(String::new, |i| format!(": {addr} on {}", c.interface_name(i)))
 }
 
-/// VPP's number for a kind of end.
+/// VPP's number for a kind of forwarding object.
 fn type_number(kind: Kind) -> u8 {
     match kind {
         Kind::Miss | Kind::Drop | Kind::Down | Kind::LoadBalance => 0,
@@ -114,7 +114,7 @@ fn type_number(kind: Kind) -> u8 {
     }
 }
 
-/// An entry's members; none if it is no load balance.
+/// Members of a load balance; `None` for other objects.
 fn members(f: &Forwarding, dpo: Dpo) -> Option<Vec<(Dpo, u32)>> {
     Some(f.members(dpo)).filter(|m| m[..] != [(dpo, 1)])
 }
@@ -133,7 +133,7 @@ fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
         let kind = f.table().get(*end).state().kind;
         let _ = write!(out, "{indent}  [{i}] [@{}]: ", type_number(kind));
         if kind == Kind::LoadBalance && depth < MAX_DEPTH {
-            // On the same line, its members deeper to the right.
+            // On the same line; its members are indented further.
             chain(c, *end, "", depth + 2, out);
             continue;
         }
@@ -143,7 +143,7 @@ fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
     }
 }
 
-/// A route for machines.
+/// JSON of a route.
 pub(crate) fn route_json(c: &Control, table: u32, view: &RouteView) -> Value {
     let path = |p: &Path| {
         json!({

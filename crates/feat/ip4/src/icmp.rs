@@ -1,4 +1,4 @@
-//! ICMP errors: what a node asks for, and how often we answer (RFC 792, RFC 1812 section 4.3).
+//! ICMP errors: requests by nodes, and their rate limit (RFC 792, RFC 1812 section 4.3).
 
 use thalweg_buffer::PktMut;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
@@ -11,7 +11,7 @@ pub struct Cause {
     pub kind: u8,
     /// ICMP code.
     pub code: u8,
-    /// Next hop's MTU, for "fragmentation needed" (RFC 1191).
+    /// Next-hop MTU, for "fragmentation needed" (RFC 1191).
     pub mtu: u16,
 }
 
@@ -23,22 +23,22 @@ impl Cause {
     pub const TTL_EXCEEDED: Cause = Cause::new(11, 0);
     /// No route.
     pub const NET_UNREACHABLE: Cause = Cause::new(3, 0);
-    /// The last hop does not answer.
+    /// The destination host does not answer.
     pub const HOST_UNREACHABLE: Cause = Cause::new(3, 1);
-    /// No such protocol here.
+    /// Unknown protocol at this router.
     pub const PROTOCOL_UNREACHABLE: Cause = Cause::new(3, 2);
-    /// Nobody listens.
+    /// No listener on this port.
     pub const PORT_UNREACHABLE: Cause = Cause::new(3, 3);
     /// Communication administratively prohibited.
     pub const PROHIBITED: Cause = Cause::new(3, 13);
-    /// The packet does not fit and must not be cut.
+    /// The packet exceeds the MTU and must not be fragmented.
     pub const fn frag_needed(mtu: u16) -> Cause {
         Cause { kind: 3, code: 4, mtu }
     }
 }
 
-/// Requests `ip4-icmp-error` (the calling node's next `to`) to answer a packet before it is dropped for
-/// `reason` of the calling node.
+/// Requests an ICMP error from `ip4-icmp-error` (the calling node's next `to`) before the packet is
+/// dropped for `reason` of the calling node.
 pub fn request_error(
     cx: &mut NodeCx<'_>,
     p: &mut PktMut<'_>,
@@ -53,7 +53,7 @@ pub fn request_error(
     to
 }
 
-/// What was asked for.
+/// Cause stored by [`request_error`].
 pub(crate) fn requested(p: &PktMut<'_>) -> Cause {
     let meta = p.meta();
     let [kind, code] = meta.opaque[0].to_be_bytes();
@@ -70,14 +70,14 @@ impl Cause {
     }
 }
 
-/// Limits how many errors a worker sends: a bucket that fills at a steady rate.
+/// Token bucket for the ICMP errors of a worker.
 pub(crate) struct Limiter {
     tokens: f64,
     at: u64,
 }
 
 impl Limiter {
-    /// Errors per second and worker, and how many may come at once.
+    /// Errors per second and worker, and burst size.
     const RATE: f64 = 1000.0;
     const BURST: f64 = 100.0;
 

@@ -1,6 +1,6 @@
-//! IPv4: input checks, look-up, forwarding, local delivery, ICMP, fragmentation, ping.
+//! IPv4: input checks, lookup, forwarding, local delivery, ICMP, fragmentation, ping.
 //!
-//! * [`tables`]: what workers read.
+//! * [`tables`]: tables as workers read them.
 //! * [`route`]: routes on the main thread.
 //! * [`address`]: interface addresses and their routes.
 //! * [`ping`]: the router's own echo requests.
@@ -44,7 +44,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },
-        // ICMP errors that the router answers packets with, by the interface that these came from.
+        // ICMP errors sent by the router, by rx interface of the offending packet.
         &ArcDecl { name: "ip4-icmp-error-reply", key: ArcKey::Rx, end: "ip4-lookup" },
     ],
     commands: cli::COMMANDS,
@@ -54,32 +54,32 @@ pub static FEATURE: Feature = Feature {
     ready,
 };
 
-/// Kinds of event that IPv4's nodes report.
+/// Topics of IPv4 nodes' events.
 pub struct Topics {
     pub(crate) echo_reply: Topic,
 }
 
-/// Hears of an interface whose addresses or table have changed.
+/// Called with an interface whose addresses or table have changed.
 type AddressSubscriber = Rc<dyn Fn(&mut Control, SwIfIndex)>;
 
 /// IPv4 on the main thread.
 pub struct Ip4 {
     tables: BTreeMap<u32, Table>,
-    /// Which table an interface uses, if not 0.
+    /// Table of each interface, if not 0.
     bound: BTreeMap<SwIfIndex, u32>,
     addresses: BTreeMap<SwIfIndex, Vec<(Ipv4Addr, u8)>>,
-    /// Tables of which all routes are being replaced, each with those added since that began.
+    /// Tables whose routes are being replaced, each with the prefixes added since.
     replacing: BTreeMap<u32, HashSet<Ipv4Prefix>>,
-    /// Addresses that will go unless they are added again.
+    /// Addresses that are removed unless they are added again.
     stale: BTreeSet<(SwIfIndex, Ipv4Addr, u8)>,
     writer: snapshot::Writer<Tables>,
-    /// Tables made so far.
+    /// Number of tables created so far.
     serial: u32,
-    /// Who wants to know of addresses that come and go.
+    /// Subscribers to address changes.
     subscribers: Vec<AddressSubscriber>,
 }
 
-/// Most tables.
+/// Maximum number of tables.
 pub const MAX_TABLES: usize = 1024;
 
 fn init(c: &mut Control) {
@@ -100,7 +100,7 @@ fn init(c: &mut Control) {
     ping::init(c);
     c.insert(api_types::Names::default());
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
-    // ARP knows no ethernet-input, and nothing but IPv4 needs it.
+    // ARP does not depend on ethernet-input, and only IPv4 needs it.
     thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");
     let all = c.state::<Interfaces>();
     let mut all = all.borrow_mut();
@@ -136,10 +136,10 @@ fn ready(c: &mut Control) {
     });
 }
 
-/// Makes a routing table; nothing happens if it exists.
+/// Adds a routing table, unless it exists.
 ///
 /// # Errors
-/// If there are too many, or there is no memory for it.
+/// If the limit of tables is reached or memory exhausted.
 pub fn add_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
     let ip4 = c.state::<Ip4>();
     if ip4.borrow().tables.contains_key(&id) {
@@ -148,7 +148,7 @@ pub fn add_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
     if ip4.borrow().tables.len() >= MAX_TABLES {
         return Err(RouteError::TooManyTables);
     }
-    // Small tables beside the main one should not cost huge pages.
+    // Small tables should not use huge pages.
     let pages = if id == 0 { thalweg_tables::Pages::Huge } else { thalweg_tables::Pages::Normal };
     let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
     let serial = {
@@ -167,10 +167,10 @@ pub fn add_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
     Ok(())
 }
 
-/// Removes a routing table with all its routes.
+/// Deletes a routing table with all its routes.
 ///
 /// # Errors
-/// If it is table 0, an interface uses it, or there is none such.
+/// If it is table 0, an interface uses it, or it does not exist.
 pub fn del_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
     let ip4 = c.state::<Ip4>();
     if id == 0 {
@@ -185,23 +185,22 @@ pub fn del_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
     let mut gone = gone.ok_or(RouteError::NoTable(id))?;
     publish(c);
     gone.clear(c);
-    // Workers may be reading it still.
+    // Workers may still be reading it.
     c.domain().retire(move || discard(gone));
     Ok(())
 }
 
-/// Gives a table's memory back: tens of MiB, which takes the kernel milliseconds, in a thread of its
-/// own.
+/// Frees a table on a thread of its own: unmapping tens of MiB takes the kernel milliseconds.
 fn discard(table: Table) {
     if table.len() < 10_000 {
         return;
     }
     let thread = std::thread::Builder::new().name("discard".into());
-    // Without a thread it is dropped right here.
+    // Without a thread it is dropped here.
     let _ = thread.spawn(move || drop(table));
 }
 
-/// Publishes tables and addresses to the workers.
+/// Publishes tables and addresses to workers.
 fn publish(c: &mut Control) {
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
@@ -217,11 +216,11 @@ fn publish(c: &mut Control) {
     ip4.writer.publish(c.domain(), Tables { fibs, interfaces });
 }
 
-/// Adds paths to a route, or sets them (`replace`). If many routes resolve their next hop through
-/// this one, the last of them follow in slices ([`Ip4::is_resolved`]).
+/// Adds paths to a route, or replaces them (`replace`). If many routes resolve their next hop
+/// through this one, the last of them are re-resolved in slices ([`Ip4::is_resolved`]).
 ///
 /// # Errors
-/// [`RouteError`]; the route is as before then.
+/// [`RouteError`]; the route is unchanged then.
 pub fn add_route(
     c: &mut Control,
     table: u32,
@@ -232,7 +231,7 @@ pub fn add_route(
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
     let t = ip4.tables.get_mut(&table).ok_or(RouteError::NoTable(table))?;
-    // Where nothing goes on, nothing can share the load.
+    // A special path cannot share load.
     let ends = paths.iter().any(|p| p.kind != PathKind::Normal);
     if !replace
         && !ends
@@ -254,7 +253,7 @@ pub fn add_route(
 /// Removes paths from a route, or the whole route if `paths` is empty.
 ///
 /// # Errors
-/// [`RouteError::NoRoute`] if there is no such route or path.
+/// [`RouteError::NoRoute`] if the route or path does not exist.
 pub fn del_route(
     c: &mut Control,
     table: u32,
@@ -290,7 +289,7 @@ pub fn del_route(
 }
 
 impl Ip4 {
-    /// Whether all routes lead where their next hops do; see [`add_route`].
+    /// Returns whether no re-resolution is pending; see [`add_route`].
     pub fn is_resolved(&self) -> bool {
         self.tables.values().all(Table::is_resolved)
     }
@@ -302,7 +301,7 @@ impl Ip4 {
     pub fn table_of(&self, sw_if: SwIfIndex) -> u32 {
         self.bound.get(&sw_if).copied().unwrap_or(0)
     }
-    /// Calls `f` whenever an interface's addresses or its table change.
+    /// Calls `f` whenever an interface's addresses or table change.
     pub fn on_address_change(&mut self, f: impl Fn(&mut Control, SwIfIndex) + 'static) {
         self.subscribers.push(Rc::new(f));
     }
@@ -310,7 +309,7 @@ impl Ip4 {
     pub fn route_count(&self, table: u32) -> usize {
         self.tables.get(&table).map_or(0, Table::len)
     }
-    /// Bytes that a table takes.
+    /// Memory of a table in bytes.
     pub fn table_memory(&self, table: u32) -> usize {
         self.tables.get(&table).map_or(0, Table::memory)
     }
@@ -318,12 +317,12 @@ impl Ip4 {
     pub fn routes(&self, table: u32) -> Vec<RouteView> {
         self.tables.get(&table).map_or_else(Vec::new, |t| t.iter().collect())
     }
-    /// How many routes a table has of each prefix length.
+    /// Number of routes of a table by prefix length.
     pub fn counts_by_length(&self, table: u32) -> [usize; 33] {
         self.tables.get(&table).map_or([0; 33], |t| t.lpm.lengths())
     }
-    /// Goes on with a walk over what was configured of a table's routes, some hundred at most, in no
-    /// order; a prefix may come twice. False at the end of the walk.
+    /// Continues a walk over a table's configured routes, a few hundred at most, unordered; returns
+    /// false at the end. A prefix may be visited twice.
     pub fn sweep_configured(
         &self,
         table: u32,
@@ -332,15 +331,15 @@ impl Ip4 {
     ) -> bool {
         self.tables.get(&table).is_some_and(|t| t.sweep_configured(at, out))
     }
-    /// A route by exact prefix.
+    /// Looks up a route by exact prefix.
     pub fn route(&self, table: u32, prefix: Ipv4Prefix) -> Option<RouteView> {
         self.tables.get(&table)?.view(prefix)
     }
-    /// The route that a destination takes.
+    /// Looks up the longest match of a destination.
     pub fn lookup(&self, table: u32, addr: Ipv4Addr) -> Option<RouteView> {
         self.tables.get(&table)?.lookup(addr)
     }
-    /// An interface's addresses in the order in which they were added.
+    /// Addresses of an interface in the order in which they were added.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[(Ipv4Addr, u8)] {
         self.addresses.get(&sw_if).map_or(&[], Vec::as_slice)
     }

@@ -1,7 +1,7 @@
-//! The router's own echo requests (RFC 792): sent through a worker, answered by events.
+//! The router's own echo requests (RFC 792): sent by a worker, answered by events.
 //!
-//! Times are tick counts taken where a request is handed over and where its reply is seen, so that
-//! they do not depend on when the main thread gets round to printing them.
+//! Times are tick counts taken when a request is handed over and when its reply is received, so
+//! they do not depend on when the main thread prints them.
 
 use crate::{Ip4, RouteView, Source};
 use serde_json::{Value, json};
@@ -17,39 +17,39 @@ use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv4::Ipv4Repr;
 
-/// Bytes of the IP header, of the ICMP header, and of the time stamp in front of the data.
+/// Length in bytes of the IP header, of the ICMP header, and of the timestamp before the data.
 const IP: usize = 20;
 const ICMP: usize = 8;
 const STAMP: usize = 8;
-/// Most data that a packet holds.
+/// Maximum data in a packet.
 pub(crate) const MAX_SIZE: u16 = u16::MAX - (IP + ICMP + STAMP) as u16;
-/// Least time between requests, in seconds.
+/// Minimum interval in seconds.
 pub(crate) const SHORTEST: f64 = 0.000_01;
-/// Requests sent at once at most, when the main thread has fallen behind.
-const RERESOLVE_SLICE: u32 = 64;
-/// Requests remembered, to tell late and doubled replies: half of what sequence numbers tell apart.
+/// Maximum number of requests sent at once after the main thread has fallen behind.
+const MAX_BEHIND: u32 = 64;
+/// Requests remembered to recognise late and duplicate replies: half of the sequence number space.
 const MEMORY: usize = 1 << 15;
-/// How long a reply is waited for at least.
+/// Minimum wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How soon after a request to look for its reply first, and how rarely at last.
+/// First and longest wait between checks for a reply.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(10));
-/// Replies that a session keeps for its task, and that it lists as JSON.
+/// Maximum number of replies that a session keeps and lists as JSON.
 const MAX_REPLIES: usize = 1 << 16;
 
-/// An echo reply as a worker saw it.
+/// An echo reply as received by a worker.
 #[derive(Clone, Copy, Debug)]
 struct Reply {
     from: Ipv4Addr,
     seq: u16,
     ttl: u8,
-    /// Bytes of the ICMP message.
+    /// Length of the ICMP message in bytes.
     len: u32,
-    /// When, in ticks.
+    /// Time of receipt in ticks.
     at: u64,
 }
 
 impl Reply {
-    /// The reply and the identifier, from what `ip4-icmp-input` reports.
+    /// Decodes identifier and reply from an event of `ip4-icmp-input`.
     fn decode(event: &Event) -> Option<(u16, Reply)> {
         let b: &[u8; 13] = event.bytes().first_chunk()?;
         let reply = Reply {
@@ -63,14 +63,14 @@ impl Reply {
     }
 }
 
-/// All sessions, by the identifier in their packets.
+/// All sessions, by ICMP identifier.
 pub(crate) struct Pings {
     next: u16,
     sessions: HashMap<u16, VecDeque<Reply>>,
 }
 
 impl Pings {
-    /// An identifier that no session has.
+    /// Picks an unused identifier.
     fn open(&mut self) -> Option<u16> {
         for _ in 0..=u16::MAX {
             self.next = self.next.wrapping_add(1);
@@ -84,7 +84,7 @@ impl Pings {
 }
 
 pub(crate) fn init(c: &mut Control) {
-    // Replies to another router process on the same host should not be taken for ours.
+    // Keeps apart from other router processes on the same host.
     let next = std::process::id() as u16;
     c.insert(Pings { next, sessions: HashMap::new() });
     let echo_reply = c.topic("icmp-echo-reply", |c, event| {
@@ -100,22 +100,22 @@ pub(crate) fn init(c: &mut Control) {
     c.share(Arc::new(crate::Topics { echo_reply }));
 }
 
-/// What to ping, and how.
+/// Parameters of a ping.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) to: Ipv4Addr,
     pub(crate) repeat: u32,
     pub(crate) interval: Duration,
-    /// Bytes behind the time stamp.
+    /// Bytes of data after the timestamp.
     pub(crate) size: u16,
-    /// Interface whose address is the sender.
+    /// Interface whose address becomes the source.
     pub(crate) source: Option<SwIfIndex>,
     pub(crate) table: Option<u32>,
     /// Requests per interval.
     pub(crate) burst: u32,
 }
 
-/// Sender, and the interface whose table the requests are looked up in.
+/// Source address, and the interface whose table the requests are looked up in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
     from: Ipv4Addr,
@@ -126,7 +126,7 @@ fn no_egress(why: impl std::fmt::Display) -> CliError {
     CliError::failed(format_args!("Failed: no egress interface: {why}"))
 }
 
-/// The interface that a forwarding end leads to; of several the first.
+/// Egress interface of a forwarding object; of a load balance, its first member's.
 fn egress(f: &Forwarding, mut dpo: Dpo) -> Option<SwIfIndex> {
     for _ in 0..4 {
         if let Some((sw_if, _)) = f.owner(dpo) {
@@ -137,7 +137,7 @@ fn egress(f: &Forwarding, mut dpo: Dpo) -> Option<SwIfIndex> {
     None
 }
 
-/// Where requests go and who sends them.
+/// Selects source address and table.
 fn plan(c: &Control, r: &Request) -> Result<Plan, CliError> {
     let (ip4, forwarding) = (c.state::<Ip4>(), c.state::<Forwarding>());
     let (ip4, forwarding) = (ip4.borrow(), forwarding.borrow());
@@ -157,7 +157,7 @@ fn plan(c: &Control, r: &Request) -> Result<Plan, CliError> {
     }
     let from = match r.source.or(out) {
         Some(i) => sender(c, &ip4, i, &view, r.to)?,
-        // To ourselves: from ourselves.
+        // A ping to one of our addresses comes from that address.
         None => r.to,
     };
     let mine = |i: &SwIfIndex| ip4.table_of(*i) == table;
@@ -169,7 +169,7 @@ fn plan(c: &Control, r: &Request) -> Result<Plan, CliError> {
     Ok(Plan { from, rx_if })
 }
 
-/// An interface's address: the one nearest to where the packet goes next.
+/// Address of an interface: the one nearest to the next hop.
 fn sender(
     c: &Control,
     ip4: &Ip4,
@@ -192,22 +192,22 @@ fn sender(
     })
 }
 
-/// Begins a session.
+/// Starts a session.
 ///
 /// # Errors
-/// If there is no way to the destination, or no address to send from.
+/// If there is no route to the destination, or no source address.
 pub(crate) fn start(c: &mut Control, request: Request) -> Result<Ping, CliError> {
     let plan = plan(c, &request)?;
     let node = c.node("ip4-lookup").filter(|_| c.workers() > 0);
-    let node = node.ok_or_else(|| CliError::failed("Failed: no worker runs"))?;
+    let node = node.ok_or_else(|| CliError::failed("Failed: no worker is running"))?;
     let id = c.state::<Pings>().borrow_mut().open();
-    let id = id.ok_or_else(|| CliError::failed("Failed: too many pings are under way"))?;
+    let id = id.ok_or_else(|| CliError::failed("Failed: too many pings are running"))?;
     let worker = usize::from(id) % c.workers();
     let timeout = clock::ticks_in(request.interval.max(PATIENCE));
     Ok(Ping { id, worker, node, plan, timeout, request, stats: Stats::default(), next: None })
 }
 
-/// What became of a request.
+/// State of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReplyState {
     Waiting,
@@ -215,16 +215,16 @@ enum ReplyState {
     Lost,
 }
 
-/// What a reply turned out to be.
+/// Classification of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Match {
-    /// The answer, after that many ticks.
+    /// In time; round-trip time in ticks.
     Answer(u64),
-    /// The answer to a request given up before.
+    /// After the request was counted as lost; round-trip time in ticks.
     Late(u64),
-    /// Another answer.
+    /// A further reply; round-trip time in ticks.
     Duplicate(u64),
-    /// To nothing that is remembered.
+    /// No such request is remembered.
     Unknown,
 }
 
@@ -235,9 +235,9 @@ struct Stats {
     received: u32,
     late: u32,
     duplicates: u32,
-    /// The latest requests: when they were sent, and their state.
+    /// The latest requests: send time and state.
     flights: VecDeque<(u64, ReplyState)>,
-    /// Requests, from the first, none of which is waited for.
+    /// Number of requests, from the first, that are no longer pending.
     settled: u32,
     waiting: u32,
     records: Vec<Value>,
@@ -252,7 +252,7 @@ impl Stats {
         self.flights.get_mut(index.checked_sub(self.forgotten())? as usize)
     }
 
-    /// Notes a request; returns its sequence number, from 1.
+    /// Records a request; returns its sequence number, from 1.
     fn send(&mut self, at: u64) -> u16 {
         if self.flights.len() == MEMORY
             && let Some((_, ReplyState::Waiting)) = self.flights.pop_front()
@@ -265,7 +265,7 @@ impl Stats {
         self.sent as u16
     }
 
-    /// Gives requests up that are older than `timeout`.
+    /// Counts pending requests older than `timeout` as lost.
     fn expire(&mut self, now: u64, timeout: u64) {
         self.settled = self.settled.max(self.forgotten());
         let mut index = self.settled;
@@ -282,15 +282,15 @@ impl Stats {
         self.settled = index;
     }
 
-    /// When the oldest request that is waited for was sent.
+    /// Send time of the oldest pending request.
     fn oldest(&mut self) -> Option<u64> {
         let index = self.settled.max(self.forgotten());
         self.flight(index).map(|f| f.0)
     }
 
-    /// Finds the request that a reply belongs to.
+    /// Matches a reply to its request.
     fn receive(&mut self, seq: u16, at: u64) -> Match {
-        // The last request with that number.
+        // The latest request with that sequence number.
         let back = (self.sent as u16).wrapping_sub(seq);
         let Some(index) = self.sent.checked_sub(u32::from(back) + 1) else { return Match::Unknown };
         let Some((sent_at, state)) = self.flight(index) else { return Match::Unknown };
@@ -335,7 +335,7 @@ impl Stats {
     }
 }
 
-/// Milliseconds as VPP prints them, four digits behind the point and none in front that is zero.
+/// Milliseconds as VPP prints them: four decimals, no leading zero.
 fn milliseconds(ticks: u64) -> String {
     let text = format!("{:.4}", ticks as f64 * 1e3 / clock::hz());
     match text.strip_prefix("0.") {
@@ -344,7 +344,7 @@ fn milliseconds(ticks: u64) -> String {
     }
 }
 
-/// A session under way.
+/// A running session.
 pub(crate) struct Ping {
     id: u16,
     worker: usize,
@@ -354,11 +354,11 @@ pub(crate) struct Ping {
     timeout: u64,
     request: Request,
     stats: Stats,
-    /// When the next requests are due and when the last ones were sent.
+    /// When the next requests are due, and when the last ones were sent.
     next: Option<(Instant, Instant)>,
 }
 
-/// An echo request from its IP header on.
+/// Builds an echo request from its IP header on.
 fn packet(plan: Plan, r: &Request, id: u16, seq: u16, at: u64) -> Option<Vec<u8>> {
     let len = ICMP + STAMP + usize::from(r.size);
     let mut bytes = vec![0; IP + len];
@@ -377,7 +377,7 @@ fn packet(plan: Plan, r: &Request, id: u16, seq: u16, at: u64) -> Option<Vec<u8>
 }
 
 impl Ping {
-    /// Requests sent, and replies that came in time.
+    /// Requests sent, and replies received in time.
     pub(crate) fn counts(&self) -> (u32, u32) {
         (self.stats.sent, self.stats.received)
     }
@@ -391,10 +391,10 @@ impl Ping {
         }
     }
 
-    /// Sends what is due; returns when the next is.
+    /// Sends the requests that are due; returns when the next are.
     fn send_due(&mut self, c: &mut Control, now: Instant) {
         let (mut due, mut last) = self.next.unwrap_or((now, now));
-        let mut room = RERESOLVE_SLICE.max(self.request.burst);
+        let mut room = MAX_BEHIND.max(self.request.burst);
         while self.stats.sent < self.request.repeat && now >= due && room > 0 {
             for _ in 0..self.request.burst.min(self.request.repeat - self.stats.sent) {
                 self.send(c);
@@ -403,7 +403,7 @@ impl Ping {
             due += self.request.interval;
             last = now;
         }
-        // Far behind: what was missed is not made up for.
+        // After a long delay, missed requests are not made up for.
         if room == 0 {
             due = due.max(now);
         }
@@ -447,7 +447,7 @@ impl Ping {
         }));
     }
 
-    /// When to look again.
+    /// Time of the next check.
     fn wake(&mut self, now: Instant) -> Instant {
         let (due, last) = self.next.unwrap_or((now, now));
         let mut at = now + PATIENCE;
@@ -455,7 +455,7 @@ impl Ping {
             at = due;
         }
         if self.stats.waiting > 0 {
-            // Replies wake the main thread, though perhaps not this task: look often at first.
+            // Replies wake the main thread, but perhaps not this task: check often at first.
             let wait =
                 (now.saturating_duration_since(last) / 8).clamp(POLL_INTERVAL.0, POLL_INTERVAL.1);
             at = at.min(now + wait);
@@ -548,7 +548,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list of requests.
+        /// Compared with a plain list of requests.
         #[test]
         fn counts_agree_with_a_list(
             steps in prop::collection::vec((0u8..4, any::<u16>()), 1..300), start in 0u32..200_000,

@@ -1,4 +1,4 @@
-//! All routes of a table at once: taking away what was configured, or what nobody has added again.
+//! Replacing or flushing all configured routes of a table.
 
 use crate::{Ip4, RouteError, del_route};
 use std::collections::HashSet;
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use thalweg_graph::Control;
 use thalweg_tables::{Ipv4Prefix, Sweep};
 
-/// How long it keeps the main thread at a stretch; two of them may fall into one turn.
+/// Maximum time on the main thread per slice; two of them may fall into one loop.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// From now on, routes that are added to a table are kept when [`finish`] takes the others away.
+/// Marks all routes of a table; [`finish`] deletes those that were not added again.
 ///
 /// # Errors
 /// [`RouteError::NoTable`].
@@ -19,8 +19,8 @@ pub fn begin(c: &mut Control, table: u32) -> Result<(), RouteError> {
     Ok(())
 }
 
-/// Takes away the configured routes that have not been added since [`begin`]; none, if that was not
-/// called. Calls `done` then: with many routes, this takes its time.
+/// Deletes the configured routes that were not added since [`begin`]; none if that was not called.
+/// Then calls `done`, after several slices if there are many routes.
 ///
 /// # Errors
 /// [`RouteError::NoTable`].
@@ -38,7 +38,7 @@ pub fn finish(
     Ok(())
 }
 
-/// Takes away all configured routes of a table, as [`finish`] does.
+/// Deletes all configured routes of a table, in slices as [`finish`].
 ///
 /// # Errors
 /// [`RouteError::NoTable`].
@@ -48,14 +48,14 @@ pub fn flush(c: &mut Control, table: u32, done: impl FnOnce() + 'static) -> Resu
     Ok(())
 }
 
-/// The table that has this number now.
+/// Serial of the table with this id.
 fn serial(c: &Control, table: u32) -> Result<u32, RouteError> {
     let ip4 = c.state::<Ip4>();
     let found = ip4.borrow().tables.get(&table).map(|t| t.serial);
     found.ok_or(RouteError::NoTable(table))
 }
 
-/// Routes being taken away.
+/// A deletion of routes in progress.
 struct Removal {
     table: u32,
     serial: u32,
@@ -64,7 +64,7 @@ struct Removal {
 }
 
 impl Removal {
-    /// Takes some away; false if those were the last, or their table is gone.
+    /// Deletes a batch; returns false if it was the last, or the table is deleted.
     fn step(&mut self, c: &mut Control) -> bool {
         if serial(c, self.table).ok() != Some(self.serial) {
             return false;
@@ -72,7 +72,7 @@ impl Removal {
         let mut some = Vec::new();
         let more = c.state::<Ip4>().borrow().sweep_configured(self.table, &mut self.at, &mut some);
         for (prefix, _) in some.iter().filter(|(prefix, _)| !self.keep.contains(prefix)) {
-            // A walk may come to a route twice; it is gone the second time.
+            // The walk may return a route twice; the second time it is already deleted.
             let _ = del_route(c, self.table, *prefix, &[]);
         }
         more

@@ -1,5 +1,5 @@
-//! Routes that follow a change of their lists of paths by and by: a walk over all routes that goes
-//! on in slices, while routes and lists go on changing.
+//! Routes whose path list changed and that are rewritten in time slices: a walk over all routes,
+//! while routes and lists keep changing.
 
 use crate::entries::Entries;
 use crate::route::{ListId, Source};
@@ -7,39 +7,39 @@ use std::collections::BTreeSet;
 use thalweg_fib::Dpo;
 use thalweg_tables::{Ipv4Prefix, Sweep};
 
-/// Lists that have changed, and how far their routes have followed.
+/// Changed path lists, and the progress of the walk that rewrites their routes.
 #[derive(Default)]
 pub(crate) struct PendingReresolve {
-    /// Those that the walk under way looks for.
+    /// Lists of the current walk.
     lists: BTreeSet<ListId>,
     at: Sweep,
-    /// Routes that it has found.
+    /// Routes found and not yet rewritten.
     found: Vec<(Ipv4Prefix, Source)>,
-    /// What some routes lead to still.
+    /// Forwarding objects that routes may still use.
     held: Vec<Dpo>,
-    /// Those that have changed since it began: for the next one.
+    /// Lists changed since the walk began, for the next one.
     next: BTreeSet<ListId>,
     held_next: Vec<Dpo>,
 }
 
 impl PendingReresolve {
-    /// Whether all routes have followed.
+    /// Returns whether no re-resolution is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.lists.is_empty() && self.next.is_empty()
     }
 
-    /// Lists have changed; their routes lead to `held` until they follow, or are about to.
+    /// Adds changed lists. `held` keeps the forwarding objects that their routes still use.
     pub(crate) fn add(&mut self, lists: BTreeSet<ListId>, held: Vec<Dpo>) {
         self.next.extend(lists);
         self.held_next.extend(held);
     }
 
-    /// A route that is to follow.
+    /// Takes a route to rewrite.
     pub(crate) fn pop(&mut self) -> Option<(Ipv4Prefix, Source)> {
         self.found.pop()
     }
 
-    /// Looks at some more routes; returns how many, `None` if the walk has ended.
+    /// Visits some more routes; returns their number, or `None` at the end of the walk.
     pub(crate) fn scan(&mut self, routes: &Entries) -> Option<usize> {
         if self.lists.is_empty() {
             self.lists = std::mem::take(&mut self.next);
@@ -49,13 +49,13 @@ impl PendingReresolve {
         routes.sweep(&mut self.at, &self.lists, &mut self.found)
     }
 
-    /// Ends the walk; returns what no route leads to any more.
+    /// Ends the walk; returns the forwarding objects that no route uses any more.
     pub(crate) fn finish(&mut self) -> Vec<Dpo> {
         self.lists.clear();
         std::mem::take(&mut self.held)
     }
 
-    /// What it holds.
+    /// All forwarding objects held.
     pub(crate) fn into_held(self) -> impl Iterator<Item = Dpo> {
         self.held.into_iter().chain(self.held_next)
     }

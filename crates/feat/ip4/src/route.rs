@@ -1,4 +1,4 @@
-//! Routes on the main thread: what was configured, by whom, and what it resolves to.
+//! Routes on the main thread: configured paths by source, and what they resolve to.
 
 use crate::Ip4;
 use crate::entries::Entries;
@@ -12,21 +12,21 @@ use thalweg_fib::{Dpo, FibError, Forwarding};
 use thalweg_graph::Control;
 use thalweg_tables::{Ipv4Prefix, Leaf, Lpm4, LpmError, Sweep};
 
-/// Who says that a route exists; the lowest wins.
+/// Source of a route; the lowest wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Source {
-    /// An interface's own address.
+    /// Interface address.
     Interface,
-    /// A user, by command or message.
+    /// Configured by CLI or API.
     Static,
-    /// A neighbour that was resolved.
+    /// Resolved neighbour.
     Adjacency,
     /// Every table has it.
     Default,
 }
 
 impl Source {
-    /// The word that `show ip fib` prints.
+    /// Word printed by `show ip fib`.
     pub fn word(self) -> &'static str {
         match self {
             Source::Interface => "interface",
@@ -37,31 +37,31 @@ impl Source {
     }
 }
 
-/// What a path ends in.
+/// Kind of path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum PathKind {
-    /// A next hop or an interface.
+    /// A next hop or a connected interface.
     Normal,
-    /// The router itself.
+    /// Delivered to the router itself.
     Local,
     /// Dropped silently.
     Drop,
-    /// Dropped with "unreachable".
+    /// Dropped with ICMP "host unreachable".
     Unreachable,
-    /// Dropped with "prohibited".
+    /// Dropped with ICMP "administratively prohibited".
     Prohibit,
 }
 
 /// One path of a route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Path {
-    /// What it ends in.
+    /// Kind of path.
     pub kind: PathKind,
-    /// The next hop; `None`: the destination itself, on the interface.
+    /// Next hop; `None` for a connected path.
     pub next_hop: Option<Ipv4Addr>,
-    /// The interface; `None`: found by looking the next hop up.
+    /// Egress interface; `None` if the next hop is resolved recursively.
     pub sw_if: Option<SwIfIndex>,
-    /// Share among a route's paths, at least 1.
+    /// Weight among the route's paths, at least 1.
     pub weight: u8,
 }
 
@@ -70,94 +70,94 @@ impl Path {
     pub fn via(next_hop: Ipv4Addr, sw_if: Option<SwIfIndex>) -> Path {
         Path { kind: PathKind::Normal, next_hop: Some(next_hop), sw_if, weight: 1 }
     }
-    /// A path that ends here or nowhere.
+    /// A special path, without next hop.
     pub fn special(kind: PathKind) -> Path {
         Path { kind, next_hop: None, sw_if: None, weight: 1 }
     }
-    /// A connected subnet.
+    /// A connected path.
     pub fn connected(sw_if: SwIfIndex) -> Path {
         Path { kind: PathKind::Normal, next_hop: None, sw_if: Some(sw_if), weight: 1 }
     }
 }
 
-/// Why a route cannot be had.
+/// Why a route or table request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
-    /// No such table.
+    /// The table does not exist.
     #[error("no IPv4 table {0}; `ip table add {0}` makes one")]
     NoTable(u32),
-    /// Table 0 stays.
-    #[error("table 0 is every interface's unless told otherwise, and cannot be deleted")]
+    /// Table 0 cannot be deleted.
+    #[error("table 0 is the default table of all interfaces and cannot be deleted")]
     MainTable,
-    /// A table with interfaces.
+    /// The table is used by an interface.
     #[error(
         "table {table} is used by `{interface}`; `set interface ip table {interface} 0` frees it"
     )]
     TableInUse {
-        /// The table.
+        /// Table id.
         table: u32,
         /// One of the interfaces that use it.
         interface: String,
     },
-    /// No room for a table.
-    #[error("no room for another IPv4 table: {} are the limit", crate::MAX_TABLES)]
+    /// The limit of tables is reached.
+    #[error("no room for another IPv4 table: the limit is {}", crate::MAX_TABLES)]
     TooManyTables,
-    /// No such route.
+    /// The route does not exist.
     #[error("no route {prefix} in table {table}{hint}")]
     NoRoute {
-        /// The prefix.
+        /// Prefix.
         prefix: Ipv4Prefix,
-        /// The table.
+        /// Table id.
         table: u32,
-        /// What there is instead.
+        /// What exists instead.
         hint: String,
     },
-    /// The next hop cannot be reached.
+    /// The next hop is not reachable.
     #[error(
         "next hop {0} is not reachable: no connected subnet and no route covers it; name its \
          interface, or add the address first"
     )]
     Unreachable(Ipv4Addr),
-    /// Routes via each other.
-    #[error("next hop {0} is reached by way of itself")]
+    /// Recursion loop.
+    #[error("next hop {0} resolves through itself (recursion loop)")]
     Loop(Ipv4Addr),
-    /// The next hop is the router itself.
+    /// The next hop is one of the router's own addresses.
     #[error("next hop {0} is this router's own address")]
     Own(Ipv4Addr),
-    /// No such interface.
+    /// The interface does not exist.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// No entries left.
+    /// No forwarding object could be created.
     #[error(transparent)]
     Fib(#[from] FibError),
-    /// No room in the table.
+    /// The table is full.
     #[error(transparent)]
     Lpm(#[from] LpmError),
-    /// The prefix is taken by an interface.
+    /// The prefix belongs to an interface address.
     #[error("{0} belongs to an interface address; delete that instead")]
     Interface(Ipv4Prefix),
 }
 
-/// Number of an interned set of paths.
+/// Number of an interned path list.
 pub(crate) type ListId = u32;
 
 struct PathList {
-    /// None once the last was by an interface that is gone: its routes go, too, if only by and by.
+    /// Empty once the last path was over a deleted interface: its routes are removed, in slices.
     paths: Vec<Path>,
     dpo: Dpo,
     uses: u32,
 }
 
-/// A route as `show ip fib` sees it.
+/// A route, for display.
 #[derive(Clone, Debug)]
 pub struct RouteView {
-    /// The prefix.
+    /// Prefix.
     pub prefix: Ipv4Prefix,
-    /// Who says so.
+    /// Source.
     pub source: Source,
-    /// Its paths as configured.
+    /// Configured paths.
     pub paths: Vec<Path>,
-    /// What it resolves to.
+    /// Forwarding object that it resolves to.
     pub dpo: Dpo,
     /// All sources.
     pub sources: Vec<Source>,
@@ -166,30 +166,30 @@ pub struct RouteView {
 /// One routing table.
 pub(crate) struct Table {
     pub(crate) id: u32,
-    /// Tells it from an earlier table with the same id.
+    /// Distinguishes it from an earlier table with the same id.
     pub(crate) serial: u32,
     pub(crate) lpm: Lpm4,
     routes: Entries,
     lists: Vec<Option<PathList>>,
     by_paths: HashMap<Vec<Path>, ListId>,
     free: Vec<ListId>,
-    /// Next hops whose interface is found by look-up, and the lists that name them.
+    /// Next hops resolved recursively, with the lists that use them.
     recursive: BTreeSet<(u32, ListId)>,
-    /// Lists of which the routes are still to be written or removed.
+    /// Lists whose routes are still to be rewritten or removed.
     pending: PendingReresolve,
 }
 
 const MAX_DEPTH: u32 = 8;
-/// So many routes are looked at at once, the others in slices of this length.
+/// Routes visited at once; more are visited in slices.
 const AT_ONCE: usize = 16_384;
-/// So many are looked at in the time that one takes to follow.
+/// Routes visited in the time that rewriting one takes.
 const FOLLOWING: usize = 7;
-/// Two of them may fall into one turn of the main thread.
+/// Maximum time per slice; two of them may fall into one loop of the main thread.
 const SLICE: Duration = Duration::from_millis(1);
-/// However long it takes, so many are looked at in a slice: what few routes do is done at once.
+/// Minimum number of routes visited per slice, however long it takes.
 const AT_LEAST: usize = 1024;
 
-/// Lets routes follow their next hops for a while; true once they all do.
+/// Runs a slice of pending re-resolution; returns true once nothing is pending.
 pub(crate) fn reresolve_slice(c: &Control) -> bool {
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
@@ -198,14 +198,14 @@ pub(crate) fn reresolve_slice(c: &Control) -> bool {
         && ip4.tables.values().all(Table::is_resolved)
 }
 
-/// As [`reresolve_slice`], and comes back if there are more.
+/// As [`reresolve_slice`], rearming itself while routes are pending.
 fn reresolve_later(c: &mut Control) {
     if !reresolve_slice(c) {
         c.after(Duration::ZERO, reresolve_later);
     }
 }
 
-/// Next hops whose interface is found by look-up.
+/// Next hops of paths that are resolved recursively.
 fn recursive(paths: &[Path]) -> impl Iterator<Item = u32> {
     let unknown = paths.iter().filter(|p| p.kind == PathKind::Normal && p.sw_if.is_none());
     unknown.filter_map(|p| p.next_hop).map(Ipv4Addr::to_bits)
@@ -230,7 +230,7 @@ impl Table {
         self.lists.get(id as usize)?.as_ref()
     }
 
-    /// Finds or makes the list of these paths; one use more.
+    /// Interns a path list and adds a reference to it.
     fn intern(&mut self, c: &Control, mut paths: Vec<Path>) -> Result<ListId, RouteError> {
         paths.sort_unstable();
         if let Some(&id) = self.by_paths.get(&paths) {
@@ -268,7 +268,7 @@ impl Table {
         }
     }
 
-    /// A list no longer has these paths.
+    /// Removes a list from the index of recursive next hops.
     fn forget_paths(&mut self, paths: &[Path], id: ListId) {
         if self.by_paths.get(paths) == Some(&id) {
             self.by_paths.remove(paths);
@@ -278,14 +278,14 @@ impl Table {
         }
     }
 
-    /// What counts of a prefix, and its paths.
+    /// The winning source of a prefix, and its paths.
     fn best(&self, prefix: Ipv4Prefix) -> Option<(Source, &PathList)> {
         let live = |(source, id)| Some((source, self.list(id).filter(|l| !l.paths.is_empty())?));
         live(self.routes.best(prefix)?)
             .or_else(|| self.routes.all(prefix).into_iter().find_map(live))
     }
 
-    /// The forwarding end of a set of paths; the caller holds it.
+    /// Creates the forwarding object of a path list, which the caller holds.
     fn resolve(&self, c: &Control, paths: &[Path], depth: u32) -> Result<Dpo, RouteError> {
         let mut members: Vec<(Dpo, u32)> = Vec::new();
         for p in paths {
@@ -323,7 +323,7 @@ impl Table {
         }
     }
 
-    /// A next hop without an interface: by the route that covers it.
+    /// Resolves a next hop without an interface through its covering route.
     fn resolve_next_hop(
         &self,
         c: &Control,
@@ -341,7 +341,7 @@ impl Table {
                 continue;
             };
             match source {
-                // A neighbour's own route says nothing new: ask what covers it.
+                // A neighbour's /32 route does not count: its covering route does.
                 Source::Adjacency => {}
                 Source::Default => break,
                 Source::Interface => match list.paths.first() {
@@ -359,7 +359,7 @@ impl Table {
                         return Err(RouteError::Loop(nh));
                     }
                     if paths.iter().all(|p| p.kind == PathKind::Normal) {
-                        // An attached prefix: the next hop itself lies on that interface.
+                        // A connected prefix: the next hop lies on that interface.
                         if let [Path { next_hop: None, sw_if: Some(i), .. }] = paths[..] {
                             return Ok(vec![f.borrow_mut().adjacency(c, i, IpAddr::V4(nh))?]);
                         }
@@ -390,7 +390,7 @@ impl Table {
         Ok(())
     }
 
-    /// Adds or replaces a source's route to a prefix. On an error nothing has changed.
+    /// Adds or replaces a source's route. On an error nothing has changed.
     pub(crate) fn set(
         &mut self,
         c: &Control,
@@ -407,7 +407,7 @@ impl Table {
             }
         };
         if let Err(e) = self.write(c, prefix) {
-            // What was there before fits, as it did.
+            // The previous state fits, as it did before.
             let _ = match replaced {
                 Some(old) => self.routes.set(prefix, source, old),
                 None => Ok(self.routes.unset(prefix, source)),
@@ -422,17 +422,17 @@ impl Table {
         Ok(())
     }
 
-    /// Removes a source's route to a prefix; false if there is none.
+    /// Removes a source's route; returns false if there is none.
     pub(crate) fn unset(&mut self, c: &Control, prefix: Ipv4Prefix, source: Source) -> bool {
         let Some(list) = self.routes.unset(prefix, source) else { return false };
-        // Removing or falling back to another source needs no room.
+        // Removing or falling back to another source needs no memory.
         let _ = self.write(c, prefix);
         self.release(c, list);
         self.re_resolve(c, prefix);
         true
     }
 
-    /// Gives back all that routes hold; nobody looks up here any more. What is left is memory.
+    /// Releases all forwarding objects; no worker looks up here any more. What is left is memory.
     pub(crate) fn clear(&mut self, c: &Control) {
         self.by_paths.clear();
         self.recursive.clear();
@@ -446,14 +446,14 @@ impl Table {
         }
     }
 
-    /// A source's paths to a prefix.
+    /// Paths of a source's route.
     pub(crate) fn paths(&self, prefix: Ipv4Prefix, source: Source) -> Option<Vec<Path>> {
         let id = self.routes.find(prefix, source)?;
         self.list(id).map(|l| l.paths.clone()).filter(|paths| !paths.is_empty())
     }
 
-    /// Goes on with a walk over what was configured, some hundred routes at most, in no order. False
-    /// at the end of the walk. A prefix may come twice.
+    /// Continues a walk over configured routes, a few hundred at most, unordered; returns false at
+    /// the end. A prefix may be visited twice.
     pub(crate) fn sweep_configured(
         &self,
         at: &mut Sweep,
@@ -465,7 +465,7 @@ impl Table {
         })
     }
 
-    /// After `changed` came or went: routes whose next hop it covers may resolve differently.
+    /// Re-resolves lists with next hops that `changed` covers, after it was added or deleted.
     fn re_resolve(&mut self, c: &Control, changed: Ipv4Prefix) {
         let covered = self.recursive.range((changed.addr(), 0)..=(changed.last(), ListId::MAX));
         let covered: BTreeSet<ListId> = covered.map(|(_, id)| *id).collect();
@@ -474,15 +474,15 @@ impl Table {
         }
     }
 
-    /// Resolves these lists anew, and those that resolve through their routes. The routes of those
-    /// that have moved, and of `others`, follow: many of them later.
+    /// Re-resolves these lists and those that depend on their routes. Routes of the lists that
+    /// changed, and of `others`, are rewritten: many of them later.
     fn resolve_anew(&mut self, c: &Control, lists: BTreeSet<ListId>, others: BTreeSet<ListId>) {
         let f = c.state::<Forwarding>();
         let (mut moved, mut held) = (others, Vec::new());
         for id in self.stale(lists) {
             let Some(list) = self.list(id).filter(|l| !l.paths.is_empty()) else { continue };
             let (paths, old) = (list.paths.clone(), list.dpo);
-            // Unreachable for now: it comes back when its next hop does.
+            // Unreachable for now: it recovers with its next hop.
             let new = self.resolve(c, &paths, 0).unwrap_or(UNREACHABLE);
             if new == old {
                 f.borrow_mut().release(c, new);
@@ -502,14 +502,14 @@ impl Table {
         }
     }
 
-    /// Whether all routes lead where their next hops do.
+    /// Returns whether no re-resolution is pending.
     pub(crate) fn is_resolved(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Looks at up to about `max` routes (fewer if they are to follow), for about `time`, and writes
-    /// those whose list was resolved anew, or removes those whose list has no paths any more; true
-    /// once there are no more. Until then the others lead where they did. A short prefix takes as
+    /// Visits about `max` routes (fewer if many are rewritten) for about `time`, rewrites those
+    /// whose list was re-resolved, and removes those whose list is empty. Returns true once nothing
+    /// is pending; until then, other routes forward as before. Rewriting a short prefix takes as
     /// long as hundreds of long ones.
     fn reresolve_slice(&mut self, c: &Control, max: usize, time: Duration) -> bool {
         let (begin, mut seen, mut n) = (Instant::now(), 0, 0);
@@ -540,18 +540,18 @@ impl Table {
         }
     }
 
-    /// Lets one route follow its list.
+    /// Rewrites one route from its list.
     fn follow(&mut self, c: &Control, prefix: Ipv4Prefix, source: Source) {
         // It may have another list by now.
         let list = self.routes.find(prefix, source).and_then(|id| self.list(id));
         match list {
             Some(list) if list.paths.is_empty() => _ = self.unset(c, prefix, source),
-            // Replacing a leaf needs no room.
+            // Replacing a leaf needs no memory.
             _ => _ = self.write(c, prefix),
         }
     }
 
-    /// These lists, and those that resolve through their routes.
+    /// Returns these lists and those that depend on their routes.
     fn stale(&self, mut stale: BTreeSet<ListId>) -> BTreeSet<ListId> {
         let mut grown = !stale.is_empty();
         while grown {
@@ -573,8 +573,8 @@ impl Table {
         stale
     }
 
-    /// Removes every path over an interface that goes; routes without paths go too, the last of
-    /// many a little later, but nobody gets to see them any more.
+    /// Removes every path over a deleted interface, and routes without paths; the last of many are
+    /// removed in later slices, but are hidden at once.
     pub(crate) fn interface_gone(&mut self, c: &Control, sw_if: SwIfIndex) {
         let on = |l: &PathList| l.paths.iter().any(|p| p.sw_if == Some(sw_if));
         let lists = self.lists.iter().zip(0..);
@@ -592,7 +592,7 @@ impl Table {
                 continue;
             }
             self.recursive.extend(recursive(&keep).map(|nh| (nh, id)));
-            // If other routes have these paths, there are two such lists until one has no routes.
+            // If other routes share these paths, two such lists exist until one has no routes.
             self.by_paths.entry(keep).or_insert(id);
         }
         if !lists.is_empty() {
@@ -600,7 +600,7 @@ impl Table {
         }
     }
 
-    /// A route by its exact prefix.
+    /// Looks up a route by exact prefix.
     pub(crate) fn view(&self, prefix: Ipv4Prefix) -> Option<RouteView> {
         let (source, l) = self.best(prefix)?;
         let live = |id| self.list(id).is_some_and(|l| !l.paths.is_empty());
@@ -609,7 +609,7 @@ impl Table {
         Some(RouteView { prefix, source, paths: l.paths.clone(), dpo: l.dpo, sources })
     }
 
-    /// The route that a destination takes.
+    /// Looks up the longest match of a destination.
     pub(crate) fn lookup(&self, addr: Ipv4Addr) -> Option<RouteView> {
         let mut at = self.lpm.lookup(addr.to_bits());
         while let Some((prefix, _)) = at {
@@ -630,7 +630,7 @@ impl Table {
         self.routes.len()
     }
 
-    /// Bytes that the routes take, without the first level of the forwarding table.
+    /// Memory of the routes in bytes, without the first level of the forwarding table.
     pub(crate) fn memory(&self) -> usize {
         self.lpm.memory() + self.routes.memory()
     }

@@ -1,4 +1,4 @@
-//! What is configured of IPv4: addresses, tables, routes.
+//! Configuration of IPv4: addresses, tables, routes.
 
 use crate::cli_args::{kind_word, special_kind};
 use crate::{Ip4, Path, PathKind, address};
@@ -14,7 +14,7 @@ use thalweg_device::interface::InterfaceView;
 use thalweg_graph::Control;
 use thalweg_tables::{Ipv4Prefix, Sweep};
 
-/// Addresses, tables, routes.
+/// Section of addresses, tables and routes.
 pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
@@ -31,8 +31,8 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route)),
 ];
 
-/// A path as a document writes it, in the words of `ip route`: `192.0.2.1 host-eth0 weight 2`,
-/// `host-eth0`, `drop`.
+/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2`, `host-eth0`,
+/// `drop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Via<'a> {
     kind: PathKind,
@@ -173,7 +173,7 @@ impl Section<Control> for Settings {
     }
 }
 
-/// Routes of tables as a walk has found them.
+/// Routes of tables, as collected by a walk.
 type Tables = Vec<(u32, Vec<(Ipv4Prefix, Vec<Path>)>)>;
 
 fn write_routes(all: Tables, names: &HashMap<u32, String>, out: &mut Dump<'_>) {
@@ -203,7 +203,7 @@ fn bind_key(interface: &str) -> String {
     format!("ip-table of {interface}")
 }
 
-/// The table of an interface.
+/// Binds an interface to its table; returns the table id.
 fn bind(i: &Interface<'_>, tables: &[u32], out: &mut Draft) -> u32 {
     let Some(found) = i.get("ip-table") else { return 0 };
     let Some(table) = found.node.u32().filter(|t| *t != 0) else { return 0 };
@@ -218,7 +218,7 @@ fn bind(i: &Interface<'_>, tables: &[u32], out: &mut Draft) -> u32 {
     table
 }
 
-/// A subnet that is connected.
+/// A connected subnet.
 struct Subnet {
     prefix: Ipv4Prefix,
     interface: String,
@@ -275,13 +275,13 @@ fn routes(doc: &Doc<'_>, table: u32, connected: &[Subnet], out: &mut Draft) {
             out.problem(Problem::at(found.node, found.path, text));
             continue;
         };
-        // The grammar has seen to its being right.
+        // The schema has checked it.
         if let Some(vias) = vias(&found.node.value) {
             all.push((prefix, vias, found));
         }
     }
     let order = Order::new(&all, connected);
-    // The router's own interface is there without being named.
+    // The router's own interface exists without being named.
     let names: HashSet<&str> = doc.interfaces().iter().map(|i| i.name).chain(["local0"]).collect();
     for (prefix, vias, found) in &all {
         let unknown = vias.iter().filter_map(|v| v.interface).find(|name| !names.contains(*name));
@@ -315,13 +315,13 @@ fn command(via: &Via<'_>) -> String {
     format!(" via{hop}{interface} weight {}", via.weight)
 }
 
-/// Which routes come first: a next hop must be reachable before it is named.
+/// Order of routes: a next hop must be reachable before it is used.
 struct Order<'a> {
     routes: HashMap<(u32, u8), &'a [Via<'a>]>,
     connected: HashMap<(u32, u8), ()>,
 }
 
-/// So many routes may hang on each other; more come in any order.
+/// Maximum depth of recursion that is ordered.
 const DEPTH: u32 = 16;
 
 impl<'a> Order<'a> {
@@ -333,7 +333,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// How many routes must be there before.
+    /// Number of routes that must precede this one.
     fn of(&self, prefix: Ipv4Prefix, depth: u32) -> u32 {
         let Some(vias) = self.routes.get(&(prefix.addr(), prefix.len())) else { return 0 };
         let recursive = vias.iter().filter(|v| v.interface.is_none()).filter_map(|v| v.next_hop);
@@ -443,7 +443,7 @@ thalweg:
                 .contains("not supported yet")
         );
         assert!(
-            wrong("interfaces: {pg0: {addresses: [10.0.0.0/24]}}\n").contains("names the subnet")
+            wrong("interfaces: {pg0: {addresses: [10.0.0.0/24]}}\n").contains("it is the subnet address")
         );
         assert!(wrong("thalweg: {interfaces: {pg0: {ip-table: 5}}}\n").contains("no table 5"));
     }

@@ -1,5 +1,4 @@
-//! What workers know of IPv4: which table an interface's packets are looked up in, and the address
-//! that speaks for the interface.
+//! IPv4 as workers read it: the table of each interface, and its source address.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -11,9 +10,9 @@ use thalweg_tables::snapshot::Snapshot;
 /// A table as workers read it.
 #[derive(Clone, Debug)]
 pub struct Fib {
-    /// What people call it.
+    /// Table id.
     pub(crate) id: u32,
-    /// Tells it from an earlier one with the same id.
+    /// Distinguishes it from an earlier table with the same id.
     pub(crate) serial: u32,
     /// Its routes.
     pub(crate) routes: Lpm4Reader,
@@ -22,13 +21,13 @@ pub struct Fib {
 /// One interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IfIp4 {
-    /// Position of its table in [`Tables::fibs`].
+    /// Index of its table in [`Tables::fibs`].
     pub(crate) fib: u16,
     /// Its first address.
     pub(crate) address: Option<Ipv4Addr>,
 }
 
-/// All tables and interfaces, published anew when an interface's address or table changes; routes
+/// All tables and interfaces, republished when an interface's address or table changes; routes
 /// change in place.
 #[derive(Clone)]
 pub struct Tables {
@@ -41,7 +40,7 @@ impl Tables {
     fn interface(&self, rx_if: u32) -> IfIp4 {
         self.interfaces.get(rx_if as usize).copied().unwrap_or_default()
     }
-    /// True if there is no table but table 0.
+    /// Returns whether table 0 is the only one.
     #[inline]
     pub fn is_single(&self) -> bool {
         self.fibs.len() == 1
@@ -56,12 +55,12 @@ impl Tables {
     pub fn fib(&self, rx_if: u32) -> Option<&Fib> {
         self.fibs.get(usize::from(self.interface(rx_if).fib))
     }
-    /// What becomes of packets to an address that came by an interface; of a balance, its first
-    /// member's.
+    /// Resolves a destination for packets received on an interface; of a load balance, its first
+    /// member.
     pub fn resolve(&self, dpos: &DpoTable, rx_if: u32, to: u32) -> EntryState {
         Tables::lead(dpos, self.fib(rx_if), to)
     }
-    /// The same of packets that are looked up in the table of a number; no way if there is no such table.
+    /// Resolves a destination in the table with this id; a miss if the table does not exist.
     pub fn resolve_in(&self, dpos: &DpoTable, table: u32, to: u32) -> EntryState {
         Tables::lead(dpos, self.fibs.iter().find(|fib| fib.id == table), to)
     }
@@ -76,14 +75,14 @@ impl Tables {
         }
         state
     }
-    /// The address that speaks for an interface.
+    /// Source address of the router's messages on an interface.
     #[inline]
     pub fn address(&self, rx_if: u32) -> Option<Ipv4Addr> {
         self.interface(rx_if).address
     }
 }
 
-/// Tells others how long the routes are that packets take.
+/// Looks up prefix lengths of routes for other features.
 pub(crate) struct Lengths(pub(crate) Arc<Snapshot<Tables>>);
 
 impl Routes for Lengths {

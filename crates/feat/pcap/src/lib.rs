@@ -1,7 +1,7 @@
-//! Packet captures: what interfaces receive, send and drop, as a pcap file.
+//! Packet captures: packets received, transmitted and dropped by interfaces, as a pcap file.
 //!
-//! A tap copies packets into memory that it was given beforehand; nothing is allocated, locked or
-//! waited for while packets flow. The file is written when the capture ends.
+//! A tap copies packets into preallocated memory; nothing is allocated, locked or waited for while
+//! packets flow. The file is written when the capture ends.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -30,27 +30,27 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// Where captures are written.
+/// Directory of capture files.
 const DIRECTORY: &str = "/tmp";
-/// Packets at most.
+/// Maximum number of packets.
 pub const MAX_PACKETS: u32 = 1_000_000;
-/// Bytes kept of a packet.
+/// Minimum and maximum bytes kept per packet.
 pub const BYTES: (u32, u32) = (32, 9000);
-/// Memory of a capture on one worker, in bytes.
+/// Maximum memory of a capture per worker in bytes.
 const MAX_MEMORY: u64 = 256 << 20;
 
-/// What is to be captured.
+/// Parameters of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Received packets, sent ones, dropped ones.
+    /// Captures received, transmitted and dropped packets.
     pub what: [bool; 3],
-    /// Packets at most.
+    /// Maximum number of packets.
     pub packets: u32,
-    /// Bytes kept of each.
+    /// Bytes kept per packet.
     pub bytes: u32,
-    /// Of this interface; `None`: of all.
+    /// Interface; `None` for all.
     pub sw_if: Option<SwIfIndex>,
-    /// Name of the file in `/tmp`; empty for one that says what is captured.
+    /// Name of the file in `/tmp`; if empty, derived from what is captured.
     pub file: String,
 }
 
@@ -60,40 +60,40 @@ impl Default for Plan {
     }
 }
 
-/// Why there is no capture.
+/// Why a capture request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
-    /// One at a time.
-    #[error("a capture is under way; `pcap trace off' ends it")]
+    /// A capture is running already.
+    #[error("a capture is running; `pcap trace off' ends it")]
     Running,
-    /// There is none to end.
-    #[error("nothing is captured")]
+    /// No capture is running.
+    #[error("no capture is running")]
     NotRunning,
-    /// Nothing was captured.
-    #[error("no packets were captured; there is no file")]
+    /// No packets were captured.
+    #[error("no packets were captured; no file is written")]
     Empty,
-    /// What is asked for makes no sense.
+    /// Invalid parameters.
     #[error("{0}")]
     Plan(String),
     /// The file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: std::io::Error,
     },
 }
 
-/// The arcs of [`Plan::what`], and the words for them.
+/// Arcs of [`Plan::what`], and their CLI words.
 const ARCS: [(&str, &str); 3] =
     [("device-input", "rx"), ("interface-output", "tx"), ("error-drop", "drop")];
 
 struct Running {
     plan: Plan,
-    /// Packets so far, by worker.
+    /// Packets captured so far, by worker.
     taken: Vec<Arc<AtomicU64>>,
-    /// Where the tap is on.
+    /// Arcs and interfaces on which the tap is enabled.
     on: Vec<(&'static str, SwIfIndex)>,
 }
 
@@ -125,7 +125,7 @@ impl Plan {
         ARCS.iter().zip(self.what).filter(|(_, on)| *on).map(|((_, word), _)| *word).collect()
     }
 
-    /// Where it is written.
+    /// Path of the file.
     pub fn path(&self) -> PathBuf {
         let name = match self.file.as_str() {
             "" => format!("{}.pcap", self.words().concat()),
@@ -137,25 +137,27 @@ impl Plan {
     fn check(&self) -> Result<(), PcapError> {
         let wrong = |text: String| Err(PcapError::Plan(text));
         if self.what == [false; 3] {
-            return wrong("say what is to be captured: rx, tx, drop".into());
+            return wrong("nothing to capture: give one or more of rx, tx, drop".into());
         }
         if !(1..=MAX_PACKETS).contains(&self.packets) {
-            return wrong(format!("1 to {MAX_PACKETS} packets can be captured"));
+            return wrong(format!("the number of packets must be 1 to {MAX_PACKETS}"));
         }
         if !(BYTES.0..=BYTES.1).contains(&self.bytes) {
-            return wrong(format!("{} to {} bytes of a packet can be kept", BYTES.0, BYTES.1));
+            return wrong(format!("the bytes kept per packet must be {} to {}", BYTES.0, BYTES.1));
         }
         if self.file.contains(['/', '\0']) || self.file.starts_with('.') {
-            return wrong(format!("a plain name expected: files are written in {DIRECTORY}"));
+            return wrong(format!(
+                "a file name without directory expected: files are written to {DIRECTORY}"
+            ));
         }
         match Buffer::size(self) <= MAX_MEMORY {
             true => Ok(()),
-            false => wrong(format!("more than {} MiB would be needed", MAX_MEMORY >> 20)),
+            false => wrong(format!("the capture would need more than {} MiB", MAX_MEMORY >> 20)),
         }
     }
 }
 
-/// Begins a capture.
+/// Starts a capture.
 ///
 /// # Errors
 /// [`PcapError`].
@@ -183,7 +185,7 @@ fn enable(c: &mut Control, sw_if: SwIfIndex) {
     let state = c.state::<Captures>();
     let Some(what) = state.borrow().0.as_ref().map(|running| running.plan.what) else { return };
     for ((arc, _), _) in ARCS.iter().zip(what).filter(|(_, on)| *on) {
-        // The arc and the tap are there: they stand in this crate's declaration.
+        // The arc and the tap exist: this crate declares them.
         if c.enable_feature(arc, nodes::pcap::NODE.name, sw_if, true).is_ok()
             && let Some(running) = &mut state.borrow_mut().0
         {
@@ -192,7 +194,7 @@ fn enable(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// Ends a capture and writes its file: which, and the number of packets in it.
+/// Ends a capture and writes its file; returns its path and the number of packets.
 ///
 /// # Errors
 /// [`PcapError`]; the capture has ended all the same.
@@ -206,7 +208,7 @@ pub fn stop(c: &mut Control) -> Result<(PathBuf, usize), PcapError> {
         c.message_all(node, |_| Box::new(TapMessage::End(give.clone())));
     }
     drop(give);
-    // Behind what was sent before; workers answer between two loops.
+    // The message follows earlier ones in each worker's queue; workers reply between two loops.
     c.sync();
     let buffers: Vec<Box<Buffer>> = given.try_iter().collect();
     let mut packets: Vec<_> = buffers.iter().flat_map(|buffer| buffer.packets()).collect();
@@ -221,7 +223,7 @@ pub fn stop(c: &mut Control) -> Result<(PathBuf, usize), PcapError> {
     Ok((path, packets.len()))
 }
 
-/// What is captured, and how many packets there are; none if nothing is.
+/// The running capture and the number of packets so far; `None` if there is none.
 pub(crate) fn status(c: &Control) -> Option<(Plan, u64)> {
     let state = c.state::<Captures>();
     let state = state.borrow();
@@ -230,7 +232,8 @@ pub(crate) fn status(c: &Control) -> Option<(Plan, u64)> {
     Some((running.plan.clone(), taken.min(running.plan.packets.into())))
 }
 
-/// Writes a classic pcap file in place of what has that name; a link there is not followed.
+/// Writes a classic pcap file, replacing one of the same name; a symbolic link there is not
+/// followed.
 fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new(DIRECTORY));
     let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(directory)?);

@@ -1,23 +1,23 @@
-//! `af_packet_create`: attaches a device of the kernel, as older clients ask for it.
+//! `af_packet_create`: creates a host interface, for older clients.
 
 use crate::api_types::{AF_PACKET, chosen, config, create};
 use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Asks for a host interface.
+/// Creates a host interface.
 #[derive(Debug, Message)]
 #[api(request, deprecated)]
 pub struct AfPacketCreate {
-    /// Its MAC address.
+    /// MAC address.
     pub hw_addr: MacAddress,
-    /// The MAC address is to be chosen for it.
+    /// Ignore `hw_addr` and use the default MAC address.
     pub use_random_hw_addr: bool,
-    /// The device.
+    /// Linux device.
     pub host_if_name: Text<64>,
 }
 
-/// Answers [`AfPacketCreate`].
+/// Reply to [`AfPacketCreate`].
 #[derive(Debug, Default, Message)]
 #[api(reply, deprecated)]
 pub struct AfPacketCreateReply {

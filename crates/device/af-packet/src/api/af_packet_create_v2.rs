@@ -1,36 +1,36 @@
-//! `af_packet_create_v2`: attaches a device of the kernel, as older clients ask for it.
+//! `af_packet_create_v2`: creates a host interface, for older clients.
 
 use crate::api_types::{AF_PACKET, chosen, config, create, size};
 use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Asks for a host interface.
+/// Creates a host interface.
 #[derive(Debug, Message)]
 #[api(request, deprecated)]
 pub struct AfPacketCreateV2 {
-    /// Its MAC address.
+    /// MAC address.
     pub hw_addr: MacAddress,
-    /// The MAC address is to be chosen for it.
+    /// Ignore `hw_addr` and use the default MAC address.
     pub use_random_hw_addr: bool,
-    /// The device.
+    /// Linux device.
     pub host_if_name: Text<64>,
-    /// Bytes of a receive slot; 0 as usual.
+    /// Receive slot size in bytes; 0 for the default.
     pub rx_frame_size: u32,
-    /// Bytes of a transmit slot; 0 as usual.
+    /// Transmit slot size in bytes; 0 for the default.
     pub tx_frame_size: u32,
-    /// Slots of a receive block; 0 as usual.
+    /// Slots per receive block; 0 for the default.
     pub rx_frames_per_block: u32,
-    /// Slots of a transmit block; 0 as usual.
+    /// Slots per transmit block; 0 for the default.
     pub tx_frames_per_block: u32,
-    /// Without a meaning.
+    /// Unused.
     pub flags: u32,
-    /// Receive queues.
+    /// Number of receive queues.
     #[api(default = 1)]
     pub num_rx_queues: u16,
 }
 
-/// Answers [`AfPacketCreateV2`].
+/// Reply to [`AfPacketCreateV2`].
 #[derive(Debug, Default, Message)]
 #[api(reply, deprecated)]
 pub struct AfPacketCreateV2Reply {

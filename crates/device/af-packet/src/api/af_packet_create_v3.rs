@@ -1,4 +1,4 @@
-//! `af_packet_create_v3`: attaches a device of the kernel.
+//! `af_packet_create_v3`: creates a host interface.
 
 use crate::api_types::{AF_PACKET, AfPacketFlags, AfPacketMode, chosen, config, create, size};
 use crate::ring::Framing;
@@ -6,37 +6,37 @@ use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Asks for a host interface.
+/// Creates a host interface.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct AfPacketCreateV3 {
-    /// What frames begin with; Ethernet if nothing is said.
+    /// Framing; Ethernet by default.
     pub mode: AfPacketMode,
-    /// Its MAC address.
+    /// MAC address.
     pub hw_addr: MacAddress,
-    /// The MAC address is to be chosen for it.
+    /// Ignore `hw_addr` and use the default MAC address.
     pub use_random_hw_addr: bool,
-    /// The device.
+    /// Linux device.
     pub host_if_name: Text<64>,
-    /// Bytes of a receive slot; 0 as usual.
+    /// Receive slot size in bytes; 0 for the default.
     pub rx_frame_size: u32,
-    /// Bytes of a transmit slot; 0 as usual.
+    /// Transmit slot size in bytes; 0 for the default.
     pub tx_frame_size: u32,
-    /// Slots of a receive block; 0 as usual.
+    /// Slots per receive block; 0 for the default.
     pub rx_frames_per_block: u32,
-    /// Slots of a transmit block; 0 as usual.
+    /// Slots per transmit block; 0 for the default.
     pub tx_frames_per_block: u32,
-    /// How it works.
+    /// Flags.
     pub flags: AfPacketFlags,
-    /// Receive queues.
+    /// Number of receive queues.
     #[api(default = 1)]
     pub num_rx_queues: u16,
-    /// Transmit queues.
+    /// Number of transmit queues.
     #[api(default = 1)]
     pub num_tx_queues: u16,
 }
 
-/// Answers [`AfPacketCreateV3`].
+/// Reply to [`AfPacketCreateV3`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct AfPacketCreateV3Reply {

@@ -1,4 +1,4 @@
-//! `af_packet_delete`: detaches a device of the kernel.
+//! `af_packet_delete`: deletes a host interface.
 
 use crate::api_types::AF_PACKET;
 use thalweg_api::{Call, Message, Retval, Text};
@@ -9,7 +9,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct AfPacketDelete {
-    /// The device.
+    /// Linux device.
     pub host_if_name: Text<64>,
 }
 
@@ -20,7 +20,7 @@ pub static SERVICE: Call<Control, AfPacketDelete, AfPacketDeleteReply> =
 fn handle(c: &mut Control, rq: AfPacketDelete) -> Result<AfPacketDeleteReply, Retval> {
     match crate::delete(c, rq.host_if_name.as_str()) {
         Ok(()) => Ok(AfPacketDeleteReply),
-        // VPP's number for a device that is not attached.
+        // VPP's error for a device without a host interface.
         Err(e @ DeviceError::Unknown(_)) => Err(Retval::SYSCALL_ERROR_1.because(e)),
         Err(e) => Err(e.into()),
     }

@@ -1,4 +1,4 @@
-//! `af_packet_dump`: all host interfaces.
+//! `af_packet_dump`: lists host interfaces.
 
 use crate::api_types::AF_PACKET;
 use thalweg_api::types::InterfaceIndex;
@@ -6,7 +6,7 @@ use thalweg_api::{Details, Dump, Message, Text};
 use thalweg_device::Interfaces;
 use thalweg_graph::Control;
 
-/// Asks for host interfaces.
+/// Requests host interfaces.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct AfPacketDump;
@@ -17,7 +17,7 @@ pub struct AfPacketDump;
 pub struct AfPacketDetails {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// The device.
+    /// Linux device.
     pub host_if_name: Text<64>,
 }
 

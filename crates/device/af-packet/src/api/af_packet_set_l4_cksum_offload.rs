@@ -1,4 +1,4 @@
-//! `af_packet_set_l4_cksum_offload`: says who computes checksums.
+//! `af_packet_set_l4_cksum_offload`: switches checksum and segmentation offload.
 
 use crate::api_types::AF_PACKET;
 use thalweg_api::types::InterfaceIndex;
@@ -6,13 +6,13 @@ use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
 
-/// Leaves checksums and segmentation to the kernel, or no longer.
+/// Enables or disables checksum and segmentation offload to the kernel.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct AfPacketSetL4CksumOffload {
     /// The host interface.
     pub sw_if_index: InterfaceIndex,
-    /// Whether to leave them.
+    /// True to enable.
     pub set: bool,
 }
 
@@ -26,7 +26,7 @@ fn handle(
 ) -> Result<AfPacketSetL4CksumOffloadReply, Retval> {
     let view = view(c, rq.sw_if_index)?;
     if view.dev_type != crate::DEV_TYPE {
-        let why = format!("`{}` is no host interface", view.name);
+        let why = format!("`{}` is not a host interface", view.name);
         return Err(Retval::INVALID_INTERFACE.because(why));
     }
     crate::set_checksum_offload(c, &view.name, rq.set)?;

@@ -5,7 +5,7 @@ use crate::ring::{Framing, Version};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
-/// `create host-interface [v2|v3] name <device> [hw-addr <mac>] [mode ethernet|ip] [num-rx-queues <n>] [num-tx-queues <n>] [rx-size <bytes>] [tx-size <bytes>] [rx-per-block <n>] [tx-per-block <n>] [qdisc-bypass-disable] [cksum-gso-disable]`
+/// `create host-interface [v2|v3] name <device> …`
 pub struct CreateHostInterface;
 
 /// The command.
@@ -21,12 +21,12 @@ impl Command<Control> for CreateHostInterface {
     }
 
     fn help(&self) -> &'static str {
-        "Attach a device of the kernel as host-<device>\n\
-         v2 (the default) hands each frame over as it arrives; v3 collects them for up to 1 ms:\n\
-         more packets per second, but slow to answer. Receive queues share flows by hash; each\n\
-         worker has a transmit queue of its own. Frames are sent past the queueing discipline\n\
-         unless qdisc-bypass-disable is given, and checksums and segmentation are left to who is\n\
-         best at them unless cksum-gso-disable is given."
+        "Create interface host-<device> on a Linux network device\n\
+         v2 (the default) delivers each frame as it arrives; v3 collects frames for up to 1 ms: higher\n\
+         throughput, but higher latency. Flows are spread over receive queues by hash; each\n\
+         worker has a transmit queue of its own. Frames bypass the queueing discipline\n\
+         unless qdisc-bypass-disable is given, and checksums and segmentation are offloaded\n\
+         unless cksum-gso-disable is given."
     }
 
     fn run(

@@ -19,7 +19,7 @@ impl Command<Control> for DeleteHostInterface {
     }
 
     fn help(&self) -> &'static str {
-        "Detach a device of the kernel"
+        "Delete a host interface"
     }
 
     fn run(

@@ -19,9 +19,9 @@ impl Command<Control> for SetHostInterface {
     }
 
     fn help(&self) -> &'static str {
-        "Change how a host interface sends\n\
-         qdisc-bypass: past the device's queueing discipline, which is faster; else through it, so that its\n\
-         shaping and its counters apply. l4-cksum-offload: leave checksums and segmentation to the kernel\n\
+        "Change how a host interface transmits\n\
+         qdisc-bypass: bypass the device's queueing discipline, which is faster; if disabled, its\n\
+         shaping and counters apply. l4-cksum-offload: offload checksums and segmentation to the kernel\n\
          and its device, unless the interface was created without; else do them here."
     }
 

@@ -1,6 +1,6 @@
 //! The part of rtnetlink that describes links (rtnetlink(7)).
 //!
-//! Messages come from the kernel; lengths in them are checked all the same.
+//! Messages come from the kernel; their lengths are checked all the same.
 
 use super::info::{IfInfo, Mac};
 
@@ -34,7 +34,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|chunk| u32::from_ne_bytes(*chunk))
 }
 
-/// The messages of a datagram, up to the first that is cut off.
+/// Messages of a datagram, up to the first truncated one.
 pub(super) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
@@ -46,7 +46,7 @@ pub(super) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// The attributes of a message, up to the first that is cut off.
+/// Attributes of a message, up to the first truncated one.
 fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -59,10 +59,10 @@ fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Reads the link of an `RTM_NEWLINK` or `RTM_DELLINK` message.
+/// Parses the link of an `RTM_NEWLINK` or `RTM_DELLINK` message.
 ///
-/// Messages of other families are about something else: a bridge says that way
-/// that a device is no longer its port.
+/// Messages of other address families are ignored: with one, a bridge reports that a device is no
+/// longer its port.
 pub(super) fn link(body: &[u8]) -> Option<IfInfo> {
     if *body.first()? != libc::AF_UNSPEC as u8 {
         return None;
@@ -96,12 +96,12 @@ pub(super) fn link(body: &[u8]) -> Option<IfInfo> {
     Some(info)
 }
 
-/// The negative errno of an `NLMSG_ERROR` message; 0 is an acknowledgement.
+/// Negative errno of an `NLMSG_ERROR` message; 0 is an acknowledgement.
 pub(super) fn error_code(body: &[u8]) -> i32 {
     u32_at(body, 0).map_or(-libc::EBADMSG, |code| code as i32)
 }
 
-/// Asks for the link of that name, or for all.
+/// Builds a request for the link with that name, or for all links.
 pub(super) fn get_link(name: Option<&str>, sequence: u32) -> Vec<u8> {
     let mut bytes = vec![0u8; NLMSG_HDR + IFINFOMSG];
     let mut flags = NLM_F_REQUEST;
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes() {
-        // A request has the shape of an answer, with one attribute.
+        // A request has the shape of a reply, with one attribute.
         let bytes = get_link(Some("eth0"), 7);
         let all: Vec<_> = messages(&bytes).collect();
         assert_eq!((all.len(), all[0].kind, all[0].sequence), (1, RTM_GETLINK, 7));

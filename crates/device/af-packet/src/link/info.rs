@@ -1,4 +1,4 @@
-//! What a device is.
+//! Properties of a Linux network device.
 
 use std::fmt;
 use std::io;
@@ -18,42 +18,42 @@ impl fmt::Display for Mac {
     }
 }
 
-/// A network device of the kernel, as it was when asked about.
+/// A Linux network device, as of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IfInfo {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its index in its namespace.
+    /// Index in its namespace.
     pub ifindex: u32,
-    /// Its ARP hardware type: 1 is Ethernet.
+    /// ARP hardware type: 1 is Ethernet.
     pub kind: u16,
-    /// Its address; all zeroes if it has none of 6 bytes.
+    /// MAC address; all zeroes if it has none of 6 bytes.
     pub mac: Mac,
-    /// Its MTU in bytes.
+    /// MTU in bytes.
     pub mtu: u32,
-    /// Its flags (`IFF_*`, netdevice(7)).
+    /// Flags (`IFF_*`, netdevice(7)).
     pub flags: u32,
-    /// Whether it has no queueing discipline (`noqueue`), as virtual devices have none.
+    /// Whether it has no queueing discipline (`noqueue`), as is usual for virtual devices.
     pub unqueued: bool,
-    /// Its speed in Mbit/s, if it has one. Not filled in by events and lists.
+    /// Speed in Mbit/s, if known. Not filled in by events and lists.
     pub speed_mbps: Option<u32>,
 }
 
 impl IfInfo {
-    /// Whether somebody switched the device on (`IFF_UP`).
+    /// Whether the device is administratively up (`IFF_UP`).
     pub fn is_up(&self) -> bool {
         self.flags & libc::IFF_UP as u32 != 0
     }
 
-    /// Whether it has a carrier and may send (`IFF_RUNNING`).
+    /// Whether it has a carrier (`IFF_RUNNING`).
     pub fn is_running(&self) -> bool {
         self.flags & libc::IFF_RUNNING as u32 != 0
     }
 
-    /// Asks about a device of the calling thread's namespace.
+    /// Queries a device of the calling thread's namespace.
     ///
     /// # Errors
-    /// The name is impossible or unknown (the error lists what there is), or netlink fails.
+    /// If the name is invalid or unknown (the error lists existing devices), or netlink fails.
     pub fn query(name: &str) -> Result<Self, Error> {
         if !is_name(name) {
             return Err(Error::BadName(name.to_owned()));
@@ -75,7 +75,7 @@ impl IfInfo {
         }
     }
 
-    /// Finds the device's speed, in the calling thread's namespace; unknown if that cannot be asked.
+    /// Reads the device's speed in the calling thread's namespace; unknown if that fails.
     pub(crate) fn find_speed(&mut self) {
         let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
         self.speed_mbps = socket.ok().and_then(|s| sys::link_speed(s.as_fd(), &self.name));
@@ -84,7 +84,7 @@ impl IfInfo {
     /// All devices of the calling thread's namespace, by index.
     ///
     /// # Errors
-    /// Netlink fails.
+    /// If netlink fails.
     pub fn list() -> Result<Vec<Self>, Error> {
         let mut all = Vec::new();
         dump_links(None, |info| all.push(info))
@@ -94,7 +94,7 @@ impl IfInfo {
     }
 }
 
-/// The rules by which the kernel takes a name (`dev_valid_name`).
+/// The kernel's rules for device names (`dev_valid_name`).
 fn is_name(name: &str) -> bool {
     (1..=15).contains(&name.len())
         && name != "."
@@ -102,13 +102,13 @@ fn is_name(name: &str) -> bool {
         && !name.bytes().any(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b':' | 0))
 }
 
-/// Sends one request and hands over the links of the answer.
+/// Sends one request and passes the links of the reply to `each`.
 fn dump_links(name: Option<&str>, mut each: impl FnMut(IfInfo)) -> io::Result<OwnedFd> {
     const SEQUENCE: u32 = 1;
     let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
     sys::send(socket.as_fd(), &codec::get_link(name, SEQUENCE), 0)?;
-    // The kernel answers while it takes the request, and continues a long answer
-    // while it is read, so that there is nothing to wait for.
+    // The kernel replies while it takes the request, and continues a long reply while it is read,
+    // so there is nothing to wait for.
     let mut buffer = vec![0u8; 64 * 1024];
     loop {
         let len = receive(socket.as_fd(), &mut buffer)?;
@@ -132,7 +132,7 @@ fn dump_links(name: Option<&str>, mut each: impl FnMut(IfInfo)) -> io::Result<Ow
     }
 }
 
-/// Receives one datagram; one that the buffer cannot hold is an error.
+/// Receives one datagram; one larger than the buffer is an error.
 pub(super) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     let len = sys::recv(fd, buffer, libc::MSG_TRUNC | libc::MSG_DONTWAIT)?;
     if len > buffer.len() {

@@ -1,4 +1,4 @@
-//! What a device is, and when it changes.
+//! Properties of devices, and events of their changes.
 
 mod codec;
 mod info;

@@ -1,4 +1,4 @@
-//! When a device changes.
+//! Link change events.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,23 +8,23 @@ use super::codec::{self, RTM_DELLINK, RTM_NEWLINK};
 use super::info::{IfInfo, receive};
 use crate::{Error, sys};
 
-/// What happened to a device.
+/// A link event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// It appeared or changed; also sent for changes of no concern.
+    /// A device appeared or changed; also sent for irrelevant changes.
     Changed(IfInfo),
-    /// It is gone from the namespace.
+    /// A device left the namespace.
     Gone {
         /// Its index.
         ifindex: u32,
         /// Its last name.
         name: String,
     },
-    /// Events were lost: ask anew about the devices that matter.
+    /// Events were lost: query the relevant devices again.
     Lost,
 }
 
-/// A subscription to the link changes of the namespace it was opened in.
+/// A subscription to link changes of the namespace in which it was opened.
 #[derive(Debug)]
 pub struct LinkMonitor {
     socket: OwnedFd,
@@ -36,7 +36,7 @@ impl LinkMonitor {
     /// Subscribes to the link changes of the calling thread's namespace.
     ///
     /// # Errors
-    /// Netlink fails.
+    /// If netlink fails.
     pub fn open() -> Result<Self, Error> {
         let error = |source| Error::Netlink { what: "watch devices", source };
         let socket =
@@ -46,7 +46,7 @@ impl LinkMonitor {
         Ok(Self { socket, buffer, waiting: VecDeque::new() })
     }
 
-    /// The events that have happened since; never blocks.
+    /// Pending events; never blocks.
     pub fn events(&mut self) -> impl Iterator<Item = LinkEvent> {
         std::iter::from_fn(|| {
             loop {
@@ -57,7 +57,7 @@ impl LinkMonitor {
                     Ok(len) => self.read(len),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // The kernel had more than the socket or the buffer holds.
+                    // The kernel had more events than the socket or the buffer holds.
                     Err(error)
                         if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EMSGSIZE)) =>
                     {
@@ -88,7 +88,7 @@ impl LinkMonitor {
 }
 
 impl AsFd for LinkMonitor {
-    /// The descriptor to poll: readable when events wait.
+    /// Descriptor to poll: readable when events are pending.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -1,6 +1,6 @@
-//! `af-packet-input`: takes frames from host interfaces' receive rings.
+//! `af-packet-input`: receives frames from host interfaces.
 //!
-//! Writes: rx interface; offload work that the sender left. Next: the `device-input` arc.
+//! Writes: rx interface; pending offload work. Next: the `device-input` arc.
 
 use crate::offload;
 use crate::ring::{Fetch, Fetched, Framing, RxFrame, RxRing, Sink};
@@ -21,25 +21,25 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// What the main thread tells the node.
+/// Messages from the main thread.
 pub(crate) enum ToInput {
     /// Poll this ring from now on (once its interface is up).
     Add { sw_if: u32, queue: u32, framing: Framing, ring: Box<RxRing> },
-    /// Forget all rings of an interface.
+    /// Drop all rings of an interface.
     Remove { sw_if: u32 },
-    /// Let go of a queue, for another worker.
+    /// Release a queue for another worker.
     Give { sw_if: u32, queue: u32, to: SyncSender<Box<Queue>> },
-    /// Go on with a queue that another worker had.
+    /// Take over a queue from another worker.
     Take(Box<Queue>),
     /// The interface went up or down.
     Admin { sw_if: u32, up: bool },
-    /// How to wait for one queue, or all, of an interface.
+    /// Receive mode of one queue, or of all queues of an interface.
     Mode { sw_if: u32, queue: Option<u32>, mode: RxMode },
     /// The kernel has lost this many frames of an interface.
     Missed { sw_if: u32, frames: u64 },
 }
 
-/// A receive queue; all that is known of it moves with it.
+/// A receive queue. It moves between workers with all its state.
 pub(crate) struct Queue {
     sw_if: u32,
     queue: u32,
@@ -50,18 +50,18 @@ pub(crate) struct Queue {
 }
 
 struct AfPacketInput {
-    // Boxes: they move between workers by pointer.
+    // Boxed: queues move between workers by pointer.
     #[allow(clippy::vec_box)]
     queues: Vec<Box<Queue>>,
 }
 
-/// Copies a frame into a packet; false if the pool is exhausted.
+/// Copies a frame into a packet; returns false if the pool is exhausted.
 #[inline]
 fn take_frame(cache: &mut Cache, frame: &mut Frame, framing: Framing, rx: &RxFrame<'_>) -> bool {
     let Some(mut p) = cache.alloc() else { return false };
     let whole = match rx.vlan {
         None => p.append(rx.data, cache),
-        // The kernel took the tag out; put it back behind the addresses.
+        // The kernel removed the tag; put it back after the addresses.
         Some(tag) => {
             let (addresses, rest) = rx.data.split_at(12);
             p.append(addresses, cache) && p.append(&tag.to_bytes(), cache) && p.append(rest, cache)
@@ -84,12 +84,12 @@ fn take_frame(cache: &mut Cache, frame: &mut Frame, framing: Framing, rx: &RxFra
     }
 }
 
-/// Puts frames into buffers.
+/// Copies frames into buffers.
 struct FrameSink<'a> {
     cache: &'a mut Cache,
     frame: &'a mut Frame,
     framing: Framing,
-    /// Frames lost as the pool was exhausted.
+    /// Frames lost because the pool was exhausted.
     no_buffer: &'a mut u64,
 }
 
@@ -102,7 +102,7 @@ impl Sink for FrameSink<'_> {
         true
     }
 
-    /// Straight into buffers: a copy of 64 KiB less.
+    /// Straight into buffers, which saves a copy of 64 KiB.
     fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
         let mut p = self.cache.alloc()?;
         let fetched = p.extend(len, self.cache).then(|| fetch.into(p.segments_mut()));
@@ -193,7 +193,7 @@ impl InputNode for AfPacketInput {
 
     fn trouble(&mut self) {
         for q in &self.queues {
-            // The main thread learns of the link from netlink.
+            // The main thread learns of link changes by netlink.
             let _ = q.ring.socket().take_error();
         }
     }
@@ -208,7 +208,7 @@ impl InputNode for AfPacketInput {
             }
             ToInput::Remove { sw_if } => {
                 while let Some(i) = self.queues.iter().position(|q| q.sw_if == sw_if) {
-                    // Unmapping and closing are the main thread's.
+                    // Unmapping and closing are left to the main thread.
                     cx.discard(self.queues.swap_remove(i));
                 }
             }
@@ -217,7 +217,7 @@ impl InputNode for AfPacketInput {
                 if let Some(i) = at
                     && let Err(back) = to.send(self.queues.swap_remove(i))
                 {
-                    // Nobody waits for it any more: it stays.
+                    // The receiver is gone: keep the queue.
                     self.queues.push(back.0);
                 }
             }
@@ -225,7 +225,7 @@ impl InputNode for AfPacketInput {
             ToInput::Admin { sw_if, up } => {
                 for q in self.queues.iter_mut().filter(|q| q.sw_if == sw_if) {
                     if up && !q.up {
-                        // What came while the interface was down is stale.
+                        // Frames that arrived while the interface was down are stale.
                         while q.ring.poll(FRAME_SIZE, |_| true) > 0 {}
                     }
                     q.up = up;

@@ -1,7 +1,7 @@
-//! `host-<device>-tx`: hands frames to a host interface's transmit ring.
+//! `host-<device>-tx`: passes frames to a host interface's transmit ring.
 //!
-//! Reads: offload work left to the device. One system call a frame of packets, and one for each run
-//! of TCP segments that goes as a super-packet.
+//! Reads: offload work left to the device. Makes one system call per frame of packets, and one per
+//! GSO packet of joined TCP segments.
 
 use crate::gro::GsoPacket;
 use crate::offload;
@@ -19,7 +19,7 @@ thalweg_graph::errors! {
     JOINED: Info, 256, "TCP segments coalesced (GRO)";
 }
 
-/// Declaration of every host interface's transmitting node; instances are made at run time.
+/// Declaration of the transmit node; instances are created with their interfaces.
 pub static NODE: NodeDecl = NodeDecl {
     name: "af-packet-tx",
     kind: Kind::Tx,
@@ -28,7 +28,7 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// A worker's transmit ring of one interface.
+/// Builds a worker's transmit node of one interface.
 pub(crate) fn build(sw_if: u32, framing: Framing, ring: Option<TxRing>) -> Built {
     Built::runner(AfPacketTx { sw_if, framing, ring: ring.map(Box::new) })
 }
@@ -62,7 +62,7 @@ fn reason(e: SendError) -> ErrorCode {
     }
 }
 
-/// Sends a run of TCP segments that begins with packet `i` as one; returns how many are sent.
+/// Sends consecutive TCP segments from packet `i` on as one GSO packet; returns their number.
 fn send_gso(ring: &mut TxRing, framing: Framing, frame: &Frame, i: usize) -> usize {
     if !ring.accepts_gso() {
         return 0;
@@ -74,7 +74,7 @@ fn send_gso(ring: &mut TxRing, framing: Framing, frame: &Frame, i: usize) -> usi
 }
 
 impl AfPacketTx {
-    /// Makes the kernel send, and counts what it would not take after all.
+    /// Makes the kernel send, and counts the frames that it rejects.
     fn kick(&mut self, cx: &mut NodeCx<'_>) {
         let Some(ring) = &mut self.ring else { return };
         let before = ring.stats();

@@ -1,4 +1,4 @@
-//! Which devices this process has open.
+//! Devices that this process has opened.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,15 +15,15 @@ static CLAIMED: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
 pub(super) struct Claim(Key);
 
 impl Claim {
-    /// Claims a device of the calling thread's namespace; `None` if somebody has it.
+    /// Claims a device of the calling thread's namespace; `None` if it is claimed already.
     pub(super) fn take(ifindex: u32) -> Option<Self> {
-        // Without /proc all namespaces look alike, which only means that the
-        // same index in two of them cannot be open at once.
+        // Without /proc all namespaces look alike, which only means that the same index in two of
+        // them cannot be open at once.
         let space = fs::metadata("/proc/thread-self/ns/net");
         let (dev, inode) = space.map_or((0, 0), |meta| (meta.dev(), meta.ino()));
         let key = (dev, inode, ifindex);
         let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not `then_some`: a claim that is made and dropped would free the device.
+        // Not `then_some`: a claim created and dropped would release the device.
         claimed.get_or_insert_default().insert(key).then(|| Self(key))
     }
 }

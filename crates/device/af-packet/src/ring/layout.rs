@@ -1,38 +1,38 @@
-//! How large the rings are.
+//! Ring sizes.
 
 use crate::Error;
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
-/// What the headers of a slot and two VLAN tags need beside the MTU.
+/// Bytes of a slot beyond the MTU, for its headers and two VLAN tags.
 const SLOT_OVERHEAD: usize = 128;
-/// A slot for the largest frame there is: 64 KiB and its headers.
+/// Slot size for the largest frame: 64 KiB and its headers.
 const LARGE_SLOT: usize = (66 * 1024) | LINE;
-/// What a ring may take by default.
+/// Default memory limit of a receive ring.
 const RX_BUDGET: usize = 8 << 20;
 const RX_SLOTS: usize = 4096;
 const TX_SLOTS: usize = 1024;
 const TX_BUDGET: usize = 4 << 20;
 /// A V3 block holds the largest frame.
 const V3_BLOCK: usize = 128 * 1024;
-/// What one ring may take at all.
+/// Maximum memory of a ring.
 const MAX_RING: usize = 256 << 20;
 const MIN_SLOT: u32 = 256;
 const MAX_SLOT: u32 = 256 * 1024;
 const MAX_PER_BLOCK: u32 = 16 * 1024;
 const MAX_QUEUES: u16 = 64;
 
-/// Layout of the slots that the kernel and we share.
+/// Ring layout shared with the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
-    /// `TPACKET_V2`: every frame is handed over as it arrives.
+    /// `TPACKET_V2`: every frame is delivered as it arrives.
     #[default]
     V2,
-    /// `TPACKET_V3`: frames are handed over in blocks, at most 1 ms late.
+    /// `TPACKET_V3`: frames are delivered in blocks, at most 1 ms late.
     V3,
 }
 
-/// What the device's frames begin with.
+/// Framing of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
     /// An Ethernet header.
@@ -51,29 +51,28 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// What `create host-interface` lets one choose.
+/// Options of `create host-interface`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Layout of the rings.
+    /// Ring layout.
     pub version: Version,
-    /// What the device's frames begin with.
+    /// Framing.
     pub framing: Framing,
     /// Receive queues, 1 to 64. Flows are spread over them by hash.
     pub rx_queues: u16,
     /// Transmit queues, 1 to 64.
     pub tx_queues: u16,
-    /// Bytes of a receive slot, headers included (V3: with `rx_per_block`, of a block).
+    /// Receive slot size in bytes, headers included (V3: with `rx_per_block`, that of a block).
     pub rx_size: Option<u32>,
-    /// Bytes of a transmit slot, headers included.
+    /// Transmit slot size in bytes, headers included.
     pub tx_size: Option<u32>,
-    /// Receive slots in a block of memory.
+    /// Receive slots per block of memory.
     pub rx_per_block: Option<u32>,
-    /// Transmit slots in a block of memory.
+    /// Transmit slots per block of memory.
     pub tx_per_block: Option<u32>,
-    /// Send past the queueing discipline: faster, but without its shaping and queue.
+    /// Bypass the queueing discipline: faster, but without its shaping and queue.
     pub qdisc_bypass: bool,
-    /// Exchange packets whose checksum or segmentation is still to be done
-    /// (off by `cksum-gso-disable`).
+    /// Exchange packets with pending checksums or segmentation (off by `cksum-gso-disable`).
     pub offload: bool,
 }
 
@@ -94,16 +93,16 @@ impl Default for Options {
     }
 }
 
-/// Memory of one ring: so many blocks of slots.
+/// Geometry of a ring: blocks of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingSize {
-    /// Bytes of a slot, headers included. A V3 receive ring packs frames instead.
+    /// Slot size in bytes, headers included. A V3 receive ring packs frames instead.
     pub slot: usize,
-    /// Slots in a block.
+    /// Slots per block.
     pub per_block: usize,
-    /// Bytes of a block: at least those of its slots.
+    /// Block size in bytes: at least that of its slots.
     pub block: usize,
-    /// Blocks in the ring.
+    /// Number of blocks.
     pub blocks: usize,
 }
 
@@ -113,12 +112,12 @@ impl RingSize {
         Self { slot, per_block: block / slot, block, blocks: slots.div_ceil(per_block).max(1) }
     }
 
-    /// Bytes of the whole ring.
+    /// Size of the ring in bytes.
     pub fn bytes(&self) -> usize {
         self.block * self.blocks
     }
 
-    /// Slots of the whole ring.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.per_block * self.blocks
     }
@@ -129,7 +128,7 @@ impl RingSize {
     }
 }
 
-/// A place in a ring, moving slot by slot.
+/// Position in a ring, moving slot by slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor {
     /// Byte offset of the slot from the start of the mapping.
@@ -179,15 +178,15 @@ impl Options {
         Ok(())
     }
 
-    /// The receive ring for an MTU. `deep_queue`: the socket can queue large frames.
+    /// Geometry of the receive ring for an MTU. `deep_queue`: the socket can queue large frames.
     pub(super) fn rx_geometry(&self, mtu: u32, deep_queue: bool) -> Result<RingSize, Error> {
         if self.version == Version::V3 {
             let slot = align(self.rx_size.unwrap_or(2048));
             let wanted = slot * self.rx_per_block.map_or(V3_BLOCK / slot, |n| n as usize);
-            // A block is the largest frame's slot, so it cannot be smaller.
+            // A block is the slot of the largest frame, so it cannot be smaller.
             let block = wanted.max(V3_BLOCK).max(slot).next_multiple_of(PAGE);
             let blocks = (RX_BUDGET / block).max(4);
-            // To the kernel a V3 slot is a formality: frames are packed.
+            // V3 slots are only nominal: frames are packed.
             let geometry = RingSize { slot, per_block: block / slot, block, blocks };
             return limit("rx-per-block", self.rx_per_block, geometry);
         }
@@ -201,7 +200,7 @@ impl Options {
         limit("rx-per-block", self.rx_per_block, RingSize::new(slot, per_block, slots))
     }
 
-    /// The transmit ring for an MTU.
+    /// Geometry of the transmit ring for an MTU.
     pub(super) fn tx_geometry(&self, mtu: u32) -> Result<RingSize, Error> {
         let slot = self.tx_size.map_or_else(|| slot_for(mtu), align);
         let slots = (TX_BUDGET / slot).clamp(64, TX_SLOTS);
@@ -237,15 +236,15 @@ fn align(size: u32) -> usize {
     (size as usize).next_multiple_of(16)
 }
 
-/// The slot for the frames of an MTU: an odd number of cache lines, so that the
-/// headers of the slots do not all compete for the same few sets of the caches.
+/// Slot size for the frames of an MTU: an odd number of cache lines, so that slot headers spread
+/// over the cache sets.
 fn slot_for(mtu: u32) -> usize {
     let need = (mtu as usize).clamp(1500, 65_536) + SLOT_OVERHEAD;
     need.next_multiple_of(LINE) | LINE
 }
 
-/// Slots per block such that blocks are powers of two, as the kernel's page
-/// allocator rounds up to these.
+/// Slots per block that make blocks powers of two, as the kernel's page allocator rounds up to
+/// these.
 fn natural_block(slot: usize) -> usize {
     if slot <= 16 * 1024 { 64 * 1024 / slot } else { (1 << 20) / slot }
 }
@@ -291,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the kernel asks of a ring (`packet_set_ring`), and that cursors stay inside.
+        /// The kernel's conditions for a ring (`packet_set_ring`), and cursors that stay inside.
         #[test]
         fn geometries_suit_the_kernel(
             v3: bool,

@@ -1,4 +1,4 @@
-//! The memory that the kernel and we share.
+//! Memory shared with the kernel.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -35,7 +35,7 @@ impl Region {
         }
     }
 
-    /// The 32-bit word that both sides use, at byte `at`, which must be a multiple of 4.
+    /// The shared 32-bit word at byte `at`, which must be a multiple of 4.
     #[inline]
     pub(super) fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= self.len);
@@ -47,8 +47,8 @@ impl Region {
     /// Bytes of the ring.
     ///
     /// # Safety
-    /// The kernel must have handed over these bytes (status USER, read with
-    /// Acquire), nobody may give them back nor write to them while the slice lives.
+    /// The kernel must have handed over these bytes (status USER, read with Acquire), and they must
+    /// be neither returned nor written while the slice lives.
     #[inline]
     pub(super) unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
         assert!(at.checked_add(len).is_some_and(|end| end <= self.len));
@@ -59,8 +59,8 @@ impl Region {
     /// Bytes of the ring, to be written.
     ///
     /// # Safety
-    /// As for [`Region::slice`], with status AVAILABLE, and nobody else may hold
-    /// a slice of these bytes.
+    /// As for [`Region::slice`], with status AVAILABLE, and no other slice of these bytes may
+    /// exist.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "shared memory: exclusive by the caller's promise")]
     pub(super) unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [u8] {

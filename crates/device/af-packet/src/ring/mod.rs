@@ -5,17 +5,15 @@
 //! mapping; each ring is used by one thread at a time, and the [`Socket`] they
 //! share is for settings and counters.
 //!
-//! **Which version.** `TPACKET_V2` hands over each frame by itself, the moment
-//! it arrives. `TPACKET_V3` collects frames in blocks and hands over a part-filled
-//! block only when its timer fires, 1 ms later at best: more frames per second,
-//! but no use for a conversation. V2 is the default, V3 for who asks.
+//! **Which version.** `TPACKET_V2` delivers each frame as it arrives. `TPACKET_V3` collects frames
+//! in blocks and delivers a partly filled block only when its timer fires, up to 1 ms later: more
+//! frames per second, but bad for request-reply traffic. V2 is the default.
 //!
-//! **Slots and large frames.** A device may give us frames of up to 64 KiB with
-//! segmentation and checksum still to be done (see [`VnetHdr`]). Slots of that size
-//! would make a ring of useful depth enormous, so slots hold what the MTU allows,
-//! and the few larger frames take another way: the kernel queues them on the
-//! socket ([`RxRing`] fetches them in order), and [`TxRing`] sends them directly from
-//! the caller's buffers. Where the kernel does not let us enlarge the socket's
+//! **Slots and large frames.** A device may deliver frames of up to 64 KiB with pending
+//! segmentation and checksums (see [`VnetHdr`]). Slots of that size would make a ring of useful
+//! depth enormous, so slots hold what the MTU allows, and the few larger frames bypass the ring:
+//! the kernel queues them on the socket ([`RxRing`] fetches them in order), and [`TxRing`] sends
+//! them directly from the caller's buffers. Where the kernel does not let us enlarge the socket's
 //! queue (no root), slots are large and few instead.
 
 mod claim;

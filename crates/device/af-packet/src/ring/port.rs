@@ -1,4 +1,4 @@
-//! All queues of one device.
+//! The queues of one device.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const ETHERNET_KINDS: [u16; 2] = [1, 772];
 /// to the threads that serve them; they keep their sockets alive by themselves.
 #[derive(Debug)]
 pub struct HostPort {
-    /// What the device was when it was opened.
+    /// The device, as of opening.
     pub info: IfInfo,
     /// The receive queues.
     pub rx: Vec<RxRing>,
@@ -36,8 +36,8 @@ impl HostPort {
     /// Opens the queues of the device `name` in the calling thread's namespace.
     ///
     /// # Errors
-    /// There is no such device or its frames begin with something else, this process has it open
-    /// already, privileges or memory are missing, or an option is out of range.
+    /// If the device does not exist or has another framing, this process has it open already,
+    /// privileges or memory are missing, or an option is out of range.
     pub fn open(name: &str, options: &Options) -> Result<Self, Error> {
         options.check()?;
         let info = IfInfo::query(name)?;
@@ -61,33 +61,33 @@ impl HostPort {
         &self.sockets
     }
 
-    /// Sends past the queueing discipline, or through it, on all queues.
+    /// Switches the queueing discipline bypass on all queues.
     pub fn set_qdisc_bypass(&self, on: bool) -> Result<(), Error> {
         self.sockets.iter().try_for_each(|socket| socket.set_qdisc_bypass(on))
     }
 
-    /// Makes the device show us all frames, or only its own.
+    /// Switches promiscuous mode of the device.
     pub fn set_promiscuous(&self, on: bool) -> Result<(), Error> {
-        // One socket's wish is the device's.
+        // One socket's membership applies to the device.
         self.sockets.first().map_or(Ok(()), |socket| socket.set_promiscuous(on))
     }
 
-    /// Whether the device itself cuts TCP super-packets, as of now.
+    /// Returns whether the device segments TCP itself, as of now.
     pub fn segments_tcp(&self) -> bool {
         self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &self.info.name))
     }
 
-    /// Tells all transmit queues whether the device has a queueing discipline.
+    /// Sets on all transmit queues whether the device lacks a queueing discipline.
     pub fn set_unqueued(&self, unqueued: bool) -> Result<(), Error> {
         self.sockets.iter().try_for_each(|socket| socket.set_unqueued(unqueued))
     }
 
-    /// Tells all transmit queues the device's MTU in bytes.
+    /// Sets the device's MTU in bytes on all transmit queues.
     pub fn set_mtu(&self, mtu: u32) {
         self.sockets.iter().for_each(|socket| socket.set_mtu(mtu));
     }
 
-    /// What the kernel counted over all queues.
+    /// Sum of the kernel's counters over all queues.
     pub fn kernel_stats(&self) -> KernelStats {
         self.sockets.iter().map(|socket| socket.kernel_stats()).fold(
             KernelStats::default(),
@@ -110,8 +110,8 @@ fn open_sockets(info: &IfInfo, options: &Options) -> Result<Vec<Arc<Socket>>, Er
         })
         .collect::<Result<Vec<_>, _>>()?;
     if gather {
-        // Only when all are in the group may frames come: a socket that is
-        // bound but not yet a member would get those of its siblings too.
+        // Frames may arrive only once all sockets are in the group: a socket that is bound but not
+        // yet a member would get those of its siblings too.
         let members = &sockets[..usize::from(rx)];
         let group = members[0].found_group()?;
         members[1..].iter().try_for_each(|socket| socket.join(group))?;

@@ -1,4 +1,4 @@
-//! Receiving frames.
+//! Receive rings.
 
 use std::io::{ErrorKind, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,27 +13,26 @@ use crate::sys;
 
 /// The largest frame that is fetched from the socket, with its vnet header.
 const LARGEST: usize = 65_536 + 256;
-/// Slots that are fetched ahead: memory is far, and a slot takes a few tens of
-/// nanoseconds.
+/// Slots prefetched ahead: memory is slow, and a slot takes a few tens of nanoseconds.
 const AHEAD: usize = 4;
-/// Pieces that the kernel puts a frame into at most: 64 KiB are 33 buffers of the usual size.
+/// Maximum number of pieces of a frame: 64 KiB are 33 buffers of the default size.
 const PIECES: usize = 64;
-/// Where the tag goes: after the two addresses.
+/// Offset of the tag: after the two addresses.
 const TAG_AT: usize = 12;
 
-/// A frame that was received, valid during the call that gets it.
+/// A received frame, valid during the call that gets it.
 #[derive(Debug, Clone, Copy)]
 pub struct RxFrame<'a> {
     /// The frame from its Ethernet header on, without the tag in `vlan`.
     pub data: &'a [u8],
-    /// Bytes it had on the wire, with its tag; equals [`RxFrame::len`], since frames
-    /// that are not whole are dropped and counted.
+    /// Length on the wire, tag included; equals [`RxFrame::len`], since truncated frames are
+    /// dropped and counted.
     pub wire_len: usize,
-    /// Work that is still to be done on it; offsets count the tag in `vlan` in.
+    /// Pending offload work; offsets include the tag in `vlan`.
     pub vnet: VnetHdr,
-    /// The outermost VLAN tag, if the kernel took it out: it belongs at byte 12.
+    /// Outermost VLAN tag, if the kernel removed it: it belongs at byte 12.
     pub vlan: Option<Tag>,
-    /// When it arrived, in ns of the realtime clock.
+    /// Time of arrival in ns of the realtime clock.
     pub timestamp_ns: u64,
 }
 
@@ -47,7 +46,7 @@ impl RxFrame<'_> {
 
     /// Copies what follows byte `from` of the frame, its tag included, into `to`.
     ///
-    /// Returns the number of bytes copied: as many as there are and fit.
+    /// Returns the number of bytes copied, limited by both lengths.
     #[inline]
     pub fn copy(&self, from: usize, to: &mut [u8]) -> usize {
         match self.vlan {
@@ -77,21 +76,21 @@ fn copy_part(piece: &[u8], skip: usize, to: &mut [u8]) -> usize {
     len
 }
 
-/// What a receive ring counted. Drops as the ring was full are the kernel's:
+/// Counters of a receive ring. Drops due to a full ring are counted by the kernel:
 /// [`Socket::kernel_stats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxStats {
-    /// Frames handed over.
+    /// Frames delivered.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes: u64,
-    /// Of them, frames too large for a slot, which were fetched from the socket.
+    /// Frames too large for a slot among them, fetched from the socket.
     pub large: u64,
-    /// Dropped: a frame too large for its slot, of which the rest is lost.
+    /// Dropped: too large for the slot, and the rest is lost.
     pub truncated: u64,
-    /// Dropped: a slot that makes no sense, or a frame below 14 bytes.
+    /// Dropped: malformed slot, or frame below 14 bytes.
     pub malformed: u64,
-    /// Passed over: frames that this host sent.
+    /// Skipped: sent by this host.
     pub outgoing: u64,
 }
 
@@ -102,15 +101,15 @@ pub struct RxRing {
     ring: RingSize,
     /// The next slot (V2) or block (V3).
     cursor: Cursor,
-    /// V3: the next packet of the block at the cursor, and how many there are.
+    /// V3: offset of the next packet in the block at the cursor, and packets left.
     block: Option<(usize, u32)>,
     reader: FrameReader,
 }
 
-/// Where frames are looked at and booked before they are handed over.
+/// Parses frames and updates counters before delivery.
 #[derive(Debug)]
 struct FrameReader {
-    /// For frames that do not fit a slot.
+    /// Buffer for frames that do not fit a slot.
     large: Box<[u8]>,
     stats: RxStats,
 }
@@ -119,13 +118,13 @@ impl RxRing {
     pub(super) fn new(socket: &Arc<Socket>) -> Option<Self> {
         let mut ring = socket.rx?;
         if socket.version == Version::V3 {
-            // To us a block is what a slot is in V2.
+            // A V3 block plays the part of a V2 slot.
             ring = RingSize { slot: ring.block, per_block: 1, ..ring };
         }
         Some(Self {
             socket: Arc::clone(socket),
             ring,
-            // The receive ring is first in the mapping.
+            // The receive ring comes first in the mapping.
             cursor: Cursor::new(0),
             block: None,
             reader: FrameReader {
@@ -140,12 +139,12 @@ impl RxRing {
         &self.socket
     }
 
-    /// What this ring counted.
+    /// Counters of this ring.
     pub fn stats(&self) -> RxStats {
         self.reader.stats
     }
 
-    /// Whether frames wait: what to ask a last time before sleeping.
+    /// Returns whether frames are waiting; the last check before sleeping.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let status_at = match self.socket.version {
@@ -160,15 +159,15 @@ impl RxRing {
 
     /// Calls `each` for up to `max` waiting frames, until it returns `false`.
     ///
-    /// The frame for which it returned `false` is consumed. A frame's slot (V3: its
-    /// block, after the last frame of it) goes back to the kernel when `each`
-    /// returns. Never blocks. Returns the number of frames handed over.
+    /// The frame for which it returned `false` is consumed. A frame's slot (V3: its block, after
+    /// its last frame) goes back to the kernel when `each` returns. Never blocks. Returns the
+    /// number of frames delivered.
     #[inline]
     pub fn poll<F: FnMut(RxFrame<'_>) -> bool>(&mut self, max: usize, each: F) -> usize {
         self.poll_into(max, &mut FnSink(each))
     }
 
-    /// The same, for a sink that may fetch large frames to where it wants to have them.
+    /// As [`RxRing::poll`], for a sink that may fetch large frames straight to their destination.
     #[inline]
     pub fn poll_into(&mut self, max: usize, sink: &mut impl Sink) -> usize {
         match self.socket.version {
@@ -181,7 +180,7 @@ impl RxRing {
         let Self { socket, ring, cursor, reader, .. } = self;
         let region = &socket.region;
         let mut given = 0;
-        // At most one round, in case that all frames are dropped here.
+        // At most one round, in case all frames are dropped here.
         for _ in 0..ring.slots() {
             let status_at = cursor.at + parse::V2_STATUS_AT;
             let status = region.word(status_at).load(Ordering::Acquire);
@@ -191,7 +190,7 @@ impl RxRing {
             region.prefetch(cursor.at + AHEAD * ring.slot);
             // SAFETY: the status, read with Acquire, says that the slot is ours; it
             // goes back to the kernel below, after the last use of the slice. The ring
-            // is borrowed mutably, so that nobody else reads or returns slots.
+            // is borrowed mutably, so no other code reads or returns slots.
             let slot = unsafe { region.slice(cursor.at, ring.slot) };
             let more = match parse::v2_slot(slot, status, socket.vnet) {
                 Ok(parsed) => reader.deliver(socket, &parsed, slot, status, &mut given, each),
@@ -200,8 +199,8 @@ impl RxRing {
                     true
                 }
             };
-            // At once rather than at the end: the line is at hand, and the kernel
-            // sooner has room.
+            // At once rather than at the end: the line is in the cache, and the kernel has room
+            // sooner.
             region.word(status_at).store(0, Ordering::Release);
             cursor.advance(ring);
             if !more {
@@ -227,7 +226,7 @@ impl RxRing {
             };
             while more && left > 0 && given < max {
                 let Ok((packet, next)) = parse::v3_packet(bytes, at, socket.vnet) else {
-                    // The chain is broken: what follows cannot be found.
+                    // The chain is broken: later packets cannot be found.
                     reader.stats.malformed += u64::from(left);
                     left = 0;
                     break;
@@ -250,7 +249,7 @@ impl RxRing {
 }
 
 impl FrameReader {
-    /// Hands a frame over if it is whole; returns whether to go on.
+    /// Delivers a frame if it is complete; returns whether to continue.
     #[inline]
     fn deliver(
         &mut self,
@@ -287,7 +286,7 @@ impl FrameReader {
         each.take(frame)
     }
 
-    /// Frames that are not whole in their slot, or not for us.
+    /// Handles frames that are incomplete in their slot, or not for us.
     #[cold]
     fn deliver_unusual(
         &mut self,
@@ -297,8 +296,8 @@ impl FrameReader {
         given: &mut usize,
         each: &mut impl Sink,
     ) -> bool {
-        // The socket has the frame in full: take it in any case, since the next
-        // large frame is behind it.
+        // The socket has the whole frame: take it in any case, since the next large frame is queued
+        // after it.
         let large = status & parse::COPY != 0;
         if large && slot.tag.is_none() && !slot.outgoing && slot.wire_len <= LARGEST {
             let fetch = Fetch { socket, len: slot.wire_len };
@@ -335,7 +334,7 @@ impl FrameReader {
         more
     }
 
-    /// Fetches the frame of a slot from the socket's queue into `self.large`.
+    /// Fetches a slot's frame from the socket's queue into `self.large`.
     fn fetch(&mut self, socket: &Socket, slot: &Slot) -> Option<VnetHdr> {
         let fetch = Fetch { socket, len: slot.wire_len };
         let vnet = fetch.into(std::iter::once(&mut self.large[..])).copied()?;
@@ -343,21 +342,21 @@ impl FrameReader {
     }
 }
 
-/// Who takes frames.
+/// Receiver of frames.
 pub trait Sink {
-    /// Takes a frame; `false` to be given no more.
+    /// Takes a frame; returns `false` to stop.
     fn take(&mut self, frame: RxFrame<'_>) -> bool;
 
-    /// A frame of `len` bytes, too large for its slot, is to be fetched, which the sink may do to
-    /// where it wants to have it: `Some(true)` if it has it, `Some(false)` if it could not be fetched.
-    /// `None`, and nothing done, to take it like any other frame.
+    /// Offers a frame of `len` bytes that is too large for its slot, which the sink may fetch
+    /// straight to its destination: `Some(true)` on success, `Some(false)` if the fetch failed.
+    /// `None`, with nothing done, to take it like any other frame.
     fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
         let _ = (len, fetch);
         None
     }
 }
 
-/// A function that takes a frame and says whether to go on.
+/// Sink that calls a function, which returns whether to continue.
 struct FnSink<F>(F);
 
 impl<F: FnMut(RxFrame<'_>) -> bool> Sink for FnSink<F> {
@@ -367,21 +366,21 @@ impl<F: FnMut(RxFrame<'_>) -> bool> Sink for FnSink<F> {
     }
 }
 
-/// A frame that waits in the socket's queue.
+/// A frame waiting in the socket's queue.
 #[derive(Debug)]
 pub struct Fetch<'a> {
     socket: &'a Socket,
     len: usize,
 }
 
-/// What became of fetching a frame.
+/// Result of fetching a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
-    /// It is in its pieces, with this work to be done.
+    /// Copied, with this pending offload work.
     Copied(VnetHdr),
-    /// It was not to be had.
+    /// The frame was not in the queue.
     Missing,
-    /// It still waits, for fewer pieces.
+    /// Still queued: there were more pieces than allowed.
     TooManyPieces,
 }
 
@@ -395,7 +394,7 @@ impl Fetched {
 }
 
 impl Fetch<'_> {
-    /// Fetches the frame into pieces that together have its length or more.
+    /// Fetches the frame into pieces that together hold at least its length.
     pub fn into<'p>(self, pieces: impl Iterator<Item = &'p mut [u8]>) -> Fetched {
         let Self { socket, len } = self;
         let mut header = [0; VnetHdr::LEN];
@@ -410,9 +409,8 @@ impl Fetch<'_> {
             *to = IoSliceMut::new(piece);
             count += 1;
         }
-        // The queue is in the order of the slots. An error that the device left at
-        // the socket comes before a frame, once; a frame of another length would be
-        // one whose slot we never saw.
+        // The queue is in the order of the slots. An error left at the socket by the device comes
+        // before a frame, once; a frame of another length is one whose slot we never saw.
         let attempts = if room < start + len { 0 } else { 8 };
         let there = (0..attempts)
             .map(|_| sys::receive_scattered(socket.fd(), &mut all[..count]))
@@ -426,7 +424,7 @@ impl Fetch<'_> {
 }
 
 impl AsFd for RxRing {
-    /// The descriptor to poll: readable when frames wait.
+    /// Descriptor to poll: readable when frames are waiting.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.fd()
     }

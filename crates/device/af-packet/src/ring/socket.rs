@@ -10,36 +10,36 @@ use super::map::Region;
 use crate::link::IfInfo;
 use crate::{Error, sys};
 
-/// What a socket may hold of frames that did not fit their slots, and of frames
-/// in flight. This is a bound, not memory set aside.
+/// Limit of a socket's queues, for frames that did not fit their slots and for frames in flight. No
+/// memory is reserved.
 const QUEUE_BYTES: c_int = 16 << 20;
-/// From here on large frames may go through the socket's queue.
+/// Minimum queue size for large frames to pass through the socket.
 const DEEP_ENOUGH: u32 = 4 << 20;
 const ETH_P_ALL: u16 = 3;
-/// The kernel closes a V3 block after this time at the latest.
+/// Timeout after which the kernel closes a V3 block.
 const V3_RETIRE_MS: u32 = 1;
 
-/// What the kernel counted at a socket.
+/// The kernel's counters of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelStats {
     /// Frames for this queue, dropped ones included.
     pub packets: u64,
-    /// Frames dropped as the ring was full.
+    /// Frames dropped because the ring was full.
     pub drops: u64,
-    /// Times that the ring ran full (V3 only).
+    /// Number of times the ring ran full (V3 only).
     pub freezes: u64,
 }
 
 /// A packet socket on a device, with the memory of its rings.
 ///
-/// Shared by a [`RxRing`](super::RxRing) and a [`TxRing`](super::TxRing); everything
-/// here may be called from any thread, at any time.
+/// Shared by a [`RxRing`](super::RxRing) and a [`TxRing`](super::TxRing); all methods may be called
+/// from any thread, at any time.
 #[derive(Debug)]
 pub struct Socket {
-    // The mapping goes before the socket that it belongs to.
+    // Dropped before the socket that it belongs to.
     pub(super) region: Region,
     fd: OwnedFd,
-    /// Sends frames that are larger than a slot; there is one if there is a tx ring.
+    /// Socket for frames larger than a slot; present if there is a tx ring.
     large: Option<OwnedFd>,
     name: String,
     ifindex: u32,
@@ -48,9 +48,9 @@ pub struct Socket {
     pub(super) rx: Option<RingSize>,
     pub(super) tx: Option<RingSize>,
     qdisc_bypass: AtomicBool,
-    /// The device has no queueing discipline: nothing is gained by going past it.
+    /// The device has no queueing discipline: bypassing it gains nothing.
     unqueued: AtomicBool,
-    /// The device cuts super-packets itself.
+    /// The device segments GSO packets itself.
     segments: bool,
     promiscuous: AtomicBool,
     mtu: AtomicU32,
@@ -59,7 +59,7 @@ pub struct Socket {
     freezes: AtomicU64,
 }
 
-/// A socket before it is bound: the kernel wants things in this order.
+/// A socket before it is bound: the kernel requires this order of calls.
 pub(super) struct Builder<'a> {
     fd: OwnedFd,
     info: &'a IfInfo,
@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
         // A frame that the kernel finds malformed would block the ring otherwise.
         builder.set(libc::PACKET_LOSS, 1, "make the ring pass over malformed frames")?;
         builder.set(libc::PACKET_COPY_THRESH, 1, "queue large frames")?;
-        // Linux 4.20; the ring sorts out such frames itself where this fails.
+        // Since Linux 4.20; where this fails, the ring skips such frames itself.
         let _ = sys::set_option(builder.fd(), libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1);
         Ok(builder)
     }
@@ -94,8 +94,8 @@ impl<'a> Builder<'a> {
             .map_err(|error| Error::system(&self.info.name, what, error))
     }
 
-    /// Makes the rings, maps them and binds the socket. With `gather` it refuses
-    /// all frames until [`Socket::accept`], for which its siblings must be there.
+    /// Creates and maps the rings and binds the socket. With `gather` it refuses all frames until
+    /// [`Socket::accept`], so that its siblings can join first.
     pub(super) fn finish(self, rx: bool, tx: bool, gather: bool) -> Result<Socket, Error> {
         let name = &self.info.name;
         let mut rings = [None, None];
@@ -151,7 +151,7 @@ impl<'a> Builder<'a> {
         Ok(socket)
     }
 
-    /// Asks for a ring, and for smaller ones while memory is short.
+    /// Requests a ring, and smaller ones while memory is short.
     fn ring(&self, which: c_int, wanted: RingSize) -> Result<RingSize, Error> {
         let mut ring = wanted;
         loop {
@@ -206,7 +206,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Opens a socket that receives nothing yet; also says whether vnet headers are on.
+/// Opens a socket that receives nothing yet; also returns whether vnet headers are on.
 fn open_socket(info: &IfInfo, options: &Options) -> Result<(OwnedFd, bool), Error> {
     let fd = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
         .map_err(|error| Error::system(&info.name, "open a packet socket", error))?;
@@ -223,10 +223,10 @@ fn open_socket(info: &IfInfo, options: &Options) -> Result<(OwnedFd, bool), Erro
     Ok((fd, vnet))
 }
 
-/// Lets a socket queue more, as far as we may; returns the bound that holds now.
+/// Enlarges a socket queue as far as permitted; returns the resulting limit.
 fn deepen(fd: BorrowedFd<'_>, force: c_int, ask: c_int) -> u32 {
-    // Forcing needs CAP_NET_ADMIN in the first namespace, asking is limited by
-    // net.core.[rw]mem_max.
+    // Forcing needs CAP_NET_ADMIN in the initial namespace; otherwise net.core.[rw]mem_max is the
+    // limit.
     if sys::set_option(fd, libc::SOL_SOCKET, force, QUEUE_BYTES).is_err() {
         let _ = sys::set_option(fd, libc::SOL_SOCKET, ask, QUEUE_BYTES);
     }
@@ -244,30 +244,31 @@ impl Socket {
         self.version
     }
 
-    /// Whether packets come and go with a [`VnetHdr`](super::VnetHdr).
+    /// Whether packets carry a [`VnetHdr`](super::VnetHdr).
     pub fn offload(&self) -> bool {
         self.vnet
     }
 
-    /// The receive ring, if there is one. With V3 its slots hold no frame each.
+    /// Geometry of the receive ring, if there is one. V3 slots hold no single frame.
     pub fn rx_size(&self) -> Option<RingSize> {
         self.rx
     }
 
-    /// The transmit ring, if there is one.
+    /// Geometry of the transmit ring, if there is one.
     pub fn tx_size(&self) -> Option<RingSize> {
         self.tx
     }
 
-    /// Whether frames are sent past the queueing discipline.
+    /// Whether the queueing discipline is bypassed.
     pub fn qdisc_bypass(&self) -> bool {
         self.qdisc_bypass.load(Relaxed)
     }
 
-    /// Sends past the queueing discipline, or through it.
+    /// Switches the queueing discipline bypass.
     pub fn set_qdisc_bypass(&self, on: bool) -> Result<(), Error> {
         let option = libc::PACKET_QDISC_BYPASS;
-        // What bypasses it is not cut by the kernel; without one, order is the same either way.
+        // The kernel does not segment packets that bypass it; without one, order is the same either
+        // way.
         let large = self.large.as_ref().map(|fd| (fd, on && !self.unqueued.load(Relaxed)));
         for (fd, on) in [Some((&self.fd, on)), large].into_iter().flatten() {
             sys::set_option(fd.as_fd(), libc::SOL_PACKET, option, c_int::from(on))
@@ -277,12 +278,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the device or the kernel cuts a super-packet of TCP that is larger than a slot.
+    /// Returns whether the device or the kernel segments a TCP GSO packet larger than a slot.
     pub(super) fn supports_gso(&self) -> bool {
         self.vnet && (self.segments || self.unqueued.load(Relaxed) || !self.qdisc_bypass())
     }
 
-    /// Says whether the device has a queueing discipline: it gets one when it is first up.
+    /// Sets whether the device lacks a queueing discipline: it gets one when it first comes up.
     pub(super) fn set_unqueued(&self, unqueued: bool) -> Result<(), Error> {
         match self.unqueued.swap(unqueued, Relaxed) == unqueued {
             true => Ok(()),
@@ -290,7 +291,7 @@ impl Socket {
         }
     }
 
-    /// Makes the device show us all frames, or only its own. Ends with the socket.
+    /// Switches promiscuous mode of the device. Ends with the socket.
     pub fn set_promiscuous(&self, on: bool) -> Result<(), Error> {
         if self.promiscuous.swap(on, Relaxed) == on {
             return Ok(());
@@ -308,7 +309,7 @@ impl Socket {
         })
     }
 
-    /// Tells the transmit ring the device's MTU in bytes, by which it refuses long frames.
+    /// Sets the device's MTU in bytes, by which the transmit ring refuses long frames.
     pub fn set_mtu(&self, mtu: u32) {
         self.mtu.store(mtu, Relaxed);
     }
@@ -317,9 +318,9 @@ impl Socket {
         self.mtu.load(Relaxed)
     }
 
-    /// What the kernel counted since the socket was opened.
+    /// The kernel's counters since the socket was opened.
     pub fn kernel_stats(&self) -> KernelStats {
-        // The kernel starts anew whenever it is asked, so the sums are kept here.
+        // The kernel clears its counters on each read, so sums are kept here.
         let option = libc::PACKET_STATISTICS;
         let new = sys::get_option::<3>(self.fd(), libc::SOL_PACKET, option).unwrap_or_default();
         let add = |sum: &AtomicU64, value: u32| {
@@ -356,11 +357,11 @@ impl Socket {
         self.large.as_ref().map(AsFd::as_fd)
     }
 
-    /// Starts a group of sockets that share a device's flows; returns what
-    /// [`Socket::join`] needs.
+    /// Starts a fanout group of sockets that share a device's flows; returns the argument for
+    /// [`Socket::join`].
     pub(super) fn found_group(&self) -> Result<u32, Error> {
-        // The kernel picks a free id. The group must be told by itself not to show
-        // what this host sends; kernels before 6.2 do not know that flag.
+        // The kernel picks a free id. The group itself needs the option not to deliver frames sent by
+        // this host; kernels before 6.2 do not know that flag.
         let base = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
         let quiet = base | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
         let found = |kind: u32| {
@@ -374,7 +375,7 @@ impl Socket {
             .map_err(|error| self.group_error(error))
     }
 
-    /// Joins a group of sockets.
+    /// Joins a fanout group.
     pub(super) fn join(&self, group: u32) -> Result<(), Error> {
         sys::set_option(self.fd(), libc::SOL_PACKET, libc::PACKET_FANOUT, group as c_int)
             .map_err(|error| self.group_error(error))
@@ -384,7 +385,7 @@ impl Socket {
         Error::system(&self.name, "spread flows over several receive queues", error)
     }
 
-    /// Ends the refusal of frames that [`Builder::finish`] began.
+    /// Accepts frames, which [`Builder::finish`] refused.
     pub(super) fn accept(&self) -> Result<(), Error> {
         sys::refuse_all(self.fd(), false)
             .map_err(|error| Error::system(&self.name, "let frames in", error))

@@ -29,11 +29,11 @@ const LARGEST: usize = 65_536 + ETHERNET_HDR + 2 * TAG;
 const LINEAR: usize = 2048;
 /// What it copies of a longer one without segmentation to be done: all headers.
 const HEADERS: usize = 128;
-/// Pieces of a frame that the kernel gathers. A frame of more, which is one of 64 KiB in tiny buffers, is
-/// copied into one piece first.
+/// Maximum number of pieces of a frame that the kernel gathers. A frame with more, which is one of
+/// 64 KiB in tiny buffers, is copied into one piece first.
 const PIECES: usize = 64;
 
-/// Why a frame was not sent. Each case has its counter in [`TxStats`].
+/// Why a frame was not sent. Each case has a counter in [`TxStats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// No slot is free, or the socket has too much in flight.
@@ -44,54 +44,54 @@ pub enum SendError {
     TooLong {
         /// Length of the frame in bytes.
         len: usize,
-        /// What would be right.
+        /// Maximum.
         max: usize,
     },
     /// Shorter than an Ethernet header.
     #[error("{0} bytes are not a frame: an Ethernet header alone has 14")]
     TooShort(usize),
-    /// The vnet header does not fit the frame.
-    #[error("bad offload request: {0}")]
+    /// The vnet header does not match the frame.
+    #[error("invalid offload request: {0}")]
     Offload(#[from] BadOffload),
-    /// Offload was asked for on a socket without it.
-    #[error("checksum or segmentation is left to be done, but offload is off")]
+    /// Offload was requested on a socket without it.
+    #[error("checksum or segmentation is pending, but offload is off")]
     NoOffload,
     /// The device, or its queueing discipline, dropped the frame.
-    #[error("the device refused the frame")]
+    #[error("frame rejected by device")]
     Refused,
-    /// The device is down or gone.
+    /// The device is down or was removed.
     #[error("the device is down")]
     Down,
 }
 
-/// What a transmit ring counted. Every frame that was accepted ends in `frames`,
-/// `refused`, `down` or `rejected`, or is still pending.
+/// Counters of a transmit ring. Every accepted frame ends in `frames`, `refused`, `down` or
+/// `rejected`, or is still pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxStats {
     /// Frames that the device took.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes: u64,
-    /// Of them, frames sent past the ring as they were larger than a slot.
+    /// Frames among them larger than a slot, sent directly.
     pub large: u64,
-    /// Super-packets among them, each of several frames.
+    /// GSO packets among them, each of several frames.
     pub gso_packets: u64,
     /// System calls made to send.
     pub kicks: u64,
-    /// Calls after which frames stayed in the ring, as too much was in flight.
+    /// Calls after which frames stayed in the ring, as too many were in flight.
     pub would_block: u64,
     /// Not accepted: no free slot.
     pub full: u64,
     /// Not accepted: too long or too short.
     pub bad_length: u64,
-    /// Not accepted: a vnet header that does not fit.
+    /// Not accepted: the vnet header does not match the frame.
     pub bad_offload: u64,
     /// Dropped by the device or its queueing discipline.
     pub refused: u64,
     /// Dropped as the device was down.
     pub down: u64,
-    /// Dropped by the kernel as malformed. It tells only how many bytes, so this
-    /// is exact if the frames of a burst are of equal length, and at least 1.
+    /// Dropped by the kernel as malformed. The kernel reports only their bytes, so this is exact if
+    /// the frames of a burst have equal lengths, and at least 1.
     pub rejected: u64,
 }
 
@@ -100,7 +100,7 @@ pub struct TxStats {
 pub struct TxRing {
     socket: Arc<Socket>,
     ring: RingSize,
-    /// Where in a slot its length, its status and its data are.
+    /// Offsets of a slot's length, status and data.
     len_at: usize,
     status_at: usize,
     data_at: usize,
@@ -111,9 +111,9 @@ pub struct TxRing {
     /// The first slot that the kernel may not have taken, and how many follow.
     tail: Cursor,
     unsent: usize,
-    /// Whether the device has never refused a super-packet.
+    /// False once the device has refused a GSO packet.
     gso: bool,
-    /// For a large frame of too many pieces.
+    /// Buffer for a large frame with too many pieces.
     whole: Vec<u8>,
     stats: TxStats,
 }
@@ -148,25 +148,24 @@ impl TxRing {
         &self.socket
     }
 
-    /// What this ring counted.
+    /// Counters of this ring.
     pub fn stats(&self) -> TxStats {
         self.stats
     }
 
-    /// Slots that the kernel has yet to take. Dropped frames are among them while
-    /// the device is down.
+    /// Slots not yet taken by the kernel. While the device is down, dropped frames are among them.
     #[inline]
     pub fn pending(&self) -> usize {
         self.unsent
     }
 
-    /// The longest frame that fits a slot, in bytes.
+    /// Maximum length in bytes of a frame that fits a slot.
     #[inline]
     pub fn slot_room(&self) -> usize {
         self.ring.slot - self.data_at - self.prefix
     }
 
-    /// A free slot, or `None` if the ring is full: then [`TxRing::kick`], or drop.
+    /// Returns a free slot, or `None` if the ring is full: then [`TxRing::kick`], or drop.
     #[inline]
     pub fn reserve(&mut self) -> Option<TxSlot<'_>> {
         let status = self.socket.region.word(self.head.at + self.status_at);
@@ -177,8 +176,8 @@ impl TxRing {
         Some(TxSlot { ring: self, len: 0, vnet: VnetHdr::default() })
     }
 
-    /// Sends one frame, gathered from pieces: in a slot if it fits, and else at once
-    /// from where it is, after what waits in the ring.
+    /// Sends one frame gathered from pieces: in a slot if it fits, otherwise directly, after the
+    /// frames waiting in the ring.
     ///
     /// # Errors
     /// The frame was not sent, see [`SendError`].
@@ -200,15 +199,16 @@ impl TxRing {
         slot.commit()
     }
 
-    /// Whether several TCP segments may go as one super-packet, which the kernel cuts if the device
-    /// does not.
+    /// Returns whether several TCP segments may be sent as one GSO packet, which the kernel
+    /// segments if the device does not.
     #[inline]
     pub fn accepts_gso(&self) -> bool {
         self.gso && self.socket.supports_gso()
     }
 
-    /// Sends `frames` frames as one super-packet, after what waits in the ring. The first, which is
-    /// none of the shorter, has `first` bytes. False if it was not sent: then send them one by one.
+    /// Sends `frames` frames as one GSO packet, after the frames waiting in the ring. The first
+    /// frame, of maximum length, has `first` bytes. Returns false if nothing was sent: then send
+    /// them one by one.
     pub fn send_gso<'p>(
         &mut self,
         vnet: VnetHdr,
@@ -227,7 +227,7 @@ impl TxRing {
                 self.stats.gso_packets += 1;
                 true
             }
-            // What is sent by itself now counts then.
+            // The frames are sent one by one and counted then.
             Err(SendError::Refused) => {
                 (self.gso, self.stats.refused) = (false, self.stats.refused - 1);
                 false
@@ -240,13 +240,12 @@ impl TxRing {
         }
     }
 
-    /// Makes the kernel send what waits in the ring: call it once per burst.
+    /// Makes the kernel send the frames waiting in the ring: call it once per burst.
     ///
-    /// Never blocks. Returns whether frames still wait, as too much is in flight:
-    /// then call it again, at the latest when `poll` says that the socket is
-    /// writable. Ask for that only then, since the socket is writable most of
-    /// the time. Frames that the device refuses, or that come while it is down, are
-    /// dropped and counted.
+    /// Never blocks. Returns whether frames still wait, as too many are in flight: then call it
+    /// again, at the latest when `poll` reports that the socket is writable. Poll for that only
+    /// then, since the socket is writable most of the time. Frames that the device refuses, or that
+    /// are sent while it is down, are dropped and counted.
     pub fn kick(&mut self) -> bool {
         let mut refusals = 0;
         let mut retried = false;
@@ -268,10 +267,10 @@ impl TxRing {
                     self.stats.would_block += 1;
                     break;
                 }
-                // The first answer may be an old error that waited at the socket.
+                // The first error may be an old one left at the socket.
                 libc::ENETDOWN | libc::ENXIO | libc::ENODEV if !retried => retried = true,
                 libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
-                    // What waits now would be stale when the device comes back.
+                    // Waiting frames would be stale when the device comes back.
                     self.stats.down += self.void(usize::MAX);
                     return false;
                 }
@@ -291,7 +290,7 @@ impl TxRing {
         self.unsent > 0
     }
 
-    /// Passes over the slots that the kernel took; returns their frames and bytes.
+    /// Skips the slots that the kernel took; returns their frames and bytes.
     fn reap(&mut self) -> (u64, u64) {
         let (mut frames, mut bytes) = (0, 0);
         while self.unsent > 0 {
@@ -312,7 +311,7 @@ impl TxRing {
         (frames, bytes)
     }
 
-    /// Books frames that the kernel passed over, by the bytes it did not send.
+    /// Counts frames that the kernel skipped, by the bytes it did not send.
     fn note_rejected(&mut self, frames: u64, bytes: u64, sent: u64) {
         if let Some(missing) = bytes.checked_sub(sent).filter(|missing| *missing > 0) {
             let share = (missing * frames).div_ceil(bytes).clamp(1, frames);
@@ -322,13 +321,13 @@ impl TxRing {
         }
     }
 
-    /// Makes up to `count` slots that the kernel has yet to take void; returns how
-    /// many were not so before.
+    /// Voids up to `count` slots not yet taken by the kernel; returns how many were not void
+    /// before.
     fn void(&mut self, count: usize) -> u64 {
         let mut cursor = self.tail;
         let mut voided = 0;
         for _ in 0..count.min(self.unsent) {
-            // The kernel looks at slots only while we ask it to send.
+            // The kernel reads slots only during a send call.
             let len = self.socket.region.word(cursor.at + self.len_at);
             voided += u64::from(len.swap(VOID, Ordering::Relaxed) != VOID);
             cursor.advance(&self.ring);
@@ -345,8 +344,8 @@ impl TxRing {
         }
         let max = match vnet.is_gso() {
             true => LARGEST,
-            // Room for a tag; with vnet headers the kernel leaves the rest to the
-            // device, without them it refuses more than one.
+            // Room for a tag; with vnet headers the kernel leaves the rest to the device, without
+            // them it refuses more than one.
             false => {
                 let tags = if self.prefix == 0 { TAG } else { 2 * TAG };
                 self.socket.mtu() as usize + ETHERNET_HDR + tags
@@ -365,7 +364,7 @@ impl TxRing {
         offload
     }
 
-    /// Sends a frame that no slot can hold.
+    /// Sends a frame larger than a slot.
     #[cold]
     fn send_large<'p>(
         &mut self,
@@ -374,7 +373,7 @@ impl TxRing {
         len: usize,
     ) -> Result<(), SendError> {
         self.check(&vnet, len)?;
-        // Frames keep their order: what is in the ring goes first.
+        // Frames keep their order: those in the ring go first.
         if self.kick() {
             self.stats.full += 1;
             return Err(SendError::Full);
@@ -391,7 +390,7 @@ impl TxRing {
         }
         if more.next().is_some() {
             self.whole.clear();
-            // Of a device that takes longer frames than any kernel makes.
+            // Only for a device whose frames are longer than the kernel's largest.
             if len > self.whole.capacity() {
                 self.stats.bad_length += 1;
                 return Err(SendError::TooLong { len, max: self.whole.capacity() });
@@ -439,7 +438,7 @@ impl TxRing {
 }
 
 impl AsFd for TxRing {
-    /// The descriptor to poll: writable when [`TxRing::kick`] can go on.
+    /// Descriptor to poll: writable when [`TxRing::kick`] can continue.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.fd()
     }
@@ -467,19 +466,19 @@ pub struct TxSlot<'a> {
 }
 
 impl TxSlot<'_> {
-    /// Says which work the kernel is to do on the frame.
+    /// Sets the offload work left to the kernel.
     #[inline]
     pub fn vnet(&mut self, vnet: VnetHdr) {
         self.vnet = vnet;
     }
 
-    /// Bytes that may follow.
+    /// Bytes of room left.
     #[inline]
     pub fn room(&self) -> usize {
         self.ring.slot_room().saturating_sub(self.len)
     }
 
-    /// Appends bytes of the frame. If they do not fit, [`TxSlot::commit`] says so.
+    /// Appends bytes of the frame. [`TxSlot::commit`] reports if they did not fit.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) {
         if bytes.len() <= self.room() {
@@ -493,11 +492,11 @@ impl TxSlot<'_> {
         self.len = self.len.saturating_add(bytes.len());
     }
 
-    /// Hands the slot to the next [`TxRing::kick`].
+    /// Passes the slot to the next [`TxRing::kick`].
     ///
     /// # Errors
-    /// The frame is too long or too short, or its vnet header does not fit it; the
-    /// slot stays free.
+    /// If the frame is too long or too short, or its vnet header does not match it; the slot stays
+    /// free.
     #[inline]
     pub fn commit(self) -> Result<(), SendError> {
         let Self { ring, len, vnet } = self;

@@ -1,7 +1,7 @@
-//! The header that says which work on a packet is still to be done.
+//! The header that describes a packet's pending offload work.
 
-/// What the kernel left to the next hop: the checksum of a packet, and its
-/// division into segments (`struct virtio_net_hdr`, virtio 1.2 section 5.1.6).
+/// Work left to the next hop: the checksum of a packet, and its segmentation (`struct
+/// virtio_net_hdr`, virtio 1.2 section 5.1.6).
 ///
 /// Offsets count from the start of the Ethernet header. The all-zero value is
 /// that of a finished packet.
@@ -15,19 +15,19 @@ pub struct VnetHdr {
     pub hdr_len: u16,
     /// Payload of each segment in bytes.
     pub gso_size: u16,
-    /// Where the data that the checksum covers starts.
+    /// Start of the data that the checksum covers.
     pub csum_start: u16,
-    /// Where the checksum goes, counted from `csum_start`.
+    /// Offset of the checksum from `csum_start`.
     pub csum_offset: u16,
 }
 
-/// Why a [`VnetHdr`] does not fit the packet it is given with.
+/// Why a [`VnetHdr`] does not match its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadOffload {
     /// The checksum would lie outside of the packet.
     #[error("the checksum lies at byte {at}, beyond the {len} bytes of the packet")]
     Checksum {
-        /// Where the checksum would lie.
+        /// Offset of the checksum.
         at: usize,
         /// Length of the packet.
         len: usize,
@@ -76,7 +76,7 @@ impl VnetHdr {
         })
     }
 
-    /// The header as it stands in a ring: in the byte order of this machine.
+    /// The header in ring format: in the byte order of this machine.
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let [h0, h1] = self.hdr_len.to_ne_bytes();
         let [g0, g1] = self.gso_size.to_ne_bytes();
@@ -108,8 +108,7 @@ impl VnetHdr {
         self
     }
 
-    /// Checks the header against a packet of `len` bytes, by the rules by
-    /// which the kernel would refuse it.
+    /// Checks the header against a packet of `len` bytes by the kernel's rules.
     pub fn check(&self, len: usize) -> Result<(), BadOffload> {
         if self.needs_csum() {
             let at = usize::from(self.csum_start) + usize::from(self.csum_offset);

@@ -19,7 +19,7 @@ fn versions(test: impl Fn(&Options)) {
     }
 }
 
-/// A frame of `len` bytes that tells its number; every third has a VLAN tag.
+/// A frame of `len` bytes that contains its number; every third has a VLAN tag.
 fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
     if number.is_multiple_of(3) {

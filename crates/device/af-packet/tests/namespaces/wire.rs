@@ -1,5 +1,5 @@
-//! Two kernel stacks that talk through a pair of rings, with checksums and
-//! segmentation left to be done, as the kernel does by default between veths.
+//! Two kernel stacks connected by a pair of rings, with checksums and segmentation left pending, as
+//! the kernel does by default between veths.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -39,7 +39,7 @@ impl Lab {
     fn finish(mut self) -> [HostPort; 2] {
         self.stop.store(true, Ordering::Relaxed);
         let ports = self.wire.take().unwrap().join().unwrap();
-        // Namespaces go some time after their last thread, and would keep the names.
+        // Namespaces vanish some time after their last thread, and would keep the names.
         for name in ["wire0", "wire1"] {
             ip(&format!("link del {name}"));
         }
@@ -168,7 +168,7 @@ fn tcp_with_offload_passes_without_root() {
 
 /// Round trips of ICMP echoes in µs, sorted.
 fn ping(count: u16) -> Vec<f64> {
-    // SAFETY: no pointers; the descriptor that comes back is nobody else's.
+    // SAFETY: no pointers; the returned descriptor has no other owner.
     let fd = unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 1);
         assert!(fd >= 0, "{}", std::io::Error::last_os_error());

@@ -1,17 +1,17 @@
-//! `collect_detailed_interface_stats`: packets by kind of address. They are always counted.
+//! `collect_detailed_interface_stats`: counters by kind of address, which are always on.
 
 use crate::api_types::{INTERFACE, view};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Counts more, or less.
+/// Enables or disables detailed counters.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct CollectDetailedInterfaceStats {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// More.
+    /// True to enable.
     pub enable_disable: bool,
 }
 

@@ -6,15 +6,15 @@ use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for a loopback interface.
+/// Creates a loopback interface.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct CreateLoopback {
-    /// Its MAC address; zero for the usual one.
+    /// MAC address; zero for the default.
     pub mac_address: MacAddress,
 }
 
-/// Answers [`CreateLoopback`].
+/// Reply to [`CreateLoopback`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct CreateLoopbackReply {

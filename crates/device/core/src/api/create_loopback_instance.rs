@@ -1,4 +1,4 @@
-//! `create_loopback_instance`: creates a loopback of a number.
+//! `create_loopback_instance`: creates a loopback with a given instance number.
 
 use crate::api_types::{INTERFACE, mac};
 use crate::{DeviceError, loopback};
@@ -6,19 +6,19 @@ use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for a loopback interface.
+/// Creates a loopback interface.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct CreateLoopbackInstance {
-    /// Its MAC address; zero for the usual one.
+    /// MAC address; zero for the default.
     pub mac_address: MacAddress,
-    /// It is to have this number.
+    /// Use `user_instance`.
     pub is_specified: bool,
-    /// The number in its name.
+    /// Instance number.
     pub user_instance: u32,
 }
 
-/// Answers [`CreateLoopbackInstance`].
+/// Reply to [`CreateLoopbackInstance`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct CreateLoopbackInstanceReply {
@@ -36,11 +36,11 @@ fn handle(
 ) -> Result<CreateLoopbackInstanceReply, Retval> {
     let instance = rq.is_specified.then_some(rq.user_instance);
     if instance.is_some_and(|n| n > loopback::MAX_INSTANCE) {
-        return Err(Retval::INVALID_REGISTRATION.because("there is no such instance"));
+        return Err(Retval::INVALID_REGISTRATION.because("the instance is out of range"));
     }
     match loopback::create_loopback(c, instance, mac(rq.mac_address)) {
         Ok(sw_if) => Ok(CreateLoopbackInstanceReply { sw_if_index: InterfaceIndex(sw_if) }),
-        // VPP's number for an instance that is taken.
+        // VPP's error for an instance in use.
         Err(e @ DeviceError::Exists(_)) => Err(Retval::INVALID_REGISTRATION.because(e)),
         Err(e) => Err(e.into()),
     }

@@ -21,7 +21,7 @@ pub static SERVICE: Call<Control, DeleteLoopback, DeleteLoopbackReply> =
 fn handle(c: &mut Control, rq: DeleteLoopback) -> Result<DeleteLoopbackReply, Retval> {
     let view = view(c, rq.sw_if_index)?;
     if view.dev_type != "Loopback" {
-        let reason = format!("`{}` is a {} port, no loopback", view.name, view.dev_type);
+        let reason = format!("`{}` is a {} interface, not a loopback", view.name, view.dev_type);
         return Err(Retval::INVALID_SW_IF_INDEX.because(reason));
     }
     interface::delete(c, view.sw_if)?;

@@ -1,18 +1,18 @@
-//! `feature_enable_disable`: hangs a feature into an interface's way on an arc.
+//! `feature_enable_disable`: enables or disables a feature on an interface's arc.
 
 use crate::api_types::{FEATURE, view};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Enables or disables a feature. It stays enabled until it was disabled as often: what a feature's
-/// own commands have enabled is theirs.
+/// Enables or disables a feature. Calls are counted: it stays enabled until disabled as often. What
+/// a feature's own commands have enabled is not affected.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct FeatureEnableDisable {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// On or off.
+    /// True to enable, false to disable.
     pub enable: bool,
     /// The arc.
     pub arc_name: Text<64>,
@@ -32,7 +32,7 @@ fn handle(c: &mut Control, rq: FeatureEnableDisable) -> Result<FeatureEnableDisa
     Ok(FeatureEnableDisableReply)
 }
 
-/// Whether there are such an arc and such a feature on it.
+/// Checks that the arc and the feature exist.
 ///
 /// # Errors
 /// [`Retval::INVALID_VALUE`] for an unknown arc, [`Retval::INVALID_VALUE_2`] for an unknown feature.

@@ -1,4 +1,4 @@
-//! `feature_is_enabled`: whether a feature is on an interface's way on an arc.
+//! `feature_is_enabled`: returns whether a feature is enabled on an interface's arc.
 
 use super::feature_enable_disable::known;
 use crate::api_types::{FEATURE, view};
@@ -6,7 +6,7 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Asks for a feature.
+/// Requests the state of a feature.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct FeatureIsEnabled {
@@ -18,13 +18,13 @@ pub struct FeatureIsEnabled {
     pub sw_if_index: InterfaceIndex,
 }
 
-/// Answers [`FeatureIsEnabled`]. By a whim of its inventors it begins as a request does.
+/// Reply to [`FeatureIsEnabled`]. In VPP's definition it begins like a request.
 #[derive(Debug, Default, Message)]
 #[api(request)]
 pub struct FeatureIsEnabledReply {
-    /// How the request ended.
+    /// Return code.
     pub retval: i32,
-    /// Whether it is.
+    /// Whether the feature is enabled.
     pub is_enabled: bool,
 }
 

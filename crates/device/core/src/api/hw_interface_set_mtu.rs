@@ -1,4 +1,4 @@
-//! `hw_interface_set_mtu`: sets the largest frame of a device.
+//! `hw_interface_set_mtu`: sets the MTU of a device.
 
 use crate::api_types::INTERFACE;
 use crate::interface;
@@ -12,7 +12,7 @@ use thalweg_graph::Control;
 pub struct HwInterfaceSetMtu {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Bytes behind the Ethernet header.
+    /// MTU in bytes, without Ethernet header.
     pub mtu: u16,
 }
 

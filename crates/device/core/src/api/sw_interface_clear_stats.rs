@@ -1,4 +1,4 @@
-//! `sw_interface_clear_stats`: sets counters to zero.
+//! `sw_interface_clear_stats`: clears interface counters.
 
 use crate::api_types::{INTERFACE, view};
 use crate::interface;
@@ -6,11 +6,11 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Clears what `show interface` counts.
+/// Clears the counters of `show interface`.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceClearStats {
-    /// The interface; none means all.
+    /// Interface; all ones for all.
     pub sw_if_index: InterfaceIndex,
 }
 

@@ -1,4 +1,4 @@
-//! `sw_interface_dump`: all interfaces.
+//! `sw_interface_dump`: lists interfaces.
 
 use crate::api_types::{INTERFACE, IfType, LinkDuplex, SubIfFlags, flags, indices};
 use crate::{InterfaceView, interface};
@@ -6,16 +6,16 @@ use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddress};
 use thalweg_api::{Details, Dump, Message, Text, Walk, walk_each};
 use thalweg_graph::Control;
 
-/// Asks for interfaces.
+/// Requests interfaces.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct SwInterfaceDump {
-    /// Which one; none and 0 mean all.
+    /// Interface; all ones or 0 for all.
     #[api(default = 0xffff_ffff)]
     pub sw_if_index: InterfaceIndex,
-    /// Only those whose names match.
+    /// Filter by name.
     pub name_filter_valid: bool,
-    /// A part of their names, in letters of either case.
+    /// Part of the name, case-insensitive.
     pub name_filter: String,
 }
 
@@ -23,57 +23,57 @@ pub struct SwInterfaceDump {
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct SwInterfaceDetails {
-    /// Its index.
+    /// Interface index.
     pub sw_if_index: InterfaceIndex,
-    /// The interface that it is a part of, or itself.
+    /// Index of the parent interface, or its own.
     pub sup_sw_if_index: u32,
-    /// Its MAC address.
+    /// MAC address.
     pub l2_address: MacAddress,
-    /// Its state.
+    /// Administrative and link state.
     pub flags: IfStatusFlags,
-    /// What it is.
+    /// Interface type.
     pub r#type: IfType,
-    /// Its link's ways.
+    /// Duplex mode of the link.
     pub link_duplex: LinkDuplex,
-    /// Its link's speed in kbit/s, 0 if unknown.
+    /// Link speed in kbit/s, 0 if unknown.
     pub link_speed: u32,
-    /// Largest packet of the device in bytes.
+    /// MTU of the device in bytes.
     pub link_mtu: u16,
-    /// Largest packets in bytes: L3, IPv4, IPv6, MPLS.
+    /// MTUs in bytes: L3, IPv4, IPv6, MPLS.
     pub mtu: [u32; 4],
     /// Number of a sub-interface.
     pub sub_id: u32,
-    /// Its tags.
+    /// Number of VLAN tags.
     pub sub_number_of_tags: u8,
-    /// Its outer tag.
+    /// Outer VLAN id.
     pub sub_outer_vlan_id: u16,
-    /// Its inner tag.
+    /// Inner VLAN id.
     pub sub_inner_vlan_id: u16,
-    /// Which frames it takes.
+    /// Frames matched by a sub-interface.
     pub sub_if_flags: SubIfFlags,
-    /// What is done to tags.
+    /// VLAN tag rewrite operation.
     pub vtr_op: u32,
-    /// Whether a tag that is added is 802.1Q's.
+    /// Whether a pushed tag is 802.1Q.
     pub vtr_push_dot1q: u32,
-    /// First tag that is added.
+    /// First pushed tag.
     pub vtr_tag1: u32,
-    /// Second tag that is added.
+    /// Second pushed tag.
     pub vtr_tag2: u32,
-    /// Tag of backbone bridging.
+    /// Outer tag of provider backbone bridging.
     pub outer_tag: u16,
-    /// Its destination.
+    /// Backbone destination address.
     pub b_dmac: MacAddress,
-    /// Its source.
+    /// Backbone source address.
     pub b_smac: MacAddress,
-    /// Its VLAN.
+    /// Backbone VLAN id.
     pub b_vlanid: u16,
-    /// Its service.
+    /// Service instance id.
     pub i_sid: u32,
-    /// The interface's name.
+    /// Interface name.
     pub interface_name: Text<64>,
-    /// Its driver.
+    /// Device type.
     pub interface_dev_type: Text<64>,
-    /// What somebody noted about it.
+    /// User tag.
     pub tag: Text<64>,
 }
 
@@ -84,7 +84,7 @@ pub static SERVICE: Dump<Control, SwInterfaceDump, SwInterfaceDetails> =
 fn handle(c: &mut Control, rq: SwInterfaceDump, out: Details<SwInterfaceDetails>) -> Walk<Control> {
     let filter = rq.name_filter_valid.then(|| rq.name_filter.to_lowercase());
     walk_each(indices(c, rq.sw_if_index), out, move |c: &mut Control, index, out| {
-        // It may have gone since.
+        // It may have been deleted since.
         let Ok(view) = interface::view(c, index) else { return };
         if filter.as_ref().is_none_or(|part| view.name.to_lowercase().contains(part.as_str())) {
             out.send(&details(&view));

@@ -1,11 +1,11 @@
-//! `sw_interface_get_mac_address`: an interface's MAC address.
+//! `sw_interface_get_mac_address`: returns an interface's MAC address.
 
 use crate::api_types::{INTERFACE, view};
 use thalweg_api::types::{InterfaceIndex, MacAddress};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for an interface's MAC address.
+/// Requests an interface's MAC address.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct SwInterfaceGetMacAddress {
@@ -13,11 +13,11 @@ pub struct SwInterfaceGetMacAddress {
     pub sw_if_index: InterfaceIndex,
 }
 
-/// Answers [`SwInterfaceGetMacAddress`].
+/// Reply to [`SwInterfaceGetMacAddress`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct SwInterfaceGetMacAddressReply {
-    /// The address.
+    /// MAC address.
     pub mac_address: MacAddress,
 }
 

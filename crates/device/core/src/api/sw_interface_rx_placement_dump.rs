@@ -1,4 +1,4 @@
-//! `sw_interface_rx_placement_dump`: which worker polls which receive queue.
+//! `sw_interface_rx_placement_dump`: lists receive queues and their workers.
 
 use crate::Interfaces;
 use crate::api_types::{INTERFACE, RxMode, indices};
@@ -6,25 +6,25 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for receive queues.
+/// Requests receive queues.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct SwInterfaceRxPlacementDump {
-    /// Of which interface; none and 0 mean all.
+    /// Interface; all ones or 0 for all.
     pub sw_if_index: InterfaceIndex,
 }
 
-/// A receive queue. By a whim of its inventors it begins as a request does.
+/// A receive queue. In VPP's definition it begins like a request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct SwInterfaceRxPlacementDetails {
-    /// Its interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
-    /// Its number.
+    /// Queue number.
     pub queue_id: u32,
-    /// The thread that polls it: main is 0, the first worker is 1.
+    /// Thread that polls it: main is 0, the first worker is 1.
     pub worker_id: u32,
-    /// How it is waited for.
+    /// Receive mode.
     pub mode: RxMode,
 }
 

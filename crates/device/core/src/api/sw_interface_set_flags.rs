@@ -6,13 +6,13 @@ use thalweg_api::types::{IfStatusFlags, InterfaceIndex};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Sets an interface's state.
+/// Sets an interface's administrative state.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceSetFlags {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Up or not; only the administrative state can be set.
+    /// New state; only the administrative flag is used.
     pub flags: IfStatusFlags,
 }
 

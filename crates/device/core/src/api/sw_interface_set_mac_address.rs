@@ -1,4 +1,4 @@
-//! `sw_interface_set_mac_address`: gives an interface another MAC address.
+//! `sw_interface_set_mac_address`: sets an interface's MAC address.
 
 use crate::api_types::INTERFACE;
 use crate::interface;
@@ -12,7 +12,7 @@ use thalweg_graph::Control;
 pub struct SwInterfaceSetMacAddress {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// The address.
+    /// MAC address.
     pub mac_address: MacAddress,
 }
 

@@ -1,4 +1,4 @@
-//! `sw_interface_set_mtu`: sets the largest packets of protocols.
+//! `sw_interface_set_mtu`: sets an interface's packet MTUs.
 
 use crate::api_types::INTERFACE;
 use crate::interface;

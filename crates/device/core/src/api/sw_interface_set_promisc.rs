@@ -1,4 +1,4 @@
-//! `sw_interface_set_promisc`: takes frames for any MAC address.
+//! `sw_interface_set_promisc`: switches promiscuous mode.
 
 use crate::api_types::INTERFACE;
 use crate::interface;
@@ -6,13 +6,13 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Takes frames for any MAC address, or no longer.
+/// Switches promiscuous mode.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceSetPromisc {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Whether it is to.
+    /// True to enable.
     pub promisc_on: bool,
 }
 

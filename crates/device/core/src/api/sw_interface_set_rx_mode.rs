@@ -1,4 +1,4 @@
-//! `sw_interface_set_rx_mode`: says how receive queues are waited for.
+//! `sw_interface_set_rx_mode`: sets the receive mode of queues.
 
 use crate::api_types::{INTERFACE, RxMode};
 use crate::interface;
@@ -6,17 +6,17 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Sets the receive mode of a queue, or of all of an interface.
+/// Sets the receive mode of one queue, or of all queues of an interface.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceSetRxMode {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// One queue is meant.
+    /// Use `queue_id`.
     pub queue_id_valid: bool,
-    /// This one.
+    /// Queue number.
     pub queue_id: u32,
-    /// The mode.
+    /// Receive mode.
     pub mode: RxMode,
 }
 

@@ -1,4 +1,4 @@
-//! `sw_interface_set_rx_placement`: chooses the worker of a receive queue.
+//! `sw_interface_set_rx_placement`: assigns a receive queue to a worker.
 
 use crate::api_types::{INTERFACE, view};
 use crate::interface;
@@ -6,7 +6,7 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Gives a receive queue to a worker.
+/// Assigns a receive queue to a worker.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceSetRxPlacement {
@@ -14,9 +14,9 @@ pub struct SwInterfaceSetRxPlacement {
     pub sw_if_index: InterfaceIndex,
     /// The queue.
     pub queue_id: u32,
-    /// The worker, from 0.
+    /// Worker, from 0.
     pub worker_id: u32,
-    /// The main thread instead, which never polls.
+    /// Assign to the main thread, which never polls: refused.
     pub is_main: bool,
 }
 
@@ -30,7 +30,7 @@ fn handle(
 ) -> Result<SwInterfaceSetRxPlacementReply, Retval> {
     let sw_if = view(c, rq.sw_if_index)?.sw_if;
     if rq.is_main {
-        return Err(Retval::INVALID_VALUE.because("a receive queue is polled by a worker"));
+        return Err(Retval::INVALID_VALUE.because("the main thread cannot poll receive queues"));
     }
     interface::set_rx_placement(c, sw_if, rq.queue_id, Some(rq.worker_id as usize))?;
     Ok(SwInterfaceSetRxPlacementReply)

@@ -1,4 +1,4 @@
-//! `sw_interface_tag_add_del`: labels an interface.
+//! `sw_interface_tag_add_del`: tags an interface.
 
 use crate::api_types::{INTERFACE, view};
 use crate::interface;
@@ -6,15 +6,15 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
-/// Labels an interface, or takes its label away.
+/// Sets or removes an interface's tag.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceTagAddDel {
-    /// Labels it.
+    /// True to set, false to remove.
     pub is_add: bool,
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// The label.
+    /// Tag.
     pub tag: Text<64>,
 }
 
@@ -26,7 +26,7 @@ fn handle(c: &mut Control, rq: SwInterfaceTagAddDel) -> Result<SwInterfaceTagAdd
     let sw_if = view(c, rq.sw_if_index)?.sw_if;
     let tag = if rq.is_add { rq.tag.as_str() } else { "" };
     if rq.is_add && tag.is_empty() {
-        return Err(Retval::INVALID_VALUE.because("there is no tag"));
+        return Err(Retval::INVALID_VALUE.because("the tag is empty"));
     }
     interface::set_tag(c, sw_if, tag).map_err(|error| Retval::INVALID_VALUE.because(error))?;
     Ok(SwInterfaceTagAddDelReply)

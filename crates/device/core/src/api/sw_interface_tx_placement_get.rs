@@ -1,4 +1,4 @@
-//! `sw_interface_tx_placement_get`: which worker sends by which transmit queue.
+//! `sw_interface_tx_placement_get`: lists transmit queues and their workers.
 
 use crate::api_types::{INTERFACE, view};
 use crate::{Interfaces, SwIfIndex};
@@ -6,36 +6,36 @@ use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Message, Retval, Stream};
 use thalweg_graph::Control;
 
-/// Asks for transmit queues.
+/// Requests transmit queues.
 #[derive(Debug, Message)]
 #[api(request, vat_help = "[interface | sw_if_index <index>]")]
 pub struct SwInterfaceTxPlacementGet {
-    /// Where to go on: the lowest index of an interface; 0 at first.
+    /// Interface index to continue from; 0 at first.
     pub cursor: u32,
-    /// Of which interface; none: of all.
+    /// Interface; all ones for all.
     pub sw_if_index: InterfaceIndex,
 }
 
-/// A transmit queue. As with receive queues, it begins as a request does.
+/// A transmit queue. Like the details of receive queues, it begins like a request.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct SwInterfaceTxPlacementDetails {
-    /// Its interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
-    /// Its number.
+    /// Queue number.
     pub queue_id: u32,
-    /// Threads share it: 0, as each has its own.
+    /// Whether threads share the queue: 0, as each worker has its own.
     pub shared: u8,
-    /// The threads that send by it: main is 0, the first worker is 1.
+    /// Threads that send on it: main is 0, the first worker is 1.
     #[api(count = "array_size: u32")]
     pub threads: Vec<u32>,
 }
 
-/// Answers [`SwInterfaceTxPlacementGet`].
+/// Reply to [`SwInterfaceTxPlacementGet`].
 #[derive(Debug, Message)]
 #[api(reply)]
 pub struct SwInterfaceTxPlacementGetReply {
-    /// Where to go on; all ones at the end.
+    /// Interface index to continue from; all ones at the end.
     pub cursor: u32,
 }
 

@@ -1,16 +1,16 @@
-//! `want_interface_events`: tells a client when interfaces come, go, rise and fall.
+//! `want_interface_events`: subscribes to events of interfaces created, deleted or changing state.
 
 use crate::api_types::{INTERFACE, Listeners, SwInterfaceEvent};
 use thalweg_api::{Call, Caller, Clients, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks to be told, or no longer.
+/// Subscribes to events, or unsubscribes.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct WantInterfaceEvents {
-    /// Whether to be told.
+    /// Nonzero to subscribe, zero to unsubscribe.
     pub enable_disable: u32,
-    /// The client's process; events repeat it.
+    /// Client's process id, repeated in events.
     pub pid: u32,
 }
 

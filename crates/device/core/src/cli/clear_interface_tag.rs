@@ -1,4 +1,4 @@
-//! `clear interface tag`: takes the label off.
+//! `clear interface tag`: removes an interface's tag.
 
 use crate::command_line::{interface_arg, interface_names, refused};
 use crate::interface;
@@ -21,7 +21,7 @@ impl Command<Control> for ClearInterfaceTag {
     }
 
     fn help(&self) -> &'static str {
-        "Take an interface's label off"
+        "Remove the tag of an interface"
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `clear interfaces`: `show interface` begins at zero.
+//! `clear interfaces`: clears the counters of `show interface`.
 
 use crate::interface;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -16,7 +16,7 @@ impl Command<Control> for ClearInterfaces {
     }
 
     fn help(&self) -> &'static str {
-        "Begin the counters of `show interface' at zero\n\
+        "Clear the counters of `show interface'\n\
          So do those of the statistics segment; what sFlow exports goes on counting."
     }
 

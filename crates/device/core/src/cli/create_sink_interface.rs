@@ -1,4 +1,4 @@
-//! `create sink interface`: an interface that frees what it is given, for benchmarks.
+//! `create sink interface`: an interface that discards its packets, for benchmarks.
 
 use crate::command_line::refused;
 use crate::{interface, loopback};
@@ -21,7 +21,7 @@ impl Command<Control> for CreateSinkInterface {
     }
 
     fn help(&self) -> &'static str {
-        "Create interface sink<n>, which counts and frees what it is given"
+        "Create interface sink<n>, which counts and discards transmitted packets"
     }
 
     fn run(

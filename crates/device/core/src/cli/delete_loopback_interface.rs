@@ -36,9 +36,8 @@ impl Command<Control> for DeleteLoopbackInterface {
         let sw_if = interface_arg(c, args)?;
         let v = interface::view(c, sw_if).map_err(refused)?;
         if !matches!(v.dev_type, "Loopback" | "sink") {
-            return Err(
-                args.bad_last("interface", format!("a loopback; this is a {} port", v.dev_type))
-            );
+            return Err(args
+                .bad_last("interface", format!("a loopback; this is a {} interface", v.dev_type)));
         }
         args.end()?;
         interface::delete(c, sw_if).map_err(refused)?;

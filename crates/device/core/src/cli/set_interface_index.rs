@@ -1,4 +1,4 @@
-//! `set interface index`: the number that an interface to come is known by.
+//! `set interface index`: reserves the index of a future interface.
 
 use crate::command_line::refused;
 use crate::interface;
@@ -21,8 +21,8 @@ impl Command<Control> for SetInterfaceIndex {
     }
 
     fn help(&self) -> &'static str {
-        "Choose the index of an interface that is yet to be created\n\
-         Collectors and clients of the API know interfaces by index: so it can be the same as before.\n\
+        "Reserve an interface index for an interface that is created later\n\
+         sFlow collectors and API clients identify interfaces by index; this keeps it stable.\n\
          Without this, it is the lowest that is free."
     }
 

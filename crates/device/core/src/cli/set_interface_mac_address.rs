@@ -1,4 +1,4 @@
-//! `set interface mac address`: another MAC address.
+//! `set interface mac address`: sets an interface's MAC address.
 
 use crate::command_line::{interface_arg, interface_names, refused};
 use crate::{interface, report};

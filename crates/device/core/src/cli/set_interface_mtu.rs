@@ -1,4 +1,4 @@
-//! `set interface mtu`: the largest packet, of the device or of a protocol.
+//! `set interface mtu`: MTU of a device or a protocol.
 
 use crate::command_line::{interface_arg, interface_names, refused};
 use crate::interface;
@@ -21,7 +21,7 @@ impl Command<Control> for SetInterfaceMtu {
     }
 
     fn help(&self) -> &'static str {
-        "Set the largest packet in bytes, without Ethernet header\n\
+        "Set the MTU in bytes, without Ethernet header\n\
          Without a protocol it is the device's, and the L3 MTU with it. `packet' sets the L3 MTU,\n\
          `ip4', `ip6' and `mpls' that of one protocol (0: as L3)."
     }

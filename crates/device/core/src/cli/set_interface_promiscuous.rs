@@ -1,4 +1,4 @@
-//! `set interface promiscuous`: takes frames for any MAC address.
+//! `set interface promiscuous`: switches promiscuous mode.
 
 use crate::command_line::{interface_arg, interface_names, refused};
 use crate::interface;
@@ -21,7 +21,7 @@ impl Command<Control> for SetInterfacePromiscuous {
     }
 
     fn help(&self) -> &'static str {
-        "Take frames for any MAC address, or no longer"
+        "Switch promiscuous mode of an interface"
     }
 
     fn run(

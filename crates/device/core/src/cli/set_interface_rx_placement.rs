@@ -1,4 +1,4 @@
-//! `set interface rx-placement`: which worker polls a receive queue.
+//! `set interface rx-placement`: assigns receive queues to workers.
 
 use crate::command_line::{interface_arg, interface_names, refused};
 use crate::interface;
@@ -21,7 +21,7 @@ impl Command<Control> for SetInterfaceRxPlacement {
     }
 
     fn help(&self) -> &'static str {
-        "Choose which worker polls a receive queue\n\
+        "Assign a receive queue to a worker\n\
          Workers count from 0; without `queue\' queue 0 is meant. `auto\' chooses the worker with the\n\
          fewest queues, as for a new interface. Packets go on flowing meanwhile."
     }

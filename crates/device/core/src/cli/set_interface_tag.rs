@@ -1,4 +1,4 @@
-//! `set interface tag`: a label for who manages an interface.
+//! `set interface tag`: tags an interface, for the program that manages it.
 
 use crate::command_line::{interface_arg, interface_names, refused};
 use crate::interface;
@@ -21,7 +21,7 @@ impl Command<Control> for SetInterfaceTag {
     }
 
     fn help(&self) -> &'static str {
-        "Label an interface\n\
+        "Tag an interface\n\
          Programs such as vppcfg mark what is theirs. `clear interface tag' removes the label."
     }
 

@@ -1,4 +1,4 @@
-//! `show hardware-interfaces`: links, addresses and what drivers have to say.
+//! `show hardware-interfaces`: links, addresses and driver details.
 
 use crate::command_line::{interface_arg, interface_names, sorted};
 use crate::interface::{InterfaceView, Interfaces, SwIfIndex};
@@ -13,7 +13,7 @@ pub struct ShowHardwareInterfaces;
 /// The command.
 pub static COMMAND: ShowHardwareInterfaces = ShowHardwareInterfaces;
 
-/// How much to say.
+/// Level of detail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Brief,

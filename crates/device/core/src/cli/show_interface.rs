@@ -13,10 +13,10 @@ pub struct ShowInterface;
 /// The command.
 pub static COMMAND: ShowInterface = ShowInterface;
 
-/// Column at which counters stand.
+/// Column of the counters.
 const COUNTERS: usize = 68;
 
-/// One interface: a line, and one more for each further counter.
+/// Text of an interface: one line, and one more per further counter.
 fn text(c: &Control, v: &InterfaceView, out: &mut Output) {
     let [l3, ip4, ip6, mpls] = v.mtu;
     let head = [
@@ -38,7 +38,7 @@ fn text(c: &Control, v: &InterfaceView, out: &mut Output) {
     }
 }
 
-/// One interface for machines, all counters included.
+/// JSON of an interface, all counters included.
 fn value(c: &Control, v: &InterfaceView) -> serde_json::Value {
     let [l3, ip4, ip6, mpls] = v.mtu;
     let counters: serde_json::Map<_, _> = c
@@ -71,7 +71,7 @@ impl Command<Control> for ShowInterface {
 
     fn help(&self) -> &'static str {
         "Show interfaces: state, MTU and counters\n\
-         Counters that are zero are left out. `clear interfaces' begins them anew."
+         Zero counters are omitted. `clear interfaces' clears the counters."
     }
 
     fn run(
@@ -83,7 +83,7 @@ impl Command<Control> for ShowInterface {
         let mut chosen: Vec<SwIfIndex> = Vec::new();
         let mut what = None;
         while !args.is_empty() {
-            // An interface goes before a keyword that it abbreviates.
+            // An interface name takes precedence over a keyword that it abbreviates.
             match args.maybe(|a| interface_arg(c, a)) {
                 Some(sw_if) => chosen.push(sw_if),
                 None if what.is_none() => {

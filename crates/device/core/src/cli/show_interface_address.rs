@@ -1,4 +1,4 @@
-//! `show interface address`: what features say of each interface's addresses and layer 2.
+//! `show interface address`: addresses and layer 2 membership of interfaces.
 
 use crate::command_line::{interface_arg, interface_names, sorted};
 use crate::report;
@@ -21,7 +21,7 @@ impl Command<Control> for ShowInterfaceAddress {
     }
 
     fn help(&self) -> &'static str {
-        "Show the addresses of interfaces and how they take part in layer 2"
+        "Show addresses and layer 2 membership of interfaces"
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `show interface features`: what is enabled on an interface, arc by arc.
+//! `show interface features`: features enabled on an interface, by arc.
 
 use crate::command_line::{interface_arg, interface_names};
 use crate::report;
@@ -21,7 +21,7 @@ impl Command<Control> for ShowInterfaceFeatures {
     }
 
     fn help(&self) -> &'static str {
-        "Show which features packets of an interface pass, arc by arc"
+        "Show the features enabled on an interface, by arc"
     }
 
     fn run(

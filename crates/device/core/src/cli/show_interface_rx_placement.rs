@@ -1,4 +1,4 @@
-//! `show interface rx-placement`: which worker polls which receive queue.
+//! `show interface rx-placement`: receive queues and their workers.
 
 use crate::command_line::sorted;
 use crate::interface::{self, Interfaces, RxQueue};
@@ -19,7 +19,7 @@ impl Command<Control> for ShowInterfaceRxPlacement {
     }
 
     fn help(&self) -> &'static str {
-        "Show which worker polls which receive queue"
+        "Show receive queues and their workers"
     }
 
     fn run(

@@ -1,11 +1,11 @@
-//! What can be changed about an interface.
+//! Changing an interface's settings.
 
 use super::*;
 
 /// Brings an interface up or down.
 ///
 /// # Errors
-/// If there is no such interface or the driver refuses; its state is as before then.
+/// If the interface does not exist or the driver fails; its state is unchanged then.
 pub fn set_admin(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
     let all = c.state::<Interfaces>();
     let device = {
@@ -22,10 +22,10 @@ pub fn set_admin(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devi
     Ok(())
 }
 
-/// Tells of a link that went up or down; for drivers.
+/// Sets the link state; for drivers.
 ///
 /// # Errors
-/// If there is no such interface.
+/// If the interface does not exist.
 pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
     if view(c, sw_if)?.link_up != up {
         change(c, sw_if, |v| v.link_up = up)?;
@@ -34,11 +34,11 @@ pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devic
     Ok(())
 }
 
-/// Tells of the speed of a link, in kbit/s, 0 if it is unknown; for drivers. Links find their speed as
-/// they come up.
+/// Sets the link speed in kbit/s, 0 if unknown; for drivers. Links learn their speed when they come
+/// up.
 ///
 /// # Errors
-/// If there is no such interface.
+/// If the interface does not exist.
 pub fn set_speed(c: &mut Control, sw_if: SwIfIndex, kbps: u32) -> Result<(), DeviceError> {
     if view(c, sw_if)?.speed_kbps != kbps {
         change(c, sw_if, |v| v.speed_kbps = kbps)?;
@@ -47,10 +47,10 @@ pub fn set_speed(c: &mut Control, sw_if: SwIfIndex, kbps: u32) -> Result<(), Dev
     Ok(())
 }
 
-/// Asks the driver anew what its device does for us.
+/// Reads the device's offloads again.
 ///
 /// # Errors
-/// If there is no such interface.
+/// If the interface does not exist.
 pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     let device = c.state::<Interfaces>().borrow().device(sw_if);
     let caps = device.and_then(|d| d.borrow().caps());
@@ -60,13 +60,13 @@ pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError
     }
 }
 
-/// Changes an interface's MAC address.
+/// Sets an interface's MAC address.
 ///
 /// # Errors
-/// If there is no such interface, the address is a group's, or the driver cannot.
+/// If the interface does not exist, the address is not unicast, or the driver cannot.
 pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: Mac) -> Result<(), DeviceError> {
     if mac[0] & 1 != 0 || mac == [0; 6] {
-        return Err(DeviceError::Failed("a MAC address must be neither a group's nor zero".into()));
+        return Err(DeviceError::Failed("not a unicast MAC address".into()));
     }
     let v = view(c, sw_if)?;
     let device = c.state::<Interfaces>().borrow().device(sw_if);
@@ -83,7 +83,7 @@ pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: Mac) -> Result<(), Device
     Ok(())
 }
 
-/// Least and greatest MTU.
+/// Minimum and maximum MTU.
 pub const MTU_RANGE: (u32, u32) = (68, 65_535 - 14);
 
 fn check_mtu(what: &'static str, mtu: u32, max: u32) -> Result<(), DeviceError> {
@@ -97,7 +97,7 @@ fn check_mtu(what: &'static str, mtu: u32, max: u32) -> Result<(), DeviceError> 
 /// Sets the device's MTU, and the L3 MTU with it.
 ///
 /// # Errors
-/// If there is no such interface, the value is out of range, or the driver refuses.
+/// If the interface does not exist, the value is out of range, or the driver fails.
 pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), DeviceError> {
     let v = view(c, sw_if)?;
     check_mtu("MTU", mtu, MTU_RANGE.1)?;
@@ -116,10 +116,10 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
     Ok(())
 }
 
-/// Sets the packet MTU: of L3 in general (0), or IPv4, IPv6, MPLS (1 to 3; 0 bytes: as L3).
+/// Sets a packet MTU: L3 (0), or IPv4, IPv6, MPLS (1 to 3; 0 bytes: as L3).
 ///
 /// # Errors
-/// If there is no such interface or the value exceeds the device's.
+/// If the interface does not exist or the value exceeds the device's MTU.
 pub fn set_mtu(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -154,7 +154,7 @@ pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: [u32; 4]) -> Result<(),
     Ok(())
 }
 
-/// Sets what `show interface` counts of an interface, or of all, to zero.
+/// Clears the counters of one interface or of all.
 pub fn clear_counters(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
     let all: Vec<SwIfIndex> = c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).collect();
     let chosen = all.into_iter().filter(|i| sw_if.is_none_or(|one| one == *i));
@@ -167,10 +167,10 @@ pub fn clear_counters(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
         .count()
 }
 
-/// Receives frames for any MAC address, or no longer.
+/// Switches promiscuous mode.
 ///
 /// # Errors
-/// If there is no such interface or the driver refuses.
+/// If the interface does not exist or the driver fails.
 pub fn set_promiscuous(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
     let v = view(c, sw_if)?;
     if v.promiscuous != on {
@@ -183,10 +183,10 @@ pub fn set_promiscuous(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<()
     Ok(())
 }
 
-/// Sets how receive queues are waited for: one, or with `None` all that the interface has.
+/// Sets the receive mode of one queue, or with `None` of all queues of the interface.
 ///
 /// # Errors
-/// If there is no such interface or queue, or the driver knows one mode only.
+/// If the interface or queue does not exist, or the driver supports one mode only.
 pub fn set_rx_mode(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -197,18 +197,18 @@ pub fn set_rx_mode(
     device.borrow_mut().set_rx_mode(c, sw_if, queue, mode)
 }
 
-/// Gives a receive queue to a worker; `None` gives it to the one with the fewest. What waits in it
-/// waits a moment longer, and nothing is lost unless it overflows meanwhile.
+/// Assigns a receive queue to a worker; `None` picks the one with the fewest. Packets in the queue
+/// wait a moment longer; none are lost unless it overflows meanwhile.
 ///
 /// # Errors
-/// If there is no such interface, queue or worker, or the driver cannot.
+/// If the interface, queue or worker does not exist, or the driver cannot.
 pub fn set_rx_placement(
     c: &mut Control,
     sw_if: SwIfIndex,
     queue: u32,
     worker: Option<usize>,
 ) -> Result<(), DeviceError> {
-    let device = with_queue(c, sw_if, Some(queue), "queues that move")?;
+    let device = with_queue(c, sw_if, Some(queue), "moving receive queues")?;
     if let Some(worker) = worker.filter(|w| *w >= c.workers()) {
         let (max, found) = (c.workers().saturating_sub(1) as u64, worker as u64);
         return Err(DeviceError::Range { what: "worker", min: 0, max, found });
@@ -216,7 +216,7 @@ pub fn set_rx_placement(
     device.borrow_mut().set_rx_placement(c, sw_if, queue, worker)
 }
 
-/// The device of an interface that has such a receive queue, or (`None`) any.
+/// Returns the device of an interface that has this receive queue, or (`None`) any.
 fn with_queue(
     c: &Control,
     sw_if: SwIfIndex,
@@ -238,10 +238,11 @@ fn with_queue(
     Ok(device)
 }
 
-/// A feature (bridging, cross connect) wants frames for any MAC address, or no longer. Counts.
+/// Makes an interface accept frames for any MAC address on behalf of a feature (bridging, cross
+/// connect), or ends that. Calls are counted.
 ///
 /// # Errors
-/// If there is no such interface or the driver refuses.
+/// If the interface does not exist or the driver fails.
 pub fn accept_all(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
     let all = c.state::<Interfaces>();
     let (device, first_or_last) = {
@@ -258,13 +259,13 @@ pub fn accept_all(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), Dev
     Ok(())
 }
 
-/// Longest label of an interface, in bytes.
+/// Maximum length of a tag in bytes.
 pub const MAX_TAG: usize = 63;
 
-/// Labels an interface; an empty label is none.
+/// Sets an interface's tag; an empty one removes it.
 ///
 /// # Errors
-/// If there is no such interface, or the label is too long or no word.
+/// If the interface does not exist, or the tag is too long or not one word.
 pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), DeviceError> {
     let (max, found) = (MAX_TAG as u64, tag.len() as u64);
     if found > max {
@@ -278,10 +279,10 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     change(c, sw_if, |v| v.tag = tag.to_owned())
 }
 
-/// Says how an interface takes part in layer 2 (`None`: not at all), for `show` commands.
+/// Sets the layer 2 membership shown for an interface (`None`: none).
 ///
 /// # Errors
-/// If there is no such interface.
+/// If the interface does not exist.
 pub fn set_l2(c: &mut Control, sw_if: SwIfIndex, l2: Option<String>) -> Result<(), DeviceError> {
     change(c, sw_if, |v| v.l2 = l2)
 }

@@ -1,4 +1,4 @@
-//! `pg_capture`: captures what a port transmits.
+//! `pg_capture`: captures a port's transmitted packets.
 
 use crate::api_types::PG;
 use std::path::Path;
@@ -7,18 +7,18 @@ use thalweg_api::{Call, Message, Retval};
 use thalweg_device::interface;
 use thalweg_graph::Control;
 
-/// Begins a capture, or ends it.
+/// Starts or stops a capture.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct PgCapture {
-    /// The number in the port's name.
+    /// Port number.
     pub interface_id: InterfaceIndex,
-    /// Whether to capture.
+    /// True to start, false to stop.
     #[api(default = "true")]
     pub is_enabled: bool,
-    /// Packets at most; 0 for all.
+    /// Maximum number of packets; 0 for no limit.
     pub count: u32,
-    /// A file that does not exist yet.
+    /// Name of a new pcap file.
     pub pcap_file_name: String,
 }
 

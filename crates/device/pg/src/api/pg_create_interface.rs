@@ -1,23 +1,23 @@
-//! `pg_create_interface`: creates a port without hardware, as older clients ask for it.
+//! `pg_create_interface`: creates a port, for older clients.
 
 use crate::api_types::{PG, PgInterfaceMode, create};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for a port; one that exists already stays as it is.
+/// Creates a port; an existing one is left unchanged.
 #[derive(Debug, Message)]
 #[api(request, deprecated)]
 pub struct PgCreateInterface {
-    /// The number in its name.
+    /// Port number.
     pub interface_id: InterfaceIndex,
-    /// It segments; without effect.
+    /// GSO; ignored.
     pub gso_enabled: bool,
-    /// Bytes of a segment; without effect.
+    /// GSO segment size in bytes; ignored.
     pub gso_size: u32,
 }
 
-/// Answers [`PgCreateInterface`].
+/// Reply to [`PgCreateInterface`].
 #[derive(Debug, Default, Message)]
 #[api(reply, deprecated)]
 pub struct PgCreateInterfaceReply {

@@ -1,25 +1,25 @@
-//! `pg_create_interface_v3`: creates a port without hardware.
+//! `pg_create_interface_v3`: creates a port.
 
 use crate::api_types::{PG, PgInterfaceFlags, PgInterfaceMode, create};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for a port; one that exists already stays as it is.
+/// Creates a port; an existing one is left unchanged.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct PgCreateInterfaceV3 {
-    /// The number in its name.
+    /// Port number.
     pub interface_id: InterfaceIndex,
-    /// What it does for the router.
+    /// Flags.
     pub pg_flags: PgInterfaceFlags,
-    /// Bytes of a segment; without effect.
+    /// GSO segment size in bytes; ignored.
     pub gso_size: u32,
-    /// What its packets begin with.
+    /// Mode.
     pub mode: PgInterfaceMode,
 }
 
-/// Answers [`PgCreateInterfaceV3`].
+/// Reply to [`PgCreateInterfaceV3`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct PgCreateInterfaceV3Reply {

@@ -4,14 +4,14 @@ use crate::api_types::PG;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Starts a stream or all, or stops them.
+/// Starts or stops one stream, or all.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct PgEnableDisable {
-    /// Whether they are to run.
+    /// True to start, false to stop.
     #[api(default = "true")]
     pub is_enabled: bool,
-    /// The stream; all if it has no name.
+    /// Name of the stream; empty for all.
     pub stream_name: String,
 }
 

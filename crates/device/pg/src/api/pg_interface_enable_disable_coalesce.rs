@@ -1,17 +1,17 @@
-//! `pg_interface_enable_disable_coalesce`: has a port join segments.
+//! `pg_interface_enable_disable_coalesce`: switches coalescing of segments on a port.
 
 use crate::api_types::PG;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Joins the segments that a port is given, or no longer.
+/// Switches coalescing of transmitted segments.
 #[derive(Debug, Message)]
 #[api(request, autoreply, status = "in_progress")]
 pub struct PgInterfaceEnableDisableCoalesce {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Whether it is to.
+    /// True to enable.
     pub coalesce_enabled: bool,
 }
 
@@ -28,7 +28,7 @@ fn handle(
 ) -> Result<PgInterfaceEnableDisableCoalesceReply, Retval> {
     thalweg_device::api_types::view(c, rq.sw_if_index)?;
     match rq.coalesce_enabled {
-        true => Err(Retval::UNIMPLEMENTED.because("ports do not join segments")),
+        true => Err(Retval::UNIMPLEMENTED.because("coalescing on packet-generator ports")),
         false => Ok(PgInterfaceEnableDisableCoalesceReply),
     }
 }

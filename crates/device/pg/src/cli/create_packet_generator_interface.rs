@@ -23,7 +23,7 @@ impl Command<Control> for CreatePacketGeneratorInterface {
 
     fn help(&self) -> &'static str {
         "Create port pg<n>\n\
-         A port that exists already stays as it is. In the IP modes its packets have no Ethernet\n\
+         An existing port is left unchanged. In the IP modes its packets have no Ethernet\n\
          header."
     }
 

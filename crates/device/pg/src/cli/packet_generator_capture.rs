@@ -1,4 +1,4 @@
-//! `packet-generator capture`: what a port transmits, as a pcap file.
+//! `packet-generator capture`: captures a port's transmitted packets in a pcap file.
 
 use crate::command_line::{failed, port_names};
 use crate::stream;
@@ -23,9 +23,9 @@ impl Command<Control> for PacketGeneratorCapture {
     }
 
     fn help(&self) -> &'static str {
-        "Capture what a port transmits into a new pcap file\n\
-         The file comes into being with the first packet. `disable' ends the capture; a file name\n\
-         may stand beside it."
+        "Capture a port's transmitted packets in a new pcap file\n\
+         The file is created with the first packet. `disable' ends the capture; a file name\n\
+         may be given as well."
     }
 
     fn run(
@@ -36,7 +36,7 @@ impl Command<Control> for PacketGeneratorCapture {
     ) -> Result<Outcome<Control>, CliError> {
         let (mut sw_if, mut file, mut count, mut disable) = (None, None, u64::MAX, false);
         while !args.is_empty() {
-            // An interface goes before a keyword that its name begins like.
+            // An interface takes precedence over a keyword that its name abbreviates.
             if sw_if.is_none()
                 && let Some(found) = args.maybe(|a| interface_arg(c, a))
             {

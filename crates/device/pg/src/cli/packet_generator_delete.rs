@@ -1,4 +1,4 @@
-//! `packet-generator delete`: forgets a stream.
+//! `packet-generator delete`: deletes a stream.
 
 use crate::command_line::{failed, stream_names};
 use crate::stream;

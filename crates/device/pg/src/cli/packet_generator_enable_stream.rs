@@ -22,7 +22,7 @@ impl Command<Control> for PacketGeneratorEnableStream {
 
     fn help(&self) -> &'static str {
         "Start one stream, or all\n\
-         The source port and its link come up. A stream that ended begins anew."
+         The source port and its link come up. A finished stream starts again."
     }
 
     fn run(

@@ -11,7 +11,7 @@ pub struct PacketGeneratorNew;
 /// The command.
 pub static COMMAND: PacketGeneratorNew = PacketGeneratorNew;
 
-/// What was said of a stream so far.
+/// The stream as parsed so far.
 #[derive(Default)]
 struct Draft<'a> {
     name: Option<&'a str>,
@@ -32,7 +32,8 @@ fn define(c: &mut Control, args: &mut Args<'_>, out: &mut Output) -> Result<(), 
         if parameter(args, &mut d.change)? {
             continue;
         }
-        // Buffers are never re-used with their contents here, and always of one size.
+        // Accepted for VPP's sake: buffers are never recycled with their contents, and have one
+        // size.
         if args.exact("no-recycle") || args.exact("recycle") {
             continue;
         }
@@ -81,7 +82,7 @@ impl Command<Control> for PacketGeneratorNew {
          Example: packet-generator new { name s0 limit 100 size 64-64 interface pg0\n\
          \x20 node ethernet-input data { IP4: 2.0.1 -> 2.0.2\n\
          \x20 UDP: 10.0.0.1 - 10.0.0.9 -> 10.1.0.1 UDP: 1234 -> 4321 incrementing 22 } }\n\
-         `a - b' counts through a range, `a + b' draws from it. `limit 0' (or -1) is for ever,\n\
+         `a - b' counts through a range, `a + b' draws from it. `limit 0' (or -1) means endless,\n\
          or a pcap file once. `source pg<n>' names the port, too. A stream of the same name is\n\
          replaced. The braces may be left out."
     }

@@ -1,4 +1,4 @@
-//! `show packet-generator`: streams, how far they are, and captures.
+//! `show packet-generator`: streams with their progress, and captures.
 
 use crate::port::port_name;
 use crate::stream::{Data, Pg, Stream};
@@ -13,7 +13,7 @@ pub struct ShowPacketGenerator;
 /// The command.
 pub static COMMAND: ShowPacketGenerator = ShowPacketGenerator;
 
-/// The parameters in VPP's words.
+/// Parameters as VPP prints them.
 fn parameters(s: &Stream) -> String {
     let mark = if s.sizes.vary == Vary::Random { '+' } else { '-' };
     format!(

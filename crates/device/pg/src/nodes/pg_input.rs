@@ -1,7 +1,7 @@
 //! `pg-input`: sends the packets of the streams that run on this worker.
 //!
-//! Reads nothing; writes the receive interface (and the transmit interface, if the stream names
-//! one). Next: the receive interface's `device-input` arc, or the node that the stream names.
+//! Writes: rx interface (and tx interface, if the stream names one). Next: the rx interface's
+//! `device-input` arc, or the node that the stream names.
 
 use crate::source::Source;
 use crate::stream::Shared;
@@ -28,17 +28,17 @@ fn build(bcx: &BuildCx<'_>) -> Built {
     Built::input(PgInput { shared: bcx.shared::<Shared>(), running: Vec::new() })
 }
 
-/// Frames that one stream may send in one loop, so that a high rate needs no short loops.
+/// Maximum number of frames per stream and loop, so that a high rate needs no short loops.
 const BURST: usize = 4;
-/// Seconds of backlog that a stream may make up for after its worker was busy elsewhere.
+/// Backlog in seconds that a stream may make up for after its worker was busy.
 const BACKLOG: f64 = 0.005;
-/// Seconds until the next try when there are no buffers.
+/// Delay in seconds before the next attempt without buffers.
 const RETRY: f64 = 20e-6;
 
 /// Where a stream's packets enter the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
-    /// As if its interface had received them.
+    /// As if received by the interface.
     Device,
     /// At a node, with the transmit interface set.
     Node(NodeId, u32),
@@ -46,28 +46,28 @@ pub(crate) enum Entry {
 
 /// A stream on its worker.
 pub(crate) struct Running {
-    /// This run of the stream.
+    /// Key of this run of the stream.
     pub(crate) key: u64,
-    /// Its number, for traces.
+    /// Number of the stream, for traces.
     pub(crate) number: usize,
     pub(crate) source: Source,
     pub(crate) entry: Entry,
     pub(crate) rx_if: u32,
-    /// Packets left to send; `u64::MAX` is for ever.
+    /// Packets left to send; `u64::MAX` for endless.
     pub(crate) left: u64,
-    /// Packets per second; 0 is as fast as can be.
+    /// Packets per second; 0 for as fast as possible.
     pub(crate) rate: f64,
     pub(crate) max_frame: usize,
     /// Packets sent, for `show packet-generator`.
     pub(crate) sent: Arc<AtomicU64>,
-    /// Packets that may be sent at `since`.
+    /// Token bucket: packets that may be sent as of `since`.
     pub(crate) tokens: f64,
     pub(crate) since: u64,
-    /// Raw IP packets, for traces.
+    /// Packets without Ethernet header, for traces.
     pub(crate) ip: bool,
 }
 
-/// What main tells the node.
+/// Messages from the main thread.
 pub(crate) enum Message {
     Start(Box<Running>),
     Stop(u64),
@@ -84,7 +84,7 @@ impl InputNode for PgInput {
         let mut i = 0;
         while i < self.running.len() {
             let r = &mut self.running[i];
-            // What the last loop sent has left the graph by now: only then is the stream done.
+            // The last loop's packets have left the graph by now: only then is the stream done.
             if r.left == 0 {
                 let event = Event::new(self.shared.done, r.rx_if, cx.now(), &r.key.to_ne_bytes());
                 if cx.event(event) {

@@ -1,4 +1,4 @@
-//! `config apply`: the router becomes what a document says.
+//! `config apply`: applies a document.
 
 use crate::apply::Apply;
 use crate::cli_support::{document, seconds};
@@ -21,10 +21,10 @@ impl Command<Control> for ConfigApply {
     }
 
     fn help(&self) -> &'static str {
-        "Make the router what a document says, by default the one that it keeps\n\
-         Shows what changes, does it, and looks whether it is so. If a command fails, all that was\n\
-         done is taken back. With `confirm', it is taken back after so many seconds unless\n\
-         `config commit' says that it shall stay."
+        "Apply a document, by default the router's own file\n\
+         Shows the plan, runs it, and verifies the result. If a command fails, everything is\n\
+         rolled back. With `confirm', everything is rolled back after that many seconds unless\n\
+         `config commit' confirms it."
     }
 
     fn run(

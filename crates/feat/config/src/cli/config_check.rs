@@ -1,4 +1,4 @@
-//! `config check`: is a document right?
+//! `config check`: validates a document.
 
 use crate::cli_support::document;
 use crate::work;
@@ -22,7 +22,7 @@ impl Command<Control> for ConfigCheck {
     }
 
     fn help(&self) -> &'static str {
-        "Look whether a document is right, and whether the router has all that it asks for"
+        "Check that a document is valid and that the router supports all of it"
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `config commit`: what runs shall stay.
+//! `config commit`: saves and confirms the running configuration.
 
 use crate::cli_support::{revision, seconds};
 use crate::manager::{self, ConfigError, Manager, failed};
@@ -23,9 +23,9 @@ impl Command<Control> for ConfigCommit {
     }
 
     fn help(&self) -> &'static str {
-        "Save the running configuration, and confirm what waits for that\n\
-         `confirm <seconds>' saves nothing yet: unless `config commit' follows in time, the router goes\n\
-         back to what was saved last, by itself. To be given before or after a risky change."
+        "Save the running configuration and confirm a pending change\n\
+         `confirm <seconds>' saves nothing yet: unless `config commit' follows in time, the router rolls\n\
+         back to the last saved configuration. May be given before or after a risky change."
     }
 
     fn run(
@@ -45,14 +45,14 @@ impl Command<Control> for ConfigCommit {
                 let s = after.as_secs();
                 out.json(serde_json::json!({ "confirm_within_s": s }));
                 out.line(format_args!(
-                    "`config commit' within {s} s, or what was saved last returns"
+                    "run `config commit' within {s} s; otherwise the last saved configuration returns"
                 ));
                 Ok(())
             });
         }
-        // Saved first: if that fails, going back is still the safer end.
+        // Saved first: if that fails, the rollback is still the safer outcome.
         let store = match (manager::store(c), c.state::<Manager>().borrow().pending.is_some()) {
-            // Nowhere to save; confirming is meant.
+            // Without a file to save to, the command only confirms.
             (Err(ConfigError::NoFile), true) => None,
             (store, _) => Some(store.map_err(failed)?),
         };
@@ -68,8 +68,8 @@ impl Command<Control> for ConfigCommit {
             }
             out.line(match saved {
                 Some(true) => "saved",
-                Some(false) => "saved already",
-                None => "not saved: the router keeps no file",
+                Some(false) => "already saved",
+                None => "not saved: the router has no configuration file",
             });
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! `config diff`: what differs from what was saved, or from a file.
+//! `config diff`: differences from the last saved configuration, or from a file.
 
 use crate::cli_support::{Shown, document, number, revision};
 use crate::work;
@@ -23,8 +23,8 @@ impl Command<Control> for ConfigDiff {
     }
 
     fn help(&self) -> &'static str {
-        "Show how the running configuration differs from what was saved last\n\
-         Or from a revision, or from a file. `+' is what runs, `-' the other."
+        "Show how the running configuration differs from the last saved one\n\
+         Or from a revision, or from a file. `+' marks the running configuration, `-' the other."
     }
 
     fn run(

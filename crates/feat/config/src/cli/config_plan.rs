@@ -1,4 +1,4 @@
-//! `config plan`: the commands that lead to a document.
+//! `config plan`: commands that lead to a document's configuration.
 
 use crate::cli_support::{Shown, document};
 use crate::work;
@@ -22,7 +22,7 @@ impl Command<Control> for ConfigPlan {
     }
 
     fn help(&self) -> &'static str {
-        "Show the commands that make the router what a document says, in the order in which they must run\n\
+        "Show the commands that applying a document would run, in order\n\
          Nothing is changed. `exec' takes the output."
     }
 

@@ -1,4 +1,4 @@
-//! `config rollback`: the router becomes what it was saved as.
+//! `config rollback`: applies a saved revision.
 
 use crate::apply::Apply;
 use crate::cli_support::{number, revision, seconds};
@@ -21,8 +21,8 @@ impl Command<Control> for ConfigRollback {
     }
 
     fn help(&self) -> &'static str {
-        "Make the router what was saved: last (0), before that (1) …\n\
-         It is not saved by that; `config commit' does. See `show configuration revisions'."
+        "Apply a saved revision: the last (0), the one before (1) …\n\
+         This does not save it; use `config commit'. See `show configuration revisions'."
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `config save`: keeps what runs.
+//! `config save`: saves the running configuration.
 
 use crate::manager::{self, ConfigError, failed};
 use crate::{store, work};
@@ -23,7 +23,7 @@ impl Command<Control> for ConfigSave {
     }
 
     fn help(&self) -> &'static str {
-        "Save the running configuration, by default in the file that the router keeps\n\
+        "Save the running configuration, by default in the router's own file\n\
          That file has revisions; another one does not."
     }
 
@@ -48,7 +48,7 @@ impl Command<Control> for ConfigSave {
         };
         work::answer(c, None, out, job, |_, changed, out| {
             out.json(serde_json::json!({ "changed": changed }));
-            out.line(if changed { "saved" } else { "saved already" });
+            out.line(if changed { "saved" } else { "already saved" });
             Ok(())
         })
     }

@@ -1,4 +1,4 @@
-//! `show configuration`: what the router is set to be.
+//! `show configuration`: the running configuration.
 
 use crate::cli_support::Shown;
 use crate::manager::ConfigError;
@@ -25,7 +25,7 @@ impl Command<Control> for ShowConfiguration {
     fn help(&self) -> &'static str {
         "Show the running configuration as a document, or as commands\n\
          The document is YAML with the keys of vppcfg, and Thalweg's own below `thalweg'. The commands,\n\
-         run on an empty router, make it what this one is."
+         run on an empty router, reproduce this configuration."
     }
 
     fn run(

@@ -1,4 +1,4 @@
-//! `show configuration revisions`: what was saved, and when.
+//! `show configuration revisions`: saved revisions and their age.
 
 use crate::manager::{self, Manager, failed};
 use std::time::{Instant, SystemTime};
@@ -18,7 +18,7 @@ impl Command<Control> for ShowConfigurationRevisions {
     }
 
     fn help(&self) -> &'static str {
-        "Show what was saved, latest first, and what waits to be confirmed"
+        "Show saved revisions, latest first, and a change waiting for confirmation"
     }
 
     fn run(
@@ -52,13 +52,13 @@ impl Command<Control> for ShowConfigurationRevisions {
         }
         write!(out, "{table}");
         if let Some(left) = left {
-            out.line(format_args!("waits for `config commit'; goes back in {left} s"));
+            out.line(format_args!("waiting for `config commit'; rollback in {left} s"));
         }
         Ok(Outcome::Done)
     }
 }
 
-/// A time of so many seconds ago, in words.
+/// Age as text: `5 s ago`, `2 h ago`.
 fn ago(seconds: u64) -> String {
     let (n, unit) = match seconds {
         0..120 => (seconds, "s"),

@@ -1,4 +1,4 @@
-//! `fib_source_dump`: who may say that a route exists.
+//! `fib_source_dump`: lists route sources.
 
 use crate::api_types::{SOURCES, source_id};
 use thalweg_api::schema::Module;
@@ -7,23 +7,23 @@ use thalweg_graph::Control;
 
 static FIB: Module = Module { name: "fib", folder: "core", version: "1.0.0" };
 
-/// Asks for sources of routes.
+/// Requests route sources.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct FibSourceDump;
 
-/// A source of routes.
+/// A route source.
 #[derive(Debug, ApiType)]
 pub struct FibSource {
-    /// The lowest counts most.
+    /// Priority; the lowest wins.
     pub priority: u8,
-    /// Its number.
+    /// Number of the source.
     pub id: u8,
-    /// Its name.
+    /// Name of the source.
     pub name: Text<64>,
 }
 
-/// A source of routes.
+/// A route source.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct FibSourceDetails {

@@ -1,4 +1,4 @@
-//! `ip_address_dump`: an interface's addresses.
+//! `ip_address_dump`: lists an interface's addresses.
 
 use crate::Ip4;
 use crate::api_types::IP;
@@ -7,13 +7,13 @@ use thalweg_api::types::{AddressWithPrefix, InterfaceIndex};
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for addresses.
+/// Requests addresses.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpAddressDump {
-    /// Of this interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
-    /// Those of IPv6.
+    /// IPv6 addresses.
     pub is_ipv6: bool,
 }
 
@@ -21,7 +21,7 @@ pub struct IpAddressDump {
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct IpAddressDetails {
-    /// Its interface.
+    /// Interface.
     pub sw_if_index: InterfaceIndex,
     /// The address.
     pub prefix: AddressWithPrefix,

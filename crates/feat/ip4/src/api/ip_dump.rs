@@ -1,4 +1,4 @@
-//! `ip_dump`: interfaces that have addresses.
+//! `ip_dump`: lists interfaces with addresses.
 
 use crate::Ip4;
 use crate::api_types::IP;
@@ -7,11 +7,11 @@ use thalweg_api::{Details, Dump, Message};
 use thalweg_device::Interfaces;
 use thalweg_graph::Control;
 
-/// Asks for interfaces with addresses.
+/// Requests interfaces with addresses.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpDump {
-    /// Of IPv6.
+    /// Interfaces with IPv6 addresses.
     pub is_ipv6: bool,
 }
 
@@ -19,9 +19,9 @@ pub struct IpDump {
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct IpDetails {
-    /// Its index.
+    /// Interface index.
     pub sw_if_index: InterfaceIndex,
-    /// Of IPv6.
+    /// The addresses are IPv6.
     pub is_ipv6: bool,
 }
 

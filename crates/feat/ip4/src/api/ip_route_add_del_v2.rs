@@ -1,28 +1,28 @@
-//! `ip_route_add_del_v2`: adds a route or paths of it, or deletes them.
+//! `ip_route_add_del_v2`: adds or deletes a route or paths of it.
 
 use crate::api_types::{IP, IpRouteV2, add_del_route};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds a route or paths of it, or deletes them.
+/// Adds or deletes a route or paths of it.
 #[derive(Debug, Message)]
 #[api(request, in_progress)]
 pub struct IpRouteAddDelV2 {
-    /// Which of both.
+    /// True to add, false to delete.
     #[api(default = "true")]
     pub is_add: bool,
-    /// The paths join those that there are, or leave them; else they replace them, or the route
-    /// goes as a whole.
+    /// Adds paths to the route, or deletes single paths; otherwise replaces all paths, or deletes
+    /// the whole route.
     pub is_multipath: bool,
     /// The route.
     pub route: IpRouteV2,
 }
 
-/// Answers [`IpRouteAddDelV2`].
+/// Reply to [`IpRouteAddDelV2`].
 #[derive(Debug, Message)]
 #[api(reply, in_progress)]
 pub struct IpRouteAddDelV2Reply {
-    /// The column of the route's counters, all ones for none.
+    /// Index of the route's counters; all ones for none.
     pub stats_index: u32,
 }
 

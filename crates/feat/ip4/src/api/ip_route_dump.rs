@@ -1,14 +1,14 @@
-//! `ip_route_dump`: all routes of a table.
+//! `ip_route_dump`: lists the routes of a table.
 
 use crate::api_types::{IP, IpRoute, IpTable, describe, walk};
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
-/// Asks for routes.
+/// Requests routes.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpRouteDump {
-    /// Of this table.
+    /// The table.
     pub table: IpTable,
 }
 

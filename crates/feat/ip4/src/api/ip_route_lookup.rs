@@ -5,19 +5,19 @@ use thalweg_api::types::Prefix;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for a route.
+/// Requests a route.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpRouteLookup {
-    /// In this table.
+    /// Table id.
     pub table_id: u32,
-    /// Of exactly this prefix; else the longest that covers it.
+    /// Exact match; otherwise longest prefix match.
     pub exact: u8,
     /// The prefix.
     pub prefix: Prefix,
 }
 
-/// Answers [`IpRouteLookup`].
+/// Reply to [`IpRouteLookup`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct IpRouteLookupReply {

@@ -5,19 +5,19 @@ use thalweg_api::types::Prefix;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for a route.
+/// Requests a route.
 #[derive(Debug, Message)]
 #[api(request, in_progress)]
 pub struct IpRouteLookupV2 {
-    /// In this table.
+    /// Table id.
     pub table_id: u32,
-    /// Of exactly this prefix; else the longest that covers it.
+    /// Exact match; otherwise longest prefix match.
     pub exact: u8,
     /// The prefix.
     pub prefix: Prefix,
 }
 
-/// Answers [`IpRouteLookupV2`].
+/// Reply to [`IpRouteLookupV2`].
 #[derive(Debug, Default, Message)]
 #[api(reply, in_progress)]
 pub struct IpRouteLookupV2Reply {

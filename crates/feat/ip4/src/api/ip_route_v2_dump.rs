@@ -1,16 +1,16 @@
-//! `ip_route_v2_dump`: all routes of a table, with who says that they exist.
+//! `ip_route_v2_dump`: lists the routes of a table with their sources.
 
 use crate::api_types::{IP, IpRouteV2, IpTable, describe, source_id, walk};
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
-/// Asks for routes.
+/// Requests routes.
 #[derive(Debug, Message)]
 #[api(request, in_progress)]
 pub struct IpRouteV2Dump {
-    /// Only those of this source, by number; 0 for all.
+    /// Number of a source; 0 for all.
     pub src: u8,
-    /// Of this table.
+    /// The table.
     pub table: IpTable,
 }
 

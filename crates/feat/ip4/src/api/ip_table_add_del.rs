@@ -1,14 +1,14 @@
-//! `ip_table_add_del`: adds a routing table, or deletes it.
+//! `ip_table_add_del`: adds or deletes a routing table.
 
 use crate::api_types::{IP, IpTable, add_del_table};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds a table or deletes it.
+/// Adds or deletes a table.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpTableAddDel {
-    /// Which of both.
+    /// True to add, false to delete.
     #[api(default = "true")]
     pub is_add: bool,
     /// The table.

@@ -1,19 +1,19 @@
-//! `ip_table_add_del_v2`: adds a routing table, or deletes it.
+//! `ip_table_add_del_v2`: adds or deletes a routing table.
 
 use crate::api_types::{IP, IpTable, add_del_table};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Adds a table or deletes it.
+/// Adds or deletes a table.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpTableAddDelV2 {
     /// The table.
     pub table: IpTable,
-    /// A table for multicast is to come with it; there is none.
+    /// Creates a multicast table as well; ignored.
     #[api(default = "true")]
     pub create_mfib: bool,
-    /// Which of both.
+    /// True to add, false to delete.
     #[api(default = "true")]
     pub is_add: bool,
 }

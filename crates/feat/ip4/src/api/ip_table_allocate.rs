@@ -1,19 +1,19 @@
-//! `ip_table_allocate`: adds a routing table whose number the router chooses.
+//! `ip_table_allocate`: adds a routing table and returns its id.
 
 use crate::Ip4;
 use crate::api_types::{IP, IpTable, add_del_table, only_ip4};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Asks for a table.
+/// Requests a table.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpTableAllocate {
-    /// The table; all ones as its number asks for a free one.
+    /// The table; all ones as its id picks a free one.
     pub table: IpTable,
 }
 
-/// Answers [`IpTableAllocate`].
+/// Reply to [`IpTableAllocate`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct IpTableAllocateReply {

@@ -1,11 +1,11 @@
-//! `ip_table_dump`: all routing tables.
+//! `ip_table_dump`: lists routing tables.
 
 use crate::Ip4;
 use crate::api_types::{IP, IpTable, table};
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for tables.
+/// Requests tables.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpTableDump;

@@ -1,11 +1,11 @@
-//! `ip_table_flush`: takes away all configured routes of a table.
+//! `ip_table_flush`: deletes the configured routes of a table.
 
 use crate::api_types::{IP, IpTable, finish};
 use crate::replace;
 use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
-/// Takes away all routes of a table that were configured.
+/// Deletes all configured routes of a table.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpTableFlush {

@@ -1,11 +1,11 @@
-//! `ip_table_replace_begin`: notes which routes of a table are added from now on.
+//! `ip_table_replace_begin`: starts replacing the routes of a table.
 
 use crate::api_types::{IP, IpTable, only_ip4};
 use crate::replace;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
-/// Notes which routes of a table are added from now on; the others go with `ip_table_replace_end`.
+/// Marks all routes of a table. `ip_table_replace_end` deletes those that were not added again.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpTableReplaceBegin {

@@ -1,11 +1,11 @@
-//! `ip_table_replace_end`: takes away the routes of a table that were not added anew.
+//! `ip_table_replace_end`: ends replacing the routes of a table.
 
 use crate::api_types::{IP, IpTable, finish};
 use crate::replace;
 use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
-/// Takes away the configured routes that were not added since `ip_table_replace_begin`.
+/// Deletes the configured routes that were not added since `ip_table_replace_begin`.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct IpTableReplaceEnd {

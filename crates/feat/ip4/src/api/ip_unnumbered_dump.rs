@@ -1,26 +1,26 @@
-//! `ip_unnumbered_dump`: interfaces that borrow another's addresses, of which there are none.
+//! `ip_unnumbered_dump`: lists unnumbered interfaces, of which there are none.
 
 use crate::api_types::IP;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::Control;
 
-/// Asks for interfaces that borrow addresses.
+/// Requests unnumbered interfaces.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct IpUnnumberedDump {
-    /// Which one; none means all.
+    /// Interface; all ones for all.
     #[api(default = 0xffff_ffff)]
     pub sw_if_index: InterfaceIndex,
 }
 
-/// An interface that borrows addresses.
+/// An unnumbered interface.
 #[derive(Debug, Message)]
 #[api(details)]
 pub struct IpUnnumberedDetails {
-    /// Its index.
+    /// Interface index.
     pub sw_if_index: InterfaceIndex,
-    /// The one whose addresses it has.
+    /// Interface whose addresses it borrows.
     pub ip_sw_if_index: InterfaceIndex,
 }
 

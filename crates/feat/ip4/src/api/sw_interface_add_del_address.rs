@@ -1,4 +1,4 @@
-//! `sw_interface_add_del_address`: gives an interface an address, or takes it away.
+//! `sw_interface_add_del_address`: adds or deletes an interface address.
 
 use crate::address;
 use crate::api_types::ip4;
@@ -7,15 +7,15 @@ use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::{INTERFACE, view};
 use thalweg_graph::Control;
 
-/// Adds an address or deletes it.
+/// Adds or deletes an address.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceAddDelAddress {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Which of both.
+    /// True to add, false to delete.
     pub is_add: bool,
-    /// Delete them all.
+    /// Delete all addresses.
     pub del_all: bool,
     /// The address.
     pub prefix: AddressWithPrefix,

@@ -1,11 +1,11 @@
-//! `sw_interface_address_replace_begin`: begins to set the addresses of all interfaces anew.
+//! `sw_interface_address_replace_begin`: starts replacing all interface addresses.
 
 use crate::address;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::INTERFACE;
 use thalweg_graph::Control;
 
-/// From now on, addresses that interfaces have go with `sw_interface_address_replace_end`, unless they are
+/// Marks all interface addresses. `sw_interface_address_replace_end` deletes those that were not
 /// added again.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]

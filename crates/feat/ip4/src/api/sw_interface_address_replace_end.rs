@@ -1,11 +1,11 @@
-//! `sw_interface_address_replace_end`: ends to set the addresses of all interfaces anew.
+//! `sw_interface_address_replace_end`: ends replacing all interface addresses.
 
 use crate::address;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::INTERFACE;
 use thalweg_graph::Control;
 
-/// Takes away the addresses that were not added since `sw_interface_address_replace_begin`.
+/// Deletes the addresses that were not added since `sw_interface_address_replace_begin`.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceAddressReplaceEnd;

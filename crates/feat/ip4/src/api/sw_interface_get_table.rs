@@ -1,4 +1,4 @@
-//! `sw_interface_get_table`: an interface's routing table.
+//! `sw_interface_get_table`: returns an interface's routing table.
 
 use crate::Ip4;
 use thalweg_api::types::InterfaceIndex;
@@ -6,21 +6,21 @@ use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::{INTERFACE, view};
 use thalweg_graph::Control;
 
-/// Asks for an interface's table.
+/// Requests an interface's table.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct SwInterfaceGetTable {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// That of IPv6.
+    /// The IPv6 table.
     pub is_ipv6: bool,
 }
 
-/// Answers [`SwInterfaceGetTable`].
+/// Reply to [`SwInterfaceGetTable`].
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct SwInterfaceGetTableReply {
-    /// The table.
+    /// Table id.
     pub vrf_id: u32,
 }
 

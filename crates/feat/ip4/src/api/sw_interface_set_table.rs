@@ -6,15 +6,15 @@ use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::{INTERFACE, view};
 use thalweg_graph::Control;
 
-/// Moves an interface.
+/// Moves an interface to another table.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SwInterfaceSetTable {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// To a table of IPv6.
+    /// The table is an IPv6 table.
     pub is_ipv6: bool,
-    /// The table.
+    /// Table id.
     pub vrf_id: u32,
 }
 
@@ -26,9 +26,9 @@ fn handle(c: &mut Control, rq: SwInterfaceSetTable) -> Result<SwInterfaceSetTabl
     let sw_if = view(c, rq.sw_if_index)?.sw_if;
     match (rq.is_ipv6, rq.vrf_id) {
         (false, table) => address::set_table(c, sw_if, table)?,
-        // Where it would be in any case.
+        // The default table, where it is anyway.
         (true, 0) => {}
-        (true, _) => return Err(Retval::UNIMPLEMENTED.because("there is no IPv6 yet")),
+        (true, _) => return Err(Retval::UNIMPLEMENTED.because("IPv6 is not supported yet")),
     }
     Ok(SwInterfaceSetTableReply)
 }

@@ -1,4 +1,4 @@
-//! `want_ping_finished_events`: sends echo requests, and tells the client when it is done.
+//! `want_ping_finished_events`: sends echo requests and notifies the client of the result.
 
 use crate::ping::{self, Ping, Request};
 use std::net::IpAddr;
@@ -9,33 +9,33 @@ use thalweg_api::{Call, Caller, ClientId, Clients, Message, Retval};
 use thalweg_cli::{Output, Task, TaskPoll};
 use thalweg_graph::Control;
 
-/// The module.
+/// The API module.
 static PING: Module = Module { name: "ping", folder: "plugins", version: "0.1.0" };
 
-/// The longest time between two requests, in seconds.
+/// Maximum interval in seconds.
 const LONGEST: f64 = 86_400.0;
 
-/// Asks for echo requests.
+/// Requests a ping.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct WantPingFinishedEvents {
-    /// Whom to ask.
+    /// Destination.
     pub address: Address,
-    /// How often.
+    /// Number of requests.
     #[api(default = 1)]
     pub repeat: u32,
-    /// Seconds from one request to the next.
+    /// Interval between requests in seconds.
     #[api(default = 1.0)]
     pub interval: f64,
 }
 
-/// Tells how it went.
+/// Event: the ping is finished.
 #[derive(Debug, Message)]
 #[api(event)]
 pub struct PingFinishedEvent {
     /// Requests sent.
     pub request_count: u32,
-    /// Replies that came in time.
+    /// Replies received in time.
     pub reply_count: u32,
 }
 
@@ -49,12 +49,11 @@ fn handle(
     rq: WantPingFinishedEvents,
 ) -> Result<WantPingFinishedEventsReply, Retval> {
     let IpAddr::V4(to) = rq.address.ip()? else {
-        return Err(Retval::UNIMPLEMENTED.because("IPv6 addresses are not asked for an echo yet"));
+        return Err(Retval::UNIMPLEMENTED.because("IPv6 ping is not supported yet"));
     };
     if rq.repeat == 0 || !(ping::SHORTEST..=LONGEST).contains(&rq.interval) {
-        return Err(
-            Retval::INVALID_VALUE.because("once at least, with a time between 10 us and a day")
-        );
+        return Err(Retval::INVALID_VALUE
+            .because("repeat must be at least 1, interval between 10 us and one day"));
     }
     let request = Request {
         to,
@@ -70,7 +69,7 @@ fn handle(
     Ok(WantPingFinishedEventsReply)
 }
 
-/// Goes on with a session until it is done, or the client gone.
+/// Polls a session until it is done or the client disconnects.
 fn poll(c: &mut Control, mut ping: Ping, client: ClientId) {
     let clients = c.state::<Clients>().borrow().clone();
     let (now, mut out) = (Instant::now(), Output::new());
@@ -83,7 +82,7 @@ fn poll(c: &mut Control, mut ping: Ping, client: ClientId) {
         }
         TaskPoll::Done | TaskPoll::Failed(_) => {
             let (request_count, reply_count) = ping.counts();
-            // It may have gone just now.
+            // The client may have disconnected just now.
             let _ = clients.send(client, &PingFinishedEvent { request_count, reply_count });
         }
     }

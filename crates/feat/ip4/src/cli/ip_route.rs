@@ -1,4 +1,4 @@
-//! `ip route`: routes that people configure.
+//! `ip route`: static routes.
 
 use crate::cli_args::{self, RouteSpec};
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ pub struct IpRoute;
 /// The command.
 pub static COMMAND: IpRoute = IpRoute;
 
-/// How long many routes may keep the main thread before other work gets its turn.
+/// Maximum time on the main thread per slice.
 const SLICE: Duration = Duration::from_millis(3);
 
 impl Command<Control> for IpRoute {
@@ -28,11 +28,12 @@ impl Command<Control> for IpRoute {
 
     fn help(&self) -> &'static str {
         "Add or delete a route, or paths of one\n\
-         Bits of the prefix beyond its length do not matter. A further path of a route that\n\
+         Host bits of the prefix are ignored. A further path of a route that\n\
          exists shares its load by weight; `replace' sets all paths at once. A next hop without\n\
-         interface is looked up, and anew when what covers it changes. `del' without paths deletes the route with all of them.\n\
-         `count' repeats the command for that many prefixes of the same length, each behind the\n\
-         one before."
+         interface is resolved recursively and follows route changes. `del' without paths deletes\n\
+         the whole route.\n\
+         `count' repeats the command for that many prefixes of the same length, one\n\
+         after the other."
     }
 
     fn run(
@@ -60,7 +61,7 @@ impl Command<Control> for IpRoute {
     }
 }
 
-/// A route for each of many prefixes, a slice at a time.
+/// Adds or deletes many routes, a slice at a time.
 struct Bulk {
     spec: RouteSpec,
     del: bool,
@@ -72,7 +73,7 @@ struct Bulk {
 impl Bulk {
     fn prefix(&self) -> Ipv4Prefix {
         let RouteSpec { prefix, .. } = self.spec;
-        // Within 32 bits, as the parser made sure of.
+        // Within 32 bits, as checked by the parser.
         let step = u64::from(self.done) << (32 - prefix.len());
         let addr = u64::from(prefix.addr()) + step;
         Ipv4Prefix::new(addr as u32, prefix.len()).unwrap_or(prefix)

@@ -1,4 +1,4 @@
-//! `ip table`: makes and removes routing tables.
+//! `ip table`: adds and deletes routing tables.
 
 use crate::cli_args;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -22,7 +22,7 @@ impl Command<Control> for IpTable {
     fn help(&self) -> &'static str {
         "Add or delete an IPv4 routing table\n\
          Table 0 always exists. A table is deleted with all its routes, but not while an\n\
-         interface uses it; `show ip table' tells."
+         interface uses it; see `show ip table'."
     }
 
     fn run(

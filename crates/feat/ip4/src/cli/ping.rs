@@ -1,4 +1,4 @@
-//! `ping`: asks another host, or ourselves, for an echo.
+//! `ping`: sends echo requests to another host, or to the router itself.
 
 use crate::ping::{self, MAX_SIZE, Request};
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct PingCommand;
 /// The command.
 pub static COMMAND: PingCommand = PingCommand;
 
-/// Least and greatest time between requests in seconds.
+/// Minimum and maximum interval in seconds.
 const INTERVAL: (f64, f64) = (ping::SHORTEST, 86_400.0);
 const MAX_BURST: u64 = 32;
 
@@ -30,8 +30,8 @@ impl Command<Control> for PingCommand {
 
     fn help(&self) -> &'static str {
         "Send ICMP echo requests and show the replies\n\
-         Five, one a second, with 100 bytes behind a time stamp of 8, unless told otherwise. A\n\
-         reply is late that takes longer than a second (or than the interval, if that is longer).\n\
+         Defaults: 5 requests, one per second, 100 bytes of data after an 8-byte timestamp. A\n\
+         reply is late after one second (or after the interval, if that is longer).\n\
          Ctrl-C ends it and shows the statistics. Replies in fragments are not put together."
     }
 

@@ -22,8 +22,8 @@ impl Command<Control> for SetInterfaceIpAddress {
     }
 
     fn help(&self) -> &'static str {
-        "Give an interface an IPv4 address, or take one or all from it\n\
-         The subnet becomes reachable over the interface. Subnets of one table must not overlap;\n\
+        "Add an IPv4 address to an interface, or delete one or all\n\
+         The subnet becomes connected through the interface. Subnets of one table must not overlap;\n\
          an interface may have several addresses of one subnet."
     }
 

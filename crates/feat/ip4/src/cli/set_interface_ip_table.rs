@@ -21,7 +21,7 @@ impl Command<Control> for SetInterfaceIpTable {
     }
 
     fn help(&self) -> &'static str {
-        "Look up an interface's IPv4 packets in another table\n\
+        "Bind an interface to another IPv4 routing table\n\
          The table must exist (`ip table add'), and the interface must have no address yet."
     }
 

@@ -16,9 +16,9 @@ pub struct ShowIpFib;
 /// The command.
 pub static COMMAND: ShowIpFib = ShowIpFib;
 
-/// Routes that are listed unless `all` is asked for: some megabytes of text.
+/// Maximum number of routes listed without `all`: some megabytes of text.
 const LIMIT: usize = 10_000;
-/// Routes in one element of the list for machines.
+/// Routes per element of the JSON list.
 const DOCUMENT: usize = 1000;
 
 impl Command<Control> for ShowIpFib {
@@ -31,9 +31,9 @@ impl Command<Control> for ShowIpFib {
     }
 
     fn help(&self) -> &'static str {
-        "Show the IPv4 routes and where they lead\n\
-         An address shows the route that it takes, a prefix exactly that route, both in detail.\n\
-         `summary' counts routes by prefix length. Without more, the first 10000 routes of each\n\
+        "Show IPv4 routes and their forwarding objects\n\
+         An address shows its longest match, a prefix its exact match, both in detail.\n\
+         `summary' counts routes by prefix length. Without arguments, the first 10000 routes of each\n\
          table are listed; `all' lists every one."
     }
 
@@ -64,7 +64,7 @@ impl Command<Control> for ShowIpFib {
     }
 }
 
-/// Selection was asked for.
+/// Routes to show.
 enum Selection {
     List { all: bool },
     Summary,
@@ -108,7 +108,7 @@ impl Request {
     }
 }
 
-/// A table's heading, and its beginning as JSON.
+/// Heading of a table, and its beginning as JSON.
 fn heading(c: &Control, table: u32) -> String {
     let ip4 = c.state::<Ip4>();
     let ip4 = ip4.borrow();
@@ -137,7 +137,7 @@ fn lookup(c: &Control, tables: &[u32], out: &mut Output, addr: Ipv4Addr) -> Resu
     }
 }
 
-/// Shows what `find` finds in each table; false if that is nothing.
+/// Shows the route that `find` returns in each table; returns false if there is none.
 fn found(
     c: &Control,
     tables: &[u32],
@@ -179,11 +179,11 @@ fn summary(c: &Control, tables: &[u32], out: &mut Output) {
     out.json(Value::Array(json));
 }
 
-/// Lists tables route by route, so that a million of them neither fill memory nor keep the main
+/// Lists tables route by route, so that a million of them neither fill memory nor block the main
 /// thread.
 struct Lister {
     tables: Vec<u32>,
-    /// The table being listed.
+    /// Table being listed.
     at: Option<Listed>,
     limit: usize,
     detail: Detail,
@@ -197,7 +197,7 @@ struct Listed {
 }
 
 impl Lister {
-    /// Lists a route, or looks for one; false if that was all.
+    /// Lists one route, or searches for it; returns false at the end.
     fn go(&mut self, c: &Control, out: &mut Output) -> bool {
         let Some(at) = &mut self.at else {
             if self.tables.is_empty() {
@@ -214,7 +214,7 @@ impl Lister {
         let ip4 = ip4.borrow();
         let next = if at.done < self.limit { at.prefixes.next(&ip4) } else { Poll::Ready(None) };
         let Poll::Ready(next) = next else { return true };
-        // It may have gone since.
+        // It may have been deleted since.
         if let Some(view) = next.and_then(|prefix| ip4.route(at.table, prefix)) {
             match out.wants_json() {
                 true => at.json.push(fib_text::route_json(c, at.table, &view)),

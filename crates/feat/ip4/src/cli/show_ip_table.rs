@@ -50,7 +50,7 @@ impl Command<Control> for ShowIpTable {
     }
 }
 
-/// Names of the interfaces that look up in a table.
+/// Names of the interfaces bound to a table.
 fn users(c: &Control, ip4: &Ip4, id: u32) -> Vec<String> {
     let all = c.state::<Interfaces>();
     let all = all.borrow();

@@ -1,6 +1,6 @@
-//! `ip4-drop`: IPv4 packets on their way out of this world.
+//! `ip4-drop`: drops IPv4 packets.
 //!
-//! Next: `error-drop`, with the reason in aux.
+//! Reads: aux (the drop reason). Next: `error-drop`.
 
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;

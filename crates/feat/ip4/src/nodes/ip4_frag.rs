@@ -1,8 +1,8 @@
-//! `ip4-frag`: cuts packets that exceed the MTU and may be cut (RFC 791 section 2.3).
+//! `ip4-frag`: fragments packets that exceed the MTU and may be fragmented (RFC 791 section 2.3).
 //!
-//! Reads: aux (the forwarding entry). The time to live was decremented before. Next: the
-//! adjacency's interface output, with the link header written. All fragments are sent or none: the
-//! rest of a packet is of no use to anybody.
+//! Reads: aux (the adjacency). The TTL was decremented before. Next: the adjacency's interface
+//! output, with the link header written. Either all fragments are sent or none, since part of a
+//! packet is useless.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub static NODE: NodeDecl = NodeDecl {
 
 struct Ip4Frag {
     dpos: Arc<DpoTable>,
-    /// A packet in one piece.
+    /// The packet as one slice.
     whole: Vec<u8>,
     /// Its fragments.
     pieces: Vec<Packet>,
@@ -40,7 +40,7 @@ struct Ip4Frag {
 const MORE: u16 = 0x2000;
 
 /// Options that are copied into every fragment have the top bit set (RFC 791 section 3.1); others
-/// become no-ops there.
+/// become no-ops in fragments after the first.
 fn blank_first_only_options(header: &mut [u8]) {
     let mut i = 20;
     while i < header.len() {
@@ -61,7 +61,7 @@ fn blank_first_only_options(header: &mut [u8]) {
     }
 }
 
-/// Calls `emit` with the header and payload of each fragment; false if the MTU leaves no room.
+/// Calls `emit` with header and payload of each fragment; returns false if the MTU leaves no room.
 pub(crate) fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) -> bool {
     let header_len = usize::from(packet[0] & 15) * 4;
     let Some((header, payload)) = packet.split_at_checked(header_len) else { return false };
@@ -92,7 +92,7 @@ pub(crate) fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &
 }
 
 impl Ip4Frag {
-    /// Makes the fragments of `whole`; the reason why they are not complete, if so.
+    /// Builds the fragments of `whole`; returns the drop reason if they are incomplete.
     fn cut(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -164,7 +164,7 @@ mod tests {
     use thalweg_wire::ipv4;
 
     proptest! {
-        /// Put together again, the fragments are the packet.
+        /// Reassembled fragments equal the packet.
         #[test]
         fn fragments_are_the_packet(
             len in 0usize..5000, mtu in 68usize..2000, first in 0u16..100, more in any::<bool>(),

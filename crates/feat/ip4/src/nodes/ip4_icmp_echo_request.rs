@@ -1,6 +1,6 @@
-//! `ip4-icmp-echo-request`: answers a ping in the packet that asked.
+//! `ip4-icmp-echo-request`: turns an echo request into its reply.
 //!
-//! Writes: marks the packet as the router's own. Next: `ip4-lookup`.
+//! Writes: marks the packet as locally originated. Next: `ip4-lookup`.
 
 use std::fmt::Write;
 use thalweg_buffer::{Flags, Frame, PktMut};
@@ -32,7 +32,7 @@ impl Node for EchoRequest {
         if header < 20 || data.len() < header + 8 {
             return Verdict::drop(SHORT);
         }
-        // Source and destination change places, which no checksum notices.
+        // Swapping source and destination leaves checksums unchanged.
         for i in 12..16 {
             data.swap(i, i + 4);
         }
@@ -48,7 +48,7 @@ impl Node for EchoRequest {
     }
 }
 
-/// Changes the word at `at` and follows the change in the checksum at `sum_at` (RFC 1624).
+/// Changes the 16-bit word at `at` and updates the checksum at `sum_at` (RFC 1624).
 fn set_word(data: &mut [u8], at: usize, sum_at: usize, new: u16) {
     let word = |d: &[u8], i: usize| u16::from_be_bytes([d[i], d[i + 1]]);
     let sum = update_u16(word(data, sum_at), word(data, at), new);

@@ -1,8 +1,8 @@
-//! `ip4-icmp-error`: answers a packet with an ICMP error, then lets it go to its drop.
+//! `ip4-icmp-error`: answers a packet with an ICMP error, then passes the packet on to be dropped.
 //!
-//! Reads: rx interface (whose address is the sender), the cause in the meta. Keeps: aux (the drop
-//! reason of the node that asked). Next: the `ip4-icmp-error-reply` arc or `ip4-lookup` for the message,
-//! `ip4-drop` for the packet.
+//! Reads: rx interface (its address becomes the source), the cause in the meta. Keeps: aux (the
+//! drop reason of the requesting node). Next: the `ip4-icmp-error-reply` arc or `ip4-lookup` for
+//! the message, `ip4-drop` for the packet.
 
 use crate::icmp::{self, Limiter};
 use crate::tables::Tables;
@@ -14,7 +14,7 @@ use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv4::{emit_error, may_answer_with_error};
 use thalweg_wire::ipv4::Ipv4View;
 
-/// Longest ICMP error (RFC 1812 section 4.3.2.3).
+/// Maximum length of an ICMP error (RFC 1812 section 4.3.2.3).
 const MAX_ERROR: usize = 576;
 
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup", DROP => "ip4-drop" }
@@ -69,7 +69,7 @@ impl Node for Ip4IcmpError {
             cx.count(NO_BUFFER, 1);
             return DROP;
         };
-        // A message fits into one buffer unless buffers are configured tiny; then it is cut short.
+        // A message fits into one buffer unless buffers are configured tiny; then it is truncated.
         if answer.fill(&message[..n], cx.cache()) {
             answer.set_rx_if(p.rx_if());
             cx.count(SENT, 1);

@@ -1,7 +1,7 @@
 //! `ip4-icmp-input`: ICMP messages to the router.
 //!
-//! Reads: rx interface. Echo requests go to `ip4-icmp-echo-request`; echo replies are reported to
-//! the main thread (whose `ping` waits for them) and delivered, as are all others.
+//! Reads: rx interface. Echo requests go to `ip4-icmp-echo-request`. Echo replies are reported to
+//! the main thread (whose `ping` waits for them) and delivered, as are all other messages.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Node for Ip4IcmpInput {
             8 => return ECHO,
             0 => {
                 cx.count(REPLIES, 1);
-                // Source, identifier and sequence number, time to live, length of the message.
+                // Source, identifier, sequence number, TTL and message length.
                 let mut say = [0; 13];
                 say[..4].copy_from_slice(&data[12..16]);
                 say[4..8].copy_from_slice(&message[4..8]);

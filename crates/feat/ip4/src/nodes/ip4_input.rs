@@ -1,8 +1,8 @@
 //! `ip4-input`: the header checks of RFC 1812 section 5.2.2 and 5.3.
 //!
-//! Reads: rx interface. Cuts link-layer padding off. Next: the first feature of the `ip4-unicast`
-//! arc, or `ip4-lookup`. The time to live is checked where it is decremented, so that packets for
-//! the router itself may arrive with 1.
+//! Reads: rx interface. Trims link-layer padding. Next: the first feature of the `ip4-unicast` arc,
+//! or `ip4-lookup`. The TTL is checked where it is decremented, so packets to the router itself may
+//! arrive with TTL 1.
 
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
@@ -39,7 +39,7 @@ pub static NODE: NodeDecl = NodeDecl {
 
 struct Ip4Input {
     arc: ArcId,
-    /// Where the frame's packets go on, if they share an interface.
+    /// Next node of the frame's packets, if they share an interface.
     next: Verdict,
     uniform: bool,
 }
@@ -62,7 +62,7 @@ fn header_sum(h: &[u8; 20]) -> u32 {
     ((sum & 0xffff) + (sum >> 16)) as u32
 }
 
-/// Checks what a router must; the first fault found, if any.
+/// Makes the header checks that a router must; returns the first failure.
 #[inline]
 pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
     let data = p.data();
@@ -76,7 +76,7 @@ pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
         return Err(Verdict::drop(LENGTH));
     }
     let (src, dst) = (h[12], h[16]);
-    // 1 to 126 and 128 to 223 are the unicast first bytes.
+    // First bytes 1 to 126 and 128 to 223 are unicast.
     if src.wrapping_sub(1) >= 223 || src == 127 {
         return Err(bad_source(src));
     }
@@ -89,8 +89,8 @@ pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
     Ok(total)
 }
 
-/// The packets of a frame without chains that [`check`] has a fault to find with, or that have
-/// options; the others are cut to their length.
+/// Returns the packets of a frame without chains that fail [`check`] or have options; trims the
+/// others.
 #[inline(always)]
 fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
     let mut rest = Rows::NONE;
@@ -147,7 +147,7 @@ fn bad_source(first: u8) -> Verdict {
     })
 }
 
-/// The sum over a header with options, which are otherwise let pass.
+/// Sum over a header with options, which are otherwise ignored.
 #[cold]
 fn options_sum(data: &[u8]) -> Result<u32, Verdict> {
     if data[0] >> 4 != 4 {
@@ -192,7 +192,7 @@ impl Node for Ip4Input {
         if self.uniform { self.next } else { self.start(cx, p.rx_if()) }
     }
 
-    /// Passes packets without options, in one segment, that have nothing wrong.
+    /// Fast path for valid packets without options in one segment.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
@@ -216,7 +216,7 @@ impl Node for Ip4Input {
     }
 }
 
-/// Cuts padding off; a chained packet has its length in several pieces.
+/// Trims padding; a chained packet spreads its length over segments.
 #[cold]
 fn trim(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, total: usize) {
     if !p.flags().contains(Flags::CHAINED) || total < p.total_len() {

@@ -1,6 +1,6 @@
-//! `ip4-local`: packets for the router itself, by protocol.
+//! `ip4-local`: packets to the router itself, by protocol.
 //!
-//! Reads: rx interface. Next: `ip4-icmp-input`, or an ICMP error for what nobody listens to.
+//! Reads: rx interface. Next: `ip4-icmp-input`, or an ICMP error if there is no listener.
 
 use crate::icmp::{self, Cause};
 use std::fmt::Write;
@@ -30,7 +30,7 @@ struct Ip4Local;
 impl Node for Ip4Local {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(h) = p.data().first_chunk::<20>() else { return Verdict::drop(NO_PROTOCOL) };
-        // The offset or "more fragments".
+        // Fragment offset or "more fragments".
         if u16::from_be_bytes([h[6], h[7]]) & 0x3fff != 0 {
             return Verdict::drop(FRAGMENT);
         }

@@ -1,6 +1,7 @@
-//! `ip4-lookup`: the longest matching prefix, and which of its paths.
+//! `ip4-lookup`: longest prefix match and path selection.
 //!
-//! Reads: rx interface (its table). Writes: aux (the forwarding entry). Next: by the entry's kind.
+//! Reads: rx interface (its table). Writes: aux (the forwarding object). Next: by the object's
+//! kind.
 
 use crate::tables::{Fib, Tables};
 use std::fmt::Write;
@@ -41,7 +42,7 @@ pub static NODE: NodeDecl = NodeDecl {
 pub(super) struct Ip4Lookup {
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
-    /// The table of the frame's packets, if they share one. A clone of a handle: the snapshot may
+    /// Table of the frame's packets, if they share one. The handle is cloned, as the snapshot may
     /// be replaced between frames.
     fib: Option<Fib>,
     uniform: bool,
@@ -60,22 +61,22 @@ impl Ip4Lookup {
         Ip4Lookup { tables: cx.shared(), dpos: cx.shared(), fib: None, uniform: false }
     }
 
-    /// The entry of a packet in the table of this number.
+    /// Looks a packet up in the table with this id.
     pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: u32) -> u32 {
         let tables = self.tables.load(cx.guard());
         let fib = tables.fibs.iter().find(|fib| fib.id == table);
         fib.map_or(0, |fib| fib.routes.lookup(dst(p.data())))
     }
 
-    /// Follows a packet's entry, to one of its paths if there are several.
+    /// Resolves a packet's leaf to one of its paths.
     #[inline(always)]
     pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: u32) -> Verdict {
         let mut entry = self.dpos.get(dpo);
         let mut state = entry.state();
         if state.kind == Kind::LoadBalance {
             let hash = five_tuple(p.data()).map_or(0, |t| t.hash32());
-            // A member may itself be a balance (a recursive route): two levels are enough, and
-            // bounded.
+            // A member may itself be a load balance (a recursive route): two levels suffice and
+            // bound the work.
             for level in 0..2 {
                 dpo = self.dpos.pick(entry, state, hash.rotate_left(level * 13));
                 entry = self.dpos.get(dpo);
@@ -89,7 +90,7 @@ impl Ip4Lookup {
         if state.kind == Kind::Rewrite { REWRITE } else { self.special(cx, &mut p, state.kind) }
     }
 
-    /// What to do with a packet that is not simply sent on.
+    /// Handles packets that are not simply forwarded.
     #[cold]
     fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
         use crate::icmp::{self, Cause};
@@ -131,7 +132,7 @@ impl Node for Ip4Lookup {
             let serial = |f: Option<&Fib>| f.map(|f| f.serial);
             if serial(self.fib.as_ref()) != serial(fib) {
                 let old = std::mem::replace(&mut self.fib, fib.cloned());
-                // The last to hold a deleted table unmaps it, which is not for workers.
+                // The last holder of a deleted table unmaps it, which workers must not do.
                 if let Some(old) = old
                     && tables.fibs.iter().all(|f| f.serial != old.serial)
                 {
@@ -149,7 +150,7 @@ impl Node for Ip4Lookup {
         }
     }
 
-    /// Looks all destinations of a table up together, and leaves what does not end in an adjacency.
+    /// Looks up all destinations of a frame together; leaves packets without an adjacency.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
@@ -159,7 +160,7 @@ impl Node for Ip4Lookup {
     ) -> FrameVerdict {
         let (true, Some(fib)) = (self.uniform, &self.fib) else { return FrameVerdict::PerPacket };
         let mut addrs = [0; FRAME_SIZE];
-        // Nothing shorter comes from `ip4-input`; but a feature between may be anything.
+        // `ip4-input` passes nothing shorter, but a feature in between might.
         let Some(heads) = frame.long_heads::<20>() else { return FrameVerdict::PerPacket };
         for (addr, h) in addrs.iter_mut().zip(heads) {
             let [.., a, b, c, d] = *h;

@@ -1,6 +1,6 @@
-//! `ip4-lookup-in`: as `ip4-lookup`, in a table that a feature has chosen.
+//! `ip4-lookup-in`: as `ip4-lookup`, in a table selected by a feature.
 //!
-//! Reads: aux (the number of the table). Writes: aux (the forwarding entry). Next: by the entry's kind.
+//! Reads: aux (the table id). Writes: aux (the forwarding object). Next: by the object's kind.
 
 use super::ip4_lookup::{ERRORS, Ip4Lookup, NEXT_NODES};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
-//! `ip4-rewrite`: one hop less to live, the MTU, and the new link header.
+//! `ip4-rewrite`: TTL, MTU and the new link header.
 //!
-//! Reads: aux (the forwarding entry). Next: the adjacency's output node; `ip4-frag` for packets
-//! that are too long. Packets that the router made keep their time to live.
+//! Reads: aux (the adjacency). Next: the adjacency's output node; `ip4-frag` for packets that
+//! exceed the MTU. Locally originated packets keep their TTL.
 
 use crate::icmp::{self, Cause};
 use std::fmt::Write;
@@ -39,7 +39,7 @@ struct Ip4Rewrite {
     dpos: Arc<DpoTable>,
 }
 
-/// Writes the link header in front of a packet and says where it goes.
+/// Prepends the link header and returns the next node.
 #[inline]
 pub(crate) fn link_header(p: &mut PktMut<'_>, entry: Entry<'_>, state: EntryState) -> Verdict {
     let bytes = entry.rewrite();
@@ -52,8 +52,8 @@ pub(crate) fn link_header(p: &mut PktMut<'_>, entry: Entry<'_>, state: EntryStat
     Verdict::node(NodeId(entry.next() as u16))
 }
 
-/// Length of the headers that each segment of a super-packet repeats. What the device says of it is
-/// only a hint.
+/// Length of the headers repeated in each segment of a GSO packet. The device's value is only a
+/// hint.
 fn segment_headers(packet: &[u8], gso: GsoKind) -> usize {
     let ip = usize::from(packet.first().map_or(0, |b| b & 15)) * 4;
     match gso {
@@ -63,12 +63,12 @@ fn segment_headers(packet: &[u8], gso: GsoKind) -> usize {
 }
 
 impl Ip4Rewrite {
-    /// What to do with a packet longer than the interface carries.
+    /// Handles a packet that exceeds the interface's MTU.
     #[cold]
     fn too_long(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, mtu: u16) -> Verdict {
         if p.flags().contains(Flags::OFFLOAD) {
             let o = p.meta().offload;
-            // A super-packet is as long as its segments: the sender has sized them.
+            // The sender has sized the segments of a GSO packet.
             if o.gso != GsoKind::None
                 && segment_headers(p.data(), o.gso) + usize::from(o.gso_size) <= usize::from(mtu)
             {
@@ -82,7 +82,7 @@ impl Ip4Rewrite {
         FRAG
     }
 
-    /// Rewrites packets by adjacencies of their own; returns those left.
+    /// Rewrites packets with one adjacency each; returns those left.
     #[inline(always)]
     fn each_way(&self, frame: &mut Frame, each: &mut [Verdict]) -> Rows {
         let (mut dpos, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
@@ -102,8 +102,8 @@ impl Ip4Rewrite {
         rest
     }
 
-    /// Rewrites packets that all go one way; those left. `None`, and nothing done, if one of them has
-    /// no room for the header or is too long.
+    /// Rewrites packets with one common adjacency; returns those left. `None`, with nothing done,
+    /// if a packet has no headroom or is too long.
     #[inline(always)]
     fn one_way(way: &EthernetRewrite, frame: &mut Frame) -> Option<Rows> {
         let mut rest = Rows::NONE;
@@ -115,7 +115,7 @@ impl Ip4Rewrite {
         Some(rest)
     }
 
-    /// One hop less: decrements the time to live and follows it in the checksum (RFC 1624).
+    /// Decrements the TTL and updates the checksum (RFC 1624).
     #[inline]
     fn decrement_ttl(p: &mut PktMut<'_>) -> bool {
         let Some(h) = p.data_mut().first_chunk_mut::<20>() else { return false };
@@ -129,18 +129,18 @@ impl Ip4Rewrite {
     }
 }
 
-/// Rewrites a packet; false, and nothing done, if its time to live is up.
+/// Rewrites a packet; returns false, with nothing done, if its TTL has expired.
 #[inline(always)]
 fn send(way: &EthernetRewrite, window: &mut [u8; ETHERNET_HEADER + 20]) -> bool {
     let (link, ip) = window.split_at_mut(ETHERNET_HEADER);
-    // As one load: the compiler makes four of four bytes that it is shown one by one.
+    // As one load: the compiler turns four single bytes into four loads.
     let Some(word) = ip[8..].first_chunk_mut() else { return false };
     let old = u32::from_le_bytes(*word);
     if old & 0xfe == 0 {
         return false;
     }
     *word = checksum::ttl_decrement_word(old).to_le_bytes();
-    // Two stores that overlap.
+    // Two overlapping stores.
     link[..8].copy_from_slice(&way.header[0].to_le_bytes());
     link[ETHERNET_HEADER - 8..].copy_from_slice(&way.header[1].to_le_bytes());
     true
@@ -175,7 +175,7 @@ impl Node for Ip4Rewrite {
         link_header(&mut p, entry, state)
     }
 
-    /// Rewrites packets in one segment that live on, fit, and go out by an Ethernet interface.
+    /// Fast path for packets in one segment that fit the MTU and leave by an Ethernet interface.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
@@ -208,7 +208,8 @@ impl Node for Ip4Rewrite {
         let (dpo, data) = (frame.aux()[i as usize], frame.data(i));
         let entry = self.dpos.get(dpo);
         let s = entry.state();
-        // What does not go on has a reason for an index, and its IP header in front still.
+        // A packet that is not forwarded has a drop reason in aux, and still starts with its IP
+        // header.
         if s.kind != Kind::Rewrite || !data.starts_with(&entry.rewrite()[..usize::from(s.len)]) {
             let _ = writeln!(out, "not rewritten");
             let _ = thalweg_wire::fmt::ip4(data, out, 0);

@@ -79,7 +79,7 @@ fn what_was_set_can_be_taken_back() {
     assert!(lab.cli("ip route add count 3 198.51.100.0/30 drop").ends_with("routes/sec\n"));
     let text = lab.cli("show interface address");
     assert!(text.contains("L3 10.0.0.1/24") && text.contains("table-id 3"), "{text}");
-    // A path less, then the rest.
+    // One path less, then the rest.
     lab.ok("ip route del 192.0.2.0/24 via 10.0.0.3");
     let fib = lab.cli("show ip fib 192.0.2.0/24");
     assert!(fib.contains("via 10.0.0.2") && !fib.contains("10.0.0.3"), "{fib}");
@@ -127,15 +127,15 @@ fn what_is_wrong_is_said() {
         ),
         ("ip route del 192.0.2.0/24", "no route 192.0.2.0/24 in table 0"),
         ("ip route del 10.0.1.0/24", "that was configured (this one is from: interface)"),
-        ("ip table del 0", "table 0 is every interface's unless told otherwise"),
+        ("ip table del 0", "table 0 is the default table of all interfaces"),
         ("ip table del 8", "no IPv4 table 8"),
         ("ip table", "`add' or `del'"),
         ("set interface ip table test0 7", "`test0` has addresses"),
         ("set interface ip table test0 8", "no IPv4 table 8"),
         ("set interface ip address test1 10.0.0.77/16", "overlaps with 10.0.0.1/24 on `test0`"),
         ("set interface ip address test1 10.0.1.1/24", "overlaps with 10.0.1.1/24 on `test1`"),
-        ("set interface ip address test1 10.9.0.0/24", "it names the subnet itself"),
-        ("set interface ip address test1 224.0.0.1/24", "it is a group's"),
+        ("set interface ip address test1 10.9.0.0/24", "it is the subnet address"),
+        ("set interface ip address test1 224.0.0.1/24", "it is a multicast address"),
         ("set interface ip address test1 10.9.0.1", "an IPv4 prefix such as"),
         ("set interface ip address test9 10.9.0.1/24", "interface"),
         (

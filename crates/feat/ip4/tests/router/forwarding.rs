@@ -72,7 +72,7 @@ fn checksums_are_right_for_every_ttl() {
     lab.close();
 }
 
-/// Puts fragments together again.
+/// Reassembles fragments.
 fn reassemble(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut whole = Vec::new();
     for f in frames {
@@ -112,7 +112,7 @@ fn what_must_not_be_cut_is_refused_with_the_mtu() {
     assert_eq!((e.kind, e.code, e.mtu), (3, 4, Some(1000)));
     let text = "ip4 MTU exceeded and DF set";
     assert_eq!(lab.count("ip4-rewrite", text), 1);
-    // As long as the MTU is not too long.
+    // A packet as long as the MTU passes.
     let packet = udp(ip(0, 2), ip(1, 2), 1000 - 28).dont_fragment().build();
     lab.receive(0, vec![framed(0, 2, &packet)]);
     assert_eq!(lab.sent_one(1).len(), 1014);
@@ -179,7 +179,7 @@ fn two_tables_with_the_same_prefix() {
     sound(1, 2, &lab.sent_one(1));
     lab.receive(2, vec![framed(2, 3, &udp(ip(0, 3), dst, 8).build())]);
     sound(2, 3, &lab.sent_one(2));
-    // A new table of the same id is not the old one.
+    // A new table with the same id shares nothing with the old one.
     lab.ok("set interface ip address del test2 all\n\
          set interface ip table test2 0\n\
          ip table del 7\n\
@@ -206,11 +206,11 @@ fn subnets_of_one_and_two_addresses() {
         lab.receive_packet(0, 2, Packet::new().ipv4(ip(0, 2), own).icmp_echo_request(1, 2));
         assert_eq!(sound(0, 2, &lab.sent_one(0)).src(), own);
     }
-    // Nothing else is connected behind a /32.
+    // A /32 address connects nothing else.
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(2, 2), 8));
     let e = icmp_error(0, 2, &lab.sent_one(0));
     assert_eq!((e.kind, e.code), (3, 0));
-    // A host route over it is.
+    // A host route over it works.
     lab.ok("ip route add 10.0.2.2/32 via 10.0.2.2 test2");
     lab.neighbor(2, ip(2, 2), host_mac(2, 2));
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(2, 2), 8));
@@ -240,7 +240,7 @@ fn an_unknown_neighbour_is_asked_for_and_the_packet_follows() {
     sound(1, 77, &lab.sent_one(1));
     let fib = lab.cli("show ip fib 10.0.1.77");
     assert!(fib.contains("10.0.1.77/32") && fib.contains("adjacency"), "{fib}");
-    // Who asks for us is answered.
+    // A request for our address is answered.
     let ask = Packet::arp_request(host_mac(0, 5), ip(0, 5), ip(0, 1)).padded().build();
     lab.receive(0, vec![ask]);
     let answer = lab.sent_one(0);
@@ -311,7 +311,7 @@ fn frames_for_others_and_of_other_kinds_are_dropped() {
     assert_eq!(lab.count("ethernet-input", "l3 mac mismatch"), 1);
     assert_eq!(lab.count("ethernet-input", "unknown ethernet type"), 1);
     assert_eq!(lab.count("ethernet-input", "frame too short"), 1);
-    // Broadcasts of a subnet go nowhere, nor do groups.
+    // Subnet broadcasts and multicast are not forwarded.
     for dst in [Ipv4Addr::new(10, 0, 1, 255), [10, 0, 1, 0].into(), [255; 4].into()] {
         lab.receive_packet(0, 2, udp(ip(0, 2), dst, 8));
         assert!(lab.sent().is_empty(), "{dst}");

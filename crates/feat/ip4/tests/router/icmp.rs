@@ -1,4 +1,4 @@
-//! What the router itself says.
+//! ICMP messages sent by the router.
 
 use crate::lab::{Lab, framed, icmp_error, ip, sound, udp};
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ fn a_packet_out_of_hops_is_answered_with_its_beginning() {
         assert_eq!((e.kind, e.code, e.src, e.dst), (11, 0, ip(0, 1), ip(0, 2)));
         assert_eq!(e.quoted, packet);
     }
-    // A long one is quoted up to 576 bytes.
+    // A long packet is quoted up to 576 bytes.
     let packet = udp(ip(0, 2), ip(1, 2), 5000).ttl(1).build();
     lab.receive(0, vec![framed(0, 2, &packet)]);
     let e = icmp_error(0, 2, &lab.sent_one(0));
@@ -63,7 +63,7 @@ fn an_interface_that_is_down_makes_its_hosts_unreachable() {
     lab.up(1, true);
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 8));
     sound(1, 2, &lab.sent_one(1));
-    // What arrives on an interface that is down was never there.
+    // Packets received on an interface that is down are dropped without an answer.
     lab.up(0, false);
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 8));
     assert!(lab.sent().is_empty());
@@ -89,7 +89,7 @@ fn pings_to_every_own_address_are_answered() {
         }
     }
     assert_eq!(lab.count("ip4-icmp-echo-request", "icmp echo replies sent"), 12);
-    // With options, and through a cross-wise interface.
+    // With options, and through another interface.
     let ask = Packet::new().ipv4(ip(2, 3), ip(0, 1)).ip_options(&[1, 1, 1, 0]);
     lab.receive_packet(2, 3, ask.icmp_echo_request(1, 1).payload(b"hello"));
     assert_eq!(sound(2, 3, &lab.sent_one(2)).src(), ip(0, 1));
@@ -132,7 +132,7 @@ fn errors_are_not_answered_with_errors() {
     let text = "icmp errors not sent: not allowed for this packet";
     assert_eq!(lab.count("ip4-icmp-error", text), 2);
     assert_eq!(lab.count("ip4-lookup", "no route"), 2);
-    // Pings to nowhere are, as they ask for it.
+    // Pings to such a destination are answered.
     let ping = Packet::new().ipv4(ip(0, 2), nowhere).icmp_echo_request(1, 1);
     lab.receive_packet(0, 2, ping);
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).kind, 3);

@@ -1,4 +1,4 @@
-//! Frame kernels and per-packet functions do the same, whatever instructions there are.
+//! Frame kernels and per-packet functions agree at every instruction set level.
 
 use crate::lab::{Lab, framed, host_mac, ip, our_mac, udp};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ const SETUP: &str = "set interface mtu packet 576 test2
     ip route add 48.4.0.0/16 prohibit
     ip route add 48.5.0.0/16 drop";
 
-/// Destinations that end in every way there is without a neighbour to be asked for.
+/// Destinations with every outcome that needs no neighbour resolution.
 fn destination() -> impl Strategy<Value = Ipv4Addr> {
     let routed = (0u8..7, any::<[u8; 2]>()).prop_map(|(a, [b, c])| Ipv4Addr::new(48, a, b, c));
     let odd = prop_oneof![
@@ -36,8 +36,8 @@ fn destination() -> impl Strategy<Value = Ipv4Addr> {
     prop_oneof![8 => routed, 1 => odd]
 }
 
-/// Sources, most of them possible ones, which there are routes back to: whether an ICMP error is
-/// sent goes by the clock, and must not show in the counters.
+/// Sources, mostly valid ones with routes back: whether an ICMP error is sent depends on the clock,
+/// and must not show in the counters.
 fn source() -> impl Strategy<Value = Ipv4Addr> {
     prop_oneof![
         12 => Just(ip(0, 2)),
@@ -46,7 +46,7 @@ fn source() -> impl Strategy<Value = Ipv4Addr> {
     ]
 }
 
-/// An IPv4 packet, most often one that is simply sent on.
+/// An IPv4 packet, most often one that is simply forwarded.
 fn packet() -> impl Strategy<Value = Vec<u8>> {
     let ttl = prop_oneof![8 => 2u8..=255, 1 => 0u8..=2];
     let len = prop_oneof![8 => 0usize..60, 1 => 500usize..700, 1 => 1900usize..2300];
@@ -69,7 +69,7 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
                 3 => p.truncate(usize::from(noise)),
                 4..=8 => p.extend(vec![0; usize::from(noise) % 40]),
                 9 => {
-                    // A wrong length under a good checksum.
+                    // A wrong length with a valid checksum.
                     p[2..4].copy_from_slice(&[0, noise]);
                     p[10..12].fill(0);
                     let sum = checksum::checksum(&p[..20]);
@@ -82,7 +82,7 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// What arrives: most often a frame for us, sometimes for others, or of another kind.
+/// A received frame: most often one for us, sometimes for others, or of another kind.
 fn arrival() -> impl Strategy<Value = Vec<u8>> {
     (packet(), 0u8..40).prop_map(|(packet, kind)| {
         let mut frame = framed(0, 2, &packet);
@@ -99,7 +99,7 @@ fn arrival() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Frames of every size, alike and mixed.
+/// Frames of every size, uniform and mixed.
 fn arrivals() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let mixed = prop::collection::vec(arrival(), 1..=256);
     let alike = (arrival(), 1usize..=256).prop_map(|(f, n)| vec![f; n]);
@@ -112,16 +112,16 @@ fn arrivals() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![mixed, alike, almost]
 }
 
-/// What a router did: what it sent, by interface and worker, and what it counted.
+/// Outcome of a run: packets sent, by interface and worker, and counters.
 #[derive(Debug)]
 struct Outcome {
     sent: Vec<(SwIfIndex, usize, Vec<u8>)>,
     counted: Vec<(String, u64)>,
-    /// What it had buffers for.
+    /// Packets accepted into buffers.
     accepted: Parts,
 }
 
-/// Two parts of what arrives: for two workers at the same time, for one after one another.
+/// Two parts of the input: for two workers at the same time, or for one in turn.
 type Parts = [Vec<Vec<u8>>; 2];
 
 fn outcome(lab: &mut Lab, level: Level, parts: Parts) -> Outcome {
@@ -142,18 +142,18 @@ fn outcome(lab: &mut Lab, level: Level, parts: Parts) -> Outcome {
     }
     lab.all_home();
     let mut sent = lab.sent_by_workers();
-    // ICMP errors are sent at a limited rate, by the clock.
+    // ICMP errors are rate limited by the clock.
     sent.retain(|(_, _, frame)| {
         frame.get(26..28) != Some(&[10, 0]) || frame[28] != 0 || frame[29] != 1
     });
-    // The order between interfaces and workers is nobody's promise; that within one is.
+    // Order between interfaces and workers is not guaranteed; order within one is.
     sent.sort_by_key(|(sw_if, worker, _)| (*sw_if, *worker));
     let after = lab.counters().into_iter().zip(before);
     let grown = after.map(|((name, now), (_, then))| (name, now - then)).filter(|(_, n)| *n > 0);
     Outcome { sent, counted: grown.collect(), accepted }
 }
 
-/// What arrives, in two parts.
+/// Input in two parts.
 fn parts() -> impl Strategy<Value = Parts> {
     (arrivals(), any::<prop::sample::Index>()).prop_map(|(mut frames, at)| {
         let rest = frames.split_off(at.index(frames.len() + 1));
@@ -161,10 +161,10 @@ fn parts() -> impl Strategy<Value = Parts> {
     })
 }
 
-/// The level of kernels is the whole process's: one test at a time sets it.
+/// The kernel level is process-wide: one test at a time sets it.
 static LEVELS: Mutex<()> = Mutex::new(());
 
-/// A router of so many buffers for each level and for one and two workers.
+/// Routers with `buffers` buffers for each level and for one and two workers.
 fn labs(buffers: usize) -> Vec<(Level, RefCell<Lab>)> {
     let levels = Level::ALL.into_iter().filter(|l| *l <= Level::best());
     let ways = levels.flat_map(|level| [(level, 1), (level, 2)]);
@@ -209,15 +209,15 @@ fn every_level_forwards_alike() {
     labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
 }
 
-/// Counters that tell of packets lost for want of buffers, or of fragments, which they lack.
+/// Counters of packets lost for lack of buffers, and of fragments, which are then missing.
 const OF_FRAGMENTS: [&str; 2] = ["no buffers for fragments", "fragments sent"];
 
 fn counter(outcome: &Outcome, name: &str) -> u64 {
     outcome.counted.iter().find(|(n, _)| n == name).map_or(0, |(_, n)| *n)
 }
 
-/// With hardly any buffers, routers refuse packets, and fragment only some of them. Every such loss
-/// is counted; everything else is as if the packets refused had never come.
+/// With hardly any buffers, routers refuse packets and fragment only some of them. Every such loss
+/// is counted; otherwise the result is as if the refused packets had never arrived.
 #[test]
 fn for_want_of_buffers_only_what_is_counted_is_lost() {
     let _alone = LEVELS.lock();
@@ -250,7 +250,7 @@ fn for_want_of_buffers_only_what_is_counted_is_lost() {
     model.into_inner().close();
 }
 
-/// Checks that the two differ only by packets that were dropped rather than cut; returns how many.
+/// Checks that outcomes differ only by packets dropped instead of fragmented; returns their number.
 fn same_but_fragments(expected: &Outcome, found: &Outcome) -> Result<u64, String> {
     let others = |o: &Outcome| -> Vec<_> {
         let all = o.counted.iter().filter(|(name, _)| !OF_FRAGMENTS.contains(&name.as_str()));

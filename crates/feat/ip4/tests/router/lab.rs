@@ -71,7 +71,7 @@ impl Lab {
         Lab::of(1, 2048)
     }
 
-    /// As [`new`](Self::new), of so many workers and buffers.
+    /// As [`new`](Self::new), with `workers` workers and `buffers` buffers.
     pub fn of(workers: usize, buffers: usize) -> Lab {
         let mut lab = Lab::bare_of(workers, buffers);
         for n in 0..3 {
@@ -94,7 +94,7 @@ impl Lab {
         self.receive(n, vec![framed(n, host, &packet.build())]);
     }
 
-    /// The only frame sent since the last call, its interface checked.
+    /// The only frame sent since the last call, which must be on `testN`.
     pub fn sent_one(&mut self, n: u8) -> Vec<u8> {
         let sent = self.sent();
         assert_eq!(sent.len(), 1, "{sent:02x?}\n{}", self.cli("show errors"));
@@ -102,12 +102,12 @@ impl Lab {
         sent[0].1.clone()
     }
 
-    /// All counters but those that go by the clock.
+    /// All counters but those that depend on the clock.
     pub fn counters(&self) -> Vec<(String, u64)> {
         self.0.counters(&["ip4-icmp-error"])
     }
 
-    /// Stops: all packets are accounted for, all buffers home.
+    /// Stops the router: all packets are accounted for, all buffers returned.
     pub fn close(self) {
         self.0.close();
     }
@@ -127,8 +127,8 @@ pub fn udp(src: Ipv4Addr, dst: Ipv4Addr, len: usize) -> Packet {
     Packet::new().ipv4(src, dst).udp(1024, 53).payload(&data)
 }
 
-/// An ICMP error that was sent to `host` behind `testN`: type, code, and all behind the first
-/// word of its header.
+/// An ICMP error sent to `host` behind `testN`: type, code, and everything after the first four
+/// bytes of its header.
 pub struct IcmpError {
     pub src: Ipv4Addr,
     pub dst: Ipv4Addr,
@@ -138,7 +138,7 @@ pub struct IcmpError {
     pub quoted: Vec<u8>,
 }
 
-/// Reads a frame as an ICMP error to a host, checking addresses and checksums on the way.
+/// Parses a frame as an ICMP error to a host, checking addresses and checksums.
 pub fn icmp_error(n: u8, host: u8, frame: &[u8]) -> IcmpError {
     let ip = sound(n, host, frame);
     assert_eq!(ip.protocol(), 1);
@@ -154,7 +154,7 @@ pub fn icmp_error(n: u8, host: u8, frame: &[u8]) -> IcmpError {
     }
 }
 
-/// The IPv4 packet in a frame that the router sent to a host.
+/// The IPv4 packet in a frame sent by the router to a host.
 pub fn sound(n: u8, host: u8, frame: &[u8]) -> Ipv4View<'_> {
     assert_eq!(frame[..6], host_mac(n, host).0, "destination");
     assert_eq!(frame[6..12], our_mac(n).0, "source");

@@ -9,5 +9,5 @@ mod pings;
 mod random;
 mod routes;
 
-/// Features that the lab has beside IPv4 and what that needs.
+/// Further features of the lab.
 const MORE: &[&thalweg_graph::Feature] = &[];

@@ -7,7 +7,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::ipv4;
 
-/// Answers each echo request as `how` says: a delay per reply.
+/// Answers each echo request after the delays that `how` returns, one per reply.
 fn host(how: impl Fn(u16) -> Vec<Duration>) -> impl FnMut(&mut thalweg_device::testing::Lab) {
     let mut waiting: VecDeque<(Instant, u8, Vec<u8>)> = VecDeque::new();
     move |lab| {
@@ -83,7 +83,7 @@ fn lost_late_and_doubled_replies_are_told_apart() {
     let how = move |seq| match seq {
         1 => vec![ms(1), ms(5)],
         3 => vec![ms(1100)],
-        // The last one's silence leaves time for the late one.
+        // The last request's timeout leaves time for the late reply.
         2 | 6 => vec![],
         _ => vec![ms(1)],
     };
@@ -109,7 +109,7 @@ fn silence_ends_with_all_lost() {
     assert_eq!(text, "\nStatistics: 3 sent, 0 received, 100% packet loss\n");
     let took = start.elapsed();
     assert!(took > Duration::from_secs(1) && took < Duration::from_secs(3), "{took:?}");
-    // A next hop that is down is silent, too, and a route that goes nowhere is told at once.
+    // A next hop that is down does not answer either; a route to nowhere is reported at once.
     lab.up(1, false);
     let text = lab.run("ping 10.0.1.2 repeat 1", None, |_| {});
     assert_eq!(text, "\nStatistics: 1 sent, 0 received, 100% packet loss\n");
@@ -126,7 +126,7 @@ fn ctrl_c_shows_the_statistics() {
     let text = lab.run("ping 10.0.1.2", after, host(|_| vec![Duration::ZERO]));
     let end = "\nStatistics: 1 sent, 1 received, 0% packet loss\n";
     assert!(text.ends_with(end) && text.lines().count() == 3, "{text}");
-    // Nobody waits for what comes later.
+    // Replies after the end are ignored.
     let text = lab.run("ping 10.0.1.2 repeat 1", Some(Duration::ZERO), host(|_| vec![]));
     assert_eq!(text, "\nStatistics: 1 sent, 0 received, 100% packet loss\n");
     lab.close();

@@ -1,4 +1,4 @@
-//! Anything at all arrives: nothing panics, and everything is accounted for.
+//! Arbitrary frames: nothing panics, and every packet is accounted for.
 
 use crate::lab::{Lab, framed, ip, udp};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum;
 
-/// A frame: noise, noise behind a good Ethernet header, or a good packet with flaws.
+/// A frame: noise, noise after a valid Ethernet header, or a valid packet with flaws.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let bytes = prop::collection::vec(any::<u8>(), 0..120);
     let noise = bytes.clone();
@@ -55,7 +55,7 @@ fn any_bytes_are_accounted_for() {
     lab.ok("set interface mtu packet 576 test1\n\
          ip route add 10.0.2.128/25 prohibit\n\
          ip route add 10.0.1.128/25 via 10.0.1.2 test1 via 10.0.2.2 test2");
-    // Nobody answers for unknown hosts: their packets wait, then go.
+    // Unknown hosts do not answer: their packets are held, then dropped.
     let lab = RefCell::new(lab);
     let mut runner =
         TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });

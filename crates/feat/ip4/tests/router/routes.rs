@@ -1,4 +1,4 @@
-//! Routes as the main thread keeps them, against plain models.
+//! Routes on the main thread, compared with plain models.
 
 use crate::lab::{Lab, framed, host_mac, icmp_error, ip, prefix, sound, udp};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn routes_follow_their_next_hop() {
         lab.receive(0, packet.clone());
         assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).kind, 3);
         assert!(lab.cli("show ip fib 192.0.2.0/24").contains("recursive: oper-flags:drop,"));
-        // Another way for the time being.
+        // A temporary alternative.
         lab.ok("ip route add 10.0.1.0/25 via 10.0.2.3");
         lab.receive(0, packet.clone());
         sound(2, 3, &lab.sent_one(2));
@@ -46,7 +46,7 @@ fn many_routes_follow_their_next_hop_in_slices() {
         add_route(&mut lab.c, 0, prefix, vec![path], false).expect("a route");
     }
     let ends = |lab: &mut thalweg_device::testing::Lab| {
-        // By each interface: how many of some destinations.
+        // Number of some destinations per egress interface.
         let all = (0..ROUTES).step_by(100).map(|n| Ipv4Addr::from_bits(0x6400_0000 + n));
         let frames = all.map(|dst| framed(0, 2, &udp(ip(0, 2), dst, 8).build())).collect();
         lab.receive(0, frames);
@@ -64,10 +64,10 @@ fn many_routes_follow_their_next_hop_in_slices() {
         lab.c.run_once(Some(std::time::Duration::from_millis(1)));
     }
     assert_eq!(ends(&mut lab), [0, 200]);
-    // A command waits for them.
+    // A command waits until they are rewritten.
     lab.ok("ip route del 192.0.2.0/25");
     assert_eq!(ends(&mut lab), [200, 0]);
-    // A table that goes meanwhile takes what is left to do along.
+    // Deleting a table drops its pending re-resolution.
     lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1");
     for n in 0..ROUTES {
         let prefix = Ipv4Prefix::host(0x6400_0000 + n);
@@ -92,7 +92,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
         let paths = if n % 2 == 0 { one.clone() } else { both.clone() };
         add_route(&mut lab.c, 0, host(n), paths, false).expect("a route");
     }
-    // What lies beneath shows once they are gone, and what resolves through them follows.
+    // Less specific routes take over, and recursive routes follow.
     lab.ok("ip route add 100.0.0.0/16 via 10.0.2.3 test2\n\
          ip route add 192.0.2.0/24 via 100.0.0.0\nip route add 198.51.100.0/24 via 100.0.0.1");
     let count = lab.c.state::<Ip4>().borrow().route_count(0);
@@ -102,7 +102,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
         let ip4 = lab.c.state::<Ip4>();
         let ip4 = ip4.borrow();
         assert!(!ip4.is_resolved());
-        // Nobody gets to see them any more, though most are still there.
+        // Deleted routes are hidden, though most are still there.
         assert!(ip4.route_count(0) > count - ROUTES as usize / 2);
         assert!((0..ROUTES).step_by(2).all(|n| ip4.route(0, host(n)).is_none()));
         let left = (1..ROUTES).step_by(2).map(|n| ip4.route(0, host(n)).expect("a route"));
@@ -111,7 +111,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
     }
     let gone = del_route(&mut lab.c, 0, host(0), &[]);
     assert!(matches!(gone, Err(RouteError::NoRoute { .. })), "{gone:?}");
-    // An interface comes back, perhaps with the same index, and one of the routes by it.
+    // An interface comes back, perhaps with the same index, and one of its routes.
     lab.interface(1);
     let back = vec![via(&lab, 1)];
     add_route(&mut lab.c, 0, host(2), back.clone(), false).expect("a route");
@@ -120,7 +120,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
     }
     let view = lab.c.state::<Ip4>().borrow().route(0, host(2)).expect("the route that came back");
     assert_eq!(view.paths, back);
-    // The subnet of the interface, its ends and its address and neighbours are gone, too.
+    // The interface's subnet, broadcast, own and neighbour routes are deleted, too.
     let left = lab.c.state::<Ip4>().borrow().route_count(0);
     assert!(count - left >= ROUTES as usize / 2 - 1 + 4 && count - left < ROUTES as usize / 2 + 50);
     for dst in [[100, 0, 0, 0], [100, 0, 0, 4], [100, 0, 0, 1], [192, 0, 2, 1], [198, 51, 100, 1]] {
@@ -147,7 +147,7 @@ fn an_interface_that_goes_takes_its_routes_along() {
     }
     lab.receive_packet(0, 2, udp(ip(0, 2), [192, 0, 2, 1].into(), 8));
     sound(2, 2, &lab.sent_one(2));
-    // The same name comes back without addresses.
+    // An interface with the same name comes back without addresses.
     lab.interface(1);
     lab.ok("set interface ip address test1 10.0.1.1/24");
     lab.neighbor(1, ip(1, 2), host_mac(1, 2));
@@ -159,7 +159,7 @@ fn an_interface_that_goes_takes_its_routes_along() {
 #[test]
 fn deleting_what_shares_a_prefix_leaves_the_rest() {
     let mut lab = Lab::new();
-    // A user's route for a connected prefix waits behind the interface's.
+    // A static route for a connected prefix loses to the interface's.
     lab.ok("ip route add 10.0.1.0/24 via 10.0.2.2 test2");
     let source = |lab: &Lab, p: &str| {
         let ip4 = lab.c.state::<Ip4>();
@@ -170,7 +170,7 @@ fn deleting_what_shares_a_prefix_leaves_the_rest() {
     assert_eq!(source(&lab, "10.0.1.0/24"), Some(Source::Static));
     lab.ok("ip route del 10.0.1.0/24");
     assert_eq!(source(&lab, "10.0.1.0/24"), None);
-    // Two addresses of one subnet.
+    // Two addresses in one subnet.
     lab.ok(
         "set interface ip address test1 10.0.1.1/24\nset interface ip address test1 10.0.1.9/24",
     );
@@ -196,7 +196,7 @@ fn a_hundred_thousand_routes_come_and_go() {
     }
     lab.receive_packet(0, 2, udp(ip(0, 2), [21, 134, 160, 0].into(), 8));
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 0);
-    // All move at once when their next hop does.
+    // All are rewritten when their next hop moves.
     lab.ok("ip route add 10.0.1.2/32 via 10.0.2.2 test2");
     lab.receive_packet(0, 2, udp(ip(0, 2), [20, 77, 3, 4].into(), 8));
     sound(2, 2, &lab.sent_one(2));
@@ -220,7 +220,7 @@ fn config() -> Config {
     Config { cases: 200, failure_persistence: None, ..Config::default() }
 }
 
-/// What a route leads to, in terms of the outside.
+/// The outcome of a route as seen from outside.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum End {
     Special(Dpo),
@@ -271,7 +271,7 @@ enum Op {
 }
 
 fn any_prefix() -> impl Strategy<Value = Ipv4Prefix> {
-    // Few bits, so that prefixes meet.
+    // Few bits, so that prefixes collide.
     (0u32..16, prop::sample::select(vec![0u8, 7, 8, 16, 23, 24, 25, 31, 32])).prop_map(
         |(n, len)| {
             let addr = 0x1400_0000 | (n & 3) << 30 >> 7 | (n & 4) << 14 | (n & 8) << 4;
@@ -376,7 +376,7 @@ fn look(lab: &Lab, model: &Model, addr: u32) -> Result<(), TestCaseError> {
 #[test]
 fn any_sequence_of_changes_agrees_with_a_plain_table() {
     let lab = RefCell::new(Lab::new());
-    // With connected routes alone; what is deleted later must give everything back.
+    // Connected routes only; deleting the others must release everything.
     let entries = |lab: &Lab| lab.c.state::<Forwarding>().borrow().len();
     let before = entries(&lab.borrow());
     let mut runner = TestRunner::new(config());
@@ -387,7 +387,7 @@ fn any_sequence_of_changes_agrees_with_a_plain_table() {
         for op in &ops {
             done = done.and_then(|()| apply(&mut lab, &mut model, op));
         }
-        // The ends of the default route belong to others.
+        // The default route's objects belong to others.
         for p in model.keys().filter(|p| p.len() > 0) {
             done = done.and_then(|()| look(&lab, &model, p.addr()));
             done = done.and_then(|()| look(&lab, &model, p.last()));
@@ -408,7 +408,7 @@ fn any_sequence_of_changes_agrees_with_a_plain_table() {
 enum Change {
     Set(usize, usize),
     Delete(usize),
-    /// Whether `test2` has its address.
+    /// Adds or removes the address of `test2`.
     Address(bool),
 }
 

@@ -1,14 +1,14 @@
-//! `pcap_set_filter_function`: who says which packets are captured. There is one, which takes all.
+//! `pcap_set_filter_function`: selects the filter function of captures; only the default exists.
 
 use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::INTERFACE;
 use thalweg_graph::Control;
 
-/// Chooses a function.
+/// Selects a filter function.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct PcapSetFilterFunction {
-    /// Its name.
+    /// Name of the function.
     pub filter_function_name: String,
 }
 

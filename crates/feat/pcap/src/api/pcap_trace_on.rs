@@ -1,4 +1,4 @@
-//! `pcap_trace_on`: captures packets.
+//! `pcap_trace_on`: starts a packet capture.
 
 use crate::{PcapError, Plan};
 use thalweg_api::types::InterfaceIndex;
@@ -6,7 +6,7 @@ use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_device::api_types::{INTERFACE, view};
 use thalweg_graph::Control;
 
-/// Begins a capture.
+/// Starts a capture.
 #[derive(Debug, Message)]
 #[api(
     request,
@@ -16,27 +16,27 @@ use thalweg_graph::Control;
                 [max_bytes_per_packet <nnnn>] [filter] [preallocate_data] [free_data]"
 )]
 pub struct PcapTraceOn {
-    /// Received packets.
+    /// Capture received packets.
     pub capture_rx: bool,
-    /// Sent packets.
+    /// Capture transmitted packets.
     pub capture_tx: bool,
-    /// Dropped packets.
+    /// Capture dropped packets.
     pub capture_drop: bool,
-    /// Only those that a filter takes.
+    /// Apply the packet filter; not supported.
     pub filter: bool,
-    /// Memory is had beforehand, always.
+    /// Preallocate memory; always done.
     pub preallocate_data: bool,
-    /// It is given back, always.
+    /// Free memory at the end; always done.
     pub free_data: bool,
-    /// Packets at most.
+    /// Maximum number of packets.
     #[api(default = 1000)]
     pub max_packets: u32,
-    /// Bytes kept of each.
+    /// Bytes kept per packet.
     #[api(default = 512)]
     pub max_bytes_per_packet: u32,
-    /// Of this interface; 0 means all.
+    /// Interface; 0 for all.
     pub sw_if_index: InterfaceIndex,
-    /// Of dropped packets, those that this node dropped for this reason.
+    /// Only packets dropped for this reason (`<node>.<error>`).
     pub error: Text<128>,
     /// Name of the file.
     pub filename: Text<64>,
@@ -47,7 +47,7 @@ pub static SERVICE: Call<Control, PcapTraceOn, PcapTraceOnReply> = Call::new(&IN
 
 fn handle(c: &mut Control, rq: PcapTraceOn) -> Result<PcapTraceOnReply, Retval> {
     if rq.filter || !rq.error.as_str().is_empty() {
-        return Err(Retval::UNIMPLEMENTED.because("captures have no filters"));
+        return Err(Retval::UNIMPLEMENTED.because("packet filters of captures"));
     }
     let sw_if = match rq.sw_if_index {
         InterfaceIndex(0) | InterfaceIndex::NONE => None,
@@ -64,7 +64,7 @@ fn handle(c: &mut Control, rq: PcapTraceOn) -> Result<PcapTraceOnReply, Retval> 
     Ok(PcapTraceOnReply)
 }
 
-/// As VPP answers.
+/// VPP's return code for an error.
 pub(super) fn retval(error: PcapError) -> Retval {
     let retval = match error {
         PcapError::Running | PcapError::Plan(_) => Retval::INVALID_VALUE,

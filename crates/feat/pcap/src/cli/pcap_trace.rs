@@ -1,4 +1,4 @@
-//! `pcap trace`: captures packets into a file.
+//! `pcap trace`: captures packets in a file.
 
 use crate::{BYTES, MAX_PACKETS, Plan, start, status, stop};
 use serde_json::json;
@@ -26,8 +26,8 @@ impl Command<Control> for PcapTrace {
     }
 
     fn help(&self) -> &'static str {
-        "Capture what interfaces receive, send and drop\n\
-         1000 packets of all interfaces at most, 512 bytes of each, unless told otherwise. `off' ends\n\
+        "Capture packets received, transmitted and dropped by interfaces\n\
+         Defaults: at most 1000 packets, 512 bytes of each, of all interfaces. `off' ends\n\
          it and writes the file, in /tmp: rx.pcap, rxtx.pcap and so on, or as `file' says."
     }
 
@@ -43,7 +43,7 @@ impl Command<Control> for PcapTrace {
             args.end()?;
             let (path, packets) = stop(c).map_err(failed)?;
             out.json(json!({ "file": path.display().to_string(), "packets": packets }));
-            out.line(format_args!("{packets} packets are in {}", path.display()));
+            out.line(format_args!("{packets} packets written to {}", path.display()));
             return Ok(Outcome::Done);
         }
         if args.keyword("status") {
@@ -87,7 +87,7 @@ impl Command<Control> for PcapTrace {
 fn show(c: &Control, out: &mut Output) {
     let Some((plan, taken)) = status(c) else {
         out.json(json!({ "capturing": false }));
-        return out.line("nothing is captured");
+        return out.line("no capture is running");
     };
     let of = plan.sw_if.map_or("all interfaces".into(), |sw_if| c.interface_name(sw_if));
     let path = plan.path().display().to_string();

@@ -1,7 +1,7 @@
 //! `pcap`: copies packets into a capture.
 //!
-//! A tap on `device-input`, `interface-output` and `error-drop`; on only while something is captured.
-//! Reads bytes and lengths, and of dropped packets what headers they were stripped of. Writes nothing.
+//! A tap on `device-input`, `interface-output` and `error-drop`, enabled only during a capture.
+//! Reads packet bytes and lengths, and the stripped headers of dropped packets. Writes nothing.
 
 use crate::Plan;
 use std::any::Any;
@@ -27,24 +27,24 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// Before each packet: when, in ticks; its length; bytes kept.
+/// Record header of a packet: time in ticks, length, bytes kept.
 const HEAD: usize = 16;
 
-/// What the main thread tells the tap.
+/// Messages from the main thread.
 pub(crate) enum TapMessage {
-    /// Fill this.
+    /// Capture into this buffer.
     Begin(Box<Buffer>),
-    /// Give back what there is.
+    /// Return the buffer.
     End(SyncSender<Box<Buffer>>),
 }
 
 /// A worker's part of a capture.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// As large as it will ever be.
+    /// Allocated to its final size.
     bytes: Vec<u8>,
     used: usize,
-    /// Kept of a packet.
+    /// Bytes kept per packet.
     snap: usize,
     left: u32,
     sw_if: Option<u32>,
@@ -54,16 +54,16 @@ pub(crate) struct Buffer {
 /// A captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Captured<'b> {
-    /// When, in ticks.
+    /// Time in ticks.
     pub(crate) at: u64,
-    /// Of the whole packet.
+    /// Length of the whole packet.
     pub(crate) length: u32,
-    /// What is kept of it.
+    /// Bytes kept.
     pub(crate) bytes: &'b [u8],
 }
 
 impl Buffer {
-    /// Memory that a capture takes on one worker.
+    /// Memory of a capture on one worker in bytes.
     pub(crate) fn size(plan: &Plan) -> u64 {
         u64::from(plan.packets) * (HEAD as u64 + u64::from(plan.bytes))
     }
@@ -79,7 +79,7 @@ impl Buffer {
         }
     }
 
-    /// Keeps a packet that consists of these parts.
+    /// Appends a packet that consists of these parts.
     fn add<'a>(&mut self, at: u64, length: u32, parts: impl Iterator<Item = &'a [u8]>) {
         let start = self.used + HEAD;
         let mut end = start;
@@ -97,7 +97,7 @@ impl Buffer {
         self.taken.store(self.taken.load(Relaxed) + 1, Relaxed);
     }
 
-    /// What was kept, in order.
+    /// Captured packets, in order.
     pub(crate) fn packets(&self) -> impl Iterator<Item = Captured<'_>> {
         let mut rest = &self.bytes[..self.used];
         std::iter::from_fn(move || {
@@ -121,7 +121,7 @@ impl Tap for PcapTap {
         let (mut taken, mut refused) = (0, 0);
         for i in 0..frame.len() {
             let i = i as u8;
-            // A mixed frame of dropped packets holds other interfaces', too.
+            // A mixed frame of dropped packets also holds packets of other interfaces.
             let other = |one: u32| matches!(on, Iface::Mixed) && frame.rx_if(i) != one;
             if buffer.sw_if.is_some_and(other) {
                 continue;
@@ -145,7 +145,7 @@ impl Tap for PcapTap {
             TapMessage::Begin(buffer) => self.0 = Some(buffer),
             TapMessage::End(to) => {
                 if let Some(buffer) = self.0.take() {
-                    // It has room for one of each worker.
+                    // The channel has room for one buffer per worker.
                     let _ = to.try_send(buffer);
                 }
             }
