@@ -201,7 +201,7 @@ mod tests {
 
     const SOON: Option<Duration> = Some(Duration::from_millis(30));
     /// What a test waits for that should not have to.
-    const LONG: Option<Duration> = Some(Duration::from_secs(20));
+    const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
     /// Descriptors that a list holds, and more than one holds.
     const COUNTS: [usize; 2] = [3, FEW + 9];

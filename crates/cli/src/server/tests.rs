@@ -17,7 +17,7 @@ use crate::telnet::{GREETING, terminal_type, window_size};
 use crate::testing::{TestCx, tree_with_probe};
 
 /// No test waits so long unless it fails.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// A server and the main thread behind it.
 struct Rig {

@@ -14,6 +14,9 @@ use thalweg_graph::{
     Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
 };
 
+/// Limit of what has to happen, however busy the processors are.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// What was sent: interface, worker and frame.
 type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
 
@@ -207,7 +210,7 @@ impl Lab {
                     Reply::Completions(_) => {}
                 }
             }
-            assert!(start.elapsed() < Duration::from_secs(30), "no end of {line}: {text}");
+            assert!(start.elapsed() < LIMIT, "no end of {line}: {text}");
             if cancel_after.is_some_and(|t| start.elapsed() >= t) {
                 cancel.cancel();
             }
@@ -264,7 +267,7 @@ impl Lab {
                 return;
             }
             let left = self.in_flight();
-            assert!(start.elapsed() < Duration::from_secs(10), "{left} packets do not end");
+            assert!(start.elapsed() < LIMIT, "{left} packets do not end");
             self.c.run_once(Some(Duration::from_micros(200)));
         }
     }
@@ -278,11 +281,20 @@ impl Lab {
         (0..self.c.workers()).map(|w| which(self.c.worker_stats(w))).sum()
     }
 
+    /// Runs the main loop until `done`.
+    pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Lab) -> bool) {
+        let start = Instant::now();
+        while !done(self) {
+            assert!(start.elapsed() < LIMIT, "waited {LIMIT:?} for {what}");
+            self.c.run_once(Some(Duration::from_millis(1)));
+        }
+    }
+
     /// Waits until everything received has been looked at; some may be held for a neighbour.
     pub fn seen(&mut self) {
         let start = Instant::now();
         while self.total(|t| t.rx.get()) < self.received {
-            assert!(start.elapsed() < Duration::from_secs(10), "input stands still");
+            assert!(start.elapsed() < LIMIT, "input stands still");
             self.c.run_once(Some(Duration::from_micros(200)));
         }
     }
