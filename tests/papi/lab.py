@@ -1,6 +1,7 @@
 """A router for each class of tests, and its clients."""
 
 import glob
+import inspect
 import json
 import os
 import re
@@ -24,7 +25,10 @@ def offered():
     """All requests that the program supports."""
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(
-            [PROGRAM, "api", "json", "--dir", directory], check=True, stdout=subprocess.DEVNULL
+            [PROGRAM, "api", "json", "--dir", directory],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=LIMIT,
         )
         services = set()
         for path in glob.glob(f"{directory}/*/*.api.json"):
@@ -53,7 +57,10 @@ class Router:
         os.makedirs(os.path.dirname(self.socket), exist_ok=True)
         self.json = os.path.join(self.dir, "api")
         subprocess.run(
-            [PROGRAM, "api", "json", "--dir", self.json], check=True, stdout=subprocess.DEVNULL
+            [PROGRAM, "api", "json", "--dir", self.json],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=LIMIT,
         )
         self.log = os.path.join(self.dir, "log")
         self.config_file = os.path.join(self.dir, "thalweg.yaml")
@@ -69,7 +76,7 @@ class Router:
     def kill(self):
         """Kills it, as a crash would."""
         self.process.kill()
-        self.process.wait()
+        self.process.wait(LIMIT)
         os.unlink(self.socket)
 
     def client(self, name="tests"):
@@ -83,7 +90,7 @@ class Router:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(20)
+        status = self.process.wait(LIMIT)
         with open(self.log, encoding="utf-8") as log:
             text = log.read()
         shutil.rmtree(self.dir)
@@ -91,12 +98,22 @@ class Router:
         return text
 
 
-def wait_for(condition, limit=20):
-    """Waits until a condition holds; the router's side of a connection runs in another thread."""
+# Seconds that anything may take: processors may be busy with something else.
+LIMIT = 60
+
+
+def wait_for(condition, limit=LIMIT):
+    """Waits until something is so, and returns it; the router's side of a connection is a thread of
+    its own."""
     end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, "timed out"
-        time.sleep(0.002)
+    pause = 0.0005
+    while not (seen := condition()):
+        if time.monotonic() > end:
+            what = inspect.getsource(condition).strip()
+            raise AssertionError(f"waited {limit} s for `{what}`; last seen: {seen!r}")
+        time.sleep(pause)
+        pause = min(pause * 2, 0.01)
+    return seen
 
 
 class Case(unittest.TestCase):

@@ -109,7 +109,7 @@ class Configured(Case):
     def test_a_group_that_is_none(self):
         words = f"unix {{ runtime-dir {self.router.dir}/other }} socksvr {{ group who-is-that }}"
         done = subprocess.run(
-            [PROGRAM, "run", *words.split()], capture_output=True, text=True, timeout=20
+            [PROGRAM, "run", *words.split()], capture_output=True, text=True, timeout=60
         )
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no group `who-is-that`", done.stderr)

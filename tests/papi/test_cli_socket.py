@@ -16,7 +16,7 @@ VPPCTL = b"\xff\xfa\x18\x00vppctl\xff\xf0"
 class CommandLine(Case):
     def connect(self):
         stream = socket.socket(socket.AF_UNIX)
-        stream.settimeout(20)
+        stream.settimeout(60)
         stream.connect(os.path.join(self.router.dir, "cli.sock"))
         return stream
 
@@ -73,7 +73,7 @@ class CommandLine(Case):
             ["socat", "-t", "10", "-", f"UNIX-CONNECT:{path}"],
             input=b"show version\nquit\n",
             capture_output=True,
-            timeout=30,
+            timeout=60,
         )
         self.assertIn(b"thalweg v", run.stdout)
 

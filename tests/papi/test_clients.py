@@ -54,7 +54,7 @@ class Clients(Case):
     def raw(self):
         stream = socket.socket(socket.AF_UNIX)
         stream.connect(self.router.socket)
-        stream.settimeout(20)
+        stream.settimeout(60)
         return stream
 
     def test_nonsense(self):

@@ -349,14 +349,14 @@ interfaces:
             # When one of these becomes supported, this fails; add it to the plans above.
             path = machine.file("a.yaml", f"interfaces: {{pg0: {{}}}}\n{text}\n")
             refused = subprocess.run(
-                [PROGRAM, "config", "check", path], capture_output=True, text=True, timeout=20
+                [PROGRAM, "config", "check", path], capture_output=True, text=True, timeout=60
             )
             self.assertEqual(refused.returncode, 2)
             self.assertIn(f"not supported yet: {where}", refused.stderr)
         # A plan stops at an unknown command, and reports it.
         path = machine.file("plan", "set interface ip address pg0 2001:db8::1/64\n")
         done = subprocess.run(
-            [THALCTL, "-s", machine.cli, "exec", path], capture_output=True, text=True, timeout=20
+            [THALCTL, "-s", machine.cli, "exec", path], capture_output=True, text=True, timeout=60
         )
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stdout + done.stderr, "IPv6|ipv6|IPv4|ipv4")

@@ -172,7 +172,7 @@ impl World {
 
     fn raw(&self) -> UnixStream {
         let stream = UnixStream::connect(self.path()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
     }
 
@@ -181,7 +181,7 @@ impl World {
     }
 
     fn wait_for_clients(&self, n: usize) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
         while self.clients.list().len() != n {
             assert!(Instant::now() < end, "{:?}", self.clients.list());
             std::thread::yield_now();

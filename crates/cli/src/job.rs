@@ -354,11 +354,11 @@ mod tests {
     fn failures_carry_text_and_code() {
         let (mut main, mut cx) = (MainCli::new(tree()), TestCx::default());
         let (rx, _) = submit(&mut main, &mut cx, "echo a\nfail -81\necho b");
-        assert_eq!(rx.recv().unwrap(), done("a\nfail: as asked\n", Status::Failed(-81)));
+        assert_eq!(rx.try_recv().unwrap(), done("a\nfail: as asked\n", Status::Failed(-81)));
         let (rx, _) = submit(&mut main, &mut cx, "  ");
-        assert!(matches!(rx.recv().unwrap(), Reply::Done { status: Status::Failed(-1), .. }));
+        assert!(matches!(rx.try_recv().unwrap(), Reply::Done { status: Status::Failed(-1), .. }));
         let (rx, _) = submit(&mut main, &mut cx, "quit\necho b");
-        assert_eq!(rx.recv().unwrap(), done("", Status::Quit));
+        assert_eq!(rx.try_recv().unwrap(), done("", Status::Quit));
     }
 
     #[test]
@@ -405,7 +405,9 @@ mod tests {
         let waiting: Vec<_> =
             (0..MAX_RUNNING).map(|_| submit(&mut main, &mut cx, "wait 1000")).collect();
         let (rx, _) = submit(&mut main, &mut cx, "echo a");
-        let Reply::Done { text, status: Status::Failed(-1) } = rx.recv().unwrap() else { panic!() };
+        let Reply::Done { text, status: Status::Failed(-1) } = rx.try_recv().unwrap() else {
+            panic!()
+        };
         assert!(text.contains("try again later"), "{text}");
         drop(waiting);
     }
@@ -417,7 +419,7 @@ mod tests {
             let (tx, rx) = mpsc::channel();
             let request = Request::Complete { line: "sho".to_owned(), cursor: 3, help };
             main.handle(&mut cx, CliJob::new(request, move |r| tx.send(r).map_err(|_| Gone)));
-            let Reply::Completions(words) = rx.recv().unwrap() else { panic!() };
+            let Reply::Completions(words) = rx.try_recv().unwrap() else { panic!() };
             assert_eq!(words[0].word, want);
         }
     }

@@ -210,28 +210,37 @@ mod tests {
     /// A client that polls for the file finds it with its final permissions.
     #[test]
     fn a_socket_is_there_when_all_of_it_is_done() {
-        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+        use std::time::{Duration, Instant};
+        const LIMIT: Duration = Duration::from_secs(60);
+        let (began, meetings) = (Instant::now(), AtomicUsize::new(0));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.sock");
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let client = scope.spawn(|| {
-                let mut met = 0;
                 while !done.load(Ordering::Relaxed) {
                     let Ok(meta) = fs::metadata(&path) else { continue };
                     assert_eq!(meta.mode() & 0o777, 0o660);
-                    met += usize::from(try_to_connect(&path, SocketType::STREAM).is_ok());
+                    let met = usize::from(try_to_connect(&path, SocketType::STREAM).is_ok());
+                    meetings.fetch_add(met, Ordering::Relaxed);
                 }
-                met
             });
             let config = LocalConfig { mode: 0o660, ..CONFIG };
-            for _ in 0..200 {
+            for turn in 0..200 {
+                let met = meetings.load(Ordering::Relaxed);
                 let socket = LocalSocket::listen(&path, config).unwrap();
-                std::thread::sleep(std::time::Duration::from_micros(200));
+                // Every other one goes at once, the others when the client was there.
+                while turn % 2 == 0 && meetings.load(Ordering::Relaxed) == met {
+                    assert!(!client.is_finished(), "the client has failed");
+                    assert!(began.elapsed() < LIMIT, "the client does not come: {turn}");
+                    std::thread::yield_now();
+                }
                 drop(socket);
             }
             done.store(true, Ordering::Relaxed);
-            assert!(client.join().unwrap() > 0);
+            client.join().unwrap();
+            assert!(meetings.load(Ordering::Relaxed) >= 100);
         });
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }

@@ -16,21 +16,34 @@ pub fn pieces<C: 'static>(
     out: &mut Output,
     piece: impl FnMut(&mut C, &mut Output) -> bool + Send + 'static,
 ) -> Outcome<C> {
-    let mut pieces = Pieces(piece);
+    pieces_by(Instant::now, cx, out, piece)
+}
+
+/// The same by another clock.
+fn pieces_by<C: 'static>(
+    clock: impl Fn() -> Instant + Send + 'static,
+    cx: &mut C,
+    out: &mut Output,
+    piece: impl FnMut(&mut C, &mut Output) -> bool + Send + 'static,
+) -> Outcome<C> {
+    let mut pieces = Pieces { piece, clock };
     if pieces.go(cx, out) { Outcome::pending(pieces) } else { Outcome::Done }
 }
 
-struct Pieces<F>(F);
+struct Pieces<F, N> {
+    piece: F,
+    clock: N,
+}
 
-impl<F> Pieces<F> {
-    /// Writes some pieces; returns true if there are more.
+impl<F, N: Fn() -> Instant> Pieces<F, N> {
+    /// Some of them; whether there are more.
     fn go<C>(&mut self, cx: &mut C, out: &mut Output) -> bool
     where
         F: FnMut(&mut C, &mut Output) -> bool,
     {
-        let began = Instant::now();
-        while (self.0)(cx, out) {
-            if began.elapsed() >= SLICE {
+        let began = (self.clock)();
+        while (self.piece)(cx, out) {
+            if (self.clock)().duration_since(began) >= SLICE {
                 return true;
             }
         }
@@ -38,7 +51,11 @@ impl<F> Pieces<F> {
     }
 }
 
-impl<C, F: FnMut(&mut C, &mut Output) -> bool + Send> Task<C> for Pieces<F> {
+impl<C, F, N> Task<C> for Pieces<F, N>
+where
+    F: FnMut(&mut C, &mut Output) -> bool + Send,
+    N: Fn() -> Instant + Send,
+{
     fn poll(&mut self, cx: &mut C, now: Instant, out: &mut Output) -> TaskPoll {
         if self.go(cx, out) { TaskPoll::At(now) } else { TaskPoll::Done }
     }
@@ -48,23 +65,27 @@ impl<C, F: FnMut(&mut C, &mut Output) -> bool + Send> Task<C> for Pieces<F> {
 mod tests {
     use super::*;
     use crate::output::Format;
+    use std::sync::{Arc, Mutex};
 
     /// Lists numbers, each of which takes some time.
     fn list(format: Format, to: u32, each: Duration) -> (Vec<String>, String) {
         let (mut cx, mut out, mut at) = ((), Output::with_format(format), 0);
+        let (start, time) = (Instant::now(), Arc::new(Mutex::new(Duration::ZERO)));
+        let passed = time.clone();
+        let clock = move || start + *passed.lock().unwrap();
         let piece = move |(): &mut (), out: &mut Output| {
             if at == to {
                 out.end_elements();
                 return false;
             }
-            std::thread::sleep(each);
+            *time.lock().unwrap() += each;
             out.line(at);
             out.element(at.into());
             at += 1;
             true
         };
         let (mut stretches, mut whole) = (Vec::new(), String::new());
-        let mut outcome = pieces(&mut cx, &mut out, piece);
+        let mut outcome = pieces_by(clock, &mut cx, &mut out, piece);
         loop {
             stretches.push(out.take());
             whole.push_str(stretches.last().unwrap());

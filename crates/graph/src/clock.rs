@@ -133,11 +133,19 @@ mod tests {
     #[test]
     fn ticks_follow_the_clock() {
         init();
-        let (a, t) = (ticks(), Instant::now());
-        std::thread::sleep(Duration::from_millis(30));
-        let measured = (ticks() - a) as f64 / hz();
-        let real = t.elapsed().as_secs_f64();
-        assert!((measured / real - 1.0).abs() < 0.05, "{measured} vs {real}");
+        // Between two other readings of the clock, so that it does not matter where the thread loses
+        // the processor.
+        let reading = || (Instant::now(), ticks(), Instant::now());
+        let (before, a, after) = reading();
+        while after.elapsed() < Duration::from_millis(30) {
+            std::hint::spin_loop();
+        }
+        let (then_before, b, then_after) = reading();
+        let measured = (b - a) as f64 / hz();
+        let least = (then_before - after).as_secs_f64();
+        let most = (then_after - before).as_secs_f64();
+        assert!(measured > 0.95 * least, "{measured}, at least {least}");
+        assert!(measured < 1.05 * most, "{measured}, at most {most}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod lab;
 
 use lab::{Lab, TO_SINK};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,14 +25,20 @@ fn an_idle_worker_sleeps_and_a_message_wakes_it() {
         };
         (0..2).map(one).collect()
     };
-    // Nothing happens in an idle engine: no tick, no poll. (The only wait in these tests that
-    // passes time on purpose: what does not happen gives no event to wait for.)
+    // Nothing happens in an idle engine: no tick, no poll, while a timer of the main thread runs.
     let before = look(&lab);
-    std::thread::sleep(Duration::from_millis(50));
+    let fired = Rc::new(Cell::new(false));
+    let fires = fired.clone();
+    lab.c.after(Duration::from_millis(50), move |_| fires.set(true));
+    lab.wait(|_| fired.get());
     assert_eq!(look(&lab), before);
 
     let mut best = f64::MAX;
-    for i in 1..=20 {
+    for i in 1..=200 {
+        // Where processors are busy with something else, it takes more of them to find a good one.
+        if i > 20 && best < 0.005 {
+            break;
+        }
         lab.wait(|lab| lab.c.worker_sleeps(0));
         let start = clock::ticks();
         lab.make(0, 1, vec![vec![TO_SINK]]);

@@ -122,7 +122,7 @@ mod tests {
         let mut forwarder = Forwarder::new(targets.iter().map(String::as_str)).unwrap();
         assert!(forwarder.send(b"as it is").is_none());
         for socket in &sockets {
-            socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
             let mut buf = [0; 64];
             let (length, _) = socket.recv_from(&mut buf).unwrap();
             assert_eq!(&buf[..length], b"as it is");

@@ -264,7 +264,7 @@ fn clients_get_the_segment_by_socket() {
         });
         let file = files.next().unwrap().next().unwrap();
         assert_eq!(Reader(file.into()).all()["/sys/heartbeat"], Value::Number(3));
-        was_asked.recv().unwrap();
+        was_asked.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
     }
     drop(server);
     assert!(!path.exists());

@@ -431,7 +431,9 @@ mod tests {
         });
         let mut n = 0;
         while n < RECORDS {
+            let ended = producer.is_finished();
             let Some(words) = reader.words() else {
+                assert!(!ended, "{n} of {RECORDS} came");
                 std::thread::yield_now();
                 continue;
             };

@@ -4,15 +4,24 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread;
 use std::time::Duration;
-use thalweg_testkit::{Cmd, Running, Signal, wait_for_unix_socket};
+use thalweg_testkit::{Cmd, Running, Signal, join, wait_for_unix_socket};
 
 const THALWEG: &str = env!("CARGO_BIN_EXE_thalweg");
 const THALCTL: &str = env!("CARGO_BIN_EXE_thalctl");
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
+
+/// Runs a program that ends by itself, within a limit.
+fn ends(mut command: Command) -> Output {
+    let what = format!("{command:?}");
+    join(thread::spawn(move || command.output()), LIMIT, &what).unwrap().unwrap()
+}
 
 fn thalweg(args: &str) -> Output {
-    Command::new(THALWEG).args(args.split_whitespace()).output().unwrap()
+    let mut command = Command::new(THALWEG);
+    command.args(args.split_whitespace());
+    ends(command)
 }
 
 fn stderr(output: &Output) -> String {
@@ -48,7 +57,9 @@ impl Router {
     }
 
     fn ctl(&self, args: &[&str]) -> Output {
-        Command::new(THALCTL).arg("-s").arg(self.socket()).args(args).output().unwrap()
+        let mut command = Command::new(THALCTL);
+        command.arg("-s").arg(self.socket()).args(args);
+        ends(command)
     }
 
     fn says(&self, args: &[&str]) -> String {
@@ -92,7 +103,8 @@ fn the_status_of_thalctl_tells_failure() {
     let text = String::from_utf8_lossy(&failed.stdout);
     assert!(text.starts_with("show: unknown input `nonsense'"), "{text}");
     let mut nobody = Command::new(THALCTL);
-    let nobody = nobody.args(["-s", "/nonexistent/cli.sock", "show", "version"]).output().unwrap();
+    nobody.args(["-s", "/nonexistent/cli.sock", "show", "version"]);
+    let nobody = ends(nobody);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(stderr(&nobody).contains("is the router running?"));
     router.stop();
@@ -110,7 +122,8 @@ fn scripts_are_piped_in_or_named() {
         .spawn()
         .unwrap();
     piped.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    let output = piped.wait_with_output().unwrap();
+    let output =
+        join(thread::spawn(|| piped.wait_with_output()), LIMIT, "thalctl").unwrap().unwrap();
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("loop0\n"), "{output:?}");
 
@@ -120,7 +133,8 @@ fn scripts_are_piped_in_or_named() {
     let run = |args: &[&str]| {
         let mut command = Command::new(THALCTL);
         command.current_dir(router.dir.path()).arg("-s").arg(router.socket());
-        command.args(args).output().unwrap()
+        command.args(args);
+        ends(command)
     };
     assert_eq!(run(&["exec", "c.cli"]).stdout, b"three\n");
     let path = format!("\"{}\"", router.dir.path().join("a b.cli").display());

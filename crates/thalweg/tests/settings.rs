@@ -718,7 +718,7 @@ fn what_nobody_confirms_is_taken_back() {
     router.run("create loopback interface instance 1\nconfig save");
     let saved = router.dump();
     let wait = |router: &mut Router, until: &dyn Fn(&Router) -> bool| {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while !until(router) {
             assert!(Instant::now() < end, "nothing was taken back");
             router.c.run_once(Some(Duration::from_millis(10)));

@@ -15,7 +15,7 @@ use thalweg_sflow::{DataSource, Datagram, Interface, Sample};
 use thalweg_testkit::{Cmd, Running, wait_for_unix_socket, wait_until_seen};
 
 /// Emulated processors take their time.
-const LIMIT: Duration = Duration::from_secs(40);
+const LIMIT: Duration = Duration::from_secs(120);
 const SOCKET: &str = "/run/cli.sock";
 /// Packets of a stream, fewer than samples that wait have room for, and one of how many is sampled.
 const PACKETS: u64 = 20_000;

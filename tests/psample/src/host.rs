@@ -229,6 +229,7 @@ fn boot(kernel: &Kernel, image: &Path) -> Result<()> {
     loop {
         match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => {
+                ensure!(Instant::now() < deadline, "the machine still runs after {LIMIT:?}");
                 println!("{line}");
                 passed |= line.trim() == PASSED;
                 ensure!(!line.contains(FAILED), "a test in the machine failed; see above");

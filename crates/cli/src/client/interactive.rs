@@ -188,6 +188,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::{Mode, OFlags};
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use rustix::termios::{LocalModes, Winsize, tcsetwinsize};
@@ -196,6 +197,9 @@ mod tests {
     use crate::job::{CliJob, MainCli};
     use crate::server::{Server, ServerConfig};
     use crate::testing::{TestCx, tree};
+
+    /// Of what has to happen, however busy the processors are.
+    const LIMIT: Duration = Duration::from_secs(60);
 
     fn terminal() -> (OwnedFd, OwnedFd) {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -225,12 +229,25 @@ mod tests {
     fn until(master: &mut File, end: &str) -> String {
         let (mut text, began) = (String::new(), Instant::now());
         while !text.ends_with(end) {
-            assert!(began.elapsed() < Duration::from_secs(20), "no {end:?} in {text:?}");
+            let left = LIMIT.saturating_sub(began.elapsed());
+            let timeout = Timespec::try_from(left).unwrap();
+            let ready = poll(&mut [PollFd::new(&*master, PollFlags::IN)], Some(&timeout)).unwrap();
+            assert!(ready > 0, "no {end:?} in {text:?}");
             let mut bytes = [0; 1024];
             let count = master.read(&mut bytes).unwrap();
             text.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
         }
         text
+    }
+
+    /// The end of a client, which comes soon.
+    fn joined<T>(client: std::thread::JoinHandle<Result<T, ClientError>>) {
+        let began = Instant::now();
+        while !client.is_finished() {
+            assert!(began.elapsed() < LIMIT, "the client does not end");
+            std::thread::yield_now();
+        }
+        client.join().unwrap().unwrap();
     }
 
     #[test]
@@ -258,7 +275,7 @@ mod tests {
         until(&mut master, "-- more --");
         master.write_all(b"qquit\r").unwrap();
         until(&mut master, "quit\r\n");
-        client.join().unwrap().unwrap();
+        joined(client);
         assert_eq!(tcgetattr(&slave).unwrap().local_modes, before);
 
         // Ctrl-\ leaves, whatever the server does; so does the end of the server.
@@ -272,10 +289,10 @@ mod tests {
             until(&mut master, "thalweg# \x1b[0m");
             if hang_up {
                 master.write_all(&[HANG_UP]).unwrap();
-                client.join().unwrap().unwrap();
+                joined(client);
             } else {
                 drop(server);
-                client.join().unwrap().unwrap();
+                joined(client);
                 break;
             }
         }

@@ -15,6 +15,9 @@ use thalweg_graph::{
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 
+/// How long anything may take, however busy the processors are.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// Transmitted frames: interface, worker, bytes.
 type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
 
@@ -217,7 +220,7 @@ impl Lab {
                     Reply::Completions(_) => {}
                 }
             }
-            assert!(start.elapsed() < Duration::from_secs(30), "no end of {line}: {text}");
+            assert!(start.elapsed() < LIMIT, "no end of {line}: {text}");
             if cancel_after.is_some_and(|t| start.elapsed() >= t) {
                 cancel.cancel();
             }
@@ -275,10 +278,7 @@ impl Lab {
                 return;
             }
             let left = self.in_flight();
-            assert!(
-                start.elapsed() < Duration::from_secs(10),
-                "{left} packets are still in flight"
-            );
+            assert!(start.elapsed() < LIMIT, "{left} packets do not end");
             self.c.run_once(Some(Duration::from_micros(200)));
         }
     }
@@ -292,11 +292,20 @@ impl Lab {
         (0..self.c.workers()).map(|w| which(self.c.worker_stats(w))).sum()
     }
 
-    /// Waits until all received packets were processed; some may be held for a neighbour.
+    /// Runs the main loop until `done`.
+    pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Lab) -> bool) {
+        let start = Instant::now();
+        while !done(self) {
+            assert!(start.elapsed() < LIMIT, "waited {LIMIT:?} for {what}");
+            self.c.run_once(Some(Duration::from_millis(1)));
+        }
+    }
+
+    /// Waits until everything received has been looked at; some may be held for a neighbour.
     pub fn seen(&mut self) {
         let start = Instant::now();
         while self.total(|t| t.rx.get()) < self.received {
-            assert!(start.elapsed() < Duration::from_secs(10), "the input makes no progress");
+            assert!(start.elapsed() < LIMIT, "input stands still");
             self.c.run_once(Some(Duration::from_micros(200)));
         }
     }

@@ -238,7 +238,7 @@ impl Bench {
 
     /// Runs the main loop until `done`.
     pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Bench) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while !done(self) {
             assert!(Instant::now() < deadline, "timed out waiting for {what}");
             self.c.run_once(Some(Duration::from_millis(2)));

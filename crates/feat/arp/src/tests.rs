@@ -99,7 +99,7 @@ fn links_that_go_down_take_what_was_learned() {
 fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
     let mut b = Bench::new();
     let mut config = b.c.state::<Neighbors>().borrow().config();
-    (config.retry, config.age) = (Duration::from_millis(40), Duration::from_millis(150));
+    (config.retry, config.age) = (Duration::from_millis(150), Duration::from_millis(500));
     crate::set_config(&mut b.c, config).unwrap();
     b.request_from(7);
     b.sent();

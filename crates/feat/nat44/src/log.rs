@@ -464,6 +464,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use thalweg_testkit::{WAIT_LIMIT, wait_for_file, wait_until_seen};
 
     fn keys() -> (Key, Key) {
         let inside = Tuple {
@@ -479,17 +480,15 @@ mod tests {
     }
 
     fn wait(totals: &Totals, all: u64) {
-        let end = Instant::now() + Duration::from_secs(20);
         let sum = |t: &Totals| {
             [&t.written, &t.limited, &t.failed]
                 .map(|n| n.load(Ordering::Relaxed))
                 .iter()
                 .sum::<u64>()
         };
-        while sum(totals) < all {
-            assert!(Instant::now() < end, "{totals:?}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let what = format!("{all} records");
+        let done = || if sum(totals) < all { Err(format!("{totals:?}")) } else { Ok(()) };
+        wait_until_seen(WAIT_LIMIT, &what, done).unwrap();
     }
 
     #[test]
@@ -535,11 +534,7 @@ mod tests {
         let (file, moved) = (dir.path().join("log"), dir.path().join("log.1"));
         let (log, mut writers) = Log::start(Target::File(file.clone()), 1000, 1).unwrap();
         std::fs::rename(&file, &moved).unwrap();
-        let end = Instant::now() + Duration::from_secs(20);
-        while !file.exists() {
-            assert!(Instant::now() < end);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_file(&file, WAIT_LIMIT).unwrap();
         let s = Session::new(&keys().0, &keys().1, 0);
         writers[0].write(SessionEvent::Create, &keys(), &s, 0);
         writers[0].publish();
@@ -570,7 +565,7 @@ mod tests {
     fn datagrams_are_syslog_messages() {
         clock::init();
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
-        collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        collector.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
         let to = Target::Syslog(collector.local_addr().unwrap());
         let (_log, mut writers) = Log::start(to, 1000, 1).unwrap();
         let s = Session::new(&keys().0, &keys().1, 0);

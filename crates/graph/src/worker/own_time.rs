@@ -145,7 +145,11 @@ mod tests {
         // A reading takes a while itself, and the two clocks agree only approximately.
         let (own, wall) = (busy.own - first.own, clock::ticks() - begin);
         assert!(own > 0 && own <= wall + wall / 100, "{own} of {wall}");
-        std::thread::sleep(Duration::from_millis(2));
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        while Reading::now().waits == busy.waits {
+            assert!(std::time::Instant::now() < end, "the thread never waits: {busy:?}");
+            std::thread::park_timeout(Duration::from_micros(100));
+        }
         assert!(Reading::now().waits > busy.waits);
     }
 }

@@ -496,7 +496,7 @@ impl Lab {
         while !done(self) {
             let (rx, flying) = (self.rx(), self.in_flight());
             assert!(
-                start.elapsed() < Duration::from_secs(20),
+                start.elapsed() < thalweg_testkit::WAIT_LIMIT,
                 "waited too long: rx {rx}, in flight {flying}"
             );
             self.c.run_once(Some(Duration::from_micros(200)));

@@ -456,7 +456,7 @@ mod tests {
 
     fn receiver(ip: &str) -> Option<UdpSocket> {
         let socket = UdpSocket::bind((ip, 0)).ok()?;
-        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Some(socket)
     }
 
@@ -498,7 +498,7 @@ mod tests {
     }
 
     fn wait(collectors: &mut Collectors, what: impl Fn(&CollectorStats) -> bool) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
         while !collectors.stats().all(|(_, stats)| what(stats)) {
             assert!(Instant::now() < end, "{:?}", collectors.stats().collect::<Vec<_>>());
             std::thread::yield_now();

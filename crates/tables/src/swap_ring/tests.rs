@@ -74,6 +74,7 @@ fn two_threads_lose_nothing() {
             }
             Err(same) => {
                 assert_eq!(*same, sent);
+                assert!(!receiver.is_finished(), "the receiver has failed");
                 std::thread::yield_now();
             }
         }

@@ -9,12 +9,13 @@ use std::process::{self, Command};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use thalweg_testkit::{Cmd, WAIT_LIMIT};
 
 /// Set in the process that runs inside of the namespace.
 const INSIDE: &str = "THALWEG_TEST_NAMESPACE";
 
-/// How long a test waits for something that happens at once.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a test waits for something that happens at once if the processors are not busy.
+pub const PATIENCE: Duration = WAIT_LIMIT;
 
 /// Runs `body` as the test `name` in a fresh network namespace.
 pub fn in_namespace(name: &str, body: impl FnOnce()) {
@@ -41,15 +42,16 @@ fn run_inside(name: &str, flags: &[&str], body: impl FnOnce()) {
         eprintln!("{name} was not run: it needs root, or user namespaces");
         return;
     }
-    let output = Command::new("unshare")
+    let output = Cmd::new("unshare")
         .args(flags)
         .arg(env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")
-        .output()
+        .deadline(10 * PATIENCE)
+        .run()
         .unwrap();
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    print!("{}", output.stdout);
+    eprint!("{}", output.stderr);
     assert!(output.status.success(), "{name} failed in its namespace");
 }
 

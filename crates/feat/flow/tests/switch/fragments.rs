@@ -109,7 +109,7 @@ fn parts_without_a_first_end_with_a_reason() {
         lab.pass_until(0, some, 0);
     }
     while dropped(&mut lab, "timeout waiting for the first") < 256 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{}", lab.cli("show errors"));
+        assert!(begun.elapsed() < thalweg_testkit::WAIT_LIMIT, "{}", lab.cli("show errors"));
         lab.c.run_once(Some(Duration::from_millis(50)));
     }
     assert!(begun.elapsed() > Duration::from_millis(1800));

@@ -421,7 +421,9 @@ impl Lab {
             let world = lab.worlds[0].lock().unwrap();
             world.pairs.start < world.pairs.end
         };
+        let end = Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while left(self) {
+            assert!(Instant::now() < end, "pairs do not end; {:?}", self.counts());
             self.c.run_once(Some(Duration::from_millis(5)));
         }
     }
@@ -466,7 +468,7 @@ impl Lab {
 
     /// Runs the main loop until a condition holds.
     pub fn wait(&mut self, holds: impl Fn(&Lab) -> bool) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while !holds(self) {
             assert!(Instant::now() < end, "timed out; {:?}", self.counts());
             self.c.run_once(Some(Duration::from_millis(1)));

@@ -224,19 +224,17 @@ fn an_unknown_neighbour_is_asked_for_and_the_packet_follows() {
     let packet = udp(ip(0, 2), ip(1, 77), 8);
     lab.deliver(0, vec![framed(0, 2, &packet.build())]);
     let mut sent = Vec::new();
-    while sent.is_empty() {
-        lab.c.run_once(Some(std::time::Duration::from_millis(1)));
+    lab.until("a request", |lab| {
         sent = lab.sent();
-    }
+        !sent.is_empty()
+    });
     let request = ArpView::parse(&sent[0].1[14..]).expect("a request").repr();
     assert_eq!((request.sender_ip, request.target_ip), (ip(1, 1), ip(1, 77)));
     let reply: ArpRepr = request.reply(host_mac(1, 77));
     let frame = Packet::arp_reply(host_mac(1, 77), &request).padded().build();
     assert_eq!(reply.sender_ip, ip(1, 77));
     lab.receive(1, vec![frame]);
-    while lab.sent_frames() == 0 {
-        lab.c.run_once(Some(std::time::Duration::from_millis(1)));
-    }
+    lab.until("the packet", |lab| lab.sent_frames() > 0);
     sound(1, 77, &lab.sent_one(1));
     let fib = lab.cli("show ip fib 10.0.1.77");
     assert!(fib.contains("10.0.1.77/32") && fib.contains("adjacency"), "{fib}");

@@ -43,19 +43,35 @@ fn time(line: &str) -> f64 {
     format!("0{number}").parse().expect("a number")
 }
 
+/// What a ping says to a host that answers at once. It ends within `limit`, if not in the first run,
+/// in which the processors may be busy with something else, then in one of the next.
+fn soon(lab: &mut Lab, line: &str, limit: Duration) -> String {
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        let text = lab.run(line, None, host(|_| vec![Duration::ZERO]));
+        times.push(start.elapsed());
+        if start.elapsed() < limit {
+            return text;
+        }
+    }
+    panic!("`{line}' took {times:?}");
+}
+
 #[test]
 fn replies_are_printed_as_they_come() {
     let mut lab = Lab::new();
-    let start = Instant::now();
-    let text = lab.run("ping 10.0.1.2 interval 0.05", None, host(|_| vec![Duration::ZERO]));
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    // The last reply ends it.
+    let text = soon(&mut lab, "ping 10.0.1.2 interval 0.05", Duration::from_secs(1));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 7, "{text}");
     for (i, line) in lines[..5].iter().enumerate() {
         let want = format!("116 bytes from 10.0.1.2: icmp_seq={} ttl=61 time=", i + 1);
         assert!(line.starts_with(&want), "{line}");
-        assert!(time(line) > 0.0 && time(line) < 50.0, "{line}");
+        assert!(time(line) > 0.0, "{line}");
     }
+    let least = lines[..5].iter().map(|line| time(line)).fold(f64::MAX, f64::min);
+    assert!(least < 50.0, "{text}");
     assert_eq!(lines[5..], ["", "Statistics: 5 sent, 5 received, 0% packet loss"]);
     lab.close();
 }
@@ -64,11 +80,9 @@ fn replies_are_printed_as_they_come() {
 fn short_intervals_and_large_packets() {
     let mut lab = Lab::new();
     let line = "ping 10.0.1.2 repeat 200 interval 0.0005 size 1400";
-    let start = Instant::now();
-    let text = lab.run(line, None, host(|_| vec![Duration::ZERO]));
+    let text = soon(&mut lab, line, Duration::from_secs(2));
     assert!(text.starts_with("1416 bytes from 10.0.1.2: icmp_seq=1 "), "{text}");
     assert!(text.ends_with("\nStatistics: 200 sent, 200 received, 0% packet loss\n"), "{text}");
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     let text = lab.run("ping 10.0.1.2 repeat 10 burst 5 interval 0.01 size 0", None, {
         host(|_| vec![Duration::ZERO])
     });
@@ -122,7 +136,8 @@ fn silence_ends_with_all_lost() {
 #[test]
 fn ctrl_c_shows_the_statistics() {
     let mut lab = Lab::new();
-    let after = Some(Duration::from_millis(100));
+    // Before the second request, long after the first one's reply.
+    let after = Some(Duration::from_millis(500));
     let text = lab.run("ping 10.0.1.2", after, host(|_| vec![Duration::ZERO]));
     let end = "\nStatistics: 1 sent, 1 received, 0% packet loss\n";
     assert!(text.ends_with(end) && text.lines().count() == 3, "{text}");

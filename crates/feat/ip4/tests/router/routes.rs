@@ -60,9 +60,7 @@ fn many_routes_follow_their_next_hop_in_slices() {
     assert!(!lab.c.state::<Ip4>().borrow().is_resolved());
     let at_first = ends(&mut lab);
     assert_eq!(at_first[0] + at_first[1], 200, "{at_first:?}");
-    while !lab.c.state::<Ip4>().borrow().is_resolved() {
-        lab.c.run_once(Some(std::time::Duration::from_millis(1)));
-    }
+    lab.until("routes to be resolved", |lab| lab.c.state::<Ip4>().borrow().is_resolved());
     assert_eq!(ends(&mut lab), [0, 200]);
     // A command waits until they are rewritten.
     lab.ok("ip route del 192.0.2.0/25");
@@ -115,9 +113,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
     lab.interface(1);
     let back = vec![via(&lab, 1)];
     add_route(&mut lab.c, 0, host(2), back.clone(), false).expect("a route");
-    while !lab.c.state::<Ip4>().borrow().is_resolved() {
-        lab.c.run_once(Some(std::time::Duration::from_millis(1)));
-    }
+    lab.until("routes to be resolved", |lab| lab.c.state::<Ip4>().borrow().is_resolved());
     let view = lab.c.state::<Ip4>().borrow().route(0, host(2)).expect("the route that came back");
     assert_eq!(view.paths, back);
     // The interface's subnet, broadcast, own and neighbour routes are deleted, too.

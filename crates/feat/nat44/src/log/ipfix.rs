@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn messages_are_read_by_their_templates() {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
-        collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        collector.set_read_timeout(Some(thalweg_testkit::WAIT_LIMIT)).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(collector.local_addr().unwrap()).unwrap();
         let mut exporter = Exporter::new(socket, DOMAIN);
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn notices_are_events_of_their_own() {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
-        collector.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        collector.set_read_timeout(Some(thalweg_testkit::WAIT_LIMIT)).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(collector.local_addr().unwrap()).unwrap();
         let mut exporter = Exporter::new(socket, DOMAIN);

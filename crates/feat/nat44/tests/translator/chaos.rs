@@ -130,7 +130,7 @@ fn run(workers: usize, steps: &[Step]) -> Result<(), TestCaseError> {
         },
     );
     n.lab.ok("clear nat44 sessions");
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + thalweg_testkit::WAIT_LIMIT;
     while !n.sessions().is_empty() {
         prop_assert!(Instant::now() < end, "sessions stay");
         n.lab.c.run_once(Some(Duration::from_millis(1)));

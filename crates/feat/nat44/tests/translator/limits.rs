@@ -26,11 +26,7 @@ fn ports_are_those_of_the_algorithm() {
     assert_eq!(n.lab.count("nat44-ed-in2out", "out of ports"), 10);
     n.lab.ok("nat addr-port-assignment-alg map-e psid 10 psid-offset 6 psid-len 6");
     // Sessions with other ports end.
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !n.sessions().is_empty() {
-        assert!(std::time::Instant::now() < end);
-        n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
-    }
+    n.await_no_sessions();
     let got = ports(&mut n, 2, 200..300);
     assert_eq!(got.len(), 100);
     for p in got {
@@ -115,11 +111,13 @@ fn exhaustion_is_reported() {
     let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     collector.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
     let to = collector.local_addr().unwrap();
-    // The event and value of the first notice.
-    let notice = |n: &mut Nat, template: u16| -> Vec<u8> {
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    // The event, and what is said beside it, of the first record that is no session's; `again` happens
+    // until it comes.
+    let notice_when = |n: &mut Nat, template: u16, again: &mut dyn FnMut(&mut Nat)| -> Vec<u8> {
+        let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
         loop {
-            assert!(std::time::Instant::now() < end);
+            assert!(std::time::Instant::now() < end, "no record of template {template}");
+            again(n);
             n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
             let mut m = [0; 2000];
             let Ok(len) = collector.recv(&mut m) else { continue };
@@ -134,6 +132,7 @@ fn exhaustion_is_reported() {
             }
         }
     };
+    let notice = |n: &mut Nat, template| notice_when(n, template, &mut |_| ());
     let mut n = Nat::new();
     n.know(3..5);
     n.lab.ok(&format!("nat44 log ipfix {to}\nset nat44 session limit 2 per-host"));
@@ -142,9 +141,10 @@ fn exhaustion_is_reported() {
     assert_eq!(notice(&mut n, 260), [13, 0, 0, 0, 3, 0, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0, 0]);
     n.lab.ok("set nat44 session limit 0 per-host\nset nat44 session limit 4");
     n.lab.c.sync();
-    std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(ports(&mut n, 3, 1..6).len(), 2);
-    assert_eq!(notice(&mut n, 259), [13, 0, 0, 0, 1, 0, 0, 0, 4]);
+    // The next second begins sooner or later.
+    let mut again = |n: &mut Nat| assert_eq!(ports(n, 3, 6..7).len(), 0);
+    assert_eq!(notice_when(&mut n, 259, &mut again), [13, 0, 0, 0, 1, 0, 0, 0, 4]);
     n.lab.ok("set nat44 session limit 0\nnat44 add address 192.0.2.1 del");
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 4, 1..6).len(), 0);

@@ -24,10 +24,7 @@ fn a_mapped_port_is_reachable_from_outside() {
     assert!(n.pass(1, tcp((FAR, 4001), (SHARED, 80), 0x10)).is_empty());
     assert_eq!(n.sessions().len(), 2);
     n.lab.ok("nat44 add static mapping tcp local 10.0.0.2 8080 external 192.0.2.1 80 del");
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while !n.sessions().is_empty() {
-        assert!(std::time::Instant::now() < end);
-    }
+    n.await_no_sessions();
     n.close();
 }
 

@@ -123,6 +123,19 @@ impl Nat {
         all_sessions(&mut self.lab.c)
     }
 
+    /// Waits until the last session has ended.
+    pub fn await_no_sessions(&mut self) {
+        let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
+        loop {
+            let left = self.sessions();
+            if left.is_empty() {
+                return;
+            }
+            assert!(std::time::Instant::now() < end, "{} stay: {:?}", left.len(), left[0]);
+            self.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
+        }
+    }
+
     pub fn close(self) {
         self.lab.close();
     }

@@ -26,11 +26,7 @@ fn converse(n: &mut Nat, workers: usize) -> BTreeSet<usize> {
 }
 
 fn gone(n: &mut Nat) {
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !n.sessions().is_empty() {
-        assert!(std::time::Instant::now() < end);
-        n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
-    }
+    n.await_no_sessions();
 }
 
 #[test]
@@ -153,7 +149,7 @@ fn a_pool_address_can_be_mapped_to_a_host() {
         // Deleting the mapping ends its connections, and no others.
         let old = n.sessions().len();
         n.lab.ok("nat44 add static mapping local 10.0.0.4 external 192.0.2.1 del");
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while n.sessions().len() == old {
             assert!(std::time::Instant::now() < end);
         }
@@ -243,7 +239,7 @@ fn connections_outlive_changes_of_a_balance() {
         n.lab.ok(&format!("{back_end} local 10.0.0.{second}:8080 probability 50 del"));
         let is_gone = |(_, near): &(End, End)| near.0 == ip(0, second);
         let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_gone);
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while n.sessions().len() > kept.len() {
             assert!(std::time::Instant::now() < end);
         }
@@ -273,7 +269,7 @@ fn sessions_opened_from_inside_outlive_the_mapping() {
             |n: &mut Nat, all: &[Stands]| all.iter().filter(|s| s.lives(n, workers)).count();
         assert_eq!((alive(&mut n, &begun), alive(&mut n, &met)), (40, 4), "{workers} workers");
         n.lab.ok(&format!("{name} del"));
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while n.sessions().len() > begun.len() {
             assert!(std::time::Instant::now() < end, "{workers} workers: {:?}", n.sessions());
         }

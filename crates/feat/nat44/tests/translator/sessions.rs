@@ -5,7 +5,7 @@ use crate::nat::{FAR, Nat, SHARED, tcp, udp};
 use std::time::{Duration, Instant};
 
 fn wait(n: &mut Nat, until: impl Fn(&mut Nat) -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + thalweg_testkit::WAIT_LIMIT;
     while !until(n) {
         assert!(Instant::now() < end, "{}", n.lab.cli("show nat44 summary"));
         n.lab.c.run_once(Some(Duration::from_millis(5)));

@@ -76,11 +76,7 @@ fn connections_go_on() {
         assert_eq!(again.trim(), words);
         n.lab.ok("clear nat44 sessions");
         n.lab.c.sync();
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while !n.sessions().is_empty() {
-            assert!(std::time::Instant::now() < end);
-            n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
-        }
+        n.await_no_sessions();
         let busy = n.lab.cli("show nat44 addresses");
         assert!(
             !busy.lines().any(|l| l.contains(" busy ") && !l.trim().starts_with("0 ")),
@@ -142,15 +138,13 @@ fn sessions_are_saved_periodically() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x");
     n.lab.ok(&format!("nat44 save {} every 1", file.display()));
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
     while !file.exists() {
         assert!(std::time::Instant::now() < end);
         n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
     }
     n.lab.ok("nat44 save never\nclear nat44 sessions");
-    while !n.sessions().is_empty() {
-        n.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
-    }
+    n.await_no_sessions();
     let text = n.lab.cli(&format!("nat44 restore {}", file.display()));
     assert_eq!(text.trim(), "1 session restored");
     n.close();

@@ -405,7 +405,7 @@ impl Lab {
     pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Lab) -> bool) {
         let start = Instant::now();
         while !done(self) {
-            assert!(start.elapsed() < Duration::from_secs(20), "waited too long until {what}");
+            assert!(start.elapsed() < thalweg_testkit::WAIT_LIMIT, "waited too long until {what}");
             self.c.run_once(Some(Duration::from_millis(1)));
         }
     }
