@@ -138,9 +138,13 @@ impl fmt::Display for Ring {
 }
 
 /// Writes the packets of all rings into one pcapng file, in order of time.
-pub(crate) fn write(path: &Path, comment: &str, rings: &[SharedRing]) -> io::Result<()> {
-    let mut file = NgFile::new(comment);
+///
+/// Its comment has the test's name and the rings' counts: capinfos shows no number of its own for
+/// packets that were missed.
+pub(crate) fn write(path: &Path, test: &str, rings: &[SharedRing]) -> io::Result<()> {
     let mut rings: Vec<_> = rings.iter().map(|ring| lock(ring)).collect();
+    let counts = rings.iter().map(|ring| format!("; {ring}"));
+    let mut file = NgFile::new(&(test.to_owned() + &counts.collect::<String>()));
     let mut packets = Vec::new();
     for (n, ring) in rings.iter_mut().enumerate() {
         file.interface(&ring.name, ring.snap);
