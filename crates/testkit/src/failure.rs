@@ -1,4 +1,4 @@
-//! What a failed test leaves: a directory of its own with packets, and with `PAUSE=1` its lab.
+//! The aftermath of a failed test: a directory with its packets, and with `PAUSE=1` a pause.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -36,7 +36,7 @@ pub(crate) struct Test {
     pub(crate) kept: Mutex<Kept>,
 }
 
-/// What stays while a failed test is paused. Programs end before their namespaces.
+/// Things that stay while a failed test is paused. Programs end before their namespaces.
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) things: Vec<(String, Box<dyn Any + Send>)>,
@@ -58,9 +58,13 @@ impl Test {
         }
     }
 
+    pub(crate) fn rings(&self) -> Vec<SharedRing> {
+        lock(&self.rings).iter().cloned().collect()
+    }
+
     fn write_packets(&self) {
         watch::sync();
-        let rings: Vec<_> = lock(&self.rings).iter().cloned().collect();
+        let rings = self.rings();
         if rings.is_empty() {
             return;
         }
@@ -110,11 +114,11 @@ pub(crate) fn report_line(line: &str) {
 
 /// Prints a line on standard error at once, even where libtest captures a test's output.
 pub(crate) fn report_now(line: &str) {
-    // Nothing can be reported where standard error is closed.
+    // With standard error closed there is nowhere else to report.
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// The directory for what the present test leaves if it fails; it may not exist yet.
+/// The directory for the files of the current test, should it fail; it may not exist yet.
 ///
 /// It is `test-failures/NAME` in Cargo's target directory, or `NAME` in the directory that
 /// `THALWEG_TEST_FAILURES` names. `NAME` is the test's.

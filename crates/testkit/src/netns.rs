@@ -103,7 +103,7 @@ impl Netns {
         pause::release_namespace(&self);
     }
 
-    /// Captures an interface's last packets, to be written if the present test fails. A
+    /// Captures an interface's last packets, to be written if the current test fails. A
     /// [`Lab`](crate::Lab) does so for its hosts.
     ///
     /// # Errors

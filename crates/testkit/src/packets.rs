@@ -32,7 +32,7 @@ pub(crate) struct Ring {
 struct Head {
     /// Nanoseconds since 1970.
     at: u64,
-    way: Direction,
+    direction: Direction,
     length: u32,
     kept: u32,
 }
@@ -67,11 +67,11 @@ impl Ring {
     pub(crate) fn push<'a>(
         &mut self,
         at: u64,
-        way: Direction,
+        direction: Direction,
         length: usize,
         parts: impl IntoIterator<Item = &'a [u8]>,
     ) {
-        match way {
+        match direction {
             Direction::Inbound => self.inbound += 1,
             Direction::Outbound => self.outbound += 1,
         }
@@ -83,12 +83,28 @@ impl Ring {
             room -= part.len();
         }
         let kept = (self.bytes.len() - before) as u32;
-        self.heads.push_back(Head { at, way, length: length.max(kept as usize) as u32, kept });
+        self.heads.push_back(Head {
+            at,
+            direction,
+            length: length.max(kept as usize) as u32,
+            kept,
+        });
         while (self.heads.len() > PACKETS || self.bytes.len() > BYTES)
             && let Some(old) = self.heads.pop_front()
         {
             self.bytes.drain(..old.kept as usize);
         }
+    }
+
+    /// The packets that are kept.
+    #[cfg(test)]
+    pub(crate) fn packets(&mut self) -> impl Iterator<Item = (Direction, &[u8])> {
+        let mut rest: &[u8] = self.bytes.make_contiguous();
+        self.heads.iter().map(move |head| {
+            let (bytes, more) = rest.split_at(head.kept as usize);
+            rest = more;
+            (head.direction, bytes)
+        })
     }
 
     /// How many packets were captured, and how many were not.
@@ -122,9 +138,13 @@ impl fmt::Display for Ring {
 }
 
 /// Writes the packets of all rings into one pcapng file, in order of time.
-pub(crate) fn write(path: &Path, comment: &str, rings: &[SharedRing]) -> io::Result<()> {
-    let mut file = NgFile::new(comment);
+///
+/// Its comment has the test's name and the rings' counts: capinfos shows no number of its own for
+/// packets that were missed.
+pub(crate) fn write(path: &Path, test: &str, rings: &[SharedRing]) -> io::Result<()> {
     let mut rings: Vec<_> = rings.iter().map(|ring| lock(ring)).collect();
+    let counts = rings.iter().map(|ring| format!("; {ring}"));
+    let mut file = NgFile::new(&(test.to_owned() + &counts.collect::<String>()));
     let mut packets = Vec::new();
     for (n, ring) in rings.iter_mut().enumerate() {
         file.interface(&ring.name, ring.snap);
@@ -138,7 +158,7 @@ pub(crate) fn write(path: &Path, comment: &str, rings: &[SharedRing]) -> io::Res
     packets.sort_by_key(|(head, ..)| head.at);
     for (head, n, start) in packets {
         let kept = &rings[n].bytes.as_slices().0[start..start + head.kept as usize];
-        file.packet(n as u32, head.at, head.way, head.length, kept);
+        file.packet(n as u32, head.at, head.direction, head.length, kept);
     }
     let at = now();
     for (n, ring) in rings.iter().enumerate() {
@@ -249,11 +269,11 @@ impl PacketTap {
         self.push(Direction::Outbound, parts);
     }
 
-    fn push<'a>(&self, way: Direction, parts: impl IntoIterator<Item = &'a [u8]>) {
+    fn push<'a>(&self, direction: Direction, parts: impl IntoIterator<Item = &'a [u8]>) {
         let mut length = 0;
         let parts = parts.into_iter().inspect(|part| length += part.len());
         let mut ring = lock(&self.0);
-        ring.push(now(), way, 0, parts);
+        ring.push(now(), direction, 0, parts);
         if let Some(last) = ring.heads.back_mut() {
             last.length = length as u32;
         }

@@ -26,7 +26,7 @@ pub(crate) fn wanted() -> bool {
     env::var_os("PAUSE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Keeps a namespace until the end of the present test, if failed tests are paused.
+/// Keeps a namespace until the end of the current test, if failed tests are paused.
 pub(crate) fn keep_namespace(ns: &Netns) {
     if let Some(test) = current().filter(|_| wanted()) {
         lock(&test.kept).namespaces.push(ns.clone());
@@ -41,7 +41,7 @@ pub(crate) fn release_namespace(ns: &Netns) {
 }
 
 /// Keeps a thing alive, such as a running program that a failed test drops, until a pause after the
-/// present test ends. `command` is printed during the pause: how to use the thing.
+/// current test ends. `command` is printed during the pause: how to use the thing.
 ///
 /// # Errors
 /// Gives the thing back if failed tests are not paused (`PAUSE=1`).

@@ -21,8 +21,8 @@ use nix::ifaddrs::getifaddrs;
 use nix::libc;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, ReceiveTimestampns};
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind,
-    getsockopt, recvmsg, setsockopt, socket,
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType,
+    UnknownCmsg, bind, getsockopt, recvmsg, setsockopt, socket,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use thalweg_wire::pcap::Direction;
@@ -44,17 +44,28 @@ const PACE: Duration = Duration::from_millis(10);
 /// Packets that are read at most when a socket is closed or a file is written: more than its buffer
 /// holds.
 const REST: usize = 16_384;
+/// Bytes before a VLAN tag.
+const ADDRESSES: usize = 12;
 
-/// `PACKET_STATISTICS` (packet(7)); reading them sets them to zero.
+/// Socket options of packet(7).
 mod option {
-    use nix::{getsockopt_impl, libc, sockopt_impl};
+    use nix::{getsockopt_impl, libc, setsockopt_impl, sockopt_impl};
 
     sockopt_impl!(
+        /// Packets that did not fit; reading the counters sets them to zero.
         PacketStatistics,
         GetOnly,
         libc::SOL_PACKET,
         libc::PACKET_STATISTICS,
         libc::tpacket_stats
+    );
+    sockopt_impl!(
+        /// VLAN tags that the kernel took out of packets come as control messages.
+        PacketAuxdata,
+        SetOnly,
+        libc::SOL_PACKET,
+        libc::PACKET_AUXDATA,
+        bool
     );
 }
 
@@ -87,6 +98,7 @@ fn open(dev: &str) -> Result<(OwnedFd, usize)> {
         setsockopt(&socket, RcvBuf, &BUFFER).context("set the size of its buffer")?;
     }
     setsockopt(&socket, ReceiveTimestampns, &true).context("ask for times")?;
+    setsockopt(&socket, option::PacketAuxdata, &true).context("ask for VLAN tags")?;
     bind(socket.as_raw_fd(), &address).context("bind it")?;
     Ok((socket, address.ifindex()))
 }
@@ -179,7 +191,7 @@ impl Orders {
     }
 }
 
-/// What is read from.
+/// A socket and the ring for its packets.
 struct Source {
     socket: OwnedFd,
     /// Before it was bound, the socket may have seen packets of others.
@@ -219,7 +231,7 @@ fn read_all(wake: &OwnedFd, orders: &Receiver<Order>) {
     }
 }
 
-/// Waits for orders, or packets unless there is a pause; tells whether there are packets.
+/// Waits for orders and, unless there is a pause, for packets; returns whether there are packets.
 fn wait(wake: &OwnedFd, sources: &[(u64, Source)], pause: Duration) -> bool {
     let mut fds = vec![PollFd::new(wake, PollFlags::IN)];
     let timeout = (!pause.is_zero())
@@ -243,42 +255,66 @@ impl Source {
     /// Reads up to `limit` packets.
     ///
     /// # Errors
-    /// If the socket is of no more use.
+    /// If the socket cannot be used any longer.
     fn read(&mut self, limit: usize, buffer: &mut [u8; SNAP]) -> nix::Result<()> {
-        let mut control = nix::cmsg_space!(libc::timespec);
+        let mut control = nix::cmsg_space!(libc::timespec, libc::tpacket_auxdata);
         for _ in 0..limit {
             let mut parts = [IoSliceMut::new(&mut buffer[..])];
             let (fd, flags) = (self.socket.as_raw_fd(), MsgFlags::MSG_TRUNC);
             let message = match recvmsg::<LinkAddr>(fd, &mut parts, Some(&mut control), flags) {
                 Ok(message) => message,
                 Err(nix::Error::EAGAIN) => return Ok(()),
-                // An interface that goes down says so once.
+                // Reported once when the interface goes down.
                 Err(nix::Error::EINTR | nix::Error::ENETDOWN) => continue,
                 Err(error) => return Err(error),
             };
-            let at = message.cmsgs().ok().and_then(|mut all| {
-                all.find_map(|one| match one {
-                    ControlMessageOwned::ScmTimestampns(at) => {
-                        Some(at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64)
+            let (mut at, mut tag) = (None, None);
+            for one in message.cmsgs().into_iter().flatten() {
+                match one {
+                    ControlMessageOwned::ScmTimestampns(time) => {
+                        at = Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64);
                     }
-                    _ => None,
-                })
-            });
+                    ControlMessageOwned::Unknown(other) => tag = vlan_tag(&other),
+                    _ => {}
+                }
+            }
             // With MSG_TRUNC it is the packet's length.
             let length = message.bytes;
             let Some(address) = message.address else { continue };
             if address.ifindex() != self.interface {
                 continue;
             }
-            let way = match address.pkttype() {
+            let direction = match address.pkttype() {
                 libc::PACKET_OUTGOING => Direction::Outbound,
                 _ => Direction::Inbound,
             };
-            let kept = &buffer[..length.min(SNAP)];
-            lock(&self.ring).push(at.unwrap_or_else(now), way, length, [kept]);
+            let (addresses, rest) = buffer[..length.min(SNAP)].split_at(length.min(ADDRESSES));
+            let tag = tag.as_ref().map_or(&[][..], |tag| tag);
+            let (at, length) = (at.unwrap_or_else(now), length + tag.len());
+            lock(&self.ring).push(at, direction, length, [addresses, tag, rest]);
         }
         Ok(())
     }
+}
+
+/// The VLAN tag that the kernel took out of a packet (`struct tpacket_auxdata`).
+fn vlan_tag(message: &UnknownCmsg) -> Option<[u8; 4]> {
+    let header = &message.cmsg_header;
+    if (header.cmsg_level, header.cmsg_type) != (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
+        return None;
+    }
+    let data: &[u8; 20] = message.data_bytes.first_chunk()?;
+    let [s0, s1, s2, s3, .., c0, c1, p0, p1] = *data;
+    let status = u32::from_ne_bytes([s0, s1, s2, s3]);
+    if status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let protocol = match u16::from_ne_bytes([p0, p1]) {
+        0 => 0x8100,
+        protocol => protocol,
+    };
+    let ([a, b], [c, d]) = (protocol.to_be_bytes(), u16::from_ne_bytes([c0, c1]).to_be_bytes());
+    Some([a, b, c, d])
 }
 
 #[cfg(test)]
@@ -286,7 +322,7 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::{Lab, lab_test, wait_until_seen};
+    use crate::{Lab, lab_test, wait_until, wait_until_seen};
 
     lab_test! {
         fn what_does_not_fit_is_counted() {
@@ -312,6 +348,22 @@ mod tests {
             // Port unreachable comes back, and others may have something to say.
             assert!(ring.kept_and_missed().0 + ring.kept_and_missed().1 >= sent, "{ring}");
             Ok(())
+        }
+
+        fn tags_are_where_they_were_on_the_link() {
+            let lab = Lab::kernel_router()?;
+            let (socket, _) = lab.router.run(|| open(lab.left.router_dev))??;
+            // Priority 3, VLAN 7.
+            let mut frame = [0xff; 60];
+            frame[6..18].copy_from_slice(&[2, 0, 0, 0, 1, 1, 0x81, 0, 0x60, 7, 0x88, 0xb5]);
+            rustix::io::write(&socket, &frame)?;
+            let test = failure::current().expect("a test");
+            let rings = test.rings();
+            wait_until(Duration::from_secs(20), "the frame", || {
+                sync();
+                let mut ring = lock(&rings[0]);
+                ring.packets().any(|packet| packet == (Direction::Inbound, &frame[..])).then_some(())
+            })
         }
 
         fn a_capture_lets_its_namespace_end() {

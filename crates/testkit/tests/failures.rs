@@ -98,6 +98,8 @@ fn a_lab_of_namespaces_leaves_both_hosts_packets() {
     if require_tools(&["tshark"]).is_err() {
         return;
     }
+    let comment = Cmd::new("capinfos").arg("-k").arg(&path).output().unwrap();
+    assert!(comment.contains("inner_lab; left eth0: "), "{comment}");
     let fields = ["frame.interface_name", "frame.packet_flags_direction", "ip.ttl"];
     let rows = tshark_fields(&path, &fields, "icmp.type == 8 && ip.src == 10.10.1.2").unwrap();
     let mut rows: Vec<_> = rows.iter().map(|row| row.join(" ")).collect();

@@ -102,14 +102,21 @@ impl NgFile {
 
     /// Adds a packet of `length` bytes, of which `kept` are there; `at` is in nanoseconds since
     /// 1970.
-    pub fn packet(&mut self, interface: u32, at: u64, way: Direction, length: u32, kept: &[u8]) {
+    pub fn packet(
+        &mut self,
+        interface: u32,
+        at: u64,
+        direction: Direction,
+        length: u32,
+        kept: &[u8],
+    ) {
         self.block(ENHANCED_PACKET, |out| {
             out.extend(interface.to_le_bytes());
             timestamp(out, at);
             out.extend((kept.len() as u32).to_le_bytes());
             out.extend(length.to_le_bytes());
             padded(out, kept);
-            let flags: u32 = match way {
+            let flags: u32 = match direction {
                 Direction::Inbound => 1,
                 Direction::Outbound => 2,
             };

@@ -1,5 +1,6 @@
 //! Bridge domains between test interfaces.
 
+mod failure;
 mod kernels;
 
 use std::time::{Duration, Instant};
