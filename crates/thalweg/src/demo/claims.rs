@@ -96,7 +96,7 @@ fn tcp(e: &Evidence) -> Claim {
     }
 }
 
-/// What the receiving program was too slow to read is told apart: it has been forwarded.
+/// Datagrams that the receiving program was too slow to read are not losses: they were forwarded.
 fn udp(e: &Evidence) -> Claim {
     let u = &e.traffic.udp;
     let (sent, on_the_way) = (u.packets.unwrap_or(0), u.lost_on_the_way().unwrap_or(u64::MAX));
@@ -180,7 +180,7 @@ fn wires(e: &Evidence) -> Claim {
     }
 }
 
-/// All of it for machines.
+/// Everything, as JSON.
 pub fn to_json(e: &Evidence, claims: &[Claim]) -> Value {
     let claim = |c: &Claim| json!({ "claim": c.name, "holds": c.holds, "found": c.text });
     let talker = |t: &Talker| {

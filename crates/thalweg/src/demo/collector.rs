@@ -1,4 +1,4 @@
-//! Receives the router's own sFlow datagrams and estimates who talks.
+//! Receives the router's sFlow datagrams and estimates the top talkers.
 
 use anyhow::{Context, Result};
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! What the router says of itself, read through its command line as JSON.
+//! The router's counters, read through its command line as JSON.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub struct Interface {
     pub rx_miss: u64,
 }
 
-/// What a node has done, over all workers.
+/// Counters of a node, summed over all workers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     pub name: String,
@@ -41,7 +41,7 @@ pub struct Samples {
     pub dropped: u64,
 }
 
-/// Where packets are.
+/// Packet accounting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Accounting {
     pub received: u64,
@@ -52,7 +52,7 @@ pub struct Accounting {
     pub buffers_used: u64,
 }
 
-/// All of it, at one moment.
+/// All counters, at one moment.
 #[derive(Clone, Debug)]
 pub struct Figures {
     pub at: Instant,

@@ -2,11 +2,12 @@
 //!
 //! Three network namespaces, `left — router — right`, are joined by virtual Ethernet. The router in
 //! the middle is this program's `run`; a thread of the demonstration is its sFlow collector. Pings
-//! and iperf3 make the traffic. In the end every claim is checked against somebody else's count.
+//! and iperf3 make the traffic. In the end every claim is checked against an independent count.
 
 mod claims;
 mod collector;
 mod figures;
+mod picture;
 mod router;
 mod screen;
 mod traffic;
@@ -16,6 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use claims::{Claim, Ended, Evidence, Talker};
 use collector::Collector;
 use figures::{Figures, Poller};
+use ratatui::buffer::Buffer;
 use router::{COLLECTOR_PORT, Files, Router, SAMPLING_RATE};
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,7 @@ const SIDES: [&str; 3] = ["left", "router", "right"];
 const LAST_SAMPLES: Duration = Duration::from_secs(5);
 
 /// Shows a router between two hosts at work: pings, TCP and UDP through it, what its nodes cost,
-/// and its sFlow estimates beside the true numbers.
+/// and its sFlow estimates next to the true numbers.
 ///
 /// Everything runs in network namespaces of its own and is gone afterwards. Neither root nor a
 /// second machine is needed.
@@ -60,12 +62,16 @@ pub struct Args {
     /// Write the results to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the last screen with traffic into this file, as SVG
+    #[arg(long, value_name = "FILE", conflicts_with = "end")]
+    picture: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   thalweg demo
   thalweg demo --plain --json result.json
+  thalweg demo --picture demo.svg
   thalweg demo --keep      then follow what it prints
   thalweg demo --end
 
@@ -114,7 +120,7 @@ fn demo(args: &Args) -> Result<bool> {
     );
     let shown = show(args, &kept, &stop);
     if shown.is_err() {
-        // What was set up half-way helps nobody.
+        // A lab that is set up half-way is of no use.
         end(&kept)?;
     }
     shown
@@ -162,7 +168,8 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
     let mut stage = Stage { lab, collector, router, poller, truth };
     let phase = Phase::new();
     let result = traffic::start(&stage.lab, Plan::of(args.seconds), phase.clone())?;
-    let traffic = match play(&mut stage, &result, &phase, args, stop) {
+    let mut last = None;
+    let traffic = match play(&mut stage, &result, &phase, args, &mut last, stop) {
         Ok(traffic) => traffic,
         Err(error) => {
             traffic::abandon(&result, stage.router.pid());
@@ -171,6 +178,11 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
             return Err(error);
         }
     };
+    if let Some(path) = &args.picture {
+        let screen = last.context("no screen to draw: no packets have passed")?;
+        let write = std::fs::write(path, picture::svg(&screen));
+        write.with_context(|| format!("write {}", path.display()))?;
+    }
     let mut evidence = gather(&stage, files, traffic)?;
     let pid = stage.router.pid();
     if !args.keep {
@@ -188,12 +200,14 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
     Ok(claims.iter().all(|claim| claim.holds))
 }
 
-/// Shows the traffic until it is over.
+/// Shows the traffic until it is over. `last` becomes the last screen with traffic, if a picture of
+/// it was asked for.
 fn play(
     stage: &mut Stage,
     result: &Receiver<Result<Traffic>>,
     phase: &Phase,
     args: &Args,
+    last: &mut Option<Buffer>,
     stop: &AtomicBool,
 ) -> Result<Traffic> {
     let plan = Plan::of(args.seconds);
@@ -229,6 +243,9 @@ fn play(
                 received,
             };
             screen.show(&moment)?;
+            if args.picture.is_some() && over.is_none() && moment.has_traffic() {
+                *last = Some(moment.screen());
+            }
         }
         if screen.wait(Duration::from_millis(50))? || stop.load(Ordering::Acquire) {
             return Err(Interrupted.into());
@@ -246,7 +263,7 @@ fn samples_are_in(stage: &Stage) -> bool {
     taken.flatten() == Some(received)
 }
 
-/// The conversations: what the samples say beside what the hosts counted.
+/// The conversations: what the samples say, and what the hosts counted.
 fn talkers(stage: &Stage) -> Result<Vec<Talker>> {
     let truth = stage.truth.packets()?;
     let collected = stage.collector.collected();
@@ -345,7 +362,7 @@ fn print_what_next(files: &Files, pid: u32) {
     );
 }
 
-/// Whether names in `/run/netns` are those that everybody sees.
+/// Whether `/run/netns` is that of the first user namespace.
 fn is_first_user_namespace() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])

@@ -10,7 +10,7 @@ use std::time::Duration;
 use thalweg_cli::client::Client;
 use thalweg_testkit::{Lab, Running, wait_for_unix_socket, wait_until};
 
-/// One packet in so many is sampled.
+/// One packet in this many is sampled.
 pub const SAMPLING_RATE: u32 = 100;
 /// Seconds between samples of the interfaces' counters.
 pub const POLLING_INTERVAL: u32 = 2;
@@ -82,9 +82,9 @@ impl Files {
 
 /// The router's process.
 pub enum Router {
-    /// It dies with us.
+    /// Ends with this process.
     Ours(Running),
-    /// It is to outlive us, and writes its log to a file.
+    /// Outlives this process, and writes its log to a file.
     Kept(Child, Files),
 }
 
@@ -170,8 +170,8 @@ impl Router {
     }
 }
 
-/// Starts a router that lives on when we end: in a process group of its own, so that Ctrl-C on our
-/// terminal is not for it.
+/// Starts a router that outlives this process, in a process group of its own, so that Ctrl-C on the
+/// terminal does not reach it.
 fn spawn_kept(lab: &Lab, files: &Files, program: &Path) -> Result<Child> {
     let log = File::create(files.log()).with_context(|| files.log().display().to_string())?;
     let spawn = || {

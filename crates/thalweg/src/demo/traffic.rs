@@ -1,4 +1,4 @@
-//! The traffic: pings and iperf3 between the hosts, and how much each host says it has sent.
+//! The traffic: pings and iperf3 between the hosts, and each host's own count of it.
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -50,7 +50,7 @@ pub struct Traffic {
     pub udp: IperfResult,
 }
 
-/// What is under way, for people.
+/// The phase of the traffic, as the screen names it.
 #[derive(Clone)]
 pub struct Phase(Arc<Mutex<&'static str>>);
 
@@ -71,7 +71,7 @@ pub fn start(lab: &Lab, plan: Plan, phase: Phase) -> Result<Receiver<Result<Traf
     let (left, right) = (lab.left.clone(), lab.right.clone());
     let (done, result) = channel();
     let run = move || {
-        // Nobody waits any more if the demonstration was interrupted.
+        // There is no receiver any more if the demonstration was interrupted.
         let _ = done.send(run(&left, &right, plan, &phase));
     };
     std::thread::Builder::new().name("traffic".into()).spawn(run).context("start the traffic")?;
@@ -126,9 +126,8 @@ fn run(left: &Side, right: &Side, plan: Plan, phase: &Phase) -> Result<Traffic> 
     Ok(Traffic { ping: pinged, tcp, udp })
 }
 
-/// Packets that the hosts' kernels have sent, by conversation: the truth that the samples are held
-/// against. Each host talks only to the other, so that source and protocol tell conversations
-/// apart.
+/// Packets that the hosts' kernels have sent, by conversation: the truth that estimates are compared
+/// with. Each host talks only to the other, so source and protocol identify a conversation.
 pub struct Truth {
     hosts: [(Netns, IpAddr, IpAddr); 2],
     before: [BTreeMap<u8, u64>; 2],
@@ -161,7 +160,7 @@ impl Truth {
     }
 }
 
-/// What a host has sent, by protocol. `Tcp.OutSegs` leaves out what was sent again.
+/// Packets that a host has sent, by protocol. `Tcp.OutSegs` leaves out retransmissions.
 fn sent(ns: &Netns) -> Result<BTreeMap<u8, u64>> {
     let counters = ns.snmp()?;
     let sum = |names: &[&str]| {

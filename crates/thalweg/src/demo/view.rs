@@ -1,19 +1,25 @@
-//! What there is to see while it runs: sheets of figures, as text or on the whole screen.
+//! The live view: sheets of figures, as text or on the whole screen.
 
 use super::claims::Talker;
 use super::figures::{Figures, Node};
 use super::router::SAMPLING_RATE;
 use super::traffic::PROTOCOLS;
-use ratatui::Frame;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
+use ratatui::{Frame, Terminal};
 
 /// Nodes shown.
 const NODES: usize = 6;
+/// Columns of a screen that is drawn for a picture.
+const PICTURE_WIDTH: u16 = 104;
+/// Packets between two readings from which there is traffic. ARP and counters' datagrams are fewer.
+const TRAFFIC: u64 = 20;
 
-/// A number with a decimal prefix: `941 M`, to stand before a unit.
+/// Formats a number with a decimal prefix, to be followed by a unit: `941 M`.
 pub fn si(value: f64) -> String {
     let (scaled, prefix) = match value {
         v if v >= 1e9 => (v / 1e9, "G"),
@@ -29,7 +35,7 @@ pub fn si(value: f64) -> String {
     format!("{scaled:.digits$} {prefix}")
 }
 
-/// A whole number in groups of three digits.
+/// Formats a whole number in groups of three digits.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -50,6 +56,11 @@ pub struct Sheet {
 }
 
 impl Sheet {
+    /// Lines on the screen, with the frame and the heading.
+    fn height(&self) -> u16 {
+        self.rows.len() as u16 + 3
+    }
+
     fn widths(&self) -> Vec<usize> {
         let width = |i: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(i));
@@ -117,10 +128,26 @@ impl Moment<'_> {
         format!("--- {}\n{sheets}", self.headline())
     }
 
+    /// Whether packets of the hosts passed between the two readings.
+    pub fn has_traffic(&self) -> bool {
+        let received = |f: &Figures| f.interfaces.iter().map(|i| i.rx_packets).sum::<u64>();
+        self.figures
+            .is_some_and(|(before, now)| received(now).saturating_sub(received(before)) >= TRAFFIC)
+    }
+
+    /// As a screen of its own, as high as its sheets.
+    pub fn screen(&self) -> Buffer {
+        let height = 3 + self.sheets().iter().map(Sheet::height).sum::<u16>();
+        let backend = TestBackend::new(PICTURE_WIDTH, height);
+        let Ok(mut terminal) = Terminal::new(backend).map_err(|never| match never {});
+        let Ok(_) = terminal.draw(|frame| self.draw(frame)).map_err(|never| match never {});
+        terminal.backend().buffer().clone()
+    }
+
     /// On the whole screen.
     pub fn draw(&self, frame: &mut Frame<'_>) {
         let sheets = self.sheets();
-        let heights = sheets.iter().map(|s| Constraint::Length(s.rows.len() as u16 + 3));
+        let heights = sheets.iter().map(|s| Constraint::Length(s.height()));
         let layout = Layout::vertical(
             [Constraint::Length(1), Constraint::Length(1)]
                 .into_iter()
@@ -211,7 +238,7 @@ fn samples(now: &Figures, received: u64) -> Sheet {
     }
 }
 
-/// The conversations, as the samples tell them and as the hosts counted them.
+/// The conversations: estimated from samples, and counted by the hosts.
 pub fn talkers(all: &[Talker]) -> Sheet {
     let row = |t: &Talker| {
         let known = PROTOCOLS.iter().find(|(number, _)| *number == t.key.protocol);
@@ -238,8 +265,6 @@ pub fn talkers(all: &[Talker]) -> Sheet {
 mod tests {
     use super::*;
     use crate::demo::figures::{Accounting, Interface, Samples};
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
     use std::time::{Duration, Instant};
     use thalweg_sflow::estimate::{Estimate, FlowKey};
 
@@ -302,6 +327,15 @@ mod tests {
         }
         let input = text.find("ip4-input").unwrap();
         assert!(input < text.find("ip4-lookup").unwrap(), "the busiest comes first");
+        assert!(moment.has_traffic());
+        let screen = moment.screen();
+        assert_eq!(screen.area.height, 3 + 4 + 5 + 4 + 4);
+        let drawn = crate::demo::picture::svg(&screen);
+        for part in
+            [">ip4-input<", ">It ends by itself; q or Ctrl-C ends it now.<", "fill=\"#4f8fd0\""]
+        {
+            assert!(drawn.contains(part), "{part:?} is not in\n{drawn}");
+        }
         for (width, height) in [(120, 40), (20, 5), (1, 1)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             terminal.draw(|frame| moment.draw(frame)).unwrap();
