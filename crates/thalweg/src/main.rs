@@ -77,10 +77,10 @@ mod tests {
         Args::command().debug_assert();
     }
 
-    /// Command lines of the page for operators of sFlow.
+    /// Command lines of the page about sFlow's agent.
     #[test]
     fn what_the_page_says_can_be_typed() {
-        let page = include_str!("../../../docs/sflow.md");
+        let page = include_str!("../../../docs/sflow-agent.md");
         let lines = page.lines().filter_map(|line| line.strip_prefix("    thalweg "));
         let mut typed = 0;
         for line in lines {

@@ -209,12 +209,13 @@ fn blocks(page: &str) -> Vec<Vec<&str>> {
     blocks
 }
 
-/// What the page for operators says can be typed, and names each command.
+/// What the pages for operators say can be typed, and the first names each command.
 #[test]
-fn the_page_for_operators_is_right() {
+fn the_pages_for_operators_are_right() {
     let page = include_str!("../../../../docs/sflow.md");
+    let agent = include_str!("../../../../docs/sflow-agent.md");
     let (mut typed, mut read) = (0, 0);
-    for block in blocks(page) {
+    for block in [blocks(page), blocks(agent)].concat() {
         if block[0] == "sflow {" {
             let text = block.join("\n");
             let (_, warnings) = HsflowdConf::parse(Reader::Agent, "docs", &text).unwrap();
