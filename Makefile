@@ -57,7 +57,7 @@ bench-accept: setup ## accept the packet path's present instructions per packet
 	$(CARGO) bench -p thalweg-bench-pg --bench instructions -- accept
 
 # Symbol names that distinguish the code of nodes need a separate build.
-profile: ## a flame graph of a worker in target/bench (CASE=l2|bridge|stations|ip4|hosts|hops|internet)
+profile: ## a flame graph of a worker in target/bench (CASE=l2|bridge|macs|ip4|hosts|hops|internet)
 	@scripts/setup.sh profile
 	$(CARGO) run --release -p thalweg-bench-report --target-dir $(or $(CARGO_TARGET_DIR),target)/profile \
 		--config 'build.rustflags=["-Csymbol-mangling-version=v0"]' -- profile $(CASE)

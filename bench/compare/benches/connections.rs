@@ -40,7 +40,7 @@ enum Who {
 
 /// How packets go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Setup {
     Bridge,
     /// Bridged by the four rules.
     BridgeRules,
@@ -55,51 +55,51 @@ enum Way {
 #[derive(Clone, Copy)]
 struct Case {
     who: Who,
-    way: Way,
+    setup: Setup,
 }
 
-const fn case(who: Who, way: Way) -> Case {
-    Case { who, way }
+const fn case(who: Who, setup: Setup) -> Case {
+    Case { who, setup }
 }
 
 const CASES: [Case; 11] = [
-    case(Who::Thalweg, Way::BridgeRules),
-    case(Who::Ovs, Way::BridgeRules),
-    case(Who::Thalweg, Way::Bridge),
-    case(Who::Ovs, Way::Bridge),
-    case(Who::Kernel, Way::Bridge),
-    case(Who::Thalweg, Way::Routed),
-    case(Who::Kernel, Way::Routed),
-    case(Who::Thalweg, Way::RoutedRules),
-    case(Who::Kernel, Way::RoutedRules),
-    case(Who::Thalweg, Way::Nat),
-    case(Who::Kernel, Way::Nat),
+    case(Who::Thalweg, Setup::BridgeRules),
+    case(Who::Ovs, Setup::BridgeRules),
+    case(Who::Thalweg, Setup::Bridge),
+    case(Who::Ovs, Setup::Bridge),
+    case(Who::Kernel, Setup::Bridge),
+    case(Who::Thalweg, Setup::Routed),
+    case(Who::Kernel, Setup::Routed),
+    case(Who::Thalweg, Setup::RoutedRules),
+    case(Who::Kernel, Setup::RoutedRules),
+    case(Who::Thalweg, Setup::Nat),
+    case(Who::Kernel, Setup::Nat),
 ];
 
 impl Case {
     fn name(self) -> &'static str {
-        match (self.who, self.way) {
-            (Who::Thalweg, Way::BridgeRules) => "Thalweg, AF_PACKET, four rules",
-            (Who::Thalweg, Way::Bridge) => "Thalweg, AF_PACKET, bridge domain",
-            (Who::Thalweg, Way::Routed) => "Thalweg, AF_PACKET, IPv4",
-            (Who::Thalweg, Way::RoutedRules) => "Thalweg, AF_PACKET, IPv4, four rules",
-            (Who::Thalweg, Way::Nat) => "Thalweg, AF_PACKET, NAT44",
-            (Who::Ovs, Way::Bridge) => "Open vSwitch, netdev, AF_PACKET, normal",
+        match (self.who, self.setup) {
+            (Who::Thalweg, Setup::BridgeRules) => "Thalweg, AF_PACKET, four rules",
+            (Who::Thalweg, Setup::Bridge) => "Thalweg, AF_PACKET, bridge domain",
+            (Who::Thalweg, Setup::Routed) => "Thalweg, AF_PACKET, IPv4",
+            (Who::Thalweg, Setup::RoutedRules) => "Thalweg, AF_PACKET, IPv4, four rules",
+            (Who::Thalweg, Setup::Nat) => "Thalweg, AF_PACKET, NAT44",
+            (Who::Ovs, Setup::Bridge) => "Open vSwitch, netdev, AF_PACKET, normal",
             (Who::Ovs, _) => "Open vSwitch, netdev, AF_PACKET, four rules",
-            (Who::Kernel, Way::Bridge | Way::BridgeRules) => "kernel bridge, no rules",
-            (Who::Kernel, Way::Routed) => "kernel routing, no rules",
-            (Who::Kernel, Way::RoutedRules) => "kernel routing, nft `ct state`",
-            (Who::Kernel, Way::Nat) => "kernel routing, nft `masquerade`",
+            (Who::Kernel, Setup::Bridge | Setup::BridgeRules) => "kernel bridge, no rules",
+            (Who::Kernel, Setup::Routed) => "kernel routing, no rules",
+            (Who::Kernel, Setup::RoutedRules) => "kernel routing, nft `ct state`",
+            (Who::Kernel, Setup::Nat) => "kernel routing, nft `masquerade`",
         }
     }
 
     fn is_routed(self) -> bool {
-        !matches!(self.way, Way::Bridge | Way::BridgeRules)
+        !matches!(self.setup, Setup::Bridge | Setup::BridgeRules)
     }
 
     /// Whether a ratio of these two says anything.
     fn compares_with(self, other: Case) -> bool {
-        let alike = if self.is_routed() { self.way == other.way } else { !other.is_routed() };
+        let alike = if self.is_routed() { self.setup == other.setup } else { !other.is_routed() };
         alike && self.who == Who::Thalweg && other.who != Who::Thalweg
     }
 }
@@ -149,10 +149,10 @@ impl Contestant {
         let lab = Lab::build(&LabOptions { middle, offloads, ..LabOptions::default() })?;
         lab.left.ns.set_sysctl("net/ipv4/ip_local_port_range", "1024 65535")?;
         let running = match case.who {
-            Who::Thalweg => Running::Thalweg(thalweg(&lab, case.way)?),
-            Who::Ovs => Running::Ovs(ovs(&lab, case.way)?),
+            Who::Thalweg => Running::Thalweg(thalweg(&lab, case.setup)?),
+            Who::Ovs => Running::Ovs(ovs(&lab, case.setup)?),
             Who::Kernel => {
-                nft(&lab, case.way)?;
+                nft(&lab, case.setup)?;
                 Running::Kernel
             }
         };
@@ -192,12 +192,12 @@ impl Contestant {
 /// Addresses for translation: with the time that sessions last behind their connections, one has too few ports.
 const OUTSIDE: &str = "10.10.2.100 - 10.10.2.107";
 
-fn thalweg(lab: &Lab, way: Way) -> Result<Router> {
-    let ports = match way {
-        Way::Bridge | Way::BridgeRules => {
+fn thalweg(lab: &Lab, setup: Setup) -> Result<Router> {
+    let ports = match setup {
+        Setup::Bridge | Setup::BridgeRules => {
             "set interface l2 bridge host-eth0 10\nset interface l2 bridge host-eth1 10".to_owned()
         }
-        Way::Routed | Way::RoutedRules | Way::Nat => format!(
+        Setup::Routed | Setup::RoutedRules | Setup::Nat => format!(
             "set interface ip address host-eth0 {}/24\nset interface ip address host-eth1 {}/24",
             lab.left.gateway, lab.right.gateway
         ),
@@ -212,14 +212,14 @@ fn thalweg(lab: &Lab, way: Way) -> Result<Router> {
     let cores = format!("cpu {{ corelist-workers {} }}", last_processor());
     let router = Router::start(&lab.router, &config.stanza(&cores))?;
     let mut commands = Vec::new();
-    if matches!(way, Way::BridgeRules | Way::RoutedRules) {
+    if matches!(setup, Setup::BridgeRules | Setup::RoutedRules) {
         commands.push(format!("set conntrack limit {LIMIT}"));
         commands.extend(rules("host-eth0").map(|rule| format!("flow add 10 {rule}")));
     }
-    if way == Way::RoutedRules {
+    if setup == Setup::RoutedRules {
         commands.extend(["host-eth0", "host-eth1"].map(|p| format!("set interface flow {p} 10")));
     }
-    if way == Way::Nat {
+    if setup == Setup::Nat {
         commands.push("nat44 plugin enable sessions 1000000".into());
         commands.push(format!("nat44 add address {OUTSIDE}"));
         commands.push("set interface nat44 in host-eth0 out host-eth1".into());
@@ -229,35 +229,35 @@ fn thalweg(lab: &Lab, way: Way) -> Result<Router> {
 }
 
 /// What the kernel is told to do with connections.
-fn nft(lab: &Lab, way: Way) -> Result<()> {
-    let (table, chain, rules): (_, _, &[_]) = match way {
-        Way::RoutedRules => (
+fn nft(lab: &Lab, setup: Setup) -> Result<()> {
+    let (table, chain, rules): (_, _, &[_]) = match setup {
+        Setup::RoutedRules => (
             "filter",
             "type filter hook forward priority 0; policy drop;",
             &["ct state established accept", "iifname eth0 ct state new accept"],
         ),
-        Way::Nat => {
+        Setup::Nat => {
             ("nat", "type nat hook postrouting priority 100;", &["oifname eth1 masquerade"])
         }
-        Way::Bridge | Way::BridgeRules | Way::Routed => return Ok(()),
+        Setup::Bridge | Setup::BridgeRules | Setup::Routed => return Ok(()),
     };
     const NFT: &str = "usr/sbin/nft";
     let peer = Peer::find("nftables", &[NFT])?;
     let first =
-        [format!("add table ip {table}"), format!("add chain ip {table} way {{ {chain} }}")];
-    let rules = rules.iter().map(|rule| format!("add rule ip {table} way {rule}"));
+        [format!("add table ip {table}"), format!("add chain ip {table} setup {{ {chain} }}")];
+    let rules = rules.iter().map(|rule| format!("add rule ip {table} setup {rule}"));
     for command in first.into_iter().chain(rules) {
         peer.command(Some(&lab.router), NFT).arg(command).output()?;
     }
     Ok(())
 }
 
-fn ovs(lab: &Lab, way: Way) -> Result<Ovs> {
+fn ovs(lab: &Lab, setup: Setup) -> Result<Ovs> {
     let settings = vec![format!("pmd-cpu-mask={:#x}", 1u64 << last_processor())];
     let options = OvsOptions { settings, port_type: None };
     let ovs = Ovs::start(&lab.router, &["eth0", "eth1"], &options)?;
-    let rules = match way {
-        Way::BridgeRules => rules("1").to_vec(),
+    let rules = match setup {
+        Setup::BridgeRules => rules("1").to_vec(),
         _ => vec!["actions=normal".into()],
     };
     ovs.add_flows(&rules.iter().map(String::as_str).collect::<Vec<_>>())?;

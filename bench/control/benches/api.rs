@@ -34,7 +34,7 @@ const ROUNDS: usize = 5;
 const PARTS: usize = 4;
 /// Routes in a window of a fast client.
 const PART: usize = ROUTES / PARTS;
-/// The way that begins with all routes there.
+/// The method that begins with all routes there.
 const DELETING: &str = "deleting";
 /// How often each question about the main thread's steps is asked.
 const TIMES: usize = 3;
@@ -165,11 +165,11 @@ impl Shown {
 }
 
 impl Rows {
-    fn row(&self, table: &mut Table, way: &str) {
+    fn row(&self, table: &mut Table, method: &str) {
         let (busy, control) = (&self.busy, &self.control);
         let more = busy.own.more_than(&control.own);
         table.row(vec![
-            way.into(),
+            method.into(),
             Cell::series(&self.rate, 0),
             Cell::series(&busy.mpps, 2),
             Cell::series(&control.mpps, 2),
@@ -195,7 +195,7 @@ type Set<'a> = Box<dyn FnMut(&mut Client, usize) -> Result<Option<f64>> + 'a>;
 type Act<'a> = Box<dyn FnMut(&mut Client) -> Result<()> + 'a>;
 
 /// A way to set routes, and to undo what a round did.
-struct Way<'a> {
+struct Method<'a> {
     word: &'static str,
     name: &'static str,
     /// In a window.
@@ -204,40 +204,40 @@ struct Way<'a> {
     undo: Act<'a>,
 }
 
-fn ways<'a>(
+fn methods<'a>(
     router: &'a Router,
     prefixes: &'a [Ipv4Prefix],
     exec: &'a [String],
     python: &'a str,
     ports: [u32; 2],
-) -> [Way<'a>; 5] {
+) -> [Method<'a>; 5] {
     let part = |n: usize| &prefixes[n * PART..][..PART];
     let delete = move |n: usize| -> Act<'a> {
         Box::new(move |client| client.routes(false, &prefixes[..n], ports))
     };
     [
-        Way {
+        Method {
             word: "pipelined",
-            name: "Rust client, many under way",
+            name: "Rust client, many under method",
             routes: PART,
             set: Box::new(move |client, n| client.routes(true, part(n), ports).map(|()| None)),
             undo: delete(ROUTES),
         },
-        Way {
+        Method {
             word: DELETING,
             name: "the same, deleting",
             routes: PART,
             set: Box::new(move |client, n| client.routes(false, part(n), ports).map(|()| None)),
             undo: Box::new(move |client| client.routes(true, prefixes, ports)),
         },
-        Way {
+        Method {
             word: "exec",
             name: "`exec FILE` of the command line",
             routes: PART,
             set: Box::new(move |client, n| client.cli(&exec[n]).map(|_| None)),
             undo: delete(ROUTES),
         },
-        Way {
+        Method {
             word: "one",
             name: "Rust client, one by one",
             routes: FEW,
@@ -246,7 +246,7 @@ fn ways<'a>(
             }),
             undo: delete(PARTS * FEW),
         },
-        Way {
+        Method {
             word: "papi",
             name: "vpp_papi, one by one",
             routes: FEWER,
@@ -281,7 +281,7 @@ fn measure(router: &Router, args: &Args) -> Result<Table> {
         "" => Column::text("goal"),
         _ => Column::values(name, unit),
     };
-    let columns = [Column::text("way")].into_iter().chain(columns.map(column)).collect();
+    let columns = [Column::text("method")].into_iter().chain(columns.map(column)).collect();
     let mut table = Table::new("Routes while a worker forwards", columns);
     let (mut watch, mut client) = (router.client("watch")?, router.client("bench")?);
     let ports = [router.index(&mut client, "pg1")?, router.index(&mut client, "pg2")?];
@@ -291,19 +291,21 @@ fn measure(router: &Router, args: &Args) -> Result<Table> {
     watch.cli(&churn::streams())?;
     watch.cli("packet-generator enable-stream")?;
     let python = python();
-    for mut way in ways(router, &prefixes, &exec, python.as_deref().unwrap_or_default(), ports) {
-        if !args.wants(way.word) {
+    for mut method in
+        methods(router, &prefixes, &exec, python.as_deref().unwrap_or_default(), ports)
+    {
+        if !args.wants(method.word) {
             continue;
         }
-        if way.word == "papi" && python.is_none() {
+        if method.word == "papi" && python.is_none() {
             table.note("vpp_papi cannot be had here.");
             continue;
         }
         let mut rows = Rows::default();
-        let before = way.word == DELETING;
+        let before = method.word == DELETING;
         for _ in 0..ROUNDS {
             if before {
-                (way.undo)(&mut client)?;
+                (method.undo)(&mut client)?;
             }
             for part in 0..PARTS {
                 rows.control.add(window(&mut watch, || {
@@ -312,17 +314,17 @@ fn measure(router: &Router, args: &Args) -> Result<Table> {
                 })?);
                 let mut took = None;
                 let busy = window(&mut watch, || {
-                    took = (way.set)(&mut client, part)?;
+                    took = (method.set)(&mut client, part)?;
                     Ok(())
                 })?;
-                rows.rate.push(way.routes as f64 / took.unwrap_or(busy.seconds));
+                rows.rate.push(method.routes as f64 / took.unwrap_or(busy.seconds));
                 rows.busy.add(busy);
             }
             if !before {
-                (way.undo)(&mut client)?;
+                (method.undo)(&mut client)?;
             }
         }
-        rows.row(&mut table, way.name);
+        rows.row(&mut table, method.name);
     }
     watch.cli("packet-generator disable-stream")?;
     Ok(table)
@@ -440,8 +442,8 @@ fn steps() -> Result<Table> {
     let mut ask = Answers { router, socket: dir.path().join("api.sock"), asked: Vec::new() };
     for _ in 0..TIMES {
         for (verb, file) in [("plan", &one), ("apply", &one), ("plan", &other), ("apply", &other)] {
-            let way = if file == &one { "from none" } else { "by another next hop" };
-            let what = format!("`config {verb}`, 100,000 routes {way}");
+            let method = if file == &one { "from none" } else { "by another next hop" };
+            let what = format!("`config {verb}`, 100,000 routes {method}");
             ask.cli(&what, &format!("config {verb} {}", file.display()))?;
         }
         ask.cli("`config dump`, 100,000 routes", "show configuration")?;

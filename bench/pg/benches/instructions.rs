@@ -36,7 +36,7 @@ const COUNTED: [&str; 4] = [
 const LEVELS: [Level; 3] = [Level::PerPacket, Level::Scalar, Level::Avx2];
 
 /// A way of packets, and its word on the command line.
-struct Way {
+struct PathCase {
     word: &'static str,
     name: &'static str,
     drive: Drive,
@@ -55,18 +55,18 @@ enum Drive {
     Tracker,
 }
 
-impl Way {
-    const fn of(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> Way {
-        Way { word, name, drive: Drive::Router { set_up, sflow: None, frame: 256 } }
+impl PathCase {
+    const fn of(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> PathCase {
+        PathCase { word, name, drive: Drive::Router { set_up, sflow: None, frame: 256 } }
     }
 
-    const fn lone(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> Way {
-        Way { word, name, drive: Drive::Router { set_up, sflow: None, frame: 1 } }
+    const fn lone(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> PathCase {
+        PathCase { word, name, drive: Drive::Router { set_up, sflow: None, frame: 1 } }
     }
 
-    const fn sampled(word: &'static str, name: &'static str, rate: u32) -> Way {
+    const fn sampled(word: &'static str, name: &'static str, rate: u32) -> PathCase {
         let set_up = |r: &mut Router| Case::OneFlow.set_up(r);
-        Way { word, name, drive: Drive::Router { set_up, sflow: Some(rate), frame: 256 } }
+        PathCase { word, name, drive: Drive::Router { set_up, sflow: Some(rate), frame: 256 } }
     }
 
     fn levels(&self) -> impl Iterator<Item = Level> {
@@ -78,17 +78,17 @@ impl Way {
     }
 }
 
-const PATHS: [Way; 10] = [
-    Way::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
-    Way::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
-    Way::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
-    Way::of("hops", "IPv4, 16 next hops", |r| Case::NextHops.set_up(r)),
-    Way::of("nat", "NAT44, 1024 sessions", nat44),
-    Way::sampled("sflow", "IPv4, 1 flow, sFlow 1:1k", 1000),
-    Way::sampled("sflow100", "IPv4, 1 flow, sFlow 1:100", 100),
-    Way::lone("l2-lone", "L2 cross connect, lone packets", |r| Case::L2.set_up(r)),
-    Way::lone("flow-lone", "IPv4, lone packets", |r| Case::OneFlow.set_up(r)),
-    Way { word: "tracker", name: "tracker, 1024 connections", drive: Drive::Tracker },
+const PATHS: [PathCase; 10] = [
+    PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
+    PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
+    PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
+    PathCase::of("hops", "IPv4, 16 next hops", |r| Case::NextHops.set_up(r)),
+    PathCase::of("nat", "NAT44, 1024 sessions", nat44),
+    PathCase::sampled("sflow", "IPv4, 1 flow, sFlow 1:1k", 1000),
+    PathCase::sampled("sflow100", "IPv4, 1 flow, sFlow 1:100", 100),
+    PathCase::lone("l2-lone", "L2 cross connect, lone packets", |r| Case::L2.set_up(r)),
+    PathCase::lone("flow-lone", "IPv4, lone packets", |r| Case::OneFlow.set_up(r)),
+    PathCase { word: "tracker", name: "tracker, 1024 connections", drive: Drive::Tracker },
 ];
 
 fn main() -> ExitCode {
@@ -199,7 +199,7 @@ fn track(tracker: &mut Tracker<2>, batch: &mut Batch<2>, frame: &[Vec<u8>]) {
 }
 
 /// Instructions per packet of one path at one level.
-fn count(path: &Way, level: Level, dir: &Path) -> Result<f64> {
+fn count(path: &PathCase, level: Level, dir: &Path) -> Result<f64> {
     let out = dir.join(format!("{}-{}.out", path.word, level.name()));
     let run = Command::new("valgrind")
         .args(["--tool=callgrind", "--fair-sched=yes"])

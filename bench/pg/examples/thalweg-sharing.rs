@@ -36,20 +36,20 @@ const MAIN: u32 = 1;
 const FLOWS: usize = 512;
 
 /// A way of packets: its word, its name, and how it is set up with streams `s0` and `s1`.
-struct Way {
+struct PathCase {
     word: &'static str,
     name: &'static str,
     set_up: fn(&mut Router),
 }
 
-const PATHS: [Way; 7] = [
-    Way { word: "l2", name: "L2 cross connect", set_up: |r| case(r, Case::L2) },
-    Way { word: "bridge", name: "L2 bridge domain", set_up: |r| case(r, Case::Bridge) },
-    Way { word: "ip4", name: "IPv4, 1 flow", set_up: |r| case(r, Case::OneFlow) },
-    Way { word: "hops", name: "IPv4, 16 next hops", set_up: |r| case(r, Case::NextHops) },
-    Way { word: "sflow", name: "IPv4, 1 flow, sFlow 1:100", set_up: sampled },
-    Way { word: "nat", name: "NAT44, 512 sessions each", set_up: nat44 },
-    Way { word: "rules", name: "four rules, 512 connections each", set_up: rules },
+const PATHS: [PathCase; 7] = [
+    PathCase { word: "l2", name: "L2 cross connect", set_up: |r| case(r, Case::L2) },
+    PathCase { word: "bridge", name: "L2 bridge domain", set_up: |r| case(r, Case::Bridge) },
+    PathCase { word: "ip4", name: "IPv4, 1 flow", set_up: |r| case(r, Case::OneFlow) },
+    PathCase { word: "hops", name: "IPv4, 16 next hops", set_up: |r| case(r, Case::NextHops) },
+    PathCase { word: "sflow", name: "IPv4, 1 flow, sFlow 1:100", set_up: sampled },
+    PathCase { word: "nat", name: "NAT44, 512 sessions each", set_up: nat44 },
+    PathCase { word: "rules", name: "four rules, 512 connections each", set_up: rules },
 ];
 
 fn main() -> ExitCode {
@@ -70,8 +70,8 @@ fn act() -> Result<()> {
         return drive(word);
     }
     for word in &words {
-        let all = || PATHS.map(|way| way.word).join(" ");
-        ensure!(PATHS.iter().any(|way| way.word == word), "no path {word}; there are {}", all());
+        let all = || PATHS.map(|case| case.word).join(" ");
+        ensure!(PATHS.iter().any(|case| case.word == word), "no path {word}; there are {}", all());
     }
     let args = Args { only: words, ..Args::default() };
     let mut report = Report::start("sharing", "Cache lines that workers share");
@@ -86,14 +86,14 @@ fn act() -> Result<()> {
         ],
     );
     valgrind::check()?;
-    let ways: Vec<_> = PATHS.iter().filter(|way| args.wants(way.word)).collect();
+    let cases: Vec<_> = PATHS.iter().filter(|case| args.wants(case.word)).collect();
     let next = AtomicUsize::new(0);
     // What runs beside it changes nothing: as many at a time as there are processors.
     let tracer = || {
         let mut traced = Vec::new();
-        while let Some(way) = ways.get(next.fetch_add(1, Ordering::Relaxed)) {
-            eprintln!("sharing: {}", way.name);
-            traced.push((way.name, trace(way)?));
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            eprintln!("sharing: {}", case.name);
+            traced.push((case.name, trace(case)?));
         }
         Ok(traced)
     };
@@ -135,12 +135,12 @@ fn say(shared: &Shared) -> String {
 }
 
 /// Lines, and pairs of lines, that both workers touch and one of them writes.
-fn trace(way: &Way) -> Result<(Vec<Shared>, Vec<Shared>)> {
+fn trace(case: &PathCase) -> Result<(Vec<Shared>, Vec<Shared>)> {
     let mut run = Command::new("valgrind")
         .args(["--tool=lackey", "--basic-counts=no", "--trace-mem=yes", "--trace-sched=yes"])
         .arg("--fair-sched=yes")
         .arg(std::env::current_exe().context("find this program")?)
-        .args(["drive", way.word])
+        .args(["drive", case.word])
         .env("THALWEG_SIMD", Level::best().min(Level::Avx2).name())
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
@@ -149,24 +149,24 @@ fn trace(way: &Way) -> Result<(Vec<Shared>, Vec<Shared>)> {
     let said = run.stderr.take().context("valgrind's output")?;
     let trace = Trace::read(BufReader::new(said)).context("read valgrind's output")?;
     let status = run.wait().context("wait for valgrind")?;
-    ensure!(status.success(), "{} under valgrind: {status}\n{}", way.name, trace.said());
+    ensure!(status.success(), "{} under valgrind: {status}\n{}", case.name, trace.said());
     // Beside the main thread, which always has something to do.
     let workers = trace.busiest_but(MAIN, 2);
     let [(a, _), (b, n)] = workers[..] else {
-        bail!("{}: two workers should have run: {workers:?}", way.name);
+        bail!("{}: two workers should have run: {workers:?}", case.name);
     };
-    ensure!(n > TRACED * FRAME / 2, "{}: a worker did nothing: {workers:?}", way.name);
+    ensure!(n > TRACED * FRAME / 2, "{}: a worker did nothing: {workers:?}", case.name);
     // It reads what workers count: were that not seen, nothing would be.
     let control = trace.shared(&[MAIN, a], 1).len().min(trace.shared(&[MAIN, b], 1).len());
-    ensure!(control > 0, "{}: what the main thread reads of the workers was not seen", way.name);
+    ensure!(control > 0, "{}: what the main thread reads of the workers was not seen", case.name);
     Ok((trace.shared(&[a, b], 1), trace.shared(&[a, b], 2)))
 }
 
 /// Forwards packets, in the process that is traced.
 fn drive(word: &str) -> Result<()> {
-    let way = PATHS.iter().find(|way| way.word == word).context("no such path")?;
+    let case = PATHS.iter().find(|case| case.word == word).context("no such path")?;
     let mut r = Router::start(&[None, None]);
-    (way.set_up)(&mut r);
+    (case.set_up)(&mut r);
     r.cli("packet-generator enable-stream s0\npacket-generator enable-stream s1");
     let end = Instant::now() + Duration::from_secs(240);
     for (mark, frames) in [(BEGIN, BEFORE), (END, TRACED)] {

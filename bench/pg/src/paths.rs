@@ -36,7 +36,7 @@ pub enum Case {
     /// A bridge domain that learns, one station each side.
     Bridge,
     /// The same, 10,000 stations each side.
-    Stations,
+    Macs,
     /// One flow.
     OneFlow,
     /// 10,000 flows over 10,000 /32 routes by one next hop.
@@ -52,7 +52,7 @@ impl Case {
     pub const ALL: [Case; 7] = [
         Case::L2,
         Case::Bridge,
-        Case::Stations,
+        Case::Macs,
         Case::OneFlow,
         Case::HostRoutes,
         Case::NextHops,
@@ -64,7 +64,7 @@ impl Case {
         match self {
             Case::L2 => "L2 cross connect",
             Case::Bridge => "L2 bridge domain, 1 MAC address",
-            Case::Stations => "L2 bridge domain, 10,000 MAC addresses",
+            Case::Macs => "L2 bridge domain, 10,000 MAC addresses",
             Case::OneFlow => "IPv4, 1 flow",
             Case::HostRoutes => "IPv4, 10,000 flows over 10,000 /32 routes",
             Case::NextHops => "IPv4, 10,000 /32 routes over 16 next hops",
@@ -78,13 +78,13 @@ impl Case {
         match self {
             Case::L2 => drop(r.cli("set interface l2 xconnect pg0 pg1")),
             Case::Bridge => bridge(r, 1),
-            Case::Stations => {
-                bridge(r, STATIONS);
+            Case::Macs => {
+                bridge(r, MACS);
                 let packets = (0..1 << 16).map(|n| {
                     let mut p = packet(48 << 24);
                     // Each with each, in no order that a prefetcher knows.
-                    p[..6].copy_from_slice(&station(1, mix64(n) as u32 % STATIONS));
-                    p[6..12].copy_from_slice(&station(0, mix64(!n) as u32 % STATIONS));
+                    p[..6].copy_from_slice(&mac(1, mix64(n) as u32 % MACS));
+                    p[6..12].copy_from_slice(&mac(0, mix64(!n) as u32 % MACS));
                     p
                 });
                 return stream_of(r, "s0", 0, packets);
@@ -92,7 +92,7 @@ impl Case {
             _ => address(r),
         }
         match self {
-            Case::L2 | Case::Bridge | Case::Stations => {}
+            Case::L2 | Case::Bridge | Case::Macs => {}
             Case::OneFlow => drop(r.cli("ip route add 48.0.0.0/8 via 10.1.0.1 pg1")),
             Case::HostRoutes => {
                 r.cli("ip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1");
@@ -114,10 +114,10 @@ impl Case {
 }
 
 /// Stations on each side of a bridge domain.
-const STATIONS: u32 = 10_000;
+const MACS: u32 = 10_000;
 
 /// The address of a station on a side; those of the first are what [`stream`] sends from and to.
-fn station(side: u8, n: u32) -> [u8; 6] {
+fn mac(side: u8, n: u32) -> [u8; 6] {
     let [_, a, b, c] = n.to_be_bytes();
     match (side, n) {
         (0, 0) => [2, 0, 0, 0, 0, 0xaa],
@@ -135,7 +135,7 @@ fn bridge(r: &mut Router, n: u32) {
         let port = port.unwrap_or_else(|e| panic!("{e}"));
         for n in 0..n {
             let added =
-                thalweg_feat_l2::add_address(r.control(), 1, station(side, n), Some(port), origin);
+                thalweg_feat_l2::add_address(r.control(), 1, mac(side, n), Some(port), origin);
             added.unwrap_or_else(|e| panic!("{e}"));
         }
     }

@@ -109,7 +109,7 @@ fn an_allocation_is_seen() {
 
 #[test]
 fn layer_2_and_routed_ways() {
-    for way in [Case::L2, Case::Bridge, Case::Stations, Case::OneFlow, Case::NextHops] {
+    for way in [Case::L2, Case::Bridge, Case::Macs, Case::OneFlow, Case::NextHops] {
         no_allocation(way.name(), case(way));
     }
 }
@@ -130,7 +130,7 @@ fn frames_of_all_sizes_and_packets_that_come_alone() {
 }
 
 #[test]
-fn stations_that_are_learned_and_floods() {
+fn learned_macs_and_floods() {
     let mut r = router();
     r.cli(PORTS);
     for port in 2..5 {

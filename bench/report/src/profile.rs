@@ -24,7 +24,7 @@ const STACK: &str = "dwarf,4096";
 const CASES: [(&str, Case); 7] = [
     ("l2", Case::L2),
     ("bridge", Case::Bridge),
-    ("stations", Case::Stations),
+    ("macs", Case::Macs),
     ("ip4", Case::OneFlow),
     ("hosts", Case::HostRoutes),
     ("hops", Case::NextHops),

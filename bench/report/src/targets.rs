@@ -47,7 +47,7 @@ pub struct Reached {
 
 const L2: &str = "L2 cross connect";
 const BRIDGE: &str = "L2 bridge domain, 1 MAC address";
-const STATIONS: &str = "L2 bridge domain, 10,000 MAC addresses";
+const MACS: &str = "L2 bridge domain, 10,000 MAC addresses";
 const FLOW: &str = "IPv4, 1 flow";
 const HOSTS: &str = "IPv4, 10,000 flows over 10,000 /32 routes";
 const HOPS: &str = "IPv4, 10,000 /32 routes over 16 next hops";
@@ -64,7 +64,7 @@ const SESSIONS: &str = "A million NAT44 sessions gone at once";
 const MILLION: &str = "A million routes";
 const TRIPS: &str = "Round trips, TCP, processor time when idle";
 
-const fn way(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
+const fn path(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
     Target {
         what,
         table: "Ways of packets",
@@ -86,7 +86,7 @@ const fn sample(what: &'static str, row: &'static [&'static str], limit: f64) ->
         digits: 0,
         unit: "clocks",
         vpp: "9–13 clocks per packet at any rate",
-        ..way(what, row, limit)
+        ..path(what, row, limit)
     }
 }
 
@@ -94,14 +94,14 @@ const fn toll(what: &'static str, row: &'static [&'static str], limit: f64) -> T
     Target { column: "toll", digits: 2, unit: "%", vpp: "15–21 %", ..sample(what, row, limit) }
 }
 
-/// A target of another table than those of [`way`].
+/// A target of another table than those of [`path`].
 const fn of(
     what: &'static str,
     (table, row, column): (&'static str, &'static [&'static str], &'static str),
     limit: Limit,
     unit: &'static str,
 ) -> Target {
-    Target { table, row, column, limit, digits: 2, unit, ..way(what, row, 0.0) }
+    Target { table, row, column, limit, digits: 2, unit, ..path(what, row, 0.0) }
 }
 
 const fn nat(
@@ -153,7 +153,7 @@ const fn both_trackers(
 }
 
 /// The longest loop of a worker's own while all of a table goes, or none above that more than the machine makes itself.
-const fn gone(what: &'static str, table: &'static str, row: &'static [&'static str]) -> Target {
+const fn stall(what: &'static str, table: &'static str, row: &'static [&'static str]) -> Target {
     let at = (table, row, "longest loop of its own");
     let target = of(what, at, AtMost(100.0), "µs, a loop");
     Target { digits: 0, or_none: Some("more"), ..target }
@@ -169,18 +169,18 @@ const fn loops(what: &'static str, row: &'static [&'static str]) -> Target {
     Target { digits: 1, ..of(what, at, AtMost(100.0), "µs") }
 }
 
-const fn beside(what: &'static str, row: &'static [&'static str], limit: Limit) -> Target {
+const fn relative(what: &'static str, row: &'static [&'static str], limit: Limit) -> Target {
     of(what, (TRIPS, row, "ratio"), limit, "× the kernel")
 }
 
 const TARGETS: &[Target] = &[
-    Target { vpp: "24–25", ..way(L2, &[L2], 8.0) },
-    Target { vpp: "42", ..way(BRIDGE, &[BRIDGE], 20.0) },
-    Target { vpp: "59", ..way(STATIONS, &[STATIONS], 30.0) },
-    Target { vpp: "50–52", ..way(FLOW, &[FLOW], 22.0) },
-    Target { vpp: "49.5", ..way(HOSTS, &[HOSTS], 28.0) },
-    Target { vpp: "55", ..way(HOPS, &[HOPS], 28.0) },
-    Target { vpp: "187 (143 of them look-up)", ..way(INTERNET, &[INTERNET], 40.0) },
+    Target { vpp: "24–25", ..path(L2, &[L2], 8.0) },
+    Target { vpp: "42", ..path(BRIDGE, &[BRIDGE], 20.0) },
+    Target { vpp: "59", ..path(MACS, &[MACS], 30.0) },
+    Target { vpp: "50–52", ..path(FLOW, &[FLOW], 22.0) },
+    Target { vpp: "49.5", ..path(HOSTS, &[HOSTS], 28.0) },
+    Target { vpp: "55", ..path(HOPS, &[HOPS], 28.0) },
+    Target { vpp: "187 (143 of them look-up)", ..path(INTERNET, &[INTERNET], 40.0) },
     toll("sFlow 1:1M, cross connect", &[L2, "1:1M"], 0.5),
     toll("sFlow 1:1M, IPv4", &[FLOW, "1:1M"], 0.5),
     toll("sFlow 1:10k, cross connect", &[L2, "1:10k"], 0.5),
@@ -199,20 +199,20 @@ const TARGETS: &[Target] = &[
         table: "Idle features",
         column: "added to the loop",
         digits: 2,
-        ..way("an idle feature", &[FLOW, "a feature that passes frames on"], 1.0)
+        ..path("an idle feature", &[FLOW, "a feature that passes frames on"], 1.0)
     },
     Target {
         table: "Idle features",
         column: "added to the loop",
         digits: 2,
-        ..way("a hop", &[L2, "a hop, on device-input"], 0.5)
+        ..path("a hop", &[L2, "a hop, on device-input"], 0.5)
     },
     Target {
         table: "Frame sizes",
         column: "end to end",
         digits: 0,
         unit: "clocks",
-        ..way("a lone packet, end to end", &[FLOW, "1"], 600.0)
+        ..path("a lone packet, end to end", &[FLOW, "1"], 600.0)
     },
     two("two workers over one, IPv4, 1 flow", ("Workers", &[FLOW], "ratio"), 1.95),
     nat("NAT44, 1 session", &["1", "sequential"], 55.0, "116"),
@@ -287,9 +287,9 @@ const TARGETS: &[Target] = &[
         AtMost(50.0),
         "ms",
     ),
-    gone("five million connections forgotten", CONNECTIONS, &["`clear conntrack ct_nw_proto=17`"]),
-    gone("five million connections timed out", CONNECTIONS, &["silent for too long, all of them"]),
-    gone("a million NAT44 sessions cleared", SESSIONS, &["`clear nat44 sessions`"]),
+    stall("five million connections forgotten", CONNECTIONS, &["`clear conntrack ct_nw_proto=17`"]),
+    stall("five million connections timed out", CONNECTIONS, &["silent for too long, all of them"]),
+    stall("a million NAT44 sessions cleared", SESSIONS, &["`clear nat44 sessions`"]),
     of(
         "routes by the function",
         (MILLION, &["added by the function"], "rate"),
@@ -313,12 +313,12 @@ const TARGETS: &[Target] = &[
     loops("sFlow on and off, a loop", &["sflow enable-disable"]),
     loops("sampling rates changed, a loop", &["sflow sampling-rate"]),
     loops("neighbors changed, a loop", &["neighbors"]),
-    beside("ping every 1 s", &["ping every 1 s, median"], AtMost(1.3)),
-    beside("ping every 10 ms", &["ping every 10 ms, median"], AtMost(1.3)),
-    beside("ping every 0.5 ms", &["ping every 0.5 ms, median"], AtMost(1.3)),
-    beside("ping every 10 ms, polling", &["polling: ping every 10 ms, median"], AtMost(1.3)),
-    beside("TCP, offloads on", &["TCP, offloads on"], AtLeast(0.8)),
-    beside("TCP, offloads off", &["TCP, offloads off"], AtLeast(0.8)),
+    relative("ping every 1 s", &["ping every 1 s, median"], AtMost(1.3)),
+    relative("ping every 10 ms", &["ping every 10 ms, median"], AtMost(1.3)),
+    relative("ping every 0.5 ms", &["ping every 0.5 ms, median"], AtMost(1.3)),
+    relative("ping every 10 ms, polling", &["polling: ping every 10 ms, median"], AtMost(1.3)),
+    relative("TCP, offloads on", &["TCP, offloads on"], AtLeast(0.8)),
+    relative("TCP, offloads off", &["TCP, offloads off"], AtLeast(0.8)),
     of("an idle router", (TRIPS, &["idle, v2"], "thalweg"), AtMost(1.0), "% of a processor"),
 ];
 

@@ -8,6 +8,7 @@ use thalweg_bench_common::{Args, Report, Table};
 use thalweg_bench_pg::turns::Plan;
 
 mod features;
+mod forwarding;
 mod frames;
 mod levels;
 mod limit;
@@ -15,14 +16,13 @@ mod loss;
 mod nat;
 mod routes;
 mod sampling;
-mod ways;
 mod workers;
 
 /// A part by its name, and what measures it.
 type Part = (&'static str, fn(Plan) -> Vec<Table>);
 
 const PARTS: [Part; 10] = [
-    ("ways", ways::tables),
+    ("paths", forwarding::tables),
     ("sflow", sampling::tables),
     ("loss", loss::tables),
     ("frames", frames::tables),

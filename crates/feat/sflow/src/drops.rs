@@ -62,12 +62,12 @@ mod tests {
         let second = clock::ticks_in(Duration::from_secs(1));
         for (limit, windows) in [(100, 10u64), (5, 1), (0, 1), (15, 10)] {
             let mut limiter = Limiter::new(limit);
-            let mut told = 0u64;
+            let mut reported = 0u64;
             for n in 0..10_000 {
-                told += u64::from(limiter.allow(7 + n * second / 10_000));
+                reported += u64::from(limiter.allow(7 + n * second / 10_000));
             }
-            assert_eq!(told, u64::from(limit) / windows * windows, "limit {limit}");
-            assert_eq!(u64::from(limiter.suppressed()), 10_000 - told);
+            assert_eq!(reported, u64::from(limit) / windows * windows, "limit {limit}");
+            assert_eq!(u64::from(limiter.suppressed()), 10_000 - reported);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The way of samples from a worker to the service: a bounded ring of cache lines.
 //!
-//! A sample is one line of facts and as many lines of header as it needs. Nothing waits: if there is
+//! A sample is one line of record and as many lines of header as it needs. Nothing waits: if there is
 //! no room, the sample is lost and its producer counts it. A sample lies in the ring before the
 //! service may see it: its packet is still on its way through the router, and where that leads is
 //! written into the same line.
 
-use crate::facts::{Cause, FACTS, Facts, Way};
+use crate::record::{Cause, Disposition, RECORD_WORDS, SampleRecord};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use thalweg_buffer::PacketKey;
@@ -67,15 +67,15 @@ pub struct SampleWriter {
 
 impl SampleWriter {
     /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; `None` if there is no room.
-    pub fn push(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
-        self.push_here(facts, &header[..header.len().min(MAX_HEADER)])
+    pub fn push(&mut self, record: &SampleRecord, header: &[u8]) -> Option<Ticket> {
+        self.push_here(record, &header[..header.len().min(MAX_HEADER)])
     }
 
-    /// The same without a call, for no more bytes than that: facts become words where they are found.
+    /// The same without a call, for no more bytes than that: record become words where they are found.
     #[inline(always)]
-    pub(crate) fn push_here(&mut self, facts: &Facts, header: &[u8]) -> Option<Ticket> {
+    pub(crate) fn push_here(&mut self, record: &SampleRecord, header: &[u8]) -> Option<Ticket> {
         debug_assert!(header.len() <= MAX_HEADER);
-        self.lines.push(&facts.words(header.len() as u16), header).map(Ticket)
+        self.lines.push(&record.words(header.len() as u16), header).map(Ticket)
     }
 
     /// The first sample that the service may not see yet, should there be one.
@@ -93,16 +93,16 @@ impl SampleWriter {
     /// The packet that a sample waits for, and its row, if it waits; and the sample behind it. `None` if there is no
     /// such sample, or the service may have seen it.
     #[inline]
-    pub(crate) fn marked(&self, at: Ticket) -> Option<(Option<(PacketKey, u8)>, Ticket)> {
+    pub(crate) fn pending_packet(&self, at: Ticket) -> Option<(Option<(PacketKey, u8)>, Ticket)> {
         let words = self.lines.words(at.0)?;
-        let next = at.0.next(record_ring::lines_of(Facts::header_of(&words)));
-        Some((Way::marked(&words), Ticket(next)))
+        let next = at.0.next(record_ring::lines_of(SampleRecord::header_of(&words)));
+        Some((Disposition::pending_packet(&words), Ticket(next)))
     }
 
     /// Says where a sample's packet has gone; nothing happens if the service may have seen it.
     #[inline]
-    pub fn complete(&mut self, ticket: Ticket, way: Way) {
-        self.lines.amend(ticket.0, Way::AT, way.words());
+    pub fn complete(&mut self, ticket: Ticket, disposition: Disposition) {
+        self.lines.amend(ticket.0, Disposition::AT, disposition.words());
     }
 
     /// Lines that the service may not see yet.
@@ -138,15 +138,18 @@ pub struct SampleReader(RecordReader);
 impl SampleReader {
     /// Takes the oldest sample; its header is written to the front of `header`. Its room is free
     /// again after [`release`](Self::release).
-    pub fn pop(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<(Facts, usize)> {
-        self.pop_words(header).map(|words| Facts::from_words(&words))
+    pub fn pop(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<(SampleRecord, usize)> {
+        self.pop_words(header).map(|words| SampleRecord::from_words(&words))
     }
 
     /// The same as it lies in the ring.
     #[inline]
-    pub(crate) fn pop_words(&mut self, header: &mut [u8; MAX_HEADER]) -> Option<[u64; FACTS]> {
+    pub(crate) fn pop_words(
+        &mut self,
+        header: &mut [u8; MAX_HEADER],
+    ) -> Option<[u64; RECORD_WORDS]> {
         let words = self.0.words()?;
-        let lines = record_ring::lines_of(Facts::header_of(&words));
+        let lines = record_ring::lines_of(SampleRecord::header_of(&words));
         self.0.take(&mut header.as_chunks_mut().0[..lines]);
         Some(words)
     }
@@ -154,8 +157,8 @@ impl SampleReader {
     /// Leaves out the oldest sample; returns why it was taken.
     pub fn skip(&mut self) -> Option<Cause> {
         let words = self.0.words()?;
-        self.0.skip(record_ring::lines_of(Facts::header_of(&words)));
-        Some(Facts::from_words(&words).0.cause)
+        self.0.skip(record_ring::lines_of(SampleRecord::header_of(&words)));
+        Some(SampleRecord::from_words(&words).0.cause)
     }
 
     /// Lets the worker have the room of all samples that were taken.
@@ -172,29 +175,29 @@ impl SampleReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Headers;
+    use crate::record::Headers;
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    fn facts(n: u64) -> Facts {
-        Facts {
+    fn record(n: u64) -> SampleRecord {
+        SampleRecord {
             sw_if: n as u32 & 0xffff,
             generation: 3,
             rate: u32::MAX,
             frame_length: 9000,
             pool: n << 33,
             at: !n,
-            ..Facts::default()
+            ..SampleRecord::default()
         }
     }
 
     /// A sample in the model's queue.
-    type Sample = (Facts, Vec<u8>);
+    type Sample = (SampleRecord, Vec<u8>);
 
     fn pop(reader: &mut SampleReader) -> Option<Sample> {
         let mut buf = [0; MAX_HEADER];
-        let (facts, length) = reader.pop(&mut buf)?;
-        Some((facts, buf[..length].to_vec()))
+        let (record, length) = reader.pop(&mut buf)?;
+        Some((record, buf[..length].to_vec()))
     }
 
     proptest! {
@@ -213,30 +216,30 @@ mod tests {
                 let header: Vec<u8> = (0..length).map(|i| (i + times) as u8).collect();
                 for _ in 0..times {
                     n += 1;
-                    match writer.push(&facts(n), &header) {
+                    match writer.push(&record(n), &header) {
                         Some(ticket) => {
                             let kept = header[..length.min(MAX_HEADER)].to_vec();
-                            waiting.push((ticket, (facts(n), kept)));
+                            waiting.push((ticket, (record(n), kept)));
                         }
                         None => prop_assert!(model.len() + waiting.len() >= RING_SAMPLES),
                     }
                 }
-                for (ticket, (facts, _)) in waiting.iter_mut().skip(times % 3).step_by(3) {
+                for (ticket, (record, _)) in waiting.iter_mut().skip(times % 3).step_by(3) {
                     let headers = Headers { tag: Some(length as u16), tuple: None };
-                    facts.way = Way::Out { tx_if: times as u32, entry: 7, headers: Some(headers) };
-                    writer.complete(*ticket, facts.way);
+                    record.disposition = Disposition::Out { tx_if: times as u32, entry: 7, headers: Some(headers) };
+                    writer.complete(*ticket, record.disposition);
                 }
                 if publish {
                     writer.publish();
                     prop_assert_eq!(writer.pending(), 0);
                     for (ticket, sample) in waiting.drain(..) {
-                        writer.complete(ticket, Way::Dropped(1));
+                        writer.complete(ticket, Disposition::Dropped(1));
                         model.push_back(sample);
                     }
                 }
                 for i in 0..times / 2 {
                     if (i + length) % 5 == 0 {
-                        let cause = model.pop_front().map(|(facts, _)| facts.cause);
+                        let cause = model.pop_front().map(|(record, _)| record.cause);
                         prop_assert_eq!(reader.skip(), cause);
                     } else {
                         prop_assert_eq!(pop(&mut reader), model.pop_front());
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn a_full_ring_refuses_and_recovers() {
         let (mut writer, mut reader) = channel(Bell::default());
-        let push = |writer: &mut SampleWriter, n| writer.push(&facts(n), &[7; 256]).is_some();
+        let push = |writer: &mut SampleWriter, n| writer.push(&record(n), &[7; 256]).is_some();
         let taken = (0..100_000).take_while(|n| push(&mut writer, *n)).count();
         assert_eq!(taken, RING_SAMPLES);
         assert!(reader.is_empty(), "nothing was published");
@@ -275,8 +278,8 @@ mod tests {
             for n in 0..20_000u64 {
                 for n in n * 10..(n + 1) * 10 {
                     let header = [n as u8; 200];
-                    if let Some(t) = writer.push(&facts(n), &header[..(n % 200) as usize]) {
-                        writer.complete(t, Way::Dropped(n as u32));
+                    if let Some(t) = writer.push(&record(n), &header[..(n % 200) as usize]) {
+                        writer.complete(t, Disposition::Dropped(n as u32));
                         sent += 1;
                     }
                 }
@@ -287,10 +290,10 @@ mod tests {
         let (mut got, mut last) = (0u64, None);
         loop {
             let done = producer.is_finished();
-            while let Some((facts, header)) = pop(&mut reader) {
-                let n = !facts.at;
+            while let Some((record, header)) = pop(&mut reader) {
+                let n = !record.at;
                 assert!(last < Some(n), "{last:?} before {n}");
-                assert_eq!(facts.way, Way::Dropped(n as u32));
+                assert_eq!(record.disposition, Disposition::Dropped(n as u32));
                 assert_eq!(header.len() as u64, n % 200);
                 assert!(header.iter().all(|b| *b == n as u8));
                 (last, got) = (Some(n), got + 1);

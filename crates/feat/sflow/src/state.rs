@@ -243,7 +243,7 @@ pub struct Report {
     /// Packets seen, samples taken and lost on all interfaces that ever had sFlow.
     pub totals: PortTotals,
     /// Dropped packets that were too many to be told of.
-    pub drops_untold: u64,
+    pub drops_suppressed: u64,
     /// What the service has done, or why it does not run.
     pub service: Result<Status, String>,
     /// Sockets that listen to netlink's samples, counters and drops, where that is known.
@@ -536,12 +536,13 @@ pub fn report(c: &Control) -> Report {
         sent: sent(*sw_if).unwrap_or(0),
     });
     let ports = ports.collect();
-    let told = service.as_ref().is_ok_and(|status| status.netlink_wanted);
-    let listeners = Channel::ALL.map(|channel| told.then(|| listeners(channel)).flatten());
+    let reported = service.as_ref().is_ok_and(|status| status.netlink_wanted);
+    let listeners = Channel::ALL.map(|channel| reported.then(|| listeners(channel)).flatten());
     let totals = PortTotals::of_all(state.taps.iter().map(Arc::as_ref));
     let by_service = service.as_ref().map_or(0, |status| status.drops_limited);
-    let drops_untold = state.taps.iter().map(|tap| tap.suppressed.get()).sum::<u64>() + by_service;
-    Report { settings: state.settings.clone(), ports, totals, drops_untold, service, listeners }
+    let drops_suppressed =
+        state.taps.iter().map(|tap| tap.suppressed.get()).sum::<u64>() + by_service;
+    Report { settings: state.settings.clone(), ports, totals, drops_suppressed, service, listeners }
 }
 
 /// The interface, if packets are sampled on its kind.

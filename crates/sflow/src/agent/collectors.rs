@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{setsockopt, sockopt};
 
-use super::errand::{Errand, enter_namespace, namespace_file};
+use super::background::{BackgroundTask, enter_namespace, namespace_file};
 use super::transport::UdpSender;
 use super::{Batch, Transport};
 
@@ -261,7 +261,7 @@ type Opened = io::Result<Option<(UdpSocket, SocketAddr)>>;
 struct Target {
     config: CollectorConfig,
     sender: Option<UdpSender>,
-    errand: Option<Errand<Opened>>,
+    task: Option<BackgroundTask<Opened>>,
     /// When to try to open the socket, or to look the name up again.
     next_try: Option<Instant>,
     /// The namespace that the socket is in, and when to look whether it still exists.
@@ -277,7 +277,7 @@ impl Target {
         let mut target = Target {
             config,
             sender: None,
-            errand: None,
+            task: None,
             next_try: Some(now),
             namespace: None,
             next_look: now,
@@ -305,8 +305,8 @@ impl Target {
         }
         self.namespace = self.identity();
         let config = self.config.clone();
-        match Errand::start("sflow-open", move || config.open(current)) {
-            Ok(errand) => self.errand = Some(errand),
+        match BackgroundTask::start("sflow-open", move || config.open(current)) {
+            Ok(task) => self.task = Some(task),
             Err(error) => self.opened(Err(error), now),
         }
     }
@@ -331,10 +331,10 @@ impl Target {
 
     /// Does what is due.
     fn tick(&mut self, now: Instant) {
-        if let Some(errand) = &self.errand
-            && let Some(done) = errand.poll()
+        if let Some(task) = &self.task
+            && let Some(done) = task.poll()
         {
-            self.errand = None;
+            self.task = None;
             self.opened(done.and_then(|opened| opened), now);
         }
         if self.config.namespace.is_some() && self.sender.is_some() && now >= self.next_look {

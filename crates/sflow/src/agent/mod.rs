@@ -4,10 +4,10 @@
 //! and calls [`Agent::tick`] after a round of them and when [`Agent::deadline`] has come. Full
 //! datagrams gather in a [`Batch`], so that [`Collectors`] need one system call for many.
 
+mod background;
 mod batch;
 mod collectors;
 mod election;
-mod errand;
 mod local;
 mod transport;
 
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+pub use background::BackgroundTask;
 pub use batch::Batch;
 pub use collectors::{CollectorConfig, CollectorStats, Collectors, Host};
 pub use election::{AddressPrefix, LocalAddress, elect_agent_address};
-pub use errand::Errand;
 pub use local::{AgentChoice, local_addresses};
 pub use transport::Transport;
 

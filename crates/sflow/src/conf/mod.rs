@@ -16,8 +16,8 @@
 //! that is in use need not be taken apart; but without a collector by address or name there is an
 //! error.
 
+mod keywords;
 mod lexer;
-mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,8 +29,8 @@ use crate::encode::DEFAULT_DATAGRAM_BYTES;
 use crate::host::DEFAULT_INTERVAL;
 use crate::value::Uuid;
 
+use keywords::{Keyword, SFLOW, Value};
 use lexer::{Kind, Token, tokens};
-use words::{SFLOW, Value, Word};
 
 /// Who reads the file: not every word means something to each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -381,7 +381,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The words of an object up to its end; it was opened after `name`.
-    fn object(&mut self, name: Token<'_>, words: &'static [Word], depth: usize) {
+    fn object(&mut self, name: Token<'_>, words: &'static [Keyword], depth: usize) {
         let mistakes = self.errors.len();
         while let Some(token) = self.take() {
             match token.kind {
@@ -414,12 +414,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn word(&mut self, token: Token<'a>, words: &'static [Word], depth: usize) {
-        let same = |word: &&Word| word.0.eq_ignore_ascii_case(token.text);
-        let Some(Word(name, value)) = words.iter().find(same) else {
+    fn word(&mut self, token: Token<'a>, words: &'static [Keyword], depth: usize) {
+        let same = |word: &&Keyword| word.0.eq_ignore_ascii_case(token.text);
+        let Some(Keyword(name, value)) = words.iter().find(same) else {
             return self.unknown(token, words, depth);
         };
-        if let Some(why) = words::idle(self.reader, self.object, name) {
+        if let Some(why) = keywords::idle(self.reader, self.object, name) {
             self.warn(token, format!("{name} has no effect: {why}"));
         }
         match value {
@@ -507,7 +507,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Rates by speed or application are hsflowd's; all else is a mistake.
-    fn unknown(&mut self, token: Token<'a>, words: &'static [Word], depth: usize) {
+    fn unknown(&mut self, token: Token<'a>, words: &'static [Keyword], depth: usize) {
         let after = |start: &str| {
             let (first, rest) = token.text.split_at_checked(start.len())?;
             (depth == 1 && first.eq_ignore_ascii_case(start) && !rest.is_empty()).then_some(rest)
@@ -542,7 +542,7 @@ impl<'a> Parser<'a> {
                 return self.error(token, format!("{} is not done here: {why}", token.text));
             }
             (Err(_), _) if !ratio => "no messages of applications are taken",
-            (_, Reader::Agent) => words::SENDER,
+            (_, Reader::Agent) => keywords::SENDER,
             (speed, Reader::Router) => {
                 self.conf.sampling_of.extend(speed.map(|speed| (speed, rate)));
                 return;
@@ -589,7 +589,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn possible(words: &[Word]) -> String {
+fn possible(words: &[Keyword]) -> String {
     let taken = words.iter().filter(|word| !matches!(word.1, Value::Refused(_)));
     taken.map(|word| word.0).collect::<Vec<_>>().join(", ")
 }

@@ -147,11 +147,11 @@ fn a_router_takes_rates_and_leaves_what_is_the_agents() {
 /// by its name, for each reader; another one is an error.
 #[test]
 fn no_word_is_accepted_silently() {
-    fn walk(words: &[Word], open: &str, close: &str) {
+    fn walk(words: &[Keyword], open: &str, close: &str) {
         let read = |reader, text: &str| {
             HsflowdConf::parse(reader, "h", &format!("sflow{{collector{{ip=192.0.2.1}}{text}}}"))
         };
-        for Word(word, value) in words {
+        for Keyword(word, value) in words {
             let values: &[&str] = match value {
                 Value::Object(inner, _) => {
                     let named = if *word == "collector" { "ip=192.0.2.7 " } else { "" };

@@ -1,7 +1,7 @@
 //! Counters of this host (sFlow Host Structures), from `/proc`, and of its network interfaces, from
 //! netlink.
 //!
-//! Reading them may take milliseconds, or long where a disk hangs, so it is an [`Errand`]; a
+//! Reading them may take milliseconds, or long where a disk hangs, so it is an [`BackgroundTask`]; a
 //! [`HostPoller`] says when. What cannot be read is left out.
 
 mod disk;
@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::agent::Errand;
+use crate::agent::BackgroundTask;
 use crate::model::{
     CounterRecord, HostAdapters, HostCpu, HostDisk, HostIcmp, HostId, HostIp, HostMemory,
     HostNetIo, HostTcp, HostUdp,
@@ -184,7 +184,7 @@ pub struct HostPoller {
     interval: Option<Duration>,
     uuid: Option<Uuid>,
     next: Option<Instant>,
-    errand: Option<Errand<HostCounters>>,
+    task: Option<BackgroundTask<HostCounters>>,
 }
 
 /// How often to look whether they have been read.
@@ -207,21 +207,21 @@ impl HostPoller {
     /// When [`poll`](Self::poll) should be called at the latest.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
-        if self.errand.is_some() { Some(now + LOOK) } else { self.next }
+        if self.task.is_some() { Some(now + LOOK) } else { self.next }
     }
 
     /// Begins to read when it is time, and returns what was read.
     pub fn poll(&mut self, now: Instant) -> Option<HostCounters> {
-        if let Some(done) = self.errand.as_ref().and_then(Errand::poll) {
-            self.errand = None;
+        if let Some(done) = self.task.as_ref().and_then(BackgroundTask::poll) {
+            self.task = None;
             return done.ok();
         }
-        if self.errand.is_none() && self.next.is_some_and(|at| now >= at) {
+        if self.task.is_none() && self.next.is_some_and(|at| now >= at) {
             let interval = self.interval.unwrap_or(LOOK);
             // On time even if this call is late, but not to catch up with what was missed.
             self.next = self.next.map(|at| if now < at + interval { at } else { now } + interval);
             let uuid = self.uuid;
-            self.errand = Errand::start("sflow-host", move || HostCounters::read(uuid)).ok();
+            self.task = BackgroundTask::start("sflow-host", move || HostCounters::read(uuid)).ok();
         }
         None
     }

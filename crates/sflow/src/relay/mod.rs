@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use regex_lite::Regex;
 
 use crate::agent::{
-    Agent, AgentConfig, AgentError, Collectors, DiscardIn, Errand, FCS_BYTES, FlowSampleIn,
+    Agent, AgentConfig, AgentError, BackgroundTask, Collectors, DiscardIn, FCS_BYTES, FlowSampleIn,
     InterfaceCountersIn, SUB_AGENT_COUNTERS, SUB_AGENT_PACKETS, Transport,
 };
 use crate::conf::HsflowdConf;
@@ -99,7 +99,7 @@ pub struct Relay<T = Collectors> {
     /// What names the agent; without, nothing is sent.
     address: Option<IpAddr>,
     election: Instant,
-    electing: Option<Errand<Option<IpAddr>>>,
+    electing: Option<BackgroundTask<Option<IpAddr>>>,
     host: HostPoller,
     gaps: Gaps,
     /// By the number that is exported.
@@ -251,7 +251,7 @@ impl<T: Transport> Relay<T> {
 
     /// Does what is due: counters, elections, samples that have waited long enough.
     pub fn tick(&mut self, now: Instant) {
-        if let Some(elected) = self.electing.as_ref().and_then(Errand::poll) {
+        if let Some(elected) = self.electing.as_ref().and_then(BackgroundTask::poll) {
             self.electing = None;
             if let Ok(elected) = elected
                 && elected != self.address
@@ -263,7 +263,8 @@ impl<T: Transport> Relay<T> {
         if now >= self.election {
             self.election = now + ELECTION;
             let (choice, current) = (self.conf.agent.clone(), self.address);
-            self.electing = Errand::start("sflow-elect", move || choice.elect(current)).ok();
+            self.electing =
+                BackgroundTask::start("sflow-elect", move || choice.elect(current)).ok();
         }
         let host = self.host.poll(now);
         if let Some(host) = host

@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 use super::notation::{self, Escape};
-use super::pen::Pen;
+use super::text_buf::TextBuf;
 use super::walk::Sink;
 use super::{Beyond, Moment, Zone};
 use crate::model::Tag;
@@ -24,7 +24,7 @@ struct Slot {
     found: bool,
     /// Or ever was.
     seen: bool,
-    text: Pen,
+    text: TextBuf,
 }
 
 impl Slots {
@@ -48,7 +48,7 @@ impl Slots {
 /// One line per sample that has any of the fields; fields of the datagram are repeated on each.
 /// When only fields of the datagram are asked for, one line per datagram.
 pub(super) struct Fields<'o> {
-    out: &'o mut Pen,
+    out: &'o mut TextBuf,
     zone: &'o Zone,
     beyond: Beyond<'o>,
     names: &'o [String],
@@ -60,7 +60,7 @@ pub(super) struct Fields<'o> {
 
 impl<'o> Fields<'o> {
     pub(super) fn new(
-        out: &'o mut Pen,
+        out: &'o mut TextBuf,
         zone: &'o Zone,
         beyond: Beyond<'o>,
         names: &'o [String],
@@ -70,7 +70,7 @@ impl<'o> Fields<'o> {
         Fields { out, zone, beyond, names, slots, in_sample: false, printed: false, prefix: "" }
     }
 
-    fn store(&mut self, parts: [&[u8]; 3], write: impl Fn(&mut Pen)) {
+    fn store(&mut self, parts: [&[u8]; 3], write: impl Fn(&mut TextBuf)) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let Slots { datagram, sample, by_length } = &mut *self.slots;
         let slots = if self.in_sample { sample } else { datagram };

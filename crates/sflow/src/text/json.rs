@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 use super::notation::{self, Escape};
-use super::pen::{self, FIELD, Pen, VALUE};
+use super::text_buf::{self, FIELD, TextBuf, VALUE};
 use super::walk::Sink;
 use super::{Beyond, Moment, Zone};
 use crate::model::Tag;
@@ -26,7 +26,7 @@ const DEEPEST: usize = 15;
 const LINE: [u8; 1 + DEEPEST] = *b"\n               ";
 
 pub(super) struct Json<'o> {
-    out: &'o mut Pen,
+    out: &'o mut TextBuf,
     zone: &'o Zone,
     beyond: Beyond<'o>,
     indented: bool,
@@ -37,7 +37,7 @@ pub(super) struct Json<'o> {
 
 impl<'o> Json<'o> {
     pub(super) fn new(
-        out: &'o mut Pen,
+        out: &'o mut TextBuf,
         zone: &'o Zone,
         beyond: Beyond<'o>,
         indented: bool,
@@ -103,10 +103,10 @@ impl<'o> Json<'o> {
             room[0] = b',';
             let mut at = comma;
             if indented {
-                *pen::spot(room, at) = LINE;
+                *text_buf::spot(room, at) = LINE;
                 at += 1 + depth;
             }
-            *pen::spot(room, at) = [b'"'];
+            *text_buf::spot(room, at) = [b'"'];
             at + 1
         };
         self.out.field(lead, [self.prefix, prefix], name, (b"\":\"", b"\""), value);

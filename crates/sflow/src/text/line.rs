@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::Beyond;
 use super::notation;
-use super::pen::Pen;
+use super::text_buf::TextBuf;
 use crate::decode::{Datagram, FlowSample, Sample};
 use crate::header::{Network, SampledHeader, Transport};
 use crate::model::{CounterRecord, FlowRecord, InterfaceCounters, RawHeader};
@@ -114,7 +114,7 @@ impl Flow {
         }
     }
 
-    fn write(&self, out: &mut Pen, agent: Option<IpAddr>, sample: &FlowSample<'_>) {
+    fn write(&self, out: &mut TextBuf, agent: Option<IpAddr>, sample: &FlowSample<'_>) {
         out.text("FLOW,");
         notation::address(out, agent);
         columns(out, &[sample.input.parts().1, sample.output.parts().1]);
@@ -152,7 +152,7 @@ impl Flow {
     }
 }
 
-fn columns(out: &mut Pen, numbers: &[u32]) {
+fn columns(out: &mut TextBuf, numbers: &[u32]) {
     for number in numbers {
         out.push(b',');
         out.decimal((*number).into());
@@ -160,7 +160,7 @@ fn columns(out: &mut Pen, numbers: &[u32]) {
 }
 
 /// Two hexadecimal digits, or more where an agent sends more than a byte.
-fn byte(out: &mut Pen, value: u32) {
+fn byte(out: &mut TextBuf, value: u32) {
     out.text(",0x");
     match u8::try_from(value) {
         Ok(byte) => out.hex(&[byte]),
@@ -168,7 +168,7 @@ fn byte(out: &mut Pen, value: u32) {
     }
 }
 
-fn write_counters(out: &mut Pen, agent: Option<IpAddr>, c: &InterfaceCounters) {
+fn write_counters(out: &mut TextBuf, agent: Option<IpAddr>, c: &InterfaceCounters) {
     out.text("CNTR,");
     notation::address(out, agent);
     let columns = [
@@ -202,7 +202,7 @@ fn write_counters(out: &mut Pen, agent: Option<IpAddr>, c: &InterfaceCounters) {
 /// Counters without an interface record give a line of zeros, and discarded packets none, as in
 /// sflowtool: readers count on the number of lines.
 pub(super) fn print(
-    out: &mut Pen,
+    out: &mut TextBuf,
     datagram: &Datagram<'_>,
     beyond: Beyond<'_>,
 ) -> Vec<DecodeError> {

@@ -4,8 +4,8 @@ mod fields;
 mod json;
 mod line;
 mod notation;
-mod pen;
 mod tagged;
+mod text_buf;
 mod time;
 mod walk;
 
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 pub use time::{Moment, Zone};
 
-use self::pen::Pen;
+use self::text_buf::TextBuf;
 use crate::decode::Datagram;
 use crate::xdr::DecodeError;
 
@@ -67,7 +67,7 @@ pub struct Printer {
     format: Format,
     zone: Zone,
     exact: bool,
-    out: Pen,
+    out: TextBuf,
     slots: fields::Slots,
     context: tagged::Context,
     /// What sflowtool's receive buffer would hold: this datagram over the earlier ones.
@@ -84,7 +84,7 @@ impl Printer {
             format,
             zone: Zone::local(),
             exact: true,
-            out: Pen::default(),
+            out: TextBuf::default(),
             slots,
             context: tagged::Context::new(),
             memory: Vec::new(),

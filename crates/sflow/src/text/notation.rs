@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::IpAddr;
 
-use super::pen::{self, Pen, VALUE, spot};
+use super::text_buf::{self, TextBuf, VALUE, spot};
 use crate::value::Value;
 
 /// Where a value is written to, which decides what must be escaped.
@@ -18,7 +18,7 @@ pub(super) enum Escape {
 /// Most bytes of an address: eight groups of four digits, and what is between.
 const ADDRESS: usize = 39;
 
-pub(super) fn address(out: &mut Pen, address: Option<IpAddr>) {
+pub(super) fn address(out: &mut TextBuf, address: Option<IpAddr>) {
     out.short(|room| write_address(room, address));
 }
 
@@ -29,10 +29,10 @@ fn write_address(room: &mut [u8; VALUE], address: Option<IpAddr>) -> usize {
             room[0] = b'-';
             1
         }
-        Some(IpAddr::V4(v4)) => pen::dotted(room, v4.octets()),
+        Some(IpAddr::V4(v4)) => text_buf::dotted(room, v4.octets()),
         Some(IpAddr::V6(v6)) => {
             for (at, group) in (0..ADDRESS).step_by(5).zip(v6.octets().as_chunks::<2>().0) {
-                pen::hex(spot::<4, _>(room, at), group);
+                text_buf::hex(spot::<4, _>(room, at), group);
                 if at > 0 {
                     room[at - 1] = b':';
                 }
@@ -63,22 +63,22 @@ pub(super) fn short(room: &mut [u8; VALUE], value: &Value<'_>) -> usize {
         Value::U64(n) => number(room, 0, n),
         Value::Hex(n) => {
             let mut digits = [0; 8];
-            pen::hex(&mut digits, &n.to_be_bytes());
+            text_buf::hex(&mut digits, &n.to_be_bytes());
             let zeros = (n.leading_zeros() / 4).min(7);
             *spot(room, 0) = *b"0x";
             *spot(room, 2) = (u64::from_le_bytes(digits) >> (8 * zeros)).to_le_bytes();
             10 - zeros as usize
         }
-        Value::Hex64(n) => pen::hex(room, &n.to_be_bytes()),
-        Value::Mac(mac) => pen::hex(room, &mac),
+        Value::Hex64(n) => text_buf::hex(room, &n.to_be_bytes()),
+        Value::Mac(mac) => text_buf::hex(room, &mac),
         Value::Address(ip) => write_address(room, ip),
         Value::Str(s) => {
-            pen::put(room, s.as_bytes());
+            text_buf::put(room, s.as_bytes());
             s.len()
         }
         Value::Joined(a, b) => {
-            pen::put(room, a.as_bytes());
-            pen::put(&mut room[a.len()..], b.as_bytes());
+            text_buf::put(room, a.as_bytes());
+            text_buf::put(&mut room[a.len()..], b.as_bytes());
             a.len() + b.len()
         }
         Value::Pair(a, b) => {
@@ -93,10 +93,10 @@ pub(super) fn short(room: &mut [u8; VALUE], value: &Value<'_>) -> usize {
 /// Writes a decimal number to a place; returns where it ends.
 #[inline(always)]
 pub(super) fn number(room: &mut [u8; VALUE], at: usize, n: u64) -> usize {
-    at + pen::decimal(spot(room, at), n)
+    at + text_buf::decimal(spot(room, at), n)
 }
 
-pub(super) fn text(out: &mut Pen, bytes: &[u8], escape: Escape) {
+pub(super) fn text(out: &mut TextBuf, bytes: &[u8], escape: Escape) {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     let bytes = &bytes[..end];
     let plain =
@@ -129,11 +129,11 @@ pub(super) fn text(out: &mut Pen, bytes: &[u8], escape: Escape) {
 }
 
 /// Writing to memory cannot fail.
-fn format(out: &mut Pen, args: std::fmt::Arguments<'_>) {
+fn format(out: &mut TextBuf, args: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(args);
 }
 
-pub(super) fn value(out: &mut Pen, value: Value<'_>, escape: Escape) {
+pub(super) fn value(out: &mut TextBuf, value: Value<'_>, escape: Escape) {
     if is_short(&value) {
         return out.short(|room| short(room, &value));
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn show(v: Value<'_>, escape: Escape) -> String {
-        let mut out = Pen::default();
+        let mut out = TextBuf::default();
         value(&mut out, v, escape);
         String::from_utf8(out.written().to_vec()).unwrap()
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use super::notation::{self, Escape};
-use super::pen::{self, BLOCK, Pen, VALUE};
+use super::text_buf::{self, BLOCK, TextBuf, VALUE};
 use super::walk::Sink;
 use super::{Arrival, Beyond, Moment, Zone};
 use crate::decode::Datagram;
@@ -23,7 +23,7 @@ pub(super) struct Context {
     sample: Tag,
     element: Tag,
     /// All of that as it is written.
-    written: Pen,
+    written: TextBuf,
     /// Where what is the same in the whole datagram ends in it, and what is the same in a sample.
     ends: [usize; 2],
 }
@@ -38,7 +38,7 @@ impl Context {
             source: DataSource::NONE,
             sample: Tag(0),
             element: Tag(0),
-            written: Pen::default(),
+            written: TextBuf::default(),
             ends: [0; 2],
         }
     }
@@ -53,16 +53,16 @@ impl Context {
 
     /// Writes everything anew.
     fn write_datagram(&mut self, zone: &Zone) {
-        let pen = &mut self.written;
-        pen.clear();
-        zone.write(pen, self.time);
-        pen.push(b' ');
-        notation::address(pen, self.agent);
+        let text = &mut self.written;
+        text.clear();
+        zone.write(text, self.time);
+        text.push(b' ');
+        notation::address(text, self.agent);
         for number in [self.sub_agent, self.sequence] {
-            pen.push(b' ');
-            pen.decimal(number.into());
+            text.push(b' ');
+            text.decimal(number.into());
         }
-        self.ends[0] = pen.written().len();
+        self.ends[0] = text.written().len();
         self.write_sample();
     }
 
@@ -89,7 +89,7 @@ impl Context {
 }
 
 pub(super) struct Tagged<'o> {
-    out: &'o mut Pen,
+    out: &'o mut TextBuf,
     zone: &'o Zone,
     beyond: Beyond<'o>,
     prefix: &'static str,
@@ -101,7 +101,7 @@ const NOTHING: [u8; BLOCK] = [0; BLOCK];
 
 impl<'o> Tagged<'o> {
     pub(super) fn new(
-        out: &'o mut Pen,
+        out: &'o mut TextBuf,
         zone: &'o Zone,
         beyond: Beyond<'o>,
         context: Option<&'o mut Context>,
@@ -129,7 +129,7 @@ impl<'o> Tagged<'o> {
             Some(context) => context.written.first(),
         };
         self.out.field(
-            |room| pen::block(room, block, lead),
+            |room| text_buf::block(room, block, lead),
             [self.prefix, prefix],
             name,
             (b" ", b"\n"),

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tz::TimeZone;
 
-use super::pen::Pen;
+use super::text_buf::TextBuf;
 
 /// Seconds and microseconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ impl Zone {
     }
 
     /// Appends the time as it is in this zone.
-    pub(super) fn write(&self, out: &mut Pen, moment: Moment) {
+    pub(super) fn write(&self, out: &mut TextBuf, moment: Moment) {
         // Beyond the year 9999 there is only nonsense to show.
         let seconds = moment.seconds.min(253_402_300_799);
         let [first, second] = self.last.get();
@@ -85,7 +85,7 @@ impl Zone {
         }
     }
 
-    fn compose(&self, out: &mut Pen, seconds: i64) {
+    fn compose(&self, out: &mut TextBuf, seconds: i64) {
         let offset = match self.zone.find_local_time_type(seconds) {
             Ok(kind) => i64::from(kind.ut_offset()),
             Err(_) => 0,
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn show(zone: &Zone, seconds: u64) -> String {
-        let mut out = Pen::default();
+        let mut out = TextBuf::default();
         zone.write(&mut out, Moment { seconds, micros: 0 });
         String::from_utf8(out.written().to_vec()).unwrap()
     }

@@ -257,7 +257,7 @@ fn sflow(f: &Figures, page: &mut Page<'_>) -> Result {
             ("packet", "no collector", status.samples_unwanted),
             ("packet", "interface gone", status.samples_stale),
             ("counter", "too large", status.counters_refused),
-            ("drop", "rate limit", report.drops_untold),
+            ("drop", "rate limit", report.drops_suppressed),
             ("drop", "too large", status.drops_refused),
         ];
         lost.into_iter()

@@ -114,7 +114,7 @@ fn to_text(r: &Report) -> String {
         status.counters_sent,
         status.counters_refused,
         status.drops_sent,
-        r.drops_untold + status.drops_refused,
+        r.drops_suppressed + status.drops_refused,
     );
     if status.host_samples > 0 {
         let _ = writeln!(text, "  host samples sent: {}", status.host_samples);
@@ -240,7 +240,7 @@ fn to_json(r: &Report) -> Value {
         "counter_samples": { "sent": status.counters_sent, "dropped": status.counters_refused },
         "drop_samples": {
             "sent": status.drops_sent,
-            "dropped": r.drops_untold + status.drops_refused,
+            "dropped": r.drops_suppressed + status.drops_refused,
         },
         "host_samples": { "sent": status.host_samples },
         "collectors": collectors.collect::<Vec<_>>(),
@@ -309,7 +309,7 @@ mod tests {
                 port(2, "pg0", Some(100), 160, 1, 2),
             ],
             totals: PortTotals { seen: 141_000, taken: 14, dropped: 2 },
-            drops_untold: 0,
+            drops_suppressed: 0,
             service: Ok(status),
             listeners: [None, Some(Listeners { sockets: 1, lost: 3 }), None],
         }
@@ -322,7 +322,7 @@ mod tests {
             settings: Settings::default(),
             ports: Vec::new(),
             totals: PortTotals::default(),
-            drops_untold: 0,
+            drops_suppressed: 0,
             service: Err("no more threads".into()),
             listeners: [None; 3],
         };

@@ -7,8 +7,8 @@
 //! waited for. Frames without a sample it does not see at all.
 
 use crate::drops::Limiter;
-use crate::facts::{Cause, Facts, Headers, Tuple, Way};
-use crate::marked::Marked;
+use crate::pending::PendingSamples;
+use crate::record::{Cause, Disposition, Headers, SampleRecord, Tuple};
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
 use crate::sampler::{Countdown, Random};
 use crate::segments::Wire;
@@ -134,7 +134,7 @@ pub struct SFlowTap {
     now: u64,
     random: Random,
     header_bytes: usize,
-    marked: Marked,
+    pending: PendingSamples,
     ring: SampleWriter,
     /// Ports whose counters are not in the stats yet.
     dirty: Vec<u32>,
@@ -150,7 +150,7 @@ impl SFlowTap {
             ports: ports(),
             random: Random::from_system(),
             header_bytes: usize::from(crate::state::DEFAULT_HEADER_BYTES),
-            marked: Marked::new(&ring),
+            pending: PendingSamples::new(&ring),
             ring,
             limiter: Limiter::new(crate::state::DEFAULT_DROP_LIMIT),
             stats,
@@ -193,7 +193,7 @@ impl SFlowTap {
         if frame.flags().intersects(Flags::OFFLOAD.union(Flags::CHAINED)) {
             return self.look_closely::<SENT>(cx, (sw_if, passed), frame);
         }
-        let SFlowTap { ports, ring, random, marked, header_bytes, dirty, .. } = self;
+        let SFlowTap { ports, ring, random, pending, header_bytes, dirty, .. } = self;
         let Some(port) = ports.get_mut(sw_if as usize) else { return };
         let n = frame.len() as u64;
         // That of the packet that is due: as many have been seen, and pass with it.
@@ -204,7 +204,7 @@ impl SFlowTap {
             cx.skip_packets(countdown.free());
             return;
         };
-        let to = (ring, marked, *header_bytes);
+        let to = (ring, pending, *header_bytes);
         let room = take::<SENT, true>(port, to, (sw_if, pool, cx.now()), frame, skipped as u8);
         let countdown = port.countdown(SENT);
         let free = match countdown.pass(n - skipped - 1) {
@@ -242,7 +242,7 @@ impl SFlowTap {
         mut at: u64,
         mut room: bool,
     ) -> u64 {
-        let SFlowTap { ports, ring, random, marked, header_bytes, .. } = self;
+        let SFlowTap { ports, ring, random, pending, header_bytes, .. } = self;
         let port = &mut ports[sw_if as usize % MAX_INTERFACES];
         let n = frame.len() as u64;
         let before = port.seen - n;
@@ -250,7 +250,7 @@ impl SFlowTap {
             at += skipped;
             if room {
                 let place = (sw_if, before + at + 1, now);
-                let to = (&mut *ring, &mut *marked, *header_bytes);
+                let to = (&mut *ring, &mut *pending, *header_bytes);
                 room = take::<SENT, false>(port, to, place, frame, at as u8);
             } else {
                 // There was no room a moment ago, and there will be none before the turn ends.
@@ -287,28 +287,28 @@ impl SFlowTap {
         let port = &mut self.ports[sw_if as usize];
         let before = port.seen;
         port.see(n, &mut self.dirty, sw_if);
-        let mut facts = Facts {
+        let mut record = SampleRecord {
             cause: if sent { Cause::Sent } else { Cause::Received },
             sw_if,
             generation: port.generation,
             rate: port.countdown(sent).rate(),
             rx_if: frame.rx_if(i),
             at: now,
-            ..Facts::default()
+            ..SampleRecord::default()
         };
-        facts.way = if sent {
-            way_out(frame, i, sw_if)
+        record.disposition = if sent {
+            sent_by(frame, i, sw_if)
         } else {
-            self.marked.several();
-            Way::Marked { key: frame.key(i), row: i }
+            self.pending.several();
+            Disposition::Pending { key: frame.key(i), row: i }
         };
         let mut at = 0;
         loop {
             let countdown = self.ports[sw_if as usize].countdown(sent);
             let Some(skipped) = countdown.next(n - at, &mut self.random) else { break };
             at += skipped;
-            facts.pool = before + at + 1;
-            self.push_segment(facts, frame, i, (&wire, at), sent);
+            record.pool = before + at + 1;
+            self.push_segment(record, frame, i, (&wire, at), sent);
             at += 1;
         }
     }
@@ -316,7 +316,7 @@ impl SFlowTap {
     /// Puts in the sample of one of the packets that packet `i` stands for.
     fn push_segment(
         &mut self,
-        mut facts: Facts,
+        mut record: SampleRecord,
         frame: &mut Frame,
         i: u8,
         (wire, at): (&Wire, u64),
@@ -324,14 +324,14 @@ impl SFlowTap {
     ) {
         let mut buf = [0; MAX_HEADER];
         let (length, header) = wire.packet(frame, i, at, self.header_bytes, &mut buf);
-        let port = &mut self.ports[facts.sw_if as usize];
-        (facts.frame_length, facts.lost) = (length, port.lost as u32);
-        match self.ring.push(&facts, header) {
+        let port = &mut self.ports[record.sw_if as usize];
+        (record.frame_length, record.lost) = (length, port.lost as u32);
+        match self.ring.push(&record, header) {
             Some(ticket) => {
                 port.taken += 1;
                 if !sent {
                     frame.mark_sampled(i);
-                    self.marked.waits(&self.ring, ticket, (frame.key(i), i));
+                    self.pending.waits(&self.ring, ticket, (frame.key(i), i));
                 }
             }
             None => port.lost += 1,
@@ -351,41 +351,41 @@ impl SFlowTap {
     #[inline(never)]
     fn publish(&mut self) {
         self.ring.publish();
-        self.marked.clear(&self.ring);
+        self.pending.clear(&self.ring);
     }
 
     /// What becomes of the sampled packets of a frame. They may be changed ones, or others', or not simply leave.
     #[inline(never)]
-    fn ends_of_all(&mut self, frame: &Frame, fate: Fate) {
-        let SFlowTap { marked, ring, .. } = self;
+    fn complete_frame(&mut self, frame: &Frame, fate: Fate) {
+        let SFlowTap { pending, ring, .. } = self;
         match fate {
             // What nearly all are.
             Fate::Sent(tx_if) if !frame.flags().intersects(UNUSUAL) => {
-                marked.of_frame(ring, frame, |i| way_sent(frame, i, tx_if));
+                pending.complete_frame(ring, frame, |i| sent_unchanged(frame, i, tx_if));
             }
-            _ => self.ends_otherwise(frame, fate),
+            _ => self.complete_changed(frame, fate),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn ends_otherwise(&mut self, frame: &Frame, fate: Fate) {
+    fn complete_changed(&mut self, frame: &Frame, fate: Fate) {
         let local = frame.flags().contains(Flags::LOCAL);
-        let SFlowTap { marked, ring, .. } = self;
-        marked.of_frame(ring, frame, |i| way(frame, i, fate, local));
+        let SFlowTap { pending, ring, .. } = self;
+        pending.complete_frame(ring, frame, |i| disposition(frame, i, fate, local));
         // Only what has been handed over has a number.
         if frame.flags().contains(Flags::META) && fate != Fate::HandedOver {
-            self.answer(frame, fate, local);
+            self.report_remote_all(frame, fate, local);
         }
     }
 
     /// Tells what has become of packets that another worker has sampled.
     #[cold]
-    fn answer(&mut self, frame: &Frame, fate: Fate, local: bool) {
+    fn report_remote_all(&mut self, frame: &Frame, fate: Fate, local: bool) {
         for i in frame.sampled().iter() {
             let number = frame.meta(i).sample_id;
             if number != 0 {
-                tell(&mut self.ring, number, way(frame, i, fate, local));
+                report_remote(&mut self.ring, number, disposition(frame, i, fate, local));
             }
         }
     }
@@ -393,7 +393,7 @@ impl SFlowTap {
     /// Takes samples of dropped packets: of super-packets, of what these would have been on the wire. Of those beyond
     /// the limit nothing is looked at.
     fn drops(&mut self, cx: &mut TapCx, frame: &Frame) {
-        let (mut told, mut seen) = (0, 0);
+        let (mut reported, mut seen) = (0, 0);
         let offload = frame.flags().contains(Flags::OFFLOAD);
         for i in 0..frame.len() as u16 {
             let i = i as u8;
@@ -407,35 +407,35 @@ impl SFlowTap {
             seen += packets;
             for at in 0..packets {
                 if self.limiter.allow(cx.now()) {
-                    let facts = Facts {
+                    let record = SampleRecord {
                         cause: Cause::Dropped,
                         sw_if: rx_if,
                         generation,
                         rx_if,
                         at: cx.now(),
-                        ..Facts::default()
+                        ..SampleRecord::default()
                     };
-                    told += u64::from(self.push_dropped(facts, frame, i, at));
+                    reported += u64::from(self.push_dropped(record, frame, i, at));
                 }
             }
         }
         cx.count(DISCARDS, seen);
-        if seen > told {
-            self.stats.suppressed.add(seen - told);
-            cx.count(DISCARDS_DROPPED, seen - told);
+        if seen > reported {
+            self.stats.suppressed.add(seen - reported);
+            cx.count(DISCARDS_DROPPED, seen - reported);
         }
     }
 
     /// Puts in one of the packets that dropped packet `i` is on the wire: headers that were stepped over come first.
-    fn push_dropped(&mut self, mut facts: Facts, frame: &Frame, i: u8, at: u64) -> bool {
+    fn push_dropped(&mut self, mut record: SampleRecord, frame: &Frame, i: u8, at: u64) -> bool {
         let stepped = frame.stepped(i);
         let mut buf = [0; MAX_HEADER];
         let wire = Wire::of(frame, i, stepped);
         let (length, bytes) = wire.packet(frame, i, at, self.header_bytes, &mut buf);
-        (facts.frame_length, facts.lost) = (length, self.limiter.suppressed());
-        facts.bare = stepped == 0 && frame.meta(i).flags().contains(Flags::LOCAL);
-        facts.way = Way::Dropped(frame.aux()[usize::from(i)]);
-        let done = self.ring.push(&facts, bytes).is_some();
+        (record.frame_length, record.lost) = (length, self.limiter.suppressed());
+        record.bare = stepped == 0 && frame.meta(i).flags().contains(Flags::LOCAL);
+        record.disposition = Disposition::Dropped(frame.aux()[usize::from(i)]);
+        let done = self.ring.push(&record, bytes).is_some();
         if !done {
             self.limiter.suppress();
         }
@@ -448,22 +448,22 @@ const UNUSUAL: Flags = Flags::LOCAL.union(Flags::TRANSLATED).union(Flags::META);
 
 /// The way of a packet that left as nearly all do.
 #[inline]
-fn way_sent(frame: &Frame, i: u8, tx_if: u32) -> Way {
-    Way::Out { tx_if, entry: frame.aux()[usize::from(i)], headers: None }
+fn sent_unchanged(frame: &Frame, i: u8, tx_if: u32) -> Disposition {
+    Disposition::Out { tx_if, entry: frame.aux()[usize::from(i)], headers: None }
 }
 
 /// Where samples go, and how long their headers may be.
-type To<'t> = (&'t mut SampleWriter, &'t mut Marked, usize);
+type To<'t> = (&'t mut SampleWriter, &'t mut PendingSamples, usize);
 
 /// What there is to say of packet `i`, which is the `pool`-th that could have been sampled.
 #[inline(always)]
-fn facts<const SENT: bool>(
+fn record<const SENT: bool>(
     port: &mut Port,
     (sw_if, pool, now): (u32, u64, u64),
     (frame, i): (&Frame, u8),
     (key, length): (PacketKey, usize),
-) -> Facts {
-    Facts {
+) -> SampleRecord {
+    SampleRecord {
         cause: if SENT { Cause::Sent } else { Cause::Received },
         sw_if,
         generation: port.generation,
@@ -473,29 +473,33 @@ fn facts<const SENT: bool>(
         lost: port.lost as u32,
         rx_if: if SENT { frame.rx_if(i) } else { sw_if },
         at: now,
-        way: if SENT { way_out(frame, i, sw_if) } else { Way::Marked { key, row: i } },
-        ..Facts::default()
+        disposition: if SENT {
+            sent_by(frame, i, sw_if)
+        } else {
+            Disposition::Pending { key, row: i }
+        },
+        ..SampleRecord::default()
     }
 }
 
-/// Takes the sample of packet `i`, at that place: see [`facts`]; false if there is no room.
+/// Takes the sample of packet `i`, at that place: see [`record`]; false if there is no room.
 /// `WHOLE` says that all packets lie in one piece.
 #[inline(always)]
 fn take<const SENT: bool, const WHOLE: bool>(
     port: &mut Port,
-    (ring, marked, header_bytes): To,
+    (ring, pending, header_bytes): To,
     place: (u32, u64, u64),
     frame: &mut Frame,
     i: u8,
 ) -> bool {
     let (key, data) = frame.key_and_data(i);
     if !WHOLE && data.len() < header_bytes && frame.total_len(i) > data.len() {
-        return take_gathered::<SENT>(port, (ring, marked, header_bytes), place, frame, i);
+        return take_gathered::<SENT>(port, (ring, pending, header_bytes), place, frame, i);
     }
     let length = if WHOLE { data.len() } else { frame.total_len(i) };
     let header = &data[..data.len().min(header_bytes)];
-    let ticket = ring.push_here(&facts::<SENT>(port, place, (frame, i), (key, length)), header);
-    taken::<SENT>(port, (ring, marked), ticket, frame, (key, i))
+    let ticket = ring.push_here(&record::<SENT>(port, place, (frame, i), (key, length)), header);
+    taken::<SENT>(port, (ring, pending), ticket, frame, (key, i))
 }
 
 /// The same for a packet whose header goes on in the next segment.
@@ -503,7 +507,7 @@ fn take<const SENT: bool, const WHOLE: bool>(
 #[inline(never)]
 fn take_gathered<const SENT: bool>(
     port: &mut Port,
-    (ring, marked, header_bytes): To,
+    (ring, pending, header_bytes): To,
     place: (u32, u64, u64),
     frame: &mut Frame,
     i: u8,
@@ -511,15 +515,15 @@ fn take_gathered<const SENT: bool>(
     let mut gathered = [0; MAX_HEADER];
     let n = gather(frame, i, &mut gathered[..header_bytes]);
     let (key, length) = (frame.key(i), frame.total_len(i));
-    let ticket = ring.push(&facts::<SENT>(port, place, (frame, i), (key, length)), &gathered[..n]);
-    taken::<SENT>(port, (ring, marked), ticket, frame, (key, i))
+    let ticket = ring.push(&record::<SENT>(port, place, (frame, i), (key, length)), &gathered[..n]);
+    taken::<SENT>(port, (ring, pending), ticket, frame, (key, i))
 }
 
 /// Marks a packet whose sample was taken, and counts it, or that there was no room.
 #[inline(always)]
 fn taken<const SENT: bool>(
     port: &mut Port,
-    (ring, marked): (&SampleWriter, &mut Marked),
+    (ring, pending): (&SampleWriter, &mut PendingSamples),
     ticket: Option<Ticket>,
     frame: &mut Frame,
     (key, i): (PacketKey, u8),
@@ -531,7 +535,7 @@ fn taken<const SENT: bool>(
     port.taken += 1;
     if !SENT {
         frame.mark_sampled(i);
-        marked.waits(ring, ticket, (key, i));
+        pending.waits(ring, ticket, (key, i));
     }
     true
 }
@@ -551,12 +555,12 @@ fn gather(frame: &Frame, i: u8, to: &mut [u8]) -> usize {
 /// Where a packet goes that is on its way out. It is only looked at if its headers may be others than
 /// when it was sampled, for its bytes may have gone from the nearest cache.
 #[inline]
-fn way_out(frame: &Frame, i: u8, tx_if: u32) -> Way {
+fn sent_by(frame: &Frame, i: u8, tx_if: u32) -> Disposition {
     let headers = match frame.flags().contains(Flags::TRANSLATED) {
         true => headers_of_changed(frame, i),
         false => None,
     };
-    Way::Out { tx_if, entry: frame.aux()[usize::from(i)], headers }
+    Disposition::Out { tx_if, entry: frame.aux()[usize::from(i)], headers }
 }
 
 #[cold]
@@ -574,23 +578,30 @@ fn headers_of_changed(frame: &Frame, i: u8) -> Option<Headers> {
 
 /// What becomes of a sampled packet.
 #[inline]
-fn way(frame: &Frame, i: u8, fate: Fate, local: bool) -> Way {
+fn disposition(frame: &Frame, i: u8, fate: Fate, local: bool) -> Disposition {
     match fate {
         // The packet was turned into an answer to itself.
-        Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => Way::Delivered,
-        Fate::Sent(tx_if) => way_out(frame, i, tx_if),
-        Fate::Dropped => Way::Dropped(frame.aux()[usize::from(i)]),
-        Fate::Delivered => Way::Delivered,
-        Fate::HandedOver => Way::Elsewhere(frame.meta(i).sample_id),
+        Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => {
+            Disposition::Delivered
+        }
+        Fate::Sent(tx_if) => sent_by(frame, i, tx_if),
+        Fate::Dropped => Disposition::Dropped(frame.aux()[usize::from(i)]),
+        Fate::Delivered => Disposition::Delivered,
+        Fate::HandedOver => Disposition::Elsewhere(frame.meta(i).sample_id),
     }
 }
 
 /// Tells what has become of another worker's packet. Should there be no room, its sample goes out
 /// without.
 #[cold]
-fn tell(ring: &mut SampleWriter, number: u32, way: Way) {
-    let facts = Facts { cause: Cause::Asked, pool: number.into(), way, ..Facts::default() };
-    let _ = ring.push(&facts, &[]);
+fn report_remote(ring: &mut SampleWriter, number: u32, disposition: Disposition) {
+    let record = SampleRecord {
+        cause: Cause::RemoteDisposition,
+        pool: number.into(),
+        disposition,
+        ..SampleRecord::default()
+    };
+    let _ = ring.push(&record, &[]);
 }
 
 impl Tap for SFlowTap {
@@ -625,13 +636,13 @@ impl Tap for SFlowTap {
         if let Fate::Sent(tx_if) = fate
             && !frame.flags().intersects(UNUSUAL)
         {
-            let SFlowTap { marked, ring, .. } = self;
-            let way = |i| way_sent(frame, i, tx_if);
-            if marked.of_lone(ring, frame, way) {
+            let SFlowTap { pending, ring, .. } = self;
+            let disposition = |i| sent_unchanged(frame, i, tx_if);
+            if pending.complete_single(ring, frame, disposition) {
                 return;
             }
         }
-        self.ends_of_all(frame, fate);
+        self.complete_frame(frame, fate);
     }
 
     fn lines(&self, sw_if: u32) -> Option<[Line; NEEDED]> {
@@ -643,25 +654,25 @@ impl Tap for SFlowTap {
     }
 
     fn delivered(&mut self, key: PacketKey, sample_id: u32) {
-        self.marked.complete(&mut self.ring, key, Way::Delivered);
+        self.pending.complete(&mut self.ring, key, Disposition::Delivered);
         if sample_id != 0 {
-            tell(&mut self.ring, sample_id, Way::Delivered);
+            report_remote(&mut self.ring, sample_id, Disposition::Delivered);
         }
     }
 
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
-        self.marked.rename(&mut self.ring, old, new);
+        self.pending.rename(&mut self.ring, old, new);
     }
 
     fn gone(&mut self, key: PacketKey) {
-        self.marked.complete(&mut self.ring, key, Way::Unknown);
+        self.pending.complete(&mut self.ring, key, Disposition::Unknown);
     }
 
     fn copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
-        let way = Way::Several { outputs };
-        self.marked.complete(&mut self.ring, key, way);
+        let disposition = Disposition::Several { outputs };
+        self.pending.complete(&mut self.ring, key, disposition);
         if sample_id != 0 {
-            tell(&mut self.ring, sample_id, way);
+            report_remote(&mut self.ring, sample_id, disposition);
         }
     }
 

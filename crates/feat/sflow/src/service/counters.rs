@@ -40,12 +40,12 @@ impl Service {
             let totals = on_wire(totals.since(&port.setup.born));
             let counters = record(&port.setup, &totals);
             let (if_type, speed) = (counters.network_type, counters.speed);
-            let told = self.netlink.counters(&port.setup, &totals, if_type, speed);
+            let reported = self.netlink.counters(&port.setup, &totals, if_type, speed);
             port.polled = true;
             let name = Some(port.setup.view.name.as_str());
             let all = InterfaceCountersIn { counters, name, ethernet: None };
             let packed = agent.is_some_and(|agent| agent.interface_counters(now, &all));
-            if told || packed {
+            if reported || packed {
                 self.status.counters_sent += 1;
             } else {
                 self.status.counters_refused += 1;

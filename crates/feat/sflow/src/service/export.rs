@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_sflow::DataSource;
-use thalweg_sflow::agent::{Agent, AgentConfig, Collectors, Errand};
+use thalweg_sflow::agent::{Agent, AgentConfig, BackgroundTask, Collectors};
 use thalweg_sflow::host::HostPoller;
 use thalweg_sflow::model::HostAdapters;
 
@@ -30,7 +30,7 @@ pub(super) struct Exporter {
     address: Option<IpAddr>,
     /// When to look at the host's addresses, and who is looking.
     election: Option<Instant>,
-    electing: Option<Errand<Option<IpAddr>>>,
+    electing: Option<BackgroundTask<Option<IpAddr>>>,
     host: HostPoller,
     /// Host samples packed.
     host_samples: u64,
@@ -94,7 +94,7 @@ impl Exporter {
 
     /// Looks for an address if it is time.
     fn elect(&mut self, now: Instant) {
-        if let Some(result) = self.electing.as_ref().and_then(Errand::poll) {
+        if let Some(result) = self.electing.as_ref().and_then(BackgroundTask::poll) {
             self.electing = None;
             if let Ok(elected) = result {
                 self.rename(elected, now);
@@ -103,7 +103,8 @@ impl Exporter {
         if self.wanted && self.election.is_some_and(|at| now >= at) {
             self.election = Some(now + ELECTION);
             let (choice, current) = (self.settings.agent.clone(), self.address);
-            self.electing = Errand::start("sflow-elect", move || choice.elect(current)).ok();
+            self.electing =
+                BackgroundTask::start("sflow-elect", move || choice.elect(current)).ok();
         }
     }
 

@@ -3,7 +3,7 @@
 //! Sample and answer come by two rings, in any order. Both are kept for a moment, so that they meet;
 //! a sample whose answer does not come goes out without.
 
-use crate::facts::{Facts, Way};
+use crate::record::{Disposition, SampleRecord};
 use crate::ring::MAX_HEADER;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const LIMIT: usize = 1 << 15;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Held {
     pub(super) worker: usize,
-    pub(super) facts: Facts,
+    pub(super) record: SampleRecord,
     length: usize,
     header: Box<[u8; MAX_HEADER]>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Handed {
     samples: HashMap<u32, Vec<Held>>,
     /// Numbers of samples in the order in which they came.
     order: VecDeque<(Instant, u32)>,
-    answers: HashMap<u32, Way>,
+    answers: HashMap<u32, Disposition>,
     answer_order: VecDeque<(Instant, u32)>,
     /// Numbers that were answered since samples were last let go.
     fresh: Vec<u32>,
@@ -48,23 +48,23 @@ impl Handed {
         &mut self,
         now: Instant,
         number: u32,
-        (worker, facts, header): (usize, &Facts, &[u8]),
-    ) -> Option<Way> {
-        if let Some(way) = self.answers.get(&number) {
-            return Some(*way);
+        (worker, record, header): (usize, &SampleRecord, &[u8]),
+    ) -> Option<Disposition> {
+        if let Some(disposition) = self.answers.get(&number) {
+            return Some(*disposition);
         }
         let length = header.len().min(MAX_HEADER);
         let mut copy = Box::new([0; MAX_HEADER]);
         copy[..length].copy_from_slice(&header[..length]);
-        let held = Held { worker, facts: *facts, length, header: copy };
+        let held = Held { worker, record: *record, length, header: copy };
         self.samples.entry(number).or_default().push(held);
         self.order.push_back((now, number));
         None
     }
 
     /// Takes an answer. A later one for the same number is the better one.
-    pub(super) fn answer(&mut self, now: Instant, number: u32, way: Way) {
-        if self.answers.insert(number, way).is_none() {
+    pub(super) fn answer(&mut self, now: Instant, number: u32, disposition: Disposition) {
+        if self.answers.insert(number, disposition).is_none() {
             self.answer_order.push_back((now, number));
         }
         if self.samples.contains_key(&number) {
@@ -73,18 +73,22 @@ impl Handed {
     }
 
     /// Lets samples go that have their answers, or have waited long enough: calls `what` with each.
-    pub(super) fn release(&mut self, now: Instant, mut what: impl FnMut(&Held, Way)) {
+    pub(super) fn release(&mut self, now: Instant, mut what: impl FnMut(&Held, Disposition)) {
         let Handed { samples, order, answers, answer_order, fresh } = self;
         for number in fresh.drain(..) {
-            let way = answers.get(&number).copied().unwrap_or_default();
-            samples.remove(&number).iter().flatten().for_each(|held| what(held, way));
+            let disposition = answers.get(&number).copied().unwrap_or_default();
+            samples.remove(&number).iter().flatten().for_each(|held| what(held, disposition));
         }
         while order.front().is_some_and(|(since, _)| *since + PATIENCE <= now)
             || order.len() > LIMIT
         {
             let Some((_, number)) = order.pop_front() else { break };
             // Those that were answered have left already.
-            samples.remove(&number).iter().flatten().for_each(|held| what(held, Way::Unknown));
+            samples
+                .remove(&number)
+                .iter()
+                .flatten()
+                .for_each(|held| what(held, Disposition::Unknown));
         }
         while answer_order.front().is_some_and(|(since, _)| *since + PATIENCE <= now)
             || answer_order.len() > LIMIT
@@ -106,8 +110,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn facts(n: u32) -> Facts {
-        Facts { pool: n.into(), way: Way::Elsewhere(n), ..Facts::default() }
+    fn record(n: u32) -> SampleRecord {
+        SampleRecord {
+            pool: n.into(),
+            disposition: Disposition::Elsewhere(n),
+            ..SampleRecord::default()
+        }
     }
 
     #[derive(Debug, Clone, Copy)]
@@ -138,22 +146,22 @@ mod tests {
                 match step {
                     Step::Sample(n) => {
                         came.push(n);
-                        if let Some(way) = handed.sample(now, n, (1, &facts(n), &[n as u8; 5])) {
-                            prop_assert_eq!(way, Way::Dropped(n));
+                        if let Some(disposition) = handed.sample(now, n, (1, &record(n), &[n as u8; 5])) {
+                            prop_assert_eq!(disposition, Disposition::Dropped(n));
                             left.push(n);
                         }
                     }
-                    Step::Answer(n) => handed.answer(now, n, Way::Dropped(n)),
+                    Step::Answer(n) => handed.answer(now, n, Disposition::Dropped(n)),
                     Step::Pass(ms) => now += Duration::from_millis(ms),
                 }
-                handed.release(now, |held, way| {
-                    let n = held.facts.pool as u32;
-                    assert!(way == Way::Dropped(n) || way == Way::Unknown);
+                handed.release(now, |held, disposition| {
+                    let n = held.record.pool as u32;
+                    assert!(disposition == Disposition::Dropped(n) || disposition == Disposition::Unknown);
                     assert_eq!(held.header(), [n as u8; 5]);
                     left.push(n);
                 });
             }
-            handed.release(now + PATIENCE, |held, _| left.push(held.facts.pool as u32));
+            handed.release(now + PATIENCE, |held, _| left.push(held.record.pool as u32));
             came.sort_unstable();
             left.sort_unstable();
             prop_assert_eq!(came, left);
@@ -165,22 +173,24 @@ mod tests {
     #[test]
     fn the_last_answer_of_a_round_counts_and_waiting_has_an_end() {
         let (mut handed, now) = (Handed::default(), Instant::now());
-        let out = Way::Out { tx_if: 3, entry: 0, headers: None };
-        assert_eq!(handed.sample(now, 7, (0, &facts(7), &[1; 300])), None);
+        let out = Disposition::Out { tx_if: 3, entry: 0, headers: None };
+        assert_eq!(handed.sample(now, 7, (0, &record(7), &[1; 300])), None);
         handed.answer(now, 7, out);
-        handed.answer(now, 7, Way::Dropped(5));
+        handed.answer(now, 7, Disposition::Dropped(5));
         let mut seen = Vec::new();
-        handed.release(now, |held, way| seen.push((held.header().len(), way)));
-        assert_eq!(seen, [(MAX_HEADER, Way::Dropped(5))]);
-        assert_eq!(handed.sample(now, 8, (0, &facts(8), &[])), None);
+        handed.release(now, |held, disposition| seen.push((held.header().len(), disposition)));
+        assert_eq!(seen, [(MAX_HEADER, Disposition::Dropped(5))]);
+        assert_eq!(handed.sample(now, 8, (0, &record(8), &[])), None);
         handed.release(now + PATIENCE / 2, |_, _| panic!("too early"));
         let mut late = 0;
-        handed.release(now + PATIENCE, |_, way| late += u32::from(way == Way::Unknown));
+        handed.release(now + PATIENCE, |_, disposition| {
+            late += u32::from(disposition == Disposition::Unknown)
+        });
         assert_eq!(late, 1);
         // Floods push the oldest out.
         let mut left = 0;
         for n in 0..3 * LIMIT as u32 {
-            assert_eq!(handed.sample(now, n, (0, &facts(n), &[])), None);
+            assert_eq!(handed.sample(now, n, (0, &record(n), &[])), None);
             handed.release(now, |_, _| left += 1);
         }
         assert_eq!(left, 2 * LIMIT);

@@ -13,9 +13,9 @@ mod shares;
 
 use crate::drops::Limiter;
 use crate::exporting::ExportSettings;
-use crate::facts::{Cause, Facts};
 use crate::netlink::NetlinkSettings;
 use crate::reasons::Reasons;
+use crate::record::{Cause, SampleRecord};
 use crate::ring::{Bell, MAX_HEADER, SampleReader};
 use crate::stats::TapStats;
 use export::Exporter;
@@ -225,7 +225,7 @@ struct Service {
     /// How many dropped packets are told of.
     limiter: Limiter,
     /// Dropped packets that workers have not told of.
-    untold: Vec<u64>,
+    suppressed: Vec<u64>,
     setup: Setup,
     /// By index.
     ports: Vec<Option<Port>>,
@@ -257,7 +257,7 @@ impl Service {
     ) -> Service {
         let started = Instant::now();
         Service {
-            untold: vec![0; rings.len()],
+            suppressed: vec![0; rings.len()],
             shares: Shares::new(taps),
             rings,
             workers,
@@ -436,9 +436,9 @@ impl Service {
             for worker in 0..self.rings.len() {
                 for _ in 0..self.shares.turn(worker) {
                     let Some(words) = self.rings[worker].pop_words(&mut header) else { break };
-                    let (facts, length) = Facts::from_words(&words);
+                    let (record, length) = SampleRecord::from_words(&words);
                     total += 1;
-                    self.take(now, guard.as_ref(), worker, &facts, &header[..length]);
+                    self.take(now, guard.as_ref(), worker, &record, &header[..length]);
                 }
                 self.rings[worker].release();
             }
@@ -491,7 +491,8 @@ mod tests {
         let mut fill = || -> Vec<usize> {
             let one = |w: &mut ring::SampleWriter| {
                 w.publish();
-                let put = (0..).take_while(|_| w.push(&Facts::default(), &[1; 128]).is_some());
+                let put =
+                    (0..).take_while(|_| w.push(&SampleRecord::default(), &[1; 128]).is_some());
                 let n = put.count();
                 w.publish();
                 n
@@ -524,7 +525,7 @@ mod tests {
         let mut pushed = 0;
         while unwanted() == 0 {
             assert!(Instant::now() < end, "{pushed} samples wait");
-            while writer.push(&Facts::default(), &[1; 64]).is_some() {
+            while writer.push(&SampleRecord::default(), &[1; 64]).is_some() {
                 pushed += 1;
                 if pushed % 64 == 0 {
                     writer.publish();

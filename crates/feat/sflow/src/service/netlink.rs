@@ -84,7 +84,7 @@ pub(super) struct Dropped<'a> {
 
 /// Losses of an interface that were told.
 #[derive(Clone, Copy, Default)]
-struct Told {
+struct Reported {
     generation: u32,
     drops: u64,
 }
@@ -95,7 +95,7 @@ pub(super) struct Netlink {
     wanted: bool,
     /// Samples of each direction, as far as they were told of: received, sent.
     numbers: [u32; 2],
-    told: Vec<Told>,
+    reported: Vec<Reported>,
     samples: Line,
     counters: Line,
     drops: Line,
@@ -174,7 +174,7 @@ impl Netlink {
             settings: NetlinkSettings::default(),
             wanted: false,
             numbers: [0; 2],
-            told: Vec::new(),
+            reported: Vec::new(),
             samples: Line::new(Channel::Psample),
             counters: Line::new(Channel::Usersock),
             drops: Line::new(Channel::Dropmon),
@@ -231,9 +231,9 @@ impl Netlink {
     #[inline]
     pub(super) fn sample(&mut self, s: &Sampled<'_>) -> bool {
         let Ok(sender) = &mut self.samples.sender else { return false };
-        let lost = self.told.get_mut(s.source as usize).map_or(0, |told| {
-            let before = if told.generation == s.generation { told.drops } else { s.drops };
-            *told = Told { generation: s.generation, drops: s.drops };
+        let lost = self.reported.get_mut(s.source as usize).map_or(0, |reported| {
+            let before = if reported.generation == s.generation { reported.drops } else { s.drops };
+            *reported = Reported { generation: s.generation, drops: s.drops };
             s.drops.saturating_sub(before)
         });
         let number = &mut self.numbers[usize::from(s.tx)];
@@ -255,7 +255,7 @@ impl Netlink {
 
     /// Losses of interfaces below `ports` are told from here on.
     pub(super) fn set_ports(&mut self, ports: usize) {
-        self.told.resize(ports, Told::default());
+        self.reported.resize(ports, Reported::default());
     }
 
     /// Tells an interface's counters, of which `speed` is in bits per second; false if there is nobody

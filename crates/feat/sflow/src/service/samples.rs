@@ -2,7 +2,7 @@
 
 use super::Service;
 use super::netlink::{Dropped, Sampled};
-use crate::facts::{Cause, Facts, Tuple, Way};
+use crate::record::{Cause, Disposition, SampleRecord, Tuple};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -156,14 +156,16 @@ impl Service {
         now: Instant,
         guard: Option<&Guard<'_>>,
         worker: usize,
-        facts: &Facts,
+        record: &SampleRecord,
         header: &[u8],
     ) {
-        // Facts are looked at where they are: to copy what was just written in pieces takes long.
-        if facts.cause != Cause::Asked && !matches!(facts.way, Way::Elsewhere(_)) {
-            self.sample(now, guard, worker, facts, header);
+        // SampleRecord are looked at where they are: to copy what was just written in pieces takes long.
+        if record.cause != Cause::RemoteDisposition
+            && !matches!(record.disposition, Disposition::Elsewhere(_))
+        {
+            self.sample(now, guard, worker, record, header);
         } else {
-            self.take_handed(now, guard, worker, facts, header);
+            self.take_handed(now, guard, worker, record, header);
         }
     }
 
@@ -174,15 +176,15 @@ impl Service {
         now: Instant,
         guard: Option<&Guard<'_>>,
         worker: usize,
-        facts: &Facts,
+        record: &SampleRecord,
         header: &[u8],
     ) {
-        if facts.cause == Cause::Asked {
-            self.handed.answer(now, facts.pool as u32, facts.way);
-        } else if let Way::Elsewhere(number) = facts.way
-            && let Some(way) = self.handed.sample(now, number, (worker, facts, header))
+        if record.cause == Cause::RemoteDisposition {
+            self.handed.answer(now, record.pool as u32, record.disposition);
+        } else if let Disposition::Elsewhere(number) = record.disposition
+            && let Some(disposition) = self.handed.sample(now, number, (worker, record, header))
         {
-            self.sample(now, guard, worker, &Facts { way, ..*facts }, header);
+            self.sample(now, guard, worker, &SampleRecord { disposition, ..*record }, header);
         }
     }
 
@@ -190,9 +192,9 @@ impl Service {
     pub(super) fn let_go(&mut self, now: Instant, guard: Option<&Guard<'_>>) {
         if !self.handed.is_empty() {
             let mut handed = std::mem::take(&mut self.handed);
-            handed.release(now, |held, way| {
-                let facts = Facts { way, ..held.facts };
-                self.sample(now, guard, held.worker, &facts, held.header());
+            handed.release(now, |held, disposition| {
+                let record = SampleRecord { disposition, ..held.record };
+                self.sample(now, guard, held.worker, &record, held.header());
             });
             self.handed = handed;
         }
@@ -204,39 +206,41 @@ impl Service {
         now: Instant,
         guard: Option<&Guard<'_>>,
         worker: usize,
-        facts: &Facts,
+        record: &SampleRecord,
         header: &[u8],
     ) {
-        let port = self.ports.get_mut(facts.sw_if as usize).and_then(Option::as_mut);
-        let Some(port) = port.filter(|p| p.setup.generation == facts.generation) else {
+        let port = self.ports.get_mut(record.sw_if as usize).and_then(Option::as_mut);
+        let Some(port) = port.filter(|p| p.setup.generation == record.generation) else {
             self.status.samples_stale += 1;
             return;
         };
-        if facts.cause == Cause::Dropped {
-            self.dropped(now, worker, facts, header);
+        if record.cause == Cause::Dropped {
+            self.dropped(now, worker, record, header);
             return;
         }
         // One that has waited for another worker may be older than one that has gone.
-        port.pools[worker] = port.pools[worker].max(facts.pool);
-        let told = &mut port.lost[worker];
-        *told += facts.lost.wrapping_sub(*told as u32).cast_signed().max(0) as u64;
+        port.pools[worker] = port.pools[worker].max(record.pool);
+        let reported = &mut port.lost[worker];
+        *reported += record.lost.wrapping_sub(*reported as u32).cast_signed().max(0) as u64;
         let (pool, drops) = (port.pools.iter().sum(), port.lost.iter().sum());
         let head = Head::of(header);
-        let received = facts.cause == Cause::Received;
+        let received = record.cause == Cause::Received;
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        let (output, before, after) = match facts.way {
-            Way::Unknown | Way::Marked { .. } | Way::Elsewhere(_) => {
+        let (output, before, after) = match record.disposition {
+            Disposition::Unknown | Disposition::Pending { .. } | Disposition::Elsewhere(_) => {
                 (Interface::UNKNOWN, head.tag, None)
             }
-            Way::Delivered => (Interface::INTERNAL, head.tag, None),
-            Way::Several { outputs } => (Interface::Multiple(outputs.into()), head.tag, None),
-            Way::Dropped(reason) => {
+            Disposition::Delivered => (Interface::INTERNAL, head.tag, None),
+            Disposition::Several { outputs } => {
+                (Interface::Multiple(outputs.into()), head.tag, None)
+            }
+            Disposition::Dropped(reason) => {
                 let reason = self.setup.reasons.get(reason as usize);
                 let code = reason.map_or(DiscardReason::UNKNOWN, |r| r.code);
                 (Interface::Discarded(code.0), head.tag, None)
             }
-            Way::Out { tx_if, entry, headers } => {
+            Disposition::Out { tx_if, entry, headers } => {
                 let after = match headers {
                     Some(headers) => headers.tag,
                     // Routing makes another Ethernet header, which has no tag.
@@ -247,7 +251,7 @@ impl Service {
             }
         };
         records.extend(switch(before, after).map(FlowRecord::Switch));
-        if let Way::Out { entry, headers, .. } = facts.way
+        if let Disposition::Out { entry, headers, .. } = record.disposition
             && (entry > 0 || headers.is_some())
         {
             let after = headers.and_then(|headers| headers.tuple);
@@ -258,36 +262,36 @@ impl Service {
                 _ => (source, destination),
             });
             let router =
-                guard.and_then(|guard| self.guide.router(guard, entry, facts.rx_if, addresses));
+                guard.and_then(|guard| self.guide.router(guard, entry, record.rx_if, addresses));
             records.extend(router.map(FlowRecord::Router));
             if let Some((nat, ports)) = translated {
                 records.push(FlowRecord::Nat(nat));
                 records.extend(ports.map(FlowRecord::NatPort));
             }
         }
-        let input = match interface(facts.rx_if) {
+        let input = match interface(record.rx_if) {
             Interface::Index(index) => index,
             _ => 0,
         };
-        let told = self.netlink.sample(&Sampled {
+        let reported = self.netlink.sample(&Sampled {
             tx: !received,
-            input: facts.rx_if,
+            input: record.rx_if,
             output: match output {
                 Interface::Index(index) if output != Interface::INTERNAL => index,
                 _ => 0,
             },
-            rate: facts.rate,
-            frame_length: facts.frame_length,
+            rate: record.rate,
+            frame_length: record.frame_length,
             header,
-            source: facts.sw_if,
-            generation: facts.generation,
+            source: record.sw_if,
+            generation: record.generation,
             drops,
         });
         let Some(agent) = self.exporter.agent() else {
             self.records = records;
-            if told {
+            if reported {
                 self.status.samples_sent += 1;
-                self.status.sent_by_port[facts.sw_if as usize] += 1;
+                self.status.sent_by_port[record.sw_if as usize] += 1;
             } else {
                 self.status.samples_unwanted += 1;
             }
@@ -296,80 +300,80 @@ impl Service {
         let packed = agent.flow_sample(
             now,
             &FlowSampleIn {
-                source: DataSource::interface(facts.sw_if),
-                rate: facts.rate,
+                source: DataSource::interface(record.sw_if),
+                rate: record.rate,
                 pool,
                 drops,
                 input,
                 output,
                 protocol: HeaderProtocol::ETHERNET,
-                frame_length: facts.frame_length,
+                frame_length: record.frame_length,
                 stripped: FCS_BYTES,
                 header,
                 records: &records,
             },
         );
         self.records = records;
-        if packed || told {
+        if packed || reported {
             self.status.samples_sent += 1;
-            self.status.sent_by_port[facts.sw_if as usize] += 1;
+            self.status.sent_by_port[record.sw_if as usize] += 1;
         } else {
             self.status.samples_refused += 1;
         }
     }
 
     /// Takes a dropped packet.
-    fn dropped(&mut self, now: Instant, worker: usize, facts: &Facts, header: &[u8]) {
-        let told = &mut self.untold[worker];
-        *told += u64::from(facts.lost.wrapping_sub(*told as u32));
+    fn dropped(&mut self, now: Instant, worker: usize, record: &SampleRecord, header: &[u8]) {
+        let reported = &mut self.suppressed[worker];
+        *reported += u64::from(record.lost.wrapping_sub(*reported as u32));
         // Each worker keeps within the limit; all together must, too.
-        if !self.limiter.allow(facts.at) {
+        if !self.limiter.allow(record.at) {
             self.status.drops_limited += 1;
             return;
         }
-        let untold = self.untold.iter().sum::<u64>() + self.status.drops_limited;
-        let Way::Dropped(reason) = facts.way else { return };
+        let suppressed = self.suppressed.iter().sum::<u64>() + self.status.drops_limited;
+        let Disposition::Dropped(reason) = record.disposition else { return };
         let reasons = Arc::clone(&self.setup.reasons);
         let reason = reasons.get(reason as usize);
-        let port = self.ports.get(facts.rx_if as usize).and_then(Option::as_ref);
-        let told = self.netlink.drop(&Dropped {
-            input: facts.rx_if,
+        let port = self.ports.get(record.rx_if as usize).and_then(Option::as_ref);
+        let reported = self.netlink.drop(&Dropped {
+            input: record.rx_if,
             input_name: port.map_or("", |p| &p.setup.view.name),
-            frame_length: facts.frame_length,
+            frame_length: record.frame_length,
             header,
-            bare: facts.bare,
+            bare: record.bare,
             group: reason.map_or("", |r| &r.group),
             trap: reason.map_or("", |r| &r.trap),
             code: reason.map_or(DiscardReason::UNKNOWN, |r| r.code),
         });
-        self.status.drops_sent += u64::from(told);
+        self.status.drops_sent += u64::from(reported);
         let Some(agent) = self.exporter.agent() else { return };
         let trap = reason.map(|r| {
             let (group, name) = (Text::from(&*r.group), Text::from(&*r.trap));
             FlowRecord::HardwareTrap(HardwareTrap { group, name })
         });
         let protocol = match header.first() {
-            Some(first) if facts.bare && first >> 4 == 6 => HeaderProtocol::IPV6,
-            _ if facts.bare => HeaderProtocol::IPV4,
+            Some(first) if record.bare && first >> 4 == 6 => HeaderProtocol::IPV6,
+            _ if record.bare => HeaderProtocol::IPV4,
             _ => HeaderProtocol::ETHERNET,
         };
         let packed = agent.discard(
             now,
             &DiscardIn {
                 source: DataSource::NONE,
-                drops: untold,
-                input: facts.rx_if,
+                drops: suppressed,
+                input: record.rx_if,
                 output: 0,
                 reason: reason.map_or(DiscardReason::UNKNOWN, |r| r.code),
                 protocol,
-                frame_length: facts.frame_length,
-                stripped: if facts.bare { 0 } else { FCS_BYTES },
+                frame_length: record.frame_length,
+                stripped: if record.bare { 0 } else { FCS_BYTES },
                 header,
                 records: trap.as_slice(),
             },
         );
         if packed {
-            self.status.drops_sent += u64::from(!told);
+            self.status.drops_sent += u64::from(!reported);
         } else {
             self.status.drops_refused += 1;
         }

@@ -89,17 +89,17 @@ mod tests {
             for port in self.ports.iter().cycle().take(times) {
                 let fate = &mut fates[*port as usize];
                 fate.offered += 1;
-                let facts = Facts {
+                let record = SampleRecord {
                     sw_if: *port,
                     rx_if: *port,
                     generation: 1,
                     rate: 1,
                     pool: fate.offered,
                     lost: fate.lost as u32,
-                    ..Facts::default()
+                    ..SampleRecord::default()
                 };
                 let all = &self.stats.all;
-                match self.writer.push(&facts, &[1; 64]) {
+                match self.writer.push(&record, &[1; 64]) {
                     Some(_) => all.taken.set(all.taken.get() + 1),
                     None => {
                         fate.lost += 1;
@@ -189,8 +189,8 @@ mod tests {
             feed.tick(&mut fates, 3);
         }
         while service.drain_rings(ROUND) > 0 {}
-        let told = service.ports[1..].iter().flatten().map(|port| port.lost.iter().sum());
-        assert_eq!(told.collect::<Vec<u64>>(), lost);
+        let reported = service.ports[1..].iter().flatten().map(|port| port.lost.iter().sum());
+        assert_eq!(reported.collect::<Vec<u64>>(), lost);
     }
 
     #[test]

@@ -29,7 +29,7 @@ const BUFFER: usize = 256;
 pub struct Seen {
     pub packets: AtomicU64,
     pub marked: AtomicU64,
-    /// What the end does with packets: a [`Way`], or the number of a node to send them to.
+    /// What the end does with packets: a [`Disposition`], or the number of a node to send them to.
     pub way: AtomicU64,
     /// It is the end of another worker that does so, if this is its number and one more.
     pub owner: AtomicUsize,

@@ -20,7 +20,7 @@ fn run(case: Case, plan: Plan) -> Outcome {
     Outcome { case, turns: turns.remove(0) }
 }
 
-fn ways(outcomes: &[Outcome]) -> Table {
+fn paths(outcomes: &[Outcome]) -> Table {
     let mut table = Table::new(
         "Ways of packets",
         vec![
@@ -70,5 +70,5 @@ fn nodes(outcomes: &[Outcome]) -> Table {
 /// Measures.
 pub fn tables(plan: Plan) -> Vec<Table> {
     let outcomes: Vec<Outcome> = Case::ALL.into_iter().map(|case| run(case, plan)).collect();
-    vec![ways(&outcomes), nodes(&outcomes)]
+    vec![paths(&outcomes), nodes(&outcomes)]
 }

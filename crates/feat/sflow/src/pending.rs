@@ -1,6 +1,6 @@
 //! Packets of this worker whose samples are not published yet.
 
-use crate::facts::Way;
+use crate::record::Disposition;
 use crate::ring::{SampleWriter, Ticket};
 use thalweg_buffer::{Frame, PacketKey, Rows};
 
@@ -8,11 +8,11 @@ use thalweg_buffer::{Frame, PacketKey, Rows};
 /// order in which they were taken, which mostly is the order in which the packets leave. A packet may have several,
 /// one behind the other: one for each sampled segment of it.
 #[derive(Debug)]
-pub(crate) struct Marked {
+pub(crate) struct PendingSamples {
     /// Behind the one that was found last.
     next: Ticket,
     /// The one at `next` is known to be the only one that waits. No option, so that all of this is half a line.
-    is_lone: bool,
+    is_single: bool,
     /// If so, the row of its packet, and that packet.
     row: u8,
     key: PacketKey,
@@ -22,13 +22,13 @@ pub(crate) struct Marked {
     several: bool,
 }
 
-impl Marked {
+impl PendingSamples {
     /// Of a ring with nothing in it.
-    pub(crate) fn new(ring: &SampleWriter) -> Marked {
-        const { assert!(size_of::<Marked>() == 32) };
+    pub(crate) fn new(ring: &SampleWriter) -> PendingSamples {
+        const { assert!(size_of::<PendingSamples>() == 32) };
         let next = ring.unpublished();
         let key = PacketKey::from_bits(0);
-        Marked { next, is_lone: false, row: 0, key, behind: next, several: false }
+        PendingSamples { next, is_single: false, row: 0, key, behind: next, several: false }
     }
 
     /// A packet may have more than one sample from here on.
@@ -39,101 +39,111 @@ impl Marked {
     /// A sample waits for the packet in that row.
     #[inline]
     pub(crate) fn waits(&mut self, ring: &SampleWriter, at: Ticket, (key, row): (PacketKey, u8)) {
-        self.is_lone = at == self.next;
+        self.is_single = at == self.next;
         (self.behind, self.key, self.row) = (ring.end(), key, row);
     }
 
     /// Begins anew: all were published.
     #[inline]
     pub(crate) fn clear(&mut self, ring: &SampleWriter) {
-        *self = Marked::new(ring);
+        *self = PendingSamples::new(ring);
     }
 
     /// Completes the sample of a frame's only sampled packet, if it is the only one that waits, by what `way` says of
     /// its row; false, and nothing done, if it is not, or not known to be. At low rates this is what nearly all are, and
     /// nothing need be read.
     #[inline]
-    pub(crate) fn of_lone(
+    pub(crate) fn complete_single(
         &mut self,
         ring: &mut SampleWriter,
         frame: &Frame,
-        way: impl FnOnce(u8) -> Way,
+        disposition: impl FnOnce(u8) -> Disposition,
     ) -> bool {
-        let is = self.is_lone && frame.sampled_packets() == 1 && frame.holds(self.row, self.key);
+        let is = self.is_single && frame.sampled_packets() == 1 && frame.holds(self.row, self.key);
         if is {
-            ring.complete(self.next, way(self.row));
-            (self.next, self.is_lone) = (self.behind, false);
+            ring.complete(self.next, disposition(self.row));
+            (self.next, self.is_single) = (self.behind, false);
         }
         is
     }
 
     /// Completes the samples of a frame's packets by what `way` says of their rows.
-    pub(crate) fn of_frame(
+    pub(crate) fn complete_frame(
         &mut self,
         ring: &mut SampleWriter,
         frame: &Frame,
-        mut way: impl FnMut(u8) -> Way,
+        mut disposition: impl FnMut(u8) -> Disposition,
     ) {
-        self.is_lone = false;
-        let (mut left, mut told) = (frame.sampled_packets(), Rows::NONE);
+        self.is_single = false;
+        let (mut left, mut reported) = (frame.sampled_packets(), Rows::NONE);
         if !self.several {
             // A frame mostly leaves as it came: then nothing need be searched.
             while left > 0
-                && let Some((mark, behind)) = ring.marked(self.next)
+                && let Some((mark, behind)) = ring.pending_packet(self.next)
             {
                 if let Some((key, row)) = mark {
                     if !frame.holds(row, key) {
                         break;
                     }
-                    ring.complete(self.next, way(row));
-                    told.insert(row);
+                    ring.complete(self.next, disposition(row));
+                    reported.insert(row);
                     left -= 1;
                 }
                 self.next = behind;
             }
         }
         if left > 0 {
-            self.of_rows(ring, (frame, &told), &mut way);
+            self.complete_rows(ring, (frame, &reported), &mut disposition);
         }
     }
 
     /// The same for those rows of which nothing was told yet.
     #[cold]
     #[inline(never)]
-    fn of_rows(
+    fn complete_rows(
         &mut self,
         ring: &mut SampleWriter,
-        (frame, told): (&Frame, &Rows),
-        way: &mut dyn FnMut(u8) -> Way,
+        (frame, reported): (&Frame, &Rows),
+        disposition: &mut dyn FnMut(u8) -> Disposition,
     ) {
-        for row in frame.sampled().iter().filter(|row| !told.contains(*row)) {
-            self.complete(ring, frame.key(row), way(row));
+        for row in frame.sampled().iter().filter(|row| !reported.contains(*row)) {
+            self.complete(ring, frame.key(row), disposition(row));
         }
     }
 
     /// Completes the samples of a packet.
-    pub(crate) fn complete(&mut self, ring: &mut SampleWriter, key: PacketKey, way: Way) {
-        self.each(ring, key, |_| way);
+    pub(crate) fn complete(
+        &mut self,
+        ring: &mut SampleWriter,
+        key: PacketKey,
+        disposition: Disposition,
+    ) {
+        self.each(ring, key, |_| disposition);
     }
 
     /// A packet lives on as another one.
     pub(crate) fn rename(&mut self, ring: &mut SampleWriter, old: PacketKey, new: PacketKey) {
         let next = self.next;
-        self.each(ring, old, |row| Way::Marked { key: new, row });
+        self.each(ring, old, |row| Disposition::Pending { key: new, row });
         // They are waited for still.
         self.next = next;
     }
 
     /// Says of each sample of a packet what `way` says.
-    fn each(&mut self, ring: &mut SampleWriter, key: PacketKey, way: impl Fn(u8) -> Way) {
-        self.is_lone = false;
-        let is_next = matches!(ring.marked(self.next), Some((Some((k, _)), _)) if k == key);
+    fn each(
+        &mut self,
+        ring: &mut SampleWriter,
+        key: PacketKey,
+        disposition: impl Fn(u8) -> Disposition,
+    ) {
+        self.is_single = false;
+        let is_next = matches!(ring.pending_packet(self.next), Some((Some((k, _)), _)) if k == key);
         let found = if is_next { Some(self.next) } else { search(ring, key) };
         let Some(mut at) = found else { return };
-        while let Some((Some((k, row)), behind)) = ring.marked(at)
+        while let Some((Some((k, row)), behind)) = ring.pending_packet(at)
             && k == key
         {
-            ring.complete(at, way(row));
+            ring.complete(at, disposition(row));
             at = behind;
         }
         self.next = at;
@@ -144,7 +154,7 @@ impl Marked {
 #[cold]
 fn search(ring: &SampleWriter, key: PacketKey) -> Option<Ticket> {
     let (mut found, mut at, mut before) = (None, ring.unpublished(), false);
-    while let Some((mark, behind)) = ring.marked(at) {
+    while let Some((mark, behind)) = ring.pending_packet(at) {
         let is = mark.is_some_and(|(k, _)| k == key);
         if is && !before {
             found = Some(at);
@@ -157,7 +167,7 @@ fn search(ring: &SampleWriter, key: PacketKey) -> Option<Ticket> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Cause, Facts};
+    use crate::record::{Cause, SampleRecord};
     use crate::ring::{self, Bell, MAX_HEADER, SampleReader};
     use proptest::prelude::*;
     use std::collections::HashMap;
@@ -182,11 +192,11 @@ mod tests {
 
     struct Lab {
         cache: Cache,
-        marked: Marked,
+        pending: PendingSamples,
         ring: SampleWriter,
         reader: SampleReader,
         /// Of each sample what is to be told.
-        expected: Vec<Way>,
+        expected: Vec<Disposition>,
         /// The samples of packets that are under way.
         live: HashMap<u64, Vec<usize>>,
     }
@@ -197,7 +207,7 @@ mod tests {
             let (ring, reader) = ring::channel(Bell::default());
             Lab {
                 cache: Cache::new(Pool::new(&config).unwrap()),
-                marked: Marked::new(&ring),
+                pending: PendingSamples::new(&ring),
                 ring,
                 reader,
                 expected: Vec::new(),
@@ -205,13 +215,22 @@ mod tests {
             }
         }
 
-        fn push(&mut self, cause: Cause, way: Way) {
-            let facts = Facts { cause, pool: self.expected.len() as u64, way, ..Facts::default() };
-            let ticket = self.ring.push(&facts, &[7; 70]).unwrap();
-            if let Way::Marked { key, row } = way {
-                self.marked.waits(&self.ring, ticket, (key, row));
+        fn push(&mut self, cause: Cause, disposition: Disposition) {
+            let record = SampleRecord {
+                cause,
+                pool: self.expected.len() as u64,
+                disposition,
+                ..SampleRecord::default()
+            };
+            let ticket = self.ring.push(&record, &[7; 70]).unwrap();
+            if let Disposition::Pending { key, row } = disposition {
+                self.pending.waits(&self.ring, ticket, (key, row));
             }
-            self.expected.push(if cause == Cause::Received { Way::Unknown } else { way });
+            self.expected.push(if cause == Cause::Received {
+                Disposition::Unknown
+            } else {
+                disposition
+            });
         }
 
         /// A frame whose packets have so many samples.
@@ -221,31 +240,32 @@ mod tests {
             for (row, n) in samples.iter().enumerate().filter(|(_, n)| **n > 0) {
                 let key = frame.key(row as u8);
                 if *n > 1 {
-                    self.marked.several();
+                    self.pending.several();
                 }
                 self.live.insert(key.bits(), Vec::new());
                 for _ in 0..*n {
                     self.live.get_mut(&key.bits()).unwrap().push(self.expected.len());
-                    self.push(Cause::Received, Way::Marked { key, row: row as u8 });
+                    self.push(Cause::Received, Disposition::Pending { key, row: row as u8 });
                     frame.mark_sampled(row as u8);
                 }
             }
             frame
         }
 
-        fn expect(&mut self, key: PacketKey, way: Way) {
+        fn expect(&mut self, key: PacketKey, disposition: Disposition) {
             for at in self.live.remove(&key.bits()).unwrap_or_default() {
-                self.expected[at] = way;
+                self.expected[at] = disposition;
             }
         }
 
         fn leaves(&mut self, frame: &Frame) {
             let tx_if = self.expected.len() as u32;
-            let way = |row: u8| Way::Out { tx_if, entry: row.into(), headers: None };
-            if !self.marked.of_lone(&mut self.ring, frame, way) {
-                self.marked.of_frame(&mut self.ring, frame, way);
+            let disposition =
+                |row: u8| Disposition::Out { tx_if, entry: row.into(), headers: None };
+            if !self.pending.complete_single(&mut self.ring, frame, disposition) {
+                self.pending.complete_frame(&mut self.ring, frame, disposition);
             }
-            frame.sampled().iter().for_each(|row| self.expect(frame.key(row), way(row)));
+            frame.sampled().iter().for_each(|row| self.expect(frame.key(row), disposition(row)));
         }
 
         fn ends(&mut self, mut frame: Box<Frame>, end: End) {
@@ -262,8 +282,8 @@ mod tests {
                 End::Delivered => {
                     for row in frame.sampled().iter() {
                         let key = frame.key(row);
-                        self.marked.complete(&mut self.ring, key, Way::Delivered);
-                        self.expect(key, Way::Delivered);
+                        self.pending.complete(&mut self.ring, key, Disposition::Delivered);
+                        self.expect(key, Disposition::Delivered);
                     }
                 }
                 End::Replaced => {
@@ -271,7 +291,7 @@ mod tests {
                     self.cache.alloc_into(&mut others, 1, 60);
                     let new = others.key(0);
                     if let Some(samples) = self.live.remove(&old.bits()) {
-                        self.marked.rename(&mut self.ring, old, new);
+                        self.pending.rename(&mut self.ring, old, new);
                         self.live.insert(new.bits(), samples);
                         others.mark_sampled(0);
                         frame.pkt(0).unmark(thalweg_buffer::Flags::SAMPLED);
@@ -283,8 +303,8 @@ mod tests {
                 End::Consumed => {
                     for row in frame.sampled().iter() {
                         let key = frame.key(row);
-                        self.marked.complete(&mut self.ring, key, Way::Unknown);
-                        self.expect(key, Way::Unknown);
+                        self.pending.complete(&mut self.ring, key, Disposition::Unknown);
+                        self.expect(key, Disposition::Unknown);
                     }
                 }
             }
@@ -292,14 +312,15 @@ mod tests {
         }
 
         /// All that there is, as the service finds it.
-        fn publish(&mut self) -> Vec<Way> {
+        fn publish(&mut self) -> Vec<Disposition> {
             self.ring.publish();
-            self.marked.clear(&self.ring);
+            self.pending.clear(&self.ring);
             let mut header = [0; MAX_HEADER];
-            let ways = std::iter::from_fn(|| self.reader.pop(&mut header)).map(|(f, _)| f.way);
-            let ways = ways.collect();
+            let dispositions =
+                std::iter::from_fn(|| self.reader.pop(&mut header)).map(|(f, _)| f.disposition);
+            let dispositions = dispositions.collect();
             self.reader.release();
-            ways
+            dispositions
         }
     }
 
@@ -328,7 +349,7 @@ mod tests {
                         lab.ends(frame, end);
                     } else {
                         // Sampled on the way out as well: that waits for nothing.
-                        lab.push(Cause::Sent, Way::Delivered);
+                        lab.push(Cause::Sent, Disposition::Delivered);
                         waiting.push((frame, end));
                     }
                 }
@@ -345,13 +366,13 @@ mod tests {
     fn what_the_service_may_have_seen_is_left_alone() {
         let mut lab = Lab::new();
         let frame = lab.arrives(&[1, 0, 1]);
-        assert_eq!(lab.publish(), [Way::Unknown; 2]);
+        assert_eq!(lab.publish(), [Disposition::Unknown; 2]);
         lab.leaves(&frame);
         let again = lab.arrives(&[1]);
         lab.leaves(&again);
         lab.ends(frame, End::Delivered);
         lab.ends(again, End::Consumed);
         let found = lab.publish();
-        assert!(matches!(found[..], [Way::Out { entry: 0, .. }]), "{found:?}");
+        assert!(matches!(found[..], [Disposition::Out { entry: 0, .. }]), "{found:?}");
     }
 }

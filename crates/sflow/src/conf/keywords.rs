@@ -17,7 +17,7 @@ pub(super) enum Value {
     /// Anything; the function says what is wrong with it.
     Text(&'static str, fn(&mut HsflowdConf, &str) -> Result<(), String>),
     /// An object with words of its own, after something was prepared for it.
-    Object(&'static [Word], fn(&mut HsflowdConf)),
+    Object(&'static [Keyword], fn(&mut HsflowdConf)),
     /// An object that is read over: this is not done here.
     Module(&'static str),
     /// A value that is read over: it has no meaning here.
@@ -28,24 +28,24 @@ pub(super) enum Value {
 }
 
 /// A word and what follows it.
-pub(super) struct Word(pub &'static str, pub Value);
+pub(super) struct Keyword(pub &'static str, pub Value);
 
 use Value::{Module, NoEffect, Number, Object, Refused, Switch, Text};
 
 /// In `sflow { }`.
-pub(super) static SFLOW: &[Word] = &[
-    Word("polling", Number(0..=300, |c, n| c.polling = n as u32)),
-    Word("sampling", Number(0..=10_000_000, |c, n| c.sampling = Some(n as u32))),
+pub(super) static SFLOW: &[Keyword] = &[
+    Keyword("polling", Number(0..=300, |c, n| c.polling = n as u32)),
+    Keyword("sampling", Number(0..=10_000_000, |c, n| c.sampling = Some(n as u32))),
     // Names that these had once.
-    Word("counterPollingInterval", Number(0..=300, |c, n| c.polling = n as u32)),
-    Word("packetSamplingRate", Number(0..=10_000_000, |c, n| c.sampling = Some(n as u32))),
-    Word("headerBytes", Number(0..=256, |c, n| c.header_bytes = n as usize)),
-    Word(
+    Keyword("counterPollingInterval", Number(0..=300, |c, n| c.polling = n as u32)),
+    Keyword("packetSamplingRate", Number(0..=10_000_000, |c, n| c.sampling = Some(n as u32))),
+    Keyword("headerBytes", Number(0..=256, |c, n| c.header_bytes = n as usize)),
+    Keyword(
         "datagramBytes",
         Number(*DATAGRAM_BYTES.start() as u64..=8192, |c, n| c.datagram_bytes = n as usize),
     ),
-    Word("agent", Text("a device such as eth0", |c, t| device(t).map(|d| c.agent.device = d))),
-    Word(
+    Keyword("agent", Text("a device such as eth0", |c, t| device(t).map(|d| c.agent.device = d))),
+    Keyword(
         "agentIP",
         Text("an IP address", |c, t| {
             let ip: IpAddr = t.parse().map_err(|_| format!("`{t}' is no IP address"))?;
@@ -56,7 +56,7 @@ pub(super) static SFLOW: &[Word] = &[
             Ok(())
         }),
     ),
-    Word(
+    Keyword(
         "agent.cidr",
         Text("a prefix such as 10.0.0.0/8, or one to avoid such as !10.0.0.0/8", |c, t| {
             let (list, text) = match t.strip_prefix('!') {
@@ -67,8 +67,8 @@ pub(super) static SFLOW: &[Word] = &[
             Ok(())
         }),
     ),
-    Word("subAgentId", Number(0..=199_999, |c, n| c.sub_agent = Some(n as u32))),
-    Word(
+    Keyword("subAgentId", Number(0..=199_999, |c, n| c.sub_agent = Some(n as u32))),
+    Keyword(
         "uuid",
         Text("32 hexadecimal digits", |c, t| {
             let uuid = parse_uuid(t).ok_or_else(|| format!("`{t}' is no UUID"))?;
@@ -76,51 +76,51 @@ pub(super) static SFLOW: &[Word] = &[
             Ok(())
         }),
     ),
-    Word("refreshAdaptors", NoEffect(ADAPTORS)),
-    Word("checkAdaptors", NoEffect(ADAPTORS)),
-    Word("samplingDirection", Refused(DIRECTION)),
-    Word("dropPriv", NoEffect("thalweg agent -P stays root")),
-    Word("modules", NoEffect("there are no modules: all is within this program")),
-    Word("loopback", NoEffect("the loopback has no samples")),
-    Word("xen.update.dominfo", NoEffect(NO_GUESTS)),
-    Word("xen.dsk", NoEffect(NO_GUESTS)),
-    Word("refreshVMs", NoEffect(NO_GUESTS)),
-    Word("forgetVMs", NoEffect(NO_GUESTS)),
-    Word("ulogGroup", Refused(PACKETS)),
-    Word("ulogProbability", Refused(PACKETS)),
-    Word("nflogGroup", Refused(PACKETS)),
-    Word("nflogProbability", Refused(PACKETS)),
-    Word("jsonPort", Refused(APPLICATIONS)),
-    Word("jsonFIFO", Refused(APPLICATIONS)),
-    Word("collector", Object(COLLECTOR, |c| c.collectors.push(nobody()))),
-    Word("psample", Object(PSAMPLE, |c| _ = c.psample.get_or_insert_default())),
-    Word("vpp", Object(VPP, |c| _ = c.vpp.get_or_insert_default())),
-    Word("dropmon", Object(DROPMON, |c| _ = c.dropmon.get_or_insert_default())),
-    Word("DNS-SD", Module("collectors are not looked for by DNS-SD: name them")),
-    Word("DNSSD", NoEffect("collectors are not looked for by DNS-SD: name them")),
-    Word("DNSSD_domain", NoEffect("collectors are not looked for by DNS-SD: name them")),
-    Word("pcap", Refused(PACKETS)),
-    Word("nflog", Refused(PACKETS)),
-    Word("ulog", Refused(PACKETS)),
-    Word("tcp", Refused("TCP's own measurements are not added to samples: remove it")),
-    Word("json", Refused(APPLICATIONS)),
-    Word("nlroute", Refused("only the router's own samples have routes: remove it")),
-    Word("docker", Refused(GUESTS)),
-    Word("containerd", Refused(GUESTS)),
-    Word("podman", Refused(GUESTS)),
-    Word("k8s", Refused(GUESTS)),
-    Word("kvm", Refused(GUESTS)),
-    Word("xen", Refused(GUESTS)),
-    Word("systemd", Refused(GUESTS)),
-    Word("dbus", Module("there is no D-Bus interface")),
-    Word("nvml", Refused("graphics processors are not looked at: remove it")),
-    Word("eapi", Refused(SWITCHES)),
-    Word("ovs", Refused(SWITCHES)),
-    Word("cumulus", Refused(SWITCHES)),
-    Word("dent", Refused(SWITCHES)),
-    Word("opx", Refused(SWITCHES)),
-    Word("os10", Refused(SWITCHES)),
-    Word("sonic", Refused(SWITCHES)),
+    Keyword("refreshAdaptors", NoEffect(ADAPTORS)),
+    Keyword("checkAdaptors", NoEffect(ADAPTORS)),
+    Keyword("samplingDirection", Refused(DIRECTION)),
+    Keyword("dropPriv", NoEffect("thalweg agent -P stays root")),
+    Keyword("modules", NoEffect("there are no modules: all is within this program")),
+    Keyword("loopback", NoEffect("the loopback has no samples")),
+    Keyword("xen.update.dominfo", NoEffect(NO_GUESTS)),
+    Keyword("xen.dsk", NoEffect(NO_GUESTS)),
+    Keyword("refreshVMs", NoEffect(NO_GUESTS)),
+    Keyword("forgetVMs", NoEffect(NO_GUESTS)),
+    Keyword("ulogGroup", Refused(PACKETS)),
+    Keyword("ulogProbability", Refused(PACKETS)),
+    Keyword("nflogGroup", Refused(PACKETS)),
+    Keyword("nflogProbability", Refused(PACKETS)),
+    Keyword("jsonPort", Refused(APPLICATIONS)),
+    Keyword("jsonFIFO", Refused(APPLICATIONS)),
+    Keyword("collector", Object(COLLECTOR, |c| c.collectors.push(nobody()))),
+    Keyword("psample", Object(PSAMPLE, |c| _ = c.psample.get_or_insert_default())),
+    Keyword("vpp", Object(VPP, |c| _ = c.vpp.get_or_insert_default())),
+    Keyword("dropmon", Object(DROPMON, |c| _ = c.dropmon.get_or_insert_default())),
+    Keyword("DNS-SD", Module("collectors are not looked for by DNS-SD: name them")),
+    Keyword("DNSSD", NoEffect("collectors are not looked for by DNS-SD: name them")),
+    Keyword("DNSSD_domain", NoEffect("collectors are not looked for by DNS-SD: name them")),
+    Keyword("pcap", Refused(PACKETS)),
+    Keyword("nflog", Refused(PACKETS)),
+    Keyword("ulog", Refused(PACKETS)),
+    Keyword("tcp", Refused("TCP's own measurements are not added to samples: remove it")),
+    Keyword("json", Refused(APPLICATIONS)),
+    Keyword("nlroute", Refused("only the router's own samples have routes: remove it")),
+    Keyword("docker", Refused(GUESTS)),
+    Keyword("containerd", Refused(GUESTS)),
+    Keyword("podman", Refused(GUESTS)),
+    Keyword("k8s", Refused(GUESTS)),
+    Keyword("kvm", Refused(GUESTS)),
+    Keyword("xen", Refused(GUESTS)),
+    Keyword("systemd", Refused(GUESTS)),
+    Keyword("dbus", Module("there is no D-Bus interface")),
+    Keyword("nvml", Refused("graphics processors are not looked at: remove it")),
+    Keyword("eapi", Refused(SWITCHES)),
+    Keyword("ovs", Refused(SWITCHES)),
+    Keyword("cumulus", Refused(SWITCHES)),
+    Keyword("dent", Refused(SWITCHES)),
+    Keyword("opx", Refused(SWITCHES)),
+    Keyword("os10", Refused(SWITCHES)),
+    Keyword("sonic", Refused(SWITCHES)),
 ];
 
 const ADAPTORS: &str = "the host's devices are looked at whenever they are told of";
@@ -134,8 +134,8 @@ const NO_GUESTS: &str = "there are no measurements of virtual machines";
 const SWITCHES: &str = "switches of other makers are not measured: remove it";
 
 /// In `collector { }`.
-static COLLECTOR: &[Word] = &[
-    Word(
+static COLLECTOR: &[Keyword] = &[
+    Keyword(
         "ip",
         Text("an IP address or a host's name", |c, t| {
             let host = CollectorConfig::parse_host(t)?;
@@ -146,46 +146,52 @@ static COLLECTOR: &[Word] = &[
             Ok(())
         }),
     ),
-    Word("udpport", Number(1..=65_535, |c, n| collector(c).port = n as u16)),
-    Word("namespace", Text("a name under /var/run/netns", |c, t| place(c, t, true))),
-    Word("dev", Text("a device such as eth0", |c, t| place(c, t, false))),
+    Keyword("udpport", Number(1..=65_535, |c, n| collector(c).port = n as u16)),
+    Keyword("namespace", Text("a name under /var/run/netns", |c, t| place(c, t, true))),
+    Keyword("dev", Text("a device such as eth0", |c, t| place(c, t, false))),
 ];
 
 /// In `psample { }`.
-static PSAMPLE: &[Word] = &[
-    Word("group", Number(1..=32, |c, n| c.psample.get_or_insert_default().group = n as u32)),
-    Word("ingress", Switch(|c, on| c.psample.get_or_insert_default().ingress = on)),
-    Word("egress", Switch(|c, on| c.psample.get_or_insert_default().egress = on)),
+static PSAMPLE: &[Keyword] = &[
+    Keyword("group", Number(1..=32, |c, n| c.psample.get_or_insert_default().group = n as u32)),
+    Keyword("ingress", Switch(|c, on| c.psample.get_or_insert_default().ingress = on)),
+    Keyword("egress", Switch(|c, on| c.psample.get_or_insert_default().egress = on)),
 ];
 
 /// In `vpp { }`.
-static VPP: &[Word] = &[
-    Word("osIndex", Switch(|c, on| c.vpp.get_or_insert_default().os_index = on)),
-    Word(
+static VPP: &[Keyword] = &[
+    Keyword("osIndex", Switch(|c, on| c.vpp.get_or_insert_default().os_index = on)),
+    Keyword(
         "ifOffset",
         Number(0..=4_000_000_000, |c, n| c.vpp.get_or_insert_default().if_offset = n as u32),
     ),
 ];
 
 /// In `dropmon { }`.
-static DROPMON: &[Word] = &[
-    Word("limit", Number(0..=1_000_000, |c, n| c.dropmon.get_or_insert_default().limit = n as u32)),
-    Word("max", Number(0..=1_000_000_000, |c, n| c.dropmon.get_or_insert_default().max = n as u32)),
-    Word(
+static DROPMON: &[Keyword] = &[
+    Keyword(
+        "limit",
+        Number(0..=1_000_000, |c, n| c.dropmon.get_or_insert_default().limit = n as u32),
+    ),
+    Keyword(
+        "max",
+        Number(0..=1_000_000_000, |c, n| c.dropmon.get_or_insert_default().max = n as u32),
+    ),
+    Keyword(
         "max_trip",
         Number(1..=1_000_000, |c, n| c.dropmon.get_or_insert_default().max_trip = n as u32),
     ),
-    Word("start", Switch(|c, on| c.dropmon.get_or_insert_default().start = on)),
-    Word("force", Switch(|c, on| c.dropmon.get_or_insert_default().force = on)),
-    Word("sw", Switch(|c, on| c.dropmon.get_or_insert_default().software = on)),
-    Word("hw", Switch(|c, on| c.dropmon.get_or_insert_default().hardware = on)),
-    Word("rn", Switch(|c, on| c.dropmon.get_or_insert_default().reason_names = on)),
-    Word("sw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().software_passive = on)),
-    Word("group", NoEffect("the kernel has one group for drops")),
-    Word("hw_function", NoEffect("functions that hardware drops in are always told")),
-    Word("hw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().hardware_passive = on)),
-    Word("hw_unknown", Switch(|c, on| c.dropmon.get_or_insert_default().unknown = on)),
-    Word(
+    Keyword("start", Switch(|c, on| c.dropmon.get_or_insert_default().start = on)),
+    Keyword("force", Switch(|c, on| c.dropmon.get_or_insert_default().force = on)),
+    Keyword("sw", Switch(|c, on| c.dropmon.get_or_insert_default().software = on)),
+    Keyword("hw", Switch(|c, on| c.dropmon.get_or_insert_default().hardware = on)),
+    Keyword("rn", Switch(|c, on| c.dropmon.get_or_insert_default().reason_names = on)),
+    Keyword("sw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().software_passive = on)),
+    Keyword("group", NoEffect("the kernel has one group for drops")),
+    Keyword("hw_function", NoEffect("functions that hardware drops in are always told")),
+    Keyword("hw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().hardware_passive = on)),
+    Keyword("hw_unknown", Switch(|c, on| c.dropmon.get_or_insert_default().unknown = on)),
+    Keyword(
         "hide",
         Text("a regular expression", |c, t| {
             regex_lite::Regex::new(t).map_err(|e| format!("`{t}' is no expression: {e}"))?;

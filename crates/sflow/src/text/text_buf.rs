@@ -13,7 +13,7 @@ const SHORT: usize = 32;
 /// Bytes of what can stand in front of a field.
 pub(super) const BLOCK: usize = 144;
 
-/// Room for a value that is written by [`Pen::field`], twice what the longest one has.
+/// Room for a value that is written by [`TextBuf::field`], twice what the longest one has.
 pub(super) const VALUE: usize = 128;
 
 /// Room for a field. Of what is in front, a name with two prefixes and a value there is half as much.
@@ -80,13 +80,13 @@ static OCTETS: [([u8; 4], u8); 256] = {
 
 /// Appends to a buffer that is kept.
 #[derive(Debug, Default)]
-pub(super) struct Pen {
+pub(super) struct TextBuf {
     /// What is written, and room.
     buf: Vec<u8>,
     at: usize,
 }
 
-impl Pen {
+impl TextBuf {
     pub(super) fn clear(&mut self) {
         self.at = 0;
     }
@@ -122,7 +122,7 @@ impl Pen {
         }
     }
 
-    /// Apart from [`Pen::array`], where nothing then has to be compared twice.
+    /// Apart from [`TextBuf::array`], where nothing then has to be compared twice.
     #[cold]
     fn grown<const N: usize>(&mut self) -> &mut [u8; N] {
         match self.room(N).first_chunk_mut() {
@@ -398,7 +398,7 @@ fn ends<const N: usize>(room: &mut [u8], bytes: &[u8]) {
     }
 }
 
-impl io::Write for Pen {
+impl io::Write for TextBuf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.put(bytes);
         Ok(bytes.len())
@@ -413,23 +413,23 @@ impl io::Write for Pen {
 mod tests {
     use super::*;
 
-    fn written(write: impl FnOnce(&mut Pen)) -> String {
-        let mut pen = Pen::default();
-        pen.push(b'<');
-        write(&mut pen);
-        pen.push(b'>');
-        String::from_utf8(pen.written().to_vec()).unwrap()
+    fn written(write: impl FnOnce(&mut TextBuf)) -> String {
+        let mut buf = TextBuf::default();
+        buf.push(b'<');
+        write(&mut buf);
+        buf.push(b'>');
+        String::from_utf8(buf.written().to_vec()).unwrap()
     }
 
     #[test]
     fn strings_of_every_length() {
         let text = "The quick brown fox jumps over the lazy dog, and again.";
         for n in 0..text.len() {
-            assert_eq!(written(|pen| pen.text(&text[..n])), format!("<{}>", &text[..n]));
+            assert_eq!(written(|buf| buf.text(&text[..n])), format!("<{}>", &text[..n]));
         }
         let long = "x".repeat(10_000);
-        assert_eq!(written(|pen| pen.text(&long)).len(), 10_002);
-        assert_eq!(written(|pen| pen.spaces(3)), "<   >");
+        assert_eq!(written(|buf| buf.text(&long)).len(), 10_002);
+        assert_eq!(written(|buf| buf.spaces(3)), "<   >");
     }
 
     #[test]
@@ -437,14 +437,14 @@ mod tests {
         let mut n: u64 = 1;
         for _ in 0..20 {
             for n in [n - 1, n, n + 1, n.wrapping_mul(9), u64::MAX - n] {
-                assert_eq!(written(|pen| pen.decimal(n)), format!("<{n}>"));
+                assert_eq!(written(|buf| buf.decimal(n)), format!("<{n}>"));
             }
             n = n.wrapping_mul(10);
         }
         for n in (0..3_000_000_000).step_by(37_123).chain(0..20_000) {
-            assert_eq!(written(|pen| pen.decimal(n)), format!("<{n}>"));
+            assert_eq!(written(|buf| buf.decimal(n)), format!("<{n}>"));
         }
-        assert_eq!(written(|pen| pen.two_digits(7)), "<07>");
+        assert_eq!(written(|buf| buf.two_digits(7)), "<07>");
     }
 
     #[test]
@@ -452,7 +452,7 @@ mod tests {
         let block: [u8; BLOCK] = std::array::from_fn(|i| b'a' + (i % 26) as u8);
         for n in 0..=BLOCK {
             let text = String::from_utf8(block[..n].to_vec()).unwrap();
-            assert_eq!(written(|pen| pen.block(&block, n)), format!("<{text}>"));
+            assert_eq!(written(|buf| buf.block(&block, n)), format!("<{text}>"));
         }
     }
 
@@ -477,7 +477,7 @@ mod tests {
                     let lead = |room: &mut [u8; FIELD]| super::block(room, &block, lead);
                     let value = |room: &mut [u8; VALUE]| super::decimal(spot(room, 0), n);
                     let written =
-                        written(|pen| pen.field(lead, prefixes, name, (b": ", b"\n"), value));
+                        written(|buf| buf.field(lead, prefixes, name, (b": ", b"\n"), value));
                     assert_eq!(written, line);
                 }
             }
@@ -496,12 +496,12 @@ mod tests {
 
     #[test]
     fn bytes() {
-        assert_eq!(written(|pen| pen.hex(&[0, 0xab, 0xff])), "<00abff>");
-        assert_eq!(written(|pen| pen.dashed_hex(&[0, 0xab, 0xff])), "<00-AB-FF>");
+        assert_eq!(written(|buf| buf.hex(&[0, 0xab, 0xff])), "<00abff>");
+        assert_eq!(written(|buf| buf.dashed_hex(&[0, 0xab, 0xff])), "<00-AB-FF>");
         for n in 0..40_u8 {
             let bytes: Vec<u8> = (0..n).map(|i| i.wrapping_mul(97)).collect();
             let text: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-            assert_eq!(written(|pen| pen.dashed_hex(&bytes)), format!("<{}>", text.join("-")));
+            assert_eq!(written(|buf| buf.dashed_hex(&bytes)), format!("<{}>", text.join("-")));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use thalweg_buffer::PacketKey;
 
-/// Words that hold a sample's facts.
-pub const FACTS: usize = thalweg_tables::record_ring::WORDS;
+/// Words that hold a sample's record.
+pub const RECORD_WORDS: usize = thalweg_tables::record_ring::WORDS;
 
 /// Why a packet was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub enum Cause {
     Sent,
     /// It was dropped.
     Dropped,
-    /// It was not: another worker has sampled it and asks, by the number in [`Facts::pool`], what
+    /// It was not: another worker has sampled it and asks, by the number in [`SampleRecord::pool`], what
     /// has become of it.
-    Asked,
+    RemoteDisposition,
 }
 
 /// Addresses and ports of an IPv4 packet.
@@ -69,13 +69,13 @@ pub struct Headers {
 
 /// Where a packet has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum Disposition {
     /// Not known: it is held.
     #[default]
     Unknown,
     /// Not known yet: it is in the router, and the worker that sampled it waits for it. Who reads the ring
     /// finds [`Unknown`](Self::Unknown) instead.
-    Marked {
+    Pending {
         /// The packet.
         key: PacketKey,
         /// Its row in the frame in which it came.
@@ -105,7 +105,7 @@ pub enum Way {
 
 /// What is known of a sampled packet besides its header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct SampleRecord {
     /// Why it was sampled.
     pub cause: Cause,
     /// Interface that it was sampled on.
@@ -117,7 +117,7 @@ pub struct Facts {
     /// Bytes of the packet without FCS, all segments counted.
     pub frame_length: u32,
     /// Packets of the interface that this worker has seen, this one included; or a number, see
-    /// [`Cause::Asked`].
+    /// [`Cause::RemoteDisposition`].
     pub pool: u64,
     /// Samples of the interface that this worker has lost; of dropped packets, how many it has not
     /// told of.
@@ -129,7 +129,7 @@ pub struct Facts {
     /// The header begins with the IP header: there was no other.
     pub bare: bool,
     /// Where it has gone.
-    pub way: Way,
+    pub disposition: Disposition,
 }
 
 const fn pair(low: u32, high: u32) -> u64 {
@@ -145,63 +145,63 @@ const ADDRESSES: u64 = 1 << 9;
 const PORTS: u64 = 1 << 10;
 const HEADERS: u64 = 1 << 11;
 
-/// Words that a way takes.
-const WAY: usize = 3;
+/// Words that a disposition takes.
+const DISPOSITION_WORDS: usize = 3;
 /// The first byte of one that is waited for.
-const MARKED: u64 = 6;
+const PENDING: u64 = 6;
 
-impl Way {
-    /// The first of its words among the facts.
-    pub(crate) const AT: usize = FACTS - WAY;
+impl Disposition {
+    /// The first of its words among the record.
+    pub(crate) const AT: usize = RECORD_WORDS - DISPOSITION_WORDS;
 
     #[inline]
-    pub(crate) fn words(self) -> [u64; WAY] {
+    pub(crate) fn words(self) -> [u64; DISPOSITION_WORDS] {
         match self {
-            Way::Unknown => [0; WAY],
-            Way::Out { tx_if, entry, headers } => {
-                let fate = 1 | u64::from(tx_if) << 32;
+            Disposition::Unknown => [0; DISPOSITION_WORDS],
+            Disposition::Out { tx_if, entry, headers } => {
+                let head = 1 | u64::from(tx_if) << 32;
                 let Some(Headers { tag, tuple }) = headers else {
-                    return [fate, u64::from(entry), 0];
+                    return [head, u64::from(entry), 0];
                 };
-                let fate = fate | HEADERS | tag.map_or(0, |tci| TAGGED | u64::from(tci) << 16);
-                let Some(t) = tuple else { return [fate, u64::from(entry), 0] };
+                let head = head | HEADERS | tag.map_or(0, |tci| TAGGED | u64::from(tci) << 16);
+                let Some(t) = tuple else { return [head, u64::from(entry), 0] };
                 let (ports, has) = t.ports.map_or((0, 0), |(s, d)| (pair_of_ports(s, d), PORTS));
-                [fate | ADDRESSES | has, pair(entry, t.source), pair(t.destination, ports)]
+                [head | ADDRESSES | has, pair(entry, t.source), pair(t.destination, ports)]
             }
-            Way::Dropped(reason) => [2, u64::from(reason), 0],
-            Way::Delivered => [3, 0, 0],
-            Way::Elsewhere(number) => [4, u64::from(number), 0],
-            Way::Several { outputs } => [5, u64::from(outputs), 0],
-            Way::Marked { key, row } => [MARKED | u64::from(row) << 8, key.bits(), 0],
+            Disposition::Dropped(reason) => [2, u64::from(reason), 0],
+            Disposition::Delivered => [3, 0, 0],
+            Disposition::Elsewhere(number) => [4, u64::from(number), 0],
+            Disposition::Several { outputs } => [5, u64::from(outputs), 0],
+            Disposition::Pending { key, row } => [PENDING | u64::from(row) << 8, key.bits(), 0],
         }
     }
 
     /// The packet that is waited for, and its row, by a sample's words.
     #[inline(always)]
-    pub(crate) fn marked(words: &[u64; FACTS]) -> Option<(PacketKey, u8)> {
-        let fate = words[Way::AT];
-        (fate as u8 == MARKED as u8)
-            .then(|| (PacketKey::from_bits(words[Way::AT + 1]), (fate >> 8) as u8))
+    pub(crate) fn pending_packet(words: &[u64; RECORD_WORDS]) -> Option<(PacketKey, u8)> {
+        let head = words[Disposition::AT];
+        (head as u8 == PENDING as u8)
+            .then(|| (PacketKey::from_bits(words[Disposition::AT + 1]), (head >> 8) as u8))
     }
 
     #[inline(always)]
-    fn from_words(words: [u64; WAY]) -> Way {
-        let (fate, (low, high)) = (words[0], halves(words[1]));
-        match fate as u8 {
+    fn from_words(words: [u64; DISPOSITION_WORDS]) -> Disposition {
+        let (head, (low, high)) = (words[0], halves(words[1]));
+        match head as u8 {
             1 => {
-                let tag = (fate & TAGGED != 0).then_some((fate >> 16) as u16);
+                let tag = (head & TAGGED != 0).then_some((head >> 16) as u16);
                 let (destination, ports) = halves(words[2]);
-                let ports = (fate & PORTS != 0).then_some(((ports >> 16) as u16, ports as u16));
+                let ports = (head & PORTS != 0).then_some(((ports >> 16) as u16, ports as u16));
                 let tuple = Tuple { source: high, destination, ports };
-                let tuple = (fate & ADDRESSES != 0).then_some(tuple);
-                let headers = (fate & HEADERS != 0).then_some(Headers { tag, tuple });
-                Way::Out { tx_if: (fate >> 32) as u32, entry: low, headers }
+                let tuple = (head & ADDRESSES != 0).then_some(tuple);
+                let headers = (head & HEADERS != 0).then_some(Headers { tag, tuple });
+                Disposition::Out { tx_if: (head >> 32) as u32, entry: low, headers }
             }
-            2 => Way::Dropped(low),
-            3 => Way::Delivered,
-            4 => Way::Elsewhere(low),
-            5 => Way::Several { outputs: low as u16 },
-            _ => Way::Unknown,
+            2 => Disposition::Dropped(low),
+            3 => Disposition::Delivered,
+            4 => Disposition::Elsewhere(low),
+            5 => Disposition::Several { outputs: low as u16 },
+            _ => Disposition::Unknown,
         }
     }
 }
@@ -219,26 +219,26 @@ fn interfaces(sw_if: u32, rx_if: u32) -> u32 {
 
 const BARE: u64 = 1 << 24;
 
-impl Facts {
+impl SampleRecord {
     /// As they lie in the ring before so many bytes of header.
     #[inline(always)]
-    pub(crate) fn words(&self, header: u16) -> [u64; FACTS] {
+    pub(crate) fn words(&self, header: u16) -> [u64; RECORD_WORDS] {
         let cause = match self.cause {
             Cause::Received => 0,
             Cause::Sent => 1,
             Cause::Dropped => 2u64,
-            Cause::Asked => 3,
+            Cause::RemoteDisposition => 3,
         };
         let bare = if self.bare { BARE } else { 0 };
         let kind = u64::from(header) | cause << 16 | bare | u64::from(self.lost) << 32;
-        let [fate, place, addresses] = self.way.words();
+        let [head, place, addresses] = self.disposition.words();
         [
             pair(interfaces(self.sw_if, self.rx_if), self.generation),
             pair(self.rate, self.frame_length),
             self.pool,
             self.at,
             kind,
-            fate,
+            head,
             place,
             addresses,
         ]
@@ -246,13 +246,13 @@ impl Facts {
 
     /// How many bytes of header there are.
     #[inline]
-    pub(crate) fn header_of(words: &[u64; FACTS]) -> usize {
+    pub(crate) fn header_of(words: &[u64; RECORD_WORDS]) -> usize {
         usize::from(words[4] as u16)
     }
 
-    /// The facts, and how many bytes of header there are.
+    /// The record, and how many bytes of header there are.
     #[inline(always)]
-    pub(crate) fn from_words(words: &[u64; FACTS]) -> (Facts, usize) {
+    pub(crate) fn from_words(words: &[u64; RECORD_WORDS]) -> (SampleRecord, usize) {
         let (interfaces, generation) = halves(words[0]);
         let (rate, frame_length) = halves(words[1]);
         let kind = words[4];
@@ -260,9 +260,9 @@ impl Facts {
             0 => Cause::Received,
             1 => Cause::Sent,
             2 => Cause::Dropped,
-            _ => Cause::Asked,
+            _ => Cause::RemoteDisposition,
         };
-        let facts = Facts {
+        let record = SampleRecord {
             cause,
             sw_if: interfaces & 0xffff,
             generation,
@@ -273,9 +273,9 @@ impl Facts {
             rx_if: interfaces >> 16,
             at: words[3],
             bare: kind & BARE != 0,
-            way: Way::from_words([words[5], words[6], words[7]]),
+            disposition: Disposition::from_words([words[5], words[6], words[7]]),
         };
-        (facts, Facts::header_of(words))
+        (record, SampleRecord::header_of(words))
     }
 }
 
@@ -284,18 +284,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn way() -> impl Strategy<Value = Way> {
+    fn dispositions() -> impl Strategy<Value = Disposition> {
         let tuple = |(source, destination, ports)| Tuple { source, destination, ports };
         let tuple = prop::option::of(any::<(u32, u32, Option<(u16, u16)>)>().prop_map(tuple));
         let headers = (any::<Option<u16>>(), tuple).prop_map(|(tag, tuple)| Headers { tag, tuple });
         let headers = prop::option::of(headers);
-        let out = |((tx_if, entry), headers)| Way::Out { tx_if, entry, headers };
+        let out = |((tx_if, entry), headers)| Disposition::Out { tx_if, entry, headers };
         prop_oneof![
-            Just(Way::Unknown),
-            Just(Way::Delivered),
-            any::<u32>().prop_map(Way::Dropped),
-            any::<u32>().prop_map(Way::Elsewhere),
-            any::<u16>().prop_map(|outputs| Way::Several { outputs }),
+            Just(Disposition::Unknown),
+            Just(Disposition::Delivered),
+            any::<u32>().prop_map(Disposition::Dropped),
+            any::<u32>().prop_map(Disposition::Elsewhere),
+            any::<u16>().prop_map(|outputs| Disposition::Several { outputs }),
             (any::<(u32, u32)>(), headers).prop_map(out),
         ]
     }
@@ -305,29 +305,29 @@ mod tests {
         fn words_say_what_was_said(
             numbers: (u16, u32, u32, u32, u64, u32, u16, u64),
             cause in prop::sample::select(
-                [Cause::Received, Cause::Sent, Cause::Dropped, Cause::Asked].as_slice()),
+                [Cause::Received, Cause::Sent, Cause::Dropped, Cause::RemoteDisposition].as_slice()),
             bare: bool,
             header: u16,
-            way in way(),
+            disposition in dispositions(),
         ) {
             let (sw_if, generation, rate, frame_length, pool, lost, rx_if, at) = numbers;
             let (sw_if, rx_if) = (u32::from(sw_if), u32::from(rx_if));
-            let facts = Facts {
-                cause, sw_if, generation, rate, frame_length, pool, lost, rx_if, at, bare, way,
+            let record = SampleRecord {
+                cause, sw_if, generation, rate, frame_length, pool, lost, rx_if, at, bare, disposition,
             };
-            let read = Facts::from_words(&facts.words(header));
-            prop_assert_eq!(read, (facts, usize::from(header)));
+            let read = SampleRecord::from_words(&record.words(header));
+            prop_assert_eq!(read, (record, usize::from(header)));
         }
     }
 
     #[test]
     fn what_is_waited_for_is_unknown_to_others() {
         let key = PacketKey::from_bits(0x7fff_0123_4567_89c0);
-        let way = Way::Marked { key, row: 255 };
-        let words = Facts { way, ..Facts::default() }.words(64);
-        assert_eq!(Way::marked(&words), Some((key, 255)));
-        assert_eq!(Facts::from_words(&words), (Facts::default(), 64));
-        assert_eq!(Way::marked(&Facts::default().words(64)), None);
+        let disposition = Disposition::Pending { key, row: 255 };
+        let words = SampleRecord { disposition, ..SampleRecord::default() }.words(64);
+        assert_eq!(Disposition::pending_packet(&words), Some((key, 255)));
+        assert_eq!(SampleRecord::from_words(&words), (SampleRecord::default(), 64));
+        assert_eq!(Disposition::pending_packet(&SampleRecord::default().words(64)), None);
     }
 
     #[test]

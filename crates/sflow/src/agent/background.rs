@@ -10,9 +10,9 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Something that a thread of its own works out.
 #[derive(Debug)]
-pub struct Errand<T>(Receiver<T>);
+pub struct BackgroundTask<T>(Receiver<T>);
 
-impl<T: Send + 'static> Errand<T> {
+impl<T: Send + 'static> BackgroundTask<T> {
     /// Starts it. `name` is the thread's, of at most 15 bytes.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ impl<T: Send + 'static> Errand<T> {
             // Nobody may be waiting any more.
             let _ = done.send(work());
         })?;
-        Ok(Errand(result))
+        Ok(BackgroundTask(result))
     }
 
     /// What came of it: `None` while it goes on, an error if its thread came to grief.
