@@ -1,6 +1,6 @@
 //! A lab that fails leaves its packets.
 
-use super::{BROADCAST, frame, lab, sent_to, station};
+use super::{BROADCAST, frame, lab, sent_to, host_mac};
 use std::path::Path;
 use thalweg_testkit::{Cmd, require_tools, tshark_fields};
 
@@ -10,7 +10,7 @@ const FAIL: &str = "THALWEG_TESTKIT_FAIL";
 #[test]
 fn inner_lab() {
     let mut lab = lab(3);
-    lab.receive(0, vec![frame(BROADCAST, station(1), 50)]);
+    lab.receive(0, vec![frame(BROADCAST, host_mac(1), 50)]);
     assert_eq!(sent_to(&mut lab), [1, 2]);
     assert!(std::env::var_os(FAIL).is_none(), "on purpose");
     lab.close();
