@@ -26,6 +26,7 @@
 //! A cell is a text, a number, a spread, a guide, a reason why there is no value, or `null` where
 //! none belongs. Fields may be added; these stay.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![forbid(unsafe_code)]
 
 mod args;

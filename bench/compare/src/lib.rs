@@ -1,5 +1,6 @@
 //! Forwarders to compare: this router, the kernel, Open vSwitch, DPDK's testpmd.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![forbid(unsafe_code)]
 
 mod lone;

@@ -8,6 +8,8 @@
 //! What is counted is what runs in nodes and taps, and the tracker by itself; not the generator's
 //! input, nor the loop around them. callgrind knows no AVX-512: the levels below it stand in.
 
+#![allow(clippy::expect_used)]
+
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -9,6 +9,8 @@
 //! processor fetches ahead, by itself or by hints: pairs of lines are told beside it, since some processors fetch
 //! those together.
 
+#![allow(clippy::expect_used)]
+
 use std::io::BufReader;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};

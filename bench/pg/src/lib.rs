@@ -5,6 +5,8 @@
 //! - [`turns`] measures settings in turn, [`pairs`] two of them in short turns, [`scaling`] one worker and two.
 //! - [`accepted`] keeps counts of instructions, [`sharing`] tells which cache lines threads share;
 //!   both are of [`valgrind`].
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![forbid(unsafe_code)]
 
 pub mod accepted;

@@ -4,6 +4,8 @@
 //! The allocator of this program counts who asks it, thread by thread, so that what the main thread and the
 //! others do meanwhile does not matter.
 
+#![allow(clippy::panic)]
+
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 

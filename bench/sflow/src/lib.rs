@@ -1,5 +1,6 @@
 //! Decoders of sFlow as processes: how to start them, and what processor time they take.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![forbid(unsafe_code)]
 
 mod udp;

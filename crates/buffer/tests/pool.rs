@@ -1,5 +1,7 @@
 //! The pool, its caches and its frames, compared with a model and across threads.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use thalweg_buffer::{Cache, Deal, Flags, Frame, Iface, LOCAL_IF, Packet, Pool, PoolConfig};
 

@@ -1,5 +1,7 @@
 //! A small set of commands for this crate's tests.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::time::{Duration, Instant};
 
 use crate::args::Args;

@@ -71,6 +71,7 @@ pub const UNREACHABLE: Dpo = 3;
 pub const PROHIBIT: Dpo = 4;
 
 impl Forwarding {
+    #[expect(clippy::panic, reason = "the router cannot start without this memory")]
     pub(crate) fn init(c: &mut Control) {
         // Reserving address space fails only if the process is out of it; nothing works then.
         let table = match DpoTable::new(CAPACITY) {

@@ -1,5 +1,7 @@
 //! The engine's commands over a running engine.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod lab;
 
 use lab::{Lab, Release, TO_DELIVER, TO_DROP, TO_KEEP, TO_SINK};

@@ -1,5 +1,7 @@
 //! The main thread: calls, timers, events, other threads' jobs; and workers that sleep.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod lab;
 
 use lab::{Lab, TO_SINK};

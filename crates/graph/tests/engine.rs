@@ -1,5 +1,7 @@
 //! Packets through the engine: nothing is lost, doubled or out of order.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod lab;
 
 use lab::{Lab, Release, TO_DELIVER, TO_DROP, TO_KEEP, TO_NODE, TO_OTHER, TO_PANIC, TO_SINK};

@@ -1,5 +1,7 @@
 //! Packets that workers hand to each other.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod lab;
 
 use lab::{Lab, QUEUE, TO_DROP, TO_SINK, to_worker};

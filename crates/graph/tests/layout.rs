@@ -1,6 +1,8 @@
 //! No cache line that a worker writes all the time is shared with another thread. Hardware counters
 //! that would show it are not available everywhere; addresses are.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod lab;
 
 use lab::{Lab, to_worker};

@@ -1,5 +1,7 @@
 //! Taps that skip packets, and what they are notified of about packets that they have marked.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod lab;
 
 use lab::{Lab, Release, TO_DELIVER, TO_DROP, TO_KEEP, TO_SINK};

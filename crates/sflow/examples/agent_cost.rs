@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release -p thalweg-sflow --example agent_cost
 
+#![allow(clippy::expect_used)]
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;

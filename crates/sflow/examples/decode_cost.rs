@@ -4,6 +4,7 @@
 //!
 //! FORMAT is a letter: `x` for text, and the options of `thalweg sflow decode`.
 
+#![allow(clippy::expect_used)]
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;

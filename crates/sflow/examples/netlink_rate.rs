@@ -6,6 +6,8 @@
 //! reads and decodes them, or there is none. The controller's group, which every kernel has, stands
 //! in for PSAMPLE's; CAP_NET_ADMIN is needed. The median of five turns of half a second.
 
+#![allow(clippy::expect_used)]
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,5 +1,7 @@
 //! Capture files of every kind, built byte by byte.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::{Cursor, Read};
 use std::net::IpAddr;
 

@@ -1,5 +1,7 @@
 //! The codec against real datagrams and against random bytes.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::Path;
 
 use proptest::prelude::*;

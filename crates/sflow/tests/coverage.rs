@@ -1,6 +1,8 @@
 //! Whether 95 % intervals hold the truth 95 times in 100: a known mix of traffic is sampled, trial by
 //! trial with another seed, and the share of intervals that hold the truth is counted.
 
+#![allow(clippy::unwrap_used)]
+
 use thalweg_sflow::DiscardReason;
 use thalweg_sflow::decode::{Datagram, Sample};
 use thalweg_sflow::encode::{DatagramEncoder, DiscardSampleOut, FlowSampleOut, Push};

@@ -1,5 +1,7 @@
 //! Captures of real agents, printed and compared byte for byte with what sflowtool 6.11 prints.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 
 use thalweg_sflow::SFLOW_PORT;

@@ -4,6 +4,8 @@
 //! the complaints in `data/mutants.errors.txt`; the fuzzer begins with the same datagrams.
 //! `UPDATE_GOLDEN=1` makes all of them anew. Some thousands more are made on the fly.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,8 @@
 //! `cargo bench -p thalweg-tables --bench flows`; an item is a packet or a flow, and 128-byte flows
 //! are found in random order.
 
+#![allow(clippy::expect_used)]
+
 use std::ops::Range;
 
 use divan::counter::ItemsCount;

@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p thalweg-tables --bench tables`
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::LazyLock;
 
 use divan::counter::ItemsCount;

@@ -5,6 +5,8 @@
 //! Each number is the median of several runs, with the fastest and the slowest. Clocks are those
 //! of the time stamp counter, which ticks at a constant rate whatever the core does.
 
+#![allow(clippy::unwrap_used)]
+
 #[cfg(target_arch = "x86_64")]
 fn main() -> Result<(), thalweg_tables::LpmError> {
     bench::main()

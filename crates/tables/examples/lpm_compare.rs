@@ -16,6 +16,8 @@
 //! DIR-24-8 stays: one access for nearly every look-up, at most two, and the cheapest to change. A
 //! small table would be better off in a cache; but it takes 8 clocks at most, whatever comes.
 
+#![allow(clippy::unwrap_used)]
+
 #[cfg(not(target_arch = "x86_64"))]
 fn main() {
     eprintln!("lpm_compare needs the time-stamp counter of x86-64");

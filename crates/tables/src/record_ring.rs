@@ -79,6 +79,7 @@ impl Lines {
 /// # Panics
 /// If the memory cannot be allocated.
 #[must_use]
+#[expect(clippy::panic, reason = "the router cannot start without this memory")]
 pub fn channel(lines: usize) -> (RecordWriter, RecordReader) {
     let lines = lines.next_power_of_two();
     // A ring cycles through all of its memory, and would fault in small pages one after the other.

@@ -28,6 +28,7 @@ macro_rules! golden {
 /// # Panics
 /// If the file and `actual` differ, or the file is missing.
 #[track_caller]
+#[expect(clippy::panic, reason = "this is how a test fails")]
 pub fn check_golden(path: impl AsRef<Path>, actual: &str) {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1");
     if let Err(error) = compare(path.as_ref(), actual, update) {

@@ -68,6 +68,7 @@ pub(crate) struct Attributes(Vec<u8>);
 
 impl Attributes {
     /// Appends one attribute, padded to four bytes.
+    #[expect(clippy::expect_used, reason = "attributes are short")]
     pub(crate) fn put(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         let length = u16::try_from(4 + value.len()).expect("attributes are written by us, short");
         self.0.extend(length.to_ne_bytes());

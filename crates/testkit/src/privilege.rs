@@ -112,6 +112,7 @@ const INNER: &str = "THALWEG_TESTKIT_INNER";
 ///
 /// # Panics
 /// If the test fails, or if namespaces cannot be made and the environment variable `CI` is set.
+#[expect(clippy::panic, reason = "this is how a test fails")]
 pub fn run_lab_test(path: &str, body: impl FnOnce() -> Result<()>) {
     let finish = |result: Result<()>| {
         if let Err(error) = result {

@@ -1,5 +1,7 @@
 //! What failed tests leave: tests that fail on purpose, run by others in processes of their own.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

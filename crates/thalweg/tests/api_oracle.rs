@@ -1,6 +1,8 @@
 //! Our messages are VPP's: name, fields, options, types, services and CRC, as VPP's own
 //! descriptions have them.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::HashMap;

@@ -1,5 +1,7 @@
 //! Every reason for which a packet is dropped has a name in sFlow, and a line in one table.
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use thalweg_buffer::PoolConfig;

@@ -1,6 +1,8 @@
 //! The texts of all errors, in one list: it is what a reviewer reads, and what must not change once
 //! scripts look for it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The two programs as their users meet them: what they print, and their exit status.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Whatever a command sets, the configuration shows, and a router made from it has.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;

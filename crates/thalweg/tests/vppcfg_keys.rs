@@ -1,6 +1,8 @@
 //! Every key of vppcfg's schema is either understood or refused by its path: never ignored, never
 //! an unknown key.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::{BTreeSet, HashMap};
 use thalweg::configuration::catalog;
 use thalweg_config::declare::schema::RULES;

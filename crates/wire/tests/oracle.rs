@@ -1,6 +1,8 @@
 //! Comparison with another implementation: what this crate builds, `etherparse` must parse with the
 //! same fields and checksums, and the other way round.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use etherparse::{

@@ -64,7 +64,7 @@ impl Report {
 
     /// Prints the sum; whether all passed.
     pub fn finish(mut self) -> bool {
-        self.ended.sort_by(|a, b| b.0.cmp(&a.0));
+        self.ended.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
         println!(
             "\nThe slowest of {} jobs, which took {} s together:",
             self.total,

@@ -2,6 +2,8 @@
 //! parts that words on the command line select. Settings take turns within each round, so that the
 //! machine's drift meets them all; medians are printed with the least and greatest.
 
+#![allow(clippy::panic)]
+
 use std::time::Instant;
 
 use thalweg_bench_common::{Args, Report, Table};

@@ -219,13 +219,10 @@ fn connections_come_while_labels_have_no_memory_yet() {
             break flow;
         }
         refused += 1;
-        match packets.next() {
-            Some(packet) => {
-                let one = lab.look(0, &packet, Some(&Commit::default())).flow.unwrap();
-                assert_eq!(lab.tracker.label(one), 0);
-                plain += 1;
-            }
-            None => {}
+        if let Some(packet) = packets.next() {
+            let one = lab.look(0, &packet, Some(&Commit::default())).flow.unwrap();
+            assert_eq!(lab.tracker.label(one), 0);
+            plain += 1;
         }
         assert!(began.elapsed() < Duration::from_secs(60), "no memory for labels");
         std::thread::yield_now();

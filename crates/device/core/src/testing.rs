@@ -1,5 +1,7 @@
 //! Test interfaces that record transmitted frames and receive injected ones.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

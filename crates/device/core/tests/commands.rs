@@ -1,5 +1,7 @@
 //! The commands about interfaces, run as a user types them.
 
+#![allow(clippy::unwrap_used)]
+
 use thalweg_cli::CommandTree;
 use thalweg_device::{FEATURE, interface};
 use thalweg_graph::{

@@ -6,7 +6,7 @@
 //!
 //! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
 //! * [`neighbors`]: the table on the main thread. The IPv4 feature passes addresses with
-//! [`set_addresses`] and learns by [`Neighbors::on_change`] which /32 routes to add.
+//!   [`set_addresses`] and learns by [`Neighbors::on_change`] which /32 routes to add.
 //!
 //! Life of a neighbour:
 //!

@@ -1,6 +1,8 @@
 //! A small router for this crate's tests: one interface that records its packets, and stand-ins for
 //! the features around ARP.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use crate::{Neighbors, cli};
 use std::any::Any;
 use std::net::Ipv4Addr;

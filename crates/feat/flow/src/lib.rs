@@ -55,6 +55,7 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
+#[expect(clippy::panic, reason = "the router cannot start without this memory")]
 fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(Published::default());
     c.share(snapshot);

@@ -443,7 +443,8 @@ thalweg:
                 .contains("not supported yet")
         );
         assert!(
-            wrong("interfaces: {pg0: {addresses: [10.0.0.0/24]}}\n").contains("it is the subnet address")
+            wrong("interfaces: {pg0: {addresses: [10.0.0.0/24]}}\n")
+                .contains("it is the subnet address")
         );
         assert!(wrong("thalweg: {interfaces: {pg0: {ip-table: 5}}}\n").contains("no table 5"));
     }

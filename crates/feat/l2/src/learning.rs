@@ -20,6 +20,7 @@ pub(crate) struct Learning {
 
 impl Learning {
     /// Creates the seen marks of a worker.
+    #[expect(clippy::panic, reason = "the router cannot start without this memory")]
     pub(crate) fn worker(&self) -> Arc<Seen> {
         let seen = Seen::new(MAX_ADDRESSES);
         let seen = Arc::new(seen.unwrap_or_else(|e| panic!("addresses that a worker sees: {e}")));

@@ -70,6 +70,7 @@ impl L2 {
     }
 }
 
+#[expect(clippy::panic, reason = "the router cannot start without this memory")]
 fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(L2Table::default());
     let snapshot: Arc<Snapshot<L2Table>> = snapshot;

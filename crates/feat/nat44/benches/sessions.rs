@@ -3,6 +3,8 @@
 //!
 //! `cargo bench -p thalweg-feat-nat44 --bench sessions`
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 #[allow(dead_code)]
 #[path = "../../ip4/tests/router/lab.rs"]
 mod lab;

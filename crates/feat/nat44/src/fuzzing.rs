@@ -1,6 +1,8 @@
 //! Fuzzing entries: arbitrary packets, commands and files, after which all counters and resources
 //! must agree.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use crate::config::{Config, Timeouts};
 use crate::limits::LimitSettings;
 use crate::mapping::{Mapping, Mappings, TwiceNat};

@@ -593,7 +593,8 @@ impl Translator {
     fn needs_outside_table(&self, cx: &NodeCx<'_>, t: &Tuple, m: &Mapping) -> bool {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
-        table != t.table && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::Miss
+        table != t.table
+            && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::Miss
     }
 }
 

@@ -12,6 +12,8 @@
 //! * `tap`: clocks per sample that the tap shows for itself, its clock's reading included.
 //! * `lost`: share of the samples that the ring had no room for.
 
+#![allow(clippy::expect_used)]
+
 use std::error::Error;
 use std::net::UdpSocket;
 use std::sync::Arc;

@@ -147,6 +147,7 @@ impl BuildCx<'_> {
     ///
     /// # Panics
     /// If there is no queue of that name, which is a bug in the feature's `init`.
+    #[expect(clippy::panic, reason = "a fault of the program, seen at its start")]
     pub fn hand_off(&self, queue: &str) -> HandOff {
         let end = self.control.hand_off(queue, self.worker);
         end.unwrap_or_else(|| panic!("unknown hand-off `{queue}`"))
@@ -613,6 +614,7 @@ impl Control {
     ///
     /// # Panics
     /// If no state of that type was inserted, which is a bug in the feature's `init`.
+    #[expect(clippy::panic, reason = "features are listed in the wrong order")]
     pub fn state<T: Any>(&self) -> Rc<RefCell<T>> {
         let any = self.states.get(&TypeId::of::<T>()).cloned();
         any.and_then(|a| a.downcast::<RefCell<T>>().ok())
@@ -628,6 +630,7 @@ impl Control {
     ///
     /// # Panics
     /// If nothing of that type was shared.
+    #[expect(clippy::panic, reason = "features are listed in the wrong order")]
     pub fn shared<T: Any + Send + Sync>(&self) -> Arc<T> {
         self.find_shared()
             .unwrap_or_else(|| panic!("nothing shared of type {}", std::any::type_name::<T>()))

@@ -1,5 +1,7 @@
 //! Compared with a list of routes searched linearly, and with readers on other threads.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use super::*;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,7 @@
 //! Rings on real devices, in network namespaces that the tests make.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod rings;
 mod support;
 mod wire;

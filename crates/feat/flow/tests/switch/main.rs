@@ -1,5 +1,7 @@
 //! Rules in the real graph, with clients and a server at its ports.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod actions;
 mod fragments;
 mod lab;

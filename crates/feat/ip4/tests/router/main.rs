@@ -1,5 +1,7 @@
 //! IPv4 from end to end: the real features between test interfaces.
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 mod commands;
 mod forwarding;
 mod icmp;

@@ -1,6 +1,6 @@
 //! A lab that fails leaves its packets.
 
-use super::{BROADCAST, frame, lab, sent_to, host_mac};
+use super::{BROADCAST, frame, host_mac, lab, sent_to};
 use std::path::Path;
 use thalweg_testkit::{Cmd, require_tools, tshark_fields};
 

@@ -1,5 +1,7 @@
 //! Bridge domains between test interfaces.
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 mod failure;
 mod kernels;
 

@@ -1,5 +1,7 @@
 //! NAT44 end to end: the real features between test interfaces.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 #[allow(dead_code)]
 #[path = "../../../ip4/tests/router/lab.rs"]
 mod lab;

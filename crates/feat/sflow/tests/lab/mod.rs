@@ -63,9 +63,12 @@ static INPUT: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
+/// Interface, first worker, GSO size, packets, and where they are logged.
+type Incoming = (u32, usize, u16, Vec<Vec<u8>>, PacketTap);
+
 #[derive(Default)]
 struct Input {
-    frames: VecDeque<(u32, usize, u16, Vec<Vec<u8>>, PacketTap)>,
+    frames: VecDeque<Incoming>,
 }
 
 impl InputNode for Input {
