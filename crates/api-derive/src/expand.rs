@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_where_they_are() {
+    fn errors_point_at_their_place() {
         let error = |input: DeriveInput| message(&input).unwrap_err().to_string();
         assert!(
             error(parse_quote!(

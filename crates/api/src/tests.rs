@@ -321,7 +321,7 @@ fn a_dump_longer_than_all_buffers_ends_with_the_ping() {
 }
 
 #[test]
-fn a_client_that_does_not_read_disturbs_nobody() {
+fn a_slow_reader_does_not_disturb_others() {
     let world = World::new(Limits { answers: 10_000, events: 50_000, ..Limits::default() });
     let mut lazy = world.client();
     lazy.send(1, &NumberDump { up_to: u32::MAX });
@@ -437,7 +437,7 @@ fn a_client_takes_leave() {
 }
 
 #[test]
-fn what_was_asked_before_the_end_is_answered() {
+fn requests_before_the_end_are_answered() {
     let world = World::new(Limits::default());
     let mut client = world.client();
     client.send(1, &Sleep { milliseconds: 20 });
@@ -473,7 +473,7 @@ fn many_clients_at_once_and_some_die() {
 }
 
 #[test]
-fn descriptions_and_numbers_are_told() {
+fn descriptions_and_ids_are_available() {
     let world = World::new(Limits::default());
     let mut client = world.client();
     client.send(1, &crate::memclnt::GetApiJson);

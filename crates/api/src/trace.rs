@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_describe_the_problem() {
         let record = Record { at: 1, client: 2, name: "a_01234567".into(), body: vec![3; 9] };
         let bytes = write(&[record.clone(), record]);
         assert_eq!(read(b"pcap"), Err(TraceError::Magic));

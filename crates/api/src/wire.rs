@@ -264,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(
+        fn written_values_are_read_back(
             n: u64, i: i32, x: f64, yes: bool, array: [u16; 5], open: String, fixed in "[a-z]{0,9}",
         ) {
             let open = open.trim_end_matches('\0').to_owned();

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_pool_is_shared_out_and_what_is_not_there_is_missed_once() {
+    fn a_small_pool_is_shared_and_a_missing_buffer_is_counted_once() {
         let pool = Pool::new(&PoolConfig { buffers: 256, ..PoolConfig::default() }).unwrap();
         let mut caches = [Cache::one_of(pool, 2), Cache::one_of(pool, 2)];
         let packets: Vec<_> = caches.iter_mut().map(|cache| cache.alloc().unwrap()).collect();

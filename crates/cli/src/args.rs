@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_where_and_what_would_be_right() {
+    fn errors_name_argument_place_and_valid_values() {
         let mut a = args("300 foo");
         assert_eq!(
             a.u8("ttl").unwrap_err().to_string(),

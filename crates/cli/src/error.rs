@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_the_place_and_what_would_be_right() {
+    fn messages_name_the_place_and_valid_input() {
         let e = CliError::unknown("show", "foo", vec!["bar".into(), "food".into()]);
         assert_eq!(
             e.to_string(),

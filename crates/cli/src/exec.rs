@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_script_is_refused() {
+    fn files_that_are_no_scripts_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let binary = dir.path().join("binary");
         std::fs::write(&binary, b"echo a\n\xff\n").unwrap();

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_is_replaced_and_nothing_else() {
+    fn stale_sockets_are_replaced_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.sock");
         drop(UnixListener::bind(&path).unwrap());

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_signs_mean_what_they_usually_do() {
+    fn the_usual_operators_work() {
         for (pattern, line, want) in [
             ("rx", "tx rx", true),
             ("rx", "tx", false),

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_for_machines_is_one_document() {
+    fn a_json_list_is_one_document() {
         for to in [0, 1, 3] {
             let expected = serde_json::Value::from_iter(0..to);
             let compact = list(Format::Json, to, SLICE).1;

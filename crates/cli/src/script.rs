@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told_by_its_line() {
+    fn invalid_text_is_reported_by_line() {
         let mut long: Vec<u8> = "echo a\n".repeat(100_000).into_bytes();
         let fails = |bytes: &[u8], what: &str| {
             let error = from_file(bytes).unwrap_err().to_string();

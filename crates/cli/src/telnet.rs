@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_data_are_told_apart() {
+    fn options_and_data_are_distinguished() {
         let mut bytes = b"ab".to_vec();
         bytes.extend(terminal_type("XTERM"));
         bytes.extend(window_size(80, 255));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_could_stand_there() {
+    fn errors_list_the_possible_words() {
         let err = |line| resolve(line).unwrap_err();
         assert_eq!(
             err("show foo"),

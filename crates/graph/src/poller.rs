@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_changes_between_few_and_many() {
+    fn the_watched_set_changes_between_few_and_many() {
         let (waker, mut poller) = poller();
         let all = devices(FEW + 1);
         for n in [FEW + 1, FEW, 0, FEW + 1, 1, FEW] {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_hung_up_is_read_to_its_end_and_then_left_alone() {
+    fn a_hung_up_descriptor_is_read_to_its_end_and_then_ignored() {
         for n in COUNTS {
             let (_waker, mut poller) = poller();
             let mut all = devices(n);

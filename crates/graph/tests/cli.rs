@@ -161,7 +161,7 @@ fn packets_are_accounted_for() {
 }
 
 #[test]
-fn the_rest_says_what_it_should() {
+fn the_other_commands_print_their_output() {
     let mut s = Shell::new(1);
     s.lab.c.describe_files(|_| {
         let description = "standard input, for the test".into();
@@ -198,7 +198,7 @@ fn the_rest_says_what_it_should() {
 }
 
 #[test]
-fn every_show_command_answers_in_json_and_refuses_what_it_does_not_know() {
+fn every_show_command_has_json_and_refuses_unknown_words() {
     let mut s = Shell::new(1);
     for command in thalweg_graph::cli::COMMANDS {
         let path = command.path();

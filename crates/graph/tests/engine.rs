@@ -226,7 +226,7 @@ fn kept_packets_are_in_flight_until_released() {
 }
 
 #[test]
-fn what_is_kept_at_the_end_goes_home() {
+fn kept_packets_return_to_the_pool_at_the_end() {
     let mut lab = Lab::new(1);
     lab.make(0, 1, vec![vec![TO_KEEP; 100]]);
     lab.settle(100, 100);
@@ -282,7 +282,7 @@ fn after_two_syncs_injected_packets_are_through() {
 }
 
 #[test]
-fn traces_tell_each_step_and_the_reason_of_a_drop() {
+fn traces_show_each_step_and_the_reason_of_a_drop() {
     let mut lab = Lab::new(1);
     let input = lab.node("test-input");
     lab.c.ask(move |core| core.trace_add(input, 3));

@@ -106,7 +106,7 @@ fn under_load_everything_arrives_once_and_in_order() {
 }
 
 #[test]
-fn what_finds_the_ring_full_is_dropped_and_counted() {
+fn packets_for_a_full_ring_are_dropped_and_counted() {
     let mut lab = Lab::with_buffers(2, 16384);
     let barrier = Arc::new(Barrier::new(2));
     let sink = lab.node("test-sink");
@@ -232,7 +232,7 @@ fn queues_may_come_later_and_one_worker_needs_none() {
 }
 
 #[test]
-fn what_is_under_way_at_the_end_goes_home() {
+fn packets_in_flight_return_to_the_pool_at_the_end() {
     for _ in 0..20 {
         let mut lab = Lab::new(2);
         for w in 0..2 {

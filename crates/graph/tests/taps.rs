@@ -119,7 +119,7 @@ fn start(every: u64) -> (Lab, Arc<Seen>) {
 
 /// All in one test: the rate that taps are built with is a global of the process.
 #[test]
-fn taps_see_what_they_asked_for_and_are_told_the_rest() {
+fn taps_see_the_packets_they_want_and_are_notified_of_the_others() {
     for every in [1, 7, 100, 256, 5000] {
         let (mut lab, seen) = start(every);
         lab.c.enable_feature("device-input", "skip-tap", 1, true).unwrap();

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_say_what_they_take() {
+    fn clients_choose_the_format() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2";
         assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
         assert_eq!(Format::accepted("*/*"), Format::Prometheus);

@@ -145,7 +145,7 @@ fn add(change: &mut Change<'_>, kind: u8, name: &str, rows: usize) -> Result<Slo
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn a_client_reads_what_was_written(steps in prop::collection::vec(step(), 1..200)) {
+    fn a_client_reads_the_written_values(steps in prop::collection::vec(step(), 1..200)) {
         let mut segment = Segment::new(1 << 20).unwrap();
         let reader = Reader::of(&segment);
         let mut model: BTreeMap<String, (u8, Value)> = BTreeMap::new();
@@ -219,7 +219,7 @@ fn links_lead_to_columns() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_leaves_the_rest() {
+fn entries_that_do_not_fit_are_refused_without_a_change() {
     let mut segment = Segment::new(64 << 10).unwrap();
     let slot = segment.change(|c| c.simple("/a", 1)).unwrap();
     let error = segment.change(|c| c.widen(slot, 1 << 20)).unwrap_err().to_string();

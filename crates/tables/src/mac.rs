@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_what_a_frame_begins_with() {
+    fn a_key_is_made_from_a_frames_first_bytes() {
         let header = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
         let (to, from) = MacKey::pair(9, &header);
         assert_eq!(
@@ -544,7 +544,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         /// Whatever is set, moved and removed: a worker finds what the model has.
         #[test]
-        fn finds_what_a_map_finds(ops in prop::collection::vec((0u32..400, 0u32..5, any::<bool>(), 0u8..4), 1..1500)) {
+        fn agrees_with_a_map(ops in prop::collection::vec((0u32..400, 0u32..5, any::<bool>(), 0u8..4), 1..1500)) {
             let domain = Domain::new();
             let mut reader = domain.register().unwrap();
             let mut table = MacTable::new(300).unwrap();

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_sizes_are_errors_for_people() {
+    fn impossible_sizes_are_readable_errors() {
         let error = PagedTable::<AtomicU64>::new(1 << 60).unwrap_err();
         assert!(error.to_string().contains("smaller table"), "{error}");
         assert!(PagedTable::<AtomicU64>::new(1 << 50).is_err());

@@ -89,7 +89,7 @@ fn read_line(at: *const u8) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_fetched_stays_as_it_is() {
+    fn prefetched_values_are_unchanged() {
         let values: Vec<u64> = (0..1000).collect();
         values.iter().for_each(super::for_write);
         values.iter().for_each(super::for_read);

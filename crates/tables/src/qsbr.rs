@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn reclaims_in_order_and_only_what_is_safe() {
+    fn reclaims_in_order_and_only_safe_items() {
         let domain = Domain::new();
         let mut reader = domain.register().unwrap();
         let log = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_freed_may_retire_more() {
+    fn freed_items_may_retire_more() {
         let domain = Domain::new();
         let inner = Arc::downgrade(&domain);
         domain.retire(move || inner.upgrade().unwrap().retire(|| ()));
@@ -361,7 +361,7 @@ mod tests {
 
     /// Indices are poisoned as soon as their tag passed; no reader may ever meet poison.
     #[test]
-    fn readers_never_see_what_was_reclaimed() {
+    fn readers_never_see_reclaimed_items() {
         const CELLS: usize = 8;
         const POISON: usize = usize::MAX;
         let domain = Domain::new();

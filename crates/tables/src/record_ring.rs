@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "more lines than the record has")]
-    fn what_is_not_there_is_not_read() {
+    fn missing_lines_are_not_read() {
         let (mut writer, mut reader) = channel(4);
         writer.push(&[1; WORDS], &[]);
         writer.publish();

@@ -79,7 +79,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn readers_see_what_is_written_and_cannot_write() {
+    fn readers_see_written_words_and_cannot_write() {
         let words = SharedWords::new("test", 1000).unwrap();
         words.words()[999].store(0x0102_0304_0506_0708, Ordering::Relaxed);
         let file = File::from(words.reader().unwrap());

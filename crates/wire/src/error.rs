@@ -107,7 +107,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn messages_say_what_was_wrong_and_what_would_be_right() {
+    fn messages_name_found_and_valid_values() {
         let e = WireError::Truncated { what: "UDP header", need: 8, have: 3 };
         assert_eq!(e.to_string(), "UDP header: truncated, needs 8 bytes and has 3");
         let e = WireError::BadChecksum { what: "IPv4 header", found: 0x12, want: 0xabcd };

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_cut_is_refused() {
+    fn invalid_gso_packets_are_refused() {
         let frame = super_frame(false, true, false, 0, &[7; 100]);
         let fails = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut f = frame.clone();

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_answer_only_what_they_may() {
+    fn errors_are_sent_only_where_allowed() {
         let may = |p: &[u8]| may_answer_with_error(&Ipv4View::parse(p).unwrap());
         assert!(may(&packet(17, &[0; 8])));
         assert!(may(&packet(1, &[8, 0, 0, 0])));

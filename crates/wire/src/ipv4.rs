@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_is_told_apart() {
+    fn each_failure_is_distinguished() {
         let with = |changes: &[(usize, u8)], fix: bool| {
             let mut p = PING;
             for (at, v) in changes {

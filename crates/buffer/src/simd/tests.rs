@@ -47,7 +47,7 @@ fn small_or_any() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn every_level_does_what_the_scalar_one_does(
+    fn every_level_agrees_with_the_scalar_one(
         a in prop::array::uniform16(small_or_any()),
         b in prop::array::uniform16(small_or_any()),
         bytes in prop::array::uniform16(prop::array::uniform20(any::<u8>())),

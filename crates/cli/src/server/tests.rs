@@ -233,7 +233,7 @@ fn thalctl_knows_whether_a_command_failed() {
 }
 
 #[test]
-fn a_great_answer_arrives_whole() {
+fn a_large_answer_arrives_whole() {
     let rig = Rig::new();
     let mib = 1 << 20;
     assert_eq!(rig.client().run(&format!("show text {mib}")).unwrap().len(), mib);
@@ -323,7 +323,7 @@ fn long_answers_are_paged() {
 }
 
 #[test]
-fn who_says_nothing_gets_a_prompt() {
+fn a_silent_client_gets_a_prompt() {
     let rig = Rig::with(|c| c.session.patience = Duration::from_millis(50));
     assert_eq!(rig.raw().until("# "), "Welcome\r\nthalweg# ");
     // socat sends at once, closes its side, and reads on.

@@ -257,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_touched() {
+    fn only_differences_are_planned() {
         let (is, mut desired) = ([full("x", ""), full("y", "")].concat(), full("x", ""));
         desired.extend([state("y"), interface("y", ""), mtu("y", 1400), address("y", "b")]);
         assert_eq!(commands(&is, &desired), ["del y a", "mtu y 1400", "add y b"]);
     }
 
     #[test]
-    fn what_is_made_anew_takes_its_own_along() {
+    fn recreated_items_recreate_their_dependents() {
         assert_eq!(
             commands(&full("x", ""), &full("x", " v3")),
             [
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sticks_stays_unless_its_interface_goes() {
+    fn sticky_items_stay_unless_their_interface_goes() {
         let is = [full("x", ""), vec![mac("x", "1")]].concat();
         assert!(plan(&is, &full("x", "")).is_empty());
         let other = [full("x", ""), vec![mac("x", "2")]].concat();

@@ -57,7 +57,7 @@ fn the_schema_is_a_tree() {
 }
 
 #[test]
-fn what_is_right_is_taken() {
+fn valid_documents_are_accepted() {
     let text = "
 interfaces:
   host-eth0:
@@ -89,7 +89,7 @@ thalweg:
 }
 
 #[test]
-fn mistakes_name_place_path_and_what_is_right() {
+fn errors_name_place_path_and_valid_values() {
     assert_eq!(
         wrong("interfaces:\n  host-eth0:\n    mtu: 100\n    adresses: [192.0.2.1/24]\n"),
         "f.yaml:3:10: interfaces.host-eth0.mtu: a whole number from 128 to 9216 expected, not \
@@ -113,7 +113,7 @@ fn mistakes_name_place_path_and_what_is_right() {
 }
 
 #[test]
-fn what_is_lacking_is_said_once_and_never_ignored() {
+fn unsupported_settings_are_reported_once_and_never_ignored() {
     let text = wrong(
         "interfaces:
   host-eth0:
@@ -158,7 +158,7 @@ fn crash_corpus_is_harmless() {
 }
 
 #[test]
-fn a_section_cannot_support_what_is_not_there() {
+fn a_section_cannot_support_an_unknown_path() {
     struct Wrong;
     impl Section<()> for Wrong {
         fn supports(&self) -> &'static [&'static str] {

@@ -264,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(node in value()) {
+        fn written_documents_read_back(node in value()) {
             let text = write(&node).unwrap();
             let back = parse(&text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
             if !(node.value.is_empty() && back.value.is_empty()) {

@@ -222,7 +222,7 @@ fn mistakes_are_explained() {
 }
 
 #[test]
-fn what_is_foreign_is_accepted_with_a_warning() {
+fn foreign_words_are_accepted_with_a_warning() {
     let (config, warnings) = file(
         "dpdk { dev 0000:03:00.0 { num-rx-queues 2 } no-multi-seg }\nsession { enable }\n\
          statseg { colour red size 1m }\nsocksvr { socket_name /x }\ntuntap disable\n",
@@ -262,7 +262,7 @@ fn braces_need_no_blanks_and_hashes_stay_in_words() {
 }
 
 #[test]
-fn addresses_and_paths_are_told_apart() {
+fn addresses_and_paths_are_distinguished() {
     let listen =
         |text: &str| file(&format!("unix {{ cli-listen {text} }}")).0.unix.cli_listen.unwrap();
     let tcp = |host: &str, port| CliListen::Tcp { host: host.into(), port };

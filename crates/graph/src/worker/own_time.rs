@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_took_is_not_the_workers() {
+    fn time_of_other_threads_is_not_the_workers() {
         let before = reading(1000, 500, 3);
         // 5000 clocks passed, of which the thread had 1200.
         let own = |now, took| own(took, 1500, before, now, 2000);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_the_workers() {
+    fn unknown_time_is_the_workers() {
         let now = reading(90_000, 10, 0);
         assert_eq!(own(5000, 85_000, reading(80_000, 0, 0), now, 2000), 5000);
         let mut watch = OwnTime::new();

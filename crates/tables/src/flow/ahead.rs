@@ -379,7 +379,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_what_is_beside_flows_is_there_once_it_is_said_to_be() {
+    fn loom_side_memory_is_there_once_it_is_ready() {
         explore(5, true);
     }
 }

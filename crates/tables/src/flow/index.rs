@@ -249,7 +249,7 @@ mod tests {
 
     /// All keys in one bucket: they overflow into the others, around the end too.
     #[test]
-    fn what_does_not_fit_goes_on() {
+    fn keys_that_do_not_fit_overflow() {
         let mut index = Index::new(60).unwrap();
         let hash = |n: u32| FlowHash(u64::MAX << 32 | u64::from(n % 3));
         for n in 0..60 {

@@ -407,7 +407,7 @@ fn faults() -> u64 {
 /// A worker that adds flows as fast as possible is refused while there is no memory, and faults
 /// none in itself: neither for flows nor for keys nor in the side table.
 #[test]
-fn who_adds_flows_never_finds_memory() {
+fn adding_flows_faults_no_memory_in() {
     let capacity = 600_000;
     let mut side = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
     let mut table = Table::new(capacity, 1, 0).unwrap();
@@ -437,7 +437,7 @@ fn who_adds_flows_never_finds_memory() {
 
 /// Flows are added while memory of the side table is prepared for existing ones.
 #[test]
-fn no_flow_waits_for_what_is_beside_others() {
+fn no_flow_waits_for_side_memory_of_others() {
     let capacity = 600_000;
     let mut side = PagedTable::<[u64; 2]>::with_pages(capacity as usize, Pages::Huge).unwrap();
     let mut table = Table::new(capacity, 1, 0).unwrap();
@@ -490,7 +490,7 @@ fn no_flow_comes_before_its_memory() {
 
 /// A side table that is wanted from the beginning has memory from the beginning.
 #[test]
-fn what_is_wanted_at_first_is_ready_at_once() {
+fn side_memory_wanted_at_first_is_ready_at_once() {
     for wanted in [false, true] {
         let side = PagedTable::<[u64; 2]>::new(1 << 20).unwrap();
         let mut table = Table::new(1 << 20, 1, 0).unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_many_different_and_nobodys() {
+    fn prefixes_are_different_and_outside_the_reserved_ones() {
         let all = internet(10_000);
         let slash_24 = all.iter().filter(|p| p.len() == 24).count();
         assert!((5800..6600).contains(&slash_24), "{slash_24}");

@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn batches_of_every_size_are_what_single_look_ups_are() {
+fn batches_of_every_size_agree_with_single_lookups() {
     let mut lpm = Lpm4::new(SMALL).unwrap();
     for (n, len) in [(1, 0), (2, 8), (3, 16), (4, 24), (5, 26), (6, 32)] {
         lpm.insert(prefix([10, 1, 2, 128], len), leaf(n)).unwrap();

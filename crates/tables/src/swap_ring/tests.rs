@@ -85,7 +85,7 @@ fn two_threads_lose_nothing() {
 
 /// Items in flight when both ends are dropped are dropped too.
 #[test]
-fn what_is_under_way_is_dropped_with_it() {
+fn items_in_flight_are_dropped_with_the_ring() {
     let item = Arc::new(());
     let (mut to, mut from) = channel(4);
     for _ in 0..4 {

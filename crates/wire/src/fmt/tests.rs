@@ -84,7 +84,7 @@ fn arp_requests_and_replies() {
 }
 
 #[test]
-fn an_error_shows_what_it_is_about() {
+fn an_error_shows_the_quoted_packet() {
     let original = Packet::new().ipv4(IP_A, IP_B).ttl(1).udp(9, 33434).build();
     let mut buf = vec![0; 100];
     let view = ipv4::check(&original).unwrap();
