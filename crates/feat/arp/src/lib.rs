@@ -6,19 +6,19 @@
 //!
 //! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
 //! * [`neighbors`]: the table on the main thread. The IPv4 feature passes addresses with
-//! [`set_addresses`] and learns by [`Neighbors::on_change`] which /32 routes to add.
+//!   [`set_addresses`] and learns by [`Neighbors::on_change`] which /32 routes to add.
 //!
 //! Life of a neighbour:
 //!
 //! ```text
 //!             packet for it           three requests, no reply
-//! (unknown) ───────────────► incomplete ───────────────► failed ─► (forgotten)
+//! (unknown) ───────────────► incomplete ───────────────► failed ─► (deleted)
 //!     │                          │ reply, request            │ packet for it, after a silence
 //!     │ request, reply           ▼                           ▼ of 2, 4, 8, 16, 30 seconds
 //!     └───────────────────► reachable ◄────────┐         incomplete
 //!                                │ age limit   │ reply
 //!                                ▼             │
-//!                         stale ─► probe ──────┴─► three probes, no reply: (forgotten)
+//!                         stale ─► probe ──────┴─► three probes, no reply: (deleted)
 //! ```
 #![forbid(unsafe_code)]
 
