@@ -618,7 +618,7 @@ loopbacks:
     let error = end.unwrap_err().to_string();
     assert!(out.contains("delete packet-generator interface pg1"), "{out}");
     assert!(error.contains("interfaces.host-nosuchdevice: `create host-interface name"), "{error}");
-    assert!(error.contains("The configuration is as it was before."), "{error}");
+    assert!(error.contains("Rolled back to the previous configuration."), "{error}");
     same(&before, &router.dump(), "rolled back");
     router.stop();
 }

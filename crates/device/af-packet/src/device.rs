@@ -404,7 +404,7 @@ impl Device for HostInterface {
             onoff(offload, "cksum-gso"),
         ];
         if self.options.version == Version::V3 {
-            lines.push("  a part-filled block is delivered after 1 ms".into());
+            lines.push("  partly filled blocks are delivered after 1 ms".into());
         }
         for q in &self.rx {
             lines.extend(ring_line("RX", q.queue, q.size));

@@ -24,7 +24,7 @@ pub enum Error {
     /// The device does not carry Ethernet frames.
     #[error(
         "device \"{name}\" does not carry Ethernet frames (its ARP hardware type is {kind}, not 1): \
-         say `mode ip' if it carries bare IP packets, as tunnels do"
+         use `mode ip' if it carries bare IP packets, as tunnels do"
     )]
     NotEthernet {
         /// Name of the device.

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_stays_apart() {
+    fn unrelated_segments_are_not_joined() {
         let f = |seq, flags| frame(false, seq, flags, &[], &[7; 100]);
         let three = |flags: [u8; 3]| {
             let mut frames: Vec<_> = (0..3).map(|i| f(100 * i as u32, flags[i])).collect();

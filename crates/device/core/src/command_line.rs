@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_sort_as_people_count() {
+    fn names_sort_naturally() {
         let mut names = ["pg10", "pg2", "host-a.10", "host-a", "host-a.9", "loop0", "pg02"];
         names.sort_by(|a, b| natural(a, b));
         assert_eq!(names, ["host-a", "host-a.9", "host-a.10", "loop0", "pg2", "pg02", "pg10"]);

@@ -31,7 +31,7 @@ pub enum DeviceError {
     #[error("unknown interface `{0}`")]
     Unknown(String),
     /// The name is in use.
-    #[error("interface `{0}` exists already")]
+    #[error("interface `{0}` already exists")]
     Exists(String),
     /// The table is full.
     #[error("no room for another interface: the limit is {MAX_INTERFACES}")]
@@ -501,7 +501,7 @@ pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<()
     let all = c.state::<Interfaces>();
     let mut all = all.borrow_mut();
     if let Ok(there) = all.find(name) {
-        let text = format!("interface `{name}` exists already; its index is {there}");
+        let text = format!("interface `{name}` already exists; its index is {there}");
         return Err(DeviceError::Failed(text));
     }
     let (max, found) = (MAX_INTERFACES as u64 - 1, u64::from(sw_if));

@@ -120,7 +120,7 @@ fn settings_take_and_mistakes_are_explained() {
         ("show interface loop7", "bad interface `loop7'"),
         ("show interface loop0 address bogus", "unexpected `bogus'"),
         ("show hardware bogus", "expected an interface"),
-        ("create loopback interface instance 0", "`loop0` exists already"),
+        ("create loopback interface instance 0", "`loop0` already exists"),
         ("delete loopback interface intfc local0", "this is a local interface"),
         ("set interface rx-mode loop0 polling", "a receive mode is not supported"),
         ("set interface rx-mode loop0 lazy", "expected `polling', `interrupt' or `adaptive'"),

@@ -14,7 +14,7 @@ pub enum PgError {
         found: String,
     },
     /// A range that does not increase, or a value too large for its field.
-    #[error("packet data: {what} must go up and fit into {bits} bits: {low:#x} - {high:#x}")]
+    #[error("packet data: {what} must increase and fit into {bits} bits: {low:#x} - {high:#x}")]
     Range {
         /// Name of the field.
         what: String,
@@ -60,7 +60,7 @@ pub enum PgError {
         node: &'static str,
     },
     /// The worker does not exist.
-    #[error("worker {found}: workers are numbered from 0, and there are {workers}")]
+    #[error("worker {found}: there are {workers} workers, numbered from 0")]
     NoWorker {
         /// Worker given.
         found: usize,

@@ -57,10 +57,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut at = FILE_HEADER;
     while at < bytes.len() {
         let number = packets.len() + 1;
-        let kept = word(at + 8, swap).ok_or_else(|| format!("cut off in packet {number}"))?;
+        let kept = word(at + 8, swap).ok_or_else(|| format!("truncated in packet {number}"))?;
         let from = at + RECORD_HEADER;
         let to = from + kept as usize;
-        let data = bytes.get(from..to).ok_or_else(|| format!("cut off in packet {number}"))?;
+        let data = bytes.get(from..to).ok_or_else(|| format!("truncated in packet {number}"))?;
         if data.len() > crate::template::SIZES.1 {
             return Err(format!("packet {number} has {kept} bytes, more than 65535"));
         }
@@ -69,7 +69,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         }
         at = to;
     }
-    if packets.is_empty() { Err("no packets in it".into()) } else { Ok(packets) }
+    if packets.is_empty() { Err("no packets in the file".into()) } else { Ok(packets) }
 }
 
 #[cfg(test)]
@@ -114,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn mistakes_are_reported() {
         assert!(parse(b"").unwrap_err().contains("not a pcap"));
         assert!(parse(&file(&[], false)).unwrap_err().contains("no packets"));
         let mut cut = file(&[vec![0; 9]], false);
         cut.pop();
-        assert_eq!(parse(&cut).unwrap_err(), "cut off in packet 1");
+        assert_eq!(parse(&cut).unwrap_err(), "truncated in packet 1");
         assert!(read(Path::new("/nonexistent")).is_err() && read(Path::new("/dev")).is_err());
     }
 }

@@ -623,7 +623,7 @@ pub fn set_capture(
     if let Some((path, _)) = to
         && path.symlink_metadata().is_ok()
     {
-        return Err(fail(path, "exists already".into()));
+        return Err(fail(path, "already exists".into()));
     }
     stop_capture(c, id, sw_if);
     let Some((path, count)) = to else { return Ok(()) };

@@ -104,7 +104,7 @@ fn a_ring_holds_what_the_generator_makes() {
 }
 
 #[test]
-fn every_layer_says_what_it_was_told() {
+fn every_layer_is_emitted_as_described() {
     let one = |text: &str| packets(&mut generator(text, None), 1).remove(0);
     let p = one("IP4: 1.2.3 -> 4.5.6 vlan 10 vlan-priority 3 UDP: 1.2.3.4 -> 5.6.7.8 UDP: 1 -> 2");
     assert_eq!(p[12..18], [0x81, 0, 0x60, 10, 8, 0]);
@@ -143,7 +143,7 @@ fn mistakes_are_named() {
         ("IP4: 1.2.3 4.5.6", "expected `->', found `4.5.6'"),
         ("IP4: 1.2.3 -> 4.5", "a MAC address"),
         ("IP4: 1.2.3 -> 4.5.6 UDP: 1.2.3.400 -> 1.1.1.1", "found `1.2.3.400"),
-        ("IP4: 1.2.3 -> 4.5.6 UDP: 1.1.1.2 - 1.1.1.1 -> 1.1.1.1", "source address must go up"),
+        ("IP4: 1.2.3 -> 4.5.6 UDP: 1.1.1.2 - 1.1.1.1 -> 1.1.1.1", "source address must increase"),
         ("IP4: 1.2.3 -> 4.5.6 UDP: 1.1.1.1 -> 1.1.1.1 UDP: 1 -> 70000", "fit into 16 bits"),
         ("IP4: 1.2.3 -> 4.5.6 UDP: 1.1.1.1 -> 1.1.1.1 TCP: 1 -> 7", "`UDP:' with two ports"),
         ("IP4: 1.2.3 -> 4.5.6 UDP: 1.1.1.1 -> 1.1.1.1 UDP: 1 -> 7 bogus", "the end of the"),
@@ -323,7 +323,7 @@ fn a_stream_goes_from_one_port_to_another_and_into_a_file() {
     let rx = lab.c.interface_totals(interface::find(&lab.c, "pg0").unwrap());
     let tx = lab.c.interface_totals(interface::find(&lab.c, "pg1").unwrap());
     assert_eq!((rx.rx_packets, tx.tx_packets, rx.rx_bytes), (1000, 1000, tx.tx_bytes));
-    assert!(lab.fail(&format!("pa capture pg1 pcap {}", out.display())).contains("exists already"));
+    assert!(lab.fail(&format!("pa capture pg1 pcap {}", out.display())).contains("already exists"));
     lab.run("packet-generator capture pg1 disable");
     lab.run(&format!("packet-generator capture pg1 pcap {} disable", out.display()));
     lab.finish();

@@ -12,13 +12,13 @@
 //!
 //! ```text
 //!             packet for it           three requests, no reply
-//! (unknown) ───────────────► incomplete ───────────────► failed ─► (forgotten)
+//! (unknown) ───────────────► incomplete ───────────────► failed ─► (deleted)
 //!     │                          │ reply, request            │ packet for it, after a silence
 //!     │ request, reply           ▼                           ▼ of 2, 4, 8, 16, 30 seconds
 //!     └───────────────────► reachable ◄────────┐         incomplete
 //!                                │ age limit   │ reply
 //!                                ▼             │
-//!                         stale ─► probe ──────┴─► three probes, no reply: (forgotten)
+//!                         stale ─► probe ──────┴─► three probes, no reply: (deleted)
 //! ```
 #![forbid(unsafe_code)]
 

@@ -148,7 +148,7 @@ mod tests {
     use thalweg_wire::ethernet::EthernetView;
 
     #[test]
-    fn frames_are_what_they_say() {
+    fn frames_parse_as_built() {
         let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let mac = [2, 0, 0, 0, 0, 1];
         let all = request(mac, a, b, None);
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_survive(kind in 0usize..4, mac: [u8; 6], ip: u32, sw_if: u32) {
+        fn messages_round_trip(kind in 0usize..4, mac: [u8; 6], ip: u32, sw_if: u32) {
             let kind = [ReportKind::Sender(Origin::Request), ReportKind::Sender(Origin::Reply),
                 ReportKind::Sender(Origin::Gratuitous), ReportKind::Conflict][kind];
             let report = NeighborReport { kind, mac, ip: ip.into() };

@@ -24,7 +24,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// Parses a neighbour's value: MAC address, `static`, `no-fib-entry`.
-fn words(text: &str) -> Option<(MacAddr, bool, bool)> {
+fn parse_entry(text: &str) -> Option<(MacAddr, bool, bool)> {
     let mut words = text.split_whitespace();
     let mac = mac(words.next()?)?;
     let (mut stays, mut no_route) = (false, false);
@@ -40,7 +40,7 @@ fn words(text: &str) -> Option<(MacAddr, bool, bool)> {
 
 fn neighbor(value: &Value) -> Result<(), String> {
     match value {
-        Value::Text(text) if words(text).is_some() => Ok(()),
+        Value::Text(text) if parse_entry(text).is_some() => Ok(()),
         _ => Err("`<mac> [static] [no-fib-entry]'".into()),
     }
 }
@@ -108,7 +108,7 @@ fn one(interface: &str, ip: &str, found: &Found<'_>, out: &mut Draft) {
         let text = format!("an IPv4 address expected, not `{ip}'");
         return out.problem(Problem::at(found.node, &found.path, text));
     };
-    let Some((mac, stays, no_route)) = found.node.text().and_then(words) else { return };
+    let Some((mac, stays, no_route)) = found.node.text().and_then(parse_entry) else { return };
     if !mac.is_unicast() {
         let text = "a unicast MAC address expected, not a multicast or zero address";
         return out.problem(Problem::at(found.node, &found.path, text));

@@ -226,7 +226,7 @@ impl Apply {
                 self.lost.insert(step.key.clone());
             }
             // A rollback continues with what is left.
-            (Mode::AllOrNothing, Some(_)) => tracing::error!("configuration: going back: {wrong}"),
+            (Mode::AllOrNothing, Some(_)) => tracing::error!("configuration: rollback: {wrong}"),
             (Mode::AllOrNothing, None) => self.roll_back(c, wrong),
         }
     }
@@ -277,21 +277,20 @@ impl Apply {
         let failed = |text: String| Some(Err(CliError::failed(text)));
         match (&self.failure, left) {
             (Some(wrong), None) => {
-                failed(format!("{wrong}\nThe configuration is as it was before."))
+                failed(format!("{wrong}\nRolled back to the previous configuration."))
             }
             (Some(wrong), Some(left)) => failed(format!(
-                "{wrong}\nThe rollback is incomplete (see the log): `{left}' is still \
-                 to be done."
+                "{wrong}\nThe rollback is incomplete (see the log): `{left}' is still missing."
             )),
             (None, Some(left)) if self.mode == Mode::AllOrNothing => {
-                let wrong = format!("all commands succeeded, but `{left}' is still to be done");
+                let wrong = format!("all commands succeeded, but `{left}' is still missing");
                 self.roll_back(c, wrong);
                 None
             }
             (None, left) => {
                 if let Some(left) = left {
                     tracing::warn!(
-                        "configuration: applied incompletely; `{left}' is still to be done"
+                        "configuration: applied incompletely; `{left}' is still missing"
                     );
                 }
                 self.succeed(c, out);

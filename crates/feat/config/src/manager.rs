@@ -29,13 +29,13 @@ pub enum ConfigError {
     #[error("no file: name one, or start the router with `thalweg run --config FILE'")]
     NoFile,
     /// Nothing has been saved yet.
-    #[error("nothing has been saved yet; `config save' does")]
+    #[error("nothing has been saved yet; use `config save'")]
     NothingSaved,
     /// The revision does not exist.
     #[error("there is no revision {0}; `show configuration revisions' lists them")]
     NoRevision(usize),
     /// Another configuration is being applied.
-    #[error("a configuration is being applied; wait for it to end")]
+    #[error("another configuration is being applied; try again when it is done")]
     Busy,
     /// No change is waiting for confirmation.
     #[error("no change is waiting for confirmation")]

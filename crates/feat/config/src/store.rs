@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_kept_and_only_the_owner_reads() {
+    fn old_revisions_are_removed_and_files_are_private() {
         let (_dir, store) = store();
         for i in 0..KEPT + 5 {
             store.save(&i.to_string()).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn special_files_are_refused() {
         let (dir, store) = store();
         assert!(read(dir.path()).unwrap_err().to_string().contains("not a regular file"));
         assert!(read(Path::new("/dev/zero")).is_err());

@@ -156,12 +156,12 @@ pub(crate) fn drop_in_background<T: Send + 'static>(what: T) {
 type Then<R> = Box<dyn FnOnce(&mut Control, R, &mut Output) -> Result<(), CliError> + Send>;
 
 /// A command that waits for its task.
-struct Answer<R> {
+struct WaitingCommand<R> {
     work: Work<R>,
     then: Option<Then<R>>,
 }
 
-impl<R: Send + 'static> Task<Control> for Answer<R> {
+impl<R: Send + 'static> Task<Control> for WaitingCommand<R> {
     fn poll(&mut self, c: &mut Control, _now: Instant, out: &mut Output) -> TaskPoll {
         let Some(result) = self.work.poll(c, Instant::now() + SLICE) else {
             return TaskPoll::At(Instant::now() + REST);
@@ -191,6 +191,6 @@ pub(crate) fn answer<R: Send + 'static>(
             then(c, result.map_err(failed)?, out)?;
             Ok(Outcome::Done)
         }
-        None => Ok(Outcome::pending(Answer { work, then: Some(Box::new(then)) })),
+        None => Ok(Outcome::pending(WaitingCommand { work, then: Some(Box::new(then)) })),
     }
 }

@@ -184,7 +184,9 @@ pub(crate) fn masked(prefix: Prefix) -> Result<Ipv4Prefix, Retval> {
 
 /// Converts a path of a message.
 fn path(p: &FibPath, table: u32) -> Result<Path, Retval> {
-    let unimplemented = |what: &str| Err(Retval::UNIMPLEMENTED.because(what));
+    let unimplemented = |what: &str| {
+        Err(Retval::UNIMPLEMENTED.because(format_args!("{what} are not supported yet")))
+    };
     if p.n_labels > 0 {
         return unimplemented("label stacks");
     }
@@ -204,7 +206,7 @@ fn path(p: &FibPath, table: u32) -> Result<Path, Retval> {
     let [a, b, c, d, ..] = p.nh.address.0;
     let next_hop = Some(Ipv4Addr::new(a, b, c, d)).filter(|ip| !ip.is_unspecified());
     if next_hop.is_some() && p.proto != FibPathNhProto::IP4 {
-        return unimplemented("next hops of other protocols than IPv4");
+        return unimplemented("next hops other than IPv4");
     }
     match (next_hop, sw_if) {
         (None, None) => unimplemented("lookups in another table"),

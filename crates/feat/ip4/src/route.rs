@@ -470,13 +470,13 @@ impl Table {
         let covered = self.recursive.range((changed.addr(), 0)..=(changed.last(), ListId::MAX));
         let covered: BTreeSet<ListId> = covered.map(|(_, id)| *id).collect();
         if !covered.is_empty() {
-            self.resolve_anew(c, covered, BTreeSet::new());
+            self.resolve_again(c, covered, BTreeSet::new());
         }
     }
 
     /// Re-resolves these lists and those that depend on their routes. Routes of the lists that
     /// changed, and of `others`, are rewritten: many of them later.
-    fn resolve_anew(&mut self, c: &Control, lists: BTreeSet<ListId>, others: BTreeSet<ListId>) {
+    fn resolve_again(&mut self, c: &Control, lists: BTreeSet<ListId>, others: BTreeSet<ListId>) {
         let f = c.state::<Forwarding>();
         let (mut moved, mut held) = (others, Vec::new());
         for id in self.stale(lists) {
@@ -596,7 +596,7 @@ impl Table {
             self.by_paths.entry(keep).or_insert(id);
         }
         if !lists.is_empty() {
-            self.resolve_anew(c, lists, without);
+            self.resolve_again(c, lists, without);
         }
     }
 

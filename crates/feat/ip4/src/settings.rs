@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_hop_comes_before_who_uses_it() {
+    fn a_next_hop_precedes_routes_through_it() {
         let routes = "
 interfaces: {pg0: {addresses: [10.0.0.1/24]}}
 thalweg:

@@ -58,13 +58,13 @@ impl Tables {
     /// Resolves a destination for packets received on an interface; of a load balance, its first
     /// member.
     pub fn resolve(&self, dpos: &DpoTable, rx_if: u32, to: u32) -> EntryState {
-        Tables::lead(dpos, self.fib(rx_if), to)
+        Tables::follow(dpos, self.fib(rx_if), to)
     }
     /// Resolves a destination in the table with this id; a miss if the table does not exist.
     pub fn resolve_in(&self, dpos: &DpoTable, table: u32, to: u32) -> EntryState {
-        Tables::lead(dpos, self.fibs.iter().find(|fib| fib.id == table), to)
+        Tables::follow(dpos, self.fibs.iter().find(|fib| fib.id == table), to)
     }
-    fn lead(dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
+    fn follow(dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
         let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
         let (mut entry, mut state) = (dpos.get(leaf), dpos.get(leaf).state());
         for _ in 0..2 {

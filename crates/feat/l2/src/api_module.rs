@@ -38,7 +38,7 @@ api_enum! {
 }
 
 /// Parameters of a bridge domain to create.
-pub(crate) struct Make<'a> {
+pub(crate) struct BridgeParams<'a> {
     pub(crate) id: u32,
     pub(crate) flood: bool,
     pub(crate) flood_unknown: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Make<'a> {
     pub(crate) tag: &'a str,
 }
 
-impl Make<'_> {
+impl BridgeParams<'_> {
     /// Creates the bridge domain, or deletes it; returns its id.
     pub(crate) fn run(&self, c: &mut Control, is_add: bool) -> Result<u32, L2Error> {
         if !is_add {

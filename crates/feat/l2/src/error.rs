@@ -17,13 +17,13 @@ pub enum L2Error {
     #[error("there is no bridge domain {0}: `create bridge-domain {0}' makes it")]
     NoBridge(u32),
     /// The bridge domain id is in use.
-    #[error("bridge domain {0} exists already")]
+    #[error("bridge domain {0} already exists")]
     Exists(u32),
     /// The id is out of range.
     #[error("a bridge domain's id is between 1 and {MAX_BRIDGE_ID}, not {0}")]
     Id(u32),
     /// The bridge domain has ports.
-    #[error("bridge domain {0} has interfaces: take them out by `set interface l3' first")]
+    #[error("bridge domain {0} has interfaces: remove them with `set interface l3' first")]
     InUse(u32),
     /// The limit of bridge domains is reached.
     #[error("no room for another bridge domain: the limit is {0}")]

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_bounded_and_what_goes_is_gone_at_once() {
+    fn a_step_is_bounded_and_flushed_entries_are_hidden() {
         let readers = Readers::new();
         let mut all = bridges(&readers);
         all.leave(1);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_meanwhile_stays() {
+    fn entries_added_meanwhile_stay() {
         let readers = Readers::new();
         let mut all = bridges(&readers);
         let reported = std::rc::Rc::new(std::cell::Cell::new(0));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_rests_until_its_stations_are_gone() {
+    fn a_number_is_free_once_its_addresses_are_flushed() {
         let readers = Readers::new();
         let mut all = bridges(&readers);
         let number = all.get(10).unwrap().number;

@@ -23,7 +23,7 @@ impl Learning {
     #[expect(clippy::panic, reason = "the router cannot start without this memory")]
     pub(crate) fn worker(&self) -> Arc<Seen> {
         let seen = Seen::new(MAX_ADDRESSES);
-        let seen = Arc::new(seen.unwrap_or_else(|e| panic!("addresses that a worker sees: {e}")));
+        let seen = Arc::new(seen.unwrap_or_else(|e| panic!("seen marks of a worker: {e}")));
         self.all().push(Arc::clone(&seen));
         seen
     }

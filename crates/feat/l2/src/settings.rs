@@ -112,11 +112,9 @@ impl Section<Control> for Settings {
             let Some(to) = found.node.text() else { continue };
             let wrong = match to {
                 to if to == i.name => {
-                    Some("another interface expected: this is the interface itself")
+                    Some("another interface expected: an interface cannot be connected to itself")
                 }
-                to if doc.interface(to).is_none() => {
-                    Some("an interface expected that the document describes")
-                }
+                to if doc.interface(to).is_none() => Some("an interface of this document expected"),
                 _ => None,
             };
             if let Some(wrong) = wrong {
@@ -275,7 +273,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
         let path = format!("{}[{i}]", list.path);
         let Some(port) = node.text() else { continue };
         let Some(interface) = doc.interface(port) else {
-            let text = format!("an interface expected that the document describes, not `{port}'");
+            let text = format!("an interface of this document expected, not `{port}'");
             out.problem(Problem::at(node, path, text));
             continue;
         };

@@ -83,7 +83,7 @@ fn parse(args: &mut Args<'_>) -> Result<HostConfig, CliError> {
         }
     }
     if c.name.is_empty() {
-        return Err(args.bad("device", "`name <device>', a network device of the kernel"));
+        return Err(args.bad("device", "`name <device>', a Linux network device"));
     }
     Ok(c)
 }

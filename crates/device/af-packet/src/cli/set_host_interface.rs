@@ -22,7 +22,7 @@ impl Command<Control> for SetHostInterface {
         "Change how a host interface transmits\n\
          qdisc-bypass: bypass the device's queueing discipline, which is faster; if disabled, its\n\
          shaping and counters apply. l4-cksum-offload: offload checksums and segmentation to the kernel\n\
-         and its device, unless the interface was created without; else do them here."
+         and its device, if the interface was created with it; if disabled, the worker does both."
     }
 
     fn run(

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_there_is() {
+    fn unknown_devices_are_reported_with_the_known() {
         let error = IfInfo::query("no-such-dev").unwrap_err().to_string();
         assert!(error.contains("\"no-such-dev\"") && error.contains("lo"), "{error}");
         for name in ["", "a/b", "sixteen-or-more-", "a b", "..", "x:1", "a\0"] {

@@ -64,7 +64,7 @@ impl LinkMonitor {
                         return Some(LinkEvent::Lost);
                     }
                     Err(error) => {
-                        tracing::error!("cannot watch devices any longer: {error}");
+                        tracing::error!("link changes are no longer detected: {error}");
                         return None;
                     }
                 }

@@ -69,7 +69,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(at), len) }
     }
 
-    /// Asks the processor to fetch the two cache lines at byte `at`.
+    /// Prefetches the two cache lines at byte `at`.
     #[inline]
     pub(super) fn prefetch(&self, at: usize) {
         #[cfg(target_arch = "x86_64")]

@@ -385,7 +385,7 @@ impl Socket {
         Error::system(&self.name, "spread flows over several receive queues", error)
     }
 
-    /// Accepts frames, which [`Builder::finish`] refused.
+    /// Stops refusing frames; see [`Builder::finish`].
     pub(super) fn accept(&self) -> Result<(), Error> {
         sys::refuse_all(self.fd(), false)
             .map_err(|error| Error::system(&self.name, "let frames in", error))

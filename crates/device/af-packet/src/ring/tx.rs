@@ -22,12 +22,12 @@ const VOID: u32 = u32::MAX;
 const PATIENCE: u32 = 4;
 const ETHERNET_HDR: usize = 14;
 const TAG: usize = 4;
-/// The largest packet with segmentation to be done, with its Ethernet header.
+/// Maximum length of a GSO packet with its Ethernet header.
 const LARGEST: usize = 65_536 + ETHERNET_HDR + 2 * TAG;
-/// What of a frame the kernel copies into one piece; a frame up to this length
-/// needs no page references, which cost more than copying it.
+/// Length up to which the kernel copies a frame into one linear buffer, which costs less than page
+/// references.
 const LINEAR: usize = 2048;
-/// What it copies of a longer one without segmentation to be done: all headers.
+/// Bytes copied of a longer frame without pending segmentation: all headers.
 const HEADERS: usize = 128;
 /// Maximum number of pieces of a frame that the kernel gathers. A frame with more, which is one of
 /// 64 KiB in tiny buffers, is copied into one piece first.

@@ -96,7 +96,7 @@ fn every_size(options: &Options, mtu: u32) {
     assert_eq!((tx.stats().frames, accepted(&tx.stats())), (sent, sent));
     assert_eq!(tx.stats().bytes, stats.bytes);
     assert_eq!(right.kernel_stats().drops, 0);
-    // What the veth sent comes in once, and what it received is not seen as sent.
+    // Frames sent by the veth arrive once, and received frames are not seen as sent.
     assert_eq!(left.rx[0].poll(10, |_| true), 0);
 }
 
@@ -119,7 +119,7 @@ fn frames_larger_than_a_slot_pass_in_order() {
     });
 }
 
-/// Puts frames one behind the other, large ones fetched into pieces of some length.
+/// Appends frames to one buffer; large ones are fetched into pieces of some length.
 struct Pieces {
     bytes: Vec<u8>,
     piece: usize,
@@ -379,7 +379,7 @@ fn link_down_and_up_again() {
             let refused = left.tx[0].send(vnet, [&large[..]]);
             assert_eq!(refused, Err(SendError::Down));
 
-            // What waited is not sent when it comes back.
+            // Frames that waited are not sent when the device comes back.
             ip("link set left up");
             ip("link set right up");
             link_state(&mut monitor, ifindex, true);

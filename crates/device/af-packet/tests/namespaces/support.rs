@@ -71,7 +71,7 @@ pub fn ip(arguments: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Makes a pair of devices that are up, with this MTU.
+/// Creates a veth pair with this MTU and brings both ends up.
 pub fn veth_pair(left: &str, right: &str, mtu: u32) {
     ip(&format!("link add {left} mtu {mtu} type veth peer name {right} mtu {mtu}"));
     ip(&format!("link set {left} up"));

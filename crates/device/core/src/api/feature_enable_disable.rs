@@ -35,7 +35,8 @@ fn handle(c: &mut Control, rq: FeatureEnableDisable) -> Result<FeatureEnableDisa
 /// Checks that the arc and the feature exist.
 ///
 /// # Errors
-/// [`Retval::INVALID_VALUE`] for an unknown arc, [`Retval::INVALID_VALUE_2`] for an unknown feature.
+/// [`Retval::INVALID_VALUE`] for an unknown arc, [`Retval::INVALID_VALUE_2`] for an unknown
+/// feature.
 pub(super) fn known(c: &Control, arc: &Text<64>, feature: &Text<64>) -> Result<(), Retval> {
     let arc = c.arc(arc.as_str()).ok_or(Retval::INVALID_VALUE)?;
     match c.arc_features(arc).contains(&feature.as_str()) {

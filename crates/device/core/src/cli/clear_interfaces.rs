@@ -17,7 +17,7 @@ impl Command<Control> for ClearInterfaces {
 
     fn help(&self) -> &'static str {
         "Clear the counters of `show interface'\n\
-         So do those of the statistics segment; what sFlow exports goes on counting."
+         Counters of the statistics segment are cleared, too; those exported by sFlow keep counting."
     }
 
     fn run(

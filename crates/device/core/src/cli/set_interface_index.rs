@@ -23,7 +23,7 @@ impl Command<Control> for SetInterfaceIndex {
     fn help(&self) -> &'static str {
         "Reserve an interface index for an interface that is created later\n\
          sFlow collectors and API clients identify interfaces by index; this keeps it stable.\n\
-         Without this, it is the lowest that is free."
+         By default an interface gets the lowest free index."
     }
 
     fn run(

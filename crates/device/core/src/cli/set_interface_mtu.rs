@@ -22,7 +22,7 @@ impl Command<Control> for SetInterfaceMtu {
 
     fn help(&self) -> &'static str {
         "Set the MTU in bytes, without Ethernet header\n\
-         Without a protocol it is the device's, and the L3 MTU with it. `packet' sets the L3 MTU,\n\
+         Without a protocol, sets the MTU of the device and the L3 MTU. `packet' sets the L3 MTU,\n\
          `ip4', `ip6' and `mpls' that of one protocol (0: as L3)."
     }
 

@@ -22,10 +22,10 @@ impl Command<Control> for SetInterfaceRxMode {
 
     fn help(&self) -> &'static str {
         "Set how a worker waits for packets of an interface\n\
-         polling: the worker never sleeps: lowest latency, one CPU fully used;\n\
+         polling: the worker never sleeps (lowest latency, one CPU fully used);\n\
          interrupt: it sleeps as soon as queues are empty; adaptive (default): it polls\n\
          through gaps of up to 1 ms if they are common. A worker with queues of several\n\
-         modes takes the quickest."
+         modes uses the one with the lowest latency."
     }
 
     fn run(

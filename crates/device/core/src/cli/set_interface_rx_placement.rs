@@ -22,8 +22,8 @@ impl Command<Control> for SetInterfaceRxPlacement {
 
     fn help(&self) -> &'static str {
         "Assign a receive queue to a worker\n\
-         Workers count from 0; without `queue\' queue 0 is meant. `auto\' chooses the worker with the\n\
-         fewest queues, as for a new interface. Packets go on flowing meanwhile."
+         Workers count from 0; the default queue is 0. `auto\' picks the worker with the\n\
+         fewest queues, as for a new interface. Traffic is not interrupted."
     }
 
     fn run(

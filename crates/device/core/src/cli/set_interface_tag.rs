@@ -22,7 +22,7 @@ impl Command<Control> for SetInterfaceTag {
 
     fn help(&self) -> &'static str {
         "Tag an interface\n\
-         Programs such as vppcfg mark what is theirs. `clear interface tag' removes the label."
+         Programs such as vppcfg tag the interfaces they manage. `clear interface tag' removes the tag."
     }
 
     fn run(

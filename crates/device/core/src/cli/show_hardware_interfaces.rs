@@ -81,7 +81,7 @@ impl Command<Control> for ShowHardwareInterfaces {
 
     fn help(&self) -> &'static str {
         "Show links, addresses and the state of devices\n\
-         `brief' leaves the devices out, `detail' asks them for all they know."
+         `brief' omits device details, `detail' shows all of them."
     }
 
     fn run(

@@ -28,7 +28,7 @@ fn handle(
 ) -> Result<PgInterfaceEnableDisableCoalesceReply, Retval> {
     thalweg_device::api_types::view(c, rq.sw_if_index)?;
     match rq.coalesce_enabled {
-        true => Err(Retval::UNIMPLEMENTED.because("coalescing on packet-generator ports")),
+        true => Err(Retval::UNIMPLEMENTED.because("coalescing is not supported")),
         false => Ok(PgInterfaceEnableDisableCoalesceReply),
     }
 }

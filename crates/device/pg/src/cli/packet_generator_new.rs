@@ -83,7 +83,7 @@ impl Command<Control> for PacketGeneratorNew {
          \x20 node ethernet-input data { IP4: 2.0.1 -> 2.0.2\n\
          \x20 UDP: 10.0.0.1 - 10.0.0.9 -> 10.1.0.1 UDP: 1234 -> 4321 incrementing 22 } }\n\
          `a - b' counts through a range, `a + b' draws from it. `limit 0' (or -1) means endless,\n\
-         or a pcap file once. `source pg<n>' names the port, too. A stream of the same name is\n\
+         or a pcap file once. `source pg<n>' names the port, as does `interface'. A stream of the same name is\n\
          replaced. The braces may be left out."
     }
 

@@ -27,8 +27,8 @@ impl Command<Control> for SetIpNeighbor {
 
     fn help(&self) -> &'static str {
         "Configure a neighbour's MAC address, or delete a neighbour\n\
-         A static neighbour stays until deleted; another is probed like one that was learned. With\n\
-         `no-fib-entry' it gets no route of its own. `show ip neighbors' lists them."
+         A static neighbour stays until deleted; any other is probed like a learned one. With\n\
+         `no-fib-entry' it gets no /32 route. `show ip neighbors' lists them."
     }
 
     fn run(

@@ -22,7 +22,7 @@ impl Command<Control> for SetIpNeighborAdvertise {
 
     fn help(&self) -> &'static str {
         "Send a gratuitous ARP packet for each of an interface's addresses\n\
-         Useful after taking addresses over from another router. Nothing is sent unasked."
+         Useful after taking addresses over from another router. The router does not do this by itself."
     }
 
     fn run(

@@ -27,8 +27,8 @@ impl Command<Control> for SetIpNeighborConfig {
     fn help(&self) -> &'static str {
         "Set the neighbour table's limit and aging\n\
          A dynamic neighbour that has not been heard for `age' seconds is probed, and deleted if it\n\
-         does not answer; 0 turns that off. When the table is full, `recycle' lets the oldest\n\
-         dynamic neighbour give way, `norecycle' refuses newcomers."
+         does not answer; 0 disables aging. When the table is full, `recycle' replaces the oldest\n\
+         dynamic neighbour, `norecycle' refuses new ones."
     }
 
     fn run(
@@ -60,7 +60,7 @@ mod tests {
     use crate::testing::Bench;
 
     #[test]
-    fn what_is_set_is_shown() {
+    fn settings_are_shown() {
         let mut b = Bench::new();
         assert!(b.cli("show ip neighbor-config").contains("limit:50000, age:300, recycle:0"));
         assert_eq!(b.cli("set ip neighbor-config ip4 limit 100 age 60 recycle"), "");

@@ -79,7 +79,7 @@ impl Command<Control> for ShowIpNeighbors {
     fn help(&self) -> &'static str {
         "Show the IPv4 neighbours of an interface, or of all\n\
          Age is in seconds since the neighbour was last heard. Flags: S static, D dynamic,\n\
-         N without a route of its own, I being asked for, P being probed, F does not answer."
+         N no /32 route, I incomplete, P being probed, F failed (no answer)."
     }
 
     fn run(
@@ -123,7 +123,7 @@ mod tests {
     use crate::testing::Bench;
 
     #[test]
-    fn the_columns_are_those_that_people_grep() {
+    fn the_columns_are_stable() {
         let mut b = Bench::new();
         b.cli("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 static");
         b.cli("set ip neighbor sink0 10.0.0.3 02:00:00:00:00:03 no-fib-entry");

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_update_only_whom_we_know() {
+    fn announcements_update_only_known_neighbours() {
         let mut b = Bench::new();
         b.arp(request(mac(7), ip(7), ip(7)));
         assert_eq!(b.known(7), None);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn held_packets_end_when_nobody_answers() {
+    fn held_packets_are_dropped_without_a_reply() {
         let mut b = Bench::new();
         b.quick(Duration::from_millis(20));
         let dpo = adjacency(&b, 7);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_asked_three_times_and_then_left_alone() {
+    fn a_silent_neighbour_gets_three_requests_and_then_none() {
         let mut b = Bench::new();
         b.quick(Duration::from_millis(10));
         b.packet("ip4-glean", b.glean, ip(7), 0);

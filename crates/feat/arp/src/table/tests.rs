@@ -49,7 +49,7 @@ fn failures_are_remembered_longer_each_time() {
 }
 
 #[test]
-fn who_was_waited_for_releases_the_waiters_once() {
+fn resolution_releases_the_waiters_once() {
     let (mut t, now) = small();
     t.request(key(7), Some(waiter(7)), false, now);
     t.request(key(7), Some(waiter(7)), false, now);

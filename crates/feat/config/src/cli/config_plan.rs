@@ -23,7 +23,7 @@ impl Command<Control> for ConfigPlan {
 
     fn help(&self) -> &'static str {
         "Show the commands that applying a document would run, in order\n\
-         Nothing is changed. `exec' takes the output."
+         Nothing is changed. The output can be run with `exec'."
     }
 
     fn run(

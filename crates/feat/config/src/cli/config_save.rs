@@ -24,7 +24,7 @@ impl Command<Control> for ConfigSave {
 
     fn help(&self) -> &'static str {
         "Save the running configuration, by default in the router's own file\n\
-         That file has revisions; another one does not."
+         Only that file has revisions."
     }
 
     fn run(

@@ -32,7 +32,7 @@ impl Command<Control> for PingCommand {
         "Send ICMP echo requests and show the replies\n\
          Defaults: 5 requests, one per second, 100 bytes of data after an 8-byte timestamp. A\n\
          reply is late after one second (or after the interval, if that is longer).\n\
-         Ctrl-C ends it and shows the statistics. Replies in fragments are not put together."
+         Ctrl-C ends it and shows the statistics. Fragmented replies are not reassembled."
     }
 
     fn run(

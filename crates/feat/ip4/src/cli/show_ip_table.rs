@@ -19,8 +19,8 @@ impl Command<Control> for ShowIpTable {
 
     fn help(&self) -> &'static str {
         "Show the IPv4 routing tables, their size, and the interfaces that use them\n\
-         Memory is what routes take, without the first level of a table (64 MiB of address space,\n\
-         taken where routes are)."
+         Memory is that of the routes, without the first level of a table (64 MiB of address space,\n\
+         used only where there are routes)."
     }
 
     fn run(

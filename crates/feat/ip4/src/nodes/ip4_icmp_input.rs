@@ -56,13 +56,13 @@ impl Node for Ip4IcmpInput {
             0 => {
                 cx.count(REPLIES, 1);
                 // Source, identifier, sequence number, TTL and message length.
-                let mut say = [0; 13];
-                say[..4].copy_from_slice(&data[12..16]);
-                say[4..8].copy_from_slice(&message[4..8]);
-                say[8] = data[8];
-                say[9..13].copy_from_slice(&((p.total_len() - header) as u32).to_be_bytes());
+                let mut report = [0; 13];
+                report[..4].copy_from_slice(&data[12..16]);
+                report[4..8].copy_from_slice(&message[4..8]);
+                report[8] = data[8];
+                report[9..13].copy_from_slice(&((p.total_len() - header) as u32).to_be_bytes());
                 let at = thalweg_graph::clock::ticks();
-                let event = Event::new(self.topics.echo_reply, p.rx_if(), at, &say);
+                let event = Event::new(self.topics.echo_reply, p.rx_if(), at, &report);
                 cx.event(event);
             }
             _ => cx.count(OTHERS, 1),

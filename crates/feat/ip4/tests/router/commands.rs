@@ -36,7 +36,7 @@ fn routes_are_shown_as_vpp_shows_them() {
 }
 
 #[test]
-fn every_show_has_a_twin_for_machines() {
+fn every_show_command_has_json() {
     let mut lab = configured();
     let json = |lab: &mut Lab, line: &str| -> Value {
         let text = lab.cli(&format!("{line} | json"));
@@ -67,7 +67,7 @@ fn every_show_has_a_twin_for_machines() {
 }
 
 #[test]
-fn what_was_set_can_be_taken_back() {
+fn every_setting_can_be_undone() {
     let mut lab = Lab::bare();
     let empty = (lab.cli("show ip fib"), lab.cli("show interface address"));
     lab.ok("set interface ip address test0 10.0.0.1/24\n\
@@ -95,7 +95,7 @@ fn what_was_set_can_be_taken_back() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn mistakes_are_reported() {
     let mut lab = Lab::new();
     lab.ok("ip table add 7");
     let cases = [

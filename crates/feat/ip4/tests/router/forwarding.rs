@@ -85,7 +85,7 @@ fn reassemble(frames: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_too_long_is_cut() {
+fn long_packets_are_fragmented() {
     let mut lab = Lab::new();
     lab.ok("set interface mtu packet 600 test1");
     let packet = udp(ip(0, 2), ip(1, 2), 3000).id(99).ttl(9).build();
@@ -103,7 +103,7 @@ fn what_is_too_long_is_cut() {
 }
 
 #[test]
-fn what_must_not_be_cut_is_refused_with_the_mtu() {
+fn df_packets_are_refused_with_the_mtu() {
     let mut lab = Lab::new();
     lab.ok("set interface mtu packet 1000 test1");
     let packet = udp(ip(0, 2), ip(1, 2), 1200).dont_fragment().build();

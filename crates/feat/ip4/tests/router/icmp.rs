@@ -97,7 +97,7 @@ fn pings_to_every_own_address_are_answered() {
 }
 
 #[test]
-fn what_nobody_takes_is_refused() {
+fn packets_without_a_listener_are_refused() {
     let mut lab = Lab::new();
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(0, 1), 32));
     let e = icmp_error(0, 2, &lab.sent_one(0));

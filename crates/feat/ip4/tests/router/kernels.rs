@@ -219,7 +219,7 @@ fn counter(outcome: &Outcome, name: &str) -> u64 {
 /// With hardly any buffers, routers refuse packets and fragment only some of them. Every such loss
 /// is counted; otherwise the result is as if the refused packets had never arrived.
 #[test]
-fn for_want_of_buffers_only_what_is_counted_is_lost() {
+fn without_buffers_every_loss_is_counted() {
     let _alone = LEVELS.lock();
     let labs = labs(128);
     let mut model = Lab::of(1, 2048);

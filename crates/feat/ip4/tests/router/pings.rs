@@ -91,7 +91,7 @@ fn short_intervals_and_large_packets() {
 }
 
 #[test]
-fn lost_late_and_doubled_replies_are_told_apart() {
+fn lost_late_and_duplicate_replies_are_distinguished() {
     let mut lab = Lab::new();
     let ms = Duration::from_millis;
     let how = move |seq| match seq {
@@ -196,7 +196,7 @@ fn sources_and_tables() {
 }
 
 #[test]
-fn the_numbers_are_there_for_machines() {
+fn the_statistics_have_json() {
     let mut lab = Lab::new();
     let line = "ping 10.0.1.2 repeat 2 interval 0.01 | json";
     let text = lab.run(line, None, host(|_| vec![Duration::ZERO]));

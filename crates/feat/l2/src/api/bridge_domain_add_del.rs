@@ -1,6 +1,6 @@
 //! `bridge_domain_add_del`: creates or deletes a bridge domain.
 
-use crate::api_module::{L2, Make};
+use crate::api_module::{BridgeParams, L2};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
@@ -36,7 +36,7 @@ pub static SERVICE: Call<Control, BridgeDomainAddDel, BridgeDomainAddDelReply> =
     Call::new(&L2, handle);
 
 fn handle(c: &mut Control, rq: BridgeDomainAddDel) -> Result<BridgeDomainAddDelReply, Retval> {
-    let make = Make {
+    let make = BridgeParams {
         id: rq.bd_id,
         flood: rq.flood,
         flood_unknown: rq.uu_flood,

@@ -1,6 +1,6 @@
 //! `bridge_domain_add_del_v2`: creates or deletes a bridge domain and returns its id.
 
-use crate::api_module::{L2, Make};
+use crate::api_module::{BridgeParams, L2};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
@@ -44,7 +44,7 @@ pub static SERVICE: Call<Control, BridgeDomainAddDelV2, BridgeDomainAddDelV2Repl
     Call::new(&L2, handle);
 
 fn handle(c: &mut Control, rq: BridgeDomainAddDelV2) -> Result<BridgeDomainAddDelV2Reply, Retval> {
-    let make = Make {
+    let make = BridgeParams {
         id: rq.bd_id,
         flood: rq.flood,
         flood_unknown: rq.uu_flood,

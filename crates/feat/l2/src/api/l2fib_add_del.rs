@@ -36,7 +36,7 @@ fn handle(c: &mut Control, rq: L2fibAddDel) -> Result<L2fibAddDelReply, Retval> 
         return Ok(L2fibAddDelReply);
     }
     if rq.bvi_mac {
-        return Err(L2Error::NotYet("a bridge domain's own port").into());
+        return Err(L2Error::NotYet("a BVI").into());
     }
     let origin = match (rq.filter_mac, rq.static_mac) {
         (true, _) => Origin::Filter,

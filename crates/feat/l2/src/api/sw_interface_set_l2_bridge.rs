@@ -38,8 +38,8 @@ fn handle(
     }
     match rq.port_type {
         L2PortType::NORMAL => crate::join_bridge(c, sw_if, rq.bd_id, rq.shg)?,
-        L2PortType::BVI => return Err(L2Error::NotYet("a bridge domain's own port").into()),
-        _ => return Err(L2Error::NotYet("a port for unknown destinations").into()),
+        L2PortType::BVI => return Err(L2Error::NotYet("a BVI").into()),
+        _ => return Err(L2Error::NotYet("a port for unknown unicast (uu-fwd)").into()),
     }
     Ok(SwInterfaceSetL2BridgeReply)
 }

@@ -40,7 +40,7 @@ impl Command<Control> for L2fibAdd {
                 Some("static") => (port, Origin::Static),
                 Some("filter") => (port, Origin::Filter),
                 Some(_) => {
-                    return Err(failed(crate::L2Error::NotYet("a bridge domain's own port")));
+                    return Err(failed(crate::L2Error::NotYet("a BVI")));
                 }
                 None => (port, Origin::Added),
             }

@@ -23,7 +23,7 @@ impl Command<Control> for L2fibFlushMac {
     }
     fn help(&self) -> &'static str {
         "Flush learned MAC addresses\n\
-         All of them, those behind a port, or those of a bridge domain. Static ones stay."
+         All of them, those of a port, or those of a bridge domain. Static entries stay."
     }
     fn run(
         &self,

@@ -21,7 +21,7 @@ impl Command<Control> for SetInterfaceL2Bridge {
     fn help(&self) -> &'static str {
         "Add an interface to a bridge domain\n\
          The bridge domain is created if needed. Ports of one split horizon group do not reach each\n\
-         other, unless it is 0. `set interface l3 <interface>' takes a port out."
+         other, except in group 0. `set interface l3 <interface>' removes a port."
     }
     fn run(
         &self,
@@ -33,10 +33,10 @@ impl Command<Control> for SetInterfaceL2Bridge {
         let id = bridge_arg(args)?;
         match args.one_of(&["bvi", "uu-fwd"])? {
             Some("bvi") => {
-                return Err(failed(crate::L2Error::NotYet("a bridge domain's own port")));
+                return Err(failed(crate::L2Error::NotYet("a BVI")));
             }
             Some(_) => {
-                return Err(failed(crate::L2Error::NotYet("a port for unknown destinations")));
+                return Err(failed(crate::L2Error::NotYet("a port for unknown unicast (uu-fwd)")));
             }
             None => {}
         }

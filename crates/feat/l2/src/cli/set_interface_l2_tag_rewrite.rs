@@ -19,7 +19,7 @@ impl Command<Control> for SetInterfaceL2TagRewrite {
     }
     fn help(&self) -> &'static str {
         "Set VLAN tag rewriting of an interface; only `disable' is supported\n\
-         They always are, so that this changes nothing: plans of vppcfg say it of every cross connect."
+         Frames keep their tags. The command exists as vppcfg plans contain it for every cross connect."
     }
     fn run(
         &self,

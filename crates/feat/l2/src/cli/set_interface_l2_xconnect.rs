@@ -19,7 +19,7 @@ impl Command<Control> for SetInterfaceL2Xconnect {
     }
     fn help(&self) -> &'static str {
         "Cross connect the first interface to the second.\n\
-         For both directions, give the command twice. `set interface l3 <interface>` ends it."
+         Run the command twice for both directions. `set interface l3 <interface>` ends it."
     }
     fn run(
         &self,

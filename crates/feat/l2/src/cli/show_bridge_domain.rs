@@ -27,8 +27,8 @@ impl Command<Control> for ShowBridgeDomain {
     }
     fn help(&self) -> &'static str {
         "Show bridge domains\n\
-         With an id, and one more word, the ports of that one (int), its tag\n\
-         (bd-tag), or both and the nodes that its frames pass (detail)."
+         With an id and a keyword: its ports (int), its tag\n\
+         (bd-tag), or both and the nodes of its frames (detail)."
     }
     fn run(
         &self,

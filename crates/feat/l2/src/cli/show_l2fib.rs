@@ -27,8 +27,8 @@ impl Command<Control> for ShowL2fib {
     }
     fn help(&self) -> &'static str {
         "Show the MAC addresses of bridge domains\n\
-         How many there are; or all of them, those of one bridge domain, those that were learned or\n\
-         those that were configured."
+         By default their number; or all entries, those of a bridge domain, learned ones or\n\
+         configured ones."
     }
     fn run(
         &self,
@@ -113,7 +113,7 @@ impl Query {
                     let index = args.u16("index")?;
                     let found = all.list().find(|(_, d)| d.number == index);
                     let none =
-                        || CliError::failed(format_args!("no bridge domain of index {index}"));
+                        || CliError::failed(format_args!("no bridge domain with index {index}"));
                     list.bridge = Some(found.ok_or_else(none)?.0);
                 }
                 "learn" => list.learned = Some(true),

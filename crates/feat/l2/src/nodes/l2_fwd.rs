@@ -176,7 +176,7 @@ impl Node for L2Forward {
             let (key, _) = MacKey::pair(index, header);
             match macs.find(key, macs.hash(key)) {
                 Some(v) => _ = write!(out, " to {}", interface_token(v.port())),
-                None => _ = write!(out, " not known"),
+                None => _ = write!(out, " unknown"),
             }
         }
         let _ = writeln!(out);

@@ -206,10 +206,10 @@ fn a_limit_is_kept() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let mut lab = lab(1);
     for (line, said) in [
-        ("create bridge-domain 10", "bridge domain 10 exists already"),
+        ("create bridge-domain 10", "bridge domain 10 already exists"),
         ("create bridge-domain 0", "expected a number from 1 to 16777215"),
         ("create bridge-domain 10 del", "has interfaces"),
         ("create bridge-domain 11 del", "there is no bridge domain 11"),

@@ -47,7 +47,7 @@ pub static SERVICE: Call<Control, PcapTraceOn, PcapTraceOnReply> = Call::new(&IN
 
 fn handle(c: &mut Control, rq: PcapTraceOn) -> Result<PcapTraceOnReply, Retval> {
     if rq.filter || !rq.error.as_str().is_empty() {
-        return Err(Retval::UNIMPLEMENTED.because("packet filters of captures"));
+        return Err(Retval::UNIMPLEMENTED.because("packet filters are not supported"));
     }
     let sw_if = match rq.sw_if_index {
         InterfaceIndex(0) | InterfaceIndex::NONE => None,

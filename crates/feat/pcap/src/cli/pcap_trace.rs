@@ -28,7 +28,7 @@ impl Command<Control> for PcapTrace {
     fn help(&self) -> &'static str {
         "Capture packets received, transmitted and dropped by interfaces\n\
          Defaults: at most 1000 packets, 512 bytes of each, of all interfaces. `off' ends\n\
-         it and writes the file, in /tmp: rx.pcap, rxtx.pcap and so on, or as `file' says."
+         it and writes the file to /tmp, named by `file' or rx.pcap, rxtx.pcap and so on."
     }
 
     fn run(
