@@ -48,7 +48,7 @@ pub(crate) mod flag {
     pub(crate) const DNAT: Flag = (0, 8 << FIRST);
     /// The replying side is the higher endpoint of the second key.
     pub(crate) const REPLY_SWAPPED: Flag = (1, 1 << FIRST);
-    /// Packets were seen in both directions.
+    /// The connection is established.
     pub(crate) const ESTABLISHED: Flag = (1, 2 << FIRST);
 }
 

@@ -1,7 +1,7 @@
 //! The egress of packets from the inside, by routing table.
 //!
-//! A host whose table is not listed (`nat44 vrf table`) goes where its own table leads or, without a
-//! route there, where the tables of outside interfaces lead. A listed table has routes
+//! A host whose table is not listed (`nat44 vrf table`) goes where its own table leads or, without
+//! a route there, where the tables of outside interfaces lead. A listed table has routes
 //! (`nat44 vrf route`) to others: these are tried in order, the own table last, and no others.
 
 use crate::config::{Config, OUTSIDE};

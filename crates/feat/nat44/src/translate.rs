@@ -355,8 +355,8 @@ impl Translator {
         let elsewhere = |worker: &usize| *worker != self.worker;
         match search {
             Search::New if elsewhere(&owner) => NextPlace::There(owner),
-            // An opening packet has no older session, and later fragments would not find a first
-            // one that moved.
+            // An opening packet has no older session, and later fragments would be misled by a
+            // first one that moves on.
             Search::New if self.is_new(parsed) => NextPlace::Here(None),
             Search::New => NextPlace::Here(before.filter(elsewhere).map(|w| (w, Search::Before))),
             Search::Before => {
