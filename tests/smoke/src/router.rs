@@ -271,7 +271,7 @@ impl Router {
         counter(&shown, interface, name)
     }
 
-    /// Waits until an interface has received so many packets in all.
+    /// Waits until an interface has received this number of packets in total.
     ///
     /// # Errors
     /// If it does not.

@@ -231,7 +231,7 @@ lab_test! {
         seen.take_until(&collector, "another hundred samples", flows(more))?;
         seen.take_until(&collector, "three samples of counters", |seen| seen.counters > 2)?;
         flood.stop()?;
-        // The router may still have some of the flood to look at: it ends when all three are the same.
+        // The router may still have some of the flood to process: all three agree in the end.
         wait_until_seen(WAIT_LIMIT, "all that was sampled to be sent and to come", || {
             let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
             seen.take_all(&collector).map_err(|e| format!("{e:#}"))?;
